@@ -1,0 +1,1 @@
+"""Values that everything speaks: entities, codec, fingerprints, registry, tokens, redaction."""

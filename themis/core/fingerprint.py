@@ -1,0 +1,183 @@
+"""Identity is content: canonical JSON of a value, and its sha256.
+
+The text is the same in every process and Python version: keys sorted, ASCII only, no spaces, dataclasses by class name
+and fields, code by the compiled function rather than by its place in memory.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import enum
+import functools
+import hashlib
+import inspect
+import json
+import pathlib
+import textwrap
+from collections.abc import Mapping, Set
+from typing import Any
+
+__all__ = ["canonical_json", "code_fingerprint", "describe_object", "digest", "fingerprint"]
+
+_ENCODER = json.JSONEncoder(
+    ensure_ascii=True, sort_keys=True, separators=(",", ":"), default=lambda value: _plain(value), allow_nan=True
+)
+
+
+def canonical_json(value: Any) -> str:
+    """One text for equal values. NaN and infinities are written as Python writes them."""
+    try:
+        return _ENCODER.encode(value)
+    except TypeError:
+        # Keys that are not strings cannot be sorted beside strings: spell every key out.
+        return _ENCODER.encode(_string_keys(value))
+
+
+def fingerprint(value: Any) -> str:
+    """Hex sha256 of the canonical JSON."""
+    return hashlib.sha256(canonical_json(value).encode("ascii")).hexdigest()
+
+
+def digest(*parts: str) -> str:
+    """128 bits of sha256 over strings that cannot run into each other: the key of a stored answer or item."""
+    hasher = hashlib.sha256()
+    for part in parts:
+        encoded = part.encode("utf-8", "surrogatepass")
+        hasher.update(b"%d:" % len(encoded))
+        hasher.update(encoded)
+    return hasher.hexdigest()[:32]
+
+
+def describe_object(value: Any) -> dict[str, Any]:
+    """Class, parameters and code of a metric, extractor or strategy: what must change a score's identity."""
+    if inspect.isfunction(value) or inspect.ismethod(value):
+        return {"function": f"{value.__module__}.{value.__qualname__}", "code": code_fingerprint(value)}
+    if isinstance(value, functools.partial):
+        return {
+            "partial": describe_object(value.func),
+            "args": [_parameter(argument) for argument in value.args],
+            "keywords": {key: _parameter(argument) for key, argument in sorted(value.keywords.items())},
+        }
+    kind = value if inspect.isclass(value) else type(value)
+    described: dict[str, Any] = {"class": f"{kind.__module__}.{kind.__qualname__}", "code": code_fingerprint(kind)}
+    if kind is not value:
+        described["parameters"] = {
+            name: _parameter(parameter) for name, parameter in sorted(_parameters(value).items())
+        }
+    return described
+
+
+def code_fingerprint(value: Any) -> str:
+    """Hash of the source of a class or function with its own base classes; of its byte code where there is none."""
+    if inspect.isclass(value):
+        own = [base for base in value.__mro__ if base is not object and not _is_foundation(base)]
+        return digest(*(_source(base) for base in own))
+    text = _source(value)
+    cells = [_parameter(cell.cell_contents) for cell in getattr(value, "__closure__", None) or () if _filled(cell)]
+    defaults = [_parameter(default) for default in getattr(value, "__defaults__", None) or ()]
+    return digest(text, canonical_json([cells, defaults]))
+
+
+def _source(value: Any) -> str:
+    try:
+        return textwrap.dedent(inspect.getsource(value))
+    except (OSError, TypeError):
+        pass
+    if inspect.isclass(value):
+        methods = [member for _, member in sorted(vars(value).items()) if inspect.isfunction(member)]
+        return "".join(_bytecode(method.__code__) for method in methods) or value.__qualname__
+    code = getattr(value, "__code__", None)
+    return _bytecode(code) if code is not None else repr(type(value))
+
+
+def _bytecode(code: Any) -> str:
+    constants = [_bytecode(item) if inspect.iscode(item) else repr(item) for item in code.co_consts]
+    return f"{code.co_name}{code.co_code.hex()}{code.co_names}{constants}"
+
+
+def _is_foundation(kind: type) -> bool:
+    """Standard library and our own contracts: their code does not decide a score."""
+    return kind.__module__ in {"abc", "typing", "builtins", "themis.interfaces", "dataclasses", "enum"}
+
+
+def _parameters(value: Any) -> dict[str, Any]:
+    if dataclasses.is_dataclass(value):
+        return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+    slots = [name for kind in type(value).__mro__ for name in getattr(kind, "__slots__", ())]
+    found = {name: getattr(value, name) for name in slots if hasattr(value, name)}
+    found.update(getattr(value, "__dict__", {}))
+    # A leading underscore marks state, not a parameter (caches, loaded models).
+    return {name: parameter for name, parameter in found.items() if not name.startswith("_")}
+
+
+def _parameter(value: Any) -> Any:
+    """A parameter as something canonical JSON can hold; objects by their own description, never by address."""
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, Mapping):
+        return {str(key): _parameter(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_parameter(item) for item in value]
+    if isinstance(value, Set):
+        return sorted((_parameter(item) for item in value), key=canonical_json)
+    if hasattr(value, "pattern") and hasattr(value, "flags"):  # a compiled regular expression
+        return {"pattern": _parameter(value.pattern), "flags": int(value.flags)}
+    try:
+        plain = _plain(value)
+    except TypeError:
+        return describe_object(value)
+    return plain
+
+
+def _plain(value: Any) -> Any:
+    """JSON types for what JSON does not know; raises TypeError for what has no stable text."""
+    if isinstance(value, enum.Enum):
+        return _plain_or_same(value.value)
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        fields = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+        return {"__class__": type(value).__name__, **fields}
+    if isinstance(value, datetime.datetime):
+        moment = value if value.tzinfo is None else value.astimezone(datetime.UTC)
+        return moment.isoformat()
+    if isinstance(value, datetime.date | datetime.time):
+        return value.isoformat()
+    if isinstance(value, datetime.timedelta):
+        return {"seconds": value.total_seconds()}
+    if isinstance(value, pathlib.PurePath):
+        return value.as_posix()
+    if isinstance(value, bytes | bytearray | memoryview):
+        return {"bytes": bytes(value).hex()}
+    if isinstance(value, Set):
+        return sorted((_plain_or_same(item) for item in value), key=canonical_json)
+    if isinstance(value, Mapping):
+        return dict(value)
+    if type(value).__module__.partition(".")[0] == "numpy":
+        return value.tolist()
+    if hasattr(value, "model_dump"):  # pydantic
+        return value.model_dump()
+    if hasattr(value, "_asdict"):
+        return value._asdict()
+    raise TypeError(f"no canonical form for {type(value).__name__}")
+
+
+def _plain_or_same(value: Any) -> Any:
+    return value if value is None or isinstance(value, bool | int | float | str | list | tuple | dict) else _plain(value)
+
+
+def _string_keys(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key if isinstance(key, str) else f"{type(key).__name__}:{key}": _string_keys(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_string_keys(item) for item in value]
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    return _string_keys(_plain(value))
+
+
+def _filled(cell: Any) -> bool:
+    try:
+        _ = cell.cell_contents
+    except ValueError:
+        return False
+    return True

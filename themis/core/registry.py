@@ -1,0 +1,133 @@
+"""One registry class for every kind of thing that is looked up by name.
+
+Built-ins enter as `"module:attribute"` strings and are imported on first use; users register objects; other packages
+enter by the entry-point group `themis`, with names such as `metric.my_metric` or `provider.my_provider`.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Generic, TypeVar, cast
+
+from themis.exceptions import ConfigurationError, DependencyError
+
+__all__ = ["Registry", "nearest", "snake_case"]
+
+T = TypeVar("T")
+
+
+class Registry(Generic[T]):
+    """Names of one kind (a provider, a metric, ...) and what stands behind them. The last registration wins."""
+
+    def __init__(
+        self,
+        kind: str,
+        builtin: Mapping[str, str] | None = None,
+        *,
+        error: type[Exception] = ConfigurationError,
+    ) -> None:
+        self.kind = kind
+        self._targets: dict[str, T | str] = dict(builtin or {})
+        self._builtin = frozenset(self._targets)
+        self._error = error
+        self._plugins_read = False
+
+    def register(self, name: str, target: T | str) -> None:
+        if not name or not isinstance(name, str):
+            raise ConfigurationError(f"a {self.kind} is registered under a non-empty string, got {name!r}")
+        self._read_plugins()
+        self._targets[name] = target
+
+    def get(self, name: str) -> T:
+        """Exact name, then without regard to case, then CamelCase as snake_case."""
+        key = self.find(name)
+        if key is None:
+            raise self._error(self._unknown(name))
+        target = self._targets[key]
+        if isinstance(target, str):
+            target = self._import(key, target)
+            self._targets[key] = target
+        return target
+
+    def find(self, name: str) -> str | None:
+        """The registered spelling of a name, or None."""
+        self._read_plugins()
+        for candidate in (name, name.lower(), snake_case(name)):
+            if candidate in self._targets:
+                return candidate
+        folded = name.casefold()
+        return next((known for known in self._targets if known.casefold() == folded), None)
+
+    def names(self) -> list[str]:
+        self._read_plugins()
+        return sorted(self._targets)
+
+    def is_builtin(self, name: str) -> bool:
+        return name in self._builtin
+
+    def target(self, name: str) -> T | str:
+        """What is registered, without importing it."""
+        return self._targets[name]
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and self.find(name) is not None
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.names())
+
+    def _unknown(self, name: str) -> str:
+        return f"unknown {self.kind} {name!r}{nearest(name, self.names())}; known: {', '.join(self.names()) or 'none'}"
+
+    def _import(self, name: str, target: str) -> T:
+        module_name, _, attribute = target.partition(":")
+        try:
+            found: Any = importlib.import_module(module_name)
+            for part in attribute.split("."):
+                found = getattr(found, part)
+        except DependencyError:
+            raise
+        except (ImportError, AttributeError) as error:
+            raise ConfigurationError(f"{self.kind} {name!r} points to {target!r}, which cannot be loaded: {error}") from error
+        return cast(T, found)
+
+    def _read_plugins(self) -> None:
+        if self._plugins_read:
+            return
+        self._plugins_read = True
+        for kind, name, value in _plugin_entries():
+            if kind == self.kind.replace(" ", "-"):
+                self._targets.setdefault(name, value)
+
+
+_ENTRIES: list[tuple[str, str, str]] | None = None
+
+
+def _plugin_entries() -> list[tuple[str, str, str]]:
+    """(kind, name, target) of every entry point in our group; reading the metadata of all packages is done once."""
+    global _ENTRIES
+    if _ENTRIES is None:
+        from importlib.metadata import entry_points
+
+        _ENTRIES = []
+        for entry in entry_points(group="themis"):
+            kind, _, name = entry.name.partition(".")
+            if name:
+                _ENTRIES.append((kind, name, entry.value))
+    return _ENTRIES
+
+
+def snake_case(name: str) -> str:
+    """`ExactMatch` -> `exact_match`, `rougeL` -> `rouge_l`, `F1Score` -> `f1_score`."""
+    spaced = re.sub(r"([a-z0-9])([A-Z])", r"\1_\2", name)
+    spaced = re.sub(r"([A-Z]+)([A-Z][a-z])", r"\1_\2", spaced)
+    return re.sub(r"[\s\-]+", "_", spaced).lower()
+
+
+def nearest(name: str, known: Iterable[str], *, render: Callable[[str], str] = repr) -> str:
+    """`; did you mean 'x'?` for the closest known name, or nothing."""
+    by_fold = {candidate.casefold(): candidate for candidate in known}
+    close = difflib.get_close_matches(str(name).casefold(), by_fold, n=1, cutoff=0.6)
+    return f"; did you mean {render(by_fold[close[0]])}?" if close else ""

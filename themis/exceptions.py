@@ -1,0 +1,108 @@
+"""The tree of errors that users can catch.
+
+    ThemisError
+    ├── ConfigurationError   (ValueError)    what was asked for cannot be done: unknown option, missing field, drift
+    ├── DatasetError         (ValueError)    rows that cannot be read, or are not there
+    ├── MetricError          (ValueError)    an unknown metric, or numbers that cannot be computed
+    ├── ProviderError        (KeyError)      an unknown provider, or one that cannot be built
+    │   └── ProviderCallError                one call to a model failed; says whether trying again makes sense
+    ├── EvaluationError      (RuntimeError)  judging could not go on
+    ├── StorageError         (RuntimeError)  the store cannot be read or written
+    │   └── RunBusyError                     another process is writing this run
+    └── DependencyError      (ImportError)   an optional package is missing; the message names the pip command
+    RunInterrupted           (KeyboardInterrupt)  the user stopped a run; everything finished is saved
+
+Stands at the bottom of the house: imports nothing of ours.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "ConfigurationError",
+    "DatasetError",
+    "DependencyError",
+    "EvaluationError",
+    "MetricError",
+    "ProviderCallError",
+    "ProviderError",
+    "RunBusyError",
+    "RunInterrupted",
+    "StorageError",
+    "ThemisError",
+]
+
+
+class ThemisError(Exception):
+    """Anything this package raises on purpose."""
+
+
+class ConfigurationError(ThemisError, ValueError):
+    """What was asked for cannot be done; found before any model is called."""
+
+
+class DatasetError(ThemisError, ValueError):
+    """Rows that cannot be read, or are not there."""
+
+
+class MetricError(ThemisError, ValueError):
+    """An unknown metric, or numbers that cannot be computed from what is there."""
+
+
+class ProviderError(ThemisError, KeyError):
+    """An unknown provider, or one that cannot be built."""
+
+    def __str__(self) -> str:
+        # KeyError shows the repr of its argument, which would put quotes around a sentence.
+        return str(self.args[0]) if self.args else ""
+
+
+class ProviderCallError(ProviderError):
+    """One call to a model failed.
+
+    `status` is the HTTP status if there was one, `retry_after_seconds` what the server asked for.
+    `retryable=None` leaves the decision to the status and the text (see `generation.attempts`).
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        kind: str = "provider_error",
+        status: int | None = None,
+        retry_after_seconds: float | None = None,
+        retryable: bool | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.kind = kind
+        self.status = status
+        self.retry_after_seconds = retry_after_seconds
+        self.retryable = retryable
+
+
+class EvaluationError(ThemisError, RuntimeError):
+    """Judging could not go on."""
+
+
+class StorageError(ThemisError, RuntimeError):
+    """The store cannot be read or written."""
+
+
+class RunBusyError(StorageError):
+    """Another process holds the run's lease."""
+
+
+class DependencyError(ThemisError, ImportError):
+    """An optional package is missing."""
+
+    @classmethod
+    def for_extra(cls, package: str, extra: str, purpose: str) -> DependencyError:
+        return cls(f"{purpose} needs the package {package}: pip install 'themis-eval[{extra}]'")
+
+
+class RunInterrupted(KeyboardInterrupt):
+    """The user stopped a run. What was finished is stored; `resume` says how to go on."""
+
+    def __init__(self, run_id: str, resume: str) -> None:
+        super().__init__(f"run {run_id} interrupted; everything finished is saved. {resume}")
+        self.run_id = run_id
+        self.resume = resume

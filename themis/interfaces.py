@@ -1,0 +1,58 @@
+"""The one-method contracts between Themis and the code of its users.
+
+A provider executes, a metric computes, an extractor extracts, an agent replies. Everything built in is written
+against these too.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Sequence
+from typing import Any, ClassVar, Protocol, runtime_checkable
+
+from themis.core.entities import GenerationRecord, GenerationTask, MetricScore
+
+__all__ = ["Extractor", "Metric", "StatelessTaskExecutor"]
+
+
+class StatelessTaskExecutor(ABC):
+    """A provider: takes a task, returns the record of what the model answered.
+
+    `execute` may be a plain method (called from `workers` threads) or `async def` (all calls share one event loop).
+    It may raise, or return a record with an error: both are failures of the world and are tried again when that makes
+    sense. The constructor receives the provider options as keywords.
+    """
+
+    # Only the prompt decides the answer, not the rest of the row: lets runs over other rows share cached answers.
+    prompt_only: ClassVar[bool] = False
+    # Returns at once and never blocks: called where it stands, without threads or deadlines.
+    instant: ClassVar[bool] = False
+    # Costs nothing to call, whatever the model is named.
+    is_local: ClassVar[bool] = False
+
+    @abstractmethod
+    def execute(self, task: GenerationTask) -> GenerationRecord | Awaitable[GenerationRecord]: ...
+
+
+class Metric(ABC):
+    """Scores one extracted answer against its references.
+
+    `references` is always a list: list and tuple references are spread, anything else is wrapped. `metadata` holds the
+    row's other fields and `sample_id`. A subclass may be a dataclass; its parameters are part of the evaluation's
+    fingerprint, so a changed parameter never meets an old score.
+    """
+
+    name: str
+    requires_reference: bool = True
+
+    @abstractmethod
+    def compute(
+        self, *, prediction: Any, references: Sequence[Any], metadata: dict[str, Any] | None = None
+    ) -> MetricScore: ...
+
+
+@runtime_checkable
+class Extractor(Protocol):
+    """Finds the answer in what the model said; raises `FieldExtractionError` where there is none."""
+
+    def extract(self, raw_output: str) -> Any: ...
