@@ -1,0 +1,209 @@
+"""A column of scores as a mean with its standard error and interval.
+
+Every aggregate of a report is made here, so numpy and scipy are imported only when something is summarised, and only
+`scipy.special`: `scipy.stats` would cost a command more than its work.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+from themis.exceptions import ConfigurationError, MetricError
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    import numpy as np
+    import numpy.typing as npt
+
+__all__ = [
+    "ClusterTotals",
+    "Floats",
+    "Labels",
+    "Scores",
+    "Summary",
+    "cluster_totals",
+    "clustered_stderr",
+    "finite_scores",
+    "normal_quantile",
+    "student_interval",
+    "student_quantile",
+    "summarise",
+    "wilson_interval",
+]
+
+Floats: TypeAlias = "npt.NDArray[np.float64]"
+Scores: TypeAlias = "Sequence[float] | npt.NDArray[Any]"
+Labels: TypeAlias = "Sequence[Hashable] | npt.NDArray[Any]"
+
+
+@dataclass(frozen=True)
+class Summary:
+    """A mean and how far to trust it. `method` is "wilson", "student" or "clustered"; None where there is no interval."""
+
+    count: int
+    mean: float
+    stderr: float | None
+    ci: tuple[float, float] | None
+    method: str | None
+
+
+@dataclass(frozen=True)
+class ClusterTotals:
+    """Sum of the values and number of items of each cluster, clusters in the order of their first item."""
+
+    sums: Floats
+    sizes: Floats
+
+
+def summarise(values: Scores, *, clusters: Labels | None = None, level: float = 0.95) -> Summary:
+    """Mean, standard error and interval of scores; refuses values that are not finite.
+
+    Scores that are all 0 or 1 get Wilson's interval, others Student's. With `clusters` (one label an item: the passage,
+    the conversation) both rest on whole clusters, and one cluster alone says nothing about its own spread.
+    """
+    scores = finite_scores(values)
+    _checked_level(level)
+    if clusters is not None and len(clusters) != scores.size:
+        raise MetricError(f"got {len(clusters)} cluster labels for {scores.size} values; every value needs one")
+    if scores.size == 0:
+        return Summary(0, math.nan, None, None, None)
+    if scores.size == 1:
+        return Summary(1, float(scores[0]), None, None, None)
+    if clusters is not None:
+        return _clustered_summary(scores, clusters, level)
+    mean, stderr = _mean_and_stderr(scores)
+    if _is_binary(scores):
+        return Summary(scores.size, mean, stderr, wilson_interval(float(scores.sum()), scores.size, level), "wilson")
+    return Summary(scores.size, mean, stderr, _around(mean, stderr, scores.size - 1, level), "student")
+
+
+def wilson_interval(successes: float, n: int, level: float = 0.95) -> tuple[float, float]:
+    """Wilson's score interval for a proportion: stays inside [0, 1] and keeps a width when all or none succeed."""
+    if n < 1 or not 0 <= successes <= n:
+        raise MetricError(f"Wilson's interval needs 0 <= successes <= n and n >= 1, got {successes} of {n}")
+    z = normal_quantile(0.5 + _checked_level(level) / 2)
+    share = successes / n
+    centre = (share + z * z / (2 * n)) / (1 + z * z / n)
+    half = z / (1 + z * z / n) * math.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
+    # The ends are exactly 0 and 1 when nothing or everything succeeded; arithmetic would miss them by an ulp.
+    return (0.0 if successes == 0 else centre - half, 1.0 if successes == n else centre + half)
+
+
+def student_interval(values: Scores, level: float = 0.95) -> tuple[float, float]:
+    """Student's t interval for a mean of independent values."""
+    scores = finite_scores(values)
+    if scores.size < 2:
+        raise MetricError(f"an interval for a mean needs at least two values, got {scores.size}")
+    mean, stderr = _mean_and_stderr(scores)
+    return _around(mean, stderr, scores.size - 1, level)
+
+
+def clustered_stderr(values: Scores, clusters: Labels) -> float:
+    """Standard error of a mean whose items come in clusters, with the correction G/(G-1) for G clusters.
+
+    Clusters of one item each give the ordinary standard error exactly.
+    """
+    scores = finite_scores(values)
+    totals = cluster_totals(scores - scores.mean() if scores.size else scores, clusters)
+    if totals.sums.size < 2:
+        raise MetricError(f"a clustered standard error needs at least two clusters, got {totals.sums.size}")
+    return _stderr_of_totals(totals)
+
+
+def cluster_totals(values: Scores, clusters: Labels) -> ClusterTotals:
+    """Adds values up within their clusters."""
+    import numpy as np
+
+    scores = finite_scores(values)
+    if len(clusters) != scores.size:
+        raise MetricError(f"got {len(clusters)} cluster labels for {scores.size} values; every value needs one")
+    labels = clusters.tolist() if isinstance(clusters, np.ndarray) else clusters
+    # A label that differs from itself is a NaN.
+    missing = sum(1 for label in labels if label is None or label != label)
+    if missing:
+        raise MetricError(f"{missing} of {scores.size} cluster labels are missing; name a cluster for every item")
+    numbers: dict[Hashable, int] = {}
+    codes = np.fromiter((numbers.setdefault(label, len(numbers)) for label in labels), dtype=np.intp, count=scores.size)
+    return ClusterTotals(
+        sums=np.bincount(codes, weights=scores, minlength=len(numbers)).astype(np.float64),
+        sizes=np.bincount(codes, minlength=len(numbers)).astype(np.float64),
+    )
+
+
+def finite_scores(values: Scores) -> Floats:
+    """The values as one array of floats, or a refusal that counts those that are no finite numbers."""
+    import numpy as np
+
+    try:
+        scores = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise MetricError(f"scores must be numbers: {error}") from error
+    if scores.ndim != 1:
+        raise MetricError(f"scores must be one flat sequence, got {scores.ndim} dimensions {scores.shape}")
+    bad = scores.size - int(np.count_nonzero(np.isfinite(scores)))
+    if bad:
+        raise MetricError(f"{bad} of {scores.size} scores are not finite numbers (NaN, infinite or missing)")
+    return scores
+
+
+def normal_quantile(share: float) -> float:
+    """The point below which this share of a standard normal lies."""
+    # The standard library's answer is as exact as scipy's and spares the import for binary metrics.
+    from statistics import NormalDist
+
+    return NormalDist().inv_cdf(share)
+
+
+def student_quantile(share: float, degrees_of_freedom: float) -> float:
+    """The point below which this share of Student's t lies."""
+    from scipy.special import stdtrit
+
+    return float(stdtrit(degrees_of_freedom, share))
+
+
+def _clustered_summary(scores: Floats, clusters: Labels, level: float) -> Summary:
+    mean, _ = _mean_and_stderr(scores)
+    totals = cluster_totals(scores - mean, clusters)
+    count = totals.sums.size
+    if count < 2:
+        return Summary(scores.size, mean, None, None, None)
+    stderr = _stderr_of_totals(totals)
+    low, high = _around(mean, stderr, count - 1, level)
+    if _is_binary(scores):
+        if mean in (0.0, 1.0):
+            # No spread was seen, which is not certainty: count each cluster as one observation.
+            low, high = wilson_interval(mean * count, count, level)
+        low, high = max(low, 0.0), min(high, 1.0)
+    return Summary(scores.size, mean, stderr, (low, high), "clustered")
+
+
+def _stderr_of_totals(totals: ClusterTotals) -> float:
+    count = totals.sums.size
+    squares = float((totals.sums * totals.sums).sum())
+    return math.sqrt(squares * count / (count - 1)) / float(totals.sizes.sum())
+
+
+def _mean_and_stderr(scores: Floats) -> tuple[float, float]:
+    if scores.min() == scores.max():
+        # Rounding in the sum would otherwise invent a spread.
+        return float(scores[0]), 0.0
+    return float(scores.mean()), float(scores.std(ddof=1)) / math.sqrt(scores.size)
+
+
+def _around(mean: float, stderr: float, degrees_of_freedom: int, level: float) -> tuple[float, float]:
+    half = student_quantile(0.5 + _checked_level(level) / 2, degrees_of_freedom) * stderr
+    return mean - half, mean + half
+
+
+def _is_binary(scores: Floats) -> bool:
+    return bool(((scores == 0) | (scores == 1)).all())
+
+
+def _checked_level(level: float) -> float:
+    if not 0 < level < 1:
+        raise ConfigurationError(f"a confidence level lies between 0 and 1 (0.95 is usual), got {level}")
+    return level
