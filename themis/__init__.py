@@ -6,11 +6,26 @@ The public names are imported when they are first used; `import themis` itself l
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 __version__ = "0.1.0"
 
 _EXPORTS = {
+    "evaluate": "themis.api",
+    "evaluate_async": "themis.api",
+    "extractor": "themis.evaluation.registering",
+    "get_benchmark_preset": "themis.presets",
+    "get_registered_metrics": "themis.evaluation.registering",
+    "is_dataset_registered": "themis.presets",
+    "list_benchmarks": "themis.presets",
+    "list_datasets": "themis.presets",
+    "list_providers": "themis.generation.providers",
+    "metric": "themis.evaluation.registering",
+    "register_benchmark": "themis.presets",
+    "register_dataset": "themis.presets",
+    "register_extractor": "themis.evaluation.registering",
+    "register_metric": "themis.evaluation.registering",
+    "register_provider": "themis.generation.providers",
     "ConfigurationError": "themis.exceptions",
     "DatasetError": "themis.exceptions",
     "EvaluationError": "themis.exceptions",
@@ -19,9 +34,14 @@ _EXPORTS = {
     "StorageError": "themis.exceptions",
     "ThemisError": "themis.exceptions",
 }
+_PACKAGES = ("comparison", "config", "core", "evaluation", "experiment", "generation", "memory", "presets", "storage")
+
+__all__ = sorted([*_EXPORTS, "__version__"])
 
 
 def __getattr__(name: str) -> Any:
+    if name in _PACKAGES:
+        return importlib.import_module(f"themis.{name}")
     if name not in _EXPORTS:
         raise AttributeError(f"module 'themis' has no attribute {name!r}")
     value = getattr(importlib.import_module(_EXPORTS[name]), name)

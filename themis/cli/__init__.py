@@ -1,1 +1,151 @@
+"""The command `themis`: one verb a module, imported when it is used, so that `--help` is immediate."""
 
+from __future__ import annotations
+
+import importlib
+import logging
+import os
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+from themis import __version__
+from themis.exceptions import (
+    ConfigurationError,
+    DatasetError,
+    DependencyError,
+    MetricError,
+    ProviderError,
+    RunInterrupted,
+    StorageError,
+    ThemisError,
+)
+
+__all__ = ["COMMANDS", "main", "themis"]
+
+# verb -> (where it lives, its line in --help)
+COMMANDS: dict[str, tuple[str, str]] = {
+    "eval": ("themis.cli.evaluating:evaluate_command", "Ask a model every row of a benchmark or file, and judge it."),
+    "resume": ("themis.cli.evaluating:resume", "Go on with a run that was interrupted or has failures."),
+    "estimate": ("themis.cli.evaluating:estimate", "Calls, tokens, dollars and minutes of an evaluation, before it."),
+    "rejudge": ("themis.cli.evaluating:rejudge", "Judge a run's stored answers again, without calling the model."),
+    "list": ("themis.cli.listing:list_", "What there is: runs, benchmarks, metrics, providers, ..."),
+    "show": ("themis.cli.runs:show", "One run: status, scores, cost."),
+    "delete": ("themis.cli.runs:delete", "Remove a run from the store."),
+    "cache": ("themis.cli.caching:cache", "Why an answer is, or is not, taken from the cache."),
+    "models": ("themis.cli.models:models", "Embedded models: install, list, serve, remove."),
+    "store": ("themis.cli.store:store", "Check, repair, prune, copy or vacuum a store."),
+    "doctor": ("themis.cli.doctor:doctor", "Check this machine: Python, extras, store, endpoints, browser."),
+    "demo": ("themis.cli.demo:demo", "A first run on this machine, without a key or the internet."),
+}
+
+EPILOG = """\b
+Exit codes: 0 fine; 1 a gate or a check failed; 2 wrong usage, or nothing selected; 3 the store, a provider or a
+package is missing or broken; 130 interrupted.
+Environment: THEMIS_STORAGE (default storage), THEMIS_PRICES (price file), THEMIS_MODELS_DIR, NO_COLOR; a .env file in
+the working directory is read, and what is set already wins (THEMIS_NO_DOTENV=1 turns it off)."""
+
+
+class _Verbs(click.Group):
+    """Finds commands in the table and imports them when they are called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        if name not in COMMANDS:
+            return None
+        module, _, attribute = COMMANDS[name][0].partition(":")
+        command: click.Command = getattr(importlib.import_module(module), attribute)
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0] if args else ""
+        if name and name not in COMMANDS and not name.startswith("-"):
+            from themis.core.registry import nearest
+
+            raise click.UsageError(f"no command {name!r}{nearest(name, COMMANDS)}", ctx)
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])
+
+
+@click.group(
+    cls=_Verbs, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
+)
+@click.version_option(__version__, prog_name="themis")
+@click.option("-v", "--verbose", is_flag=True, help="Log decisions to stderr.")
+def themis(verbose: bool) -> None:
+    """Judge language models and the agents built on them."""
+    level = logging.INFO if verbose else logging.WARNING
+    logging.basicConfig(level=level, stream=sys.stderr, format="%(levelname)s %(name)s: %(message)s")
+    _read_dotenv()
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """The console script: runs the command and turns errors into a line and an exit code."""
+    sys.exit(_run(arguments))
+
+
+def _run(arguments: Sequence[str] | None) -> int:
+    try:
+        result: Any = themis.main(
+            args=None if arguments is None else list(arguments), prog_name="themis", standalone_mode=False
+        )
+        return result if isinstance(result, int) else 0
+    except click.exceptions.Exit as leaving:
+        return leaving.exit_code
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except click.Abort:
+        click.echo("aborted", err=True)
+        return 130
+    except RunInterrupted as stopped:
+        click.echo(str(stopped), err=True)
+        return 130
+    except KeyboardInterrupt:
+        click.echo("interrupted", err=True)
+        return 130
+    except BrokenPipeError:
+        # The reader of a pipe has seen enough (`themis list runs | head`).
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except ThemisError as error:
+        click.echo(f"Error: {error}", err=True)
+        return _exit_code(error)
+
+
+def _exit_code(error: ThemisError) -> int:
+    if isinstance(error, StorageError | ProviderError | DependencyError):
+        return 3
+    if isinstance(error, ConfigurationError | DatasetError | MetricError):
+        return 2
+    return 3
+
+
+def _read_dotenv() -> None:
+    """Sets what `.env` in the working directory says and the environment does not."""
+    if os.environ.get("THEMIS_NO_DOTENV"):
+        return
+    try:
+        with open(".env", encoding="utf-8") as handle:
+            lines = handle.read().splitlines()
+    except (OSError, UnicodeDecodeError):
+        return
+    for line in lines:
+        name, equals, value = line.strip().removeprefix("export ").partition("=")
+        name, value = name.strip(), value.strip()
+        if not equals or not name or name.startswith("#"):
+            continue
+        if len(value) >= 2 and value[0] == value[-1] and value[0] in "\"'":
+            value = value[1:-1]
+        else:
+            value = value.split(" #", 1)[0].rstrip()
+        os.environ.setdefault(name, value)

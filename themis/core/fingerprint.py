@@ -18,10 +18,10 @@ import textwrap
 from collections.abc import Mapping, Set
 from typing import Any
 
-__all__ = ["canonical_json", "code_fingerprint", "describe_object", "digest", "fingerprint"]
+__all__ = ["canonical_json", "code_fingerprint", "describe_object", "digest", "fingerprint", "plain"]
 
 _ENCODER = json.JSONEncoder(
-    ensure_ascii=True, sort_keys=True, separators=(",", ":"), default=lambda value: _plain(value), allow_nan=True
+    ensure_ascii=True, sort_keys=True, separators=(",", ":"), allow_nan=True, default=lambda value: plain(value)
 )
 
 
@@ -124,13 +124,12 @@ def _parameter(value: Any) -> Any:
     if hasattr(value, "pattern") and hasattr(value, "flags"):  # a compiled regular expression
         return {"pattern": _parameter(value.pattern), "flags": int(value.flags)}
     try:
-        plain = _plain(value)
+        return plain(value)
     except TypeError:
         return describe_object(value)
-    return plain
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """JSON types for what JSON does not know; raises TypeError for what has no stable text."""
     if isinstance(value, enum.Enum):
         return _plain_or_same(value.value)
@@ -162,17 +161,20 @@ def _plain(value: Any) -> Any:
 
 
 def _plain_or_same(value: Any) -> Any:
-    return value if value is None or isinstance(value, bool | int | float | str | list | tuple | dict) else _plain(value)
+    return value if value is None or isinstance(value, bool | int | float | str | list | tuple | dict) else plain(value)
 
 
 def _string_keys(value: Any) -> Any:
     if isinstance(value, Mapping):
-        return {key if isinstance(key, str) else f"{type(key).__name__}:{key}": _string_keys(item) for key, item in value.items()}
+        return {
+            key if isinstance(key, str) else f"{type(key).__name__}:{key}": _string_keys(item)
+            for key, item in value.items()
+        }
     if isinstance(value, list | tuple):
         return [_string_keys(item) for item in value]
     if value is None or isinstance(value, bool | int | float | str):
         return value
-    return _string_keys(_plain(value))
+    return _string_keys(plain(value))
 
 
 def _filled(cell: Any) -> bool:

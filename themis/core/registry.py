@@ -90,7 +90,9 @@ class Registry(Generic[T]):
         except DependencyError:
             raise
         except (ImportError, AttributeError) as error:
-            raise ConfigurationError(f"{self.kind} {name!r} points to {target!r}, which cannot be loaded: {error}") from error
+            raise ConfigurationError(
+                f"{self.kind} {name!r} points to {target!r}, which cannot be loaded: {error}"
+            ) from error
         return cast(T, found)
 
     def _read_plugins(self) -> None:

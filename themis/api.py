@@ -1,0 +1,456 @@
+"""`evaluate`: turns its arguments into one Experiment and runs it.
+
+Everything a user can get wrong is found here or while the rows are stored, before the first model call.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import datetime
+import secrets
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from themis.backends.execution import LocalExecutionBackend, SequentialExecutionBackend
+from themis.core.entities import ExperimentReport, GenerationRecord, GenerationTask, ModelSpec, SamplingConfig
+from themis.core.registry import nearest
+from themis.evaluation.extractors import IdentityExtractor
+from themis.evaluation.pipeline import EvaluationPipeline
+from themis.evaluation.registering import resolve_extractor, resolve_metric
+from themis.evaluation.strategies import strategy_from_name
+from themis.exceptions import ConfigurationError, DatasetError
+from themis.experiment.cost import price_of
+from themis.experiment.mirror import BackendMirror
+from themis.experiment.progress import ProgressBar, someone_watches
+from themis.experiment.run import Experiment, Observer, RunHandle, run
+from themis.generation.attempts import Retry
+from themis.generation.engine import EngineSettings
+from themis.generation.limits import RateLimit
+from themis.generation.providers import create_provider, parse_model, provider_accepts
+from themis.generation.templates import PromptTemplate
+from themis.presets import get_benchmark_preset
+from themis.presets.loading import read_rows
+from themis.storage import DEFAULT_STORAGE, ExperimentStorage
+from themis.storage.runs import new_run_id, validate_run_id
+
+__all__ = ["evaluate", "evaluate_async"]
+
+_PROVIDER_OPTIONS = (
+    *("api_key", "base_url", "api_base", "api_version", "timeout", "n_parallel", "organization", "api_type"),
+    "region_name",
+)
+_ROW_FILES = (".jsonl", ".json", ".csv", ".parquet")
+
+
+def evaluate(
+    benchmark_or_dataset: str | Path | Iterable[Mapping[str, Any]] | Any,
+    *,
+    model: str,
+    limit: int | None = None,
+    prompt: str | PromptTemplate | None = None,
+    reference_field: str | None = None,
+    dataset_id_field: str | None = None,
+    metrics: Sequence[Any] | None = None,
+    extractor: Any = None,
+    reducer: str | None = None,
+    evaluation_pipeline: Any = None,
+    temperature: float = 0.0,
+    max_tokens: int = 512,
+    top_p: float = 0.95,
+    seed: int | None = None,
+    num_samples: int = 1,
+    run_id: str | None = None,
+    resume: bool = True,
+    allow_drift: bool = False,
+    cache: str = "run",
+    storage: str | Path | Any = None,
+    storage_path: str | Path | None = None,
+    storage_backend: Any = None,
+    execution_backend: Any = None,
+    workers: int = 4,
+    max_retries: int = 3,
+    timeout_seconds: float = 600.0,
+    deadline_seconds: float = 1800.0,
+    rate_limit: Mapping[str, float] | RateLimit | None = None,
+    budget_usd: float | None = None,
+    provider_options: Mapping[str, Any] | None = None,
+    max_records_in_memory: int | None = None,
+    cluster_field: str | None = None,
+    on_result: Callable[[GenerationRecord], Any] | None = None,
+    progress: bool | None = None,
+    tags: Mapping[str, str] | None = None,
+    **options: Any,
+) -> ExperimentReport:
+    """Asks a model every row of a dataset, judges the answers, stores everything, and reports.
+
+    `benchmark_or_dataset` is a benchmark's name, a `.jsonl/.json/.csv/.parquet` file, or any iterable of dicts.
+    The same call with the same `run_id` goes on where an earlier one stopped and never makes a finished call again.
+    """
+    return _evaluate(handle=None, **_arguments(locals()))
+
+
+async def evaluate_async(benchmark_or_dataset: Any, *, model: str, **arguments: Any) -> ExperimentReport:
+    """`evaluate` for code that runs on an event loop. Cancelling it stops the run as Ctrl-C does."""
+    handle = RunHandle()
+
+    def work() -> ExperimentReport:
+        known = _signature_defaults()
+        extra = {name: value for name, value in arguments.items() if name not in known}
+        named = {name: arguments.get(name, default) for name, default in known.items()}
+        return _evaluate(handle=handle, benchmark_or_dataset=benchmark_or_dataset, model=model, options=extra, **named)
+
+    running = asyncio.ensure_future(asyncio.to_thread(work))
+    try:
+        return await asyncio.shield(running)
+    except asyncio.CancelledError:
+        handle.stop()
+        await asyncio.wait([running])
+        raise
+
+
+def _arguments(values: dict[str, Any]) -> dict[str, Any]:
+    return dict(values)
+
+
+def _signature_defaults() -> dict[str, Any]:
+    defaults = dict(evaluate.__kwdefaults__ or {})
+    return defaults
+
+
+def _evaluate(*, handle: RunHandle | None, benchmark_or_dataset: Any, model: str, **given: Any) -> ExperimentReport:
+    _check(given)
+    store = _storage(given)
+    spec = parse_model(model)
+    provider_options = _provider_options(spec, given)
+    source = _source(benchmark_or_dataset, given)
+    wiring: dict[str, Any] = {}
+    if spec.provider == "replay":
+        wiring["answers"] = _stored_answers(store, spec.identifier)
+    executor = create_provider(spec.provider, {**provider_options, **wiring}, model_identifier=spec.identifier)
+    workers, backend = _execution(given)
+    experiment = Experiment(
+        run_id=validate_run_id(given["run_id"]) if given["run_id"] is not None else _fresh_run_id(),
+        rows=source.rows,
+        template=source.template,
+        model=spec,
+        executor=executor,
+        pipeline=source.pipeline,
+        sampling=SamplingConfig(given["temperature"], given["top_p"], given["max_tokens"]),
+        num_samples=given["num_samples"],
+        seed=given["seed"],
+        provider_options=provider_options,
+        id_field=source.id_field,
+        reference_field=source.reference_field,
+        cluster_field=given["cluster_field"],
+        limit=source.limit,
+        benchmark=source.benchmark,
+        dataset_source=source.description,
+        engine=EngineSettings(
+            workers=workers,
+            retry=Retry(attempts=max(1, given["max_retries"])),
+            timeout_seconds=given["timeout_seconds"],
+            deadline_seconds=given["deadline_seconds"],
+            rate=_rate(given["rate_limit"]),
+        ),
+        execution_backend=backend,
+        price=price_of(spec.identifier, is_local=bool(getattr(executor, "is_local", False))),
+        budget_usd=given["budget_usd"],
+        tags=dict(given["tags"] or {}),
+        resume=given["resume"],
+        allow_drift=given["allow_drift"],
+        cache=given["cache"],
+        max_records_in_memory=given["max_records_in_memory"],
+        on_result=given["on_result"],
+        invocation=_invocation(benchmark_or_dataset, model, given, provider_options),
+        handle=handle,
+    )
+    return run(experiment, store, _observers(given, experiment))
+
+
+# --- what is evaluated ----------------------------------------------------------------------------------------------
+
+
+class _Source:
+    """A dataset with everything that belongs to it: prompt, fields, how it is judged."""
+
+    def __init__(
+        self,
+        *,
+        rows: Iterable[Mapping[str, Any]],
+        template: PromptTemplate,
+        pipeline: Any,
+        id_field: str,
+        reference_field: str | None,
+        limit: int | None,
+        benchmark: str | None = None,
+        description: Mapping[str, Any],
+    ) -> None:
+        self.rows = rows
+        self.template = template
+        self.pipeline = pipeline
+        self.id_field = id_field
+        self.reference_field = reference_field
+        self.limit = limit
+        self.benchmark = benchmark
+        self.description = description
+
+
+def _source(dataset: Any, given: Mapping[str, Any]) -> _Source:
+    if isinstance(dataset, str | Path) and _is_row_file(dataset):
+        path = Path(dataset)
+        if not path.exists():
+            raise DatasetError(f"no file {str(dataset)!r}; a benchmark's name has no ending like {path.suffix!r}")
+        return _custom(_FileRows(path), given, {"kind": "file", "path": str(dataset)})
+    if isinstance(dataset, str):
+        return _benchmark(dataset, given)
+    if hasattr(dataset, "iter_samples"):
+        return _custom(dataset.iter_samples(), given, {"kind": type(dataset).__name__})
+    if isinstance(dataset, Mapping) or not isinstance(dataset, Iterable):
+        raise DatasetError(
+            f"a dataset is a benchmark's name, a file or an iterable of dicts, got {type(dataset).__name__}"
+        )
+    return _custom(dataset, given, {"kind": type(dataset).__name__, **_hub_facts(dataset)})
+
+
+class _FileRows:
+    """The rows of a file, which can be read more than once."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def __iter__(self) -> Any:
+        return read_rows(self._path)
+
+
+def _is_row_file(dataset: str | Path) -> bool:
+    return isinstance(dataset, Path) or dataset.lower().endswith(_ROW_FILES)
+
+
+def _hub_facts(dataset: Any) -> dict[str, Any]:
+    """Where a Hugging Face dataset came from, as far as it says."""
+    info = getattr(dataset, "info", None)
+    facts = {
+        "name": getattr(info, "dataset_name", None) or getattr(info, "builder_name", None),
+        "config": getattr(info, "config_name", None),
+        "version": str(info.version) if getattr(info, "version", None) else None,
+        "split": str(dataset.split) if getattr(dataset, "split", None) else None,
+    }
+    return {name: value for name, value in facts.items() if value}
+
+
+def _custom(rows: Iterable[Mapping[str, Any]], given: Mapping[str, Any], description: Mapping[str, Any]) -> _Source:
+    prompt = given["prompt"]
+    if prompt is None:
+        raise ConfigurationError('rows of your own need a prompt, for example prompt="Q: {question}\\nA:"')
+    return _Source(
+        rows=rows,
+        template=_template(prompt),
+        pipeline=_pipeline(given, default_metrics=("exact_match",), default_extractor=None),
+        id_field=given["dataset_id_field"] or "id",
+        reference_field=given["reference_field"],
+        limit=given["limit"],
+        description=description,
+    )
+
+
+def _benchmark(name: str, given: Mapping[str, Any]) -> _Source:
+    preset = get_benchmark_preset(name)
+    template = preset.prompt_template if given["prompt"] is None else _template(given["prompt"])
+    reference = preset.reference_field if given["reference_field"] is None else given["reference_field"]
+    return _Source(
+        rows=preset.load_dataset(given["limit"]),
+        template=template,
+        pipeline=_pipeline(given, default_metrics=preset.metrics, default_extractor=preset.extractor),
+        id_field=given["dataset_id_field"] or preset.dataset_id_field,
+        reference_field=reference,
+        # The loader has been told already; it may stand for more rows than it was asked for.
+        limit=given["limit"],
+        benchmark=preset.name,
+        description={"kind": "benchmark", "name": preset.name},
+    )
+
+
+def _template(prompt: str | PromptTemplate) -> PromptTemplate:
+    return prompt if isinstance(prompt, PromptTemplate) else PromptTemplate("default", prompt)
+
+
+def _pipeline(given: Mapping[str, Any], *, default_metrics: Sequence[Any], default_extractor: Any) -> Any:
+    custom = given["evaluation_pipeline"]
+    if custom is not None:
+        clashing = [name for name in ("metrics", "extractor", "reducer") if given[name] is not None]
+        if clashing:
+            raise ConfigurationError(f"evaluation_pipeline has its own {clashing[0]}; give one or the other")
+        missing = [n for n in ("evaluate", "evaluation_fingerprint", "metric_names") if not hasattr(custom, n)]
+        if missing:
+            raise ConfigurationError(f"evaluation_pipeline {type(custom).__name__} has no {', '.join(missing)}")
+        return custom
+    extractor = given["extractor"] if given["extractor"] is not None else default_extractor
+    strategy = None
+    if given["reducer"] is not None:
+        strategy = strategy_from_name(given["reducer"])
+    elif given["num_samples"] > 1:
+        strategy = strategy_from_name("average")
+    return EvaluationPipeline(
+        extractor=IdentityExtractor() if extractor is None else resolve_extractor(extractor),
+        metrics=[resolve_metric(metric) for metric in given["metrics"] or default_metrics],
+        strategy_resolver=None if strategy is None else _always(strategy),
+    )
+
+
+def _always(strategy: Any) -> Callable[[GenerationRecord], Any]:
+    def resolve(record: GenerationRecord) -> Any:
+        return strategy
+
+    return resolve
+
+
+# --- how and where --------------------------------------------------------------------------------------------------
+
+
+def _check(given: Mapping[str, Any]) -> None:
+    unknown = [name for name in given["options"] if name not in _PROVIDER_OPTIONS]
+    if unknown:
+        known = [*_signature_defaults(), *_PROVIDER_OPTIONS]
+        hints = ", ".join(f"{name}{nearest(name, known)}" for name in unknown)
+        raise ConfigurationError(
+            f"Unsupported option(s): {hints}. Options of the provider go into provider_options={{...}}"
+        )
+    at_least = {"num_samples": 1, "workers": 1, "limit": 1, "max_records_in_memory": 1}
+    for name, least in at_least.items():
+        value = given[name]
+        if value is not None and (not isinstance(value, int) or value < least):
+            raise ConfigurationError(f"{name} is a whole number of at least {least}, got {value!r}")
+    for name in ("timeout_seconds", "deadline_seconds", "budget_usd"):
+        value = given[name]
+        if value is not None and not value > 0:
+            raise ConfigurationError(f"{name} is greater than 0, got {value!r}")
+    if given["cache"] not in ("run", "store", "off"):
+        raise ConfigurationError(f"cache is 'run', 'store' or 'off', got {given['cache']!r}")
+    if given["metrics"] is not None and (isinstance(given["metrics"], str) or not given["metrics"]):
+        raise ConfigurationError(f"metrics is a list of names, such as ['exact_match'], got {given['metrics']!r}")
+
+
+def _provider_options(spec: ModelSpec, given: Mapping[str, Any]) -> dict[str, Any]:
+    options = {name: value for name, value in given["options"].items() if value is not None}
+    if "base_url" in options and "api_base" not in options:
+        options["api_base"] = options.pop("base_url")
+    options.update(given["provider_options"] or {})
+    if given["seed"] is not None and "seed" not in options and provider_accepts(spec.provider, "seed"):
+        options["seed"] = given["seed"]
+    return options
+
+
+def _storage(given: Mapping[str, Any]) -> ExperimentStorage:
+    named = [name for name in ("storage", "storage_path") if given[name] is not None]
+    if len(named) > 1:
+        raise ConfigurationError("storage and storage_path mean the same; give one of them")
+    chosen = given[named[0]] if named else None
+    backend = given["storage_backend"]
+    if chosen is not None and not isinstance(chosen, str | Path):
+        backend, chosen = chosen, None
+    if backend is not None:
+        unwrapped = getattr(backend, "experiment_storage", backend)
+        if isinstance(unwrapped, ExperimentStorage):
+            return unwrapped
+        if not hasattr(unwrapped, "start_run"):
+            raise ConfigurationError(
+                f"storage_backend {type(backend).__name__} has neither experiment_storage nor start_run"
+            )
+    return ExperimentStorage(chosen if chosen is not None else DEFAULT_STORAGE)
+
+
+def _execution(given: Mapping[str, Any]) -> tuple[int, Any]:
+    """How many workers, and the backend to map through; our own local ones are what the engine does anyway."""
+    backend = given["execution_backend"]
+    if backend is None:
+        return given["workers"], None
+    if not callable(getattr(backend, "map", None)):
+        raise ConfigurationError(f"execution_backend {type(backend).__name__} has no method map(func, items, ...)")
+    if type(backend) in (LocalExecutionBackend, SequentialExecutionBackend):
+        return min(backend.workers, given["workers"]), None
+    return given["workers"], backend
+
+
+def _rate(value: Mapping[str, float] | RateLimit | None) -> RateLimit:
+    if value is None:
+        return RateLimit()
+    if isinstance(value, RateLimit):
+        return value
+    if isinstance(value, int | float):
+        return RateLimit(requests_per_minute=float(value))
+    known = ("requests_per_minute", "tokens_per_minute")
+    for name in value:
+        if name not in known:
+            raise ConfigurationError(f"unknown rate limit {name!r}{nearest(name, known)}; known: {', '.join(known)}")
+    return RateLimit(**value)
+
+
+def _observers(given: Mapping[str, Any], experiment: Experiment) -> list[Observer]:
+    observers: list[Observer] = []
+    if given["progress"] or (given["progress"] is None and someone_watches()):
+        observers.append(ProgressBar())
+    for candidate in (given["storage_backend"], given["storage"]):
+        backend = getattr(candidate, "experiment_storage", candidate)
+        if hasattr(backend, "start_run") and not isinstance(backend, ExperimentStorage):
+            observers.append(BackendMirror(backend, experiment.pipeline))
+    return observers
+
+
+def _stored_answers(store: ExperimentStorage, run_id: str) -> Callable[[GenerationTask], GenerationRecord | None]:
+    reader = store.reader(run_id)
+
+    def answer(task: GenerationTask) -> GenerationRecord | None:
+        found = reader.record(str(task.metadata.get("dataset_id")))
+        if found is None:
+            return None
+        attempt = task.metadata.get("attempts", 0)
+        return next((one for one in found[1].attempts if one.task.metadata["attempts"] == attempt), None)
+
+    return answer
+
+
+def _fresh_run_id() -> str:
+    return new_run_id(datetime.datetime.now(datetime.UTC), secrets.token_hex(3))
+
+
+def _invocation(dataset: Any, model: str, given: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
+    """What a command line needs to take the run up again; objects and secrets are left out."""
+    from themis.core.redaction import redact
+
+    kept: dict[str, Any] = {
+        name: given[name]
+        for name in (
+            *(
+                "limit",
+                "reference_field",
+                "dataset_id_field",
+                "temperature",
+                "max_tokens",
+                "top_p",
+                "seed",
+                "num_samples",
+            ),
+            *(
+                "workers",
+                "max_retries",
+                "timeout_seconds",
+                "deadline_seconds",
+                "budget_usd",
+                "cluster_field",
+                "reducer",
+            ),
+        )
+        if given[name] is not None
+    }
+    kept["model"] = model
+    kept["dataset"] = str(dataset) if isinstance(dataset, str | Path) else None
+    if isinstance(given["prompt"], str):
+        kept["prompt"] = given["prompt"]
+    if given["metrics"] is not None and all(isinstance(metric, str) for metric in given["metrics"]):
+        kept["metrics"] = list(given["metrics"])
+    if isinstance(given["extractor"], str):
+        kept["extractor"] = given["extractor"]
+    kept["provider_options"] = redact(dict(options))
+    kept["custom_pipeline"] = given["evaluation_pipeline"] is not None
+    return kept

@@ -1,0 +1,120 @@
+"""Execution backends: how a function is mapped over items, in completion order, without reading all items first."""
+
+from __future__ import annotations
+
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from types import TracebackType
+from typing import Any, TypeVar
+
+from themis.core.registry import Registry
+from themis.exceptions import ConfigurationError
+
+__all__ = ["EXECUTION_BACKENDS", "ExecutionBackend", "LocalExecutionBackend", "SequentialExecutionBackend"]
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+class ExecutionBackend(ABC):
+    """Maps a function over items. `evaluate` uses one but never shuts it down: it belongs to whoever made it."""
+
+    @abstractmethod
+    def map(
+        self,
+        func: Callable[[T], R],
+        items: Iterable[T],
+        *,
+        max_workers: int | None = None,
+        timeout: float | None = None,
+        **options: Any,
+    ) -> Iterator[R]: ...
+
+    def shutdown(self) -> None:  # noqa: B027 - most backends hold nothing
+        """Waits for what is running and lets go of workers."""
+
+    def __enter__(self) -> ExecutionBackend:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.shutdown()
+
+
+class SequentialExecutionBackend(ExecutionBackend):
+    """One after the other, in order, in the caller's thread."""
+
+    workers = 1
+
+    def map(
+        self,
+        func: Callable[[T], R],
+        items: Iterable[T],
+        *,
+        max_workers: int | None = None,
+        timeout: float | None = None,
+        **options: Any,
+    ) -> Iterator[R]:
+        return (func(item) for item in items)
+
+
+class LocalExecutionBackend(ExecutionBackend):
+    """Threads of this process. Items are taken as threads become free, so an endless iterator is no problem."""
+
+    def __init__(self, max_workers: int = 4) -> None:
+        if max_workers < 1:
+            raise ConfigurationError(f"max_workers is at least 1, got {max_workers}")
+        self.workers = max_workers
+        self._threads: ThreadPoolExecutor | None = None
+        self._lock = threading.Lock()
+
+    def map(
+        self,
+        func: Callable[[T], R],
+        items: Iterable[T],
+        *,
+        max_workers: int | None = None,
+        timeout: float | None = None,
+        **options: Any,
+    ) -> Iterator[R]:
+        with self._lock:
+            if self._threads is None:
+                self._threads = ThreadPoolExecutor(self.workers, thread_name_prefix="themis-map")
+        at_once = min(self.workers, max_workers or self.workers)
+        running: set[Future[R]] = set()
+        try:
+            for item in items:
+                running.add(self._threads.submit(func, item))
+                if len(running) >= at_once:
+                    done, running = wait(running, timeout, FIRST_COMPLETED)
+                    yield from _results(done, timeout)
+            while running:
+                done, running = wait(running, timeout, FIRST_COMPLETED)
+                yield from _results(done, timeout)
+        finally:
+            for future in running:
+                future.cancel()
+
+    def shutdown(self) -> None:
+        with self._lock:
+            threads, self._threads = self._threads, None
+        if threads is not None:
+            threads.shutdown(wait=True)
+
+
+def _results(done: set[Future[R]], timeout: float | None) -> Iterator[R]:
+    if not done:
+        raise TimeoutError(f"no result within {timeout} s")
+    return (future.result() for future in done)
+
+
+EXECUTION_BACKENDS: Registry[type[ExecutionBackend]] = Registry(
+    "execution backend",
+    {
+        "local": "themis.backends.execution:LocalExecutionBackend",
+        "sequential": "themis.backends.execution:SequentialExecutionBackend",
+    },
+)

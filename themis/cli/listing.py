@@ -1,0 +1,113 @@
+"""`themis list`: what there is of each kind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from themis.cli.output import json_option, number, print_json, print_table, storage_option
+from themis.core.registry import Registry
+
+__all__ = ["list_"]
+
+
+@click.group(name="list")
+def list_() -> None:
+    """What there is: runs in a store, and everything that can be named on the command line."""
+
+
+@list_.command()
+@storage_option
+@click.option("--limit", type=int, help="At most so many, the newest.")
+@click.option("--status", help="Only runs of this status.")
+@click.option("--verbose", is_flag=True, help="Also model and scores.")
+@json_option
+def runs(storage: str, limit: int | None, status: str | None, verbose: bool, as_json: bool) -> int:
+    """Runs in a store, newest first."""
+    from themis.storage import ExperimentStorage
+
+    store = ExperimentStorage(storage)
+    if not store.exists():
+        click.echo(f"no store at {storage}; a first run makes one: themis demo", err=True)
+        return 1
+    found = store.list_runs(limit=limit, status=status)
+    if as_json:
+        from themis.cli.runs import describe_run
+
+        print_json([describe_run(store, run) for run in found])
+        return 0
+    if not found:
+        click.echo("No runs found.")
+        return 0
+    click.echo("Runs:")
+    for run in found:
+        line = f"  - {run.run_id} [{run.status.value}] samples={run.total_samples} created={run.created_at.isoformat(timespec='seconds')}"
+        if verbose:
+            scores = " ".join(
+                f"{name}={number(metric['mean'])}" for name, metric in run.summary.get("metrics", {}).items()
+            )
+            line += f" model={run.model} {scores}".rstrip()
+        click.echo(line)
+    return 0
+
+
+def _registered(name: str, help_text: str, registry: Callable[[], Registry[Any]]) -> None:
+    @list_.command(name=name, help=help_text)
+    @click.option("--verbose", is_flag=True, help="What each one does, with an example.")
+    @json_option
+    def command(verbose: bool, as_json: bool) -> None:
+        known = registry()
+        names = known.names()
+        if as_json:
+            print_json([_described(known, entry) if verbose else entry for entry in names])
+            return
+        if not verbose:
+            click.echo(f"Available {name}:")
+            for entry in names:
+                click.echo(f"  - {entry}")
+            return
+        rows = [_described(known, entry) for entry in names]
+        print_table(("name", "what it does", "example"), [(r["name"], r["about"], r["example"]) for r in rows])
+
+
+def _described(registry: Registry[Any], name: str) -> dict[str, str]:
+    from themis.exceptions import ThemisError
+
+    try:
+        target = registry.get(name)
+    except ThemisError as error:
+        return {"name": name, "about": str(error), "example": ""}
+    about = (getattr(target, "description", None) or getattr(target, "__doc__", None) or "").strip()
+    return {"name": name, "about": about.splitlines()[0] if about else "", "example": getattr(target, "example", "")}
+
+
+def _metrics() -> Registry[Any]:
+    from themis.evaluation.metrics import METRICS
+
+    return METRICS
+
+
+def _extractors() -> Registry[Any]:
+    from themis.evaluation.extractors import EXTRACTORS
+
+    return EXTRACTORS
+
+
+def _providers() -> Registry[Any]:
+    from themis.generation.providers import PROVIDERS
+
+    return PROVIDERS
+
+
+def _benchmarks() -> Registry[Any]:
+    from themis.presets import BENCHMARKS
+
+    return BENCHMARKS
+
+
+_registered("metrics", "Metrics that --metric takes.", _metrics)
+_registered("extractors", "Extractors that --extractor takes.", _extractors)
+_registered("providers", "Providers that --model takes.", _providers)
+_registered("benchmarks", "Benchmarks that `themis eval` takes.", _benchmarks)

@@ -1,0 +1,84 @@
+"""What commands have in common: the storage option, JSON on stdout, tables for people."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeVar
+
+import click
+
+__all__ = ["json_option", "number", "print_json", "print_table", "storage_option", "when"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def storage_option(function: F) -> F:
+    return click.option(
+        "--storage",
+        envvar="THEMIS_STORAGE",
+        default=".cache/experiments",
+        show_default=True,
+        help="Storage directory, or a postgresql:// URL.",
+    )(function)
+
+
+def json_option(function: F) -> F:
+    return click.option("--json", "as_json", is_flag=True, help="Print JSON and nothing else on stdout.")(function)
+
+
+def print_json(value: Any) -> None:
+    click.echo(json.dumps(_plain(value), indent=2, ensure_ascii=False, default=str))
+
+
+def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], *, title: str | None = None) -> None:
+    """A table for people; numbers to the right. Model text is shown as text, never as markup."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(title=title, title_justify="left", header_style="bold", box=None, pad_edge=False)
+    shown = [[_cell(value) for value in row] for row in rows]
+    for index, column in enumerate(columns):
+        numeric = bool(shown) and all(_is_number(row[index]) for row in shown)
+        table.add_column(column, justify="right" if numeric else "left", overflow="fold")
+    for row in shown:
+        table.add_row(*(Text(cell) for cell in row))
+    console = Console()
+    # A pipe has no width; a table for one must not fold its cells.
+    console.print(table, width=None if console.is_terminal else 240)
+
+
+def number(value: float | None, digits: int = 4) -> str:
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return "n/a"
+    return f"{value:.{digits}f}"
+
+
+def when(moment: Any) -> str:
+    return "" if moment is None else moment.astimezone().strftime("%Y-%m-%d %H:%M:%S")
+
+
+def _cell(value: Any) -> str:
+    # Control characters in model output or ids must not reach the terminal.
+    return "".join(c if c.isprintable() or c == "\n" else "\N{REPLACEMENT CHARACTER}" for c in str(value))
+
+
+def _is_number(cell: str) -> bool:
+    text = cell.strip().lstrip("$").rstrip("%").replace(",", "")
+    try:
+        float(text)
+    except ValueError:
+        return text in ("", "n/a", "-")
+    return True
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if isinstance(value, dict):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    return value

@@ -1,0 +1,89 @@
+"""`themis show` and `themis delete`: one run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from themis.cli.output import json_option, number, print_json, print_table, storage_option, when
+from themis.core.redaction import redact
+from themis.experiment.report import build_report, summarise_run
+from themis.storage import ExperimentStorage, RunMetadata, RunStatus
+
+__all__ = ["delete", "show"]
+
+
+@click.command()
+@click.argument("run_id", metavar="RUN")
+@storage_option
+@json_option
+def show(run_id: str, storage: str, as_json: bool) -> None:
+    """Status, scores with intervals, cost and tokens of one run."""
+    store = ExperimentStorage(storage)
+    described = describe_run(store, store.get_run(run_id))
+    if as_json:
+        print_json(described)
+        return
+    click.echo(f"{described['run_id']}  [{described['status']}]  {described['model']}")
+    click.echo(
+        f"created {when(store.get_run(run_id).created_at)}, {described['samples']} samples, kind {described['kind']}"
+    )
+    if described["error"]:
+        click.echo(f"note: {described['error']}")
+    rows = [
+        (name, number(m["mean"]), _interval(m["ci"]), m["count"], m["failed"], m.get("unparsed", 0))
+        for name, m in described["metrics"].items()
+    ]
+    print_table(("metric", "mean", "95 % interval", "count", "failed", "unparsed"), rows)
+    cost, tokens = described["cost"], described["tokens"]
+    shown = "unknown price" if cost["total_cost"] is None else f"${cost['total_cost']:.4f}"
+    click.echo(f"cost {shown}; {cost['api_calls']} calls, {tokens['total_tokens']} tokens")
+    click.echo(f"manifest {described['manifest_hash']}")
+
+
+def describe_run(store: ExperimentStorage, run: RunMetadata) -> dict[str, Any]:
+    """A run as JSON: what `show --json`, lists and scripts read."""
+    summary = run.summary
+    if not summary or run.status is RunStatus.IN_PROGRESS:
+        summary = summarise_run(build_report(store, run.run_id))
+    cost = summary["cost"]
+    return redact(
+        {
+            "run_id": run.run_id,
+            "kind": run.kind,
+            "status": run.status.value,
+            "model": run.model,
+            "benchmark": run.benchmark,
+            "created_at": run.created_at.isoformat(),
+            "completed_at": run.completed_at.isoformat() if run.completed_at else None,
+            "samples": run.total_samples,
+            "manifest_hash": run.manifest_hash,
+            "metrics": summary["metrics"],
+            "cost": cost,
+            "tokens": cost["token_counts"],
+            "tags": run.tags,
+            "error": run.error_message,
+            **({"memory": summary["memory"]} if "memory" in summary else {}),
+        }
+    )
+
+
+@click.command()
+@click.argument("run_ids", metavar="RUN...", nargs=-1, required=True)
+@storage_option
+@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+def delete(run_ids: tuple[str, ...], storage: str, yes: bool) -> None:
+    """Remove runs with their records, scores and turns. This cannot be undone."""
+    store = ExperimentStorage(storage)
+    for run_id in run_ids:
+        run = store.get_run(run_id)
+        if not yes:
+            paid = "unknown cost" if run.cost_usd is None else f"${run.cost_usd:.4f}"
+            click.confirm(f"delete {run_id} ({run.total_samples} samples, {paid})?", abort=True, err=True)
+        store.delete_run(run_id)
+        click.echo(f"deleted {run_id}", err=True)
+
+
+def _interval(ci: list[float] | None) -> str:
+    return "n/a" if not ci else f"[{ci[0]:.4f}, {ci[1]:.4f}]"

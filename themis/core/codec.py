@@ -1,0 +1,86 @@
+"""Values to JSON bytes and back, for everything that is stored.
+
+msgspec does the work. What it cannot hold exactly (NaN, infinities, lone surrogates, integers beyond 64 bits) goes through
+the standard library's JSON, which can: what is read back equals what was written.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+import msgspec
+
+from themis.core.fingerprint import plain
+
+__all__ = ["decode", "decode_as", "encode", "jsonable"]
+
+T = TypeVar("T")
+
+_ENCODER = msgspec.json.Encoder(enc_hook=plain)
+_DECODER = msgspec.json.Decoder()
+
+
+def encode(value: Any) -> str:
+    """JSON text of a value. NaN survives; keys that are not strings become strings."""
+    try:
+        data = _ENCODER.encode(value)
+    except (msgspec.MsgspecError, UnicodeEncodeError, OverflowError, TypeError, ValueError, RecursionError):
+        return _exact(value)
+    # msgspec writes NaN and infinities as null, so a null may be one of them.
+    if b"null" in data and _has_non_finite(value):
+        return _exact(value)
+    return data.decode("ascii", "strict") if data.isascii() else data.decode("utf-8")
+
+
+def decode(text: str | bytes) -> Any:
+    try:
+        return _DECODER.decode(text)
+    except (msgspec.DecodeError, UnicodeEncodeError):
+        return json.loads(text)
+
+
+def decode_as(text: str | bytes, kind: type[T]) -> T:
+    """Decode into a type; text that only the standard library can read is converted from plain values."""
+    try:
+        return msgspec.json.decode(text, type=kind)
+    except msgspec.ValidationError:
+        raise
+    except (msgspec.DecodeError, UnicodeEncodeError):
+        return msgspec.convert(json.loads(text), type=kind, strict=False)
+
+
+def jsonable(value: Any) -> Any:
+    """The value as plain JSON types: what a row is turned into when it enters."""
+    if value is None or isinstance(value, str | bool | int | float):
+        return value
+    if isinstance(value, Mapping):
+        return {key if isinstance(key, str) else str(key): jsonable(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [jsonable(item) for item in value]
+    return jsonable(plain(value))
+
+
+def _exact(value: Any) -> str:
+    return json.dumps(jsonable(value), ensure_ascii=True, separators=(",", ":"), allow_nan=True)
+
+
+def _has_non_finite(value: Any) -> bool:
+    stack = [value]
+    while stack:
+        current = stack.pop()
+        if isinstance(current, float):
+            if not math.isfinite(current):
+                return True
+        elif isinstance(current, Mapping):
+            stack.extend(current.values())
+        elif isinstance(current, list | tuple | set | frozenset):
+            stack.extend(current)
+        elif current is not None and not isinstance(current, str | bool | int | bytes):
+            try:
+                stack.append(plain(current))
+            except TypeError:
+                continue
+    return False

@@ -1,0 +1,233 @@
+"""Judges records: extracts the answer, lets each metric score it, keeps what failed.
+
+Second half of a sample's path; `experiment.run` calls `judge` once per record.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from themis.core.entities import (
+    EvaluationFailure,
+    EvaluationItem,
+    EvaluationRecord,
+    EvaluationReport,
+    GenerationRecord,
+    MetricAggregate,
+    MetricScore,
+    Reference,
+)
+from themis.core.fingerprint import describe_object
+from themis.core.registry import snake_case
+from themis.evaluation.extractors.exceptions import FieldExtractionError
+from themis.evaluation.strategies import DefaultEvaluationStrategy, EvaluationStrategy
+from themis.exceptions import ConfigurationError
+from themis.interfaces import Extractor, Metric
+
+__all__ = ["EvaluationPipeline"]
+
+ReferenceSelector = Callable[[GenerationRecord], Any]
+StrategyResolver = Callable[[GenerationRecord], EvaluationStrategy]
+
+_DEFAULT_STRATEGY = DefaultEvaluationStrategy()
+
+
+@dataclass(frozen=True)
+class _Failure:
+    """Why a metric has no score; a failure is data and never a number."""
+
+    reason: str
+
+
+class EvaluationPipeline:
+    """One extractor, some metrics, and how attempts are reduced.
+
+    `unparsed` says what an answer that the extractor cannot read counts for: "zero" (the model's fault, 0.0) or
+    "exclude" (no score, counted as failed).
+    """
+
+    def __init__(
+        self,
+        *,
+        extractor: Extractor,
+        metrics: Sequence[Metric],
+        reference_selector: ReferenceSelector | None = None,
+        strategy_resolver: StrategyResolver | None = None,
+        unparsed: str = "zero",
+    ) -> None:
+        if not callable(getattr(extractor, "extract", None)):
+            raise ConfigurationError(f"an extractor has a method extract(raw_output), {extractor!r} has none")
+        names = [metric.name for metric in metrics]
+        if doubled := sorted({name for name in names if names.count(name) > 1}):
+            raise ConfigurationError(f"two metrics have the name {doubled[0]!r}; give one of them another `name`")
+        if unparsed not in ("zero", "exclude"):
+            raise ConfigurationError(f"unparsed is 'zero' or 'exclude', got {unparsed!r}")
+        if reference_selector is not None and strategy_resolver is None:
+            warnings.warn(
+                "a reference_selector without a strategy_resolver: the default strategy judges the record's own answer",
+                UserWarning,
+                stacklevel=2,
+            )
+        self.extractor = extractor
+        self.metrics = list(metrics)
+        self.unparsed = unparsed
+        self.slices: dict[str, Callable[[GenerationRecord], bool]] = {}
+        self._select_reference = reference_selector
+        self._resolve_strategy = strategy_resolver
+
+    @property
+    def metric_names(self) -> list[str]:
+        return [metric.name for metric in self.metrics]
+
+    @property
+    def is_slow(self) -> bool:
+        """Whether a metric does more than compute (runs programs, asks models), so that judging gains from threads."""
+        return any(getattr(metric, "slow", False) for metric in self.metrics)
+
+    def register_slice(self, name: str, predicate: Callable[[GenerationRecord], bool]) -> None:
+        """Adds aggregates over the records for which the predicate holds."""
+        self.slices[name] = predicate
+
+    def evaluation_fingerprint(self) -> dict[str, Any]:
+        """Class, parameters and code of everything that decides a score."""
+        described: dict[str, Any] = {
+            "extractor": describe_object(self.extractor),
+            "metrics": [describe_object(metric) for metric in self.metrics],
+            "unparsed": self.unparsed,
+        }
+        if self._select_reference is not None:
+            described["reference_selector"] = describe_object(self._select_reference)
+        if self._resolve_strategy is not None:
+            described["strategy"] = describe_object(self._resolve_strategy)
+        return described
+
+    def judge(self, record: GenerationRecord) -> EvaluationRecord:
+        """The scores of one record. Whatever a user's extractor or metric does, the run goes on."""
+        sample_id = record.task.metadata.get("dataset_id")
+        result = EvaluationRecord(sample_id=None if sample_id is None else str(sample_id), scores=[])
+        if record.error is not None and not any(attempt.error is None for attempt in record.attempts):
+            result.failures.append(f"no answer: {record.error.message}")
+            return result
+        try:
+            strategy = self._resolve_strategy(record) if self._resolve_strategy else _DEFAULT_STRATEGY
+            items = strategy.prepare(record)
+            scores = self._score_items(strategy, items, result.failures)
+            result.scores.extend(strategy.aggregate(record, scores) if scores else ())
+        except Exception as error:  # boundary: a strategy is the user's code
+            result.failures.append(f"strategy: {_said(error)}")
+        return result
+
+    def evaluate(self, records: Iterable[GenerationRecord]) -> EvaluationReport:
+        """Judges records that are in memory."""
+        pairs = [(record, self.judge(record)) for record in records]
+        failures = [EvaluationFailure(judged.sample_id, message) for _, judged in pairs for message in judged.failures]
+        return EvaluationReport(
+            metrics=self._aggregates([judged for _, judged in pairs]),
+            failures=failures,
+            records=[judged for _, judged in pairs],
+            slices={
+                name: self._aggregates([judged for record, judged in pairs if predicate(record)])
+                for name, predicate in self.slices.items()
+            },
+            metadata={"metric_ids": {name: snake_case(name) for name in self.metric_names}},
+        )
+
+    # --- one record --------------------------------------------------------------------------------------------------
+
+    def _score_items(
+        self, strategy: EvaluationStrategy, items: Sequence[EvaluationItem], failures: list[str]
+    ) -> list[MetricScore]:
+        answers = [self._extract(item.record) for item in items]
+        select = getattr(strategy, "select", None)
+        if select is not None:
+            readable = [index for index, answer in enumerate(answers) if not isinstance(answer, _Failure)]
+            chosen = [readable[index] for index in select([answers[index] for index in readable])] or [0]
+            items, answers = [items[index] for index in chosen], [answers[index] for index in chosen]
+        scores: list[MetricScore] = []
+        for item, answer in zip(items, answers, strict=True):
+            if isinstance(answer, _Unparsed) and self.unparsed == "zero":
+                scores.extend(
+                    MetricScore(metric.name, 0.0, {"error": answer.reason}, {"outcome": "unparsed"})
+                    for metric in self.metrics
+                )
+            elif isinstance(answer, _Failure):
+                failures.append(f"extractor: {answer.reason}")
+            else:
+                scores.extend(self._score(item, answer, failures))
+        return scores
+
+    def _extract(self, record: GenerationRecord) -> Any:
+        text = record.output.text if record.output is not None else ""
+        try:
+            return self.extractor.extract(text)
+        except FieldExtractionError as error:
+            return _Unparsed(str(error) or "no answer found")
+        except Exception as error:  # boundary: an extractor is the user's code
+            return _Failure(_said(error))
+
+    def _score(self, item: EvaluationItem, answer: Any, failures: list[str]) -> Iterable[MetricScore]:
+        record = item.record
+        reference = self._select_reference(record) if self._select_reference is not None else item.reference
+        references = _as_list(reference)
+        metadata = {**record.task.metadata, "sample_id": record.task.metadata.get("dataset_id")}
+        if "generation_time_ms" in record.metrics:
+            metadata["generation_time_ms"] = record.metrics["generation_time_ms"]
+        for metric in self.metrics:
+            score = _compute(metric, answer, references, metadata)
+            if isinstance(score, _Failure):
+                failures.append(f"{metric.name}: {score.reason}")
+            else:
+                yield score
+
+    def _aggregates(self, judged: Sequence[EvaluationRecord]) -> dict[str, MetricAggregate]:
+        aggregates: dict[str, MetricAggregate] = {}
+        for name in self.metric_names:
+            scores = [score for record in judged for score in record.scores if score.metric_name == name]
+            aggregate = MetricAggregate.from_scores(name, scores)
+            scored = sum(any(score.metric_name == name for score in record.scores) for record in judged)
+            aggregate.failed = len(judged) - scored
+            aggregate.unparsed = sum(score.metadata.get("outcome") == "unparsed" for score in scores)
+            aggregates[name] = aggregate
+        return aggregates
+
+
+class _Unparsed(_Failure):
+    """The model's answer could not be read."""
+
+
+def _compute(metric: Metric, answer: Any, references: list[Any], metadata: dict[str, Any]) -> MetricScore | _Failure:
+    if not references and getattr(metric, "requires_reference", True):
+        return _Failure("needs a reference, and this sample has none; set reference_field")
+    try:
+        score = metric.compute(prediction=answer, references=references, metadata=metadata)
+    except Exception as error:  # boundary: a metric is the user's code
+        return _Failure(_said(error))
+    if not isinstance(score, MetricScore):
+        return _Failure(f"compute returned {type(score).__name__}, expected a MetricScore")
+    value = score.value
+    if type(value) is float and math.isfinite(value):
+        return score
+    try:
+        number = float(value) if not isinstance(value, str) else math.nan
+    except (TypeError, ValueError, OverflowError):
+        number = math.nan
+    if not math.isfinite(number):
+        return _Failure(f"compute returned the value {str(value)[:80]!r}, expected a finite number")
+    return MetricScore(score.metric_name, number, score.details, score.metadata)
+
+
+def _as_list(reference: Any) -> list[Any]:
+    """List and tuple references are spread, anything else is wrapped."""
+    value = reference.value if isinstance(reference, Reference) else reference
+    if value is None:
+        return []
+    return list(value) if isinstance(value, list | tuple) else [value]
+
+
+def _said(error: BaseException) -> str:
+    text = str(error).strip()
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__

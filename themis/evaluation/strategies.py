@@ -1,0 +1,200 @@
+"""How several attempts at one sample become its scores.
+
+A strategy prepares what is judged and reduces what comes out; `REDUCERS` gives the built-in ones short names
+(`evaluate(..., reducer="pass@3")`).
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from themis.core.entities import EvaluationItem, GenerationRecord, MetricScore
+from themis.core.fingerprint import canonical_json
+from themis.core.registry import nearest
+from themis.exceptions import ConfigurationError, EvaluationError
+
+__all__ = [
+    "AnyAttempt",
+    "AttemptAwareEvaluationStrategy",
+    "BestAttempt",
+    "DefaultEvaluationStrategy",
+    "EvaluationStrategy",
+    "FirstAttempt",
+    "MajorityVote",
+    "PassAtK",
+    "PassHatK",
+    "strategy_from_name",
+]
+
+
+class EvaluationStrategy(Protocol):
+    def prepare(self, record: GenerationRecord) -> Sequence[EvaluationItem]:
+        """The answers to judge: the record's own, or each attempt's."""
+
+    def aggregate(self, record: GenerationRecord, scores: Sequence[MetricScore]) -> list[MetricScore]:
+        """The sample's scores from its answers' scores."""
+
+
+@dataclass(frozen=True)
+class DefaultEvaluationStrategy:
+    """Judges the record's own answer: the first attempt without an error."""
+
+    def prepare(self, record: GenerationRecord) -> Sequence[EvaluationItem]:
+        return (EvaluationItem(record, record.task.reference),)
+
+    def aggregate(self, record: GenerationRecord, scores: Sequence[MetricScore]) -> list[MetricScore]:
+        return list(scores)
+
+
+class _OverAttempts:
+    """Judges every attempt that has an answer."""
+
+    def prepare(self, record: GenerationRecord) -> Sequence[EvaluationItem]:
+        attempts = [attempt for attempt in record.attempts or [record] if attempt.error is None]
+        return [EvaluationItem(attempt, attempt.task.reference) for attempt in attempts]
+
+    def aggregate(self, record: GenerationRecord, scores: Sequence[MetricScore]) -> list[MetricScore]:
+        by_metric: dict[str, list[MetricScore]] = {}
+        for score in scores:
+            by_metric.setdefault(score.metric_name, []).append(score)
+        return [self.reduce(name, group) for name, group in by_metric.items()]
+
+    def reduce(self, name: str, scores: Sequence[MetricScore]) -> MetricScore:
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class AttemptAwareEvaluationStrategy(_OverAttempts):
+    """The mean over attempts, or with `average_attempts=False` every attempt's score for itself."""
+
+    average_attempts: bool = True
+
+    def aggregate(self, record: GenerationRecord, scores: Sequence[MetricScore]) -> list[MetricScore]:
+        return super().aggregate(record, scores) if self.average_attempts else list(scores)
+
+    def reduce(self, name: str, scores: Sequence[MetricScore]) -> MetricScore:
+        mean = math.fsum(score.value for score in scores) / len(scores)
+        return MetricScore(name, mean, metadata=_reduced(scores))
+
+
+@dataclass(frozen=True)
+class FirstAttempt(_OverAttempts):
+    """Only the first attempt that has an answer."""
+
+    def prepare(self, record: GenerationRecord) -> Sequence[EvaluationItem]:
+        return super().prepare(record)[:1]
+
+    def reduce(self, name: str, scores: Sequence[MetricScore]) -> MetricScore:
+        return scores[0]
+
+
+@dataclass(frozen=True)
+class BestAttempt(_OverAttempts):
+    """The highest score of any attempt: what a perfect selector would have got."""
+
+    def reduce(self, name: str, scores: Sequence[MetricScore]) -> MetricScore:
+        best = max(scores, key=lambda score: score.value)
+        return MetricScore(name, best.value, best.details, _reduced(scores))
+
+
+@dataclass(frozen=True)
+class AnyAttempt(_OverAttempts):
+    """1 if any attempt reaches the threshold, else 0."""
+
+    threshold: float = 1.0
+
+    def reduce(self, name: str, scores: Sequence[MetricScore]) -> MetricScore:
+        hits = sum(score.value >= self.threshold for score in scores)
+        return MetricScore(name, float(hits > 0), {"passed": hits}, _reduced(scores))
+
+
+@dataclass(frozen=True)
+class MajorityVote(_OverAttempts):
+    """Judges the answer that most attempts gave; the earliest of them where several are equally common."""
+
+    def select(self, predictions: Sequence[Any]) -> list[int]:
+        """Which of the extracted answers to judge."""
+        if not predictions:
+            return []
+        keys = [_vote_key(prediction) for prediction in predictions]
+        votes = Counter(keys)
+        return [max(range(len(keys)), key=lambda index: (votes[keys[index]], -index))]
+
+    def reduce(self, name: str, scores: Sequence[MetricScore]) -> MetricScore:
+        return scores[0]
+
+
+@dataclass(frozen=True)
+class PassAtK(_OverAttempts):
+    """The chance that at least one of k attempts passes, estimated without bias from n >= k attempts."""
+
+    k: int = 1
+    threshold: float = 1.0
+
+    def reduce(self, name: str, scores: Sequence[MetricScore]) -> MetricScore:
+        n, passed = _passed(scores, self.threshold, self.k, f"pass@{self.k}")
+        value = 1.0 - math.comb(n - passed, self.k) / math.comb(n, self.k)
+        return MetricScore(name, value, {"passed": passed, "attempts": n, "k": self.k}, _reduced(scores))
+
+
+@dataclass(frozen=True)
+class PassHatK(_OverAttempts):
+    """The chance that all of k attempts pass, estimated without bias from n >= k attempts."""
+
+    k: int = 1
+    threshold: float = 1.0
+
+    def reduce(self, name: str, scores: Sequence[MetricScore]) -> MetricScore:
+        n, passed = _passed(scores, self.threshold, self.k, f"pass^{self.k}")
+        value = math.comb(passed, self.k) / math.comb(n, self.k)
+        return MetricScore(name, value, {"passed": passed, "attempts": n, "k": self.k}, _reduced(scores))
+
+
+REDUCERS: dict[str, Callable[[], EvaluationStrategy]] = {
+    "average": AttemptAwareEvaluationStrategy,
+    "keep": lambda: AttemptAwareEvaluationStrategy(average_attempts=False),
+    "first": FirstAttempt,
+    "best": BestAttempt,
+    "majority": MajorityVote,
+    "any": AnyAttempt,
+}
+
+
+def strategy_from_name(name: str) -> EvaluationStrategy:
+    """`average`, `keep`, `first`, `best`, `majority`, `any`, `pass@3`, `pass^3`."""
+    if match := re.fullmatch(r"pass([@^])(\d+)", name.strip()):
+        k = int(match[2])
+        if k < 1:
+            raise ConfigurationError(f"reducer {name!r}: k must be at least 1")
+        return PassAtK(k) if match[1] == "@" else PassHatK(k)
+    if name not in REDUCERS:
+        known = [*REDUCERS, "pass@k", "pass^k"]
+        raise ConfigurationError(f"unknown reducer {name!r}{nearest(name, known)}; known: {', '.join(known)}")
+    return REDUCERS[name]()
+
+
+def _passed(scores: Sequence[MetricScore], threshold: float, k: int, what: str) -> tuple[int, int]:
+    if len(scores) < k:
+        raise EvaluationError(f"{what} needs {k} answered attempts, this sample has {len(scores)}; raise num_samples")
+    return len(scores), sum(score.value >= threshold for score in scores)
+
+
+def _reduced(scores: Sequence[MetricScore]) -> dict[str, Any]:
+    metadata: dict[str, Any] = {"attempts": len(scores)}
+    if all(score.metadata.get("outcome") == "unparsed" for score in scores):
+        metadata["outcome"] = "unparsed"
+    return metadata
+
+
+def _vote_key(prediction: Any) -> str:
+    if isinstance(prediction, str):
+        return prediction.strip().casefold()
+    try:
+        return canonical_json(prediction)
+    except TypeError:
+        return repr(prediction)

@@ -1,0 +1,561 @@
+"""One run from start to report: plan, skip what is stored, generate, commit, observe, judge, commit, report.
+
+The page to read to understand a sample run. Rows are an iterator, work in flight is bounded, and the report is built from the
+store, so memory does not grow with the dataset. A finished call is committed before anyone is told of it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from themis.core.entities import (
+    EvaluationRecord,
+    ExperimentReport,
+    GenerationRecord,
+    ModelSpec,
+    SamplingConfig,
+)
+from themis.core.fingerprint import digest, fingerprint
+from themis.core.redaction import Redactor
+from themis.core.tokens import count_tokens
+from themis.evaluation.pipeline import EvaluationPipeline
+from themis.exceptions import ConfigurationError, RunInterrupted, StorageError
+from themis.experiment.cost import Budget, Price
+from themis.experiment.manifest import (
+    build_reproducibility_manifest,
+    call_identity,
+    diff_identity,
+    manifest_hash,
+    run_identity,
+)
+from themis.experiment.report import build_report, summarise_run
+from themis.experiment.rows import RowReader
+from themis.generation.engine import Engine, EngineSettings, Job, Outcome
+from themis.generation.templates import PromptTemplate
+from themis.interfaces import StatelessTaskExecutor
+from themis.storage import ExperimentStorage, RunStatus
+from themis.storage.reading import RunReader
+from themis.storage.records import Call, Frame, verdicts, whole_record
+from themis.storage.writing import RunWriter
+
+__all__ = ["Experiment", "Observer", "RunHandle", "run"]
+
+logger = logging.getLogger(__name__)
+
+_JUDGED_TOGETHER = 256
+
+
+@dataclass(frozen=True, kw_only=True)
+class Experiment:
+    """Everything a run is made of, resolved and checked."""
+
+    run_id: str
+    rows: Iterable[Mapping[str, Any]]
+    template: PromptTemplate
+    model: ModelSpec
+    executor: StatelessTaskExecutor
+    pipeline: EvaluationPipeline
+    sampling: SamplingConfig = field(default_factory=SamplingConfig)
+    num_samples: int = 1
+    seed: int | None = None
+    provider_options: Mapping[str, Any] = field(default_factory=dict)
+    id_field: str = "id"
+    reference_field: str | None = None
+    cluster_field: str | None = None
+    limit: int | None = None
+    benchmark: str | None = None
+    dataset_source: Mapping[str, Any] = field(default_factory=dict)
+    engine: EngineSettings = field(default_factory=EngineSettings)
+    execution_backend: Any = None
+    price: Price | None = None
+    budget_usd: float | None = None
+    tags: Mapping[str, str] = field(default_factory=dict)
+    resume: bool = True
+    allow_drift: bool = False
+    cache: str = "run"
+    max_records_in_memory: int | None = None
+    # Called once a sample, after its record is stored; an exception ends the run.
+    on_result: Callable[[GenerationRecord], Any] | None = None
+    # What is kept beside the run so that a command line can take it up again.
+    invocation: Mapping[str, Any] = field(default_factory=dict)
+    # Lets another thread stop the run.
+    handle: RunHandle | None = None
+
+
+class RunHandle:
+    """Stops a run from outside, as Ctrl-C does: what is under way is finished and saved."""
+
+    def __init__(self) -> None:
+        self._stop: Callable[[], None] | None = None
+        self._wanted = False
+
+    def stop(self) -> None:
+        self._wanted = True
+        if self._stop is not None:
+            self._stop()
+
+    def attach(self, stop: Callable[[], None]) -> None:
+        self._stop = stop
+        if self._wanted:
+            stop()
+
+
+class Observer(Protocol):
+    """Watches a run. Called in the run's own thread, after the commit; must not raise."""
+
+    def started(self, run_id: str, total: int, done: int, engine: Engine) -> None: ...
+    def advanced(self, calls: list[Call]) -> None: ...
+    def judged(self, records: list[EvaluationRecord]) -> None: ...
+    def stopping(self, under_way: int) -> None: ...
+    def ended(self, status: RunStatus, report: ExperimentReport | None) -> None: ...
+
+
+def run(experiment: Experiment, storage: ExperimentStorage, observers: Iterable[Observer] = ()) -> ExperimentReport:
+    """Runs an experiment, or what is left of it, and reports on all of it."""
+    observers = tuple(observers)
+    reusable = _make_room(experiment, storage)
+    with storage.open_run(experiment.run_id) as writer:
+        _plan(experiment, storage, writer)
+        session = _Session(experiment, storage, writer, observers, reusable)
+        if experiment.handle is not None:
+            experiment.handle.attach(session.stop)
+        try:
+            with _stopping_on_interrupt(session):
+                session.show_stored()
+                session.generate()
+                session.judge_rest()
+        except BaseException as error:
+            status = RunStatus.INTERRUPTED if isinstance(error, KeyboardInterrupt) else RunStatus.FAILED
+            with contextlib.suppress(StorageError):  # a full disk must not hide what happened
+                session.end(status, error=f"{type(error).__name__}: {error}")
+            raise
+        if session.interrupted:
+            session.end(RunStatus.INTERRUPTED, error="stopped by the user")
+            raise RunInterrupted(experiment.run_id, f"Go on with: themis resume {experiment.run_id}")
+        if session.budget_reached:
+            return session.end(RunStatus.INTERRUPTED, error=session.budget_reached)
+        return session.end(RunStatus.COMPLETED)
+
+
+# --- plan -----------------------------------------------------------------------------------------------------------
+
+
+def _make_room(experiment: Experiment, storage: ExperimentStorage) -> list[int]:
+    """Starts the run, or sees that the stored one may be resumed. Returns earlier generations whose answers may be used."""
+    run_id = experiment.run_id
+    exists = storage.run_exists(run_id)
+    if exists and not experiment.resume:
+        archived = storage.archive_run(run_id)
+        logger.info("run %s starts anew; the earlier one is kept as %s", run_id, archived)
+        exists = False
+    elif exists and storage.is_planned(run_id):
+        differences = _drift(experiment, storage)
+        if differences and not experiment.allow_drift:
+            raise ConfigurationError(
+                f"run {run_id!r} exists with other inputs:\n  "
+                + "\n  ".join(differences)
+                + "\nThree ways on: another run_id; resume=False (--no-resume) to start it anew, keeping the old one as "
+                f"{run_id}@n; allow_drift=True (--allow-drift) to start it anew with every stored answer that still fits"
+            )
+        if differences:
+            storage.archive_run(run_id)
+            exists = False
+    if not exists:
+        storage.start_run(
+            run_id,
+            model=experiment.model.model_key,
+            benchmark=experiment.benchmark,
+            tags=experiment.tags,
+            config={"invocation": dict(experiment.invocation)},
+        )
+    return storage.generations(run_id) if experiment.allow_drift and experiment.cache != "off" else []
+
+
+def _drift(experiment: Experiment, storage: ExperimentStorage) -> list[str]:
+    """In which dimensions the stored run differs from what is asked for."""
+    stored = storage.identity(experiment.run_id)
+    reader = _row_reader(experiment)
+    if iter(experiment.rows) is experiment.rows and experiment.allow_drift:
+        # A generator can be read only once, and its rows are needed for the plan.
+        return ["dataset: given as a generator, so it cannot be compared and used too"]
+    for _ in reader:
+        pass
+    return diff_identity(stored, _identity(experiment, reader))
+
+
+def _plan(experiment: Experiment, storage: ExperimentStorage, writer: RunWriter) -> None:
+    """Stores the dataset and, with its fingerprint known, the manifest. Nothing is left of a dataset that is refused."""
+    if storage.is_planned(experiment.run_id):
+        writer.update(status=RunStatus.IN_PROGRESS.value, error=None)
+        return
+    writer.forget_plan()
+    reader = _row_reader(experiment)
+    try:
+        total = writer.plan(reader)
+    except BaseException:
+        writer.close()
+        storage.delete_run(experiment.run_id)
+        raise
+    manifest = _manifest(experiment, reader)
+    stamp = manifest_hash(manifest)
+    frame = Frame(
+        model=experiment.model,
+        sampling=experiment.sampling,
+        prompt=experiment.template.spec,
+        id_field=experiment.id_field,
+        reference_field=reader.found_reference,
+        manifest_hash=stamp,
+    )
+    config = {
+        "reproducibility_manifest": manifest,
+        "manifest_hash": stamp,
+        "task": frame.to_config(),
+        "invocation": dict(experiment.invocation),
+    }
+    writer.describe(identity=_identity(experiment, reader), config=config, manifest_hash=stamp)
+    logger.info("run %s planned: %d samples, manifest %s", experiment.run_id, total, stamp[:12])
+
+
+def _row_reader(experiment: Experiment) -> RowReader:
+    return RowReader(
+        rows=experiment.rows,
+        template=experiment.template,
+        id_field=experiment.id_field,
+        reference_field=experiment.reference_field,
+        cluster_field=experiment.cluster_field,
+        limit=experiment.limit,
+    )
+
+
+def _identity(experiment: Experiment, reader: RowReader) -> dict[str, str]:
+    return run_identity(
+        _call_identity(experiment),
+        prompt=experiment.template.template,
+        dataset=f"{reader.count} rows, {reader.fingerprint[:16]}",
+        num_samples=experiment.num_samples,
+        reference_field=reader.found_reference,
+    )
+
+
+def _call_identity(experiment: Experiment) -> dict[str, str]:
+    return call_identity(
+        provider=experiment.model.provider,
+        model=experiment.model.identifier,
+        options=experiment.provider_options,
+        sampling=experiment.sampling,
+        seed=experiment.seed,
+    )
+
+
+def _manifest(experiment: Experiment, reader: RowReader) -> dict[str, Any]:
+    pipeline = experiment.pipeline
+    extractor = getattr(pipeline, "extractor", pipeline)
+    metrics = getattr(pipeline, "metrics", ())
+    return build_reproducibility_manifest(
+        model=experiment.model.identifier,
+        provider=experiment.model.provider,
+        provider_options=experiment.provider_options,
+        sampling=experiment.sampling,
+        num_samples=experiment.num_samples,
+        evaluation_config={
+            "metrics": sorted(f"{_class_name(metric)}:{metric.name}" for metric in metrics)
+            or sorted(pipeline.metric_names),
+            "extractor": _class_name(extractor),
+            "fingerprint": fingerprint(pipeline.evaluation_fingerprint()),
+        },
+        seeds={"provider_seed": experiment.provider_options.get("seed"), "sampling_seed": experiment.seed},
+        dataset_fingerprint=reader.fingerprint,
+        prompt_fingerprint=fingerprint(experiment.template.template),
+        benchmark_id=experiment.benchmark,
+        dataset_source=experiment.dataset_source,
+    )
+
+
+def _class_name(value: object) -> str:
+    return f"{type(value).__module__}.{type(value).__qualname__}"
+
+
+# --- generate, judge ------------------------------------------------------------------------------------------------
+
+
+class _Session:
+    """One process's share of a run: what it generates and judges until it ends or is stopped."""
+
+    def __init__(
+        self,
+        experiment: Experiment,
+        storage: ExperimentStorage,
+        writer: RunWriter,
+        observers: tuple[Observer, ...],
+        reusable: list[int],
+    ) -> None:
+        self.interrupted = False
+        self._experiment = experiment
+        self._storage = storage
+        self._writer = writer
+        self._observers = observers
+        self._reusable = reusable
+        self._reader: RunReader = storage.reader(experiment.run_id)
+        self._redactor = Redactor(experiment.provider_options)
+        self._call_identity = fingerprint(_call_identity(experiment))
+        described = experiment.pipeline.evaluation_fingerprint()
+        self._evaluation = writer.open_evaluation(
+            fingerprint(described), described if isinstance(described, dict) else {"fingerprint": described}
+        )
+        self._resumed = sum(self._reader.count_records()) > 0
+        # Attempts of samples that are not complete yet: how many are missing, and the new ones.
+        self._missing: dict[int, int] = {}
+        self._fresh: dict[int, list[Call]] = {}
+        self._partly_stored: set[int] = set()
+        self._budget = self._make_budget()
+        self._engine = Engine(experiment.executor, experiment.engine, admit=self._admit if self._budget else None)
+
+    @property
+    def budget_reached(self) -> str:
+        if self._budget is None or not self._budget.exhausted:
+            return ""
+        left = self._reader.count_samples() - self._reader.count_records()[0]
+        return f"budget_usd={self._budget.cap_usd:g} allows no further call; {left} samples are left" if left else ""
+
+    def stop(self) -> None:
+        self.interrupted = True
+        under_way = self._engine.in_flight
+        self._engine.stop()
+        for observer in self._observers:
+            observer.stopping(under_way)
+
+    def show_stored(self) -> None:
+        """Tells observers where the run stands, and `on_result` of every sample that is complete already."""
+        experiment = self._experiment
+        good, _ = self._reader.count_records() if self._resumed else (0, 0)
+        total = self._reader.count_samples()
+        if self._resumed:
+            logger.info("resuming %s: %d of %d samples already answered", experiment.run_id, good, total)
+        for observer in self._observers:
+            observer.started(experiment.run_id, total, good, self._engine)
+        if experiment.on_result is not None and good:
+            for _, record in self._reader.records():
+                if len(record.attempts) >= experiment.num_samples and record.error is None:
+                    experiment.on_result(record)
+
+    def generate(self) -> None:
+        """Gets the missing answers, commits them in batches, then tells of them and judges them."""
+        backend = self._experiment.execution_backend
+        jobs = self._jobs()
+        batches = self._engine.run(jobs) if backend is None else self._engine.run_through(backend, jobs)
+        for outcomes in batches:
+            calls = [self._call(outcome) for outcome in outcomes]
+            self._writer.commit_calls(calls, unsettles=self._evaluation if self._resumed else None)
+            for observer in self._observers:
+                observer.advanced(calls)
+            complete = self._complete(calls)
+            for _, record in complete:
+                if self._experiment.on_result is not None:
+                    self._experiment.on_result(record)
+            self._judge(complete)
+
+    def judge_rest(self) -> None:
+        """Judges what was answered but not judged: by an earlier process, or under another evaluation."""
+        batch: list[tuple[int, GenerationRecord]] = []
+        if not self._resumed:
+            return
+        for position, record in self._reader.unjudged(self._evaluation):
+            if self.interrupted:
+                return
+            batch.append((position, record))
+            if len(batch) >= _JUDGED_TOGETHER:
+                self._judge(batch)
+                batch = []
+        self._judge(batch)
+
+    def end(self, status: RunStatus, error: str | None = None) -> ExperimentReport:
+        good, failed = self._reader.count_records()
+        self._writer.update(succeeded=good, failed=failed)
+        report = build_report(
+            self._storage,
+            self._experiment.run_id,
+            self._evaluation,
+            pipeline=self._experiment.pipeline,
+            keep=self._experiment.max_records_in_memory,
+        )
+        if error is not None:
+            report.metadata["stopped"] = self._redactor.text(error)
+        self._writer.finish(status, summary=summarise_run(report), error=report.metadata.get("stopped"))
+        report.metadata["status"] = status.value
+        for observer in self._observers:
+            observer.ended(status, report)
+        return report
+
+    # --- inside ------------------------------------------------------------------------------------------------------
+
+    def _jobs(self) -> Iterator[Job]:
+        experiment = self._experiment
+        template, frame, executor = experiment.template, self._reader.frame, experiment.executor
+        wanted = range(experiment.num_samples)
+        for sample, stored in self._reader.unfinished(experiment.num_samples):
+            text = template.fill(sample.row)
+            material = "" if executor.prompt_only else sample.fingerprint
+            attempts = [attempt for attempt in wanted if attempt not in stored]
+            self._missing[sample.position] = len(attempts)
+            if stored:
+                self._partly_stored.add(sample.position)
+            for attempt in attempts:
+                key = digest(self._call_identity, text, material, str(attempt))
+                task = frame.task(sample.item_id, sample.row, text, attempt)
+                job = Job(sample.position, attempt, key, task)
+                if not self._reuse(job):
+                    yield job
+
+    def _reuse(self, job: Job) -> bool:
+        """Takes a stored answer of another run, where the user allows it."""
+        cache = self._experiment.cache
+        if cache != "store" and not self._reusable:
+            return False
+        found = self._storage.find_answer(job.key, None if cache == "store" else self._reusable)
+        if found is None:
+            return False
+        record = GenerationRecord(job.task, found.output, None, {**found.metrics, "reused": True})
+        call = Call(job.position, job.attempt, job.key, record, cost_usd=0.0, calls=0, reused=True)
+        self._writer.commit_calls([call], unsettles=self._evaluation if self._resumed else None)
+        for observer in self._observers:
+            observer.advanced([call])
+        complete = self._complete([call])
+        for _, whole in complete:
+            if self._experiment.on_result is not None:
+                self._experiment.on_result(whole)
+        self._judge(complete)
+        return True
+
+    def _call(self, outcome: Outcome) -> Call:
+        price, job = self._experiment.price, outcome.job
+        cost = None if price is None else price.of(outcome.prompt_tokens, outcome.completion_tokens)
+        if self._budget is not None:
+            self._budget.settle(job, cost or 0.0)
+        record = self._without_secrets(outcome.record)
+        return Call(
+            position=job.position,
+            attempt=job.attempt,
+            key=job.key,
+            record=record,
+            cost_usd=cost,
+            calls=outcome.calls,
+            prompt_tokens=outcome.prompt_tokens,
+            completion_tokens=outcome.completion_tokens,
+            seconds=outcome.seconds,
+        )
+
+    def _without_secrets(self, record: GenerationRecord) -> GenerationRecord:
+        error, output = record.error, record.output
+        if error is not None:
+            cleaned = self._redactor.deep({"message": error.message, "details": error.details})
+            record.error = type(error)(cleaned["message"], error.kind, cleaned["details"])
+        if output is not None:
+            text = self._redactor.values(output.text)
+            raw = output.raw if output.raw is None else self._redactor.deep(output.raw)
+            if text is not output.text or raw is not output.raw:
+                record.output = type(output)(text, raw, output.usage)
+        if "retry_errors" in record.metrics:
+            record.metrics["retry_errors"] = self._redactor.deep(record.metrics["retry_errors"])
+        return record
+
+    def _complete(self, calls: list[Call]) -> list[tuple[int, GenerationRecord]]:
+        """Samples whose last missing attempt is among these calls."""
+        complete: list[tuple[int, GenerationRecord]] = []
+        for call in calls:
+            self._fresh.setdefault(call.position, []).append(call)
+            self._missing[call.position] -= 1
+            if self._missing[call.position]:
+                continue
+            del self._missing[call.position]
+            fresh = self._fresh.pop(call.position)
+            if call.position in self._partly_stored:
+                self._partly_stored.discard(call.position)
+                complete.extend(self._reader.records(positions=[call.position]))
+            else:
+                fresh.sort(key=lambda one: one.attempt)
+                complete.append((call.position, whole_record([one.record for one in fresh])))
+        return complete
+
+    def _judge(self, records: list[tuple[int, GenerationRecord]]) -> None:
+        answered = [(position, record) for position, record in records if record.error is None]
+        if not answered:
+            return
+        pipeline = self._experiment.pipeline
+        if getattr(pipeline, "is_slow", False):
+            with ThreadPoolExecutor(self._experiment.engine.workers) as threads:
+                judged = list(threads.map(lambda pair: _judge_one(pipeline, pair[1]), answered))
+        else:
+            judged = [_judge_one(pipeline, record) for _, record in answered]
+        names = pipeline.metric_names
+        rows = [
+            row
+            for (position, record), result in zip(answered, judged, strict=True)
+            for row in verdicts(position, result, names, record.task.metadata)
+        ]
+        self._writer.commit_verdicts(self._evaluation, rows)
+        for observer in self._observers:
+            observer.judged(judged)
+
+    def _make_budget(self) -> Budget | None:
+        experiment = self._experiment
+        if experiment.budget_usd is None:
+            return None
+        if experiment.price is None:
+            raise ConfigurationError(
+                f"budget_usd needs a price, and {experiment.model.identifier!r} is not in the price table; add it to a file "
+                "and name that file in THEMIS_PRICES"
+            )
+        stored = self._storage.get_run(experiment.run_id)
+        most = experiment.sampling.max_tokens if experiment.sampling.max_tokens >= 0 else 4_096
+        return Budget(experiment.budget_usd, (stored.cost_usd or 0.0) + stored.judge_cost_usd, experiment.price, most)
+
+    def _admit(self, job: Job) -> bool:
+        assert self._budget is not None
+        return self._budget.admit(job, count_tokens(job.task.prompt.text))
+
+
+def _judge_one(pipeline: Any, record: GenerationRecord) -> EvaluationRecord:
+    judge = getattr(pipeline, "judge", None)
+    if judge is not None:
+        judged: EvaluationRecord = judge(record)
+        return judged
+    # A user's own pipeline has only `evaluate`.
+    found: list[EvaluationRecord] = list(pipeline.evaluate([record]).records)
+    if len(found) == 1:
+        return found[0]
+    return EvaluationRecord(record.task.metadata.get("dataset_id"), [], ["the pipeline returned no record"])
+
+
+@contextlib.contextmanager
+def _stopping_on_interrupt(session: _Session) -> Iterator[None]:
+    """Ctrl-C once: finish and save what is under way. Twice: stop now."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    pressed = 0.0
+
+    def stop(number: int, frame: Any) -> None:
+        nonlocal pressed
+        if pressed and time.monotonic() - pressed > 0.2:
+            raise KeyboardInterrupt
+        if not pressed:
+            pressed = time.monotonic()
+            session.stop()
+
+    try:
+        before = signal.signal(signal.SIGINT, stop)
+    except ValueError:
+        yield
+        return
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -1,0 +1,118 @@
+"""Decides what to do after a call: is it finished, and if it failed, does trying again make sense and when?
+
+Pure functions; the engine acts on them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from dataclasses import dataclass
+
+from themis.core.entities import GenerationRecord, GenerationTask, ModelError
+from themis.exceptions import ProviderCallError
+
+__all__ = ["Retry", "error_from", "final_error", "is_rate_limit", "is_retryable", "retry_delay"]
+
+_TRANSIENT_STATUS = {408, 409, 425, 429}
+_FINAL_WORDS = (
+    *("authentication", "api_key", "api key", "invalid_request", "badrequest", "bad request", "permission"),
+    *("unauthorized", "forbidden", "not_found"),
+)
+# Mistakes in a provider's own code come back the same every time.
+_CODE_ERRORS = (TypeError, AttributeError, NameError, NotImplementedError, ImportError, SyntaxError)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Retry:
+    """How often, and how patiently. `attempts` is the total number of calls for one answer, at least one."""
+
+    attempts: int = 3
+    first_delay_seconds: float = 0.5
+    factor: float = 2.0
+    longest_delay_seconds: float = 30.0
+    # Being told to slow down is not a failure of the call, so it has an allowance of its own.
+    rate_limited_attempts: int = 12
+
+
+def error_from(error: BaseException) -> ModelError:
+    """An exception of a provider as data."""
+    details: dict[str, object] = {"exception_type": type(error).__name__}
+    kind = "provider_error"
+    if isinstance(error, ProviderCallError):
+        kind = error.kind
+        optional = {
+            "status": error.status,
+            "retry_after_seconds": error.retry_after_seconds,
+            "retryable": error.retryable,
+        }
+        details.update({name: value for name, value in optional.items() if value is not None})
+        return ModelError(message=str(error), kind=kind, details=details)
+    if isinstance(error, asyncio.TimeoutError | TimeoutError):
+        kind = "timeout"
+    elif isinstance(error, _CODE_ERRORS):
+        details["retryable"] = False
+    text = str(error).strip()
+    return ModelError(
+        message=f"{type(error).__name__}: {text}" if text else type(error).__name__, kind=kind, details=details
+    )
+
+
+def is_retryable(error: ModelError) -> bool:
+    said = error.details.get("retryable")
+    if isinstance(said, bool):
+        return said
+    status = error.details.get("status")
+    if isinstance(status, int):
+        return status in _TRANSIENT_STATUS or status >= 500
+    folded = error.message.casefold()
+    return not any(word in folded for word in _FINAL_WORDS)
+
+
+def is_rate_limit(error: ModelError) -> bool:
+    return error.details.get("status") == 429 or error.kind == "rate_limited"
+
+
+def retry_delay(
+    error: ModelError, *, tries: int, rate_limited: int, retry: Retry, chance: random.Random
+) -> float | None:
+    """Seconds to wait before the next call, or None when this error is final.
+
+    `tries` counts the calls made that were not turned away for their rate, `rate_limited` those that were.
+    """
+    if not is_retryable(error):
+        return None
+    limited = is_rate_limit(error)
+    if (rate_limited > retry.rate_limited_attempts) if limited else (tries >= max(1, retry.attempts)):
+        return None
+    asked = error.details.get("retry_after_seconds")
+    if isinstance(asked, int | float) and asked >= 0:
+        return float(asked)
+    made = rate_limited if limited else tries
+    delay = min(retry.longest_delay_seconds, retry.first_delay_seconds * retry.factor ** max(0, made - 1))
+    # Half of the delay is random, so that callers turned away together do not come back together.
+    return delay * (0.5 + chance.random() / 2)
+
+
+def final_error(task: GenerationTask, error: ModelError, calls: int) -> ModelError:
+    return ModelError(
+        message=f"Generation failed for model {task.model.identifier} after {calls} attempt(s): {error.message}",
+        kind=error.kind,
+        details={
+            **error.details,
+            "attempts": calls,
+            "model": task.model.identifier,
+            "provider": task.model.provider,
+        },
+    )
+
+
+def checked(record: object, task: GenerationTask) -> GenerationRecord:
+    """What a provider returned, if it is a record at all."""
+    if not isinstance(record, GenerationRecord):
+        raise ProviderCallError(
+            f"the provider returned {type(record).__name__}, expected a GenerationRecord", kind="invalid_response"
+        )
+    if record.error is None and (record.output is None or not isinstance(record.output.text, str)):
+        raise ProviderCallError("the provider returned neither an output text nor an error", kind="empty_response")
+    return record

@@ -1,0 +1,373 @@
+"""Makes the calls of a run: bounded, rate-limited, retried, each with a hard deadline.
+
+`Engine.run` is a generator in the caller's thread. It hands jobs to a pool, which does nothing but single calls (on one event
+loop for async providers, in threads for sync ones, on the spot for instant ones), takes the answers back and decides here, in
+one thread, what each means: finished, or to be tried again and when. Finished jobs come out in batches, so that the caller can
+commit them together.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import inspect
+import itertools
+import random
+import time
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from themis.core.entities import GenerationRecord, GenerationTask, ModelError
+from themis.exceptions import ProviderCallError
+from themis.generation.attempts import Retry, checked, error_from, final_error, is_rate_limit, retry_delay
+from themis.generation.limits import Limiter, RateLimit
+from themis.generation.pools import Answer, Assignment, AsyncPool, Pool, ThreadPool
+from themis.interfaces import StatelessTaskExecutor
+
+__all__ = ["Engine", "EngineSettings", "Job", "Late", "Outcome"]
+
+_LARGEST_BATCH = 512
+_BATCH_SECONDS = 0.1
+_NEVER = 1e9
+
+
+@dataclass(frozen=True, kw_only=True)
+class EngineSettings:
+    """How to make calls; none of it changes what a call returns."""
+
+    workers: int = 4
+    retry: Retry = field(default_factory=Retry)
+    # For one call, and for one answer with all its retries.
+    timeout_seconds: float = 600.0
+    deadline_seconds: float = 1800.0
+    rate: RateLimit = field(default_factory=RateLimit)
+
+
+@dataclass(slots=True)
+class Job:
+    """One answer to get: which sample, which attempt, under which key it is stored."""
+
+    position: int
+    attempt: int
+    key: str
+    task: GenerationTask
+
+
+@dataclass(slots=True)
+class Outcome:
+    """A finished job: the record, and what all calls for it took together."""
+
+    job: Job
+    record: GenerationRecord
+    calls: int
+    prompt_tokens: int
+    completion_tokens: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Late:
+    """A job that has been under way for long, and what it is waiting for."""
+
+    item_id: str
+    seconds: float
+    waiting_for: str
+
+
+@dataclass(slots=True)
+class _Work:
+    """A job on its way, with its history."""
+
+    job: Job
+    began: float = 0.0
+    tries: int = 0
+    rate_limited: int = 0
+    seconds: float = 0.0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    errors: list[dict[str, Any]] | None = None
+    last: str = ""
+
+
+Admit = Callable[[Job], bool]
+
+
+class Engine:
+    """Drives one provider. `admit` is asked before every call; while it says no, nothing starts."""
+
+    def __init__(
+        self,
+        executor: StatelessTaskExecutor,
+        settings: EngineSettings | None = None,
+        *,
+        admit: Admit | None = None,
+        seed: int = 0,
+    ) -> None:
+        self.executor = executor
+        self.settings = settings or EngineSettings()
+        self.limiter = Limiter(self.settings.workers, self.settings.rate)
+        self._admit = admit
+        self._chance = random.Random(seed)
+        self._count_tokens: Callable[[str], int] | None = getattr(executor, "count_tokens", None)
+        self._pool: Pool[_Work] | None = None
+        self._delayed: list[tuple[float, int, _Work]] = []
+        self._order = itertools.count()
+        self._under_way: dict[int, _Work] = {}
+        self._stopping = False
+
+    def run(self, jobs: Iterable[Job]) -> Iterator[list[Outcome]]:
+        """Finished jobs in batches, in the order in which they finish."""
+        if self.executor.instant:
+            yield from self._run_here(iter(jobs))
+            return
+        with self._open_pool() as pool:
+            self._pool = pool
+            yield from self._run_pooled(iter(jobs), pool)
+
+    def run_through(self, backend: Any, jobs: Iterable[Job]) -> Iterator[list[Outcome]]:
+        """The same through an execution backend of the user's: `backend.map(function, jobs, max_workers=...)`."""
+        for outcome in backend.map(self.complete, self._until_stopped(jobs), max_workers=self.settings.workers):
+            yield [outcome]
+
+    def complete(self, job: Job) -> Outcome:
+        """One job from first call to outcome, in the thread that asks."""
+        work = _Work(job, began=time.monotonic())
+        while True:
+            began = time.perf_counter()
+            answer = _called(self.executor.execute, job.task)
+            if inspect.isawaitable(answer):
+                answer = asyncio.run(_bounded(answer, self.settings.timeout_seconds))
+            settled = self._settle(work, answer, time.perf_counter() - began)
+            if isinstance(settled, Outcome):
+                return settled
+            time.sleep(settled)
+
+    def stop(self) -> None:
+        """Starts nothing more; what is under way is finished and comes out of `run`."""
+        self._stopping = True
+
+    @property
+    def in_flight(self) -> int:
+        return self._pool.in_flight if self._pool else 0
+
+    def late(self, after_seconds: float) -> list[Late]:
+        """Jobs that have been under way for longer than that, the latest first."""
+        now = time.monotonic()
+        waiting = {id(work): due for due, _, work in self._delayed}
+        late = []
+        for work in list(self._under_way.values()):
+            age = now - work.began
+            if age < after_seconds:
+                continue
+            due = waiting.get(id(work))
+            if due is not None:
+                reason = f"call {work.tries + 1}, in {max(0.0, due - now):.0f} s, after {work.last}"
+            else:
+                reason = f"the answer to call {work.tries + 1}"
+            late.append(Late(str(work.job.task.metadata.get("dataset_id", "")), age, reason))
+        return sorted(late, key=lambda entry: -entry.seconds)
+
+    # --- instant providers: called on the spot -----------------------------------------------------------------------
+
+    def _run_here(self, jobs: Iterator[Job]) -> Iterator[list[Outcome]]:
+        execute: Any = self.executor.execute
+        batch: list[Outcome] = []
+        opened = time.monotonic()
+        for job in jobs:
+            if self._stopping or (self._admit is not None and not self._admit(job)):
+                break
+            work = _Work(job)
+            outcome: Outcome | None = None
+            while outcome is None:
+                began = time.perf_counter()
+                answer = _called(execute, job.task)
+                settled = self._settle(work, answer, time.perf_counter() - began)
+                if isinstance(settled, Outcome):
+                    outcome = settled
+                elif settled > 0:
+                    time.sleep(settled)
+            batch.append(outcome)
+            if len(batch) >= _LARGEST_BATCH or time.monotonic() - opened > _BATCH_SECONDS:
+                yield batch
+                batch, opened = [], time.monotonic()
+        if batch:
+            yield batch
+
+    def _until_stopped(self, jobs: Iterable[Job]) -> Iterator[Job]:
+        for job in jobs:
+            if self._stopping or (self._admit is not None and not self._admit(job)):
+                return
+            yield job
+
+    # --- everything else: through a pool -----------------------------------------------------------------------------
+
+    def _open_pool(self) -> Pool[_Work]:
+        if inspect.iscoroutinefunction(self.executor.execute):
+            hint = getattr(self.executor, "set_concurrency", None)
+            if hint is not None:
+                hint(self.settings.workers)
+            return AsyncPool(self.executor, self.settings.workers)
+        return ThreadPool(self.executor, self.settings.workers)
+
+    def _run_pooled(self, jobs: Iterator[Job], pool: Pool[_Work]) -> Iterator[list[Outcome]]:
+        exhausted = False
+        held: Job | None = None  # not admitted yet
+        while True:
+            now = time.monotonic()
+            pause = self._resubmit(pool, now)
+            ready: list[Assignment[_Work]] = []
+            while not (exhausted or self._stopping) and pool.in_flight + len(ready) < pool.room:
+                job = held or next(jobs, None)
+                held = None
+                if job is None:
+                    exhausted = True
+                    break
+                wait = self.limiter.wait(now)
+                if wait > 1e-6 or (self._admit is not None and not self._admit(job)):
+                    held, pause = job, min(pause, wait or pause)
+                    break
+                self.limiter.started(now)
+                work = _Work(job, began=now)
+                self._under_way[id(work)] = work
+                ready.append(self._assign(work, now))
+            pool.submit(ready)
+            if pool.in_flight == 0:
+                if self._stopping or pause >= _NEVER:
+                    return  # nothing left, or nothing more is admitted
+                time.sleep(min(max(pause, 0.001), 0.25))
+                continue
+            answers = pool.collect(min(pause, 0.25), _LARGEST_BATCH)
+            if batch := self._settle_all(answers, pool):
+                yield batch
+
+    def _resubmit(self, pool: Pool[_Work], now: float) -> float:
+        """Sends the retries that are due; seconds until the next one is (a very long time if there is none)."""
+        if self._stopping:
+            # Unfinished, not failed: the next resume takes them up.
+            self._delayed.clear()
+            pool.withdraw()
+        while self._delayed and self._delayed[0][0] <= now:
+            wait = self.limiter.wait(now)
+            if wait > 1e-6:
+                return wait
+            if self._admit is not None and not self._admit(self._delayed[0][2].job):
+                return _NEVER
+            _, _, work = heapq.heappop(self._delayed)
+            self.limiter.started(now)
+            pool.submit([self._assign(work, now)])
+        return self._delayed[0][0] - now if self._delayed else _NEVER
+
+    def _assign(self, work: _Work, now: float) -> Assignment[_Work]:
+        left = self.settings.deadline_seconds - (now - work.began)
+        return Assignment(work, work.job.task, max(0.001, min(self.settings.timeout_seconds, left)))
+
+    def _settle_all(self, answers: list[Answer[_Work]], pool: Pool[_Work]) -> list[Outcome]:
+        finished: list[Outcome] = []
+        for answer in answers:
+            settled = self._settle(answer.work, answer.result, answer.seconds)
+            if isinstance(settled, Outcome):
+                self._under_way.pop(id(answer.work), None)
+                finished.append(settled)
+            else:
+                heapq.heappush(self._delayed, (time.monotonic() + settled, next(self._order), answer.work))
+        pool.set_limit(self.limiter.limit, self.limiter.resume_at)
+        return finished
+
+    # --- what an answer means ----------------------------------------------------------------------------------------
+
+    def _settle(self, work: _Work, result: GenerationRecord | BaseException, seconds: float) -> Outcome | float:
+        """The outcome of a job, or the seconds to wait before it is tried again."""
+        task = work.job.task
+        work.seconds += seconds
+        if not isinstance(result, BaseException):
+            try:
+                result = checked(result, task)
+            except ProviderCallError as unusable:
+                result = unusable
+        if isinstance(result, BaseException):
+            record = GenerationRecord(task=task, output=None, error=error_from(result))
+        else:
+            record = result
+        self._add_usage(work, record)
+        error = record.error
+        if error is None:
+            work.tries += 1
+            self._learn(record)
+            return self._outcome(work, record)
+        now = time.monotonic()
+        if is_rate_limit(error):
+            work.rate_limited += 1
+            self.limiter.turned_away(now, error.details.get("retry_after_seconds"))
+        else:
+            work.tries += 1
+        made = work.tries + work.rate_limited
+        work.last = f"{error.kind}: {error.message[:120]}"
+        work.errors = work.errors or []
+        work.errors.append(
+            {"attempt": made, "error": error.message[:500], "exception_type": error.details.get("exception_type")}
+        )
+        delay = retry_delay(
+            error, tries=work.tries, rate_limited=work.rate_limited, retry=self.settings.retry, chance=self._chance
+        )
+        if delay is not None and work.began and now + delay - work.began > self.settings.deadline_seconds:
+            error = ModelError(
+                f"no answer within deadline_seconds={self.settings.deadline_seconds:g}; last: {error.message}",
+                kind="deadline",
+                details=error.details,
+            )
+            delay = None
+        if delay is not None:
+            return delay
+        failed = GenerationRecord(task=task, output=None, error=final_error(task, error, made), metrics=record.metrics)
+        return self._outcome(work, failed)
+
+    def _learn(self, record: GenerationRecord) -> None:
+        self.limiter.answered()
+        quota = record.metrics.pop("rate_limit", None)
+        if quota:
+            self.limiter.told(time.monotonic(), quota)
+
+    def _add_usage(self, work: _Work, record: GenerationRecord) -> None:
+        usage = record.output.usage if record.output is not None else record.metrics.get("usage")
+        if usage:
+            work.prompt_tokens += int(usage.get("prompt_tokens") or 0)
+            work.completion_tokens += int(usage.get("completion_tokens") or 0)
+
+    def _outcome(self, work: _Work, record: GenerationRecord) -> Outcome:
+        task = work.job.task
+        record.task = task
+        calls = work.tries + work.rate_limited
+        text, metrics = task.prompt.text, record.metrics
+        metrics["generation_time_ms"] = round(work.seconds * 1000, 3)
+        metrics["prompt_chars"] = len(text)
+        metrics["generation_attempts"] = calls
+        if work.errors:
+            metrics["retry_errors"] = work.errors
+        output = record.output
+        if output is not None:
+            usage = output.usage or {}
+            metrics["response_chars"] = len(output.text)
+            metrics["prompt_tokens"] = usage.get("prompt_tokens") or self._tokens(text)
+            metrics["response_tokens"] = usage.get("completion_tokens") or self._tokens(output.text)
+        return Outcome(work.job, record, calls, work.prompt_tokens, work.completion_tokens, work.seconds)
+
+    def _tokens(self, text: str) -> int:
+        if self._count_tokens is not None:
+            return self._count_tokens(text)
+        return len(text.split())
+
+
+def _called(execute: Callable[[GenerationTask], Any], task: GenerationTask) -> Any:
+    try:
+        return execute(task)
+    except Exception as error:  # boundary: a provider is the user's code
+        return error
+
+
+async def _bounded(answer: Awaitable[Any], seconds: float) -> Any:
+    try:
+        async with asyncio.timeout(seconds):
+            return await answer
+    except Exception as error:  # boundary: a provider is the user's code
+        return error

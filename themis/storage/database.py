@@ -1,0 +1,216 @@
+"""Opens the database of a store: a SQLite file in the storage root, or PostgreSQL by URL.
+
+Every error of the database leaves here as a `StorageError` that says what to do; nothing is ever deleted on the way.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import sqlite3
+import tempfile
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import sqlalchemy as sa
+from sqlalchemy import event
+from sqlalchemy.engine import Connection, Engine
+
+from themis.core.redaction import redact_text
+from themis.exceptions import ConfigurationError, DependencyError, StorageError
+from themis.storage import schema
+
+__all__ = ["DATABASE_NAME", "is_url", "open_database", "open_sqlite", "process_identity"]
+
+DATABASE_NAME = "themis.db"
+_SQLITE_MAGIC = b"SQLite format 3\x00"
+_APPLICATION_ID = 0x7468656D  # "them", in the file's header, tells our files from other SQLite files
+_BUSY_SECONDS = 60
+_PAGE_CACHE_KIB = 16_384
+_CHECKPOINT_PAGES = 4_000
+
+
+def open_database(location: str | Path) -> Engine:
+    """The engine of a store, its schema brought up to date. Takes the same time whatever the store holds."""
+    if is_url(location):
+        return _open_postgres(str(location))
+    return open_sqlite(database_file(Path(location)))
+
+
+def is_url(location: object) -> bool:
+    return isinstance(location, str) and "://" in location
+
+
+def database_file(root: Path) -> Path:
+    """`root/themis.db`; a path that ends in `.db` is taken as the file itself."""
+    return root if root.suffix == ".db" else root / DATABASE_NAME
+
+
+# --- SQLite ---------------------------------------------------------------------------------------------------------
+
+
+def open_sqlite(path: Path) -> Engine:
+    if not path.exists():
+        _create_sqlite(path)
+    _refuse_foreign_files(path)
+    writable = os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)
+    engine = _sqlite_engine(path, writable=writable)
+    with engine.connect() as connection:
+        if connection.exec_driver_sql("PRAGMA application_id").scalar() != _APPLICATION_ID:
+            raise StorageError(f"{path} is an SQLite database of another program; give --storage another directory")
+        version = int(connection.exec_driver_sql("PRAGMA user_version").scalar() or 0)
+    _refuse_newer(version, str(path))
+    if version < len(schema.MIGRATIONS) and writable:
+        with engine.begin() as connection:
+            connection.exec_driver_sql("BEGIN IMMEDIATE")
+            _migrate(connection, int(connection.exec_driver_sql("PRAGMA user_version").scalar() or 0))
+            connection.exec_driver_sql(f"PRAGMA user_version = {len(schema.MIGRATIONS)}")
+    return engine
+
+
+def _create_sqlite(path: Path) -> None:
+    """Makes the file elsewhere and links it into place whole, so that nobody ever meets a half-made one."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(prefix=".themis-new-", suffix=".db", dir=path.parent)
+    except OSError as error:
+        raise StorageError(f"cannot make a store in {path.parent}: {error.strerror or error}") from error
+    os.close(handle)
+    fresh = Path(name)
+    try:
+        engine = _sqlite_engine(fresh, writable=True)
+        with engine.begin() as connection:
+            _migrate(connection, 0)
+            connection.exec_driver_sql(f"PRAGMA application_id = {_APPLICATION_ID}")
+            connection.exec_driver_sql(f"PRAGMA user_version = {len(schema.MIGRATIONS)}")
+        engine.dispose()
+        try:
+            os.link(fresh, path)
+        except FileExistsError:
+            pass  # another process was quicker; its store is as good
+    finally:
+        for leftover in (fresh, Path(f"{fresh}-wal"), Path(f"{fresh}-shm")):
+            leftover.unlink(missing_ok=True)
+
+
+def _refuse_foreign_files(path: Path) -> None:
+    if path.is_dir():
+        raise StorageError(f"{path} is a directory, expected a database file; move it away or give another --storage")
+    try:
+        with path.open("rb") as handle:
+            head = handle.read(len(_SQLITE_MAGIC))
+    except OSError as error:
+        raise StorageError(f"cannot read {path}: {error.strerror}") from error
+    if head != _SQLITE_MAGIC:
+        what = "is empty" if not head else "is not a database (its first bytes are not SQLite's)"
+        raise StorageError(f"{path} {what}; nothing was changed. {_repair_advice(path)}")
+
+
+def _sqlite_engine(path: Path, *, writable: bool) -> Engine:
+    target = f"file:{quote(str(path.resolve()))}"
+    query = "?mode=rw" if writable else "?mode=ro&immutable=1"
+
+    def connect() -> sqlite3.Connection:
+        return sqlite3.connect(target + query, uri=True, timeout=_BUSY_SECONDS, check_same_thread=False)
+
+    engine = sa.create_engine("sqlite://", creator=connect, poolclass=sa.pool.QueuePool, pool_size=8, max_overflow=-1)
+
+    @event.listens_for(engine, "connect")
+    def prepare(connection: Any, _: Any) -> None:
+        cursor = connection.cursor()
+        cursor.execute(f"PRAGMA cache_size = -{_PAGE_CACHE_KIB}")
+        cursor.execute("PRAGMA temp_store = MEMORY")
+        cursor.execute(f"PRAGMA wal_autocheckpoint = {_CHECKPOINT_PAGES}")
+        if writable:
+            cursor.execute("PRAGMA journal_mode = WAL")
+            # WAL with NORMAL survives the death of the process at any moment; only a power cut may cost the last commits.
+            cursor.execute("PRAGMA synchronous = NORMAL")
+        cursor.close()
+
+    _translate_errors(engine, where=str(path), advice=_repair_advice(path))
+    return engine
+
+
+def _repair_advice(path: Path) -> str:
+    return f"`themis store repair --storage {path.parent}` salvages what can be read into a new file"
+
+
+# --- PostgreSQL -----------------------------------------------------------------------------------------------------
+
+
+def _open_postgres(url: str) -> Engine:
+    scheme, _, rest = url.partition("://")
+    if scheme.split("+")[0] not in {"postgresql", "postgres"}:
+        raise ConfigurationError(f"storage {redact_text(url)!r}: expected a directory or a postgresql:// URL")
+    try:
+        import psycopg  # noqa: F401
+    except ImportError as error:
+        raise DependencyError.for_extra("psycopg", "postgres", "a PostgreSQL store") from error
+    engine = sa.create_engine(f"postgresql+psycopg://{rest}", pool_pre_ping=True, paramstyle="format")
+    shown = redact_text(url)
+    _translate_errors(engine, where=shown, advice="`themis doctor` checks the connection")
+    with engine.begin() as connection:
+        # One process migrates, the others wait for it.
+        connection.exec_driver_sql("SELECT pg_advisory_xact_lock(7234017283807667300)")
+        schema.meta.create(connection, checkfirst=True)
+        row = connection.execute(sa.select(schema.meta.c.value).where(schema.meta.c.key == "schema_version")).first()
+        version = int(row[0]) if row else 0
+        _refuse_newer(version, shown)
+        if version < len(schema.MIGRATIONS):
+            _migrate(connection, version)
+            connection.execute(sa.delete(schema.meta).where(schema.meta.c.key == "schema_version"))
+            connection.execute(sa.insert(schema.meta).values(key="schema_version", value=str(len(schema.MIGRATIONS))))
+    return engine
+
+
+# --- both -----------------------------------------------------------------------------------------------------------
+
+
+def _migrate(connection: Connection, version: int) -> None:
+    for step in schema.MIGRATIONS[version:]:
+        step(connection)
+
+
+def _refuse_newer(version: int, where: str) -> None:
+    if version > len(schema.MIGRATIONS):
+        raise StorageError(
+            f"{where} was written by a newer Themis (store version {version}, this one knows {len(schema.MIGRATIONS)}); "
+            "upgrade with: pip install --upgrade themis-eval"
+        )
+
+
+def _translate_errors(engine: Engine, *, where: str, advice: str) -> None:
+    @event.listens_for(engine, "handle_error")
+    def translate(context: Any) -> None:
+        text = redact_text(str(context.original_exception).strip() or type(context.original_exception).__name__)
+        folded = text.casefold()
+        if "disk is full" in folded or "no space left" in folded or "disk full" in folded:
+            message = (
+                f"the disk of {where} is full; everything committed so far is safe. "
+                "Make room and run the same command again: it goes on where it stopped"
+            )
+        elif "malformed" in folded or "not a database" in folded or "disk i/o error" in folded:
+            message = f"{where} is damaged ({text}); nothing was changed. {advice}"
+        elif "readonly" in folded or "read-only" in folded:
+            message = f"{where} is read-only; runs can be read but not written. Give a writable --storage"
+        elif "locked" in folded:
+            message = f"{where} stayed locked by another process for {_BUSY_SECONDS} s; try again when it has finished"
+        elif isinstance(context.sqlalchemy_exception, sa.exc.IntegrityError):
+            return  # a duplicate is for the caller to explain
+        else:
+            message = f"the store {where} refused: {text.splitlines()[0]}. {advice}"
+        context.chained_exception = StorageError(message)
+
+
+def process_identity() -> str:
+    """`host:pid:start`: tells a live writer from a dead one whose process number was given to another."""
+    return f"{socket.gethostname()}:{os.getpid()}:{process_start(os.getpid())}"
+
+
+def process_start(pid: int) -> str:
+    """When a process began, in the kernel's ticks; empty where that cannot be told."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
+    except (OSError, IndexError):
+        return ""

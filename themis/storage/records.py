@@ -1,0 +1,233 @@
+"""How a record lies in the store, and how it is put together again.
+
+A row holds what was said; the item it was said about is stored once; model, sampling and template are the run's.
+`Frame` carries those and rebuilds the task.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from themis.core.codec import decode_as, encode
+from themis.core.entities import (
+    EvaluationRecord,
+    GenerationRecord,
+    GenerationTask,
+    MetricScore,
+    ModelError,
+    ModelOutput,
+    ModelSpec,
+    PromptRender,
+    PromptSpec,
+    Reference,
+    SamplingConfig,
+)
+
+__all__ = ["FAILED", "SCORED", "UNPARSED", "Call", "Frame", "Item", "Turn", "Verdict", "evaluation_record", "verdicts"]
+
+SCORED, UNPARSED, FAILED = "scored", "unparsed", "failed"
+
+
+class Item(msgspec.Struct, frozen=True):
+    """A row on its way into a run."""
+
+    position: int
+    item_id: str
+    fingerprint: str
+    content: str
+    cluster: str | None = None
+
+
+class Call(msgspec.Struct):
+    """One finished call on its way into the store. `cost_usd` is None where the price is not known."""
+
+    position: int
+    attempt: int
+    key: str
+    record: GenerationRecord
+    cost_usd: float | None = 0.0
+    # Calls that this one result took, retries included, and what they used together.
+    calls: int = 1
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    seconds: float = 0.0
+    # Taken from another run's answer: nothing was spent.
+    reused: bool = False
+
+
+class Verdict(msgspec.Struct):
+    """One metric's row for one sample: a value, or the reason why there is none."""
+
+    position: int
+    metric: str
+    ordinal: int
+    value: float | None
+    outcome: str
+    details: str | None
+
+
+class Turn(msgspec.Struct, frozen=True):
+    """One exchange or event of a memory run; the body is JSON text."""
+
+    seq: int
+    kind: str
+    test_id: str | None
+    body: str
+
+
+class _Body(msgspec.Struct, omit_defaults=True):
+    prompt: str
+    text: str | None = None
+    raw: Any = None
+    usage: dict[str, Any] | None = None
+    error: ModelError | None = None
+    metrics: dict[str, Any] = msgspec.field(default_factory=dict)
+    metadata: dict[str, Any] = msgspec.field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Frame:
+    """What all tasks of a run have in common."""
+
+    model: ModelSpec
+    sampling: SamplingConfig = field(default_factory=SamplingConfig)
+    prompt: PromptSpec = field(default_factory=lambda: PromptSpec("default", ""))
+    id_field: str = "id"
+    reference_field: str | None = None
+    manifest_hash: str | None = None
+
+    def task(self, item_id: str, row: Mapping[str, Any], text: str, attempt: int = 0) -> GenerationTask:
+        hidden = (self.id_field, self.reference_field)
+        metadata = {name: value for name, value in row.items() if name not in hidden}
+        metadata["dataset_id"] = item_id
+        if self.manifest_hash:
+            metadata["manifest_hash"] = self.manifest_hash
+        metadata["attempts"] = attempt
+        reference = None
+        if self.reference_field is not None and self.reference_field in row:
+            reference = Reference(kind=self.reference_field, value=row[self.reference_field])
+        prompt = PromptRender(spec=self.prompt, text=text, context=dict(row))
+        return GenerationTask(
+            prompt=prompt, model=self.model, sampling=self.sampling, metadata=metadata, reference=reference
+        )
+
+    def read(self, body: str, item_id: str, row: Mapping[str, Any], attempt: int = 0) -> GenerationRecord:
+        """One stored call as the record it was."""
+        stored = decode_as(body, _Body)
+        task = self.task(item_id, row, stored.prompt, attempt)
+        task.metadata.update(stored.metadata)
+        output = None if stored.text is None else ModelOutput(text=stored.text, raw=stored.raw, usage=stored.usage)
+        return GenerationRecord(task=task, output=output, error=stored.error, metrics=stored.metrics)
+
+    def to_config(self) -> dict[str, Any]:
+        return {
+            "model": {
+                "identifier": self.model.identifier,
+                "provider": self.model.provider,
+                "metadata": self.model.metadata,
+            },
+            "sampling": {
+                "temperature": self.sampling.temperature,
+                "top_p": self.sampling.top_p,
+                "max_tokens": self.sampling.max_tokens,
+            },
+            "prompt": {"name": self.prompt.name, "template": self.prompt.template},
+            "id_field": self.id_field,
+            "reference_field": self.reference_field,
+        }
+
+    @classmethod
+    def from_config(cls, config: Mapping[str, Any], manifest_hash: str | None = None) -> Frame:
+        model, sampling, prompt = config.get("model", {}), config.get("sampling", {}), config.get("prompt", {})
+        return cls(
+            model=ModelSpec(model.get("identifier", ""), model.get("provider", ""), metadata=model.get("metadata", {})),
+            sampling=SamplingConfig(**sampling),
+            prompt=PromptSpec(prompt.get("name", "default"), prompt.get("template", "")),
+            id_field=config.get("id_field", "id"),
+            reference_field=config.get("reference_field"),
+            manifest_hash=manifest_hash,
+        )
+
+
+def body_of(record: GenerationRecord) -> str:
+    output = record.output
+    # What the executor added to the task's metadata beyond the row (a system prompt, say) is not in the item.
+    return encode(
+        _Body(
+            prompt=record.task.prompt.text,
+            text=None if output is None else output.text,
+            raw=None if output is None else output.raw,
+            usage=None if output is None else output.usage,
+            error=record.error,
+            metrics=record.metrics,
+        )
+    )
+
+
+def whole_record(attempts: list[GenerationRecord]) -> GenerationRecord:
+    """A sample's record from its attempts: the first without an error speaks for it."""
+    chosen = next((attempt for attempt in attempts if attempt.error is None), attempts[0])
+    task = chosen.task
+    metadata = {name: value for name, value in task.metadata.items() if name != "attempts"}
+    metrics = dict(chosen.metrics)
+    if len(attempts) > 1:
+        metrics["attempt_count"] = len(attempts)
+        metrics["attempt_outcomes"] = [
+            {
+                "output": attempt.output.text if attempt.output else None,
+                "error": attempt.error.message if attempt.error else None,
+            }
+            for attempt in attempts
+        ]
+    return GenerationRecord(
+        task=GenerationTask(task.prompt, task.model, task.sampling, metadata, task.reference),
+        output=chosen.output,
+        error=chosen.error,
+        metrics=metrics,
+        attempts=attempts,
+    )
+
+
+def verdicts(
+    position: int, record: EvaluationRecord, metric_names: Iterable[str], known: Mapping[str, Any]
+) -> list[Verdict]:
+    """The rows of one judged sample. A metric without a score has failed: its row holds the reasons.
+
+    `known` is the task's metadata: metrics often hand it on in their scores, and it is stored with the item already.
+    """
+    rows: list[Verdict] = []
+    seen: dict[str, int] = {}
+    for score in record.scores:
+        ordinal = seen.get(score.metric_name, 0)
+        seen[score.metric_name] = ordinal + 1
+        outcome = UNPARSED if score.metadata.get("outcome") == UNPARSED else SCORED
+        metadata = {name: value for name, value in score.metadata.items() if name not in known}
+        details = encode({"details": score.details, "metadata": metadata}) if score.details or metadata else None
+        rows.append(Verdict(position, score.metric_name, ordinal, float(score.value), outcome, details))
+    missing = [name for name in metric_names if name not in seen]
+    if missing:
+        reasons = encode({"failures": record.failures or ["no score and no reason given"]})
+        rows.extend(Verdict(position, name, 0, None, FAILED, reasons) for name in missing)
+    return rows
+
+
+def evaluation_record(
+    sample_id: str, rows: Iterable[tuple[str, int, float | None, str, str | None]]
+) -> EvaluationRecord:
+    """The opposite of `verdicts`: rows of (metric, ordinal, value, outcome, details)."""
+    scores: list[MetricScore] = []
+    failures: list[str] = []
+    for metric, _, value, outcome, text in rows:
+        stored: dict[str, Any] = decode_as(text, dict) if text else {}
+        if outcome == FAILED or value is None:
+            failures.extend(reason for reason in stored.get("failures", ()) if reason not in failures)
+            continue
+        details, metadata = stored.get("details", {}), stored.get("metadata", {})
+        if outcome == UNPARSED:
+            metadata = {**metadata, "outcome": UNPARSED}
+        scores.append(MetricScore(metric_name=metric, value=value, details=details, metadata=metadata))
+    return EvaluationRecord(sample_id=sample_id, scores=scores, failures=failures)

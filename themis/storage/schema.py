@@ -1,0 +1,173 @@
+"""The one SQL schema, for SQLite and PostgreSQL, and the migrations that lead to it.
+
+    runs         one row a run: what it is, how it stands, what it has cost, who is writing it
+    items        the content of a dataset row or a memory test, stored once however many runs use it
+    samples      which items a run has, in which order
+    records      one row a finished call: (run, position, attempt)
+    evaluations  a way of judging a run; scores of an earlier way stay beside those of a later one
+    scores       one row a verdict: (evaluation, position, metric, ordinal)
+    turns        one row an exchange of a memory run
+    artifacts    named files that belong to a run
+
+Everything of variable shape is JSON text, so that NUL characters and lone surrogates survive in either database.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    Connection,
+    Double,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    String,
+    Table,
+    Text,
+    UniqueConstraint,
+)
+
+__all__ = ["MIGRATIONS", "artifacts", "evaluations", "items", "meta", "records", "runs", "samples", "scores", "turns"]
+
+metadata = MetaData()
+
+# SQLite only counts upwards by itself on a column declared INTEGER.
+_Serial = BigInteger().with_variant(Integer(), "sqlite")
+
+meta = Table("meta", metadata, Column("key", String(64), primary_key=True), Column("value", Text, nullable=False))
+
+runs = Table(
+    "runs",
+    metadata,
+    Column("run", _Serial, primary_key=True, autoincrement=True),
+    Column("run_id", Text, nullable=False, unique=True),
+    Column("kind", Text, nullable=False),
+    Column("experiment_id", Text, nullable=False),
+    Column("status", Text, nullable=False),
+    Column("model", Text, nullable=False),
+    Column("benchmark", Text),
+    Column("created_at", Double, nullable=False),
+    Column("updated_at", Double, nullable=False),
+    Column("completed_at", Double),
+    # What decides the results, one short text per dimension; a resumed run must have the same.
+    Column("identity", Text, nullable=False),
+    Column("manifest_hash", Text),
+    Column("config", Text, nullable=False),
+    Column("tags", Text, nullable=False),
+    Column("summary", Text),
+    Column("error", Text),
+    # True once every row of the dataset is in `samples`.
+    Column("planned", Integer, nullable=False),
+    Column("total", BigInteger, nullable=False),
+    Column("succeeded", BigInteger, nullable=False),
+    Column("failed", BigInteger, nullable=False),
+    Column("evaluation", _Serial),
+    # Sums over every call ever made for this run, failed and replaced ones included.
+    Column("calls", BigInteger, nullable=False),
+    Column("unpriced_calls", BigInteger, nullable=False),
+    Column("prompt_tokens", BigInteger, nullable=False),
+    Column("completion_tokens", BigInteger, nullable=False),
+    Column("cost_usd", Double, nullable=False),
+    Column("judge_calls", BigInteger, nullable=False),
+    Column("judge_cost_usd", Double, nullable=False),
+    Column("seconds", Double, nullable=False),
+    Column("lease_holder", Text),
+    Column("lease_until", Double),
+    Index("runs_by_age", "created_at"),
+)
+
+items = Table(
+    "items",
+    metadata,
+    Column("fingerprint", String(32), primary_key=True),
+    Column("content", Text, nullable=False),
+)
+
+samples = Table(
+    "samples",
+    metadata,
+    Column("run", _Serial, primary_key=True, autoincrement=False),
+    Column("position", BigInteger, primary_key=True, autoincrement=False),
+    Column("item_id", Text, nullable=False),
+    Column("fingerprint", String(32), nullable=False),
+    Column("cluster", Text),
+    UniqueConstraint("run", "item_id", name="samples_by_id"),
+    sqlite_with_rowid=False,
+)
+
+records = Table(
+    "records",
+    metadata,
+    Column("run", _Serial, primary_key=True, autoincrement=False),
+    Column("position", BigInteger, primary_key=True, autoincrement=False),
+    Column("attempt", Integer, primary_key=True, autoincrement=False),
+    Column("key", String(32), nullable=False),
+    Column("ok", Integer, nullable=False),
+    Column("body", Text, nullable=False),
+    Column("prompt_tokens", BigInteger, nullable=False),
+    Column("completion_tokens", BigInteger, nullable=False),
+    Column("cost_usd", Double),
+    Column("seconds", Double, nullable=False),
+    Column("created_at", Double, nullable=False),
+    Index("records_by_key", "key"),
+)
+
+evaluations = Table(
+    "evaluations",
+    metadata,
+    Column("evaluation", _Serial, primary_key=True, autoincrement=True),
+    Column("run", _Serial, nullable=False),
+    Column("fingerprint", String(64), nullable=False),
+    Column("config", Text, nullable=False),
+    Column("created_at", Double, nullable=False),
+    UniqueConstraint("run", "fingerprint", name="evaluations_by_fingerprint"),
+)
+
+scores = Table(
+    "scores",
+    metadata,
+    Column("evaluation", _Serial, primary_key=True, autoincrement=False),
+    Column("position", BigInteger, primary_key=True, autoincrement=False),
+    Column("metric", Text, primary_key=True),
+    Column("ordinal", Integer, primary_key=True, autoincrement=False),
+    # Empty where there is no verdict: a failure is never a score.
+    Column("value", Double),
+    Column("outcome", String(8), nullable=False),
+    Column("details", Text),
+    sqlite_with_rowid=False,
+)
+
+turns = Table(
+    "turns",
+    metadata,
+    Column("run", _Serial, primary_key=True, autoincrement=False),
+    Column("seq", BigInteger, primary_key=True, autoincrement=False),
+    Column("kind", String(16), nullable=False),
+    Column("test_id", Text),
+    Column("body", Text, nullable=False),
+    Column("created_at", Double, nullable=False),
+    sqlite_with_rowid=False,
+)
+
+artifacts = Table(
+    "artifacts",
+    metadata,
+    Column("run", _Serial, primary_key=True, autoincrement=False),
+    Column("name", Text, primary_key=True),
+    Column("media_type", Text, nullable=False),
+    Column("content", LargeBinary, nullable=False),
+    Column("created_at", Double, nullable=False),
+)
+
+
+def _create_tables(connection: Connection) -> None:
+    metadata.create_all(connection)
+
+
+# Applied in order on opening; a store remembers how many it has had. Append only.
+MIGRATIONS: list[Callable[[Connection], Any]] = [_create_tables]

@@ -1,0 +1,515 @@
+"""`ExperimentStorage`: the runs in one storage root (or PostgreSQL database), to start, read, check and remove.
+
+The public face of this package; `experiment.run` and the memory runner write through the `RunWriter` it hands out.
+"""
+
+from __future__ import annotations
+
+import datetime
+import os
+import shutil
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Engine
+
+from themis.core.codec import decode, encode, jsonable
+from themis.core.entities import EvaluationRecord, GenerationRecord
+from themis.core.fingerprint import canonical_json, digest
+from themis.core.redaction import redact_text
+from themis.core.registry import nearest
+from themis.exceptions import ConfigurationError, RunBusyError, StorageError
+from themis.storage import schema
+from themis.storage.database import database_file, is_url, open_database
+from themis.storage.reading import LazyMapping, RunReader
+from themis.storage.records import Call, Frame, Item, Turn, verdicts
+from themis.storage.retention import RetentionPolicy, expired
+from themis.storage.runs import RunMetadata, RunStatus, validate_run_id
+from themis.storage.writing import RunWriter, is_gone, show_holder
+
+__all__ = ["DEFAULT_STORAGE", "ExperimentStorage"]
+
+DEFAULT_STORAGE = ".cache/experiments"
+
+_RUN_COLUMNS = tuple(column.name for column in schema.runs.columns)
+# Columns of a run that start at zero.
+_COUNTERS = (
+    *("planned", "total", "succeeded", "failed", "calls", "unpriced_calls", "prompt_tokens", "completion_tokens"),
+    *("cost_usd", "judge_calls", "judge_cost_usd", "seconds"),
+)
+
+
+class ExperimentStorage:
+    """The runs under one root. Opening is quick whatever it holds; the database is opened on first use."""
+
+    def __init__(self, root: str | Path = DEFAULT_STORAGE) -> None:
+        if not isinstance(root, str | Path) or not str(root):
+            raise ConfigurationError(f"storage is a directory or a postgresql:// URL, got {root!r}")
+        self.location: str | Path = root if is_url(root) else Path(root)
+        # Files made on demand (run folders, share badges) lie beside the database, or here for a remote one.
+        self.root = (
+            Path(DEFAULT_STORAGE) if is_url(root) else (root if (root := Path(root)).suffix != ".db" else root.parent)
+        )
+
+    def __repr__(self) -> str:
+        return f"ExperimentStorage({redact_text(str(self.location))!r})"
+
+    @cached_property
+    def engine(self) -> Engine:
+        return open_database(self.location)
+
+    def exists(self) -> bool:
+        """Whether there is a store; asking does not make one."""
+        return is_url(self.location) or database_file(Path(self.location)).exists()
+
+    def close(self) -> None:
+        if "engine" in self.__dict__:
+            self.engine.dispose()
+            del self.__dict__["engine"]
+
+    # --- runs --------------------------------------------------------------------------------------------------------
+
+    def list_runs(
+        self,
+        experiment_id: str | None = None,
+        status: RunStatus | str | None = None,
+        limit: int | None = None,
+        *,
+        kind: str | None = None,
+        model: str | None = None,
+        benchmark: str | None = None,
+        offset: int = 0,
+    ) -> list[RunMetadata]:
+        """Newest first."""
+        runs = schema.runs
+        query = sa.select(runs).order_by(runs.c.created_at.desc(), runs.c.run.desc()).offset(offset or None)
+        wanted = {
+            "experiment_id": experiment_id,
+            "status": None if status is None else RunStatus(status).value,
+            "kind": kind,
+            "model": model,
+            "benchmark": benchmark,
+        }
+        for column, value in wanted.items():
+            if value is not None:
+                query = query.where(runs.c[column] == value)
+        if limit is not None:
+            query = query.limit(limit)
+        with self.engine.connect() as connection:
+            rows = connection.execute(query).all()
+        return [_metadata(dict(zip(_RUN_COLUMNS, row, strict=True))) for row in rows]
+
+    def get_run(self, run_id: str) -> RunMetadata:
+        """The run of an id; an unknown one is an error that names the nearest."""
+        return _metadata(self._row(run_id)._mapping)
+
+    def run_exists(self, run_id: str) -> bool:
+        return self._find(run_id) is not None
+
+    run_metadata_exists = run_exists
+
+    def start_run(
+        self,
+        run_id: str,
+        experiment_id: str = "default",
+        config: Mapping[str, Any] | None = None,
+        *,
+        kind: str = "samples",
+        model: str = "",
+        benchmark: str | None = None,
+        identity: Mapping[str, str] | None = None,
+        manifest_hash: str | None = None,
+        tags: Mapping[str, str] | None = None,
+    ) -> RunMetadata:
+        """Makes a run. One of this id must not exist."""
+        validate_run_id(run_id)
+        now = time.time()
+        zeros = dict.fromkeys(_COUNTERS, 0)
+        try:
+            with self.engine.begin() as connection:
+                connection.execute(
+                    sa.insert(schema.runs).values(
+                        run_id=run_id,
+                        kind=kind,
+                        experiment_id=experiment_id,
+                        status=RunStatus.IN_PROGRESS.value,
+                        model=model,
+                        benchmark=benchmark,
+                        created_at=now,
+                        updated_at=now,
+                        identity=encode(dict(identity or {})),
+                        manifest_hash=manifest_hash,
+                        config=encode(jsonable(config or {})),
+                        tags=encode(dict(tags or {})),
+                        **zeros,
+                    )
+                )
+        except sa.exc.IntegrityError as error:
+            raise StorageError(
+                f"run {run_id!r} exists already; resume it, delete it with `themis delete`, or use another id"
+            ) from error
+        return self.get_run(run_id)
+
+    def open_run(self, run_id: str, *, durable: bool = False) -> RunWriter:
+        """Takes the lease of a run for writing. `durable` forces every commit to the disk, for memory turns."""
+        row = self._row(run_id)
+        return RunWriter(self.engine, row.run, run_id, durable=durable)
+
+    def reader(self, run_id: str) -> RunReader:
+        row = self._row(run_id)
+        config = decode(row.config)
+        return RunReader(self.engine, row.run, Frame.from_config(config.get("task", {}), row.manifest_hash))
+
+    def identity(self, run_id: str) -> dict[str, str]:
+        """What decides the run's results, by dimension."""
+        found: dict[str, str] = decode(self._row(run_id).identity)
+        return found
+
+    def is_planned(self, run_id: str) -> bool:
+        return bool(self._row(run_id).planned)
+
+    def current_evaluation(self, run_id: str) -> int | None:
+        evaluation = self._row(run_id).evaluation
+        return None if evaluation is None else int(evaluation)
+
+    def archive_run(self, run_id: str) -> str:
+        """Renames a run to `id@n`, so that a new generation can have the id; nothing of the old one is lost."""
+        runs = schema.runs
+        with RunWriter(self.engine, self._row(run_id).run, run_id), self.engine.connect() as connection:
+            taken = set(
+                connection.execute(sa.select(runs.c.run_id).where(runs.c.run_id.startswith(f"{run_id}@"))).scalars()
+            )
+            number = next(n for n in range(1, len(taken) + 2) if f"{run_id}@{n}" not in taken)
+            archived = f"{run_id}@{number}"
+            connection.execute(sa.update(runs).where(runs.c.run_id == run_id).values(run_id=archived))
+            connection.commit()
+        return archived
+
+    def complete_run(self, run_id: str) -> None:
+        with self.open_run(run_id) as writer:
+            writer.finish(RunStatus.COMPLETED)
+
+    def fail_run(self, run_id: str, message: str) -> None:
+        with self.open_run(run_id) as writer:
+            writer.finish(RunStatus.FAILED, error=redact_text(message))
+
+    def update_run_progress(
+        self, run_id: str, *, total_samples: int, successful_generations: int, failed_generations: int
+    ) -> None:
+        with self.open_run(run_id) as writer:
+            writer.update(total=total_samples, succeeded=successful_generations, failed=failed_generations)
+
+    def delete_run(self, run_id: str) -> None:
+        """Removes a run and everything that only it uses. One that is being written is refused."""
+        row = self._row(run_id)
+        if writer := _writer_of(row._mapping):
+            raise RunBusyError(f"run {run_id!r} is being written by {writer}; stop it first")
+        with self.engine.begin() as connection:
+            mine = sa.select(schema.evaluations.c.evaluation).where(schema.evaluations.c.run == row.run)
+            connection.execute(sa.delete(schema.scores).where(schema.scores.c.evaluation.in_(mine)))
+            for table in (
+                schema.evaluations,
+                schema.records,
+                schema.samples,
+                schema.turns,
+                schema.artifacts,
+                schema.runs,
+            ):
+                connection.execute(sa.delete(table).where(table.c.run == row.run))
+            unused = ~sa.exists().where(schema.samples.c.fingerprint == schema.items.c.fingerprint)
+            connection.execute(sa.delete(schema.items).where(unused))
+        shutil.rmtree(self.root / "runs" / validate_run_id(run_id.replace("@", "~")), ignore_errors=True)
+
+    # --- records and scores ------------------------------------------------------------------------------------------
+
+    def append_record(self, run_id: str, record: GenerationRecord, *, cache_key: str | None = None) -> None:
+        """Adds one sample's record, for code that generates without `evaluate`."""
+        task = record.task
+        item_id = str(task.metadata.get("dataset_id", ""))
+        row = dict(task.prompt.context) or {k: v for k, v in task.metadata.items() if k != "dataset_id"}
+        if task.reference is not None:
+            row.setdefault(task.reference.kind, task.reference.value)
+        content = canonical_json(jsonable(row))
+        with self.open_run(run_id) as writer:
+            reader = self.reader(run_id)
+            known = reader.record(item_id)
+            position = known[0] if known else reader.count_samples()
+            if known is None:
+                writer.add_item(Item(position, item_id or str(position), digest(content), content))
+                if position == 0:
+                    frame = Frame(
+                        model=task.model,
+                        sampling=task.sampling,
+                        prompt=task.prompt.spec,
+                        reference_field=task.reference.kind if task.reference else None,
+                    )
+                    config = {**decode(self._row(run_id).config), "task": frame.to_config()}
+                    writer.update(config=encode(config))
+            key = cache_key or digest(task.model.model_key, task.prompt.text, content)
+            attempts = record.attempts or [record]
+            writer.commit_calls([Call(position, n, key[:32], attempt) for n, attempt in enumerate(attempts)])
+            self._count(writer)
+
+    def append_evaluation(
+        self,
+        run_id: str,
+        record: GenerationRecord,
+        evaluation: EvaluationRecord,
+        *,
+        eval_id: str = "default",
+        evaluation_config: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Adds one sample's scores, for code that judges without `evaluate`."""
+        item_id = evaluation.sample_id or str(record.task.metadata.get("dataset_id", ""))
+        with self.open_run(run_id) as writer:
+            found = self.reader(run_id).record(item_id)
+            if found is None:
+                raise StorageError(f"run {run_id!r} has no record of item {item_id!r}; append the record first")
+            names = sorted({score.metric_name for score in evaluation.scores})
+            number = writer.open_evaluation(_evaluation_name(eval_id, evaluation_config), dict(evaluation_config or {}))
+            writer.commit_verdicts(number, verdicts(found[0], evaluation, names, record.task.metadata))
+
+    def load_cached_records(self, run_id: str) -> LazyMapping[GenerationRecord]:
+        """item id -> record, read from the store as it is gone through. Empty for an unknown run."""
+        if self._find(run_id) is None:
+            return LazyMapping(lambda: iter(()), lambda: 0)
+        reader = self.reader(run_id)
+        return LazyMapping(
+            lambda: ((record.task.metadata["dataset_id"], record) for _, record in reader.records()),
+            lambda: sum(reader.count_records()),
+        )
+
+    def load_cached_evaluations(
+        self, run_id: str, eval_id: str = "default", evaluation_config: Mapping[str, Any] | None = None
+    ) -> LazyMapping[EvaluationRecord]:
+        """item id -> evaluation record of the run's current evaluation, or of the one named."""
+        if self._find(run_id) is None:
+            return LazyMapping(lambda: iter(()), lambda: 0)
+        evaluation = self._evaluation(run_id, eval_id, evaluation_config)
+        if evaluation is None:
+            return LazyMapping(lambda: iter(()), lambda: 0)
+        reader = self.reader(run_id)
+        return LazyMapping(
+            lambda: ((record.sample_id or "", record) for _, record in reader.evaluations(evaluation)),
+            lambda: reader.count_evaluated(evaluation),
+        )
+
+    def load_dataset(self, run_id: str) -> Iterator[dict[str, Any]]:
+        """The rows of a run, in order."""
+        return (sample.row for sample in self.reader(run_id).samples())
+
+    def find_answer(self, key: str, among: Sequence[int] | None = None) -> GenerationRecord | None:
+        """A good answer stored under a key by any run, or by the given ones: the cache across runs."""
+        records = schema.records
+        query = sa.select(records.c.run, records.c.position, records.c.attempt).where(
+            records.c.key == key, records.c.ok == 1
+        )
+        if among is not None:
+            query = query.where(records.c.run.in_(among))
+        with self.engine.connect() as connection:
+            row = connection.execute(query.limit(1)).first()
+            if row is None:
+                return None
+            run_id = connection.execute(
+                sa.select(schema.runs.c.run_id).where(schema.runs.c.run == row.run)
+            ).scalar_one()
+        found = self.reader(run_id).call(row.position, row.attempt)
+        return found
+
+    def generations(self, run_id: str) -> list[int]:
+        """Numbers of the archived generations of a run (`id@1`, ...)."""
+        runs = schema.runs
+        with self.engine.connect() as connection:
+            rows = connection.execute(
+                sa.select(runs.c.run, runs.c.run_id).where(runs.c.run_id.startswith(f"{run_id}@"))
+            )
+            return [int(row.run) for row in rows]
+
+    # --- memory runs -------------------------------------------------------------------------------------------------
+
+    def turns(self, run_id: str, *, after: int = -1, test_id: str | None = None) -> Iterator[Turn]:
+        """The exchanges of a memory run in order, a page at a time."""
+        table = schema.turns
+        run = self._row(run_id).run
+        while True:
+            query = sa.select(table).where(table.c.run == run, table.c.seq > after).order_by(table.c.seq).limit(1_000)
+            if test_id is not None:
+                query = query.where(table.c.test_id == test_id)
+            with self.engine.connect() as connection:
+                rows = connection.execute(query).all()
+            for row in rows:
+                yield Turn(row.seq, row.kind, row.test_id, row.body)
+            if len(rows) < 1_000:
+                return
+            after = rows[-1].seq
+
+    def artifact(self, run_id: str, name: str) -> bytes | None:
+        table = schema.artifacts
+        with self.engine.connect() as connection:
+            found = connection.execute(
+                sa.select(table.c.content).where(table.c.run == self._row(run_id).run, table.c.name == name)
+            ).scalar()
+        return None if found is None else bytes(found)
+
+    # --- care --------------------------------------------------------------------------------------------------------
+
+    def validate_integrity(self, run_id: str) -> dict[str, Any]:
+        """`{run_id, valid, errors, warnings}`: whether what is stored of a run fits together."""
+        row = self._find(run_id)
+        if row is None:
+            return {"run_id": run_id, "valid": False, "errors": [self._unknown(run_id)], "warnings": []}
+        errors, warnings = [], []
+        reader = self.reader(run_id)
+        samples, (good, failed) = reader.count_samples(), reader.count_records()
+        if not row.planned and row.kind == "samples":
+            warnings.append("the dataset was not stored completely; resume the run")
+        if row.planned and samples != row.total:
+            errors.append(f"{row.total} samples were planned but {samples} are stored")
+        if good + failed < samples:
+            warnings.append(f"{samples - good - failed} samples have no record yet")
+        if failed:
+            warnings.append(f"{failed} samples failed; resume to try them again")
+        errors.extend(reader.broken_rows())
+        if row.manifest_hash is None:
+            warnings.append("the run has no reproducibility manifest")
+        return {"run_id": run_id, "valid": not errors, "errors": errors, "warnings": warnings}
+
+    def get_storage_size(self, experiment_id: str | None = None) -> int:
+        """Bytes on disk; of one experiment, the bytes of its runs' stored texts."""
+        if experiment_id is not None:
+            sizes = self.run_sizes()
+            return sum(sizes.get(run.run_id, 0) for run in self.list_runs(experiment_id=experiment_id))
+        if is_url(self.location):
+            with self.engine.connect() as connection:
+                return int(connection.exec_driver_sql("SELECT pg_database_size(current_database())").scalar() or 0)
+        base = database_file(Path(self.location))
+        return sum(path.stat().st_size for path in base.parent.glob(f"{base.name}*"))
+
+    def run_sizes(self) -> dict[str, int]:
+        """Bytes of stored records and turns by run id."""
+        runs, total = schema.runs, dict[str, int]()
+        with self.engine.connect() as connection:
+            for table in (schema.records, schema.turns):
+                query = (
+                    sa.select(
+                        runs.c.run_id, sa.func.coalesce(sa.func.sum(sa.func.length(table.c.body)), 0).label("bytes")
+                    )
+                    .join(table, table.c.run == runs.c.run)
+                    .group_by(runs.c.run_id)
+                )
+                for row in connection.execute(query):
+                    total[row.run_id] = total.get(row.run_id, 0) + int(row.bytes)
+        return total
+
+    def apply_retention_policy(self, policy: RetentionPolicy | None = None, *, dry_run: bool = False) -> list[str]:
+        """Deletes what the policy lets go and returns the ids; with `dry_run` only returns them."""
+        policy = policy or RetentionPolicy()
+        sizes = self.run_sizes() if policy.max_storage_gb is not None else {}
+        gone = expired(self.list_runs(), sizes, policy, datetime.datetime.now(datetime.UTC))
+        if not dry_run:
+            for run_id in gone:
+                self.delete_run(run_id)
+        return gone
+
+    def get_run_path(self, run_id: str) -> Path:
+        """A folder with the run's manifest, report and records, written now from the store."""
+        run = self.get_run(run_id)
+        folder = self.root / "runs" / run_id.replace("@", "~")
+        folder.mkdir(parents=True, exist_ok=True)
+        _write_whole(folder / "manifest.json", encode(run.config_snapshot.get("reproducibility_manifest", {})))
+        _write_whole(folder / "report.json", encode({"run_id": run_id, "status": run.status.value, **run.summary}))
+        reader = self.reader(run_id)
+        partial = folder / ".records.jsonl.partial"
+        with partial.open("w", encoding="utf-8", errors="surrogatepass") as handle:
+            for _, record in reader.records():
+                handle.write(encode({"item_id": record.task.metadata["dataset_id"], "record": record}) + "\n")
+        os.replace(partial, folder / "records.jsonl")
+        return folder
+
+    # --- inside ------------------------------------------------------------------------------------------------------
+
+    def _count(self, writer: RunWriter) -> None:
+        reader = self.reader(writer.run_id)
+        good, failed = reader.count_records()
+        writer.update(total=reader.count_samples(), succeeded=good, failed=failed)
+
+    def _evaluation(self, run_id: str, eval_id: str, config: Mapping[str, Any] | None) -> int | None:
+        if eval_id == "default" and config is None:
+            return self.current_evaluation(run_id)
+        table = schema.evaluations
+        with self.engine.connect() as connection:
+            return connection.execute(
+                sa.select(table.c.evaluation).where(
+                    table.c.run == self._row(run_id).run, table.c.fingerprint == _evaluation_name(eval_id, config)
+                )
+            ).scalar()
+
+    def _find(self, run_id: str) -> Any:
+        with self.engine.connect() as connection:
+            return connection.execute(sa.select(schema.runs).where(schema.runs.c.run_id == run_id)).first()
+
+    def _row(self, run_id: str) -> Any:
+        row = self._find(run_id)
+        if row is None:
+            raise StorageError(self._unknown(run_id))
+        return row
+
+    def _unknown(self, run_id: str) -> str:
+        known = [run.run_id for run in self.list_runs(limit=1_000)]
+        return f"no run {run_id!r} in {redact_text(str(self.location))}{nearest(run_id, known)}"
+
+
+def _evaluation_name(eval_id: str, config: Mapping[str, Any] | None) -> str:
+    return digest(eval_id, canonical_json(config or {}))
+
+
+def _metadata(row: Any) -> RunMetadata:
+    config = decode(row["config"])
+    return RunMetadata(
+        run_id=row["run_id"],
+        experiment_id=row["experiment_id"],
+        status=RunStatus(row["status"]),
+        created_at=_moment(row["created_at"]),
+        updated_at=_moment(row["updated_at"]),
+        completed_at=None if row["completed_at"] is None else _moment(row["completed_at"]),
+        total_samples=row["total"],
+        successful_generations=row["succeeded"],
+        failed_generations=row["failed"],
+        config_snapshot=config,
+        error_message=row["error"],
+        kind=row["kind"],
+        model=row["model"],
+        benchmark=row["benchmark"],
+        tags=decode(row["tags"]) if row["tags"] != "{}" else {},
+        manifest_hash=row["manifest_hash"],
+        summary=decode(row["summary"]) if row["summary"] else {},
+        calls=row["calls"],
+        prompt_tokens=row["prompt_tokens"],
+        completion_tokens=row["completion_tokens"],
+        cost_usd=None if row["unpriced_calls"] else row["cost_usd"],
+        judge_calls=row["judge_calls"],
+        judge_cost_usd=row["judge_cost_usd"],
+        seconds=row["seconds"],
+        writer=_writer_of(row),
+    )
+
+
+def _writer_of(row: Any) -> str | None:
+    """The live process that is writing the run."""
+    if row["lease_holder"] is None or (row["lease_until"] or 0) < time.time() or is_gone(row["lease_holder"]):
+        return None
+    return show_holder(row["lease_holder"])
+
+
+def _moment(seconds: float) -> datetime.datetime:
+    return datetime.datetime.fromtimestamp(seconds, datetime.UTC)
+
+
+def _write_whole(path: Path, text: str) -> None:
+    partial = path.with_name(f".{path.name}.partial")
+    partial.write_text(text, encoding="utf-8", errors="surrogatepass")
+    os.replace(partial, path)

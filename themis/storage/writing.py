@@ -1,0 +1,388 @@
+"""Writes one run: holds its lease, commits batches, keeps its sums.
+
+A batch is one transaction that also renews the lease, so a writer that has lost its run cannot add to it. Whoever is told of
+a result is told after `commit` returned.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from itertools import islice
+from types import TracebackType
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.engine import Connection, Engine
+
+from themis.core.codec import encode
+from themis.exceptions import ConfigurationError, RunBusyError, StorageError
+from themis.storage import schema
+from themis.storage.database import process_identity, process_start
+from themis.storage.records import Call, Item, Turn, Verdict, body_of
+from themis.storage.runs import RunStatus
+
+__all__ = ["LEASE_SECONDS", "RunWriter", "is_gone", "show_holder"]
+
+LEASE_SECONDS = 60.0
+_PLAN_BATCH = 2_000
+
+
+class _Bulk:
+    """An insert of many rows as tuples, compiled once: building a dict and its parameters for every row costs more than
+    the database does. `replaces` turns a conflict on the primary key into an update of the other columns."""
+
+    def __init__(self, engine: Engine, table: sa.Table, *, replaces: bool = False, ignores: bool = False) -> None:
+        insert = sqlite.insert if engine.dialect.name == "sqlite" else postgresql.insert
+        key = [column.name for column in table.primary_key.columns]
+        self.columns = [column.name for column in table.columns]
+        statement = insert(table).values({name: sa.bindparam(name) for name in self.columns})
+        if replaces:
+            changed = {name: statement.excluded[name] for name in self.columns if name not in key}
+            statement = statement.on_conflict_do_update(index_elements=key, set_=changed)
+        elif ignores:
+            statement = statement.on_conflict_do_nothing()
+        compiled = statement.compile(dialect=engine.dialect)
+        assert list(compiled.positiontup or ()) == self.columns
+        self._sql = str(compiled)
+
+    def __call__(self, connection: Connection, rows: list[tuple[Any, ...]]) -> None:
+        """Rows in the order of the table's columns."""
+        if rows:
+            connection.exec_driver_sql(self._sql, rows)
+
+
+class RunWriter:
+    """The one writer of a run. Use as a context manager: the lease is let go at the end, whatever happened."""
+
+    def __init__(self, engine: Engine, run: int, run_id: str, *, durable: bool = False) -> None:
+        self.run = run
+        self.run_id = run_id
+        self._engine = engine
+        # The token tells two writers of one process apart.
+        self._holder = f"{process_identity()}:{secrets.token_hex(4)}"
+        self._insert = sqlite.insert if engine.dialect.name == "sqlite" else postgresql.insert
+        self._put_items = _Bulk(engine, schema.items, ignores=True)
+        self._put_samples = _Bulk(engine, schema.samples)
+        self._put_calls = _Bulk(engine, schema.records, replaces=True)
+        self._put_scores = _Bulk(engine, schema.scores, replaces=True)
+        self._connection = engine.connect()
+        if durable and engine.dialect.name == "sqlite":
+            self._connection.exec_driver_sql("PRAGMA synchronous = FULL")
+        self._durable = durable
+        self._lock = threading.Lock()
+        self._stop_heart = threading.Event()
+        self._take_lease()
+        self._heart = threading.Thread(target=self._beat, name=f"lease-{run_id}", daemon=True)
+        self._heart.start()
+
+    def __enter__(self) -> RunWriter:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        if self._stop_heart.is_set():
+            return
+        self._stop_heart.set()
+        self._heart.join()
+        with self._lock:
+            try:
+                runs = schema.runs
+                self._connection.rollback()
+                self._connection.execute(
+                    sa.update(runs)
+                    .where(runs.c.run == self.run, runs.c.lease_holder == self._holder)
+                    .values(lease_holder=None, lease_until=None)
+                )
+                self._connection.commit()
+            except StorageError:
+                pass  # a full disk must not hide what went wrong before it; the lease lapses by itself
+            finally:
+                if self._durable and self._engine.dialect.name == "sqlite":
+                    self._connection.exec_driver_sql("PRAGMA synchronous = NORMAL")
+                self._connection.close()
+
+    # --- what a run writes, in the order it does ---------------------------------------------------------------------
+
+    def plan(self, items: Iterable[Item]) -> int:
+        """Stores the dataset. Takes an iterator of any length; two rows of one id are refused."""
+        total = 0
+        iterator = iter(items)
+        while batch := list(islice(iterator, _PLAN_BATCH)):
+            self._commit(partial(self._insert_items, batch=batch))
+            total += len(batch)
+        self._commit(lambda connection: self._update(connection, planned=1, total=total))
+        return total
+
+    def add_item(self, item: Item) -> None:
+        """Adds one row to a run that is not planned as a whole."""
+        self._commit(lambda connection: self._insert_items(connection, [item]))
+
+    def forget_plan(self) -> None:
+        """Removes a plan that was cut off half-way, so that it can be made again."""
+        self._commit(
+            lambda connection: connection.execute(sa.delete(schema.samples).where(schema.samples.c.run == self.run))
+        )
+
+    def commit_calls(self, calls: Sequence[Call], *, unsettles: int | None = None) -> None:
+        """Makes finished calls durable, with what they cost. A later call for the same attempt replaces a failure.
+
+        `unsettles` names an evaluation whose verdicts on these samples no longer hold, because an attempt was added.
+        """
+        if not calls:
+            return
+        now = time.time()
+        rows: list[tuple[Any, ...]] = [
+            (
+                self.run,
+                call.position,
+                call.attempt,
+                call.key,
+                int(call.record.error is None),
+                body_of(call.record),
+                call.prompt_tokens,
+                call.completion_tokens,
+                call.cost_usd,
+                call.seconds,
+                now,
+            )
+            for call in calls
+        ]
+
+        def write(connection: Connection) -> None:
+            self._put_calls(connection, rows)
+            self._add_up(connection, [call for call in calls if not call.reused])
+            if unsettles is not None:
+                scores = schema.scores
+                positions = [call.position for call in calls]
+                connection.execute(
+                    sa.delete(scores).where(scores.c.evaluation == unsettles, scores.c.position.in_(positions))
+                )
+
+        self._commit(write)
+
+    def open_evaluation(self, fingerprint: str, config: dict[str, Any]) -> int:
+        """The id of a way of judging this run; it becomes the current one."""
+
+        def write(connection: Connection) -> int:
+            table = schema.evaluations
+            connection.execute(
+                self._insert(table)
+                .values(run=self.run, fingerprint=fingerprint, config=encode(config), created_at=time.time())
+                .on_conflict_do_nothing()
+            )
+            evaluation = connection.execute(
+                sa.select(table.c.evaluation).where(table.c.run == self.run, table.c.fingerprint == fingerprint)
+            ).scalar_one()
+            self._update(connection, evaluation=evaluation)
+            return int(evaluation)
+
+        return int(self._commit(write))
+
+    def commit_verdicts(
+        self, evaluation: int, rows: Sequence[Verdict], *, judge_calls: int = 0, judge_cost_usd: float = 0.0
+    ) -> None:
+        """Makes verdicts durable. A sample judged again replaces its rows of the same evaluation."""
+        if not rows:
+            return
+        values: list[tuple[Any, ...]] = [
+            (evaluation, row.position, row.metric, row.ordinal, row.value, row.outcome, row.details) for row in rows
+        ]
+
+        def write(connection: Connection) -> None:
+            self._put_scores(connection, values)
+            if judge_calls or judge_cost_usd:
+                runs = schema.runs.c
+                self._update(
+                    connection,
+                    judge_calls=runs.judge_calls + judge_calls,
+                    judge_cost_usd=runs.judge_cost_usd + judge_cost_usd,
+                )
+
+        self._commit(write)
+
+    def append_turns(self, turns: Sequence[Turn]) -> None:
+        """Adds exchanges of a memory run; they are on the disk when this returns."""
+        now = time.time()
+        rows = [
+            {
+                "run": self.run,
+                "seq": turn.seq,
+                "kind": turn.kind,
+                "test_id": turn.test_id,
+                "body": turn.body,
+                "created_at": now,
+            }
+            for turn in turns
+        ]
+        self._commit(lambda connection: connection.execute(sa.insert(schema.turns), rows))
+
+    def save_artifact(self, name: str, content: bytes, media_type: str) -> None:
+        def write(connection: Connection) -> None:
+            statement = self._insert(schema.artifacts).values(
+                run=self.run, name=name, media_type=media_type, content=content, created_at=time.time()
+            )
+            changed = {column: statement.excluded[column] for column in ("media_type", "content", "created_at")}
+            connection.execute(statement.on_conflict_do_update(index_elements=_key(schema.artifacts), set_=changed))
+
+        self._commit(write)
+
+    def describe(self, *, identity: Mapping[str, str], config: Mapping[str, Any], manifest_hash: str) -> None:
+        """What the run is, known once its dataset is stored."""
+        self.update(identity=encode(dict(identity)), config=encode(dict(config)), manifest_hash=manifest_hash)
+
+    def update(self, **values: Any) -> None:
+        """Sets columns of the run's row."""
+        self._commit(lambda connection: self._update(connection, **values))
+
+    def finish(self, status: RunStatus, *, summary: dict[str, Any] | None = None, error: str | None = None) -> None:
+        values: dict[str, Any] = {"status": status.value, "error": error}
+        if summary is not None:
+            values["summary"] = encode(summary)
+        if status is RunStatus.COMPLETED:
+            values["completed_at"] = time.time()
+        self.update(**values)
+
+    # --- the transaction ---------------------------------------------------------------------------------------------
+
+    def _commit(self, write: Callable[[Connection], Any]) -> Any:
+        with self._lock:
+            try:
+                self._renew(self._connection)
+                result = write(self._connection)
+                self._connection.commit()
+            except BaseException:
+                self._connection.rollback()
+                raise
+        return result
+
+    def _insert_items(self, connection: Connection, batch: Sequence[Item]) -> None:
+        self._put_items(connection, [(item.fingerprint, item.content) for item in batch])
+        try:
+            self._put_samples(
+                connection, [(self.run, item.position, item.item_id, item.fingerprint, item.cluster) for item in batch]
+            )
+        except sa.exc.IntegrityError as error:
+            connection.rollback()
+            raise ConfigurationError(self._which_id_twice(connection, batch)) from error
+
+    def _which_id_twice(self, connection: Connection, batch: Sequence[Item]) -> str:
+        seen: dict[str, int] = {}
+        for item in batch:
+            first = seen.setdefault(item.item_id, item.position)
+            if first != item.position:
+                break
+        else:
+            samples = schema.samples
+            for item in batch:
+                found = connection.execute(
+                    sa.select(samples.c.position).where(samples.c.run == self.run, samples.c.item_id == item.item_id)
+                ).scalar()
+                if found is not None:
+                    first = int(found)
+                    break
+        return (
+            f"two rows have the id {item.item_id!r}: rows {first} and {item.position}. Ids pair samples across runs, "
+            "so each must be unique; name another column with dataset_id_field, or drop the id column to number the rows"
+        )
+
+    def _add_up(self, connection: Connection, spent: Sequence[Call]) -> None:
+        if not spent:
+            return
+        runs = schema.runs.c
+        self._update(
+            connection,
+            calls=runs.calls + sum(call.calls for call in spent),
+            unpriced_calls=runs.unpriced_calls + sum(call.calls for call in spent if call.cost_usd is None),
+            prompt_tokens=runs.prompt_tokens + sum(call.prompt_tokens for call in spent),
+            completion_tokens=runs.completion_tokens + sum(call.completion_tokens for call in spent),
+            cost_usd=runs.cost_usd + sum(call.cost_usd or 0.0 for call in spent),
+            seconds=runs.seconds + sum(call.seconds for call in spent),
+        )
+
+    def _update(self, connection: Connection, **values: Any) -> None:
+        connection.execute(
+            sa.update(schema.runs).where(schema.runs.c.run == self.run).values(updated_at=time.time(), **values)
+        )
+
+    # --- the lease ---------------------------------------------------------------------------------------------------
+
+    def _take_lease(self) -> None:
+        """Takes the run if nobody has it, the holder's process is gone, or its lease has lapsed."""
+        runs = schema.runs
+        try:
+            row = self._connection.execute(
+                sa.select(runs.c.lease_holder, runs.c.lease_until).where(runs.c.run == self.run)
+            ).one()
+            self._connection.rollback()
+            holder, until = row.lease_holder, row.lease_until or 0.0
+            if holder is not None and until > time.time() and not is_gone(holder):
+                raise RunBusyError(
+                    f"run {self.run_id!r} is being written by {show_holder(holder)}; wait for it, stop it, or use "
+                    f"another run id. If that process is gone, its hold ends in {until - time.time():.0f} s"
+                )
+            taken = self._connection.execute(
+                sa.update(runs)
+                .where(runs.c.run == self.run, runs.c.lease_holder.is_not_distinct_from(holder))
+                .values(lease_holder=self._holder, lease_until=time.time() + LEASE_SECONDS)
+            )
+            self._connection.commit()
+            if taken.rowcount != 1:
+                raise RunBusyError(f"run {self.run_id!r} was taken by another process this very moment")
+        except BaseException:
+            self._connection.close()
+            raise
+
+    def _renew(self, connection: Connection) -> None:
+        runs = schema.runs
+        kept = connection.execute(
+            sa.update(runs)
+            .where(runs.c.run == self.run, runs.c.lease_holder == self._holder)
+            .values(lease_until=time.time() + LEASE_SECONDS)
+        )
+        if kept.rowcount != 1:
+            raise RunBusyError(
+                f"run {self.run_id!r} was taken over by another process, or deleted; this one stops writing"
+            )
+
+    def _beat(self) -> None:
+        while not self._stop_heart.wait(LEASE_SECONDS / 4):
+            try:
+                self._commit(lambda connection: None)
+            except StorageError:
+                # The next commit meets the same trouble where it can be reported.
+                continue
+
+
+def _key(table: sa.Table) -> list[str]:
+    return [column.name for column in table.primary_key.columns]
+
+
+def is_gone(holder: str) -> bool:
+    """Whether the holder was a process of this machine that no longer runs."""
+    host, pid_text, start, *_ = [*holder.split(":"), "", ""]
+    if host != socket.gethostname() or not pid_text.isdigit():
+        return False
+    pid = int(pid_text)
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    except PermissionError:
+        pass
+    return bool(start) and process_start(pid) != start
+
+
+def show_holder(holder: str) -> str:
+    host, pid, *_ = [*holder.split(":"), "?"]
+    return f"process {pid} on {host}"
