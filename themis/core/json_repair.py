@@ -1,0 +1,203 @@
+"""Reads the JSON that a model meant: fenced, embedded in prose, with single quotes, comments, or its tail cut off.
+
+Used wherever a model answers in JSON: the JSON extractor and metrics, judges, memory tests. The time it takes is linear
+in the text, and nothing is evaluated.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any, Final
+
+__all__ = ["parse_json"]
+
+
+def parse_json(text: str) -> Any:
+    """The value of a JSON text; failing that of its last fenced block; failing that the longest value inside it.
+
+    Accepted beyond the standard: comments, trailing and forgotten commas, single quotes, bare keys, line breaks in
+    strings, Python's True, False and None, and a missing end. A value that the end of the text cuts in two is dropped,
+    since half a number is another number. Raises ValueError where there is no value.
+    """
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        pass
+    fenced = _FENCE.findall(text)[::-1]
+    for source in [text, *fenced]:
+        try:
+            return _Reader(source).whole()
+        except _Broken:
+            pass
+    for source in [*fenced, text]:
+        found = _longest(source)
+        if found is not None:
+            return found[1]
+    raise ValueError(f"no JSON value in {text if len(text) <= 80 else text[:77] + '...'!r}")
+
+
+# A fence says json or nothing; one that says python holds code, in which a list is not the answer.
+_FENCE = re.compile(r"^[ \t]*```(?:json\w*)?[ \t]*\n(.*?)(?:^[ \t]*```|\Z)", re.DOTALL | re.MULTILINE | re.IGNORECASE)
+_BRACKET = re.compile(r"[\[{]")
+# An attempt that ran into the end is followed by another from the next bracket, but only so often: each costs a pass.
+_SECOND_LOOKS = 10
+
+
+def _longest(text: str) -> tuple[int, Any] | None:
+    """Length and value of the longest object or array; reads on from where each attempt ended."""
+    reader = _Reader(text)
+    looks = _SECOND_LOOKS
+    bracket = _BRACKET.search(text)
+    while bracket and looks:
+        reader.at, reader.cut = bracket.start(), False
+        try:
+            reader.value(depth=0)
+        except _Broken:
+            pass
+        looks -= reader.cut
+        bracket = _BRACKET.search(text, bracket.end() if reader.cut else max(reader.at, bracket.end()))
+    return reader.longest
+
+
+_SPACE = re.compile(r"(?:[\s\ufeff]++|//[^\n]*+|#[^\n]*+|/\*.*?(?:\*/|\Z))*+", re.DOTALL)
+_NUMBER = re.compile(r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?(?![\w.])")
+_WORD = re.compile(r"[\w$.-]*")
+# Body and closing quote. Between single quotes an apostrophe inside a word does not close.
+_STRINGS = {
+    '"': re.compile(r'"([^"\\]*+(?:\\.[^"\\]*+)*+)("?)', re.DOTALL),
+    "'": re.compile(r"'((?:[^'\\]|\\.|'(?=\w))*+)('?)", re.DOTALL),
+    "“": re.compile(r"“([^”\\]*+(?:\\.[^”\\]*+)*+)(”?)", re.DOTALL),
+}
+_ESCAPE = re.compile(r"\\(u[dD][89abAB]\w\w\\u[dD][c-fC-F]\w\w|u[0-9a-fA-F]{4}|.)", re.DOTALL)
+_ESCAPED = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "\n": ""} | {mark: mark for mark in "\"'\\/“”"}
+_LITERALS = {"true": True, "false": False, "null": None, "True": True, "False": False, "None": None}
+_CUT: Final = object()  # stands for a value of which the text holds only a part
+_MAX_DEPTH = 100
+
+
+class _Broken(Exception):
+    """Not JSON at the reader's position, however carelessly written."""
+
+
+class _Reader:
+    """Recursive descent over one text from position `at`; remembers the longest object or array it has read."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.at = 0
+        self.cut = False
+        self.longest: tuple[int, Any] | None = None
+
+    def whole(self) -> Any:
+        """The one value that the text consists of."""
+        self.next()
+        value = self.value(depth=0)
+        if value is _CUT or self.next():
+            raise _Broken
+        return value
+
+    def value(self, depth: int) -> Any:
+        first = self.next()
+        if first in ("{", "["):
+            return self.container(depth)
+        if first in _STRINGS:
+            return self.string()
+        if number := _NUMBER.match(self.text, self.at):
+            return self.number(number, depth)
+        word = self.word()
+        if word in _LITERALS:
+            return _LITERALS[word]
+        if self.at < len(self.text):
+            raise _Broken
+        return self.cut_off()
+
+    def container(self, depth: int) -> Any:
+        if depth >= _MAX_DEPTH:
+            raise _Broken
+        start = self.at
+        self.at += 1
+        built = self.members(depth) if self.text[start] == "{" else self.elements(depth)
+        if self.next():
+            self.at += 1
+        elif not built:
+            return self.cut_off()
+        else:
+            self.cut = True
+        if self.longest is None or self.at - start >= self.longest[0]:
+            self.longest = (self.at - start, built)
+        return built
+
+    def members(self, depth: int) -> dict[str, Any]:
+        built: dict[str, Any] = {}
+        while self.next() not in ("}", ""):
+            quoted = self.next() in _STRINGS
+            key = self.string() if quoted else self.word()
+            if not self.next():
+                break
+            if self.next() != ":" or not (quoted or key):
+                raise _Broken
+            self.at += 1
+            value = self.value(depth + 1)
+            if value is not _CUT:
+                built[key] = value
+            if self.next() == ",":
+                self.at += 1
+            elif self.next() not in ("}", "", *_STRINGS):
+                raise _Broken
+        return built
+
+    def elements(self, depth: int) -> list[Any]:
+        built: list[Any] = []
+        while self.next() not in ("]", ""):
+            value = self.value(depth + 1)
+            if value is not _CUT:
+                built.append(value)
+            if self.next() == ",":
+                self.at += 1
+            elif self.next() not in ("]", ""):
+                raise _Broken
+        return built
+
+    def string(self) -> Any:
+        match = _STRINGS[self.text[self.at]].match(self.text, self.at)
+        assert match is not None  # the pattern matches any text that begins with its quote
+        self.at = match.end()
+        return _ESCAPE.sub(_unescaped, match[1]) if match[2] else self.cut_off()
+
+    def number(self, match: re.Match[str], depth: int) -> Any:
+        self.at = match.end()
+        if depth and self.at == len(self.text):
+            return self.cut_off()
+        digits = match.group()
+        try:
+            return float(digits) if set(digits) & set(".eE") else int(digits)
+        except ValueError:  # an integer of more digits than Python converts
+            raise _Broken from None
+
+    def word(self) -> str:
+        match = _WORD.match(self.text, self.at)
+        assert match is not None  # the pattern matches the empty text
+        self.at = match.end()
+        return match.group()
+
+    def next(self) -> str:
+        """The character after space and comments, or nothing at the end."""
+        space = _SPACE.match(self.text, self.at)
+        assert space is not None  # the pattern matches the empty text
+        self.at = space.end()
+        return self.text[self.at : self.at + 1]
+
+    def cut_off(self) -> Any:
+        self.at, self.cut = len(self.text), True
+        return _CUT
+
+
+def _unescaped(match: re.Match[str]) -> str:
+    code = match[1]
+    if len(code) > 6:  # a pair of surrogates is one character
+        return json.loads(f'"{match.group()}"')  # type: ignore[no-any-return]
+    if len(code) == 5:
+        return chr(int(code[1:], 16))
+    # A backslash that means nothing in JSON is the model's own, as in LaTeX.
+    return _ESCAPED.get(code, match.group())

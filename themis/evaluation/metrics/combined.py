@@ -1,0 +1,107 @@
+"""Metrics made of other metrics or of several answers: a weighted composite, and consistency across attempts."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, ClassVar
+
+from themis.core.entities import MetricScore
+from themis.evaluation.extractors.exceptions import FieldExtractionError
+from themis.evaluation.metrics.structured import canonical_text
+from themis.evaluation.registering import resolve_extractor, resolve_metric
+from themis.exceptions import ConfigurationError, MetricError
+from themis.interfaces import Metric
+
+__all__ = ["CompositeMetric", "ConsistencyMetric"]
+
+
+@dataclass
+class CompositeMetric(Metric):
+    """The weighted mean of other metrics, given by name or as objects; each one's value is in the details."""
+
+    example: ClassVar[str] = (
+        'CompositeMetric({"exact_match": 3, "f1": 1}).compute(prediction="a b", references=["b"]).value == 1 / 6'
+    )
+
+    # Names become metrics, and a mapping a list: what they stand for belongs to the fingerprint, not only their names.
+    metrics: Any = ()
+    weights: Sequence[float] | None = None
+    name: str = "CompositeMetric"
+
+    def __post_init__(self) -> None:
+        if isinstance(self.metrics, Mapping):
+            self.weights = list(self.metrics.values())
+        elif self.weights is None:
+            self.weights = [1.0] * len(self.metrics)
+        if not self.metrics or len(self.weights) != len(self.metrics):
+            raise ConfigurationError(
+                "composite needs metrics with weights, e.g. composite(metrics={'exact_match': 0.7, 'f1': 0.3}); "
+                f"got {len(self.metrics)} metrics and {len(self.weights)} weights"
+            )
+        if not all(isinstance(weight, int | float) and 0 <= weight < math.inf for weight in self.weights):
+            raise ConfigurationError(f"composite: weights must be numbers of at least 0, got {self.weights}")
+        if not sum(self.weights):
+            raise ConfigurationError("composite: at least one weight must be more than 0")
+        self.metrics = [resolve_metric(metric) for metric in self.metrics]
+        self.requires_reference = any(metric.requires_reference for metric in self.metrics)
+
+    def compute(
+        self, *, prediction: Any, references: Sequence[Any], metadata: dict[str, Any] | None = None
+    ) -> MetricScore:
+        scores = [
+            metric.compute(prediction=prediction, references=references, metadata=metadata) for metric in self.metrics
+        ]
+        weights = self.weights or ()
+        value = sum(score.value * weight for score, weight in zip(scores, weights, strict=True)) / sum(weights)
+        return MetricScore(self.name, value, {"parts": {score.metric_name: score.value for score in scores}})
+
+
+@dataclass
+class ConsistencyMetric(Metric):
+    """Share of the attempts at one sample that give its most common answer; needs at least two attempts.
+
+    The attempts are a list given as the prediction, else the texts in the metadata's `attempt_outcomes`, read by
+    `extractor` if there is one. An attempt without an answer agrees with none.
+    """
+
+    example: ClassVar[str] = 'ConsistencyMetric().compute(prediction=["4", "4", "5", "4"], references=[]).value == 0.75'
+
+    extractor: Any = None
+    name: str = "ConsistencyMetric"
+    requires_reference = False
+
+    def __post_init__(self) -> None:
+        if self.extractor is not None:
+            self.extractor = resolve_extractor(self.extractor)
+
+    def compute(
+        self, *, prediction: Any, references: Sequence[Any], metadata: dict[str, Any] | None = None
+    ) -> MetricScore:
+        if isinstance(prediction, list | tuple):
+            attempts = list(prediction)
+        else:
+            attempts = [outcome.get("output") for outcome in (metadata or {}).get("attempt_outcomes") or ()]
+        if len(attempts) < 2:
+            raise MetricError(
+                f"{self.name} needs at least two attempts, got {len(attempts)}: run with num_samples=2 or more"
+            )
+        answers = [self._answer(attempt) for attempt in attempts]
+        counts = Counter(answer for answer in answers if answer is not None)
+        majority, agreeing = counts.most_common(1)[0] if counts else (None, 0)
+        pairs = sum(count * (count - 1) for count in counts.values()) / (len(answers) * (len(answers) - 1))
+        flips = sum(one is None or one != other for one, other in pairwise(answers))
+        details = {"majority": majority, "pairwise_agreement": pairs, "flip_rate": flips / (len(answers) - 1)}
+        return MetricScore(self.name, agreeing / len(answers), {**details, "attempts": len(answers)})
+
+    def _answer(self, attempt: Any) -> str | None:
+        if attempt is None:
+            return None
+        try:
+            found = self.extractor.extract(attempt) if self.extractor is not None else attempt
+            return " ".join(found.split()).casefold() if isinstance(found, str) else canonical_text(found)
+        except (FieldExtractionError, ValueError):
+            return None

@@ -1,0 +1,46 @@
+"""How metrics read what they are given: a prediction that cannot be read is the model's zero, a reference an error."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Sequence
+from typing import Any
+
+from themis.core.entities import MetricScore
+from themis.exceptions import DependencyError, MetricError
+
+__all__ = ["need_package", "reference_texts", "text_or_none", "zero"]
+
+
+def text_or_none(value: Any) -> str | None:
+    """Strings as they are and numbers as text; None for what is not text."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, int | float):
+        return str(value)
+    return None
+
+
+def zero(name: str, prediction: Any, expected: str = "text") -> MetricScore:
+    """The score of an answer that is not of the expected kind."""
+    given = "no answer" if prediction is None else f"a {type(prediction).__name__}"
+    return MetricScore(name, 0.0, {"reason": f"expected {expected}, got {given}"})
+
+
+def reference_texts(name: str, references: Sequence[Any]) -> list[str]:
+    """The references as texts; a row without one, or with one that is not text, cannot be scored."""
+    texts = [text_or_none(reference) for reference in references]
+    if not texts:
+        raise MetricError(f"{name} compares with a reference, and this sample has none")
+    if None in texts:
+        wrong = references[texts.index(None)]
+        raise MetricError(
+            f"{name} compares with text or numbers, but a reference is {type(wrong).__name__}: {wrong!r:.80}"
+        )
+    return [text for text in texts if text is not None]
+
+
+def need_package(module: str, package: str, extra: str, purpose: str) -> None:
+    """Says so before the first model call where an optional package is missing."""
+    if importlib.util.find_spec(module) is None:
+        raise DependencyError.for_extra(package, extra, purpose)
