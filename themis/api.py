@@ -14,6 +14,7 @@ from typing import Any
 
 from themis.backends.execution import LocalExecutionBackend, SequentialExecutionBackend
 from themis.core.entities import ExperimentReport, GenerationRecord, GenerationTask, ModelSpec, SamplingConfig
+from themis.core.redaction import REDACTED, redact
 from themis.core.registry import nearest
 from themis.evaluation.extractors import IdentityExtractor
 from themis.evaluation.pipeline import EvaluationPipeline
@@ -29,12 +30,12 @@ from themis.generation.engine import EngineSettings
 from themis.generation.limits import RateLimit
 from themis.generation.providers import create_provider, parse_model, provider_accepts
 from themis.generation.templates import PromptTemplate
-from themis.presets import get_benchmark_preset
+from themis.presets import BenchmarkPreset, get_benchmark_preset
 from themis.presets.loading import read_rows
 from themis.storage import DEFAULT_STORAGE, ExperimentStorage
 from themis.storage.runs import new_run_id, validate_run_id
 
-__all__ = ["evaluate", "evaluate_async"]
+__all__ = ["evaluate", "evaluate_async", "resume", "stored_pipeline"]
 
 _PROVIDER_OPTIONS = (
     *("api_key", "base_url", "api_base", "api_version", "timeout", "n_parallel", "organization", "api_type"),
@@ -87,7 +88,7 @@ def evaluate(
     `benchmark_or_dataset` is a benchmark's name, a `.jsonl/.json/.csv/.parquet` file, or any iterable of dicts.
     The same call with the same `run_id` goes on where an earlier one stopped and never makes a finished call again.
     """
-    return _evaluate(handle=None, **_arguments(locals()))
+    return _evaluate(handle=None, **locals())
 
 
 async def evaluate_async(benchmark_or_dataset: Any, *, model: str, **arguments: Any) -> ExperimentReport:
@@ -109,21 +110,76 @@ async def evaluate_async(benchmark_or_dataset: Any, *, model: str, **arguments: 
         raise
 
 
-def _arguments(values: dict[str, Any]) -> dict[str, Any]:
-    return dict(values)
+def resume(
+    run_id: str, *, storage: str | Path | ExperimentStorage = DEFAULT_STORAGE, **changes: Any
+) -> ExperimentReport:
+    """Goes on with a stored run from what the store knows of it; `changes` are arguments of `evaluate` that only decide
+    how calls are made (workers, budget_usd, progress, ...)."""
+    store = storage if isinstance(storage, ExperimentStorage) else ExperimentStorage(storage)
+    stored = store.get_run(run_id)
+    arguments = _stored_arguments(store, run_id)
+    dataset = arguments.pop("dataset")
+    arguments["provider_options"] = _without_redacted(arguments.pop("provider_options", {}))
+    if not store.is_planned(run_id) and dataset is None:
+        raise ConfigurationError(
+            f"run {run_id!r} stopped before its dataset was stored, and it came from Python; run that program again"
+        )
+    named = {**_signature_defaults(), **arguments, "storage": store, "run_id": run_id, **changes}
+    rows: Any = _StoredRows(store, run_id) if store.is_planned(run_id) else dataset
+    named["limit"] = None if store.is_planned(run_id) else named["limit"]
+    named["reference_field"] = store.reader(run_id).frame.reference_field or ""
+    return _evaluate(handle=None, benchmark_or_dataset=rows, options={}, benchmark=stored.benchmark, **named)
+
+
+def stored_pipeline(store: ExperimentStorage, run_id: str, **changes: Any) -> Any:
+    """How a stored run is judged, with other metrics, extractor or reducer where given."""
+    given = {**_signature_defaults(), **_stored_arguments(store, run_id, judged_anew=bool(changes.get("metrics")))}
+    given.update({name: value for name, value in changes.items() if value is not None})
+    benchmark = store.get_run(run_id).benchmark
+    preset = get_benchmark_preset(benchmark) if benchmark else None
+    return _pipeline(
+        given,
+        default_metrics=preset.metrics if preset else ("exact_match",),
+        default_extractor=preset.extractor if preset else None,
+    )
+
+
+def _stored_arguments(store: ExperimentStorage, run_id: str, *, judged_anew: bool = False) -> dict[str, Any]:
+    arguments = dict(store.get_run(run_id).config_snapshot.get("invocation", {}))
+    if not arguments:
+        raise ConfigurationError(
+            f"run {run_id!r} was not made by evaluate, so it cannot be taken up from the store alone"
+        )
+    if arguments.pop("custom_pipeline", False) and not judged_anew:
+        raise ConfigurationError(
+            f"run {run_id!r} was judged by a pipeline made in Python; run that program again, or name metrics to judge it by"
+        )
+    return arguments
+
+
+def _without_redacted(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Secrets are not stored; they come from the environment again."""
+    return {name: value for name, value in options.items() if value != REDACTED}
 
 
 def _signature_defaults() -> dict[str, Any]:
-    defaults = dict(evaluate.__kwdefaults__ or {})
-    return defaults
+    return dict(evaluate.__kwdefaults__ or {})
 
 
-def _evaluate(*, handle: RunHandle | None, benchmark_or_dataset: Any, model: str, **given: Any) -> ExperimentReport:
+def _evaluate(
+    *,
+    handle: RunHandle | None,
+    benchmark_or_dataset: Any,
+    model: str,
+    benchmark: str | None = None,
+    **given: Any,
+) -> ExperimentReport:
+    """`benchmark` says what stored rows are of, when a run is taken up again."""
     _check(given)
     store = _storage(given)
     spec = parse_model(model)
     provider_options = _provider_options(spec, given)
-    source = _source(benchmark_or_dataset, given)
+    source = _source(benchmark_or_dataset, given, benchmark)
     wiring: dict[str, Any] = {}
     if spec.provider == "replay":
         wiring["answers"] = _stored_answers(store, spec.identifier)
@@ -196,14 +252,18 @@ class _Source:
         self.description = description
 
 
-def _source(dataset: Any, given: Mapping[str, Any]) -> _Source:
+def _source(dataset: Any, given: Mapping[str, Any], benchmark: str | None) -> _Source:
+    if benchmark is not None:
+        return _benchmark(get_benchmark_preset(benchmark), given, rows=dataset)
+    if isinstance(dataset, BenchmarkPreset):
+        return _benchmark(dataset, given)
     if isinstance(dataset, str | Path) and _is_row_file(dataset):
         path = Path(dataset)
         if not path.exists():
             raise DatasetError(f"no file {str(dataset)!r}; a benchmark's name has no ending like {path.suffix!r}")
         return _custom(_FileRows(path), given, {"kind": "file", "path": str(dataset)})
     if isinstance(dataset, str):
-        return _benchmark(dataset, given)
+        return _benchmark(get_benchmark_preset(dataset), given)
     if hasattr(dataset, "iter_samples"):
         return _custom(dataset.iter_samples(), given, {"kind": type(dataset).__name__})
     if isinstance(dataset, Mapping) or not isinstance(dataset, Iterable):
@@ -223,6 +283,16 @@ class _FileRows:
         return read_rows(self._path)
 
 
+class _StoredRows:
+    """The rows of a stored run, which can be read more than once."""
+
+    def __init__(self, store: ExperimentStorage, run_id: str) -> None:
+        self._store, self._run_id = store, run_id
+
+    def __iter__(self) -> Any:
+        return self._store.load_dataset(self._run_id)
+
+
 def _is_row_file(dataset: str | Path) -> bool:
     return isinstance(dataset, Path) or dataset.lower().endswith(_ROW_FILES)
 
@@ -233,7 +303,7 @@ def _hub_facts(dataset: Any) -> dict[str, Any]:
     facts = {
         "name": getattr(info, "dataset_name", None) or getattr(info, "builder_name", None),
         "config": getattr(info, "config_name", None),
-        "version": str(info.version) if getattr(info, "version", None) else None,
+        "version": str(getattr(info, "version", None) or "") or None,
         "split": str(dataset.split) if getattr(dataset, "split", None) else None,
     }
     return {name: value for name, value in facts.items() if value}
@@ -254,12 +324,11 @@ def _custom(rows: Iterable[Mapping[str, Any]], given: Mapping[str, Any], descrip
     )
 
 
-def _benchmark(name: str, given: Mapping[str, Any]) -> _Source:
-    preset = get_benchmark_preset(name)
+def _benchmark(preset: BenchmarkPreset, given: Mapping[str, Any], rows: Any = None) -> _Source:
     template = preset.prompt_template if given["prompt"] is None else _template(given["prompt"])
     reference = preset.reference_field if given["reference_field"] is None else given["reference_field"]
     return _Source(
-        rows=preset.load_dataset(given["limit"]),
+        rows=preset.load_dataset(given["limit"]) if rows is None else rows,
         template=template,
         pipeline=_pipeline(given, default_metrics=preset.metrics, default_extractor=preset.extractor),
         id_field=given["dataset_id_field"] or preset.dataset_id_field,
@@ -416,8 +485,6 @@ def _fresh_run_id() -> str:
 
 def _invocation(dataset: Any, model: str, given: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
     """What a command line needs to take the run up again; objects and secrets are left out."""
-    from themis.core.redaction import redact
-
     kept: dict[str, Any] = {
         name: given[name]
         for name in (
@@ -444,7 +511,7 @@ def _invocation(dataset: Any, model: str, given: Mapping[str, Any], options: Map
         if given[name] is not None
     }
     kept["model"] = model
-    kept["dataset"] = str(dataset) if isinstance(dataset, str | Path) else None
+    kept["dataset"] = str(dataset) if isinstance(dataset, str | Path) else getattr(dataset, "name", None)
     if isinstance(given["prompt"], str):
         kept["prompt"] = given["prompt"]
     if given["metrics"] is not None and all(isinstance(metric, str) for metric in given["metrics"]):

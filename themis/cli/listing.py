@@ -43,7 +43,8 @@ def runs(storage: str, limit: int | None, status: str | None, verbose: bool, as_
         return 0
     click.echo("Runs:")
     for run in found:
-        line = f"  - {run.run_id} [{run.status.value}] samples={run.total_samples} created={run.created_at.isoformat(timespec='seconds')}"
+        created = run.created_at.isoformat(timespec="seconds")
+        line = f"  - {run.run_id} [{run.status.value}] samples={run.total_samples} created={created}"
         if verbose:
             scores = " ".join(
                 f"{name}={number(metric['mean'])}" for name, metric in run.summary.get("metrics", {}).items()
@@ -102,7 +103,7 @@ def _providers() -> Registry[Any]:
 
 
 def _benchmarks() -> Registry[Any]:
-    from themis.presets import BENCHMARKS
+    from themis.presets.registering import BENCHMARKS
 
     return BENCHMARKS
 

@@ -48,7 +48,7 @@ def describe_run(store: ExperimentStorage, run: RunMetadata) -> dict[str, Any]:
     if not summary or run.status is RunStatus.IN_PROGRESS:
         summary = summarise_run(build_report(store, run.run_id))
     cost = summary["cost"]
-    return redact(
+    described: dict[str, Any] = redact(
         {
             "run_id": run.run_id,
             "kind": run.kind,
@@ -67,6 +67,7 @@ def describe_run(store: ExperimentStorage, run: RunMetadata) -> dict[str, Any]:
             **({"memory": summary["memory"]} if "memory" in summary else {}),
         }
     )
+    return described
 
 
 @click.command()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from themis.core.entities import EvaluationRecord, ExperimentReport, GenerationRecord
@@ -33,15 +34,13 @@ class BackendMirror:
     def advanced(self, calls: list[Call]) -> None:
         for call in calls:
             self._records[str(call.record.task.metadata["dataset_id"])] = call.record
-            self._try(
-                lambda call=call: self._backend.append_generation_record(self._run_id, call.record, cache_key=call.key)
-            )
+            self._try(partial(self._backend.append_generation_record, self._run_id, call.record, cache_key=call.key))
 
     def judged(self, records: list[EvaluationRecord]) -> None:
         for record in records:
             generation = self._records.pop(record.sample_id or "", None)
             if generation is not None:
-                self._try(lambda g=generation, r=record: self._backend.append_evaluation_record(self._run_id, g, r))
+                self._try(partial(self._backend.append_evaluation_record, self._run_id, generation, record))
 
     def stopping(self, under_way: int) -> None:
         """Nothing to do: what is under way still arrives."""

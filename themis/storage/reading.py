@@ -19,7 +19,7 @@ from themis.core.entities import EvaluationRecord, GenerationRecord
 from themis.storage import schema
 from themis.storage.records import FAILED, Frame, evaluation_record, whole_record
 
-__all__ = ["LazyMapping", "LazySequence", "RunReader", "StoredSample"]
+__all__ = ["LazyMapping", "LazySequence", "RunReader", "StoredKey", "StoredSample", "batched"]
 
 T = TypeVar("T")
 _PAGE = 500
@@ -34,6 +34,15 @@ class StoredSample:
     row: dict[str, Any]
     fingerprint: str
     cluster: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StoredKey:
+    """Under which key an answer lies, and what of the sample went into it."""
+
+    key: str
+    prompt: str
+    fingerprint: str
 
 
 class RunReader:
@@ -138,6 +147,19 @@ class RunReader:
         if position is None:
             return None
         return next(self.records(after=position - 1, until=position + 1), None)
+
+    def key_of(self, item_id: str) -> StoredKey | None:
+        """The key of a sample's first attempt."""
+        records, samples = schema.records, schema.samples
+        query = (
+            sa.select(records.c.key, records.c.body, samples.c.fingerprint)
+            .join(samples, (samples.c.run == records.c.run) & (samples.c.position == records.c.position))
+            .where(records.c.run == self.run, samples.c.item_id == item_id)
+            .order_by(records.c.attempt)
+        )
+        with self._engine.connect() as connection:
+            row = connection.execute(query.limit(1)).first()
+        return None if row is None else StoredKey(row.key, decode(row.body)["prompt"], row.fingerprint)
 
     def call(self, position: int, attempt: int) -> GenerationRecord | None:
         """One stored call."""

@@ -1,0 +1,119 @@
+"""`themis doctor`: one line for everything this machine should have, exit 1 on a problem."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import click
+
+from themis import __version__
+from themis.cli.output import json_option, print_json, storage_option
+from themis.exceptions import ThemisError
+
+__all__ = ["doctor"]
+
+# extra -> the packages that make it usable
+EXTRAS = {
+    "server": ("fastapi", "uvicorn"),
+    "local": ("xllamacpp",),
+    "math": ("math_verify",),
+    "nlp": ("sacrebleu", "rouge_score", "nltk", "wordllama"),
+    "hub": ("datasets", "huggingface_hub", "pyarrow"),
+    "litellm": ("litellm",),
+    "ray": ("ray",),
+    "postgres": ("psycopg",),
+    "wandb": ("wandb",),
+    "mlflow": ("mlflow",),
+    "otel": ("opentelemetry",),
+}
+
+
+@dataclass(frozen=True)
+class Finding:
+    what: str
+    state: str  # "ok", "absent" (optional, fine) or "problem"
+    detail: str
+
+
+@click.command()
+@storage_option
+@click.option("--endpoint", help="Also try this URL (an OpenAI-compatible server, say).")
+@json_option
+def doctor(storage: str, endpoint: str | None, as_json: bool) -> int:
+    """Check Python, extras, store, tokenizer, browser and endpoints: one line each."""
+    findings = list(examine(storage, endpoint))
+    if as_json:
+        print_json([vars(finding) for finding in findings])
+    else:
+        for finding in findings:
+            colour = {"ok": "green", "absent": "yellow", "problem": "red"}[finding.state]
+            click.echo(f"{click.style(f'{finding.state:8}', fg=colour)} {finding.what}: {finding.detail}")
+    return 1 if any(finding.state == "problem" for finding in findings) else 0
+
+
+def examine(storage: str, endpoint: str | None) -> Iterator[Finding]:
+    version = ".".join(map(str, sys.version_info[:3]))
+    fine = sys.version_info >= (3, 11)
+    yield Finding("python", "ok" if fine else "problem", version if fine else f"{version}; 3.11 or newer is needed")
+    yield Finding("themis", "ok", __version__)
+    for extra, packages in EXTRAS.items():
+        missing = [package for package in packages if importlib.util.find_spec(package) is None]
+        if missing:
+            yield Finding(f"extra {extra}", "absent", f"no {', '.join(missing)}: pip install 'themis-eval[{extra}]'")
+        else:
+            yield Finding(f"extra {extra}", "ok", ", ".join(packages))
+    yield _store(storage)
+    yield _tokenizer()
+    browser = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    yield Finding(
+        "browser", "ok" if browser else "absent", browser or "no Chromium in PATH; only the page tests need it"
+    )
+    for name in sorted(name for name in os.environ if name.endswith("_BASE_URL")):
+        yield _endpoint(name, os.environ[name])
+    if endpoint:
+        yield _endpoint("endpoint", endpoint)
+
+
+def _store(location: str) -> Finding:
+    from themis.core.redaction import redact_text
+    from themis.storage import ExperimentStorage
+
+    store = ExperimentStorage(location)
+    shown = redact_text(location)
+    try:
+        if not store.exists():
+            return Finding("store", "absent", f"none at {shown} yet; the first run makes it")
+        return Finding(
+            "store", "ok", f"{shown}, {len(store.list_runs(limit=1000))} runs, {store.get_storage_size():,} bytes"
+        )
+    except ThemisError as error:
+        return Finding("store", "problem", str(error))
+
+
+def _tokenizer() -> Finding:
+    from themis.core.tokens import DEFAULT_TOKENIZER, count_tokens
+
+    try:
+        return Finding("tokenizer", "ok", f"{DEFAULT_TOKENIZER}, 'hello world' is {count_tokens('hello world')} tokens")
+    except (ImportError, ThemisError) as error:
+        return Finding("tokenizer", "problem", str(error))
+
+
+def _endpoint(name: str, url: str) -> Finding:
+    from themis.core.redaction import redact_text
+
+    shown = redact_text(url)
+    try:
+        with urllib.request.urlopen(url, timeout=5) as answer:
+            return Finding(name, "ok", f"{shown} answers {answer.status}")
+    except urllib.error.HTTPError as error:
+        return Finding(name, "ok", f"{shown} answers {error.code}")
+    except (OSError, ValueError) as error:
+        return Finding(name, "problem", f"{shown} does not answer: {redact_text(str(error))}")

@@ -1,0 +1,327 @@
+"""`themis eval`, `resume`, `estimate` and `rejudge`: running and judging from the command line."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from itertools import islice
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from themis import api
+from themis.cli.output import json_option, number, print_json, print_table, storage_option
+from themis.cli.runs import describe_run
+from themis.core.entities import ExperimentReport
+from themis.exceptions import ConfigurationError, DatasetError
+from themis.experiment.cost import price_of
+from themis.experiment.estimate import Estimate, estimate_run
+from themis.experiment.rejudge import rejudge as judge_again
+from themis.generation.providers import PROVIDERS, parse_model
+from themis.generation.templates import PromptTemplate
+from themis.presets import get_benchmark_preset
+from themis.presets.loading import read_rows
+from themis.storage import ExperimentStorage
+
+__all__ = ["estimate", "evaluate_command", "rejudge", "resume"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+# Fields that a file's rows may have, the likeliest first.
+_PROMPT_FIELDS = ("prompt", "question", "input", "text", "query", "problem")
+_REFERENCE_FIELDS = ("answer", "reference", "expected", "label", "target", "solution")
+_ID_FIELDS = ("id", "sample_id", "dataset_id", "unique_id", "uid")
+
+
+def _what_to_ask(function: F) -> F:
+    """Options that say what is asked: shared by eval and estimate."""
+    workers = click.IntRange(min=1)
+    options = (
+        click.argument("dataset", metavar="BENCHMARK|FILE"),
+        click.option("-m", "--model", required=True, help="provider/model, for example openai/gpt-4o or fake/perfect."),
+        click.option("-n", "--limit", type=click.IntRange(min=1), help="Only the first so many rows."),
+        click.option("--prompt", help="Template over the row's fields: 'Q: {question}'."),
+        click.option("--prompt-file", type=click.Path(exists=True, dir_okay=False), help="Template from a file."),
+        click.option(
+            "--num-samples", type=click.IntRange(min=1), default=1, show_default=True, help="Answers per row."
+        ),
+        click.option("--max-tokens", type=int, default=512, show_default=True, help="Longest answer; -1 for no limit."),
+        click.option(
+            "-j", "--workers", "--concurrency", type=workers, default=4, show_default=True, help="Calls at once."
+        ),
+        click.option(
+            "--data", type=click.Path(exists=True), help="Read the benchmark's rows from this file or folder."
+        ),
+        click.option(
+            "--sample", is_flag=True, help="Use the benchmark's few shipped rows: a smoke test, not a result."
+        ),
+    )
+    for option in reversed(options):
+        function = option(function)
+    return function
+
+
+@click.command(name="eval")
+@_what_to_ask
+@click.option("--run-id", help="Name of the run; the same name goes on where it stopped.")
+@storage_option
+@click.option("--metric", "metrics", multiple=True, help="Metric by name, may be repeated: see `themis list metrics`.")
+@click.option("--extractor", help="Extractor by name: see `themis list extractors`.")
+@click.option("--reducer", help="How attempts become a score: average, best, majority, pass@3, ...")
+@click.option("--reference-field", help="Field with the expected answer.")
+@click.option("--id-field", "dataset_id_field", help="Field with the row's id.")
+@click.option("--cluster-field", help="Field that groups rows which are not independent (for the interval).")
+@click.option("--temperature", type=float, default=0.0, show_default=True)
+@click.option("--top-p", type=float, default=0.95, show_default=True)
+@click.option("--seed", type=int, help="Sampling seed, for providers that take one.")
+@click.option(
+    "--max-retries", type=click.IntRange(min=1), default=3, show_default=True, help="Calls per answer, in total."
+)
+@click.option(
+    "--timeout", "timeout_seconds", type=float, default=600.0, show_default=True, help="Seconds for one call."
+)
+@click.option("--deadline", "deadline_seconds", type=float, default=1800.0, show_default=True,
+              help="Seconds for one answer with all retries.")  # fmt: skip
+@click.option("--rpm", type=float, help="At most so many requests a minute.")
+@click.option("--tpm", type=float, help="At most so many tokens a minute.")
+@click.option("--budget-usd", type=float, help="Never spend more than this on the run.")
+@click.option("--option", "options", multiple=True, metavar="K=V", help="Option of the provider, may be repeated.")
+@click.option("--tag", "tags", multiple=True, metavar="K=V", help="Tag of the run, may be repeated.")
+@click.option(
+    "--resume/--no-resume", default=True, show_default=True, help="Go on with a run of this id, or start anew."
+)
+@click.option("--allow-drift", is_flag=True, help="Start anew if inputs changed, using every stored answer that fits.")
+@click.option("--cache", type=click.Choice(["run", "store", "off"]), default="run", show_default=True,
+              help="Where stored answers may come from.")  # fmt: skip
+@click.option("-y", "--yes", is_flag=True, help="Do not ask before spending.")
+@click.option("--progress/--no-progress", default=None, help="Show a bar; by default when stderr is a terminal.")
+@json_option
+def evaluate_command(
+    dataset: str,
+    model: str,
+    prompt: str | None,
+    prompt_file: str | None,
+    storage: str,
+    metrics: tuple[str, ...],
+    options: tuple[str, ...],
+    tags: tuple[str, ...],
+    rpm: float | None,
+    tpm: float | None,
+    yes: bool,
+    as_json: bool,
+    data: str | None,
+    sample: bool,
+    **arguments: Any,
+) -> None:
+    """Ask a model every row of a BENCHMARK or FILE (.jsonl, .json, .csv, .parquet), judge the answers, store everything."""
+    store = ExperimentStorage(storage)
+    prompt = _prompt(prompt, prompt_file)
+    rows, found = _rows(dataset, prompt, arguments, data=data, sample=sample)
+    arguments.update(found)
+    if not yes:
+        _ask_before_spending(dataset, rows, model, arguments)
+    report = api.evaluate(
+        rows,
+        model=model,
+        storage=store,
+        metrics=list(metrics) or None,
+        provider_options=_pairs(options, parsed=True),
+        tags=_pairs(tags),
+        rate_limit={k: v for k, v in (("requests_per_minute", rpm), ("tokens_per_minute", tpm)) if v is not None}
+        or None,
+        **arguments,
+    )
+    _present(store, report, as_json)
+
+
+@click.command()
+@click.argument("run_id", metavar="RUN")
+@storage_option
+@click.option("-j", "--workers", "--concurrency", type=click.IntRange(min=1), help="Calls under way at once.")
+@click.option("--budget-usd", type=float, help="Never spend more than this on the run, what it has cost included.")
+@click.option("--progress/--no-progress", default=None, help="Show a bar; by default when stderr is a terminal.")
+@json_option
+def resume(run_id: str, storage: str, as_json: bool, **changes: Any) -> None:
+    """Go on with a run: missing and failed samples are asked, finished ones never again."""
+    store = ExperimentStorage(storage)
+    given = {name: value for name, value in changes.items() if value is not None}
+    _present(store, api.resume(run_id, storage=store, **given), as_json)
+
+
+@click.command()
+@_what_to_ask
+@click.option("--answer-tokens", type=int, help="Length of a usual answer (200 if not given).")
+@click.option("--seconds-per-call", type=float, default=2.0, show_default=True)
+@json_option
+def estimate(
+    dataset: str,
+    model: str,
+    prompt: str | None,
+    prompt_file: str | None,
+    as_json: bool,
+    answer_tokens: int | None,
+    seconds_per_call: float,
+    data: str | None,
+    sample: bool,
+    **arguments: Any,
+) -> None:
+    """Calls, tokens, dollars and minutes of an evaluation, before anything is spent."""
+    prompt = _prompt(prompt, prompt_file)
+    rows, found = _rows(dataset, prompt, arguments, data=data, sample=sample)
+    result = _estimate(
+        rows, model, {**arguments, **found}, answer_tokens=answer_tokens, seconds_per_call=seconds_per_call
+    )
+    if as_json:
+        print_json(vars(result))
+        return
+    print_table(
+        ("what", "estimate"),
+        [
+            ("rows", f"{result.rows:,}"),
+            ("calls", f"{result.calls:,}"),
+            ("prompt tokens", f"{result.prompt_tokens:,}"),
+            ("answer tokens", f"{result.likely_completion_tokens:,} (at most {result.most_completion_tokens:,})"),
+            ("dollars", _dollars(result)),
+            ("minutes", f"{result.minutes:.1f}"),
+        ],
+    )
+    for line in result.assumptions:
+        click.echo(f"assumed: {line}")
+
+
+@click.command()
+@click.argument("run_id", metavar="RUN")
+@storage_option
+@click.option("--metric", "metrics", multiple=True, help="Metric by name, may be repeated.")
+@click.option("--extractor", help="Extractor by name.")
+@click.option("--reducer", help="How attempts become a score.")
+@json_option
+def rejudge(
+    run_id: str, storage: str, metrics: tuple[str, ...], extractor: str | None, reducer: str | None, as_json: bool
+) -> None:
+    """Judge a run's stored answers again. The model is not called; earlier scores are kept under their own evaluation."""
+    store = ExperimentStorage(storage)
+    pipeline = api.stored_pipeline(store, run_id, metrics=list(metrics) or None, extractor=extractor, reducer=reducer)
+    _present(store, judge_again(store, run_id, pipeline), as_json)
+
+
+# --- reading arguments ----------------------------------------------------------------------------------------------
+
+
+def _prompt(text: str | None, file: str | None) -> str | None:
+    if text is not None and file is not None:
+        raise ConfigurationError("give --prompt or --prompt-file, not both")
+    return Path(file).read_text(encoding="utf-8") if file is not None else text
+
+
+def _rows(
+    dataset: str, prompt: str | None, arguments: Mapping[str, Any], *, data: str | None, sample: bool
+) -> tuple[Any, dict[str, Any]]:
+    """The dataset as `evaluate` takes it, with what was found out about it."""
+    path = Path(dataset)
+    if path.exists() or path.suffix in (".jsonl", ".json", ".csv", ".parquet"):
+        if not path.is_file():
+            raise DatasetError(f"no file {dataset!r}")
+        return path, _file_fields(path, prompt, arguments)
+    return get_benchmark_preset(dataset, data=data, sample=sample), {"prompt": prompt}
+
+
+def _file_fields(path: Path, prompt: str | None, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Prompt, reference and id of a file's rows, from the fields that the first row has."""
+    first = next(islice(read_rows(path), 1), None)
+    if first is None:
+        raise DatasetError(f"{path} has no rows")
+    found: dict[str, Any] = {"prompt": prompt}
+    if prompt is None:
+        field = next((name for name in _PROMPT_FIELDS if name in first), None)
+        if field is None:
+            raise ConfigurationError(f"{path} has none of the fields {', '.join(_PROMPT_FIELDS)}; give --prompt")
+        found["prompt"] = f"{{{field}}}"
+        click.echo(f"prompt: the field {field!r} as it is (--prompt changes it)", err=True)
+    if arguments.get("reference_field") is None:
+        found["reference_field"] = next((name for name in _REFERENCE_FIELDS if name in first), "")
+    if arguments.get("dataset_id_field") is None:
+        found["dataset_id_field"] = next((name for name in _ID_FIELDS if name in first), None)
+    return found
+
+
+def _pairs(texts: tuple[str, ...], *, parsed: bool = False) -> dict[str, Any]:
+    """`k=v` texts; option values are read as YAML, so that numbers and lists are what they look like."""
+    pairs: dict[str, Any] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals or not name:
+            raise ConfigurationError(f"expected K=V, got {text!r}")
+        if parsed:
+            import yaml
+
+            pairs[name] = yaml.safe_load(value)
+        else:
+            pairs[name] = value
+    return pairs
+
+
+def _estimate(rows: Any, model: str, arguments: Mapping[str, Any], **assumed: Any) -> Estimate:
+    spec = parse_model(model)
+    provider = PROVIDERS.get(spec.provider)
+    prompt = arguments.get("prompt")
+    if isinstance(rows, Path):
+        source, template = read_rows(rows), PromptTemplate("default", prompt or "")
+    else:
+        source = rows.load_dataset(arguments["limit"])
+        template = rows.prompt_template if prompt is None else PromptTemplate("default", prompt)
+    return estimate_run(
+        source,
+        template,
+        price=price_of(spec.identifier, is_local=bool(getattr(provider, "is_local", False)) or spec.provider == "fake"),
+        max_tokens=arguments["max_tokens"],
+        num_samples=arguments["num_samples"],
+        workers=arguments["workers"],
+        limit=arguments["limit"],
+        **assumed,
+    )
+
+
+def _ask_before_spending(dataset: str, rows: Any, model: str, arguments: Mapping[str, Any]) -> None:
+    """Where a person is there to answer and the price is known, says what it may cost and asks."""
+    spec = parse_model(model)
+    price = price_of(spec.identifier)
+    if price is None or not sys.stdin.isatty() or spec.provider in ("fake", "local", "replay"):
+        return
+    result = _estimate(rows, model, arguments)
+    click.echo(f"{dataset} with {model}: {result.calls:,} calls, {_dollars(result)}", err=True)
+    click.confirm("go on?", default=True, abort=True, err=True)
+
+
+def _dollars(result: Estimate) -> str:
+    if result.likely_usd is None or result.most_usd is None:
+        return "unknown price"
+    return f"${result.likely_usd:.4f} (at most ${result.most_usd:.4f})"
+
+
+# --- showing --------------------------------------------------------------------------------------------------------
+
+
+def _present(store: ExperimentStorage, report: ExperimentReport, as_json: bool) -> None:
+    run_id = report.metadata["run_id"]
+    if as_json:
+        print_json(describe_run(store, store.get_run(run_id)))
+        return
+    rows = [
+        (
+            name,
+            number(metric.mean),
+            f"[{metric.ci[0]:.4f}, {metric.ci[1]:.4f}]" if metric.ci else "n/a",
+            metric.count,
+            metric.failed,
+            metric.unparsed,
+        )
+        for name, metric in report.evaluation_report.metrics.items()
+    ]
+    print_table(("metric", "mean", "95 % interval", "count", "failed", "unparsed"), rows)
+    cost = report.metadata["cost"]
+    paid = "unknown price" if cost["total_cost"] is None else f"${cost['total_cost']:.4f}"
+    click.echo(f"run {run_id}: {report.metadata['total_samples']} samples, {cost['api_calls']} calls, {paid}")
+    if report.metadata.get("stopped"):
+        click.echo(f"stopped: {report.metadata['stopped']}", err=True)

@@ -1,0 +1,93 @@
+"""`themis store`: care of a whole store."""
+
+from __future__ import annotations
+
+import click
+
+from themis.cli.output import json_option, print_json, storage_option
+from themis.storage import ExperimentStorage, RetentionPolicy
+from themis.storage.maintenance import check_store, copy_store, repair_store, vacuum_store
+
+__all__ = ["store"]
+
+
+@click.group()
+def store() -> None:
+    """Check, repair, prune, copy or vacuum a store."""
+
+
+@store.command()
+@storage_option
+@json_option
+def check(storage: str, as_json: bool) -> int:
+    """Read everything once and say what does not fit together. Exit 1 on a problem."""
+    result = check_store(ExperimentStorage(storage))
+    if as_json:
+        print_json({"runs": result.runs, "problems": result.problems, "warnings": result.warnings})
+    else:
+        for line in result.problems:
+            click.echo(f"problem: {line}")
+        for line in result.warnings:
+            click.echo(f"note: {line}")
+        click.echo(f"{result.runs} runs, {len(result.problems)} problems")
+    return 1 if result.problems else 0
+
+
+@store.command()
+@storage_option
+def repair(storage: str) -> None:
+    """Salvage a damaged SQLite store into a new file; the damaged one is kept beside it."""
+    result = repair_store(storage)
+    for table, rows in result.rows.items():
+        click.echo(f"{table}: {rows} rows saved" + (", read around a broken place" if result.lost[table] else ""))
+    click.echo(f"the damaged file is kept as {result.kept}")
+
+
+@store.command()
+@storage_option
+@click.option("--max-age-days", type=float, help="Remove runs older than this.")
+@click.option("--max-runs", type=int, help="Keep at most so many runs of an experiment.")
+@click.option("--max-gb", type=float, help="Remove the oldest until the records fit.")
+@click.option("--keep-latest", type=int, default=5, show_default=True, help="Never remove the newest so many.")
+@click.option("--unfinished/--keep-unfinished", default=False, help="Also remove runs that are not completed.")
+@click.option("--dry-run", is_flag=True, help="Only say what would be removed.")
+def prune(
+    storage: str,
+    max_age_days: float | None,
+    max_runs: int | None,
+    max_gb: float | None,
+    keep_latest: int,
+    unfinished: bool,
+    dry_run: bool,
+) -> None:
+    """Remove old runs by a retention policy."""
+    policy = RetentionPolicy(
+        max_runs_per_experiment=max_runs,
+        max_age_days=max_age_days,
+        max_storage_gb=max_gb,
+        keep_completed_only=unfinished,
+        keep_latest_n=keep_latest,
+    )
+    gone = ExperimentStorage(storage).apply_retention_policy(policy, dry_run=dry_run)
+    for run_id in gone:
+        click.echo(f"{'would remove' if dry_run else 'removed'} {run_id}")
+    click.echo(f"{len(gone)} runs {'would be ' if dry_run else ''}removed", err=True)
+
+
+@store.command()
+@click.argument("source")
+@click.argument("target")
+def copy(source: str, target: str) -> None:
+    """Copy every run of SOURCE that TARGET does not have (directories or postgresql:// URLs)."""
+    copied = copy_store(
+        ExperimentStorage(source), ExperimentStorage(target), tell=lambda line: click.echo(line, err=True)
+    )
+    click.echo(f"{len(copied)} runs copied")
+
+
+@store.command()
+@storage_option
+def vacuum(storage: str) -> None:
+    """Give back the space of deleted runs."""
+    before, after = vacuum_store(ExperimentStorage(storage))
+    click.echo(f"{before:,} bytes before, {after:,} after")

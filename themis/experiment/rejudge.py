@@ -1,0 +1,47 @@
+"""Judges stored answers again, without calling the model. Earlier scores stay under their own evaluation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from themis.core.entities import ExperimentReport, GenerationRecord
+from themis.core.fingerprint import fingerprint
+from themis.experiment.report import build_report, summarise_run
+from themis.storage import ExperimentStorage
+from themis.storage.records import verdicts
+
+__all__ = ["rejudge"]
+
+_TOGETHER = 256
+
+
+def rejudge(
+    storage: ExperimentStorage, run_id: str, pipeline: Any, tell: Callable[[int], None] = lambda judged: None
+) -> ExperimentReport:
+    """Makes the pipeline's evaluation the run's current one, judging what it has not judged yet."""
+    status = storage.get_run(run_id).status
+    reader = storage.reader(run_id)
+    described = pipeline.evaluation_fingerprint()
+    with storage.open_run(run_id) as writer:
+        evaluation = writer.open_evaluation(fingerprint(described), described)
+        batch: list[tuple[int, GenerationRecord]] = []
+
+        def commit() -> None:
+            rows = [
+                row
+                for position, record in batch
+                for row in verdicts(position, pipeline.judge(record), pipeline.metric_names, record.task.metadata)
+            ]
+            writer.commit_verdicts(evaluation, rows)
+            tell(len(batch))
+            batch.clear()
+
+        for pair in reader.unjudged(evaluation):
+            batch.append(pair)
+            if len(batch) >= _TOGETHER:
+                commit()
+        commit()
+        report = build_report(storage, run_id, evaluation, pipeline=pipeline)
+        writer.finish(status, summary=summarise_run(report))
+    return report
