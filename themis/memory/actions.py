@@ -1,0 +1,217 @@
+"""What a memory test can ask of the world, and what the world answers.
+
+A script is a generator: it yields one of these actions and receives its answer. It must be pure: given the same answers
+it yields the same actions, so that a stored conversation can be played through it again.
+
+    Say(text)       -> Heard      tell the agent something
+    Ask(text)       -> Heard      ask the agent something
+    Wait(...)       -> Moment     let others talk, or time pass, before going on
+    Listen()        -> Heard      the agent's next reply to anyone; None when the conversation is over
+    Consult(prompt) -> Ruling     ask the judge; a Ruling without a value says why there is none
+    Grade(score)    -> None       the verdict on this test; the last one counts
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Protocol
+
+from themis.exceptions import ConfigurationError
+
+__all__ = [
+    "Action",
+    "Ask",
+    "Consult",
+    "Grade",
+    "Heard",
+    "Line",
+    "Listen",
+    "Log",
+    "Moment",
+    "Ruling",
+    "Say",
+    "Script",
+    "Wait",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Say:
+    """Tells the agent something. `needle` marks what must be remembered, as opposed to small talk."""
+
+    text: str
+    needle: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """Asks the agent something; the answer counts as one of the test's responses.
+
+    `ideal` is what an agent with perfect memory would reply. `needs` says which of this test's earlier messages (counted
+    from 0) hold what the reply needs: all of them when None, none when empty. Both reach only calibration agents and
+    reports, never the conversation.
+    """
+
+    text: str
+    ideal: str | None = None
+    needs: Sequence[int] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Lets the conversation go on without this test until every given condition holds.
+
+    `tokens` and `time` count from now. `share_of_span` is the part (0 to 1) of the memory span that must pass from now,
+    `until_share` the part that must have passed since the test began. `Wait()` returns at once and tells the time.
+    """
+
+    tokens: int = 0
+    time: timedelta | None = None
+    share_of_span: float = 0.0
+    until_share: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.tokens < 0 or (self.time is not None and self.time < timedelta(0)):
+            raise ConfigurationError(f"a test cannot wait for less than nothing: {self}")
+        for share in (self.share_of_span, self.until_share):
+            if not 0.0 <= share <= 1.0:
+                raise ConfigurationError(f"a share of the span is between 0 and 1, got {share:g}")
+
+
+@dataclass(frozen=True, slots=True)
+class Listen:
+    """Receives the agent's next reply to anyone, each reply once.
+
+    When every other test has ended, the scheduler still sends up to `patience` small fillers for the sake of listeners;
+    after that a listener receives None, once, and should grade and return. `ideal` is what the awaited reply should
+    contain if the agent does everything right.
+    """
+
+    patience: int = 32
+    ideal: str | None = None
+    needs: Sequence[int] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Consult:
+    """Asks the judge a question. `parse` turns its answer into a value; a ValueError from it is a failure, not a zero."""
+
+    prompt: str
+    parse: Callable[[str], Any] = str
+    purpose: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Grade:
+    """The verdict: a score from 0 to 1 with reasons a person can check, or a failure that is no score at all."""
+
+    score: float
+    reasons: tuple[str, ...] = ()
+    failed: bool = False
+
+    def __post_init__(self) -> None:
+        reasons = (self.reasons,) if isinstance(self.reasons, str) else tuple(self.reasons)
+        object.__setattr__(self, "reasons", reasons)
+        if not self.failed and not (math.isfinite(self.score) and 0.0 <= self.score <= 1.0):
+            raise ConfigurationError(f"a score lies between 0 and 1, got {self.score!r}")
+
+    @classmethod
+    def when(cls, condition: bool, *reasons: str) -> Grade:
+        """1 if the condition holds, 0 if not."""
+        return cls(1.0 if condition else 0.0, reasons)
+
+    @classmethod
+    def share(cls, points: float, possible: float, *reasons: str) -> Grade:
+        """Points out of those possible, kept within 0 and 1; 0 if none were possible."""
+        return cls(min(1.0, max(0.0, points / possible)) if possible > 0 else 0.0, reasons)
+
+    @classmethod
+    def mean(cls, grades: Iterable[Grade]) -> Grade:
+        """The mean of several, with all their reasons; a failure if any of them is one."""
+        every = list(grades)
+        reasons = tuple(reason for grade in every for reason in grade.reasons)
+        if any(grade.failed for grade in every):
+            return cls.failure(*reasons)
+        return cls(math.fsum(grade.score for grade in every) / len(every) if every else 0.0, reasons)
+
+    @classmethod
+    def failure(cls, *reasons: str) -> Grade:
+        """No verdict, through no fault of the agent: the judge was silent, the material broken."""
+        return cls(math.nan, reasons, failed=True)
+
+
+Action = Say | Ask | Wait | Listen | Consult | Grade
+Script = Generator[Action, Any, None]
+
+
+class Heard(str):
+    """A reply of the agent: a text that also knows when it was said.
+
+    `turn` numbers the exchanges of the conversation from 1, `now` is the virtual time of the reply, `tokens` the length
+    of the conversation after it. `message` and `test_id` say what it was a reply to (None for filler), which a listener
+    may want to know. `log` is the conversation so far.
+    """
+
+    __slots__ = ("log", "message", "now", "test_id", "tokens", "turn")
+    turn: int
+    now: datetime
+    tokens: int
+    message: str
+    test_id: str | None
+    log: Log
+
+    @classmethod
+    def at(
+        cls, text: str, *, turn: int, now: datetime, tokens: int, message: str, test_id: str | None, log: Log
+    ) -> Heard:
+        heard = cls(text)
+        heard.turn, heard.now, heard.tokens = turn, now, tokens
+        heard.message, heard.test_id, heard.log = message, test_id, log
+        return heard
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """Where the conversation stands when a wait is over."""
+
+    now: datetime
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Ruling:
+    """What the judge said, and what `parse` made of it; `failure` says why there is no value."""
+
+    value: Any = None
+    text: str = ""
+    failure: str | None = None
+
+    @property
+    def failed(self) -> bool:
+        return self.failure is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One exchange as callbacks see it. `test_id` is None for filler."""
+
+    turn: int
+    test_id: str | None
+    message: str
+    reply: str
+    now: datetime
+    question: bool = False
+
+
+class Log(Protocol):
+    """The conversation so far, oldest exchange first: a view that reads as it is gone through, never a copy."""
+
+    def __len__(self) -> int: ...
+
+    def __iter__(self) -> Iterator[Line]: ...
+
+    def after(self, turn: int) -> Iterator[Line]:
+        """The exchanges that followed a turn."""

@@ -1,0 +1,317 @@
+"""Memory tests as users write them: a dataset generates examples, an example is a script, a result is what became of it.
+
+Registering a `DatasetInterface` makes its name usable in configurations.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import random
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any, ClassVar, TypeVar
+
+from themis.core.registry import Registry
+from themis.exceptions import ConfigurationError
+from themis.memory import tests
+from themis.memory.actions import Action, Ask, Grade, Heard, Listen, Log, Say, Script, Wait
+
+__all__ = [
+    "MEMORY_TESTS",
+    "DatasetInterface",
+    "DynamicExample",
+    "TestExample",
+    "TestResult",
+    "register_memory_test",
+]
+
+# How far through its span a fixed script has come when its last line is said.
+LAST_SHARE = 0.9
+
+
+@dataclass(kw_only=True)
+class DatasetInterface(ABC):
+    """One kind of memory test. Its dataclass fields are the arguments that a configuration may set.
+
+    A subclass is a dataclass with a `name` (shown to people and part of every test's id) and a `description`. It must be
+    seeded: `generate_examples` draws only from `self.random(...)`.
+    """
+
+    __test__: ClassVar[bool] = False
+
+    name: ClassVar[str]
+    description: ClassVar[str] = ""
+    # Sent to the agent when a test has ended, so that it does not disturb the next one of its kind.
+    reset_message: ClassVar[str] = ""
+    # Registered names of kinds whose messages would spoil this one, besides itself.
+    interferes_with: ClassVar[frozenset[str]] = frozenset()
+    # Two tests of this kind may not run at the same time.
+    interferes_with_itself: ClassVar[bool] = True
+
+    seed: int = 0
+    memory_span: int = 2_000
+    max_message_size: int = 4_096
+
+    @abstractmethod
+    def generate_examples(self, num_examples: int) -> list[TestExample]:
+        """So many tests, the same ones for the same arguments on every machine."""
+
+    def random(self, *names: object) -> random.Random:
+        """A source of chance of its own for every purpose named, fixed by the seed."""
+        return random.Random(":".join(map(str, (type(self).__qualname__, self.seed, *names))))
+
+    def evaluate(
+        self, questions: Sequence[str], responses: Sequence[Heard], expected: Any
+    ) -> Grade | Generator[Action, Any, Grade]:
+        """The verdict on a fixed script's answers. One that needs the judge is a generator that yields `Consult`."""
+        raise NotImplementedError(f"{type(self).__name__} has fixed scripts and needs an evaluate method")
+
+    def callback(self, example: TestExample, log: Log) -> Grade | None:
+        """For examples with `uses_callback`: called after every exchange; a grade ends the test, None goes on."""
+        raise NotImplementedError(f"{type(self).__name__} uses callbacks and needs a callback method")
+
+    def conversation_over(self, example: TestExample, log: Log) -> Grade:
+        """For examples with `uses_callback`: the verdict when the conversation ended before the callback gave one."""
+        return Grade.failure("the conversation ended before the callback gave a verdict")
+
+    def ideal_answers(self, example: TestExample) -> list[str]:
+        """What an agent with perfect memory would answer to each question; for calibration agents only."""
+        expected = example.expected_responses
+        answers = expected if isinstance(expected, list | tuple) else [expected]
+        questions = sum(example.is_question)
+        if len(answers) != questions:
+            return [str(expected)] * questions
+        return [str(answer) for answer in answers]
+
+    def temporal_question(self, example: TestExample, said: Sequence[Heard], now: Any) -> str:
+        """For examples with `is_temporal`: the last question, which depends on when things were said."""
+        raise NotImplementedError(f"{type(self).__name__} is temporal and needs a temporal_question method")
+
+    def play(self, example: TestExample) -> Script:
+        """The example as a script: its lines, its waits, its questions, then the verdict. Tests may override it."""
+        return _fixed_script(self, example)
+
+    def load_example(self, example_id: str, definition: dict[str, Any]) -> TestExample:
+        """An example from the fields that `TestExample.definition` wrote."""
+        return TestExample.from_definition(self, example_id, definition)
+
+    @classmethod
+    def arguments(cls) -> dict[str, dataclasses.Field[Any]]:
+        """What a configuration may set, by name."""
+        return {argument.name: argument for argument in dataclasses.fields(cls) if argument.init}
+
+
+@dataclass(kw_only=True)
+class TestExample:
+    """One test, ready to run.
+
+    A fixed one has a `script` of lines, which of them are questions, how long to wait after each, and what is expected.
+    `material` is whatever else its dataset's `play` needs; it must be plain JSON.
+    """
+
+    __test__: ClassVar[bool] = False
+
+    dataset: DatasetInterface = field(repr=False, compare=False)
+    example_id: str
+    script: list[str] = field(default_factory=list)
+    is_question: list[bool] = field(default_factory=list)
+    waits: list[Wait] = field(default_factory=list)
+    expected_responses: Any = None
+    is_temporal: bool = False
+    uses_callback: bool = False
+    material: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        lines = len(self.script) + self.is_temporal
+        if not self.is_question:
+            self.is_question = [False] * max(0, lines - 1) + [True] * (lines > 0)
+        if len(self.is_question) != lines:
+            raise ConfigurationError(
+                f"test {self.test_id!r}: {lines} lines but {len(self.is_question)} is_question flags"
+            )
+        if not self.waits:
+            self.waits = spread(lines)
+        if len(self.waits) < lines:
+            # A temporal question is made at run time, so stored waits may be one short.
+            self.waits = [*self.waits, *[Wait()] * (lines - len(self.waits))]
+
+    @property
+    def test_id(self) -> str:
+        return f"{self.dataset.name} - {self.example_id}"
+
+    @property
+    def needles(self) -> int:
+        """Statements to remember."""
+        return len(self.is_question) - sum(self.is_question)
+
+    def play(self) -> Script:
+        return self.dataset.play(self)
+
+    def definition(self) -> dict[str, Any]:
+        """The example as plain JSON, in the layout of a `.def.json` file."""
+        stored: dict[str, Any] = {
+            "script": list(self.script),
+            "is_question": list(self.is_question),
+            "waits": [_wait_fields(wait) for wait in self.waits],
+            "expected_responses": self.expected_responses,
+            "can_be_interleaved": True,
+            "is_temporal": self.is_temporal,
+            "uses_callback": self.uses_callback,
+        }
+        if self.material:
+            stored["material"] = self.material
+        return stored
+
+    @classmethod
+    def from_definition(cls, dataset: DatasetInterface, example_id: str, definition: dict[str, Any]) -> TestExample:
+        return cls(
+            dataset=dataset,
+            example_id=example_id,
+            script=list(definition.get("script", [])),
+            is_question=list(definition.get("is_question", [])),
+            waits=[_wait_from(fields) for fields in definition.get("waits", [])],
+            expected_responses=definition.get("expected_responses"),
+            is_temporal=bool(definition.get("is_temporal", False)),
+            uses_callback=bool(definition.get("uses_callback", False)),
+            material=dict(definition.get("material", {})),
+        )
+
+
+@dataclass(kw_only=True)
+class DynamicExample(TestExample):
+    """A test whose messages depend on the replies. A subclass writes `play`; what it starts from is its `material`."""
+
+    @property
+    def needles(self) -> int:
+        return len(self.script)
+
+    def play(self) -> Script:
+        raise NotImplementedError(f"{type(self).__name__} needs a play method that yields actions")
+
+
+@dataclass(kw_only=True)
+class TestResult:
+    """What became of one test."""
+
+    __test__: ClassVar[bool] = False
+
+    run_name: str
+    agent_name: str
+    dataset_name: str
+    example_id: str
+    description: str = ""
+    task_log: list[str] = field(default_factory=list)
+    expected_responses: Any = None
+    actual_responses: list[str] = field(default_factory=list)
+    reasoning: list[str] = field(default_factory=list)
+    # None when there is no verdict: a failure is never a score.
+    score: float | None = None
+    max_score: float = 1.0
+    tokens: int = 0
+    characters: int = 0
+    repetition: int = 0
+    full_log: list[str] = field(default_factory=list)
+    needles: int = 0
+
+    @property
+    def test_id(self) -> str:
+        return f"{self.dataset_name} - {self.example_id}"
+
+
+# --- fixed scripts ----------------------------------------------------------------------------------------------------
+
+
+def spread(lines: int) -> list[Wait]:
+    """Waits that spread so many lines over the span, the last one at nine tenths of it."""
+    if lines < 2:
+        return [Wait()] * lines
+    return [Wait(until_share=(line + 1) * LAST_SHARE / (lines - 1)) for line in range(lines - 1)] + [Wait()]
+
+
+def _fixed_script(dataset: DatasetInterface, example: TestExample) -> Script:
+    """Says the lines, waits between them, collects the answers, then lets the dataset judge."""
+    ideals = iter(dataset.ideal_answers(example))
+    said: list[Heard] = []
+    questions: list[str] = []
+    responses: list[Heard] = []
+    lines: list[str | None] = [*example.script, *([None] * example.is_temporal)]
+    for line, is_question, wait in zip(lines, example.is_question, example.waits, strict=False):
+        if line is None:
+            moment = yield Wait()
+            line = dataset.temporal_question(example, said, moment.now)
+        if is_question:
+            heard = yield Ask(line, ideal=next(ideals, None))
+            questions.append(line)
+            responses.append(heard)
+        else:
+            heard = yield Say(line)
+        said.append(heard)
+        if wait != Wait():
+            yield wait
+    if example.uses_callback:
+        yield from _until_callback(dataset, example, said[-1].log if said else None)
+        return
+    verdict = dataset.evaluate(questions, responses, example.expected_responses)
+    yield (yield from verdict) if isinstance(verdict, Generator) else verdict
+
+
+def _until_callback(dataset: DatasetInterface, example: TestExample, log: Log | None) -> Script:
+    while True:
+        if log is not None and (grade := dataset.callback(example, log)) is not None:
+            yield grade
+            return
+        heard = yield Listen()
+        if heard is None:
+            assert log is not None
+            yield dataset.conversation_over(example, log)
+            return
+        log = heard.log
+
+
+def _wait_fields(wait: Wait) -> dict[str, Any]:
+    fields: dict[str, Any] = {}
+    if wait.tokens:
+        fields["tokens"] = wait.tokens
+    if wait.time:
+        seconds = wait.time.total_seconds()
+        fields["time"] = int(seconds) if seconds == int(seconds) else seconds
+    if wait.until_share:
+        # Rounded to what a person would write: 0.9 * 100 is 90.00000000000001.
+        fields["percentage_finished"] = round(wait.until_share * 100, 9)
+    if wait.share_of_span:
+        fields["share_of_span"] = wait.share_of_span
+    return fields
+
+
+def _wait_from(fields: dict[str, Any]) -> Wait:
+    seconds = fields.get("time") or 0
+    return Wait(
+        tokens=int(fields.get("tokens") or 0),
+        time=timedelta(seconds=seconds) if seconds else None,
+        until_share=min(1.0, float(fields.get("percentage_finished") or 0.0) / 100),
+        share_of_span=float(fields.get("share_of_span") or 0.0),
+    )
+
+
+# --- registry ---------------------------------------------------------------------------------------------------------
+
+# `themis.memory.tests` lists its kinds as `BUILTIN_TESTS`: name in configurations -> "module:Class", imported on use.
+MEMORY_TESTS: Registry[type[DatasetInterface]] = Registry("memory test", getattr(tests, "BUILTIN_TESTS", {}))
+
+D = TypeVar("D", bound=type[DatasetInterface])
+
+
+def register_memory_test(name: str) -> Callable[[D], D]:
+    """Class decorator: makes a kind of test usable in configurations under a name."""
+
+    def register(kind: D) -> D:
+        if not (isinstance(kind, type) and issubclass(kind, DatasetInterface)):
+            raise ConfigurationError(f"memory test {name!r} must be a subclass of DatasetInterface, got {kind!r}")
+        if not isinstance(getattr(kind, "name", None), str) or not kind.name:
+            raise ConfigurationError(f"memory test {name!r}: {kind.__name__} needs a class attribute `name`")
+        MEMORY_TESTS.register(name, kind)
+        return kind
+
+    return register
