@@ -1,0 +1,254 @@
+"""How many items a comparison needs, or which difference a given number of items can show.
+
+Two designs answer the same three questions: `PairedMeans` for graded scores (Student's test), `PairedProportions` for
+scores of 0 or 1 (McNemar's exact test). All powers are two-sided.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from themis.comparison.pairs import pair
+from themis.core.intervals import Floats, Scores, normal_quantile, student_quantile
+from themis.exceptions import ConfigurationError, MetricError
+
+__all__ = ["PairedMeans", "PairedProportions", "Plan"]
+
+_MOST_ITEMS = 10_000_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """With `n` items, a true `difference` is found significant at `alpha` with probability `power`."""
+
+    n: int
+    difference: float
+    power: float
+    alpha: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class PairedMeans:
+    """A paired t-test of differences with standard deviation `sd`."""
+
+    sd: float
+    alpha: float = 0.05
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.sd) and self.sd > 0):
+            raise MetricError(f"the standard deviation of the differences must be a positive number, got {self.sd}")
+        _check_share("alpha", self.alpha)
+
+    @classmethod
+    def from_pilot(cls, a: Scores, b: Scores, *, alpha: float = 0.05) -> PairedMeans:
+        """Takes the spread of the differences from two runs that were already made."""
+        pairs = pair(a, b)
+        if pairs.constant:
+            raise MetricError(f"the {pairs.n} differences of the pilot do not vary, so they cannot plan a comparison")
+        return cls(sd=float(pairs.differences.std(ddof=1)), alpha=alpha)
+
+    @classmethod
+    def from_variances(
+        cls,
+        *,
+        between_a: float,
+        between_b: float,
+        correlation: float,
+        within_a: float = 0.0,
+        within_b: float = 0.0,
+        attempts_a: int = 1,
+        attempts_b: int = 1,
+        alpha: float = 0.05,
+    ) -> PairedMeans:
+        """From the variance of the items' true scores, their correlation, and the variance of repeated attempts at one.
+
+        Attempts at an item are averaged, so more of them shrink only the part within items.
+        """
+        if min(between_a, between_b, within_a, within_b) < 0 or not -1 <= correlation <= 1:
+            raise ConfigurationError(
+                f"variances cannot be negative and a correlation lies between -1 and 1, got between "
+                f"{between_a}, {between_b}, within {within_a}, {within_b}, correlation {correlation}"
+            )
+        if min(attempts_a, attempts_b) < 1:
+            raise ConfigurationError(f"each run makes at least one attempt an item, got {attempts_a} and {attempts_b}")
+        between = between_a + between_b - 2 * correlation * math.sqrt(between_a * between_b)
+        return cls(sd=math.sqrt(between + within_a / attempts_a + within_b / attempts_b), alpha=alpha)
+
+    def power(self, *, n: int, difference: float) -> Plan:
+        """The probability that `n` items show this difference."""
+        return Plan(n=n, difference=difference, power=self._power(n, difference), alpha=self.alpha)
+
+    def required_n(self, *, difference: float, power: float = 0.8) -> Plan:
+        """The fewest items that show this difference with this probability."""
+        n = _fewest(lambda n: self._power(n, difference), difference, power, self.alpha)
+        return self.power(n=n, difference=difference)
+
+    def detectable(self, *, n: int, power: float = 0.8) -> Plan:
+        """The smallest difference that `n` items show with this probability."""
+        _check_target(power, self.alpha)
+        most = self.sd
+        while self._power(n, most) < power:
+            most *= 2
+        return self.power(n=n, difference=_smallest(lambda difference: self._power(n, difference), most, power))
+
+    def _power(self, n: int, difference: float) -> float:
+        _check_n(n)
+        critical = student_quantile(1 - self.alpha / 2, n - 1)
+        shift = abs(difference) / self.sd * math.sqrt(n)
+        right_sign = 1 - _noncentral_t(critical, n - 1, shift)
+        # The other tail, written as an upper one of the opposite shift, which keeps more digits.
+        wrong_sign = 1 - _noncentral_t(critical, n - 1, -shift)
+        return min(1.0, right_sign + wrong_sign)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PairedProportions:
+    """McNemar's exact test when a share `discordant` of the items is answered rightly by one run only."""
+
+    discordant: float
+    alpha: float = 0.05
+
+    def __post_init__(self) -> None:
+        if not 0 < self.discordant <= 1:
+            raise MetricError(f"the share of discordant items lies above 0 and up to 1, got {self.discordant}")
+        _check_share("alpha", self.alpha)
+
+    @classmethod
+    def from_pilot(cls, a: Scores, b: Scores, *, alpha: float = 0.05) -> PairedProportions:
+        """Takes the share of discordant items from two runs that were already made."""
+        pairs = pair(a, b)
+        if not pairs.binary:
+            raise MetricError("a plan for proportions needs scores that are 0 or 1; use PairedMeans for graded scores")
+        share = float(np.count_nonzero(pairs.differences)) / pairs.n
+        if share == 0:
+            raise MetricError(
+                f"the two runs of the pilot agree on all {pairs.n} items, so they cannot plan a comparison"
+            )
+        return cls(discordant=share, alpha=alpha)
+
+    def power(self, *, n: int, difference: float) -> Plan:
+        """The probability that `n` items show this difference of the two shares of right answers."""
+        return Plan(n=n, difference=difference, power=self._power(n, difference), alpha=self.alpha)
+
+    def required_n(self, *, difference: float, power: float = 0.8) -> Plan:
+        """The fewest items that show this difference with this probability."""
+        n = _fewest(lambda n: self._power(n, difference), difference, power, self.alpha)
+        return self.power(n=n, difference=difference)
+
+    def detectable(self, *, n: int, power: float = 0.8) -> Plan:
+        """The smallest difference that `n` items show with this probability; refused if even the largest is not shown."""
+        _check_target(power, self.alpha)
+        largest = self._power(n, self.discordant)
+        if largest < power:
+            raise MetricError(
+                f"{n} items of which {self.discordant:.1%} are discordant show even the largest possible difference "
+                f"with a power of {largest:.2f} only, below {power}: use more items"
+            )
+        outcomes = self._outcomes(n)
+        difference = _smallest(lambda difference: self._power_of(outcomes, difference), self.discordant, power)
+        return self.power(n=n, difference=difference)
+
+    def _power(self, n: int, difference: float) -> float:
+        _check_n(n)
+        if abs(difference) > self.discordant:
+            raise MetricError(
+                f"a difference of {difference:g} is impossible when {self.discordant:g} of the items are discordant"
+            )
+        return self._power_of(self._outcomes(n), difference)
+
+    def _outcomes(self, n: int) -> _Outcomes:
+        """How many items may be discordant, within nine standard deviations: beyond lies less than 1e-18."""
+        from scipy.special import bdtr
+
+        spread = 9 * math.sqrt(n * self.discordant * (1 - self.discordant)) + 9
+        first = max(0, math.floor(n * self.discordant - spread))
+        counts = np.arange(first, min(n, math.ceil(n * self.discordant + spread)) + 1)
+        before = float(bdtr(first - 1.0, n, self.discordant)) if first else 0.0
+        probabilities = np.diff(bdtr(counts, n, self.discordant), prepend=before)
+        return _Outcomes(counts=counts, probabilities=probabilities, bounds=_rejection_bounds(counts, self.alpha))
+
+    def _power_of(self, outcomes: _Outcomes, difference: float) -> float:
+        from scipy.special import bdtr, bdtrc
+
+        share_a = (1 + difference / self.discordant) / 2
+        counts, bounds, possible = outcomes.counts, outcomes.bounds, outcomes.bounds >= 0
+        few = np.where(possible, bdtr(np.maximum(bounds, 0), counts, share_a), 0.0)
+        many = np.where(possible, bdtrc(np.maximum(counts - bounds - 1, 0), counts, share_a), 0.0)
+        return min(1.0, float((outcomes.probabilities * (few + many)).sum()))
+
+
+@dataclass(frozen=True)
+class _Outcomes:
+    """Numbers of discordant items, their probabilities, and the largest smaller count that is significant for each."""
+
+    counts: npt.NDArray[np.int64]
+    probabilities: Floats
+    bounds: Floats
+
+
+def _noncentral_t(point: float, degrees_of_freedom: int, shift: float) -> float:
+    """Probability below a point."""
+    from scipy.special import nctdtr
+
+    probability = float(nctdtr(degrees_of_freedom, shift, point))
+    # scipy gives up only where shift and point are so far apart that 0 or 1 is right to all digits.
+    return (1.0 if shift < point else 0.0) if math.isnan(probability) else probability
+
+
+def _rejection_bounds(counts: npt.NDArray[np.int64], alpha: float) -> Floats:
+    """For each number of discordant items, the largest smaller count that is still significant; -1 if none is."""
+    from scipy.special import bdtr
+
+    # The normal approximation is off by one or two; step until the exact tail agrees.
+    bounds = np.maximum(np.floor(counts / 2 + normal_quantile(alpha / 2) * np.sqrt(counts) / 2), -1.0)
+    while (too_many := (bounds >= 0) & (2 * bdtr(np.maximum(bounds, 0), counts, 0.5) > alpha)).any():
+        bounds[too_many] -= 1
+    while (too_few := (bounds + 1 < counts / 2) & (2 * bdtr(bounds + 1, counts, 0.5) <= alpha)).any():
+        bounds[too_few] += 1
+    return bounds
+
+
+def _fewest(power_of: Callable[[int], float], difference: float, power: float, alpha: float) -> int:
+    """The smallest n of this power, by doubling and halving."""
+    _check_target(power, alpha)
+    if difference == 0:
+        raise MetricError("no number of items shows a difference of 0; name the smallest difference that matters")
+    high = 2
+    while power_of(high) < power:
+        if high > _MOST_ITEMS:
+            raise MetricError(f"a difference of {difference:g} needs more than {_MOST_ITEMS:,} items")
+        high *= 2
+    low = high // 2
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if power_of(middle) < power else (low, middle)
+    return high
+
+
+def _smallest(power_of: Callable[[float], float], most: float, power: float) -> float:
+    low, high = 0.0, most
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if power_of(middle) < power else (low, middle)
+    return high
+
+
+def _check_n(n: int) -> None:
+    if n < 2:
+        raise MetricError(f"a paired comparison needs at least two items, got {n}")
+
+
+def _check_share(name: str, value: float) -> None:
+    if not 0 < value < 1:
+        raise ConfigurationError(f"{name} lies between 0 and 1, got {value}")
+
+
+def _check_target(power: float, alpha: float) -> None:
+    _check_share("power", power)
+    if power <= alpha:
+        raise ConfigurationError(f"a power of {power} is reached by chance alone at alpha {alpha}; ask for more")

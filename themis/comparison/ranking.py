@@ -1,0 +1,147 @@
+"""Which place each of many runs may have, given that they were scored on a sample of items.
+
+A run's best place is one below those that are surely better, its worst one above those that are surely worse; "surely" is
+decided for all pairs of runs at once, so the places hold together with the given level.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from themis.comparison.bootstrap import resampled_sums
+from themis.core.intervals import Floats, Labels, Scores, cluster_totals, finite_scores, student_quantile
+from themis.exceptions import ConfigurationError, MetricError
+
+__all__ = ["RankInterval", "Ranking", "rank_runs"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RankInterval:
+    """One run's place: `rank` by its mean (ties share the better one), and the places from `best` to `worst` it may have.
+
+    `share_best` is how often it comes first when the items are drawn again; runs that tie share it.
+    """
+
+    run: str
+    mean: float
+    rank: int
+    best: int
+    worst: int
+    share_best: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ranking:
+    """All runs, the best first."""
+
+    runs: tuple[RankInterval, ...]
+    items: int
+    clusters: int | None
+    level: float
+    resamples: int
+    seed: int
+
+
+def rank_runs(
+    scores: Mapping[str, Scores],
+    *,
+    clusters: Labels | None = None,
+    higher_is_better: bool = True,
+    level: float = 0.95,
+    resamples: int = 2_000,
+    seed: int = 0,
+) -> Ranking:
+    """Ranks runs that were scored on the same items, given in the same order."""
+    table = _table(scores)
+    if not 0 < level < 1:
+        raise ConfigurationError(f"a confidence level lies between 0 and 1 (0.95 is usual), got {level}")
+    if resamples < 100:
+        raise ConfigurationError(f"a ranking needs at least 100 resamples (2000 is usual), got {resamples}")
+    signed = table if higher_is_better else -table
+    sums, sizes = _by_unit(signed, clusters)
+    means = sums.sum(axis=0) / sizes.sum()
+    drawn = resampled_sums(np.column_stack([sums, sizes]), resamples, np.random.default_rng(seed))
+    replicates = drawn[:, :-1] / drawn[:, -1:]
+    better = _surely_better(means, replicates, _stderr_of_differences(sums, sizes, means), level, len(sums) - 1)
+    above = np.count_nonzero(means[None, :] > means[:, None] + _noise(means), axis=1)
+    firsts = replicates >= replicates.max(axis=1, keepdims=True) - _noise(means)
+    share_best = (firsts / firsts.sum(axis=1, keepdims=True)).mean(axis=0)
+    runs = [
+        RankInterval(
+            run=run,
+            mean=float(table[:, column].mean()),
+            rank=1 + int(above[column]),
+            best=1 + int(np.count_nonzero(better[:, column])),
+            worst=len(scores) - int(np.count_nonzero(better[column])),
+            share_best=float(share_best[column]),
+        )
+        for column, run in enumerate(scores)
+    ]
+    return Ranking(
+        runs=tuple(sorted(runs, key=lambda run: run.rank)),
+        items=len(table),
+        clusters=None if clusters is None else len(sums),
+        level=level,
+        resamples=resamples,
+        seed=seed,
+    )
+
+
+def _table(scores: Mapping[str, Scores]) -> Floats:
+    if len(scores) < 2:
+        raise ConfigurationError(f"a ranking needs at least two runs, got {len(scores)}")
+    columns = {run: finite_scores(values) for run, values in scores.items()}
+    lengths = {run: column.size for run, column in columns.items()}
+    if len(set(lengths.values())) > 1:
+        raise MetricError(f"runs must be scored on the same items, but their numbers of scores are {lengths}")
+    if next(iter(lengths.values())) < 2:
+        raise MetricError(f"a ranking needs at least two shared items, got {next(iter(lengths.values()))}")
+    return np.column_stack(list(columns.values()))
+
+
+def _by_unit(table: Floats, clusters: Labels | None) -> tuple[Floats, Floats]:
+    if clusters is None:
+        return table, np.ones(len(table))
+    totals = [cluster_totals(table[:, column], clusters) for column in range(table.shape[1])]
+    if totals[0].sums.size < 2:
+        raise MetricError("all items are in one cluster; a ranking needs at least two clusters to see any spread")
+    return np.column_stack([total.sums for total in totals]), totals[0].sizes
+
+
+def _stderr_of_differences(sums: Floats, sizes: Floats, means: Floats) -> Floats:
+    """Standard error of the difference of every two means, on the same units."""
+    residuals = sums - sizes[:, None] * means
+    products = residuals.T @ residuals * len(sums) / (len(sums) - 1) / sizes.sum() ** 2
+    variances = np.diag(products)
+    stderr: Floats = np.sqrt(np.maximum(variances[:, None] + variances[None, :] - 2 * products, 0.0))
+    return stderr
+
+
+def _surely_better(
+    means: Floats, replicates: Floats, stderr: Floats, level: float, degrees_of_freedom: int
+) -> npt.NDArray[np.bool_]:
+    """Whether the run of a row is better than that of a column by more than chance makes the widest gap of all pairs."""
+    # Differences without spread cannot be weighed, and a run does not differ from itself.
+    comparable = stderr > 1e-12 * max(float(np.abs(means).max()), float(stderr.max()))
+    shifts = replicates - means
+    widest = np.zeros(len(replicates))
+    for run in range(means.size):
+        others = comparable[run]
+        if others.any():
+            gaps = np.abs(shifts[:, others] - shifts[:, run, None]) / stderr[run, others]
+            widest = np.maximum(widest, gaps.max(axis=1))
+    # Resampling few units understates their spread, which Student's quantile for a single pair does not.
+    critical = max(float(np.quantile(widest, level)), student_quantile((1 + level) / 2, degrees_of_freedom))
+    standardised = np.divide(means[:, None] - means[None, :], stderr, out=np.zeros_like(stderr), where=comparable)
+    better: npt.NDArray[np.bool_] = standardised > critical
+    return better
+
+
+def _noise(means: Floats) -> float:
+    """Means closer than this are ties."""
+    return 1e-12 * max(float(np.abs(means).max()), math.ulp(0.0))
