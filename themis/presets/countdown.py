@@ -7,15 +7,14 @@ intermediate value a positive integer.
 
 from __future__ import annotations
 
-import hashlib
-import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from themis.exceptions import ConfigurationError
+from themis.presets.drawing import Draw
 
-__all__ = ["DIFFICULTIES", "Puzzle", "generate_puzzles", "puzzle_row", "puzzles", "solve"]
+__all__ = ["DIFFICULTIES", "Puzzle", "generate_puzzles", "puzzle_rows", "puzzles", "raw_puzzles", "solve"]
 
 # How many numbers a puzzle has; each one more multiplies the number of expressions by about a hundred.
 DIFFICULTIES = (3, 4, 5, 6)
@@ -35,6 +34,10 @@ class Puzzle:
         """In the layout of the public dataset predibase/countdown."""
         return {"nums": list(self.numbers), "target": self.target}
 
+    def row(self, row_id: str) -> dict[str, Any]:
+        """In our own layout."""
+        return {"id": row_id, **puzzle_fields(self.numbers, self.target)}
+
 
 def generate_puzzles(count: int, *, difficulty: int | None = None, seed: int = 0) -> list[Puzzle]:
     """The first `count` puzzles of a seed; without a difficulty they go round from 3 to 6 numbers."""
@@ -51,14 +54,24 @@ def puzzles(*, difficulty: int | None = None, seed: int = 0) -> Iterator[Puzzle]
     index = 0
     while True:
         size = difficulty or DIFFICULTIES[index % len(DIFFICULTIES)]
-        yield _puzzle(size, _Draw(f"countdown/{seed}/{size}/{index}"))
+        yield _puzzle(size, Draw("countdown", seed, size, index))
         index += 1
 
 
-def puzzle_row(row_id: str, numbers: Sequence[int], target: int) -> dict[str, Any]:
-    """The row that a Countdown run reads; `reference` is what the metric is given."""
+def raw_puzzles(limit: int | None, *, difficulty: int | None = None) -> Iterator[dict[str, Any]]:
+    """The benchmark's puzzles in the public dataset's layout: a hundred, or as many as asked for."""
+    stream = puzzles(difficulty=difficulty)
+    return (next(stream).raw() for _ in range(100 if limit is None else limit))
+
+
+def puzzle_rows(raw: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """The row that a Countdown run reads, from one of the public dataset's."""
+    yield puzzle_fields([int(number) for number in raw["nums"]], int(raw["target"]))
+
+
+def puzzle_fields(numbers: Sequence[int], target: int) -> dict[str, Any]:
+    """All of a row but its id; `reference` is what the metric is given."""
     return {
-        "id": row_id,
         "numbers": list(numbers),
         "numbers_str": ", ".join(str(number) for number in numbers),
         "target": target,
@@ -66,20 +79,7 @@ def puzzle_row(row_id: str, numbers: Sequence[int], target: int) -> dict[str, An
     }
 
 
-class _Draw:
-    """Random choices that are the same on every Python: only `random()` is promised never to change."""
-
-    def __init__(self, key: str) -> None:
-        self._random = random.Random(int.from_bytes(hashlib.sha256(key.encode()).digest()[:8]))
-
-    def below(self, bound: int) -> int:
-        return int(self._random.random() * bound)
-
-    def take(self, items: list[Any]) -> Any:
-        return items.pop(self.below(len(items)))
-
-
-def _puzzle(size: int, draw: _Draw) -> Puzzle:
+def _puzzle(size: int, draw: Draw) -> Puzzle:
     while True:
         numbers = tuple(1 + draw.below(LARGEST_NUMBER) for _ in range(size))
         root = _joined(numbers, draw)
@@ -113,7 +113,7 @@ class _Node:
 _RANK = {"+": 1, "-": 1, "*": 2, "/": 2, "": 3}
 
 
-def _joined(numbers: Sequence[int], draw: _Draw) -> _Node | None:
+def _joined(numbers: Sequence[int], draw: Draw) -> _Node | None:
     """Joins two parts at random until one is left; None where it grew out of hand."""
     parts = [_Node(number) for number in numbers]
     while len(parts) > 1:

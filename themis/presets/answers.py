@@ -1,0 +1,24 @@
+"""The short answer in a reply to an open question."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from themis.evaluation.extractors.exceptions import FieldExtractionError
+from themis.evaluation.extractors.final_answer import final_answer
+from themis.evaluation.extractors.markup import without_thinking
+
+__all__ = ["ShortAnswerExtractor"]
+
+
+@dataclass(frozen=True)
+class ShortAnswerExtractor:
+    """What the reply announces as its answer, else its last paragraph, without reasoning tags and outer marks."""
+
+    def extract(self, raw_output: str) -> Any:
+        text = without_thinking(str(raw_output))
+        answer = (final_answer(text) or text.rpartition("\n\n")[2]).strip().strip("*_`\"' ").removesuffix(".").strip()
+        if not answer:
+            raise FieldExtractionError("empty_output")
+        return answer

@@ -1,0 +1,120 @@
+"""Rows from the Hugging Face Hub, where it can be reached or has been before."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from themis.exceptions import DatasetError, DependencyError
+
+__all__ = ["HubDataset", "HubRows", "hub_rows", "saved_rows"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class HubDataset:
+    """One split of a dataset. `revision` is a commit or a branch; None is the newest."""
+
+    dataset: str
+    split: str
+    config: str | None = None
+    revision: str | None = None
+    # For branches of converted files, which have folders where the original has configurations.
+    data_dir: str | None = None
+    gated: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.dataset} ({', '.join(part for part in (self.config or self.data_dir, self.split) if part)})"
+
+
+@dataclass(frozen=True)
+class HubRows:
+    """The rows, and the commit they are of where the Hub told it."""
+
+    rows: Iterable[dict[str, Any]]
+    commit: str | None
+
+
+def hub_rows(source: HubDataset, *, otherwise: str) -> HubRows:
+    """Loads a split; where that is impossible, one line says why and what to do `otherwise`."""
+    datasets = _datasets(f"loading {source} from the Hugging Face Hub")
+    wanted = {"revision": source.revision, "data_dir": source.data_dir}
+    try:
+        with _offline_unless_reachable(datasets):
+            found = datasets.load_dataset(
+                source.dataset,
+                source.config,
+                split=source.split,
+                **{name: value for name, value in wanted.items() if value is not None},
+            )
+    except (OSError, ValueError, RuntimeError, datasets.exceptions.DatasetsError, *_transport_errors()) as error:
+        reason = " ".join(str(error).split())[:200] or type(error).__name__
+        gate = "; access to it must be asked for on its page, then `hf auth login`" if source.gated else ""
+        raise DatasetError(
+            f"{source} cannot be loaded from the Hugging Face Hub: {reason}{gate}. {otherwise}"
+        ) from error
+    return HubRows(found, _commit(found))
+
+
+def saved_rows(folder: Path) -> Iterable[dict[str, Any]]:
+    """What the method `save_to_disk` of `datasets` wrote."""
+    datasets = _datasets(f"reading {folder}")
+    try:
+        found: Iterable[dict[str, Any]] = datasets.load_from_disk(str(folder))
+    except (OSError, ValueError, datasets.exceptions.DatasetsError) as error:
+        raise DatasetError(f"{folder} is not a dataset that `datasets` saved: {error}") from error
+    return found
+
+
+def _datasets(purpose: str) -> Any:
+    try:
+        import datasets
+    except ImportError as error:
+        raise DependencyError.for_extra("datasets", "hub", purpose) from error
+    return datasets
+
+
+@contextlib.contextmanager
+def _offline_unless_reachable(datasets: Any) -> Iterator[None]:
+    """Without a connection `datasets` waits and retries for half a minute before it looks into its cache."""
+    before = datasets.config.HF_HUB_OFFLINE
+    datasets.config.HF_HUB_OFFLINE = before or not _reachable(datasets.config.HF_ENDPOINT)
+    try:
+        yield
+    finally:
+        datasets.config.HF_HUB_OFFLINE = before
+
+
+def _reachable(endpoint: str) -> bool:
+    # These take longer to import than all benchmarks together, and most runs never ask.
+    import socket
+    import urllib.request
+
+    address = urllib.parse.urlsplit(endpoint)
+    proxies = urllib.request.getproxies()
+    if address.scheme in proxies or "all" in proxies:
+        return True  # only the proxy knows
+    try:
+        port = address.port or (443 if address.scheme == "https" else 80)
+        socket.create_connection((address.hostname or "", port), timeout=5).close()
+    except OSError:
+        return False
+    return True
+
+
+def _transport_errors() -> tuple[type[Exception], ...]:
+    """Errors of the HTTP library below the Hub's client, which it does not always translate."""
+    try:
+        import httpx
+    except ImportError:
+        return ()
+    return (httpx.HTTPError,)
+
+
+def _commit(dataset: Any) -> str | None:
+    checksums = getattr(getattr(dataset, "info", None), "download_checksums", None) or {}
+    commits = {found[1] for url in checksums if (found := re.search(r"@([0-9a-f]{40})/", str(url)))}
+    return commits.pop() if len(commits) == 1 else None

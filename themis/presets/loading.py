@@ -1,0 +1,245 @@
+"""Reads rows from files: JSON Lines, JSON, CSV and Parquet, one row at a time.
+
+`themis.evaluate`, the command line and the benchmarks' `data=` all read through `read_rows`; a row that cannot be read
+is named by its file and line.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import IO, Any
+
+from themis.core.registry import nearest
+from themis.exceptions import DatasetError, DependencyError
+
+__all__ = ["MANIFEST_SUFFIX", "READABLE_SUFFIXES", "read_rows", "readable_files", "sample_rows"]
+
+# What `fetch_benchmark` writes beside the rows; it is no rows itself.
+MANIFEST_SUFFIX = ".manifest.json"
+
+Row = dict[str, Any]
+
+
+def read_rows(path: str | Path) -> Iterator[Row]:
+    """The rows of a file, or of all readable files of a folder in the order of their names.
+
+    The path is checked at once; the rows are read as they are asked for.
+    """
+    file = Path(path)
+    if not file.exists():
+        siblings = [sibling.name for sibling in file.parent.iterdir()] if file.parent.is_dir() else []
+        raise DatasetError(f"there is no file {str(file)!r}{nearest(file.name, siblings)}")
+    if file.is_dir():
+        files = readable_files(file)
+        if not files:
+            raise DatasetError(f"no {_listed()} file in the folder {str(file)!r}")
+        return (row for each in files for row in read_rows(each))
+    reader = _READERS.get(file.suffix.lower())
+    if reader is None:
+        raise DatasetError(f"{str(file)!r} ends in {file.suffix or 'nothing'!r}; rows are read from {_listed()} files")
+    return reader(file)
+
+
+def sample_rows(name: str) -> Iterator[Row]:
+    """The few rows that are shipped with a benchmark, in its source's layout."""
+    return read_rows(Path(__file__).with_name("samples") / f"{name}.jsonl")
+
+
+def readable_files(folder: Path) -> list[Path]:
+    """Files of a kind that `read_rows` knows, folders within folders too, by name."""
+    return sorted(
+        file
+        for file in folder.rglob("*")
+        if file.suffix.lower() in _READERS and not file.name.endswith(MANIFEST_SUFFIX) and file.is_file()
+    )
+
+
+def _listed() -> str:
+    return ", ".join(READABLE_SUFFIXES)
+
+
+def _read_jsonl(path: Path) -> Iterator[Row]:
+    # Lines are divided by \n alone: other separators of Unicode may stand inside a text.
+    with path.open("rb") as file:
+        for number, line in enumerate(file, start=1):
+            if text := line.strip():
+                yield _object(_parsed(text, path, number), path, number)
+
+
+def _read_json(path: Path) -> Iterator[Row]:
+    """An array of objects; an object that holds one; or JSON Lines under a name that does not say so."""
+    with path.open("rb") as file:
+        start = file.read(4096).lstrip(b"\xef\xbb\xbf \t\r\n")
+    if start.startswith(b"["):
+        return _read_array(path)
+    first_line = start.partition(b"\n")[0]
+    if _is_json(first_line):
+        return _read_jsonl(path)
+    return _read_wrapped_array(path)
+
+
+def _read_array(path: Path) -> Iterator[Row]:
+    """Item after item, so that a file larger than memory can be read."""
+    decoder = json.JSONDecoder()
+    try:
+        with path.open(encoding="utf-8-sig") as file:
+            window = _Window(file)
+            window.skip("[")
+            while window.next_character() != "]":
+                line = window.line
+                yield _object(window.decode(decoder, path), path, line)
+    except UnicodeDecodeError as error:
+        raise DatasetError(f"{path}: not UTF-8: {error.reason} at byte {error.start}") from error
+
+
+class _Window:
+    """The part of a JSON text that is being looked at, the place in it, and the line of that place."""
+
+    CHUNK_CHARS = 1 << 20
+
+    def __init__(self, file: IO[str]) -> None:
+        self._file = file
+        self._text = file.read(self.CHUNK_CHARS)
+        self._at = 0
+        self.line = 1
+
+    def next_character(self) -> str:
+        """The first one that is neither space nor comma; nothing at the end."""
+        while True:
+            gap = _GAP.match(self._text, self._at)
+            self._move(gap.end() if gap else self._at)
+            if self._at < len(self._text) or not self._grow():
+                return self._text[self._at : self._at + 1]
+
+    def skip(self, opening: str) -> None:
+        self._move(self._text.index(opening, self._at) + 1)
+
+    def decode(self, decoder: json.JSONDecoder, path: Path) -> Any:
+        while True:
+            try:
+                value, end = decoder.raw_decode(self._text, self._at)
+            except (ValueError, RecursionError) as error:
+                wrong = _invalid_json(path, self.line - self._text.count("\n", 0, self._at), error)
+                # Cut off by the window, or wrong: only the end of the file can tell.
+                if self._grow():
+                    continue
+                raise wrong from error
+            self._move(end)
+            return value
+
+    def _move(self, place: int) -> None:
+        self.line += self._text.count("\n", self._at, place)
+        self._at = place
+
+    def _grow(self) -> bool:
+        # As much again as there is, so that one huge item does not cost the square of its size.
+        left = self._text[self._at :]
+        more = self._file.read(max(self.CHUNK_CHARS, len(left)))
+        self._text, self._at = left + more, 0
+        return bool(more)
+
+
+_GAP = re.compile(r"[\s,]*")
+
+
+def _invalid_json(path: Path, first_line: int, error: Exception) -> DatasetError:
+    if isinstance(error, json.JSONDecodeError):
+        line = first_line + error.lineno - 1
+        return DatasetError(f"{path}, line {line}: not valid JSON: {error.msg} (column {error.colno})")
+    return DatasetError(f"{path}, line {first_line}: not valid JSON: {error}")
+
+
+def _read_wrapped_array(path: Path) -> Iterator[Row]:
+    whole = _parsed(path.read_bytes(), path, 1)
+    lists = [(key, value) for key, value in whole.items() if _is_rows(value)] if isinstance(whole, dict) else []
+    if len(lists) != 1:
+        found = f"an object with the keys {', '.join(whole)}" if isinstance(whole, dict) else type(whole).__name__
+        raise DatasetError(f"{path}: expected an array of objects, or an object that holds one; found {found}")
+    yield from lists[0][1]
+
+
+def _is_rows(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(item, dict) for item in value)
+
+
+def _is_json(line: bytes) -> bool:
+    try:
+        return isinstance(json.loads(line), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
+def _parsed(text: bytes, path: Path, line: int) -> Any:
+    try:
+        return json.loads(text.removeprefix(b"\xef\xbb\xbf").decode("utf-8"))
+    except UnicodeDecodeError as error:
+        raise DatasetError(f"{path}, line {line}: not UTF-8: {error.reason} at byte {error.start}") from error
+    except (ValueError, RecursionError) as error:
+        raise _invalid_json(path, line, error) from error
+
+
+def _object(value: Any, path: Path, line: int) -> Row:
+    if not isinstance(value, dict):
+        raise DatasetError(f"{path}, line {line}: a row is an object with named fields, found {type(value).__name__}")
+    return value
+
+
+def _read_csv(path: Path) -> Iterator[Row]:
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            table = csv.reader(file, delimiter="\t" if path.suffix.lower() == ".tsv" else ",", strict=True)
+            names = next(table, [])
+            doubled = sorted({name for name in names if names.count(name) > 1})
+            if not names or doubled:
+                raise DatasetError(
+                    f"{path}: the first line must name each column once, it says {', '.join(names) or 'nothing'}"
+                )
+            for cells in table:
+                if len(cells) not in (0, len(names)):
+                    raise DatasetError(
+                        f"{path}, line {table.line_num}: {len(cells)} cells, but the first line names {len(names)} columns"
+                    )
+                if cells:
+                    yield {name: _cell(cell) for name, cell in zip(names, cells, strict=True)}
+    except csv.Error as error:
+        raise DatasetError(f"{path}, line {table.line_num}: not valid CSV: {error}") from error
+    except UnicodeDecodeError as error:
+        raise DatasetError(f"{path}: not UTF-8: {error.reason} at byte {error.start}") from error
+
+
+def _cell(cell: str) -> Any:
+    """A list or an object in a cell is written as JSON; everything else is text."""
+    if cell.startswith(("[", "{")):
+        try:
+            return json.loads(cell)
+        except (ValueError, RecursionError):
+            return cell
+    return cell
+
+
+def _read_parquet(path: Path) -> Iterator[Row]:
+    try:
+        import pyarrow.parquet as parquet
+    except ImportError as error:
+        raise DependencyError.for_extra("pyarrow", "hub", f"reading {path.name}") from error
+    try:
+        with parquet.ParquetFile(path) as file:
+            for batch in file.iter_batches(batch_size=1024):
+                yield from batch.to_pylist()
+    except (OSError, ValueError) as error:
+        raise DatasetError(f"{path}: not a readable Parquet file: {error}") from error
+
+
+_READERS: dict[str, Callable[[Path], Iterator[Row]]] = {
+    ".jsonl": _read_jsonl,
+    ".ndjson": _read_jsonl,
+    ".json": _read_json,
+    ".csv": _read_csv,
+    ".tsv": _read_csv,
+    ".parquet": _read_parquet,
+}
+READABLE_SUFFIXES = tuple(_READERS)
