@@ -6,12 +6,15 @@ import re
 
 import pytest
 
+from themis.evaluation.extractors.countdown import CountdownExpressionExtractor
 from themis.evaluation.extractors.exceptions import FieldExtractionError
-from themis.evaluation.metrics.countdown import CountdownStrict
+from themis.evaluation.metrics.countdown import CountdownStrict, CountdownValidity
 from themis.presets import get_benchmark_preset, list_benchmarks
+from themis.presets.answers import ShortAnswerExtractor
 from themis.presets.catalogue import ENTRIES
 from themis.presets.countdown import solve
 from themis.presets.hub import HubDataset
+from themis.presets.instructions import InstructionFollowing
 
 
 def sample_of(name: str) -> list[dict]:
@@ -302,3 +305,11 @@ def test_a_strict_judge_can_take_the_place_of_the_lenient_one():
     everything = solve(row["numbers"], row["target"], use_every_number=True)
 
     assert CountdownStrict().compute(prediction=everything, references=[row["reference"]]).value == 1.0
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [CountdownExpressionExtractor, CountdownValidity, CountdownStrict, InstructionFollowing, ShortAnswerExtractor],
+)
+def test_the_example_in_the_documentation_is_true(kind):
+    assert eval(kind.example, {kind.__name__: kind}) is True

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from themis.evaluation.extractors.exceptions import FieldExtractionError
 from themis.evaluation.extractors.final_answer import final_answer
@@ -15,6 +15,8 @@ __all__ = ["ShortAnswerExtractor"]
 @dataclass(frozen=True)
 class ShortAnswerExtractor:
     """What the reply announces as its answer, else its last paragraph, without reasoning tags and outer marks."""
+
+    example: ClassVar[str] = 'ShortAnswerExtractor().extract("The answer is **white**.") == "white"'
 
     def extract(self, raw_output: str) -> Any:
         text = without_thinking(str(raw_output))

@@ -14,6 +14,7 @@ from typing import Any
 from themis.presets.drawing import Draw
 
 __all__ = [
+    "Raw",
     "RowMap",
     "Value",
     "after_hashes",

@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from themis.core.entities import MetricScore
 from themis.core.registry import nearest
@@ -28,6 +28,11 @@ class InstructionFollowing(Metric):
     The reference is `{"instruction_id_list": [...], "kwargs": [...]}`, the parameters in the order of the instructions;
     a parameter that is None is absent.
     """
+
+    example: ClassVar[str] = (
+        'InstructionFollowing().compute(prediction="no such thing", '
+        'references=[{"instruction_id_list": ["punctuation:no_comma"], "kwargs": [{}]}]).value == 1.0'
+    )
 
     name: str = "InstructionFollowing"
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from themis.evaluation.extractors.exceptions import FieldExtractionError
 
@@ -28,9 +28,11 @@ MAX_DEPTH = 50
 MAX_TEXT_CHARS = 20_000
 
 
-@dataclass
+@dataclass(frozen=True)
 class CountdownExpressionExtractor:
     """The expression as ASCII arithmetic, such as `95 - (21 / 3)`; whether it is right is the metric's question."""
+
+    example: ClassVar[str] = 'CountdownExpressionExtractor().extract("So **95 − 21 ÷ 3** = 88.") == "95 - 21 / 3"'
 
     def extract(self, raw_output: str) -> str:
         text = str(raw_output).strip()

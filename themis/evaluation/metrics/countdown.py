@@ -11,7 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from themis.core.entities import MetricScore
 from themis.evaluation.extractors.countdown import (
@@ -28,6 +28,11 @@ __all__ = ["CountdownStrict", "CountdownValidity", "Evaluation", "evaluate_expre
 @dataclass
 class CountdownValidity(Metric):
     """1.0 for a legal expression that equals the target; else 0.0 with the reason in `details["error"]`."""
+
+    example: ClassVar[str] = (
+        'CountdownValidity().compute(prediction="95 - (21 / 3)", '
+        'references=[{"numbers": [95, 21, 3], "target": 88}]).value == 1.0'
+    )
 
     name: str = "CountdownValidity"
     use_every_number: bool = False
@@ -70,6 +75,10 @@ class CountdownValidity(Metric):
 @dataclass
 class CountdownStrict(CountdownValidity):
     """As `CountdownValidity`, and every number must be used exactly once."""
+
+    example: ClassVar[str] = (
+        'CountdownStrict().compute(prediction="95 - 3", references=[{"numbers": [95, 21, 3], "target": 92}]).value == 0.0'
+    )
 
     name: str = "CountdownStrict"
     use_every_number: bool = True

@@ -1,0 +1,42 @@
+"""docs/reference/benchmarks.md says of every benchmark what the catalogue says."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from themis.presets import get_benchmark_preset
+from themis.presets.catalogue import ENTRIES
+from themis.presets.hub import HubDataset
+from themis.presets.registering import BENCHMARKS
+
+PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "benchmarks.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", ENTRIES)
+def test_the_page_tells_of_every_benchmark(name):
+    entry = ENTRIES[name]
+
+    assert f"`{name}`" in PAGE
+    if isinstance(entry.source, HubDataset):
+        (line,) = [line for line in PAGE.splitlines() if line.startswith(f"| `{name}` |")]
+        for expected in (entry.description, entry.source.dataset, entry.source.split, entry.licence, entry.citation):
+            assert expected in line
+        assert (entry.source.revision or "newest")[:12] in line
+        for metric in entry.metrics:
+            assert (metric if isinstance(metric, str) else metric.name) in line
+
+
+def test_the_page_s_own_benchmark_runs(monkeypatch):
+    monkeypatch.setattr(BENCHMARKS, "_targets", dict(BENCHMARKS._targets))
+    (block,) = [block for block in re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL) if "register_benchmark" in block]
+
+    exec(block, {})
+
+    preset = get_benchmark_preset("capitals")
+    (row,) = preset.load_dataset(1)
+    assert preset.prompt_template.fill(row) == "What is the capital of France?"
+    (metric,) = preset.build_metrics()
+    assert metric.compute(prediction="It is Paris.", references=[row["answer"]]).value == 1.0
