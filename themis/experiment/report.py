@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from array import array
 from collections.abc import Iterator
 from typing import Any
 
@@ -101,7 +102,7 @@ def metric_aggregates(
     aggregates = {}
     for name in names if names is not None else sorted(counted):
         outcomes = counted.get(name, {})
-        values, clusters = [], []
+        values, clusters = array("d"), list[str]()
         for _, cluster, value in reader.values(evaluation, name):
             values.append(value)
             if cluster is not None:

@@ -1,0 +1,119 @@
+"""An OpenAI-compatible endpoint that misbehaves on request: the model's name says how."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+
+class Endpoint:
+    """What the server has seen and where it is."""
+
+    def __init__(self) -> None:
+        self.url = ""
+        self.calls: Counter[str] = Counter()
+        self.keys: set[str] = set()
+        self.lock = threading.Lock()
+
+
+@contextmanager
+def misbehaving_endpoint() -> Iterator[Endpoint]:
+    endpoint = Endpoint()
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+        def do_POST(self) -> None:
+            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            model, question = body["model"], body["messages"][-1]["content"]
+            with endpoint.lock:
+                endpoint.calls[question] += 1
+                seen = endpoint.calls[question]
+                endpoint.keys.add(self.headers.get("Authorization", ""))
+            number = int("".join(c for c in question if c.isdigit()) or 0)
+            getattr(self, f"_{model.replace('-', '_')}")(question, number, seen)
+
+        def _good(self, question: str, number: int, seen: int) -> None:
+            self._answer(question.removeprefix("say "))
+
+        def _fails_half_the_time(self, question: str, number: int, seen: int) -> None:
+            if seen == 1 and number % 2:
+                self._send(503, {"error": {"message": "overloaded"}})
+            else:
+                self._good(question, number, seen)
+
+        def _always_fails_on_odd(self, question: str, number: int, seen: int) -> None:
+            if number % 2:
+                self._send(500, {"error": {"message": "broken"}})
+            else:
+                self._good(question, number, seen)
+
+        def _hangs_on_three(self, question: str, number: int, seen: int) -> None:
+            if number == 3:
+                time.sleep(3)
+            self._good(question, number, seen)
+
+        def _malformed(self, question: str, number: int, seen: int) -> None:
+            if number % 2:
+                self._raw(200, b'{"choices": [{"message": ')
+            else:
+                self._good(question, number, seen)
+
+        def _slow_down(self, question: str, number: int, seen: int) -> None:
+            if seen == 1 and number % 4 == 0:
+                self._send(429, {"error": {"message": "slow down"}}, {"Retry-After": "0.05"})
+            else:
+                self._good(question, number, seen)
+
+        def _cuts_the_connection(self, question: str, number: int, seen: int) -> None:
+            if seen == 1 and number % 2:
+                self.close_connection = True
+                self.connection.close()
+            else:
+                self._good(question, number, seen)
+
+        def _huge(self, question: str, number: int, seen: int) -> None:
+            self._answer("x" * 2_000_000)
+
+        def _silent(self, question: str, number: int, seen: int) -> None:
+            self._raw(200, b"")
+
+        def _refuses_the_key(self, question: str, number: int, seen: int) -> None:
+            self._send(401, {"error": {"message": f"Incorrect API key provided: {self.headers['Authorization'][7:]}"}})
+
+        def _answer(self, text: str) -> None:
+            usage = {"prompt_tokens": 5, "completion_tokens": 2, "total_tokens": 7}
+            message = {"role": "assistant", "content": text}
+            self._send(200, {"choices": [{"message": message, "finish_reason": "stop"}], "usage": usage})
+
+        def _send(self, status: int, payload: dict[str, Any], headers: dict[str, str] | None = None) -> None:
+            self._raw(status, json.dumps(payload).encode(), headers)
+
+        def _raw(self, status: int, data: bytes, headers: dict[str, str] | None = None) -> None:
+            self.send_response(status)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(data)))
+            for name, value in (headers or {}).items():
+                self.send_header(name, value)
+            self.end_headers()
+            self.wfile.write(data)
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    endpoint.url = f"http://127.0.0.1:{server.server_port}/v1"
+    try:
+        yield endpoint
+    finally:
+        server.shutdown()
+        server.server_close()

@@ -1,0 +1,113 @@
+"""Whatever a provider does, the run ends, the counts are right and nothing is lost."""
+
+from __future__ import annotations
+
+import math
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import themis
+from themis.core.entities import ExperimentReport
+from themis.storage import ExperimentStorage
+from tests.stories.endpoint import Endpoint, misbehaving_endpoint
+
+ROWS = [{"id": n, "question": f"say {n}", "answer": str(n)} for n in range(12)]
+
+
+@pytest.fixture(scope="module")
+def endpoint():
+    with misbehaving_endpoint() as running:
+        yield running
+
+
+def ask(endpoint: Endpoint, storage: Path, model: str, **changes: Any) -> ExperimentReport:
+    endpoint.calls.clear()
+    arguments: dict[str, Any] = {
+        "prompt": "{question}",
+        "base_url": endpoint.url,
+        "api_key": "test-key-of-this-story",
+        "storage": storage,
+        "run_id": model,
+        "progress": False,
+        "workers": 6,
+        "max_retries": 2,
+    }
+    return themis.evaluate(ROWS, model=f"openai/{model}", **{**arguments, **changes})
+
+
+def counts(report: ExperimentReport) -> tuple[float, int, int]:
+    metric = report.metric("exact_match")
+    return metric.mean, metric.count, metric.failed
+
+
+def test_a_provider_that_fails_half_the_time_is_asked_again(endpoint, tmp_path):
+    report = ask(endpoint, tmp_path, "fails-half-the-time")
+    assert counts(report) == (1.0, 12, 0)
+    assert sum(endpoint.calls.values()) == 18
+    assert report.metadata["cost"]["api_calls"] == 18  # every call counts, also the failed ones
+
+
+def test_a_final_failure_is_counted_beside_the_mean_and_retried_on_resume(endpoint, tmp_path):
+    report = ask(endpoint, tmp_path, "always-fails-on-odd")
+    assert counts(report) == (1.0, 6, 6)
+    assert len(report.failures) == 6
+    assert "after 2 attempt(s)" in report.failures[0].message
+    ask(endpoint, tmp_path, "always-fails-on-odd")
+    assert set(endpoint.calls) == {f"say {n}" for n in range(1, 12, 2)}  # only what failed
+
+
+def test_a_provider_that_hangs_costs_its_timeout_and_no_more(endpoint, tmp_path):
+    report = ask(endpoint, tmp_path, "hangs-on-three", timeout_seconds=0.3, deadline_seconds=0.8)
+    assert counts(report) == (1.0, 11, 1)
+    assert "no answer within" in report.failures[0].message
+
+
+def test_malformed_json_is_a_failure_and_not_a_score(endpoint, tmp_path):
+    assert counts(ask(endpoint, tmp_path, "malformed", max_retries=1)) == (1.0, 6, 6)
+
+
+def test_being_told_to_slow_down_is_obeyed_and_not_a_failure(endpoint, tmp_path):
+    report = ask(endpoint, tmp_path, "slow-down", max_retries=1)
+    assert counts(report) == (1.0, 12, 0)
+    assert sum(endpoint.calls.values()) == 15
+
+
+def test_a_cut_connection_is_tried_again(endpoint, tmp_path):
+    assert counts(ask(endpoint, tmp_path, "cuts-the-connection", max_retries=3)) == (1.0, 12, 0)
+
+
+def test_two_megabytes_are_stored_and_read_back(endpoint, tmp_path):
+    report = ask(endpoint, tmp_path, "huge")
+    assert counts(report) == (0.0, 12, 0)
+    assert report.generation_results[0].output.text == "x" * 2_000_000
+
+
+def test_an_empty_reply_is_a_failure(endpoint, tmp_path):
+    mean, count, failed = counts(ask(endpoint, tmp_path, "silent", max_retries=1))
+    assert math.isnan(mean)
+    assert (count, failed) == (0, 12)
+
+
+def test_a_refused_key_is_not_tried_again_and_never_written_anywhere(endpoint, tmp_path, caplog, capsys, monkeypatch):
+    secret = "sk-live-0123456789abcdefghij"
+    monkeypatch.setenv("SOME_OTHER_API_KEY", "another-secret-value-77")
+    rows = [{"id": n, "question": f"say {n}", "answer": "x", "note": "fine"} for n in range(4)]
+    caplog.set_level("DEBUG")
+    report = themis.evaluate(
+        rows, model="openai/refuses-the-key", prompt="{question}", base_url=endpoint.url, api_key=secret, storage=tmp_path,
+        run_id="refused", provider_options={"extra_headers": {"X-Token": "another-secret-value-77"}}, progress=False,
+    )  # fmt: skip
+    assert report.metadata["cost"]["api_calls"] == 4  # 401 is final
+    assert endpoint.keys >= {f"Bearer {secret}"}
+    store = ExperimentStorage(tmp_path)
+    store.get_run_path("refused")
+    written = b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
+    dump = "\n".join(sqlite3.connect(tmp_path / "themis.db").iterdump())
+    shown = caplog.text + repr(report.metadata) + repr(list(report.failures)) + "".join(capsys.readouterr())
+    for hidden in (secret, "another-secret-value-77"):
+        assert hidden.encode() not in written
+        assert hidden not in dump
+        assert hidden not in shown
