@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 import themis
+from tests.stories.endpoint import Endpoint, misbehaving_endpoint
 from themis.core.entities import ExperimentReport
 from themis.storage import ExperimentStorage
-from tests.stories.endpoint import Endpoint, misbehaving_endpoint
 
 ROWS = [{"id": n, "question": f"say {n}", "answer": str(n)} for n in range(12)]
 

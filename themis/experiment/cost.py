@@ -71,25 +71,37 @@ def _table(override: str) -> dict[str, Any]:
 
 
 class Budget:
-    """Reserves the most that each call could cost before it starts, so that the sum never passes the cap."""
+    """Reserves the most that each call could cost before it starts, so that the sum does not pass the cap.
+
+    A provider may count more prompt tokens than we do (its own system prompt, another tokenizer): the largest ratio seen
+    is applied to every later reservation.
+    """
 
     def __init__(self, cap_usd: float, spent_usd: float, price: Price, most_completion_tokens: int) -> None:
         self.cap_usd = cap_usd
         self.spent_usd = spent_usd
+        self.exhausted = False
         self._price = price
         self._completion = most_completion_tokens
-        self._reserved: dict[int, float] = {}
-        self.exhausted = False
+        self._reserved: dict[int, tuple[int, float]] = {}
+        self._reserved_usd = 0.0
+        self._ratio = 1.0
 
     def admit(self, job: object, prompt_tokens: int) -> bool:
-        most = self._price.of(prompt_tokens, self._completion)
-        if self.spent_usd + sum(self._reserved.values()) + most > self.cap_usd + 1e-12:
-            self.exhausted = True
-            return False
-        self._reserved[id(job)] = most
-        self.exhausted = False
-        return True
+        self._release(job)  # a retry replaces its own reservation
+        most = self._price.of(round(prompt_tokens * self._ratio), self._completion)
+        self.exhausted = self.spent_usd + self._reserved_usd + most > self.cap_usd + 1e-12
+        if not self.exhausted:
+            self._reserved[id(job)] = (prompt_tokens, most)
+            self._reserved_usd += most
+        return not self.exhausted
 
-    def settle(self, job: object, cost_usd: float) -> None:
-        self._reserved.pop(id(job), None)
-        self.spent_usd += cost_usd
+    def settle(self, job: object, prompt_tokens: int, completion_tokens: int) -> None:
+        counted = self._release(job)
+        self._ratio = max(self._ratio, prompt_tokens / max(1, counted))
+        self.spent_usd += self._price.of(prompt_tokens, completion_tokens)
+
+    def _release(self, job: object) -> int:
+        counted, reserved = self._reserved.pop(id(job), (0, 0.0))
+        self._reserved_usd -= reserved
+        return counted

@@ -316,7 +316,12 @@ class _Session:
         self._fresh: dict[int, list[Call]] = {}
         self._partly_stored: set[int] = set()
         self._budget = self._make_budget()
-        self._engine = Engine(experiment.executor, experiment.engine, admit=self._admit if self._budget else None)
+        self._engine = Engine(
+            experiment.executor,
+            experiment.engine,
+            admit=self._admit if self._budget else None,
+            settled=self._settled if self._budget else None,
+        )
 
     @property
     def budget_reached(self) -> str:
@@ -437,8 +442,6 @@ class _Session:
     def _call(self, outcome: Outcome) -> Call:
         price, job = self._experiment.price, outcome.job
         cost = None if price is None else price.of(outcome.prompt_tokens, outcome.completion_tokens)
-        if self._budget is not None:
-            self._budget.settle(job, cost or 0.0)
         record = self._without_secrets(outcome.record)
         return Call(
             position=job.position,
@@ -520,6 +523,10 @@ class _Session:
     def _admit(self, job: Job) -> bool:
         assert self._budget is not None
         return self._budget.admit(job, count_tokens(job.task.prompt.text))
+
+    def _settled(self, outcome: Outcome) -> None:
+        assert self._budget is not None
+        self._budget.settle(outcome.job, outcome.prompt_tokens, outcome.completion_tokens)
 
 
 def _judge_one(pipeline: Any, record: GenerationRecord) -> EvaluationRecord:

@@ -94,7 +94,11 @@ Admit = Callable[[Job], bool]
 
 
 class Engine:
-    """Drives one provider. `admit` is asked before every call; while it says no, nothing starts."""
+    """Drives one provider.
+
+    `admit` is asked before every call; while it says no, nothing starts. `settled` hears of every finished job at once,
+    before its batch comes out.
+    """
 
     def __init__(
         self,
@@ -102,12 +106,14 @@ class Engine:
         settings: EngineSettings | None = None,
         *,
         admit: Admit | None = None,
+        settled: Callable[[Outcome], None] | None = None,
         seed: int = 0,
     ) -> None:
         self.executor = executor
         self.settings = settings or EngineSettings()
         self.limiter = Limiter(self.settings.workers, self.settings.rate)
         self._admit = admit
+        self._settled = settled
         self._chance = random.Random(seed)
         self._count_tokens: Callable[[str], int] | None = getattr(executor, "count_tokens", None)
         self._pool: Pool[_Work] | None = None
@@ -350,7 +356,10 @@ class Engine:
             metrics["response_chars"] = len(output.text)
             metrics["prompt_tokens"] = usage.get("prompt_tokens") or self._tokens(text)
             metrics["response_tokens"] = usage.get("completion_tokens") or self._tokens(output.text)
-        return Outcome(work.job, record, calls, work.prompt_tokens, work.completion_tokens, work.seconds)
+        outcome = Outcome(work.job, record, calls, work.prompt_tokens, work.completion_tokens, work.seconds)
+        if self._settled is not None:
+            self._settled(outcome)
+        return outcome
 
     def _tokens(self, text: str) -> int:
         if self._count_tokens is not None:

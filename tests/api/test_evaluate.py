@@ -1,0 +1,327 @@
+"""What `evaluate` accepts, refuses and returns."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import pytest
+
+import themis
+from themis.core import entities as core
+from themis.exceptions import ConfigurationError, DatasetError, MetricError, ProviderError
+from themis.interfaces import StatelessTaskExecutor
+from themis.storage import ExperimentStorage, RunStatus
+
+FOUR_ROWS = [{"id": n, "question": f"{n} + 1?", "answer": str(n + 1)} for n in range(4)]
+
+
+class Adder(StatelessTaskExecutor):
+    """Adds right, counts its calls, and remembers the options it was given."""
+
+    calls = 0
+    options: dict[str, Any]
+
+    def __init__(self, **options: Any) -> None:
+        type(self).options = options
+
+    def execute(self, task: core.GenerationTask) -> core.GenerationRecord:
+        type(self).calls += 1
+        number = int(task.prompt.text.split()[-3])
+        return core.GenerationRecord(task, core.ModelOutput(str(number + 1)), None)
+
+
+@pytest.fixture
+def adder():
+    Adder.calls = 0
+    themis.register_provider("adder", Adder)
+    return Adder
+
+
+def ask(tmp_path: Any, rows: Any = FOUR_ROWS, **changes: Any) -> core.ExperimentReport:
+    arguments: dict[str, Any] = {"model": "adder:m", "prompt": "{question}", "storage": tmp_path, "run_id": "run"}
+    return themis.evaluate(rows, **{**arguments, **changes})
+
+
+def test_rows_become_a_report_with_counts_and_intervals(adder, tmp_path):
+    report = ask(tmp_path)
+    exact = report.evaluation_report.metrics["ExactMatch"]
+    assert (exact.mean, exact.count, exact.failed, exact.unparsed) == (1.0, 4, 0, 0)
+    assert exact.ci_method == "wilson"
+    assert exact.ci[0] < 1.0
+    assert [record.sample_id for record in report.evaluation_report.records] == ["0", "1", "2", "3"]
+    assert report.metric("exact_match") is report.metric("ExactMatch")
+    first = report.generation_results[0]
+    assert first.task.metadata["dataset_id"] == "0"  # zero is an id like any other
+    assert len(first.attempts) == 1
+    assert set(report.metadata) >= {
+        *("total_samples", "successful_generations", "failed_generations", "generation_records_retained", "run_id"),
+        *("generation_records_dropped", "evaluation_records_retained", "evaluation_records_dropped", "manifest_hash"),
+        *("per_sample_metrics_truncated", "evaluation_failures", "reproducibility_manifest", "cost"),
+    }
+
+
+def test_the_second_call_makes_no_calls_and_gives_the_same_numbers(adder, tmp_path):
+    first = ask(tmp_path)
+    second = ask(tmp_path)
+    assert adder.calls == 4
+    assert second.metric("exact_match").mean == first.metric("exact_match").mean
+    assert list(second.evaluation_report.records) == list(first.evaluation_report.records)
+
+
+def test_the_default_store_is_where_the_documentation_says(adder, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    themis.evaluate(FOUR_ROWS, model="adder:m", prompt="{question}", run_id="x")
+    assert ExperimentStorage(tmp_path / ".cache" / "experiments").get_run("x").status is RunStatus.COMPLETED
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"prompt": "Say {question}"}, "prompt: stored '{question}', now 'Say {question}'"),
+        ({"temperature": 0.5}, "sampling: stored 'temperature=0"),
+        ({"model": "adder:other"}, "model: stored 'm', now 'other'"),
+        ({"rows": FOUR_ROWS[:3]}, "dataset: stored '4 rows"),
+        ({"provider_options": {"style": "new"}}, "provider_options"),
+    ],
+)
+def test_a_run_id_with_other_inputs_is_refused_before_the_first_call(adder, tmp_path, changes, says):
+    ask(tmp_path)
+    with pytest.raises(ConfigurationError, match="exists with other inputs") as refused:
+        ask(tmp_path, **changes)
+    assert says in str(refused.value)
+    assert adder.calls == 4
+
+
+def test_without_resume_a_run_starts_anew_and_the_old_one_is_kept(adder, tmp_path):
+    ask(tmp_path)
+    ask(tmp_path, resume=False, prompt="Say {question}")
+    assert adder.calls == 8
+    assert [run.run_id for run in ExperimentStorage(tmp_path).list_runs()] == ["run", "run@1"]
+
+
+def test_allowed_drift_takes_every_answer_that_still_fits(adder, tmp_path):
+    ask(tmp_path)
+    longer = [*FOUR_ROWS, {"id": 9, "question": "9 + 1?", "answer": "10"}]
+    report = ask(tmp_path, rows=longer, allow_drift=True)
+    assert adder.calls == 5
+    assert report.metric("exact_match").count == 5
+
+
+def test_a_changed_metric_judges_again_without_calling_the_model(adder, tmp_path):
+    ask(tmp_path)
+    report = ask(tmp_path, metrics=["response_length"])
+    assert adder.calls == 4
+    assert list(report.evaluation_report.metrics) == ["ResponseLength"]
+
+
+def test_a_changed_metric_parameter_never_meets_an_old_score(adder, tmp_path):
+    rows = [{"id": 1, "question": "1 + 1?", "answer": "2.05"}]
+    strict = ask(tmp_path, rows=rows, metrics=["numeric(tolerance=0.01)"])
+    loose = ask(tmp_path, rows=rows, metrics=["numeric(tolerance=0.1)"])
+    assert next(iter(strict.evaluation_report.metrics.values())).mean == 0.0
+    assert next(iter(loose.evaluation_report.metrics.values())).mean == 1.0
+
+
+def test_an_answer_of_another_run_is_shared_when_the_store_is_the_cache(adder, tmp_path):
+    ask(tmp_path)
+    report = ask(tmp_path, run_id="other", cache="store")
+    assert adder.calls == 4
+    assert report.metadata["cost"]["api_calls"] == 0
+    assert report.metric("exact_match").mean == 1.0
+
+
+def test_several_attempts_are_asked_for_separately_and_averaged(tmp_path):
+    class Alternating(StatelessTaskExecutor):
+        def __init__(self, **_: Any) -> None:
+            pass
+
+        def execute(self, task: core.GenerationTask) -> core.GenerationRecord:
+            right = task.metadata["attempts"] % 2 == 0
+            return core.GenerationRecord(task, core.ModelOutput(task.reference.value if right else "no"), None)
+
+    themis.register_provider("alternating", Alternating)
+    report = ask(tmp_path, model="alternating:m", num_samples=3)
+    record = report.generation_results[0]
+    assert [attempt.task.metadata["attempts"] for attempt in record.attempts] == [0, 1, 2]
+    assert record.metrics["attempt_count"] == 3
+    assert report.metric("exact_match").mean == pytest.approx(2 / 3)
+    for reducer, expected in {"best": 1.0, "first": 1.0, "pass@1": 2 / 3, "pass^2": 1 / 3, "majority": 1.0}.items():
+        assert ask(tmp_path, model="alternating:m", num_samples=3, reducer=reducer).metric(
+            "exact_match"
+        ).mean == pytest.approx(expected)
+
+
+def test_only_the_newest_records_are_kept_but_the_mean_is_over_all(adder, tmp_path):
+    report = ask(tmp_path, max_records_in_memory=3)
+    assert len(report.generation_results) == 3
+    assert report.metadata["generation_records_dropped"] == 1
+    assert [record.task.metadata["dataset_id"] for record in report.generation_results] == ["1", "2", "3"]
+    assert report.metric("exact_match").count == 4
+    assert not report.metric("exact_match").per_sample_complete
+
+
+def test_on_result_hears_of_every_sample_once_also_of_stored_ones(adder, tmp_path):
+    heard: list[str] = []
+    ask(tmp_path, on_result=lambda record: heard.append(record.task.metadata["dataset_id"]), workers=1)
+    assert heard == ["0", "1", "2", "3"]
+    heard.clear()
+    ask(tmp_path, on_result=lambda record: heard.append(record.task.metadata["dataset_id"]))
+    assert heard == ["0", "1", "2", "3"]
+
+
+def test_an_exception_of_on_result_fails_the_run_and_what_was_answered_is_kept(adder, tmp_path):
+    def refuse(record: core.GenerationRecord) -> None:
+        raise RuntimeError("enough")
+
+    with pytest.raises(RuntimeError, match="enough"):
+        ask(tmp_path, on_result=refuse, workers=1)
+    store = ExperimentStorage(tmp_path)
+    assert store.get_run("run").status is RunStatus.FAILED
+    assert len(store.load_cached_records("run")) >= 1
+    assert ask(tmp_path).metric("exact_match").count == 4
+    assert adder.calls == 4
+
+
+def test_a_missing_score_makes_the_mean_nan_and_not_zero(tmp_path):
+    class Broken(StatelessTaskExecutor):
+        def __init__(self, **_: Any) -> None:
+            pass
+
+        def execute(self, task: core.GenerationTask) -> core.GenerationRecord:
+            raise ConnectionError("down")
+
+    themis.register_provider("broken", Broken)
+    exact = ask(tmp_path, model="broken:m", max_retries=1).metric("exact_match")
+    assert math.isnan(exact.mean)
+    assert (exact.count, exact.failed, exact.ci) == (0, 4, None)
+
+
+def test_options_reach_the_provider_and_a_base_url_is_called_api_base(adder, tmp_path):
+    ask(tmp_path, provider_options={"seed": 42}, base_url="http://127.0.0.1:1/v1", timeout=3)
+    assert adder.options == {"seed": 42, "api_base": "http://127.0.0.1:1/v1", "timeout": 3}
+    manifest = ExperimentStorage(tmp_path).get_run("run").config_snapshot["reproducibility_manifest"]
+    assert manifest["seeds"]["provider_seed"] == 42
+    assert manifest["dataset"]["fingerprint"]
+    assert manifest["prompt"]["template_hash"]
+
+
+def test_a_budget_is_never_passed_not_even_across_resumes(tmp_path, monkeypatch):
+    class Priced(StatelessTaskExecutor):
+        instant = True
+
+        def __init__(self, **_: Any) -> None:
+            pass
+
+        def execute(self, task: core.GenerationTask) -> core.GenerationRecord:
+            usage = {"prompt_tokens": 1_000, "completion_tokens": 100, "total_tokens": 1_100}
+            return core.GenerationRecord(task, core.ModelOutput("x", usage=usage), None)
+
+    themis.register_provider("priced", Priced)
+    prices = tmp_path / "prices.json"
+    prices.write_text(json.dumps({"version": "mine", "models": {"m": [1.0, 10.0]}}))
+    monkeypatch.setenv("THEMIS_PRICES", str(prices))
+    rows = [{"id": n, "question": f"{n}?", "answer": "x"} for n in range(100)]
+    spent = 0.0
+    for _ in range(2):
+        report = ask(tmp_path, rows, model="priced:m", budget_usd=0.05, max_tokens=100)
+        spent = report.metadata["cost"]["total_cost"]
+        assert spent <= 0.05 + 1e-9
+        assert "budget_usd=0.05 allows no further call" in report.metadata["stopped"]
+    assert spent > 0.04
+    assert ExperimentStorage(tmp_path).get_run("run").status is RunStatus.INTERRUPTED
+
+
+def test_a_budget_without_a_known_price_is_refused(adder, tmp_path):
+    with pytest.raises(ConfigurationError, match="budget_usd needs a price"):
+        ask(tmp_path, budget_usd=1.0)
+    assert adder.calls == 0
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "says"),
+    [
+        ({"temprature": 1}, ConfigurationError, "Unsupported option(s): temprature; did you mean 'temperature'?"),
+        ({"prompt": None}, ConfigurationError, "need a prompt"),
+        ({"prompt": "{qestion}"}, ConfigurationError, "question"),
+        ({"prompt": 'Reply {"a": 1}: {question}'}, ConfigurationError, "{{"),
+        ({"reference_field": "solution"}, ConfigurationError, "reference_field 'solution' is missing in row(s) 0"),
+        ({"rows": []}, DatasetError, "no rows"),
+        ({"rows": [1, 2]}, DatasetError, "row 0 is a int"),
+        ({"rows": {"a": 1}}, DatasetError, "iterable of dicts"),
+        ({"rows": [*FOUR_ROWS, FOUR_ROWS[0]]}, ConfigurationError, "two rows have the id '0': rows 0 and 4"),
+        ({"rows": [*FOUR_ROWS, {"question": "1 + 1?", "answer": "2"}]}, ConfigurationError, "row 4 has no 'id'"),
+        ({"rows": [*FOUR_ROWS, {"id": 7, "question": "1 + 1?"}]}, ConfigurationError, "missing in row(s) 4"),
+        ({"rows": [{"id": "a\x00b", "question": "1 + 1?", "answer": "2"}]}, ConfigurationError, "control characters"),
+        ({"dataset_id_field": "uid"}, ConfigurationError, "dataset_id_field 'uid' is not in row 0"),
+        ({"cluster_field": "topic"}, ConfigurationError, "cluster_field 'topic'"),
+        ({"metrics": ["exact_mach"]}, MetricError, "did you mean 'exact_match'?"),
+        ({"metrics": "exact_match"}, ConfigurationError, "metrics is a list of names"),
+        ({"model": "addr:m"}, ProviderError, "did you mean 'adder'?"),
+        ({"num_samples": 0}, ConfigurationError, "num_samples is a whole number of at least 1"),
+        ({"max_records_in_memory": 0}, ConfigurationError, "max_records_in_memory"),
+        ({"cache": "always"}, ConfigurationError, "cache is 'run', 'store' or 'off'"),
+        ({"run_id": "a/x"}, ConfigurationError, "path separators"),
+        ({"rows": "gsm9k"}, ConfigurationError, "did you mean 'gsm8k'?"),
+        ({"rows": "missing.jsonl"}, DatasetError, "no file 'missing.jsonl'"),
+        ({"reducer": "mean"}, ConfigurationError, "unknown reducer 'mean'"),
+        ({"storage_backend": object()}, ConfigurationError, "neither experiment_storage nor start_run"),
+        ({"rate_limit": {"rpm": 1}}, ConfigurationError, "unknown rate limit 'rpm'"),
+    ],
+)
+def test_mistakes_are_found_before_the_first_call_and_leave_no_run_behind(adder, tmp_path, changes, error, says):
+    with pytest.raises(error) as refused:
+        ask(tmp_path, **changes)
+    assert says in str(refused.value)
+    assert adder.calls == 0
+    store = ExperimentStorage(tmp_path)
+    assert not store.exists() or store.list_runs() == []
+
+
+def test_a_model_is_required():
+    with pytest.raises(TypeError):
+        themis.evaluate(FOUR_ROWS, prompt="{question}")
+
+
+def test_files_and_generators_are_datasets_too(adder, tmp_path):
+    path = tmp_path / "rows.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in FOUR_ROWS))
+    assert ask(tmp_path / "s", str(path), run_id="file").metric("exact_match").count == 4
+    assert ask(tmp_path / "s", path, run_id="path", limit=2).metric("exact_match").count == 2
+    assert ask(tmp_path / "s", (row for row in FOUR_ROWS), run_id="generator").metric("exact_match").count == 4
+
+
+def test_rows_without_ids_are_numbered_and_without_references_need_metrics_that_do_without(adder, tmp_path):
+    rows = [{"question": f"{n} + 1?"} for n in range(3)]
+    report = ask(tmp_path, rows, metrics=["response_length"])
+    assert [record.sample_id for record in report.evaluation_report.records] == ["0", "1", "2"]
+
+
+async def test_the_async_twin_gives_the_same_report(adder, tmp_path):
+    report = await themis.evaluate_async(FOUR_ROWS, model="adder:m", prompt="{question}", storage=tmp_path, run_id="a")
+    assert report.metric("exact_match").mean == 1.0
+
+
+def test_a_stored_run_answers_for_the_model(adder, tmp_path):
+    ask(tmp_path)
+    report = ask(tmp_path, model="replay:run", run_id="again", metrics=["response_length"])
+    assert adder.calls == 4
+    assert report.metric("response_length").count == 4
+
+
+def test_hostile_rows_come_back_as_they_went_in(adder, tmp_path):
+    text = "\ud800 \x00 '; DROP TABLE runs;-- 😀 \u202e" + "y" * 100_000
+    rows = [{"id": "😀 one", "question": "0 + 1?", "answer": "1", "note": text, "number": math.nan}]
+    ask(tmp_path, rows)
+    (stored,) = ExperimentStorage(tmp_path).load_dataset("run")
+    assert stored["note"] == text
+    assert math.isnan(stored["number"])
+
+
+def test_tags_and_clusters_are_kept(adder, tmp_path):
+    rows = [{**row, "topic": f"t{row['id'] // 2}"} for row in FOUR_ROWS]
+    rows[0]["answer"] = "no"
+    report = ask(tmp_path, rows, tags={"team": "a"}, cluster_field="topic")
+    assert ExperimentStorage(tmp_path).get_run("run").tags == {"team": "a"}
+    assert report.metric("exact_match").ci_method == "clustered"

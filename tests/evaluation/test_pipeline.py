@@ -1,0 +1,250 @@
+"""The pipeline judges records; whatever a user's extractor or metric does, the others go on."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from themis.core.entities import (
+    GenerationRecord,
+    GenerationTask,
+    MetricScore,
+    ModelError,
+    ModelOutput,
+    ModelSpec,
+    PromptRender,
+    PromptSpec,
+    Reference,
+    SamplingConfig,
+)
+from themis.core.fingerprint import fingerprint
+from themis.evaluation import strategies
+from themis.evaluation.extractors import IdentityExtractor, RegexExtractor
+from themis.evaluation.extractors.exceptions import FieldExtractionError
+from themis.evaluation.metrics.text import ExactMatch
+from themis.evaluation.pipeline import EvaluationPipeline
+from themis.exceptions import ConfigurationError
+from themis.interfaces import Metric
+
+
+def record(
+    text: str | None, reference: Any = "yes", sample_id: str = "s", attempts: Sequence[str] = ()
+) -> GenerationRecord:
+    def one(answer: str | None, number: int = 0) -> GenerationRecord:
+        task = GenerationTask(
+            PromptRender(PromptSpec("default", ""), "?"),
+            ModelSpec("m", "p"),
+            SamplingConfig(),
+            {"dataset_id": sample_id, "topic": "t", "attempts": number},
+            None if reference is None else Reference("answer", reference),
+        )
+        if answer is None:
+            return GenerationRecord(task, None, ModelError("down"))
+        return GenerationRecord(task, ModelOutput(answer), None)
+
+    whole = one(text)
+    whole.attempts = [one(answer, number) for number, answer in enumerate(attempts)]
+    return whole
+
+
+def judge(answer: str | None, *metrics: Metric, extractor: Any = None, **options: Any) -> Any:
+    pipeline = EvaluationPipeline(
+        extractor=extractor or IdentityExtractor(), metrics=metrics or [ExactMatch()], **options
+    )
+    return pipeline.judge(record(answer))
+
+
+def test_a_right_answer_scores_one():
+    judged = judge("yes")
+    assert [(score.metric_name, score.value) for score in judged.scores] == [("ExactMatch", 1.0)]
+    assert judged.failures == []
+
+
+def test_an_answer_that_cannot_be_read_is_the_models_fault_and_scores_zero():
+    score = judge("no digits", extractor=RegexExtractor(r"(\d+)")).scores[0]
+    assert score.value == 0.0
+    assert score.metadata["outcome"] == "unparsed"
+    assert score.details["error"]
+
+
+def test_an_answer_that_cannot_be_read_can_be_excluded_instead():
+    judged = judge("no digits", extractor=RegexExtractor(r"(\d+)"), unparsed="exclude")
+    assert judged.scores == []
+    assert judged.failures[0].startswith("extractor: ")
+
+
+def test_an_extractor_that_crashes_is_a_failure_of_the_sample():
+    class Crashes:
+        def extract(self, raw_output: str) -> Any:
+            raise ZeroDivisionError("oops")
+
+    judged = judge("yes", extractor=Crashes())
+    assert judged.scores == []
+    assert judged.failures == ["extractor: ZeroDivisionError: oops"]
+
+
+@dataclass
+class Returns(Metric):
+    """Returns whatever it is told to."""
+
+    what: Any = 1.0
+    name: str = "Returns"
+
+    def compute(self, *, prediction: Any, references: Sequence[Any], metadata: dict[str, Any] | None = None) -> Any:
+        if isinstance(self.what, Exception):
+            raise self.what
+        return self.what
+
+
+@pytest.mark.parametrize(
+    "what",
+    [
+        RuntimeError("broken"), None, "1.0", 0.5, MetricScore("Returns", math.nan), MetricScore("Returns", math.inf),
+        MetricScore("Returns", None), MetricScore("Returns", "high"), MetricScore("Returns", 10**400), [1],
+    ],
+)  # fmt: skip
+def test_a_metric_that_misbehaves_is_one_failure_and_the_other_metric_still_scores(what):
+    judged = judge("yes", Returns(what), ExactMatch())
+    assert [score.metric_name for score in judged.scores] == ["ExactMatch"]
+    assert len(judged.failures) == 1
+    assert judged.failures[0].startswith("Returns: ")
+
+
+@pytest.mark.parametrize(("value", "kept"), [(True, 1.0), (0, 0.0), (2, 2.0)])
+def test_whole_numbers_and_booleans_are_scores(value, kept):
+    assert judge("yes", Returns(MetricScore("Returns", value))).scores[0].value == kept
+
+
+def test_a_failed_generation_is_never_judged():
+    judged = judge(None)
+    assert judged.scores == []
+    assert judged.failures == ["no answer: down"]
+
+
+def test_references_are_spread_or_wrapped():
+    seen: list[Any] = []
+
+    @dataclass
+    class Sees(Metric):
+        name: str = "Sees"
+
+        def compute(self, *, prediction: Any, references: Sequence[Any], metadata: Any = None) -> MetricScore:
+            seen.append((list(references), metadata["sample_id"], metadata["topic"]))
+            return MetricScore(self.name, 1.0)
+
+    pipeline = EvaluationPipeline(extractor=IdentityExtractor(), metrics=[Sees()])
+    for reference in (["a", "b"], ("a",), "a", {"numbers": [1]}, 0):
+        pipeline.judge(record("x", reference))
+    assert [entry[0] for entry in seen] == [["a", "b"], ["a"], ["a"], [{"numbers": [1]}], [0]]
+    assert seen[0][1:] == ("s", "t")
+
+
+def test_a_metric_that_needs_a_reference_says_so():
+    pipeline = EvaluationPipeline(extractor=IdentityExtractor(), metrics=[ExactMatch()])
+    assert "needs a reference" in pipeline.judge(record("x", None)).failures[0]
+
+
+def test_two_metrics_of_one_name_are_refused():
+    with pytest.raises(ConfigurationError, match="two metrics have the name 'ExactMatch'"):
+        EvaluationPipeline(extractor=IdentityExtractor(), metrics=[ExactMatch(), ExactMatch(case_sensitive=True)])
+
+
+def test_the_fingerprint_knows_parameters_code_and_strategy():
+    def made(**changes: Any) -> str:
+        parts: dict[str, Any] = {"extractor": IdentityExtractor(), "metrics": [ExactMatch()]}
+        return fingerprint(EvaluationPipeline(**{**parts, **changes}).evaluation_fingerprint())
+
+    class SameNameOtherCode(ExactMatch):
+        def compute(self, **arguments: Any) -> MetricScore:
+            return MetricScore(self.name, 0.5)
+
+    fingerprints = [
+        made(),
+        made(metrics=[ExactMatch(case_sensitive=True)]),
+        made(metrics=[SameNameOtherCode()]),
+        made(extractor=RegexExtractor(r"(\d+)")),
+        made(extractor=RegexExtractor(r"(\w+)")),
+        made(unparsed="exclude"),
+        made(strategy_resolver=lambda _: strategies.AttemptAwareEvaluationStrategy(average_attempts=True)),
+        made(strategy_resolver=lambda _: strategies.AttemptAwareEvaluationStrategy(average_attempts=False)),
+    ]
+    assert len(set(fingerprints)) == len(fingerprints)
+    assert made() == fingerprints[0]
+
+
+def test_a_reference_selector_without_a_strategy_warns():
+    with pytest.warns(UserWarning, match="reference_selector"):
+        EvaluationPipeline(extractor=IdentityExtractor(), metrics=[ExactMatch()], reference_selector=lambda record: "x")
+
+
+def test_a_report_counts_failures_beside_the_mean_and_knows_slices():
+    pipeline = EvaluationPipeline(extractor=IdentityExtractor(), metrics=[ExactMatch()])
+    pipeline.register_slice("first", lambda generated: generated.task.metadata["dataset_id"] == "0")
+    report = pipeline.evaluate([record("yes", sample_id="0"), record("no", sample_id="1"), record(None, sample_id="2")])
+    exact = report.metrics["ExactMatch"]
+    assert (exact.mean, exact.count, exact.failed) == (0.5, 2, 1)
+    assert report.slices["first"]["ExactMatch"].mean == 1.0
+    assert [failure.sample_id for failure in report.failures] == ["2"]
+
+
+@pytest.mark.parametrize(
+    ("name", "attempts", "expected"),
+    [
+        ("average", ["yes", "no", "no", "yes"], [0.5]),
+        ("keep", ["yes", "no"], [1.0, 0.0]),
+        ("first", ["no", "yes"], [0.0]),
+        ("best", ["no", "yes"], [1.0]),
+        ("any", ["no", "yes"], [1.0]),
+        ("any", ["no", "no"], [0.0]),
+        ("majority", ["no", "yes", " YES "], [1.0]),
+        ("majority", ["no", "yes"], [0.0]),  # the earliest of equally common answers
+        ("pass@1", ["yes", "no", "no", "no"], [0.25]),
+        ("pass@2", ["yes", "no", "no", "no"], [0.5]),  # 1 - C(3,2)/C(4,2)
+        ("pass^2", ["yes", "yes", "no", "no"], [1 / 6]),  # C(2,2)/C(4,2)
+    ],
+)
+def test_attempts_are_reduced_as_the_name_says(name, attempts, expected):
+    strategy = strategies.strategy_from_name(name)
+    pipeline = EvaluationPipeline(
+        extractor=IdentityExtractor(), metrics=[ExactMatch()], strategy_resolver=lambda _: strategy
+    )
+    judged = pipeline.judge(record(attempts[0], attempts=attempts))
+    assert [score.value for score in judged.scores] == pytest.approx(expected)
+
+
+def test_pass_at_k_with_too_few_attempts_is_a_failure():
+    strategy = strategies.strategy_from_name("pass@3")
+    pipeline = EvaluationPipeline(
+        extractor=IdentityExtractor(), metrics=[ExactMatch()], strategy_resolver=lambda _: strategy
+    )
+    judged = pipeline.judge(record("yes", attempts=["yes", "no"]))
+    assert judged.scores == []
+    assert "needs 3 answered attempts, this sample has 2" in judged.failures[0]
+
+
+def test_the_tutorials_averaging_marks_how_many_attempts_it_is_over():
+    pipeline = EvaluationPipeline(
+        extractor=IdentityExtractor(),
+        metrics=[ExactMatch()],
+        strategy_resolver=lambda _: strategies.AttemptAwareEvaluationStrategy(average_attempts=True),
+    )
+    (score,) = pipeline.judge(record("yes", attempts=["yes", "no"])).scores
+    assert (score.value, score.details, score.metadata["attempts"]) == (0.5, {}, 2)
+
+
+def test_an_unreadable_attempt_counts_as_zero_in_the_average():
+    class Digits:
+        def extract(self, raw_output: str) -> str:
+            if not raw_output.isdigit():
+                raise FieldExtractionError("no digits")
+            return raw_output
+
+    strategy = strategies.strategy_from_name("average")
+    pipeline = EvaluationPipeline(extractor=Digits(), metrics=[ExactMatch()], strategy_resolver=lambda _: strategy)
+    (score,) = pipeline.judge(record("1", reference="1", attempts=["1", "x"])).scores
+    assert score.value == 0.5
+    assert "outcome" not in score.metadata
