@@ -1,7 +1,8 @@
 """Values to JSON bytes and back, for everything that is stored.
 
 msgspec does the work. What it cannot hold exactly (NaN, infinities, lone surrogates, integers beyond 64 bits) goes through
-the standard library's JSON, which can: what is read back equals what was written.
+the standard library's JSON, which can: what is read back equals what was written. The one exception is JSON's own: a high
+and a low surrogate side by side come back as the character they stand for.
 """
 
 from __future__ import annotations
@@ -28,10 +29,10 @@ def encode(value: Any) -> str:
     try:
         data = _ENCODER.encode(value)
     except (msgspec.MsgspecError, UnicodeEncodeError, OverflowError, TypeError, ValueError, RecursionError):
-        return _exact(value)
+        return _exact(_builtins(value))
     # msgspec writes NaN and infinities as null, so a null may be one of them.
-    if b"null" in data and _has_non_finite(value):
-        return _exact(value)
+    if b"null" in data and _has_non_finite(builtins := _builtins(value)):
+        return _exact(builtins)
     return data.decode("ascii", "strict") if data.isascii() else data.decode("utf-8")
 
 
@@ -63,24 +64,28 @@ def jsonable(value: Any) -> Any:
     return jsonable(plain(value))
 
 
-def _exact(value: Any) -> str:
-    return json.dumps(jsonable(value), ensure_ascii=True, separators=(",", ":"), allow_nan=True)
+def _builtins(value: Any) -> Any:
+    """The value in JSON types, spelled as msgspec's encoder spells it."""
+    try:
+        return msgspec.to_builtins(value, str_keys=True, enc_hook=plain)
+    except (msgspec.MsgspecError, TypeError):
+        # Keys that msgspec does not take, such as None or a tuple.
+        return jsonable(value)
 
 
-def _has_non_finite(value: Any) -> bool:
-    stack = [value]
+def _exact(builtins: Any) -> str:
+    return json.dumps(builtins, ensure_ascii=True, separators=(",", ":"), allow_nan=True)
+
+
+def _has_non_finite(builtins: Any) -> bool:
+    stack = [builtins]
     while stack:
         current = stack.pop()
         if isinstance(current, float):
             if not math.isfinite(current):
                 return True
-        elif isinstance(current, Mapping):
+        elif isinstance(current, dict):
             stack.extend(current.values())
-        elif isinstance(current, list | tuple | set | frozenset):
+        elif isinstance(current, list | tuple):
             stack.extend(current)
-        elif current is not None and not isinstance(current, str | bool | int | bytes):
-            try:
-                stack.append(plain(current))
-            except TypeError:
-                continue
     return False

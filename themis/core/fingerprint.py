@@ -15,7 +15,8 @@ import inspect
 import json
 import pathlib
 import textwrap
-from collections.abc import Mapping, Set
+from collections.abc import Mapping, Sequence, Set
+from contextvars import ContextVar
 from typing import Any
 
 __all__ = ["canonical_json", "code_fingerprint", "describe_object", "digest", "fingerprint", "plain"]
@@ -51,8 +52,24 @@ def digest(*parts: str) -> str:
 
 def describe_object(value: Any) -> dict[str, Any]:
     """Class, parameters and code of a metric, extractor or strategy: what must change a score's identity."""
+    if id(value) in (open_objects := _OPEN.get()):
+        return {"again": type(value).__qualname__}
+    token = _OPEN.set(open_objects | {id(value)})
+    try:
+        return _describe(value)
+    finally:
+        _OPEN.reset(token)
+
+
+# What is being described: a function that calls itself by its closure, or two objects that know each other, end there.
+_OPEN: ContextVar[frozenset[int]] = ContextVar("open", default=frozenset())
+
+
+def _describe(value: Any) -> dict[str, Any]:
+    described: dict[str, Any]
     if inspect.isfunction(value) or inspect.ismethod(value):
-        return {"function": f"{value.__module__}.{value.__qualname__}", "code": code_fingerprint(value)}
+        described = {"function": f"{value.__module__}.{value.__qualname__}", "code": code_fingerprint(value)}
+        return {**described, "of": _parameter(value.__self__)} if inspect.ismethod(value) else described
     if isinstance(value, functools.partial):
         return {
             "partial": describe_object(value.func),
@@ -60,7 +77,7 @@ def describe_object(value: Any) -> dict[str, Any]:
             "keywords": {key: _parameter(argument) for key, argument in sorted(value.keywords.items())},
         }
     kind = value if inspect.isclass(value) else type(value)
-    described: dict[str, Any] = {"class": f"{kind.__module__}.{kind.__qualname__}", "code": code_fingerprint(kind)}
+    described = {"class": f"{kind.__module__}.{kind.__qualname__}", "code": code_fingerprint(kind)}
     if kind is not value:
         described["parameters"] = {
             name: _parameter(parameter) for name, parameter in sorted(_parameters(value).items())
@@ -76,7 +93,8 @@ def code_fingerprint(value: Any) -> str:
     text = _source(value)
     cells = [_parameter(cell.cell_contents) for cell in getattr(value, "__closure__", None) or () if _filled(cell)]
     defaults = [_parameter(default) for default in getattr(value, "__defaults__", None) or ()]
-    return digest(text, canonical_json([cells, defaults]))
+    keywords = _parameter(getattr(value, "__kwdefaults__", None) or {})
+    return digest(text, canonical_json([cells, defaults, keywords]))
 
 
 def _source(value: Any) -> str:
@@ -85,15 +103,33 @@ def _source(value: Any) -> str:
     except (OSError, TypeError):
         pass
     if inspect.isclass(value):
-        methods = [member for _, member in sorted(vars(value).items()) if inspect.isfunction(member)]
-        return "".join(_bytecode(method.__code__) for method in methods) or value.__qualname__
+        # Dunders hold what differs between processes and Python versions; a class's own methods with such names do decide.
+        members = {
+            name: member
+            for name, member in vars(value).items()
+            if not name.startswith("__") or inspect.isfunction(member)
+        }
+        return value.__qualname__ + "".join(f"{name}={_member(member)}" for name, member in sorted(members.items()))
     code = getattr(value, "__code__", None)
     return _bytecode(code) if code is not None else repr(type(value))
 
 
+def _member(member: Any) -> str:
+    if isinstance(member, property):
+        member = member.fget
+    function = inspect.unwrap(getattr(member, "__func__", member))
+    return _bytecode(function.__code__) if inspect.isfunction(function) else canonical_json(_parameter(member))
+
+
 def _bytecode(code: Any) -> str:
-    constants = [_bytecode(item) if inspect.iscode(item) else repr(item) for item in code.co_consts]
-    return f"{code.co_name}{code.co_code.hex()}{code.co_names}{constants}"
+    return f"{code.co_name}{code.co_code.hex()}{code.co_names}{[_constant(item) for item in code.co_consts]}"
+
+
+def _constant(item: Any) -> str:
+    if inspect.iscode(item):
+        return _bytecode(item)
+    # `x in {"a", "b"}` compiles to a frozen set, whose order is another in every process.
+    return repr(sorted(map(repr, item)) if isinstance(item, frozenset) else item)
 
 
 def _is_foundation(kind: type) -> bool:
@@ -104,11 +140,16 @@ def _is_foundation(kind: type) -> bool:
 def _parameters(value: Any) -> dict[str, Any]:
     if dataclasses.is_dataclass(value):
         return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
-    slots = [name for kind in type(value).__mro__ for name in getattr(kind, "__slots__", ())]
+    slots = [name for kind in type(value).__mro__ for name in _slots(kind)]
     found = {name: getattr(value, name) for name in slots if hasattr(value, name)}
     found.update(getattr(value, "__dict__", {}))
     # A leading underscore marks state, not a parameter (caches, loaded models).
     return {name: parameter for name, parameter in found.items() if not name.startswith("_")}
+
+
+def _slots(kind: type) -> Sequence[str]:
+    slots = vars(kind).get("__slots__", ())
+    return (slots,) if isinstance(slots, str) else tuple(slots)
 
 
 def _parameter(value: Any) -> Any:
@@ -123,6 +164,9 @@ def _parameter(value: Any) -> Any:
         return sorted((_parameter(item) for item in value), key=canonical_json)
     if hasattr(value, "pattern") and hasattr(value, "flags"):  # a compiled regular expression
         return {"pattern": _parameter(value.pattern), "flags": int(value.flags)}
+    if dataclasses.is_dataclass(value):
+        # It may be a metric within a metric: its code decides too.
+        return describe_object(value)
     try:
         return plain(value)
     except TypeError:
@@ -136,6 +180,8 @@ def plain(value: Any) -> Any:
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         fields = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
         return {"__class__": type(value).__name__, **fields}
+    if hasattr(value, "__struct_fields__") and not isinstance(value, type):  # msgspec
+        return {"__class__": type(value).__name__, **{name: getattr(value, name) for name in value.__struct_fields__}}
     if isinstance(value, datetime.datetime):
         moment = value if value.tzinfo is None else value.astimezone(datetime.UTC)
         return moment.isoformat()

@@ -1,11 +1,12 @@
 """Takes secrets out of whatever is about to be written or shown.
 
 Three ways a secret is known: by the name of its key at any depth, by being the value of an environment variable with
-such a name, or by its shape (bearer strings, well-known key prefixes, credentials in a URL).
+such a name, or by its shape (bearer strings, well-known key prefixes, credentials and keys in a URL).
 """
 
 from __future__ import annotations
 
+import base64
 import os
 import re
 from collections.abc import Mapping
@@ -19,20 +20,27 @@ _SECRET_WORDS = (
     "apikey", "accesskey", "secret", "password", "passwd", "passphrase", "authorization", "credential", "privatekey",
     "sessiontoken", "authtoken", "accesstoken", "bearer", "cookie",
 )  # fmt: skip
-# `token` alone is a secret, `max_tokens` and `prompt_tokens` are numbers.
-_TOKEN_NAME = re.compile(r"(^|[_\-.])token$", re.IGNORECASE)
+# `token` and `hubToken` are secrets; `max_tokens` is a number, and `eos_token` a word of the model's own.
+_TOKEN_NAME = re.compile(r"(?:^|[_\-.])token$|(?-i:[a-z0-9]Token$)", re.IGNORECASE)
+_WORD_OF_A_MODEL = re.compile(
+    r"^(?:bos|eos|eot|pad|unk|sep|cls|mask|stop|start|end|max|image|audio)[_\-]?token$", re.IGNORECASE
+)
 
 _SHAPES = re.compile(
-    r"(?P<scheme>\b(?:bearer|basic)\s+)[A-Za-z0-9._~+/=\-]{8,}"
+    r"(?P<scheme>\bbearer\s+)[A-Za-z0-9._~+/=\-]{8,}"
+    r"|(?P<basic>\bbasic\s+)(?P<pair>[A-Za-z0-9+/]{8,}={0,2})"
     r"|\b(?:sk|pk|rk)-[A-Za-z0-9_\-]{16,}"
     r"|\bhf_[A-Za-z0-9]{16,}"
     r"|\bgh[pousr]_[A-Za-z0-9]{20,}"
     r"|\bxox[abprs]-[A-Za-z0-9\-]{10,}"
     r"|\bAKIA[0-9A-Z]{16}\b"
     r"|\bAIza[0-9A-Za-z_\-]{30,}"
-    r"|(?P<url>[a-z][a-z0-9+.\-]*://)(?P<user>[^\s/:@]*):[^\s/@]+@",
+    r"|(?P<url>[a-z][a-z0-9+.\-]*://)(?P<user>[^\s/:@]*):[^\s/]+@"
+    r"|(?P<query>[?&](?P<name>[\w.\-]+)=)[^&\s#\"']+",
     re.IGNORECASE,
 )
+# Parameters of a URL that are secret there, though as names of options they would not be.
+_SECRET_PARAMETERS = frozenset({"key", "sig", "signature", "code"})
 _SHORTEST_SECRET = 8
 
 
@@ -77,7 +85,9 @@ def redact_text(text: str) -> str:
 
 def is_secret_name(name: str) -> bool:
     folded = re.sub(r"[_\-.\s]", "", name).casefold()
-    return any(word in folded for word in _SECRET_WORDS) or bool(_TOKEN_NAME.search(name))
+    if any(word in folded for word in _SECRET_WORDS):
+        return True
+    return bool(_TOKEN_NAME.search(name)) and not _WORD_OF_A_MODEL.match(name)
 
 
 def _hides(key: Any, item: Any) -> bool:
@@ -87,7 +97,20 @@ def _hides(key: Any, item: Any) -> bool:
 def _replacement(match: re.Match[str]) -> str:
     if match["url"]:
         return f"{match['url']}{match['user']}:{REDACTED}@"
+    if match["query"]:
+        hidden = is_secret_name(match["name"]) or match["name"].casefold() in _SECRET_PARAMETERS
+        return f"{match['query']}{REDACTED}" if hidden else match[0]
+    if match["basic"]:
+        return f"{match['basic']}{REDACTED}" if _is_user_and_password(match["pair"]) else match[0]
     return f"{match['scheme'] or ''}{REDACTED}"
+
+
+def _is_user_and_password(pair: str) -> bool:
+    """Whether the word behind `Basic` is a header's `user:password`; "basic arithmetic" is not."""
+    try:
+        return b":" in base64.b64decode(pair, validate=True)
+    except ValueError:
+        return False
 
 
 def _environment_secrets() -> set[str]:
