@@ -1,1 +1,193 @@
+"""Providers by name: which one a model string means, and how it is built from its options.
 
+Built-ins are imported when they are first asked for; users register classes; plugins enter by the entry-point group.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from themis.core.entities import ModelSpec
+from themis.core.registry import Registry, nearest
+from themis.exceptions import ConfigurationError, ProviderError
+from themis.generation.providers.endpoints import KNOWN_ENDPOINTS, base_url_variable, named_by_environment
+from themis.interfaces import StatelessTaskExecutor
+
+__all__ = [
+    "PROVIDERS",
+    "ProviderFactory",
+    "create_provider",
+    "list_providers",
+    "parse_model",
+    "provider_accepts",
+    "register_provider",
+]
+
+ProviderFactory = Callable[..., StatelessTaskExecutor]
+
+_HERE = "themis.generation.providers"
+_ANY_ENDPOINT = "openai_compatible"
+
+PROVIDERS: Registry[ProviderFactory] = Registry(
+    "provider",
+    {
+        "anthropic": f"{_HERE}.anthropic:Anthropic",
+        "fake": f"{_HERE}.fake:fake_model",
+        "litellm": f"{_HERE}.litellm:LiteLLM",
+        "local": f"{_HERE}.local:LocalModel",
+        "localchat": f"{_HERE}.localchat:LocalChat",
+        "recording": f"{_HERE}.recording:Recording",
+        "replay": f"{_HERE}.replay:Replay",
+        _ANY_ENDPOINT: f"{_HERE}.openai_compatible:OpenAICompatible",
+        **{
+            name: f"{_HERE}.openai_compatible:{'LocalOpenAICompatible' if known.is_local else 'OpenAICompatible'}"
+            for name, known in KNOWN_ENDPOINTS.items()
+        },
+    },
+    error=ProviderError,
+)
+
+
+def parse_model(text: str) -> ModelSpec:
+    """Who serves the model that a string names.
+
+    `provider:model` and `provider/model` mean the same; only the first `:` or `/` divides, so `ollama/llama3:8b` and
+    `localchat:qwen/qwen3-1.7b` are what they look like. What stands before it is a provider when it is registered or
+    has its `<NAME>_BASE_URL` in the environment. Otherwise a bare name with `fake` in it is a fake model, and any other
+    name, such as `gpt-4o` or `bedrock/some-model`, is litellm's to resolve. An unknown provider before a colon is an
+    error, because nothing else could be meant by it.
+    """
+    model = text.strip() if isinstance(text, str) else ""
+    if not model:
+        raise ProviderError(f"a model is named as 'provider/model' or 'provider:model', got {text!r}")
+    prefix, separator, rest = _divided(model)
+    provider = _provider_called(prefix)
+    if provider is not None and separator and rest:
+        return ModelSpec(identifier=rest, provider=provider)
+    if provider is not None:
+        raise ProviderError(f"model {text!r} names the provider {provider!r} but no model: write '{provider}/MODEL'")
+    if separator == ":":
+        raise ProviderError(_unknown_before_colon(model, prefix))
+    if not separator and "fake" in model.lower():
+        return ModelSpec(identifier=model, provider="fake")
+    return ModelSpec(identifier=model, provider="litellm")
+
+
+def _divided(model: str) -> tuple[str, str, str]:
+    """What is before the first colon or slash, which of them it was, and what is behind it."""
+    for position, character in enumerate(model):
+        if character in ":/":
+            return model[:position], character, model[position + 1 :]
+    return model, "", ""
+
+
+def _provider_called(name: str) -> str | None:
+    registered = PROVIDERS.find(name)
+    if registered is not None:
+        return registered
+    return name.lower() if named_by_environment(name) else None
+
+
+def _unknown_before_colon(model: str, prefix: str) -> str:
+    variable = f" or set {base_url_variable(prefix)} if it is an endpoint," if prefix.isidentifier() else ""
+    return (
+        f"unknown provider {prefix!r} in model {model!r}{nearest(prefix, PROVIDERS.names())}; "
+        f"known: {', '.join(PROVIDERS.names())}. Register it with themis.register_provider,{variable} "
+        f"or, if the colon is part of the model's name, put the provider in front: 'litellm/{model}'"
+    )
+
+
+def register_provider(name: str, factory: ProviderFactory) -> None:
+    """Make a provider known under a name, whatever the case of its letters; the last registration wins."""
+    if not callable(factory):
+        raise ConfigurationError(f"provider {name!r} must be a class or a function that builds one, got {factory!r}")
+    if isinstance(name, str) and (":" in name or "/" in name):
+        raise ConfigurationError(f"a provider's name cannot hold ':' or '/', which divide it from the model: {name!r}")
+    PROVIDERS.register(name.lower() if isinstance(name, str) else name, factory)
+
+
+def list_providers() -> list[str]:
+    return PROVIDERS.names()
+
+
+def create_provider(
+    name: str, options: Mapping[str, Any] | None = None, *, model_identifier: str = ""
+) -> StatelessTaskExecutor:
+    """Build the provider of a name from its options.
+
+    A constructor that has a parameter `provider_name` is told the name, and one that has a parameter
+    `model_identifier` the model, so that it can find what is missing before the first call.
+    """
+    registered = PROVIDERS.find(name)
+    if registered is None and named_by_environment(name):
+        factory, called = PROVIDERS.get(_ANY_ENDPOINT), name.lower()
+    else:
+        factory, called = PROVIDERS.get(name), registered or name
+    takes = _Takes.of(factory)
+    given = _with_address(dict(options or {}), takes)
+    if not takes.anything:
+        _reject_unknown(called, given, takes)
+    if "provider_name" in takes.names:
+        given["provider_name"] = called
+    if "model_identifier" in takes.names:
+        given["model_identifier"] = model_identifier
+    missing = [option for option in takes.required if option not in given]
+    if missing:
+        raise ProviderError(f"provider {called!r} needs the option{_s(missing)} {', '.join(missing)}")
+    executor = factory(**given)
+    if not callable(getattr(executor, "execute", None)):
+        raise ProviderError(f"provider {called!r} built {type(executor).__name__}, which has no method execute(task)")
+    return executor
+
+
+def provider_accepts(name: str, option: str) -> bool:
+    """Whether the provider's constructor takes an option of that name."""
+    registered = PROVIDERS.find(name)
+    takes = _Takes.of(PROVIDERS.get(registered or _ANY_ENDPOINT))
+    return takes.anything or option in takes.names
+
+
+@dataclass(frozen=True)
+class _Takes:
+    """What a provider's constructor accepts by keyword."""
+
+    names: frozenset[str]
+    required: tuple[str, ...]
+    anything: bool
+
+    @classmethod
+    def of(cls, factory: ProviderFactory) -> _Takes:
+        try:
+            parameters = inspect.signature(factory).parameters.values()
+        except (TypeError, ValueError):  # built in C: it will speak for itself
+            return cls(names=frozenset(), required=(), anything=True)
+        keywords = [p for p in parameters if p.kind in (p.KEYWORD_ONLY, p.POSITIONAL_OR_KEYWORD)]
+        return cls(
+            names=frozenset(p.name for p in keywords),
+            required=tuple(p.name for p in keywords if p.default is p.empty),
+            anything=any(p.kind is p.VAR_KEYWORD for p in parameters),
+        )
+
+
+def _with_address(options: dict[str, Any], takes: _Takes) -> dict[str, Any]:
+    """`base_url` is called `api_base` by some; a provider that does not know the first is given the second."""
+    if "base_url" in options and "api_base" not in options and "base_url" not in takes.names:
+        options["api_base"] = options.pop("base_url")
+    return options
+
+
+def _reject_unknown(name: str, options: Mapping[str, Any], takes: _Takes) -> None:
+    accepted = sorted(takes.names - {"provider_name", "model_identifier"})
+    unknown = [option for option in options if option not in accepted]
+    if unknown:
+        raise ConfigurationError(
+            f"provider {name!r} does not take the option{_s(unknown)} {', '.join(map(repr, unknown))}"
+            f"{nearest(unknown[0], accepted)}; it takes {', '.join(accepted) or 'none'}"
+        )
+
+
+def _s(items: list[str]) -> str:
+    return "" if len(items) == 1 else "s"

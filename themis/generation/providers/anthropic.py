@@ -1,0 +1,188 @@
+"""Claude models over Anthropic's own messages API."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, ClassVar
+
+import msgspec
+
+from themis.core.codec import decode_as
+from themis.core.entities import GenerationRecord, GenerationTask, ModelOutput
+from themis.exceptions import ProviderError
+from themis.generation.providers.conversation import field_names, messages_of, request_body
+from themis.generation.providers.http import HttpEndpoint, duration_seconds, token_count
+from themis.interfaces import StatelessTaskExecutor
+
+__all__ = ["Anthropic"]
+
+_PATH = "/v1/messages"
+
+
+class Anthropic(StatelessTaskExecutor):
+    """One request to the messages API for each task.
+
+    The API wants an upper limit: a task without one (negative `max_tokens`) is sent with `unlimited_max_tokens`.
+    `top_p` is omitted, because newer models refuse it beside a temperature; `omit=()` sends both.
+    """
+
+    prompt_only: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        *,
+        base_url: str | None = None,
+        api_base: str | None = None,
+        api_key: str | None = None,
+        timeout: float = 600.0,
+        anthropic_version: str = "2023-06-01",
+        extra_headers: Mapping[str, str] | None = None,
+        extra_body: Mapping[str, Any] | None = None,
+        omit: Sequence[str] = ("top_p",),
+        proxy: str | None = None,
+        ca_file: str | os.PathLike[str] | None = None,
+        verify: bool = True,
+        max_response_bytes: int = 64 * 2**20,
+        system_prompt: str | None = None,
+        stop: str | Sequence[str] | None = None,
+        unlimited_max_tokens: int = 8192,
+    ) -> None:
+        own_server = base_url or api_base or os.environ.get("ANTHROPIC_BASE_URL")
+        key = api_key or os.environ.get("ANTHROPIC_API_KEY", "").strip() or None
+        if key is None and not own_server:
+            raise ProviderError("provider 'anthropic' needs a key: set ANTHROPIC_API_KEY or give api_key=")
+        address = (own_server or "https://api.anthropic.com").rstrip("/").removesuffix(_PATH).removesuffix("/v1")
+        self._http = HttpEndpoint(
+            address + _PATH,
+            headers={
+                "anthropic-version": anthropic_version,
+                **({"x-api-key": key} if key else {}),
+                **(extra_headers or {}),
+            },
+            api_key=key,
+            timeout=timeout,
+            proxy=proxy,
+            ca_file=ca_file,
+            verify=verify,
+            max_response_bytes=max_response_bytes,
+        )
+        self._system_prompt = system_prompt
+        self._unlimited_max_tokens = unlimited_max_tokens
+        self._omit = field_names(omit)
+        self._always: dict[str, Any] = {}
+        if stop is not None:
+            self._always["stop_sequences"] = [stop] if isinstance(stop, str) else list(stop)
+        self._always.update(extra_body or {})
+
+    @property
+    def account(self) -> str:
+        return self._http.account
+
+    def set_concurrency(self, calls: int) -> None:
+        self._http.make_room(calls)
+
+    async def execute(self, task: GenerationTask) -> GenerationRecord:
+        reply = await self._http.post(self._body(task))
+        answer = self._decode(reply.body)
+        return GenerationRecord(
+            task=task,
+            output=ModelOutput(text=answer.joined("text"), raw=_raw(answer), usage=_usage(answer.usage)),
+            error=None,
+            metrics=_quota(reply.headers),
+        )
+
+    async def aclose(self) -> None:
+        await self._http.aclose()
+
+    def _body(self, task: GenerationTask) -> bytes:
+        sampling = task.sampling
+        messages = messages_of(task, self._system_prompt)
+        fields: dict[str, Any] = {
+            "model": task.model.identifier,
+            "messages": [message for message in messages if message["role"] != "system"],
+            "max_tokens": sampling.max_tokens if sampling.max_tokens >= 0 else self._unlimited_max_tokens,
+            "temperature": sampling.temperature,
+            "top_p": sampling.top_p,
+        }
+        # The API has no role for the system: what it says is a field of its own.
+        system = [message["content"] for message in messages if message["role"] == "system"]
+        if system:
+            fields["system"] = "\n\n".join(system) if all(isinstance(part, str) for part in system) else system[0]
+        fields.update(self._always)
+        for name in self._omit:
+            fields.pop(name, None)
+        return request_body(task, fields)
+
+    def _decode(self, body: bytes) -> _Answer:
+        try:
+            return decode_as(body, _Answer)
+        except (ValueError, RecursionError) as error:
+            raise self._http.unreadable(body, "a message", error) from error
+
+
+class _Block(msgspec.Struct):
+    type: str
+    text: str = ""
+    thinking: str = ""
+
+
+class _Answer(msgspec.Struct):
+    content: list[_Block]
+    id: str | None = None
+    model: str | None = None
+    stop_reason: str | None = None
+    usage: Any = None
+
+    def joined(self, kind: str) -> str:
+        return "".join(getattr(block, kind) for block in self.content if block.type == kind)
+
+
+def _raw(answer: _Answer) -> dict[str, Any]:
+    raw: dict[str, Any] = {"finish_reason": answer.stop_reason, "id": answer.id, "model": answer.model}
+    reasoning = answer.joined("thinking")
+    if reasoning:
+        raw["reasoning"] = reasoning
+    if answer.stop_reason == "refusal":
+        raw["refusal"] = answer.joined("text") or "refused without words"
+    return raw
+
+
+def _usage(told: Any) -> dict[str, Any] | None:
+    """`prompt_tokens` holds all that was read, from the cache or not."""
+    if not isinstance(told, dict):
+        return None
+    cached = token_count(told.get("cache_read_input_tokens")) or 0
+    written = token_count(told.get("cache_creation_input_tokens")) or 0
+    prompt = (token_count(told.get("input_tokens")) or 0) + cached + written
+    completion = token_count(told.get("output_tokens")) or 0
+    usage = {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion}
+    if cached or written:
+        usage |= {"cached_tokens": cached, "cache_write_tokens": written}
+    return usage
+
+
+def _quota(headers: Mapping[str, str]) -> dict[str, Any]:
+    remaining = headers.get("anthropic-ratelimit-requests-remaining")
+    if remaining is None:
+        return {}
+    told = {
+        "remaining_requests": duration_seconds(remaining),
+        "limit_requests": duration_seconds(headers.get("anthropic-ratelimit-requests-limit")),
+        "reset_seconds": _seconds_until(headers.get("anthropic-ratelimit-requests-reset")),
+        "remaining_tokens": duration_seconds(headers.get("anthropic-ratelimit-tokens-remaining")),
+        "limit_tokens": duration_seconds(headers.get("anthropic-ratelimit-tokens-limit")),
+        "reset_tokens_seconds": _seconds_until(headers.get("anthropic-ratelimit-tokens-reset")),
+    }
+    return {"rate_limit": {name: value for name, value in told.items() if value is not None}}
+
+
+def _seconds_until(moment: str | None) -> float | None:
+    try:
+        then = datetime.fromisoformat(moment) if moment else None
+    except ValueError:
+        return None
+    if then is None:
+        return None
+    return max(0.0, (then.replace(tzinfo=then.tzinfo or UTC) - datetime.now(UTC)).total_seconds())

@@ -1,0 +1,298 @@
+"""Models that are not there: deterministic answers for tests, demonstrations and measurements.
+
+    fake/perfect            the reference                       fake/echo               the prompt
+    fake/noisy-0.3          wrong in 30 % of the prompts        fake/constant?text=yes  always the same
+    fake/slow-50ms          the reference, after a while        fake/refusing           declines
+    fake/flaky-0.5          half of the calls fail at first     fake/verbose            the reference after much talk
+    fake-math-llm           works out the arithmetic in the prompt
+
+`noisy?rate=0.3` and `slow?ms=50` say the same in words, and `ms` slows any of them. Every decision follows from a hash
+of seed, prompt and attempt, so a run repeats exactly, in any order and at any concurrency.
+"""
+
+from __future__ import annotations
+
+import ast
+import asyncio
+import hashlib
+import operator
+import re
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any, ClassVar
+from urllib.parse import parse_qsl
+
+from themis.core.entities import GenerationRecord, GenerationTask, ModelOutput
+from themis.core.fingerprint import digest
+from themis.core.registry import nearest
+from themis.exceptions import ProviderCallError, ProviderError
+from themis.generation.providers.conversation import attempt_index, item_name
+from themis.interfaces import StatelessTaskExecutor
+
+__all__ = ["FakeModel", "SlowFakeModel", "fake_model"]
+
+
+def fake_model(*, model_identifier: str = "", seed: int = 0) -> StatelessTaskExecutor:
+    """The provider of a fake model; one that is told of no model is prepared for slow ones too."""
+    if model_identifier and behaviour_of(model_identifier).latency_ms == 0:
+        return FakeModel(seed=seed)
+    return SlowFakeModel(seed=seed)
+
+
+class FakeModel(StatelessTaskExecutor):
+    """Answers where it is called, at once."""
+
+    instant: ClassVar[bool] = True
+    is_local: ClassVar[bool] = True
+
+    def __init__(self, *, seed: int = 0) -> None:
+        self._answers = _Answers(seed)
+
+    def execute(self, task: GenerationTask) -> GenerationRecord:
+        return self._answers.record(task, behaviour_of(task.model.identifier))
+
+
+class SlowFakeModel(StatelessTaskExecutor):
+    """Answers after the model's latency, any number of calls at a time."""
+
+    is_local: ClassVar[bool] = True
+
+    def __init__(self, *, seed: int = 0) -> None:
+        self._answers = _Answers(seed)
+
+    async def execute(self, task: GenerationTask) -> GenerationRecord:
+        behaviour = behaviour_of(task.model.identifier)
+        if behaviour.latency_ms:
+            await asyncio.sleep(behaviour.latency_ms / 1000)
+        return self._answers.record(task, behaviour)
+
+
+@dataclass(frozen=True)
+class Behaviour:
+    """What a fake model's name says: which kind, how often it goes wrong, how long it takes, what it says."""
+
+    kind: str
+    rate: float = 0.0
+    latency_ms: float = 0.0
+    text: str = ""
+
+
+# What stands behind the dash in `noisy-0.3`, and what is meant when nothing does.
+_PARAMETERS = {
+    "perfect": None,
+    "noisy": ("rate", "0.3"),
+    "slow": ("ms", "50ms"),
+    "flaky": ("rate", "0.5"),
+    "refusing": None,
+    "verbose": None,
+    "echo": None,
+    "constant": ("text", "42"),
+    "math-llm": None,
+}
+
+
+@lru_cache(maxsize=256)
+def behaviour_of(identifier: str) -> Behaviour:
+    name, _, query = identifier.partition("?")
+    name = name[5:] if name.lower().startswith("fake-") else name
+    kind, _, short = (name, "", "") if name.lower() in _PARAMETERS else name.partition("-")
+    kind = kind.lower()
+    if kind not in _PARAMETERS:
+        raise ProviderError(
+            f"unknown fake model {identifier!r}{nearest(kind, _PARAMETERS)}; known: {', '.join(_PARAMETERS)}"
+        )
+    parameter = _PARAMETERS[kind]
+    given = dict(parse_qsl(query, keep_blank_values=True))
+    if short and parameter is None:
+        raise ProviderError(f"fake model {identifier!r}: {kind!r} takes nothing behind a dash, got {short!r}")
+    if parameter is not None:
+        given.setdefault(parameter[0], short or parameter[1])
+    allowed = {"ms", *([parameter[0]] if parameter else [])}
+    for unknown in given.keys() - allowed:
+        raise ProviderError(
+            f"fake model {identifier!r} has no setting {unknown!r}; {kind!r} takes {', '.join(sorted(allowed))}"
+        )
+    return Behaviour(
+        kind=kind,
+        rate=_rate(identifier, given.get("rate", "0")),
+        latency_ms=_milliseconds(identifier, given.get("ms", "0")),
+        text=given.get("text", ""),
+    )
+
+
+def _rate(identifier: str, text: str) -> float:
+    try:
+        rate = float(text)
+    except ValueError:
+        rate = -1.0
+    if not 0 <= rate <= 1:
+        raise ProviderError(f"fake model {identifier!r}: a rate is a number from 0 to 1, got {text!r}")
+    return rate
+
+
+def _milliseconds(identifier: str, text: str) -> float:
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)(ms|s)?", text)
+    if not found:
+        raise ProviderError(f"fake model {identifier!r}: a latency looks like 50ms or 1.5s, got {text!r}")
+    return float(found[1]) * (1000 if found[2] == "s" else 1)
+
+
+class _Answers:
+    """What the models say. Only flaky ones remember anything: which calls they have already failed."""
+
+    def __init__(self, seed: int) -> None:
+        self._seed = seed
+        self._failed: dict[str, int] = {}
+        self._lock = threading.Lock()
+        self._speak: dict[str, Callable[[GenerationTask, Behaviour], str]] = {
+            "perfect": lambda task, _: _reference(task),
+            "slow": lambda task, _: _reference(task),
+            "noisy": self._noisy,
+            "flaky": self._flaky,
+            "refusing": lambda *_: _REFUSAL,
+            "verbose": lambda task, _: _VERBOSE.format(prompt=task.prompt.text, answer=_reference(task)),
+            "echo": lambda task, _: task.prompt.text,
+            "constant": lambda _, behaviour: behaviour.text,
+            "math-llm": lambda task, _: solve(task.prompt.text),
+        }
+
+    def record(self, task: GenerationTask, behaviour: Behaviour) -> GenerationRecord:
+        text = self._speak[behaviour.kind](task, behaviour)
+        raw = {"finish_reason": "stop", "model": task.model.identifier}
+        if behaviour.kind == "refusing":
+            raw["refusal"] = text
+        prompt, completion = len(task.prompt.text.split()), len(text.split())
+        usage = {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion}
+        return GenerationRecord(task=task, output=ModelOutput(text=text, raw=raw, usage=usage), error=None)
+
+    def _noisy(self, task: GenerationTask, behaviour: Behaviour) -> str:
+        draw = self._draw(task, "noise")
+        answer = _reference(task)
+        return _wrong(answer, self._draw(task, "which")) if draw < behaviour.rate else answer
+
+    def _flaky(self, task: GenerationTask, behaviour: Behaviour) -> str:
+        """Fails by a draw for each call, so that trying again helps; the draws start anew in another process."""
+        key = digest(str(attempt_index(task)), item_name(task), task.prompt.text)
+        with self._lock:
+            call = self._failed.get(key, 0)
+            if self._draw(task, f"call {call}") < behaviour.rate:
+                self._failed[key] = call + 1
+                raise ProviderCallError(
+                    f"the model is flaky: call {call + 1} for item {item_name(task)} failed",
+                    kind="server_error",
+                    status=503,
+                    retry_after_seconds=0.0,
+                    retryable=True,
+                )
+            self._failed.pop(key, None)
+        return _reference(task)
+
+    def _draw(self, task: GenerationTask, purpose: str) -> float:
+        """A number from 0 to 1 that depends on nothing but its inputs."""
+        text = f"{self._seed}\0{task.model.identifier}\0{attempt_index(task)}\0{purpose}\0{task.prompt.text}"
+        drawn = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+        return int.from_bytes(drawn, "big") / 2**64
+
+
+_REFUSAL = "I'm sorry, but I can't help with that."
+_VERBOSE = """\
+Let me think about this step by step.
+
+First, the question. It reads: {prompt}
+
+There are several ways to approach it. One could try every possibility in turn, one could work backwards from the end, or
+one could look for a pattern that makes the work short. Each has its merits, and each has been described at length
+elsewhere. Having weighed them, I have worked through the most careful one, checked the result, and checked it again.
+
+The answer is {answer}"""
+
+
+def _reference(task: GenerationTask) -> str:
+    """The first reference as text; a mapping says its answer under `answer`."""
+    if task.reference is None:
+        raise ProviderCallError(
+            f"a fake model answers with the reference, and item {item_name(task)} has none",
+            kind="bad_request",
+            retryable=False,
+        )
+    value: Any = task.reference.value
+    if isinstance(value, list | tuple) and value:
+        value = value[0]
+    if isinstance(value, dict) and "answer" in value:
+        value = value["answer"]
+    return str(value)
+
+
+_OPPOSITES = {"true": "false", "false": "true", "yes": "no", "no": "yes"}
+
+
+def _wrong(answer: str, draw: float) -> str:
+    """An answer of the same kind that is not the right one."""
+    text = answer.strip()
+    if re.fullmatch(r"-?\d+", text):
+        return str(int(text) + 1 + int(draw * 9))
+    if re.fullmatch(r"[A-E]", text):
+        others = [letter for letter in "ABCDE" if letter != text]
+        return others[int(draw * len(others))]
+    if text.lower() in _OPPOSITES:
+        return _OPPOSITES[text.lower()]
+    return f"not {answer}"
+
+
+_WORDS = {
+    r"\bplus\b": "+",
+    r"\bminus\b": "-",
+    r"\b(?:times|multiplied by)\b": "*",
+    r"\bdivided by\b": "/",
+    r"\bsquared\b": "**2",
+    r"(?<=\d)\s*[x×·]\s*(?=\d)": "*",
+    "÷": "/",
+    "−": "-",
+    r"\^": "**",
+}
+_EXPRESSION = re.compile(r"[\d(][\d\s.()+\-*/]*[\d)]|\d")
+_OPERATIONS: dict[type, Callable[[Fraction, Fraction], Fraction]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+}
+_LARGEST_EXPONENT = 64
+
+
+def solve(prompt: str) -> str:
+    """The value of the last arithmetic expression in the prompt, as plain text."""
+    text = prompt
+    for word, sign in _WORDS.items():
+        text = re.sub(word, sign, text, flags=re.IGNORECASE)
+    for candidate in reversed(_EXPRESSION.findall(text)):
+        if not re.search(r"[+\-*/]", candidate):
+            continue
+        try:
+            return _shown(_value(ast.parse(candidate.strip(), mode="eval").body))
+        except (SyntaxError, ValueError, ZeroDivisionError):
+            continue
+    return "I can only do arithmetic."
+
+
+def _value(node: ast.expr) -> Fraction:
+    if isinstance(node, ast.Constant) and isinstance(node.value, int | float):
+        return Fraction(str(node.value))
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        return -_value(node.operand)
+    if isinstance(node, ast.BinOp):
+        left, right = _value(node.left), _value(node.right)
+        if isinstance(node.op, ast.Pow) and right.denominator == 1 and abs(right) <= _LARGEST_EXPONENT:
+            return left ** int(right)
+        if type(node.op) in _OPERATIONS:
+            return _OPERATIONS[type(node.op)](left, right)
+    raise ValueError(f"not arithmetic: {ast.dump(node)}")
+
+
+def _shown(value: Fraction) -> str:
+    if value.denominator == 1:
+        return str(value.numerator)
+    return format(float(value), ".10g")

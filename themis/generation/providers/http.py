@@ -1,0 +1,379 @@
+"""One POST over pooled connections, with everything that can go wrong told as a `ProviderCallError`.
+
+The HTTP providers stand on it. It makes exactly one request a call: trying again, deadlines and rate limits are the
+engine's. The pool has no limit of its own, because the engine bounds the calls in flight and a second bound would only
+queue where nobody sees it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import io
+import os
+import re
+import ssl
+import urllib.request
+import weakref
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Any, NamedTuple
+
+import aiohttp
+import msgspec
+from multidict import CIMultiDict
+from yarl import URL
+
+from themis.core.redaction import Redactor
+from themis.exceptions import ConfigurationError, ProviderCallError
+
+__all__ = ["HttpEndpoint", "Reply", "duration_seconds", "retry_after_seconds", "token_count"]
+
+_LONGEST_MESSAGE = 500
+_CONNECT_SECONDS = 30.0
+# Shorter than the idle time after which servers hang up: a connection closed under a request costs a retry.
+_KEEP_ALIVE_SECONDS = 15.0
+# aiohttp warns when it is given more bytes than this in one piece.
+_LARGEST_PLAIN_BODY = 2**20
+
+
+class Reply(NamedTuple):
+    """The body of a successful answer, and its headers."""
+
+    body: bytes
+    headers: Mapping[str, str]
+
+
+class HttpEndpoint:
+    """Where requests go: address, headers and TLS prepared once, one session for each event loop that calls."""
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        headers: Mapping[str, str],
+        query: Mapping[str, str] | None = None,
+        api_key: str | None = None,
+        timeout: float = 600.0,
+        proxy: str | None = None,
+        ca_file: str | os.PathLike[str] | None = None,
+        verify: bool = True,
+        max_response_bytes: int = 64 * 2**20,
+    ) -> None:
+        self._url = _web_address(url).update_query(query or {})
+        self._headers = _checked_headers({"Content-Type": "application/json", "User-Agent": "themis-eval", **headers})
+        self._tls = _tls(ca_file, verify)
+        self._proxy = _web_address(proxy) if proxy else _proxy_of_environment(self._url)
+        self._timeout = aiohttp.ClientTimeout(total=_seconds(timeout), sock_connect=_CONNECT_SECONDS)
+        self._max_response_bytes = max_response_bytes
+        self._redactor = Redactor({"api_key": api_key or "", "headers": dict(headers)})
+        self._sessions: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, aiohttp.ClientSession]
+        self._sessions = weakref.WeakKeyDictionary()
+        # Says whose quota a call uses without saying the key.
+        self.account = f"{self.address}#{_key_digest(api_key)}"
+
+    @property
+    def address(self) -> str:
+        """The URL as it may be shown: without credentials."""
+        return str(self._url.with_user(None).with_query(None))
+
+    async def post(self, body: bytes) -> Reply:
+        session = self._sessions.get(asyncio.get_running_loop()) or self._open()
+        data: Any = body if len(body) < _LARGEST_PLAIN_BODY else io.BytesIO(body)
+        try:
+            async with session.post(self._url, data=data, proxy=self._proxy, allow_redirects=False) as response:
+                payload = await self._read(response)
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            raise self._broken(error) from error
+        if response.status != 200:
+            raise self._refused(response.status, response.headers, payload)
+        if not payload.strip():
+            raise self.failure("answered with an empty body", kind="empty_response", retryable=True)
+        return Reply(payload, response.headers)
+
+    def make_room(self, connections: int) -> None:
+        """Raise the soft limit on open files when so many connections would pass it."""
+        try:
+            import resource
+        except ImportError:  # not on Windows, which has no such limit
+            return
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        wanted = connections + 512
+        if soft < wanted:
+            room = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+            resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, room), hard))
+
+    async def aclose(self) -> None:
+        session = self._sessions.pop(asyncio.get_running_loop(), None)
+        if session is not None:
+            await session.close()
+
+    def failure(self, what: str, *, kind: str, **details: Any) -> ProviderCallError:
+        """An error that names this endpoint and holds no secret."""
+        return ProviderCallError(self._redactor.text(f"{self.address} {what}"), kind=kind, **details)
+
+    def unreadable(self, body: bytes, expected: str, error: Exception) -> ProviderCallError:
+        """An answer that is there but is not what was expected; gateways send errors that way, with status 200."""
+        if refusal := self._refused_in_body(body):
+            return refusal
+        reason = str(error) if isinstance(error, msgspec.ValidationError) else "not JSON"
+        return self.failure(
+            f"did not answer with {expected} ({reason}): {_excerpt(body[:1000].decode('utf-8', 'replace'))}",
+            kind="invalid_response",
+            retryable=True,
+        )
+
+    def silent(self, body: bytes, expected: str) -> ProviderCallError:
+        """A well-formed answer with nothing in it."""
+        if refusal := self._refused_in_body(body):
+            return refusal
+        return self.failure(
+            f"answered without {expected}: {_excerpt(body[:1000].decode('utf-8', 'replace'))}",
+            kind="empty_response",
+            retryable=True,
+        )
+
+    def _refused_in_body(self, body: bytes) -> ProviderCallError | None:
+        told = _told(body)
+        return self._refused(told.status or 500, {}, body) if told is not None and told.is_error else None
+
+    def _open(self) -> aiohttp.ClientSession:
+        session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(
+                limit=0, ssl=self._tls, ttl_dns_cache=300, keepalive_timeout=_KEEP_ALIVE_SECONDS
+            ),
+            headers=self._headers,
+            timeout=self._timeout,
+            cookie_jar=aiohttp.DummyCookieJar(),
+        )
+        self._sessions[asyncio.get_running_loop()] = session
+        return session
+
+    async def _read(self, response: aiohttp.ClientResponse) -> bytes:
+        length = response.headers.get("Content-Length", "")
+        if length.isdigit() and "Content-Encoding" not in response.headers:
+            self._check_size(int(length))
+            return await response.read()
+        # Of unknown or compressed size: counted as it comes.
+        pieces, size = [], 0
+        async for piece in response.content.iter_any():
+            size += len(piece)
+            self._check_size(size)
+            pieces.append(piece)
+        return b"".join(pieces)
+
+    def _check_size(self, size: int) -> None:
+        if size > self._max_response_bytes:
+            raise self.failure(
+                f"sent more than max_response_bytes={self._max_response_bytes:,}",
+                kind="response_too_large",
+                retryable=False,
+            )
+
+    def _broken(self, error: Exception) -> ProviderCallError:
+        """No answer arrived: what the transport said, and whether trying again may help."""
+        reason = f"{type(error).__name__}: {error}".rstrip(": ")
+        if isinstance(error, aiohttp.ConnectionTimeoutError):
+            what = f"could not be connected to within {_CONNECT_SECONDS:g} s"
+            return self.failure(what, kind="timeout", retryable=True)
+        if isinstance(error, TimeoutError):
+            limit = self._timeout.total
+            return self.failure(f"did not answer in time (timeout={limit:g} s)", kind="timeout", retryable=True)
+        if isinstance(error, aiohttp.ClientConnectorCertificateError | aiohttp.ClientSSLError):
+            what = f"has a certificate that cannot be verified; give ca_file= for a private CA. {reason}"
+            return self.failure(what, kind="connection", retryable=False)
+        if isinstance(error, aiohttp.ClientHttpProxyError):
+            return self.failure(f"is behind a proxy that refused: {reason}", kind="proxy", status=error.status)
+        if isinstance(error, aiohttp.ClientConnectorError):
+            return self.failure(
+                f"cannot be reached; is the server running? {reason}", kind="connection", retryable=True
+            )
+        if isinstance(error, aiohttp.ClientResponseError):
+            return self.failure(f"does not speak HTTP: {reason}", kind="invalid_response", retryable=True)
+        return self.failure(f"cut the connection: {reason}", kind="connection", retryable=True)
+
+    def _refused(self, status: int, headers: Mapping[str, str], body: bytes) -> ProviderCallError:
+        """An answer that is an error: the server's own words, shortened, and what its status means."""
+        if 300 <= status < 400:
+            target = _excerpt(headers.get("Location", "elsewhere"))
+            what = f"redirects to {target}: give that as base_url"
+            return self.failure(what, kind="bad_request", status=status, retryable=False)
+        told = _told(body)
+        message = (told.message if told else "") or body[: 4 * _LONGEST_MESSAGE].decode("utf-8", "replace")
+        kind = _KINDS_BY_CODE.get(told.code if told else "") or _KINDS_BY_STATUS.get(status) or _kind_of_range(status)
+        return self.failure(
+            f"answered {status}: {_excerpt(message) or 'with an empty body'}",
+            kind=kind,
+            status=status,
+            retry_after_seconds=retry_after_seconds(headers),
+            retryable=kind not in _HOPELESS_KINDS and (status in _PASSING_STATUSES or status >= 500),
+        )
+
+
+_KINDS_BY_CODE = {
+    "insufficient_quota": "quota_exceeded",
+    "context_length_exceeded": "context_length",
+    "exceed_context_size_error": "context_length",
+    "content_filter": "content_filter",
+    "model_not_found": "not_found",
+    "overloaded_error": "overloaded",
+}
+_KINDS_BY_STATUS = {
+    401: "authentication",
+    403: "permission",
+    404: "not_found",
+    408: "timeout",
+    409: "conflict",
+    429: "rate_limited",
+    504: "timeout",
+    529: "overloaded",
+}
+_HOPELESS_KINDS = {"quota_exceeded", "context_length", "content_filter", "not_found"}
+_PASSING_STATUSES = {408, 409, 425, 429}
+
+
+def _kind_of_range(status: int) -> str:
+    return "server_error" if status >= 500 else "bad_request"
+
+
+class _Told(NamedTuple):
+    message: str
+    code: str = ""
+    status: int | None = None
+    is_error: bool = False
+
+
+def _told(body: bytes) -> _Told | None:
+    """The message, code and status in an error body of any of the usual shapes; None where there is nothing to find."""
+    try:
+        content = msgspec.json.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    if not isinstance(content, dict):
+        return None
+    is_error = bool(content.get("error"))
+    error = content["error"] if is_error else content
+    if not isinstance(error, dict):
+        return _Told(message=str(error), is_error=is_error)
+    message = error.get("message") or error.get("detail") or error.get("msg") or ""
+    codes = [code for code in (error.get("code"), error.get("type")) if isinstance(code, str)]
+    status = error.get("code")
+    return _Told(
+        message=message if isinstance(message, str) else str(message),
+        code=next((code for code in codes if code in _KINDS_BY_CODE), ""),
+        status=status if isinstance(status, int) and 400 <= status < 600 else None,
+        is_error=is_error,
+    )
+
+
+def _excerpt(text: str) -> str:
+    """The text on one line, cut where it becomes too long for a message."""
+    line = " ".join(text[: 4 * _LONGEST_MESSAGE].split())
+    return line if len(line) <= _LONGEST_MESSAGE else line[: _LONGEST_MESSAGE - 1] + "…"
+
+
+def retry_after_seconds(headers: Mapping[str, str]) -> float | None:
+    """How long the server wants to be left alone: `retry-after-ms`, `Retry-After` in seconds or as a date."""
+    milliseconds = _number(headers.get("retry-after-ms"))
+    if milliseconds is not None:
+        return max(0.0, milliseconds / 1000)
+    given = headers.get("Retry-After")
+    seconds = _number(given)
+    if seconds is not None:
+        return max(0.0, seconds)
+    if given:
+        try:
+            moment = parsedate_to_datetime(given)
+        except ValueError:
+            return None
+        # RFC 9110 dates are in GMT, also where the zone is missing.
+        moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+        return max(0.0, (moment - datetime.now(UTC)).total_seconds())
+    return None
+
+
+_UNIT_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_DURATION_PART = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
+
+
+def duration_seconds(text: str | None) -> float | None:
+    """`6m0s`, `1.5s`, `120ms` or plain seconds, as quota headers write them."""
+    if not text:
+        return None
+    number = _number(text)
+    if number is not None:
+        return number
+    parts = _DURATION_PART.findall(text)
+    return sum(float(amount) * _UNIT_SECONDS[unit] for amount, unit in parts) if parts else None
+
+
+def _number(text: str | None) -> float | None:
+    try:
+        number = float(text) if text else None
+    except ValueError:
+        return None
+    return number if number is not None and abs(number) < 1e12 else None
+
+
+def token_count(value: Any) -> int | None:
+    """A count as servers tell it; None for anything that is none."""
+    return int(value) if isinstance(value, int | float) and 0 <= value < 1e15 else None
+
+
+def _web_address(url: str) -> URL:
+    try:
+        parsed = URL(url)
+    except (ValueError, TypeError):
+        parsed = URL()
+    if parsed.scheme not in ("http", "https") or not parsed.host:
+        raise ConfigurationError(f"an address starts with http:// or https:// and names a host, got {_shown(url)!r}")
+    return parsed
+
+
+def _shown(url: object) -> str:
+    return re.sub(r"//[^/@]*@", "//", str(url))
+
+
+def _checked_headers(headers: Mapping[str, str]) -> CIMultiDict[str]:
+    for name, value in headers.items():
+        if not isinstance(value, str) or any(character in "\r\n\0" for character in f"{name}{value}"):
+            raise ConfigurationError(f"header {name!r} must be text on one line")  # its value may be a secret
+    return CIMultiDict(headers)
+
+
+def _tls(ca_file: str | os.PathLike[str] | None, verify: bool) -> ssl.SSLContext | bool:
+    if not verify:
+        return False
+    if ca_file is None:
+        return True
+    try:
+        return ssl.create_default_context(cafile=os.fspath(ca_file))
+    except (OSError, ssl.SSLError) as error:
+        raise ConfigurationError(f"ca_file {os.fspath(ca_file)!r} cannot be read as certificates: {error}") from error
+
+
+def _proxy_of_environment(url: URL) -> URL | None:
+    """What HTTP_PROXY, HTTPS_PROXY and NO_PROXY say; read once, because reading them at every request costs."""
+    host = url.host or ""
+    proxy = urllib.request.getproxies().get(url.scheme)
+    if not proxy or _bypassed(f"{host}:{url.port}") or _bypassed(host):
+        return None
+    return _web_address(proxy if "://" in proxy else f"http://{proxy}")
+
+
+_bypassed: Callable[[str], Any] = urllib.request.proxy_bypass
+
+
+def _seconds(timeout: float) -> float:
+    try:
+        seconds = float(timeout)
+    except (TypeError, ValueError):
+        seconds = 0.0
+    if not 0 < seconds < float("inf"):
+        raise ConfigurationError(f"timeout is a number of seconds above 0, got {timeout!r}")
+    return seconds
+
+
+def _key_digest(api_key: str | None) -> str:
+    return hashlib.sha256(api_key.encode("utf-8", "surrogatepass")).hexdigest()[:12] if api_key else "no-key"

@@ -1,0 +1,263 @@
+"""Models inside this process: llama.cpp by way of xllamacpp, one loaded server for each file and size.
+
+Deterministic at temperature 0, whatever was asked before: llama.cpp's prompt cache and its batching of parallel slots
+change the order of floating-point sums, and with it some answers (2 of 24 in our measurement), so both are off unless
+asked for.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import secrets
+import threading
+import urllib.request
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+from themis.core.entities import GenerationRecord, GenerationTask, ModelOutput
+from themis.exceptions import ConfigurationError, DependencyError, ProviderCallError, ProviderError
+from themis.generation.models import resolve_model
+from themis.generation.providers.conversation import attempt_index, item_name, messages_of
+from themis.interfaces import StatelessTaskExecutor
+
+__all__ = ["LocalModel", "ServerSettings", "require_runtime", "start_server", "usable_cores"]
+
+
+class LocalModel(StatelessTaskExecutor):
+    """`local/smollm2`, or any GGUF file: `local//models/some.gguf`, or with the option `path`.
+
+    `grammar` (GBNF) or `json_schema` restrict what it can say; `context_tokens` is for each of the `parallel` slots.
+    The model is loaded by the first call and shared by all providers of the process that ask for the same one.
+    """
+
+    prompt_only: ClassVar[bool] = True
+    is_local: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        *,
+        path: str | os.PathLike[str] | None = None,
+        context_tokens: int = 4096,
+        parallel: int = 1,
+        threads: int | None = None,
+        prompt_cache: bool = False,
+        system_prompt: str | None = None,
+        seed: int = 0,
+        stop: str | Sequence[str] | None = None,
+        logprobs: bool | int | None = None,
+        grammar: str | None = None,
+        json_schema: Mapping[str, Any] | None = None,
+        extra_body: Mapping[str, Any] | None = None,
+        model_identifier: str = "",
+    ) -> None:
+        if grammar is not None and json_schema is not None:
+            raise ConfigurationError("give a local model a grammar or a json_schema, not both")
+        require_runtime()
+        self._path = None if path is None else os.fspath(path)
+        self._name = self._path or model_identifier
+        if self._name:
+            resolve_model(self._name)  # a missing model is found before the first call
+        self._context_tokens = _positive("context_tokens", context_tokens)
+        self._parallel = _positive("parallel", parallel)
+        self._threads = _positive("threads", threads) if threads is not None else usable_cores()
+        self._system_prompt = system_prompt
+        self._seed = seed
+        self._always: dict[str, Any] = {"cache_prompt": prompt_cache}
+        if stop is not None:
+            self._always["stop"] = [stop] if isinstance(stop, str) else list(stop)
+        if logprobs is not None and logprobs is not False:
+            self._always |= {"logprobs": True, **({} if logprobs is True else {"top_logprobs": logprobs})}
+        if grammar is not None:
+            self._always["grammar"] = grammar
+        if json_schema is not None:
+            self._always["json_schema"] = dict(json_schema)
+        self._always.update(extra_body or {})
+
+    def execute(self, task: GenerationTask) -> GenerationRecord:
+        self._name = self._path or task.model.identifier
+        loaded = self._load(self._name)
+        try:
+            answer = loaded.server.handle_chat_completions(self._request(task))
+        except (TypeError, ValueError) as error:  # a request that llama.cpp cannot read
+            raise ProviderCallError(
+                f"item {item_name(task)} cannot be sent to the model: {error}", kind="bad_request", retryable=False
+            ) from error
+        if "error" in answer:
+            raise _refusal(task, answer["error"])
+        choice = answer["choices"][0]
+        return GenerationRecord(
+            task=task,
+            output=ModelOutput(
+                text=choice["message"].get("content") or "",
+                raw=_raw(task, choice),
+                usage=_usage(answer.get("usage") or {}),
+            ),
+            error=None,
+        )
+
+    def count_tokens(self, text: str) -> int:
+        """By the tokenizer of the model that was named, or called last."""
+        return self._load(self._name).count_tokens(text)
+
+    def _load(self, name: str) -> _Loaded:
+        try:
+            return _loaded(
+                ServerSettings(
+                    path=resolve_model(name),
+                    context_tokens=self._context_tokens,
+                    parallel=self._parallel,
+                    threads=self._threads,
+                )
+            )
+        except ProviderError as error:
+            raise ProviderCallError(str(error), kind="not_found", retryable=False) from error
+
+    def _request(self, task: GenerationTask) -> dict[str, Any]:
+        sampling = task.sampling
+        request = {
+            "messages": messages_of(task, self._system_prompt),
+            "temperature": sampling.temperature,
+            "top_p": sampling.top_p,
+            # Samples of one prompt drawn with one seed would all be the same.
+            "seed": self._seed + attempt_index(task),
+            **self._always,
+        }
+        if sampling.max_tokens >= 0:
+            request["max_tokens"] = sampling.max_tokens
+        return request
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServerSettings:
+    """Which file is loaded, how large, and where its HTTP side listens (port 0: anywhere that is free)."""
+
+    path: Path
+    context_tokens: int = 4096
+    parallel: int = 1
+    threads: int = 1
+    host: str = "127.0.0.1"
+    port: int = 0
+    alias: str | None = None
+
+
+def start_server(settings: ServerSettings, *, api_key: str | None = None) -> Any:
+    """llama.cpp's server with a model loaded, in threads of this process; it stops when the object is dropped."""
+    xllamacpp = _runtime()
+    parameters = xllamacpp.CommonParams()
+    parameters.model.path = str(settings.path)
+    parameters.model_alias = {settings.alias or settings.path.stem}
+    parameters.n_ctx = settings.context_tokens * settings.parallel  # divided evenly among the slots
+    parameters.n_parallel = settings.parallel
+    parameters.cpuparams.n_threads = settings.threads
+    parameters.cpuparams_batch.n_threads = settings.threads
+    parameters.hostnames = [settings.host]
+    parameters.port = settings.port
+    parameters.api_keys = [api_key] if api_key else []
+    parameters.verbosity = -1
+    try:
+        return xllamacpp.Server(parameters)
+    except RuntimeError as error:
+        raise ProviderError(
+            f"llama.cpp cannot serve {settings.path.name} with context_tokens={settings.context_tokens} and "
+            f"parallel={settings.parallel}: a kind of model it does not know, too little memory, or a busy port"
+        ) from error
+
+
+def require_runtime() -> None:
+    if importlib.util.find_spec("xllamacpp") is None:
+        raise DependencyError.for_extra("xllamacpp", "local", "running a model inside this process")
+
+
+def usable_cores() -> int:
+    """Cores that this process may use; beyond eight the small models gain nothing."""
+    try:
+        cores = len(os.sched_getaffinity(0))
+    except AttributeError:  # only Linux says
+        cores = os.cpu_count() or 1
+    return min(cores, 8)
+
+
+def _runtime() -> Any:
+    # Read by OpenMP while the library is loaded. Threads that spin while they wait make generation ten times slower as
+    # soon as anything else uses the cores.
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+    os.environ.setdefault("GOMP_SPINCOUNT", "0")
+    require_runtime()
+    import xllamacpp
+
+    return xllamacpp
+
+
+@dataclass(frozen=True)
+class _Loaded:
+    """A server of this process. Its HTTP side, which only the tokenizer is asked through, wants a secret key."""
+
+    server: Any
+    api_key: str
+
+    def count_tokens(self, text: str) -> int:
+        request = urllib.request.Request(
+            f"{self.server.listening_address}/tokenize",
+            data=json.dumps({"content": text}).encode(),
+            headers={"Content-Type": "application/json", "Authorization": f"Bearer {self.api_key}"},
+        )
+        # Not through a proxy: the address is this process.
+        with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request) as response:
+            return len(json.load(response)["tokens"])
+
+
+_LOADED: dict[tuple[int, ServerSettings], _Loaded] = {}
+_LOADING = threading.Lock()
+
+
+def _loaded(settings: ServerSettings) -> _Loaded:
+    key = (os.getpid(), settings)  # the threads of a server do not survive a fork
+    found = _LOADED.get(key)
+    if found is not None:
+        return found
+    with _LOADING:
+        if key not in _LOADED:
+            api_key = secrets.token_urlsafe(16)
+            _LOADED[key] = _Loaded(start_server(settings, api_key=api_key), api_key)
+        return _LOADED[key]
+
+
+def _refusal(task: GenerationTask, error: Mapping[str, Any]) -> ProviderCallError:
+    code = error.get("code")
+    status = code if isinstance(code, int) else None
+    too_long = error.get("type") == "exceed_context_size_error"
+    hint = "; raise context_tokens" if too_long else ""
+    return ProviderCallError(
+        f"llama.cpp refused item {item_name(task)}: {error.get('message', 'without a reason')}{hint}",
+        kind="context_length" if too_long else "bad_request" if status is not None and status < 500 else "server_error",
+        status=status,
+        retryable=status is None or status >= 500,
+    )
+
+
+def _raw(task: GenerationTask, choice: Mapping[str, Any]) -> dict[str, Any]:
+    # Not llama.cpp's response id, which is random: the same question gives the same record.
+    raw = {"finish_reason": choice.get("finish_reason"), "model": task.model.identifier}
+    reasoning = choice["message"].get("reasoning_content")
+    if reasoning:
+        raw["reasoning"] = reasoning
+    if choice.get("logprobs"):
+        raw["logprobs"] = choice["logprobs"]
+    return raw
+
+
+def _usage(told: Mapping[str, Any]) -> dict[str, Any]:
+    """Counted by the model's own tokenizer, the chat template included."""
+    usage = {name: int(told.get(name, 0)) for name in ("prompt_tokens", "completion_tokens", "total_tokens")}
+    cached = (told.get("prompt_tokens_details") or {}).get("cached_tokens")
+    return {**usage, "cached_tokens": int(cached)} if cached else usage
+
+
+def _positive(name: str, value: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise ConfigurationError(f"{name} is a whole number of at least 1, got {value!r}")
+    return value
