@@ -15,7 +15,7 @@ import numpy as np
 from themis.core.intervals import Floats, Labels, Scores, cluster_totals, finite_scores, normal_quantile
 from themis.exceptions import ConfigurationError, MetricError
 
-__all__ = ["BootstrapInterval", "bootstrap_interval", "bootstrap_of_units", "resampled_sums"]
+__all__ = ["BootstrapInterval", "Method", "bootstrap_interval", "bootstrap_of_units", "resampled_sums"]
 
 Method = Literal["bca", "percentile"]
 

@@ -149,8 +149,10 @@ def _random_sums(magnitudes: Floats, resamples: int, rng: np.random.Generator) -
     """Sums under random signs. A random byte picks one of the 256 ready sums of eight values: no sign is ever stored."""
     padded = np.pad(magnitudes, (0, -magnitudes.size % 8)).reshape(-1, 8)
     sums = np.zeros(resamples)
-    for start in range(0, len(padded), 64):
-        block = padded[start : start + 64]
+    # As many groups of eight at a time as keep the picks within some megabytes.
+    step = max(1, min(64, 2**20 // resamples))
+    for start in range(0, len(padded), step):
+        block = padded[start : start + step]
         table = np.zeros((len(block), 1))
         for column in range(8):
             table = np.concatenate([table - block[:, column, None], table + block[:, column, None]], axis=1)
