@@ -474,7 +474,7 @@ def _stored_answers(store: ExperimentStorage, run_id: str) -> Callable[[Generati
         if found is None:
             return None
         attempt = task.metadata.get("attempts", 0)
-        return next((one for one in found[1].attempts if one.task.metadata["attempts"] == attempt), None)
+        return next((one for one in found[1].attempts if one.task.metadata.get("attempts", 0) == attempt), None)
 
     return answer
 

@@ -42,12 +42,8 @@ def fingerprint(value: Any) -> str:
 
 def digest(*parts: str) -> str:
     """128 bits of sha256 over strings that cannot run into each other: the key of a stored answer or item."""
-    hasher = hashlib.sha256()
-    for part in parts:
-        encoded = part.encode("utf-8", "surrogatepass")
-        hasher.update(b"%d:" % len(encoded))
-        hasher.update(encoded)
-    return hasher.hexdigest()[:32]
+    text = "".join([f"{len(part)}:{part}" for part in parts])
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
 def describe_object(value: Any) -> dict[str, Any]:

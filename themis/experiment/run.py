@@ -213,6 +213,7 @@ def _plan(experiment: Experiment, storage: ExperimentStorage, writer: RunWriter)
         id_field=experiment.id_field,
         reference_field=reader.found_reference,
         manifest_hash=stamp,
+        attempts=experiment.num_samples,
     )
     config = {
         "reproducibility_manifest": manifest,

@@ -18,17 +18,26 @@ from sqlalchemy import event
 from sqlalchemy.engine import Connection, Engine
 
 from themis.core.redaction import redact_text
-from themis.exceptions import ConfigurationError, DependencyError, StorageError
+from themis.exceptions import ConfigurationError, DependencyError, StorageError, ThemisError
 from themis.storage import schema
 
 __all__ = ["DATABASE_NAME", "is_url", "open_database", "open_sqlite", "process_identity"]
 
 DATABASE_NAME = "themis.db"
 _SQLITE_MAGIC = b"SQLite format 3\x00"
+_HEADER_BYTES = 100
 _APPLICATION_ID = 0x7468656D  # "them", in the file's header, tells our files from other SQLite files
+_APPLICATION_ID_AT = 68
 _BUSY_SECONDS = 60
 _PAGE_CACHE_KIB = 16_384
 _CHECKPOINT_PAGES = 4_000
+
+# Beginnings of error codes, of SQLite and of the SQL standard.
+_FULL = ("SQLITE_FULL", "53100")
+_DAMAGED = ("SQLITE_CORRUPT", "SQLITE_NOTADB", "SQLITE_IOERR_SHORT_READ", "SQLITE_IOERR_DATA", "XX00")
+_READ_ONLY = ("SQLITE_READONLY", "25006")
+_LOCKED = ("SQLITE_BUSY", "SQLITE_LOCKED", "55P03")
+_FAILING = ("SQLITE_IOERR", "58030")
 
 
 def open_database(location: str | Path) -> Engine:
@@ -56,16 +65,18 @@ def open_sqlite(path: Path) -> Engine:
     _refuse_foreign_files(path)
     writable = os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)
     engine = _sqlite_engine(path, writable=writable)
-    with engine.connect() as connection:
-        if connection.exec_driver_sql("PRAGMA application_id").scalar() != _APPLICATION_ID:
-            raise StorageError(f"{path} is an SQLite database of another program; give --storage another directory")
-        version = int(connection.exec_driver_sql("PRAGMA user_version").scalar() or 0)
-    _refuse_newer(version, str(path))
-    if version < len(schema.MIGRATIONS) and writable:
-        with engine.begin() as connection:
-            connection.exec_driver_sql("BEGIN IMMEDIATE")
-            _migrate(connection, int(connection.exec_driver_sql("PRAGMA user_version").scalar() or 0))
-            connection.exec_driver_sql(f"PRAGMA user_version = {len(schema.MIGRATIONS)}")
+    try:
+        with engine.connect() as connection:
+            version = int(connection.exec_driver_sql("PRAGMA user_version").scalar() or 0)
+        _refuse_newer(version, str(path))
+        if version < len(schema.MIGRATIONS) and writable:
+            with engine.begin() as connection:
+                connection.exec_driver_sql("BEGIN IMMEDIATE")
+                _migrate(connection, int(connection.exec_driver_sql("PRAGMA user_version").scalar() or 0))
+                connection.exec_driver_sql(f"PRAGMA user_version = {len(schema.MIGRATIONS)}")
+    except BaseException:
+        engine.dispose()
+        raise
     return engine
 
 
@@ -95,21 +106,30 @@ def _create_sqlite(path: Path) -> None:
 
 
 def _refuse_foreign_files(path: Path) -> None:
+    """Reads the header as bytes: SQLite itself would change another program's file by opening it our way."""
     if path.is_dir():
         raise StorageError(f"{path} is a directory, expected a database file; move it away or give another --storage")
     try:
         with path.open("rb") as handle:
-            head = handle.read(len(_SQLITE_MAGIC))
+            header = handle.read(_HEADER_BYTES)
     except OSError as error:
         raise StorageError(f"cannot read {path}: {error.strerror}") from error
-    if head != _SQLITE_MAGIC:
-        what = "is empty" if not head else "is not a database (its first bytes are not SQLite's)"
+    if not header.startswith(_SQLITE_MAGIC):
+        what = "is empty" if not header else "is not a database (its first bytes are not SQLite's)"
         raise StorageError(f"{path} {what}; nothing was changed. {_repair_advice(path)}")
+    if len(header) < _HEADER_BYTES:
+        raise StorageError(f"{path} is cut off in its header; nothing was changed. {_repair_advice(path)}")
+    if int.from_bytes(header[_APPLICATION_ID_AT : _APPLICATION_ID_AT + 4], "big") != _APPLICATION_ID:
+        raise StorageError(f"{path} is an SQLite database of another program; give --storage another directory")
 
 
 def _sqlite_engine(path: Path, *, writable: bool) -> Engine:
     target = f"file:{quote(str(path.resolve()))}"
-    query = "?mode=rw" if writable else "?mode=ro&immutable=1"
+    # Where nothing can be written there is no place for SQLite's lock files, so it is told that nobody else writes either.
+    # Not beside a log that was never merged, though: what is in there would not be seen.
+    log = path.with_name(f"{path.name}-wal")
+    alone = not log.exists() or log.stat().st_size == 0
+    query = "?mode=rw" if writable else "?mode=ro&immutable=1" if alone else "?mode=ro"
 
     def connect() -> sqlite3.Connection:
         return sqlite3.connect(target + query, uri=True, timeout=_BUSY_SECONDS, check_same_thread=False)
@@ -150,9 +170,24 @@ def _open_postgres(url: str) -> Engine:
     engine = sa.create_engine(f"postgresql+psycopg://{rest}", pool_pre_ping=True, paramstyle="format")
     shown = redact_text(url)
     _translate_errors(engine, where=shown, advice="`themis doctor` checks the connection")
+    try:
+        _prepare_postgres(engine, shown)
+    except BaseException:
+        engine.dispose()
+        raise
+    return engine
+
+
+def _prepare_postgres(engine: Engine, shown: str) -> None:
     with engine.begin() as connection:
         # One process migrates, the others wait for it.
         connection.exec_driver_sql("SELECT pg_advisory_xact_lock(7234017283807667300)")
+        present = set(sa.inspect(connection).get_table_names())
+        if (foreign := sorted(present & set(schema.metadata.tables))) and schema.meta.name not in present:
+            raise StorageError(
+                f"{shown} has tables of another program ({', '.join(foreign)}); give the URL of an empty database, or of "
+                "a schema in it with ?options=-csearch_path%3Dname"
+            )
         schema.meta.create(connection, checkfirst=True)
         row = connection.execute(sa.select(schema.meta.c.value).where(schema.meta.c.key == "schema_version")).first()
         version = int(row[0]) if row else 0
@@ -161,7 +196,6 @@ def _open_postgres(url: str) -> Engine:
             _migrate(connection, version)
             connection.execute(sa.delete(schema.meta).where(schema.meta.c.key == "schema_version"))
             connection.execute(sa.insert(schema.meta).values(key="schema_version", value=str(len(schema.MIGRATIONS))))
-    return engine
 
 
 # --- both -----------------------------------------------------------------------------------------------------------
@@ -182,25 +216,37 @@ def _refuse_newer(version: int, where: str) -> None:
 
 def _translate_errors(engine: Engine, *, where: str, advice: str) -> None:
     @event.listens_for(engine, "handle_error")
-    def translate(context: Any) -> None:
-        text = redact_text(str(context.original_exception).strip() or type(context.original_exception).__name__)
-        folded = text.casefold()
-        if "disk is full" in folded or "no space left" in folded or "disk full" in folded:
-            message = (
+    def translate(context: Any) -> ThemisError | None:
+        error = context.original_exception
+        if isinstance(error, UnicodeEncodeError):
+            bad = error.object[error.start]
+            return ConfigurationError(f"a name or id holds {bad!r}, half a character, which no database can store")
+        if context.sqlalchemy_exception is None or isinstance(context.sqlalchemy_exception, sa.exc.IntegrityError):
+            return None  # not the database's, or a duplicate: for the caller to explain
+        text = redact_text(str(error).strip() or type(error).__name__).splitlines()[0]
+        # SQLite's name for it, or the standard's number that PostgreSQL gives.
+        code = getattr(error, "sqlite_errorname", None) or getattr(error, "sqlstate", None) or ""
+        if "NUL (0x00)" in text:
+            return ConfigurationError("a name or id holds a NUL character, which PostgreSQL cannot store")
+        if code.startswith(_FULL):
+            return StorageError(
                 f"the disk of {where} is full; everything committed so far is safe. "
                 "Make room and run the same command again: it goes on where it stopped"
             )
-        elif "malformed" in folded or "not a database" in folded or "disk i/o error" in folded:
-            message = f"{where} is damaged ({text}); nothing was changed. {advice}"
-        elif "readonly" in folded or "read-only" in folded:
-            message = f"{where} is read-only; runs can be read but not written. Give a writable --storage"
-        elif "locked" in folded:
-            message = f"{where} stayed locked by another process for {_BUSY_SECONDS} s; try again when it has finished"
-        elif isinstance(context.sqlalchemy_exception, sa.exc.IntegrityError):
-            return  # a duplicate is for the caller to explain
-        else:
-            message = f"the store {where} refused: {text.splitlines()[0]}. {advice}"
-        context.chained_exception = StorageError(message)
+        if code.startswith(_DAMAGED):
+            return StorageError(f"{where} is damaged ({text}); nothing was changed. {advice}")
+        if code.startswith(_READ_ONLY):
+            return StorageError(f"{where} is read-only; runs can be read but not written. Give a writable --storage")
+        if code.startswith(_LOCKED):
+            return StorageError(
+                f"{where} stayed locked by another process for {_BUSY_SECONDS} s; try again when it has finished"
+            )
+        if code.startswith(_FAILING):
+            return StorageError(
+                f"the disk of {where} failed ({text}: a quota that is used up, a lost mount or a broken disk); everything "
+                "committed so far is safe. Run the same command again when it works: it goes on where it stopped"
+            )
+        return StorageError(f"the store {where} refused: {text}. {advice}")
 
 
 def process_identity() -> str:

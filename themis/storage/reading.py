@@ -164,7 +164,7 @@ class RunReader:
     def call(self, position: int, attempt: int) -> GenerationRecord | None:
         """One stored call."""
         for _, record in self.records(positions=[position]):
-            return next((one for one in record.attempts if one.task.metadata["attempts"] == attempt), None)
+            return next((one for one in record.attempts if one.task.metadata.get("attempts", 0) == attempt), None)
         return None
 
     def broken_rows(self) -> list[str]:

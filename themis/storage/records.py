@@ -99,6 +99,8 @@ class Frame:
     id_field: str = "id"
     reference_field: str | None = None
     manifest_hash: str | None = None
+    # With more than one, every attempt's task says which it is.
+    attempts: int = 1
 
     def task(self, item_id: str, row: Mapping[str, Any], text: str, attempt: int = 0) -> GenerationTask:
         hidden = (self.id_field, self.reference_field)
@@ -106,7 +108,8 @@ class Frame:
         metadata["dataset_id"] = item_id
         if self.manifest_hash:
             metadata["manifest_hash"] = self.manifest_hash
-        metadata["attempts"] = attempt
+        if self.attempts > 1:
+            metadata["attempts"] = attempt
         reference = None
         if self.reference_field is not None and self.reference_field in row:
             reference = Reference(kind=self.reference_field, value=row[self.reference_field])
@@ -138,6 +141,7 @@ class Frame:
             "prompt": {"name": self.prompt.name, "template": self.prompt.template},
             "id_field": self.id_field,
             "reference_field": self.reference_field,
+            "attempts": self.attempts,
         }
 
     @classmethod
@@ -150,6 +154,7 @@ class Frame:
             id_field=config.get("id_field", "id"),
             reference_field=config.get("reference_field"),
             manifest_hash=manifest_hash,
+            attempts=config.get("attempts", 1),
         )
 
 
@@ -171,18 +176,18 @@ def body_of(record: GenerationRecord) -> str:
 def whole_record(attempts: list[GenerationRecord]) -> GenerationRecord:
     """A sample's record from its attempts: the first without an error speaks for it."""
     chosen = next((attempt for attempt in attempts if attempt.error is None), attempts[0])
+    if len(attempts) == 1:
+        return GenerationRecord(chosen.task, chosen.output, chosen.error, chosen.metrics, attempts)
     task = chosen.task
     metadata = {name: value for name, value in task.metadata.items() if name != "attempts"}
-    metrics = dict(chosen.metrics)
-    if len(attempts) > 1:
-        metrics["attempt_count"] = len(attempts)
-        metrics["attempt_outcomes"] = [
-            {
-                "output": attempt.output.text if attempt.output else None,
-                "error": attempt.error.message if attempt.error else None,
-            }
-            for attempt in attempts
-        ]
+    outcomes = [
+        {
+            "output": attempt.output.text if attempt.output else None,
+            "error": attempt.error.message if attempt.error else None,
+        }
+        for attempt in attempts
+    ]
+    metrics = {**chosen.metrics, "attempt_count": len(attempts), "attempt_outcomes": outcomes}
     return GenerationRecord(
         task=GenerationTask(task.prompt, task.model, task.sampling, metadata, task.reference),
         output=chosen.output,
