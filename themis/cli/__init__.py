@@ -35,6 +35,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "show": ("themis.cli.runs:show", "One run: status, scores, cost."),
     "delete": ("themis.cli.runs:delete", "Remove a run from the store."),
     "cache": ("themis.cli.caching:cache", "Why an answer is, or is not, taken from the cache."),
+    "data": ("themis.cli.data:data", "Fetch benchmarks' rows for machines without the internet."),
     "models": ("themis.cli.models:models", "Embedded models: install, list, serve, remove."),
     "store": ("themis.cli.store:store", "Check, repair, prune, copy or vacuum a store."),
     "doctor": ("themis.cli.doctor:doctor", "Check this machine: Python, extras, store, endpoints, browser."),

@@ -1,0 +1,222 @@
+"""The command line: what each verb prints, on which stream, and with which exit code."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from themis.cli import COMMANDS, _run
+from themis.storage import ExperimentStorage
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("THEMIS_STORAGE", raising=False)
+    return tmp_path
+
+
+class Said:
+    def __init__(self, code: int, out: str, err: str) -> None:
+        self.code, self.out, self.err = code, out, err
+
+
+@pytest.fixture
+def themis(here: Path, capsys: pytest.CaptureFixture[str]) -> Any:
+    def run(*arguments: str) -> Said:
+        code = _run(arguments)
+        captured = capsys.readouterr()
+        return Said(code, captured.out, captured.err)
+
+    return run
+
+
+def test_eval_stores_a_run_that_list_and_show_find(themis):
+    done = themis("eval", "demo", "-m", "fake-math-llm", "--run-id", "first", "--tag", "team=a")
+    assert done.code == 0
+    assert "ExactMatch" in done.out
+    assert "run first: 10 samples, 10 calls, $0.0000" in done.out
+    assert "  - first [completed] samples=10 created=" in themis("list", "runs", "--verbose").out
+    shown = json.loads(themis("show", "first", "--json").out)
+    assert set(shown) >= {
+        "run_id",
+        "kind",
+        "status",
+        "model",
+        "created_at",
+        "manifest_hash",
+        "metrics",
+        "cost",
+        "tokens",
+    }
+    assert set(shown["metrics"]["ExactMatch"]) >= {"mean", "count", "failed", "stderr", "ci"}
+    assert shown["tags"] == {"team": "a"}
+
+
+def test_json_keeps_stdout_clean(themis):
+    out = themis("eval", "demo", "-m", "fake-math-llm", "--json").out
+    assert json.loads(out)["metrics"]["ExactMatch"]["mean"] == 1.0
+
+
+def test_a_file_is_asked_by_the_fields_it_has(themis, here):
+    rows = [{"uid": f"r{n}", "question": f"say {n}", "expected": str(n)} for n in range(3)]
+    (here / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    done = themis("eval", "rows.jsonl", "-m", "fake/perfect", "--run-id", "file")
+    assert "prompt: the field 'question'" in done.err
+    assert done.code == 0
+    assert list(ExperimentStorage(here / ".cache/experiments").load_cached_records("file")) == ["r0", "r1", "r2"]
+
+
+def test_resume_asks_only_what_failed(themis, here):
+    themis("eval", "demo", "-m", "fake/flaky-0.9", "--max-retries", "1", "--run-id", "shaky")
+    before = ExperimentStorage(here / ".cache/experiments").get_run("shaky")
+    assert before.failed_generations > 0
+    done = themis("resume", "shaky", "--json")
+    assert done.code == 0
+    after = ExperimentStorage(here / ".cache/experiments").get_run("shaky")
+    assert after.calls == before.calls + before.failed_generations
+
+
+def test_rejudge_keeps_the_answers_and_changes_the_scores(themis, here):
+    themis("eval", "demo", "-m", "fake-math-llm", "--run-id", "first")
+    done = themis("rejudge", "first", "--metric", "response_length", "--json")
+    shown = json.loads(done.out)
+    assert list(shown["metrics"]) == ["ResponseLength"]
+    assert shown["cost"]["api_calls"] == 10
+
+
+def test_estimate_says_what_it_would_cost_before_anything_is_spent(themis, here):
+    estimated = json.loads(themis("estimate", "demo", "-m", "openai/gpt-4o", "--json").out)
+    assert estimated["calls"] == 10
+    assert 0 < estimated["likely_usd"] < estimated["most_usd"]
+    assert not (here / ".cache").exists()
+    unknown = themis("estimate", "demo", "-m", "openai/some-model")
+    assert "unknown price" in unknown.out
+
+
+def test_the_cache_explains_a_miss_by_the_field_that_differs(themis):
+    themis("eval", "demo", "-m", "fake-math-llm", "--run-id", "one")
+    themis("eval", "demo", "-m", "fake-math-llm", "--run-id", "two", "--temperature", "0.7")
+    item = next(iter(ExperimentStorage(".cache/experiments").load_cached_records("one")))
+    found = json.loads(themis("cache", "why", "two", item, "--json").out)
+    assert found["other_run_id"] == "one"
+    assert list(found["differences"]) == ["sampling"]
+
+
+def test_delete_asks_and_then_forgets(themis, monkeypatch):
+    monkeypatch.setattr("sys.stdin", io.StringIO(""))
+    themis("eval", "demo", "-m", "fake-math-llm", "--run-id", "gone")
+    assert themis("delete", "gone").code == 130  # nobody there to confirm
+    assert themis("delete", "gone", "--yes").code == 0
+    assert "No runs found." in themis("list", "runs").out
+
+
+@pytest.mark.parametrize("what", ["metrics", "extractors", "providers", "benchmarks"])
+def test_list_names_and_describes_what_there_is(themis, what):
+    assert f"Available {what}:" in themis("list", what).out
+    entries = json.loads(themis("list", what, "--verbose", "--json").out)
+    assert all(entry["about"] for entry in entries if entry["name"] != "replay")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "says"),
+    [
+        (("evl", "demo"), 2, "did you mean 'eval'?"),
+        (("eval", "demo"), 2, "--model"),
+        (("eval", "demmo", "-m", "fake/perfect"), 2, "did you mean 'demo'?"),
+        (("eval", "demo", "-m", "fak:perfect"), 3, "did you mean 'fake'?"),
+        (("eval", "demo", "-m", "fake/perfect", "--option", "k"), 2, "expected K=V"),
+        (("eval", "nothing.jsonl", "-m", "fake/perfect"), 2, "no file"),
+        (("show", "nothing"), 3, "no run 'nothing'"),
+        (("store", "repair"), 3, "there is no store"),
+        (("list", "runs"), 1, "no store at"),
+    ],
+)
+def test_mistakes_exit_with_a_line_that_helps(themis, arguments, code, says):
+    said = themis(*arguments)
+    assert said.code == code
+    assert says in said.err
+    assert "Traceback" not in said.err
+
+
+def test_changed_inputs_are_explained_with_the_three_ways_on(themis):
+    themis("eval", "demo", "-m", "fake-math-llm", "--run-id", "same")
+    refused = themis("eval", "demo", "-m", "fake-math-llm", "--run-id", "same", "--temperature", "0.9")
+    assert refused.code == 2
+    for way in ("another run_id", "--no-resume", "--allow-drift"):
+        assert way in refused.err
+    assert (
+        themis("eval", "demo", "-m", "fake-math-llm", "--run-id", "same", "--temperature", "0.9", "--no-resume").code
+        == 0
+    )
+
+
+def test_a_store_is_checked_copied_pruned_and_vacuumed(themis, here):
+    for number in range(3):
+        themis("eval", "demo", "-m", "fake-math-llm", "--run-id", f"r{number}")
+    assert "3 runs, 0 problems" in themis("store", "check").out
+    assert "3 runs copied" in themis("store", "copy", ".cache/experiments", "copy").out
+    assert "0 runs copied" in themis("store", "copy", ".cache/experiments", "copy").out
+    copied = ExperimentStorage(here / "copy")
+    original = ExperimentStorage(here / ".cache/experiments")
+    assert list(copied.load_cached_evaluations("r1").values()) == list(original.load_cached_evaluations("r1").values())
+    assert copied.get_run("r1").summary == original.get_run("r1").summary
+    dry = themis("store", "prune", "--max-runs", "1", "--keep-latest", "1", "--dry-run")
+    assert dry.out.splitlines() == ["would remove r0", "would remove r1"]
+    themis("store", "prune", "--max-runs", "1", "--keep-latest", "1")
+    assert [run.run_id for run in original.list_runs()] == ["r2"]
+    assert "bytes before" in themis("store", "vacuum").out
+
+
+def test_a_damaged_store_is_salvaged_and_the_damaged_file_kept(themis, here):
+    rows = [{"id": n, "question": "q" * 500 + str(n), "answer": "a" * 200} for n in range(2000)]
+    (here / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    themis("eval", "rows.jsonl", "-m", "fake/perfect", "--run-id", "big")
+    themis("store", "vacuum")
+    path = here / ".cache/experiments/themis.db"
+    data = bytearray(path.read_bytes())
+    middle = len(data) // 2
+    data[middle : middle + 20_000] = os.urandom(20_000)
+    path.write_bytes(bytes(data))
+    assert themis("store", "check").code in (1, 3)
+    done = themis("store", "repair")
+    assert done.code == 0
+    assert "records:" in done.out
+    (kept,) = (p for p in path.parent.glob("*.damaged-*") if not p.name.endswith(("-wal", "-shm")))
+    assert kept.read_bytes() == bytes(data)
+    survivors = len(ExperimentStorage(path.parent).load_cached_records("big"))
+    assert 1000 < survivors <= 2000
+
+
+def test_doctor_has_one_line_for_everything_and_fails_on_a_problem(themis, here):
+    fine = themis("doctor")
+    assert fine.code == 0
+    assert "tokenizer: cl100k_base" in fine.out
+    (here / "broken").mkdir()
+    (here / "broken" / "themis.db").write_bytes(b"not a database at all")
+    assert themis("doctor", "--storage", "broken").code == 1
+    assert themis("doctor", "--endpoint", "http://127.0.0.1:9/").code == 1
+
+
+def test_dotenv_is_read_and_the_environment_wins(here, monkeypatch):
+    (here / ".env").write_text("# comment\nexport THEMIS_STORAGE='elsewhere'\nOTHER=1 # note\n")
+    environment = {name: value for name, value in os.environ.items() if name != "THEMIS_STORAGE"}
+    run = [sys.executable, "-m", "themis.cli", "eval", "demo", "-m", "fake-math-llm", "--run-id", "x"]
+    subprocess.run(run, env=environment, check=True, capture_output=True, timeout=60)
+    assert (here / "elsewhere" / "themis.db").exists()
+    subprocess.run(run, env={**environment, "THEMIS_STORAGE": "mine"}, check=True, capture_output=True, timeout=60)
+    assert (here / "mine" / "themis.db").exists()
+
+
+@pytest.mark.parametrize("command", [name for name in COMMANDS if name not in ("demo", "memory")])
+def test_every_command_answers_help(themis, command):
+    said = themis(command, "--help")
+    assert said.code == 0
+    assert said.out.startswith("Usage: themis ")
