@@ -1,0 +1,285 @@
+"""Who speaks when: laws of the schedule, over random sets of tests, without an agent."""
+
+from __future__ import annotations
+
+import datetime
+from dataclasses import dataclass, field
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.memory.small_tests import START
+from themis.memory.actions import Ask, Consult, Grade, Heard, Listen, Moment, Say, Wait
+from themis.memory.commands import Begin, End, Fill, Judge, Jump, Moved, Pause, Replied, Ruled, Send
+from themis.memory.scheduler import Planned, Scheduler
+from themis.memory.tape import ConversationLog
+
+TURN = datetime.timedelta(seconds=10)
+
+
+@dataclass
+class Played:
+    """A conversation with an agent whose every exchange has so many tokens."""
+
+    commands: list[Any] = field(default_factory=list)
+    ended: dict[str, Any] = field(default_factory=dict)
+    most_running: list[set[str]] = field(default_factory=list)
+    tokens: int = 0
+    now: datetime.datetime = START
+
+
+def play(tests: list[Planned], *, exchange_tokens: int = 20, **settings: Any) -> Played:
+    scheduler = Scheduler(tests, start=START, log=ConversationLog(), **settings)
+    played = Played()
+    steps = scheduler.play()
+    answer: Any = None
+    while True:
+        try:
+            command = steps.send(answer)
+        except StopIteration:
+            played.tokens, played.now = scheduler.tokens, scheduler.now
+            return played
+        assert len(played.commands) < 20_000, "the schedule does not end"
+        played.commands.append(command)
+        played.most_running.append(set(scheduler.running))
+        match command:
+            case Send():
+                answer = Replied(command.text, f"reply {command.turn}", exchange_tokens, TURN)
+            case Fill():
+                answer = Replied("filler", f"reply {command.turn}", command.tokens, TURN)
+            case Jump():
+                answer = Moved(command.to)
+            case Judge():
+                answer = Ruled("yes")
+            case End():
+                played.ended[command.outcome.test_id] = command.outcome
+                answer = None
+            case _:
+                answer = None
+
+
+def planned(test_id: str, *actions: Any, kind: str | None = None, span: int = 1_000, reset: str = "") -> Planned:
+    def script() -> Any:
+        for action in actions:
+            _ = yield action
+        yield Grade(1.0)
+
+    return Planned(test_id=test_id, kind=kind or test_id, play=script, span_tokens=span, reset_message=reset)
+
+
+waits = st.builds(
+    Wait,
+    tokens=st.integers(0, 300),
+    time=st.one_of(st.none(), st.timedeltas(min_value=datetime.timedelta(0), max_value=datetime.timedelta(days=20))),
+    share_of_span=st.sampled_from([0.0, 0.1, 0.5]),
+    until_share=st.sampled_from([0.0, 0.3, 0.9]),
+)
+actions = st.one_of(
+    st.builds(Say, st.just("say")),
+    st.builds(Ask, st.just("ask")),
+    waits,
+    st.builds(Listen, patience=st.integers(0, 3)),
+    st.just(Consult("fine?")),
+)
+KINDS = ["a", "b", "c", "d"]
+sets_of_tests = st.lists(
+    st.tuples(st.sampled_from(KINDS), st.lists(actions, max_size=6), st.sampled_from(["", "forget"])), max_size=8
+)
+conflicts = st.dictionaries(st.sampled_from(KINDS), st.lists(st.sampled_from(KINDS), max_size=3), max_size=4)
+
+
+@given(sets_of_tests, conflicts, st.booleans())
+def test_every_test_ends_once_and_interfering_ones_never_overlap(tests, conflicts, isolated):
+    conflicts = {kind: {kind, *conflicts.get(kind, [])} for kind in KINDS}
+    plan = [
+        planned(f"{kind}{number}", *script, kind=kind, reset=reset)
+        for number, (kind, script, reset) in enumerate(tests)
+    ]
+
+    played = play(plan, conflicts=conflicts, isolated=isolated, max_message_tokens=100)
+
+    assert sorted(played.ended) == sorted(test.test_id for test in plan)
+    failures = {reason for outcome in played.ended.values() if outcome.grade.failed for reason in outcome.grade.reasons}
+    assert failures <= {"listened on after the conversation was over"}
+    forbidden = {frozenset((one, other)) for one, others in conflicts.items() for other in others}
+    for running in played.most_running:
+        kinds = sorted(test_id[0] for test_id in running)
+        pairs = [frozenset(pair) for i, one in enumerate(kinds) for pair in [(one, two) for two in kinds[i + 1 :]]]
+        assert not forbidden & set(pairs)
+
+
+@given(sets_of_tests)
+def test_the_same_answers_give_the_same_commands(tests):
+    plan = [planned(f"{kind}{number}", *script, kind=kind) for number, (kind, script, _) in enumerate(tests)]
+
+    assert play(plan).commands == play(plan).commands
+
+
+@given(st.lists(waits, min_size=1, max_size=4), st.lists(waits, max_size=4))
+def test_no_wait_ends_before_all_its_conditions_hold(first, second):
+    broken = []
+
+    def patient(own: list[Wait]) -> Any:
+        start = yield Wait()
+        for wait in own:
+            before: Moment = yield Wait()
+            after: Moment = yield wait
+            tokens = before.tokens + max(wait.tokens, int(1_000 * wait.share_of_span))
+            if after.tokens < max(tokens, start.tokens + int(1_000 * wait.until_share)):
+                broken.append("tokens")
+            if after.now < before.now + (wait.time or datetime.timedelta(0)):
+                broken.append("time")
+        yield Grade(1.0)
+
+    tests = [
+        Planned(test_id=name, kind=name, play=lambda own=own: patient(own), span_tokens=1_000)
+        for name, own in (("a", first), ("b", second))
+    ]
+    play(tests)
+
+    assert broken == []
+
+
+def test_a_due_test_comes_before_a_new_one_and_time_before_filler():
+    tests = [
+        planned("a", Say("a1"), Wait(tokens=20), Say("a2"), Wait(time=datetime.timedelta(days=9)), Say("a3")),
+        planned("b", Say("b1"), Wait(tokens=1_000), Say("b2")),
+        planned("c", Say("c1"), Wait(tokens=5_000), Say("c2")),
+    ]
+
+    played = play(tests, exchange_tokens=20)
+
+    said = [command.text if isinstance(command, Send) else type(command).__name__ for command in played.commands]
+    talk = [word for word in said if word not in ("Begin", "Pause", "End")]
+    # a waits 20 tokens, which b's first message provides, so a2 comes before the new test c.
+    assert talk[:4] == ["a1", "b1", "a2", "c1"]
+    assert talk[4:6] == ["Jump", "a3"]
+    assert talk[6] == "Fill"
+
+
+def test_due_tests_go_by_token_target_then_time_then_name():
+    tests = [
+        planned("z", Wait(tokens=30), Say("z")),
+        planned("b", Wait(tokens=40), Say("b")),
+        planned("a", Wait(tokens=40), Say("a")),
+        planned("q", Say("long"), Wait(tokens=0, time=datetime.timedelta(seconds=1)), Say("q")),
+    ]
+
+    played = play(tests, exchange_tokens=100)
+
+    assert [c.text for c in played.commands if isinstance(c, Send)] == ["long", "z", "a", "b", "q"]
+
+
+def test_filler_is_exactly_what_the_nearest_test_waits_for_in_even_messages():
+    played = play([planned("a", Say("x"), Wait(tokens=1_000), Say("y"))], max_message_tokens=300)
+
+    fillers = [command.tokens for command in played.commands if isinstance(command, Fill)]
+    assert fillers == [250, 250, 250, 250]
+    assert all(command.canned for command in played.commands if isinstance(command, Fill))
+
+
+def test_filler_is_answered_by_the_agent_itself_while_a_test_listens():
+    played = play([planned("l", Say("x"), Listen(patience=2)), planned("w", Wait(tokens=50))])
+
+    assert next(command.canned for command in played.commands if isinstance(command, Fill)) is False
+
+
+def test_a_listener_hears_each_reply_to_anyone_once():
+    heard: list[tuple[int, str]] = []
+
+    def listening() -> Any:
+        yield Say("hello")
+        while (reply := (yield Listen(patience=1))) is not None:
+            heard.append((reply.turn, reply.message))
+        yield Grade(1.0)
+
+    tests = [
+        Planned(test_id="l", kind="l", play=listening, span_tokens=100),
+        planned("t", Say("one"), Say("two"), Wait(tokens=30), Say("three"), reset="bye"),
+    ]
+    played = play(tests)
+
+    turns = [command.turn for command in played.commands if isinstance(command, Send | Fill)]
+    assert [turn for turn, _ in heard] == turns[1:]
+    assert [message for _, message in heard] == ["one", "two", "filler", "three", "bye", "filler"]
+
+
+def test_a_listener_whose_patience_is_over_is_told_so_and_may_not_listen_on():
+    stubborn = planned("s", Say("x"), *[Listen(patience=2)] * 10)
+
+    played = play([stubborn])
+
+    assert sum(isinstance(command, Fill) for command in played.commands) == 2
+    assert played.ended["s"].grade.reasons == ("listened on after the conversation was over",)
+
+
+def test_isolated_tests_wait_for_nothing_but_the_clock():
+    played = play(
+        [planned("a", Say("x"), Wait(tokens=9_000, time=datetime.timedelta(weeks=3)), Say("y"))], isolated=True
+    )
+
+    assert not any(isinstance(command, Fill | Pause) for command in played.commands)
+    assert played.now == START + datetime.timedelta(weeks=3) + 2 * TURN
+
+
+def test_the_reset_message_comes_after_the_verdict_and_does_not_count_as_span():
+    played = play([planned("a", Say("x"), Ask("y"), reset="forget it")], exchange_tokens=20)
+
+    assert [c.kind for c in played.commands if isinstance(c, Send)] == ["say", "ask", "forget"]
+    assert played.ended["a"].tokens == 40
+
+
+def test_a_script_that_raises_or_yields_nonsense_fails_alone():
+    def raising() -> Any:
+        heard: Heard = yield Say("x")
+        raise RuntimeError(f"broken after {heard}")
+
+    tests = [
+        Planned(test_id="r", kind="r", play=raising, span_tokens=10),
+        planned("n", "not an action"),
+        planned("fine", Say("y")),
+    ]
+    played = play(tests)
+
+    assert played.ended["r"].grade.reasons == ("the script raised RuntimeError: broken after reply 1",)
+    assert played.ended["n"].grade.reasons == ("the script yielded str, expected an action",)
+    assert played.ended["fine"].grade.score == 1.0
+
+
+def test_a_script_without_a_grade_is_a_failure_and_not_a_zero():
+    def silent() -> Any:
+        yield Say("x")
+
+    played = play([Planned(test_id="s", kind="s", play=silent, span_tokens=10)])
+
+    assert played.ended["s"].grade.failed
+
+
+def test_a_judge_whose_answer_cannot_be_read_is_a_failure_the_script_may_handle():
+    rulings: list[Any] = []
+
+    def asking() -> Any:
+        rulings.append((yield Consult("how many?", parse=int)))
+        yield Grade.failure(rulings[0].failure)
+
+    played = play([Planned(test_id="j", kind="j", play=asking, span_tokens=10)])
+
+    assert rulings[0].failed
+    assert "cannot be read" in played.ended["j"].grade.reasons[0]
+
+
+def test_hints_say_how_far_back_lies_what_is_needed():
+    plan = [planned("a", Say("one"), Say("two"), Wait(tokens=100), Ask("all?", ideal="1 2"), Ask("last?", needs=[1]))]
+
+    hints = [c.hint for c in play(plan, exchange_tokens=20).commands if isinstance(c, Send) and c.kind == "ask"]
+
+    assert [(hint.answer, hint.distance_tokens) for hint in hints] == [("1 2", 140), (None, 140)]
+
+
+def test_a_thousand_tests_cost_a_step_each_and_begin_in_order():
+    plan = [planned(f"t{number:04}", Say("x"), kind=f"k{number % 10}") for number in range(1_000)]
+
+    played = play(plan, conflicts={f"k{n}": [f"k{n}"] for n in range(10)})
+
+    assert [c.test_id for c in played.commands if isinstance(c, Begin)] == [test.test_id for test in plan]

@@ -1,0 +1,72 @@
+"""The contract of an agent: it is sent messages one by one and replies; everything else is optional.
+
+A run that is taken up again tells the agent what it had already said and heard (`observe`), so that an agent that keeps its
+memory in this process needs no files of its own.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from datetime import datetime
+from typing import ClassVar
+
+__all__ = ["Agent", "Reply"]
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What an agent said, and what it took. `cost_usd` is None where the price is not known."""
+
+    text: str
+    cost_usd: float | None = 0.0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    calls: int = 0
+
+
+class Agent(ABC):
+    """Something with a memory. `turn` numbers the exchanges from 1, `now` is the virtual time in UTC."""
+
+    # Its memory outlives this process, so a resumed run does not tell it again what it knows (see `last_turn`).
+    remembers_elsewhere: ClassVar[bool] = False
+    # Asked twice under one turn number it takes the second for the first; only matters if it remembers elsewhere.
+    idempotent: ClassVar[bool] = False
+    # Runs in this process and may look at its clock, which then shows the virtual time while it is called.
+    reads_clock: ClassVar[bool] = True
+
+    name: str = "agent"
+
+    @abstractmethod
+    def reply(self, message: str, *, turn: int, now: datetime, presupplied: str | None = None) -> Reply | str:
+        """The reply to a message. A presupplied one is to be taken as said, without generating anything."""
+
+    def observe(self, message: str, reply: str, *, turn: int, now: datetime) -> None:
+        """An exchange of an earlier process, as if it had just taken place."""
+        self.reply(message, turn=turn, now=now, presupplied=reply)
+
+    @abstractmethod
+    def reset(self) -> None:
+        """Forgets everything: another, unrelated conversation begins."""
+
+    def last_turn(self) -> int:
+        """For an agent that remembers elsewhere: the last turn it knows of, 0 if none."""
+        return 0
+
+    def time_passes(self, now: datetime) -> None:  # noqa: B027 - optional
+        """Virtual time has jumped; for agents that cannot be shown it otherwise."""
+
+    def snapshot(self) -> bytes | None:
+        """Its whole memory, or None if it would rather be told again."""
+        return None
+
+    def restore(self, snapshot: bytes) -> None:
+        """The opposite of `snapshot`."""
+        raise NotImplementedError(f"{type(self).__name__} makes snapshots but cannot restore them")
+
+    def most_cost_usd(self, message: str) -> float:
+        """The most that the reply to a message may cost; a budget is checked against it."""
+        return 0.0
+
+    def close(self) -> None:  # noqa: B027 - optional
+        """Lets go of connections and processes."""

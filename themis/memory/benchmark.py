@@ -1,0 +1,105 @@
+"""What a memory run is made of, what it has used, and how it stands."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from themis.core.tokens import DEFAULT_TOKENIZER
+from themis.memory.agents.agent import Agent
+from themis.memory.clock import Clock
+from themis.memory.examples import TestExample
+from themis.memory.filler import Filler
+from themis.memory.judging import Judge
+from themis.memory.tape import Body
+from themis.storage import RunStatus
+
+__all__ = ["INTRODUCTION", "Benchmark", "MemoryReport", "Spent"]
+
+INTRODUCTION = (
+    "Hello! Several people will talk to you in this conversation, about many things at once. Do what they ask you to "
+    "do and be brief in your answers. Messages that hold only questions with answers ask for a list of the answers."
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Benchmark:
+    """Everything a memory run is made of, resolved and checked."""
+
+    run_id: str
+    name: str
+    tests: Sequence[TestExample]
+    # The kind of each test by its id, and which kinds disturb each other.
+    kinds: Mapping[str, str]
+    conflicts: Mapping[str, Iterable[str]]
+    agent_name: str
+    # Makes the agent of one conversation, given that conversation's name.
+    make_agent: Callable[[str], Agent]
+    filler: Filler
+    judge: Judge | None = None
+    clock: Clock = field(default_factory=Clock)
+    isolated: bool = False
+    parallel: int = 1
+    introduction: str | None = INTRODUCTION
+    max_message_tokens: int = 4_096
+    tokenizer: str = DEFAULT_TOKENIZER
+    seed: int = 0
+    # The virtual time at which a new run begins; now, if not given.
+    start: datetime | None = None
+    budget_usd: float | None = None
+    # What decides the agent's replies beyond its name.
+    agent_options: Mapping[str, Any] = field(default_factory=dict)
+    # Kept beside the run, to show how it was started.
+    invocation: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Spent:
+    """What was used: the sum over a tape, or over one test's part of it."""
+
+    cost_usd: float = 0.0
+    unpriced_calls: int = 0
+    calls: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    agent_seconds: float = 0.0
+    judge_calls: int = 0
+    judge_cost_usd: float = 0.0
+    judge_seconds: float = 0.0
+    conversation_tokens: int = 0
+    turns: int = 0
+
+    def add(self, kind: str, body: Body) -> None:
+        """Adds a row of the tape; only replies and consultations use anything."""
+        if kind == "reply":
+            self.turns += 1
+            self.cost_usd += body.cost_usd or 0.0
+            self.unpriced_calls += body.cost_usd is None
+            self.calls += body.calls
+            self.prompt_tokens += body.prompt_tokens
+            self.completion_tokens += body.completion_tokens
+            self.agent_seconds += body.seconds
+            self.conversation_tokens += body.tokens
+        elif kind == "consult":
+            self.judge_calls += body.calls
+            self.judge_cost_usd += body.cost_usd or 0.0
+            self.judge_seconds += body.seconds
+
+
+@dataclass(frozen=True, kw_only=True)
+class MemoryReport:
+    """How a run stands: the score of every test that has ended (None for a failure), and what it took."""
+
+    run_id: str
+    status: RunStatus
+    scores: dict[str, float | None]
+    spent: Spent
+    reason: str | None = None
+
+    @property
+    def mean(self) -> float:
+        """Over the tests that have a score; NaN with none."""
+        scored = [score for score in self.scores.values() if score is not None]
+        return sum(scored) / len(scored) if scored else float("nan")

@@ -1,0 +1,61 @@
+"""Virtual time as the agent meets it: jumped over, signalled, or really waited for.
+
+jump    the process clock shows the virtual time while an agent of this process is called, and at no other moment
+signal  nothing is patched: messages carry the virtual time, and jumps are announced to the agent
+wait    virtual time is real time
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from themis.core.registry import nearest
+from themis.exceptions import ConfigurationError
+from themis.memory.agents.agent import Agent
+
+__all__ = ["CLOCKS", "Clock"]
+
+CLOCKS = ("jump", "signal", "wait")
+_LONGEST_SLEEP_SECONDS = 60.0
+
+
+@dataclass(frozen=True)
+class Clock:
+    """How virtual time reaches the agent. An exchange takes `pace` of it, unless time is real."""
+
+    mode: str = "jump"
+    pace: timedelta = timedelta(seconds=10)
+
+    def __post_init__(self) -> None:
+        if self.mode not in CLOCKS:
+            raise ConfigurationError(
+                f"unknown clock {self.mode!r}{nearest(self.mode, CLOCKS)}; one of {', '.join(CLOCKS)}"
+            )
+
+    @contextlib.contextmanager
+    def shown_to(self, agent: Agent, now: datetime) -> Iterator[None]:
+        """While inside, an agent of this process that looks at the clock sees the virtual time, ticking."""
+        if self.mode != "jump" or not agent.reads_clock:
+            yield
+            return
+        import time_machine
+
+        with time_machine.travel(now, tick=True):
+            yield
+
+    def exchange_took(self, now: datetime) -> timedelta:
+        """How much virtual time has passed since the exchange began."""
+        return max(timedelta(0), datetime.now(UTC) - now) if self.mode == "wait" else self.pace
+
+    def pass_until(self, moment: datetime, agent: Agent) -> datetime:
+        """Lets time pass for the agent until a moment; returns when that is, or a little later in real time."""
+        if self.mode == "wait":
+            while (left := (moment - datetime.now(UTC)).total_seconds()) > 0:
+                time.sleep(min(left, _LONGEST_SLEEP_SECONDS))
+            return max(moment, datetime.now(UTC))
+        agent.time_passes(moment)
+        return moment

@@ -1,0 +1,181 @@
+"""Filler: questions with their answers, sent to put distance between the messages of tests.
+
+The agent is asked for the answers as a JSON list; that list is the expected reply. Message number n is made from the seed
+and n alone, so replaying a conversation needs no state.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from themis.core.fingerprint import digest
+from themis.core.registry import Registry
+from themis.core.tokens import DEFAULT_TOKENIZER, tokenizer
+from themis.exceptions import DatasetError
+from themis.memory.facts import fact_pairs
+
+__all__ = ["FILLERS", "Filler", "FillerMessage", "Trivia", "create_filler", "read_pairs"]
+
+_REQUEST = (
+    "Here are some trivia questions with their answers. Reply with a JSON list of all the answers, in order, "
+    "and nothing else."
+)
+# From so many pairs the last ones of a message are chosen to meet its size exactly.
+_CLOSING_PAIRS = 512
+# They make up the last part of a message, of so many times the largest pair.
+_CLOSING_STEPS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class FillerMessage:
+    """A filler and the reply that is expected to it."""
+
+    text: str
+    reply: str
+
+
+class Filler(Protocol):
+    """Makes filler messages. `fingerprint` changes when any message would."""
+
+    fingerprint: str
+
+    def make(self, number: int, tokens: int) -> FillerMessage:
+        """Message `number`, of so many tokens together with its expected reply."""
+
+
+class Trivia:
+    """Filler from pairs of questions and answers."""
+
+    def __init__(
+        self, pairs: Sequence[tuple[str, str]], *, seed: int = 0, tokenizer_name: str = DEFAULT_TOKENIZER
+    ) -> None:
+        if not pairs:
+            raise DatasetError("filler needs at least one question with its answer, got none")
+        self.fingerprint = digest(str(seed), *(part for pair in pairs for part in pair))
+        self._pairs = pairs
+        self._seed = seed
+        self._count = tokenizer(tokenizer_name)
+        self._sizes: dict[int, int] = {}
+        self._frame = self._count(f"{_REQUEST}\n") + self._count("[\n") + self._count("]")
+        closing = random.Random(seed).sample(range(len(pairs)), min(_CLOSING_PAIRS, len(pairs)))
+        self._by_size: dict[int, list[int]] = {}
+        for index in closing:
+            self._by_size.setdefault(self._size(index), []).append(index)
+        self._smallest, self._largest = min(self._by_size), max(self._by_size)
+        # For every amount that pairs can make up exactly: the sizes that the first of them may have.
+        self._first: dict[int, list[int]] = {0: []}
+        for amount in range(1, _CLOSING_STEPS * self._largest + 1):
+            sizes = [size for size in sorted(self._by_size) if amount - size in self._first]
+            if sizes:
+                self._first[amount] = sizes
+
+    def make(self, number: int, tokens: int) -> FillerMessage:
+        chance = random.Random(f"{self._seed}:{number}")
+        chosen: list[int] = []
+        left = tokens - self._frame
+        while left > _CLOSING_STEPS * self._largest:
+            index = chance.randrange(len(self._pairs))
+            chosen.append(index)
+            left -= self._size(index)
+        chosen += self._closing(left, chance) or [chance.choice(self._by_size[self._smallest])]
+        lines = [_question_line(*self._pairs[index]) for index in chosen]
+        answers = [_answer_line(self._pairs[index][1]) for index in chosen]
+        return FillerMessage(f"{_REQUEST}\n{''.join(lines)}", "[\n" + "".join(answers)[:-2] + "\n]")
+
+    def _closing(self, left: int, chance: random.Random) -> list[int]:
+        """Pairs whose sizes add up to what is left, or to as much of it as can be made up."""
+        amount = next((amount for amount in range(left, 0, -1) if amount in self._first), 0)
+        chosen: list[int] = []
+        while amount:
+            size = chance.choice(self._first[amount])
+            chosen.append(chance.choice(self._by_size[size]))
+            amount -= size
+        return chosen
+
+    def _size(self, index: int) -> int:
+        """Tokens of a pair's two lines; lines are counted one by one, since no token spans a line's end."""
+        if index not in self._sizes:
+            question, answer = self._pairs[index]
+            self._sizes[index] = self._count(_question_line(question, answer)) + self._count(_answer_line(answer))
+        return self._sizes[index]
+
+
+def _question_line(question: str, answer: str) -> str:
+    return f"Q: {question}, A: {answer}\n"
+
+
+def _answer_line(answer: str) -> str:
+    return f"{json.dumps(answer, ensure_ascii=False)},\n"
+
+
+# --- sources ----------------------------------------------------------------------------------------------------------
+
+
+def create_filler(source: str, *, seed: int = 0, tokenizer_name: str = DEFAULT_TOKENIZER) -> Filler:
+    """Filler by its registered name, or from a file: TriviaQA's JSON, or JSONL with `question` and `answer`."""
+    if source in FILLERS:
+        return FILLERS.get(source)(seed=seed, tokenizer_name=tokenizer_name)
+    path = Path(source)
+    if path.suffix.lower() in (".json", ".jsonl") or path.exists():
+        return Trivia(read_pairs(path), seed=seed, tokenizer_name=tokenizer_name)
+    FILLERS.get(source)  # names the nearest
+    raise AssertionError("unreachable")
+
+
+def facts(*, seed: int = 0, tokenizer_name: str = DEFAULT_TOKENIZER) -> Trivia:
+    """The built-in filler."""
+    return Trivia(fact_pairs(), seed=seed, tokenizer_name=tokenizer_name)
+
+
+def read_pairs(path: Path) -> list[tuple[str, str]]:
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise DatasetError(f"filler file {str(path)!r} cannot be read: {error}") from error
+    pairs = list(_pairs_in(path, text))
+    if not pairs:
+        raise DatasetError(
+            f"filler file {str(path)!r} has no pairs; expected TriviaQA's JSON (Data[].Question and Answer.Value) or "
+            'JSONL with {"question": ..., "answer": ...}'
+        )
+    return pairs
+
+
+def _pairs_in(path: Path, text: str) -> Iterator[tuple[str, str]]:
+    try:
+        whole = json.loads(text)
+    except ValueError:
+        for number, line in enumerate(text.splitlines(), start=1):
+            if line.strip():
+                yield _pair_of(path, number, _parsed(path, number, line))
+        return
+    entries = whole.get("Data", [whole]) if isinstance(whole, dict) else whole
+    for number, entry in enumerate(entries, start=1):
+        yield _pair_of(path, number, entry)
+
+
+def _parsed(path: Path, number: int, line: str) -> Any:
+    try:
+        return json.loads(line)
+    except ValueError as error:
+        raise DatasetError(f"{path}:{number} is not JSON: {error}") from error
+
+
+def _pair_of(path: Path, number: int, entry: Any) -> tuple[str, str]:
+    if isinstance(entry, dict):
+        question = entry.get("Question", entry.get("question"))
+        answer = entry.get("AnswerValue", entry.get("Answer", entry.get("answer")))
+        if isinstance(answer, dict):
+            answer = answer.get("Value")
+        if isinstance(question, str) and isinstance(answer, str | int | float):
+            # A line break inside would make one pair two lines.
+            return " ".join(question.split()), " ".join(str(answer).split())
+    raise DatasetError(f"{path}: entry {number} has no question with an answer: {str(entry)[:120]}")
+
+
+FILLERS: Registry[Callable[..., Filler]] = Registry("filler", {"facts": "themis.memory.filler:facts"})

@@ -1,0 +1,422 @@
+"""One memory run from start to report: play the tape as far as it goes, then the world, and keep everything that is said.
+
+`run` is what `run_benchmark.py` calls. A conversation is one scheduler, one tape, one agent; a run has one conversation, or,
+with isolated tests, one for each test.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
+from typing import Any, Protocol
+
+from themis.core.tokens import tokenizer
+from themis.exceptions import ConfigurationError, EvaluationError, RunInterrupted, StorageError, ThemisError
+from themis.memory import ledger
+from themis.memory.actions import Line
+from themis.memory.agents.agent import Reply
+from themis.memory.agents.calibration import CalibrationAgent
+from themis.memory.benchmark import Benchmark, MemoryReport, Spent
+from themis.memory.commands import Command, End, Fill, Hint, Judge, Jump, Moved, Outcome, Replied, Ruled, Send
+from themis.memory.examples import TestExample
+from themis.memory.judging import NO_JUDGE
+from themis.memory.scheduler import Planned, Scheduler
+from themis.memory.tape import Body, ConversationLog, Numbers, Recalled, Tape, read_body
+from themis.storage import ExperimentStorage, RunStatus
+from themis.storage.writing import RunWriter
+
+__all__ = ["Observer", "run"]
+
+logger = logging.getLogger(__name__)
+
+_SNAPSHOT_EVERY_TURNS = 64
+
+
+class Observer(Protocol):
+    """Watches a run; called after the commit, and must not raise."""
+
+    def started(self, benchmark: Benchmark) -> None: ...
+    def advanced(self, scheduler: Scheduler, spent: Spent, *, replaying: bool) -> None: ...
+    def ended_test(self, outcome: Outcome) -> None: ...
+    def finished(self, report: MemoryReport) -> None: ...
+
+
+def run(benchmark: Benchmark, storage: ExperimentStorage, observers: Iterable[Observer] = ()) -> MemoryReport:
+    """Runs a benchmark, or what is left of it, and reports on all of it."""
+    start = ledger.make_room(benchmark, storage)
+    with storage.open_run(benchmark.run_id, durable=True) as writer:
+        ledger.plan(benchmark, storage, writer, start)
+        session = _Session(benchmark, storage, writer, tuple(observers), start)
+        try:
+            with _finishing_on_interrupt(session.stop):
+                session.play()
+        except BaseException as error:
+            stopped = isinstance(error, KeyboardInterrupt)
+            with contextlib.suppress(StorageError):  # a full disk must not hide what happened
+                session.end(RunStatus.INTERRUPTED if stopped else RunStatus.FAILED, str(error) or type(error).__name__)
+            raise
+        if session.stopping.is_set():
+            report = session.end(RunStatus.INTERRUPTED, session.why or "stopped by the user")
+            if session.why is None:
+                raise RunInterrupted(benchmark.run_id, "Run the same command again to go on")
+            return report
+        return session.end(RunStatus.COMPLETED, None)
+
+
+class _Session:
+    """The part of a run that its conversations share."""
+
+    def __init__(
+        self,
+        benchmark: Benchmark,
+        storage: ExperimentStorage,
+        writer: RunWriter,
+        observers: tuple[Observer, ...],
+        start: datetime,
+    ) -> None:
+        self.benchmark = benchmark
+        self.storage = storage
+        self.writer = writer
+        self.start = start
+        self.spent = Spent()
+        self.scores: dict[str, float | None] = {}
+        self.stopping = threading.Event()
+        self.why: str | None = None
+        self.ledger = ledger.Ledger(benchmark, storage, writer)
+        self._observers = observers
+        self._lock = threading.Lock()
+
+    def play(self) -> None:
+        for observer in self._observers:
+            observer.started(self.benchmark)
+        tests = self.benchmark.tests
+        if not self.benchmark.isolated:
+            rows = self.storage.turns(self.benchmark.run_id)
+            tape = Tape(rows, self.writer.append_turns)
+            _Conversation(self, tests, tape, lane=None).play()
+            return
+        numbers = Numbers(1 + max((row.seq for row in self.storage.turns(self.benchmark.run_id)), default=-1))
+        alone = [test for test in tests if not self._is_done(test)]
+        with ThreadPoolExecutor(max_workers=max(1, self.benchmark.parallel)) as pool:
+            for _ in pool.map(lambda test: self._play_alone(test, numbers), alone):
+                pass
+
+    def _is_done(self, test: TestExample) -> bool:
+        """An isolated test that ended and is entered is not played again, only added up."""
+        if not self.ledger.has(test.test_id):
+            return False
+        for row in self.storage.turns(self.benchmark.run_id, test_id=test.test_id):
+            body = read_body(row)
+            self.spent.add(row.kind, body)
+            if row.kind == "end":
+                self.scores[test.test_id] = body.score
+        return True
+
+    def _play_alone(self, test: TestExample, numbers: Numbers) -> None:
+        if self.stopping.is_set():
+            return
+        rows = self.storage.turns(self.benchmark.run_id, test_id=test.test_id)
+        tape = Tape(rows, self.writer.append_turns, numbers=numbers, lane=test.test_id)
+        try:
+            _Conversation(self, [test], tape, lane=test.test_id).play()
+        except BaseException:
+            self.stopping.set()  # the others finish their exchange and stop too
+            raise
+
+    def add(self, kind: str, body: Body) -> None:
+        with self._lock:
+            self.spent.add(kind, body)
+
+    def stop(self) -> None:
+        self.stopping.set()
+
+    def afford(self, most_usd: float) -> bool:
+        """Whether an exchange that may cost so much stays within the budget; if not, the run stops here."""
+        cap = self.benchmark.budget_usd
+        if cap is None or self.spent.cost_usd + self.spent.judge_cost_usd + most_usd <= cap + 1e-12:
+            return True
+        used = self.spent.cost_usd + self.spent.judge_cost_usd
+        self.why = f"the budget of ${cap:g} is used up (${used:.4f} spent); raise --budget-usd to go on"
+        self.stopping.set()
+        return False
+
+    def advanced(self, scheduler: Scheduler, *, replaying: bool) -> None:
+        for observer in self._observers:
+            observer.advanced(scheduler, self.spent, replaying=replaying)
+
+    def test_ended(self, outcome: Outcome, used: Spent, *, in_doubt: bool) -> None:
+        with self._lock:
+            self.scores[outcome.test_id] = None if outcome.grade.failed else outcome.grade.score
+            self.ledger.store(outcome, used, self.spent, in_doubt=in_doubt)
+        if outcome.overran:
+            logger.warning(
+                "%s took %d tokens, more than its span of %d", outcome.test_id, outcome.tokens, outcome.span_tokens
+            )
+        for observer in self._observers:
+            observer.ended_test(outcome)
+
+    def end(self, status: RunStatus, reason: str | None) -> MemoryReport:
+        self.ledger.close(status, self.spent, reason)
+        report = MemoryReport(
+            run_id=self.benchmark.run_id, status=status, scores=dict(self.scores), spent=self.spent, reason=reason
+        )
+        for observer in self._observers:
+            observer.finished(report)
+        return report
+
+
+class _Stopped(Exception):
+    """The run ends before its next exchange."""
+
+
+class _Conversation:
+    """One scheduler between a tape and an agent."""
+
+    def __init__(self, session: _Session, tests: Sequence[TestExample], tape: Tape, *, lane: str | None) -> None:
+        benchmark = session.benchmark
+        self._session = session
+        self._benchmark = benchmark
+        self._tape = tape
+        self._lane = lane
+        self._count = tokenizer(benchmark.tokenizer)
+        self._log = ConversationLog(lambda: session.storage.turns(benchmark.run_id, test_id=lane))
+        self._scheduler = Scheduler(
+            [_planned(test, benchmark.kinds[test.test_id]) for test in tests],
+            start=session.start,
+            conflicts=benchmark.conflicts,
+            introduction=None if benchmark.isolated else benchmark.introduction,
+            isolated=benchmark.isolated,
+            max_message_tokens=benchmark.max_message_tokens,
+            log=self._log,
+        )
+        self._agent = benchmark.make_agent(benchmark.run_id if lane is None else f"{benchmark.run_id} {lane}")
+        self._known_turn = 0
+        self._doubtful: set[str] = set()
+        self._used: dict[str, Spent] = {}
+
+    def play(self) -> None:
+        """The one loop: a command is answered by the tape while it lasts, then by the world."""
+        try:
+            self._prepare_agent()
+            steps = self._scheduler.play()
+            command: Command = next(steps)
+            while True:
+                recalled = self._tape.recall(command)
+                answer = self._relive(command, recalled) if recalled is not None else self._live(command)
+                command = steps.send(answer)
+        except StopIteration:
+            self._tape.flush()
+        except _Stopped:
+            self._tape.flush()
+        finally:
+            self._agent.close()
+
+    # --- what was, from the tape --------------------------------------------------------------------------------------
+
+    def _prepare_agent(self) -> None:
+        """Brings an agent that kept or saved its memory back; whatever it lacks it is told while the tape plays."""
+        agent = self._agent
+        if not self._tape.is_replaying:
+            if agent.remembers_elsewhere and (known := agent.last_turn()):
+                raise ConfigurationError(
+                    f"agent {self._benchmark.agent_name!r} already knows {known} turns of a conversation that has none "
+                    "yet; reset it, or use another run id"
+                )
+            return
+        if agent.remembers_elsewhere:
+            self._known_turn = agent.last_turn()
+        elif (saved := self._session.ledger.snapshot(self._lane)) is not None:
+            self._known_turn, memory = saved
+            agent.restore(memory)
+
+    def _relive(self, command: Command, recalled: Recalled) -> Any:
+        body, answer = recalled.body, recalled.answer
+        if isinstance(command, Send | Fill):
+            self._add("reply", command.test_id if isinstance(command, Send) else None, body)
+            if command.turn > self._known_turn and isinstance(answer, Replied):
+                assert body.now is not None
+                with self._benchmark.clock.shown_to(self._agent, body.now):
+                    self._agent.observe(answer.message, answer.text, turn=command.turn, now=body.now)
+            self._heard(command, answer, body, replaying=True)
+        elif isinstance(command, Judge):
+            self._add("consult", command.test_id, body)
+        elif isinstance(command, End):
+            self._end(command)
+        return answer
+
+    # --- what is ------------------------------------------------------------------------------------------------------
+
+    def _live(self, command: Command) -> Any:
+        match command:
+            case Send() | Fill():
+                return self._exchange(command)
+            case Judge():
+                return self._consult(command)
+            case Jump():
+                now = self._benchmark.clock.pass_until(command.to, self._agent)
+                self._tape.record(command, Body(now=now))
+                return Moved(now)
+            case End():
+                self._tape.note(command, self._scheduler.now)
+                self._tape.flush()
+                self._end(command)
+            case _:
+                self._tape.note(command, self._scheduler.now)
+        return None
+
+    def _exchange(self, command: Send | Fill) -> Replied:
+        """Writes what is about to be sent, sends it, writes the reply; only then does anyone see it."""
+        message, presupplied = self._message(command)
+        if self._session.stopping.is_set() or not self._session.afford(
+            0.0 if presupplied is not None else self._agent.most_cost_usd(message)
+        ):
+            raise _Stopped
+        if self._known_turn > command.turn:
+            raise ConfigurationError(
+                f"agent {self._benchmark.agent_name!r} knows {self._known_turn} turns of this conversation, but only "
+                f"{command.turn - 1} are stored; it has been talked to elsewhere. Reset it and use another run id"
+            )
+        in_doubt = self._tape.in_doubt and self._agent.remembers_elsewhere and not self._agent.idempotent
+        self._tape.intend(command, message, presupplied)
+        now = self._scheduler.now
+        began = time.perf_counter()
+        reply = self._ask_agent(command, message, presupplied, now)
+        seconds = time.perf_counter() - began
+        elapsed = self._benchmark.clock.exchange_took(now)
+        tokens = self._count(message) + self._count(reply.text)
+        body = Body(
+            turn=command.turn,
+            reply=reply.text,
+            tokens=tokens,
+            tokens_total=self._scheduler.tokens + tokens,
+            elapsed_seconds=elapsed.total_seconds(),
+            now=now + elapsed,
+            cost_usd=reply.cost_usd,
+            prompt_tokens=reply.prompt_tokens,
+            completion_tokens=reply.completion_tokens,
+            calls=reply.calls,
+            seconds=seconds,
+            in_doubt=in_doubt,
+        )
+        self._tape.settle(command, body)
+        self._add("reply", command.test_id if isinstance(command, Send) else None, body)
+        replied = Replied(message, reply.text, tokens, elapsed)
+        self._heard(command, replied, body, replaying=False)
+        self._save_snapshot(command.turn)
+        return replied
+
+    def _message(self, command: Send | Fill) -> tuple[str, str | None]:
+        if isinstance(command, Send):
+            return command.text, None
+        filler = self._benchmark.filler.make(command.number, command.tokens)
+        return filler.text, filler.reply if command.canned else None
+
+    def _ask_agent(self, command: Send | Fill, message: str, presupplied: str | None, now: datetime) -> Reply:
+        agent = self._agent
+        if isinstance(agent, CalibrationAgent):
+            agent.prepare(self._hint(command))
+        try:
+            with self._benchmark.clock.shown_to(agent, now):
+                said = agent.reply(message, turn=command.turn, now=now, presupplied=presupplied)
+        except ThemisError as error:
+            raise EvaluationError(self._agent_failed(command.turn, str(error))) from error
+        except Exception as error:  # boundary: an agent is the user's code
+            raise EvaluationError(self._agent_failed(command.turn, f"{type(error).__name__}: {error}")) from error
+        reply = Reply(said) if isinstance(said, str) else said
+        if not isinstance(reply, Reply) or not isinstance(reply.text, str):
+            raise EvaluationError(
+                self._agent_failed(command.turn, f"it replied with {type(said).__name__}, expected text or a Reply")
+            )
+        return reply
+
+    def _hint(self, command: Send | Fill) -> Hint:
+        if isinstance(command, Send):
+            return command.hint
+        # A perfect agent answers filler as it is asked to.
+        return Hint(self._benchmark.filler.make(command.number, command.tokens).reply, 0, command.hint.extras)
+
+    def _agent_failed(self, turn: int, what: str) -> str:
+        return (
+            f"agent {self._benchmark.agent_name!r} failed at turn {turn}: {what}. "
+            "Everything before is saved; run the same command again to go on"
+        )
+
+    def _consult(self, command: Judge) -> Ruled:
+        judge = self._benchmark.judge
+        if judge is None:
+            body = Body(failure=NO_JUDGE, now=self._scheduler.now)
+        else:
+            began = time.perf_counter()
+            ruling = judge.answer(command.prompt)
+            body = Body(
+                answer=ruling.text,
+                now=self._scheduler.now,
+                cost_usd=ruling.cost_usd,
+                prompt_tokens=ruling.prompt_tokens,
+                completion_tokens=ruling.completion_tokens,
+                calls=ruling.calls,
+                seconds=time.perf_counter() - began,
+            )
+        self._tape.record(command, body)
+        self._add("consult", command.test_id, body)
+        return Ruled(body.answer or "", body.failure)
+
+    # --- either way ---------------------------------------------------------------------------------------------------
+
+    def _heard(self, command: Send | Fill, replied: Replied, body: Body, *, replaying: bool) -> None:
+        assert body.now is not None
+        test_id = command.test_id if isinstance(command, Send) else None
+        question = isinstance(command, Send) and command.question
+        self._log.append(Line(command.turn, test_id, replied.message, replied.text, body.now, question))
+        if body.in_doubt and test_id is not None:
+            self._doubtful.add(test_id)
+        self._session.advanced(self._scheduler, replaying=replaying)
+
+    def _add(self, kind: str, test_id: str | None, body: Body) -> None:
+        self._session.add(kind, body)
+        if test_id is not None:
+            self._used.setdefault(test_id, Spent()).add(kind, body)
+
+    def _end(self, command: End) -> None:
+        test_id = command.outcome.test_id
+        used = self._used.pop(test_id, Spent())
+        self._session.test_ended(command.outcome, used, in_doubt=test_id in self._doubtful)
+
+    def _save_snapshot(self, turn: int) -> None:
+        if turn % _SNAPSHOT_EVERY_TURNS == 0 and (memory := self._agent.snapshot()) is not None:
+            self._session.ledger.save_snapshot(self._lane, turn, memory)
+
+
+def _planned(test: TestExample, kind: str) -> Planned:
+    return Planned(
+        test_id=test.test_id,
+        kind=kind,
+        play=test.play,
+        span_tokens=test.dataset.memory_span,
+        reset_message=test.dataset.reset_message,
+    )
+
+
+@contextlib.contextmanager
+def _finishing_on_interrupt(stop: Callable[[], None]) -> Iterator[None]:
+    """Ctrl-C once: the exchange under way is finished and stored, then the run stops; twice: at once."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def first(number: int, frame: Any) -> None:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        logger.warning("stopping after this exchange; Ctrl-C again stops at once")
+        stop()
+
+    before = signal.signal(signal.SIGINT, first)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
