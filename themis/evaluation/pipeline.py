@@ -173,7 +173,9 @@ class EvaluationPipeline:
         record = item.record
         reference = self._select_reference(record) if self._select_reference is not None else item.reference
         references = _as_list(reference)
-        metadata = {**record.task.metadata, "sample_id": record.task.metadata.get("dataset_id")}
+        metadata = dict(record.task.metadata)
+        metadata["sample_id"] = metadata.get("dataset_id")
+        metadata["prompt"] = record.task.prompt.text
         if "generation_time_ms" in record.metrics:
             metadata["generation_time_ms"] = record.metrics["generation_time_ms"]
         for metric in self.metrics:

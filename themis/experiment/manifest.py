@@ -25,6 +25,7 @@ __all__ = [
     "call_identity",
     "diff_identity",
     "diff_manifests",
+    "evaluation_identity",
     "manifest_hash",
     "run_identity",
     "validate_reproducibility_manifest",
@@ -155,6 +156,13 @@ def call_identity(
         "sampling": f"temperature={sampling.temperature:g} top_p={sampling.top_p:g} max_tokens={sampling.max_tokens}",
         "seed": "" if seed is None else str(seed),
     }
+
+
+def evaluation_identity(pipeline: Any) -> tuple[str, dict[str, Any]]:
+    """The fingerprint of a way of judging, and what it is made of; a judge's key is part of neither."""
+    described = pipeline.evaluation_fingerprint()
+    config = redact(described if isinstance(described, Mapping) else {"fingerprint": described})
+    return fingerprint(config), config
 
 
 def run_identity(

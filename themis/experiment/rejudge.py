@@ -6,8 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 from themis.core.entities import ExperimentReport, GenerationRecord
-from themis.core.fingerprint import fingerprint
+from themis.experiment.judging import bound_judges, judge_together
+from themis.experiment.manifest import evaluation_identity
 from themis.experiment.report import build_report, summarise_run
+from themis.generation.engine import EngineSettings
 from themis.storage import ExperimentStorage
 from themis.storage.records import verdicts
 
@@ -22,26 +24,27 @@ def rejudge(
     """Makes the pipeline's evaluation the run's current one, judging what it has not judged yet."""
     status = storage.get_run(run_id).status
     reader = storage.reader(run_id)
-    described = pipeline.evaluation_fingerprint()
     with storage.open_run(run_id) as writer:
-        evaluation = writer.open_evaluation(fingerprint(described), described)
+        evaluation = writer.open_evaluation(*evaluation_identity(pipeline))
         batch: list[tuple[int, GenerationRecord]] = []
 
         def commit() -> None:
+            judged = judge_together(pipeline, [record for _, record in batch], EngineSettings().workers)
             rows = [
                 row
-                for position, record in batch
-                for row in verdicts(position, pipeline.judge(record), pipeline.metric_names, record.task.metadata)
+                for (position, record), result in zip(batch, judged, strict=True)
+                for row in verdicts(position, result, pipeline.metric_names, record.task.metadata)
             ]
             writer.commit_verdicts(evaluation, rows)
             tell(len(batch))
             batch.clear()
 
-        for pair in reader.unjudged(evaluation):
-            batch.append(pair)
-            if len(batch) >= _TOGETHER:
-                commit()
-        commit()
+        with bound_judges(pipeline.metrics, storage, writer, EngineSettings()):
+            for pair in reader.unjudged(evaluation):
+                batch.append(pair)
+                if len(batch) >= _TOGETHER:
+                    commit()
+            commit()
         report = build_report(storage, run_id, evaluation, pipeline=pipeline)
         writer.finish(status, summary=summarise_run(report))
     return report

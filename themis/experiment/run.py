@@ -12,7 +12,6 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -29,10 +28,12 @@ from themis.core.tokens import count_tokens
 from themis.evaluation.pipeline import EvaluationPipeline
 from themis.exceptions import ConfigurationError, RunInterrupted, StorageError
 from themis.experiment.cost import Budget, Price
+from themis.experiment.judging import bound_judges, judge_together
 from themis.experiment.manifest import (
     build_reproducibility_manifest,
     call_identity,
     diff_identity,
+    evaluation_identity,
     manifest_hash,
     run_identity,
 )
@@ -128,7 +129,7 @@ def run(experiment: Experiment, storage: ExperimentStorage, observers: Iterable[
         if experiment.handle is not None:
             experiment.handle.attach(session.stop)
         try:
-            with _stopping_on_interrupt(session):
+            with _stopping_on_interrupt(session), session.judges():
                 session.show_stored()
                 session.generate()
                 session.judge_rest()
@@ -270,7 +271,7 @@ def _manifest(experiment: Experiment, reader: RowReader) -> dict[str, Any]:
             "metrics": sorted(f"{_class_name(metric)}:{metric.name}" for metric in metrics)
             or sorted(pipeline.metric_names),
             "extractor": _class_name(extractor),
-            "fingerprint": fingerprint(pipeline.evaluation_fingerprint()),
+            "fingerprint": evaluation_identity(pipeline)[0],
         },
         seeds={"provider_seed": experiment.provider_options.get("seed"), "sampling_seed": experiment.seed},
         dataset_fingerprint=reader.fingerprint,
@@ -307,10 +308,7 @@ class _Session:
         self._reader: RunReader = storage.reader(experiment.run_id)
         self._redactor = Redactor(experiment.provider_options)
         self._call_identity = fingerprint(_call_identity(experiment))
-        described = experiment.pipeline.evaluation_fingerprint()
-        self._evaluation = writer.open_evaluation(
-            fingerprint(described), described if isinstance(described, dict) else {"fingerprint": described}
-        )
+        self._evaluation = writer.open_evaluation(*evaluation_identity(experiment.pipeline))
         self._resumed = sum(self._reader.count_records()) > 0
         # Attempts of samples that are not complete yet: how many are missing, and the new ones.
         self._missing: dict[int, int] = {}
@@ -337,6 +335,11 @@ class _Session:
         self._engine.stop()
         for observer in self._observers:
             observer.stopping(under_way)
+
+    def judges(self) -> contextlib.AbstractContextManager[None]:
+        """Metrics that ask a model can do so while the run goes on."""
+        metrics = getattr(self._experiment.pipeline, "metrics", ())
+        return bound_judges(metrics, self._storage, self._writer, self._experiment.engine, self._budget)
 
     def show_stored(self) -> None:
         """Tells observers where the run stands, and `on_result` of every sample that is complete already."""
@@ -493,11 +496,7 @@ class _Session:
         if not answered:
             return
         pipeline = self._experiment.pipeline
-        if getattr(pipeline, "is_slow", False):
-            with ThreadPoolExecutor(self._experiment.engine.workers) as threads:
-                judged = list(threads.map(lambda pair: _judge_one(pipeline, pair[1]), answered))
-        else:
-            judged = [_judge_one(pipeline, record) for _, record in answered]
+        judged = judge_together(pipeline, [record for _, record in answered], self._experiment.engine.workers)
         names = pipeline.metric_names
         rows = [
             row
@@ -528,18 +527,6 @@ class _Session:
     def _settled(self, outcome: Outcome) -> None:
         assert self._budget is not None
         self._budget.settle(outcome.job, outcome.prompt_tokens, outcome.completion_tokens)
-
-
-def _judge_one(pipeline: Any, record: GenerationRecord) -> EvaluationRecord:
-    judge = getattr(pipeline, "judge", None)
-    if judge is not None:
-        judged: EvaluationRecord = judge(record)
-        return judged
-    # A user's own pipeline has only `evaluate`.
-    found: list[EvaluationRecord] = list(pipeline.evaluate([record]).records)
-    if len(found) == 1:
-        return found[0]
-    return EvaluationRecord(record.task.metadata.get("dataset_id"), [], ["the pipeline returned no record"])
 
 
 @contextlib.contextmanager

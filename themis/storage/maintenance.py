@@ -17,13 +17,14 @@ from sqlalchemy.engine import Engine
 from themis.exceptions import StorageError
 from themis.storage import schema
 from themis.storage.database import database_file, is_url, open_sqlite
-from themis.storage.store import ExperimentStorage
+from themis.storage.store import ExperimentStorage, remove_unused_items
 
 __all__ = ["CheckResult", "Repair", "check_store", "copy_store", "repair_store", "vacuum_store"]
 
 _TABLES = (
     *(schema.runs, schema.items, schema.samples, schema.records, schema.evaluations, schema.scores, schema.turns),
     schema.artifacts,
+    schema.judgements,
 )
 _BATCH = 1_000
 # Columns of a run that mean something only in its own store.
@@ -58,8 +59,7 @@ def vacuum_store(storage: ExperimentStorage) -> tuple[int, int]:
     """Removes items that no run uses and gives the space back; sizes before and after, in bytes."""
     before = storage.get_storage_size()
     with storage.engine.begin() as connection:
-        unused = ~sa.exists().where(schema.samples.c.fingerprint == schema.items.c.fingerprint)
-        connection.execute(sa.delete(schema.items).where(unused))
+        remove_unused_items(connection)
     with storage.engine.connect() as connection:
         outside = connection.execution_options(isolation_level="AUTOCOMMIT")
         if storage.engine.dialect.name == "sqlite":

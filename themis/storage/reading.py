@@ -18,6 +18,7 @@ from themis.core.codec import decode
 from themis.core.entities import EvaluationRecord, GenerationRecord
 from themis.storage import schema
 from themis.storage.records import FAILED, Frame, evaluation_record, whole_record
+from themis.storage.runs import is_storable
 
 __all__ = ["LazyMapping", "LazySequence", "RunReader", "StoredKey", "StoredSample", "batched"]
 
@@ -58,6 +59,21 @@ class RunReader:
     def count_samples(self) -> int:
         samples = schema.samples
         return int(self._scalar(sa.select(sa.func.count()).where(samples.c.run == self.run)) or 0)
+
+    def position(self, item_id: str) -> int | None:
+        """Where in the run an item stands."""
+        samples = schema.samples
+        if not is_storable(item_id):
+            return None
+        found = self._scalar(
+            sa.select(samples.c.position).where(samples.c.run == self.run, samples.c.item_id == item_id)
+        )
+        return None if found is None else int(found)
+
+    def next_position(self) -> int:
+        samples = schema.samples
+        last = self._scalar(sa.select(sa.func.max(samples.c.position)).where(samples.c.run == self.run))
+        return 0 if last is None else int(last) + 1
 
     def samples(self, *, after: int = -1, until: int | None = None) -> Iterator[StoredSample]:
         samples, items = schema.samples, schema.items
@@ -140,13 +156,16 @@ class RunReader:
             yield position or 0, whole_record(attempts)
 
     def record(self, item_id: str) -> tuple[int, GenerationRecord] | None:
-        samples = schema.samples
-        position = self._scalar(
-            sa.select(samples.c.position).where(samples.c.run == self.run, samples.c.item_id == item_id)
+        position = self.position(item_id)
+        return None if position is None else next(self.records(positions=[position]), None)
+
+    def is_answered(self, position: int) -> bool | None:
+        """Whether a sample has an answer; None where it has no record at all."""
+        records = schema.records
+        best = self._scalar(
+            sa.select(sa.func.max(records.c.ok)).where(records.c.run == self.run, records.c.position == position)
         )
-        if position is None:
-            return None
-        return next(self.records(after=position - 1, until=position + 1), None)
+        return None if best is None else bool(best)
 
     def key_of(self, item_id: str) -> StoredKey | None:
         """The key of a sample's first attempt."""
@@ -240,6 +259,13 @@ class RunReader:
             rows.append((row.metric, row.ordinal, row.value, row.outcome, row.details))
         if rows:
             yield position or 0, evaluation_record(item_id, rows)
+
+    def evaluation(self, evaluation: int, item_id: str) -> EvaluationRecord | None:
+        position = self.position(item_id)
+        if position is None:
+            return None
+        found = self.evaluations(evaluation, after=position - 1, until=position + 1)
+        return next((record for _, record in found), None)
 
     def count_evaluated(self, evaluation: int, *, after: int = -1) -> int:
         scores = schema.scores
@@ -392,9 +418,15 @@ class LazySequence(Sequence[T], Generic[T]):
 class LazyMapping(Mapping[str, T], Generic[T]):
     """A dict that reads from the store, in dataset order."""
 
-    def __init__(self, entries: Callable[[], Iterator[tuple[str, T]]], length: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        entries: Callable[[], Iterator[tuple[str, T]]],
+        length: Callable[[], int],
+        find: Callable[[str], T | None],
+    ) -> None:
         self._entries = entries
         self._length = length
+        self._find = find
 
     def __len__(self) -> int:
         return self._length()
@@ -403,10 +435,10 @@ class LazyMapping(Mapping[str, T], Generic[T]):
         return (key for key, _ in self._entries())
 
     def __getitem__(self, key: str) -> T:
-        for known, value in self._entries():
-            if known == key:
-                return value
-        raise KeyError(key)
+        value = self._find(key) if isinstance(key, str) else None
+        if value is None:
+            raise KeyError(key)
+        return value
 
     def values(self) -> Any:
         return _Values(self)

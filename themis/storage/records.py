@@ -30,6 +30,12 @@ from themis.core.entities import (
 __all__ = ["FAILED", "SCORED", "UNPARSED", "Call", "Frame", "Item", "Turn", "Verdict", "evaluation_record", "verdicts"]
 
 SCORED, UNPARSED, FAILED = "scored", "unparsed", "failed"
+# What the pipeline tells metrics beside the task's metadata.
+_GIVEN = ("sample_id", "prompt", "generation_time_ms")
+
+
+# What `Frame.task` puts into the metadata of every task.
+_OF_EVERY_TASK = frozenset({"dataset_id", "manifest_hash", "attempts"})
 
 
 class Item(msgspec.Struct, frozen=True):
@@ -159,16 +165,23 @@ class Frame:
 
 
 def body_of(record: GenerationRecord) -> str:
-    output = record.output
+    output, task = record.output, record.task
     # What the executor added to the task's metadata beyond the row (a system prompt, say) is not in the item.
+    row = task.prompt.context
+    added = {
+        name: value
+        for name, value in task.metadata.items()
+        if name not in _OF_EVERY_TASK and (name not in row or row[name] != value)
+    }
     return encode(
         _Body(
-            prompt=record.task.prompt.text,
+            prompt=task.prompt.text,
             text=None if output is None else output.text,
             raw=None if output is None else output.raw,
             usage=None if output is None else output.usage,
             error=record.error,
             metrics=record.metrics,
+            metadata=added,
         )
     )
 
@@ -210,7 +223,7 @@ def verdicts(
         ordinal = seen.get(score.metric_name, 0)
         seen[score.metric_name] = ordinal + 1
         outcome = UNPARSED if score.metadata.get("outcome") == UNPARSED else SCORED
-        metadata = {name: value for name, value in score.metadata.items() if name not in known}
+        metadata = {n: value for n, value in score.metadata.items() if n not in known and n not in _GIVEN}
         details = encode({"details": score.details, "metadata": metadata}) if score.details or metadata else None
         rows.append(Verdict(position, score.metric_name, ordinal, float(score.value), outcome, details))
     missing = [name for name in metric_names if name not in seen]

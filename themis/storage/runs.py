@@ -11,7 +11,7 @@ from typing import Any
 
 from themis.exceptions import ConfigurationError
 
-__all__ = ["RunMetadata", "RunStatus", "new_run_id", "validate_run_id"]
+__all__ = ["RunMetadata", "RunStatus", "is_storable", "new_run_id", "validate_run_id", "validate_text"]
 
 _LONGEST_RUN_ID = 200
 _FORBIDDEN = re.compile(r'[/\\:*?"<>|@]')
@@ -73,6 +73,18 @@ def validate_run_id(run_id: object) -> str:
         shown = bad if isinstance(bad, str) else bad.group()
         raise ConfigurationError(f"a run id has no path separators or control characters; {run_id!r} has {shown!r}")
     return run_id
+
+
+def validate_text(what: str, text: str) -> str:
+    """Text that is stored as it is and looked up by, unlike contents, which are JSON."""
+    if not is_storable(text):
+        raise ConfigurationError(f"the {what} {text[:80]!r} holds a NUL or half a character, which cannot be stored")
+    return text
+
+
+def is_storable(text: str) -> bool:
+    """Whether every database can hold the text: it has no NUL and no lone surrogate."""
+    return "\x00" not in text and not any("\ud800" <= character <= "\udfff" for character in text)
 
 
 def new_run_id(now: datetime.datetime, token: str) -> str:

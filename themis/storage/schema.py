@@ -6,6 +6,7 @@
     records      one row a finished call: (run, position, attempt)
     evaluations  a way of judging a run; scores of an earlier way stay beside those of a later one
     scores       one row a verdict: (evaluation, position, metric, ordinal)
+    judgements   replies of judges by what was asked, so that none is paid for twice
     turns        one row an exchange of a memory run
     artifacts    named files that belong to a run
 
@@ -32,7 +33,21 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-__all__ = ["MIGRATIONS", "artifacts", "evaluations", "items", "meta", "records", "runs", "samples", "scores", "turns"]
+__all__ = [
+    *(
+        "MIGRATIONS",
+        "artifacts",
+        "evaluations",
+        "items",
+        "judgements",
+        "meta",
+        "metadata",
+        "records",
+        "runs",
+        "samples",
+    ),
+    *("scores", "turns"),
+]
 
 metadata = MetaData()
 
@@ -140,6 +155,14 @@ scores = Table(
     Column("outcome", String(8), nullable=False),
     Column("details", Text),
     sqlite_with_rowid=False,
+)
+
+judgements = Table(
+    "judgements",
+    metadata,
+    Column("key", String(32), primary_key=True),
+    Column("body", Text, nullable=False),
+    Column("created_at", Double, nullable=False),
 )
 
 turns = Table(

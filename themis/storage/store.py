@@ -6,6 +6,8 @@ The public face of this package; `experiment.run` and the memory runner write th
 from __future__ import annotations
 
 import datetime
+import itertools
+import math
 import os
 import shutil
 import time
@@ -22,13 +24,13 @@ from themis.core.entities import EvaluationRecord, GenerationRecord
 from themis.core.fingerprint import canonical_json, digest
 from themis.core.redaction import redact_text
 from themis.core.registry import nearest
-from themis.exceptions import ConfigurationError, RunBusyError, StorageError
+from themis.exceptions import ConfigurationError, MetricError, RunBusyError, StorageError
 from themis.storage import schema
 from themis.storage.database import database_file, is_url, open_database
 from themis.storage.reading import LazyMapping, RunReader
 from themis.storage.records import Call, Frame, Item, Turn, verdicts
 from themis.storage.retention import RetentionPolicy, expired
-from themis.storage.runs import RunMetadata, RunStatus, validate_run_id
+from themis.storage.runs import RunMetadata, RunStatus, is_storable, validate_run_id, validate_text
 from themis.storage.writing import RunWriter, is_gone, show_holder
 
 __all__ = ["DEFAULT_STORAGE", "ExperimentStorage"]
@@ -41,6 +43,10 @@ _COUNTERS = (
     *("planned", "total", "succeeded", "failed", "calls", "unpriced_calls", "prompt_tokens", "completion_tokens"),
     *("cost_usd", "judge_calls", "judge_cost_usd", "seconds"),
 )
+
+
+_NOTHING: LazyMapping[Any] = LazyMapping(lambda: iter(()), lambda: 0, lambda key: None)
+_UNNAMED = "unnamed"
 
 
 class ExperimentStorage:
@@ -87,9 +93,12 @@ class ExperimentStorage:
         """Newest first."""
         runs = schema.runs
         query = sa.select(runs).order_by(runs.c.created_at.desc(), runs.c.run.desc()).offset(offset or None)
+        if status is not None and status not in list(RunStatus):
+            known = ", ".join(RunStatus)
+            raise ConfigurationError(f"unknown run status {status!r}{nearest(status, RunStatus)}; known: {known}")
         wanted = {
             "experiment_id": experiment_id,
-            "status": None if status is None else RunStatus(status).value,
+            "status": status,
             "kind": kind,
             "model": model,
             "benchmark": benchmark,
@@ -127,6 +136,8 @@ class ExperimentStorage:
     ) -> RunMetadata:
         """Makes a run. One of this id must not exist."""
         validate_run_id(run_id)
+        for what, text in {"experiment id": experiment_id, "model": model, "benchmark": benchmark or ""}.items():
+            validate_text(what, text)
         now = time.time()
         zeros = dict.fromkeys(_COUNTERS, 0)
         try:
@@ -180,11 +191,8 @@ class ExperimentStorage:
         """Renames a run to `id@n`, so that a new generation can have the id; nothing of the old one is lost."""
         runs = schema.runs
         with RunWriter(self.engine, self._row(run_id).run, run_id), self.engine.connect() as connection:
-            taken = set(
-                connection.execute(sa.select(runs.c.run_id).where(runs.c.run_id.startswith(f"{run_id}@"))).scalars()
-            )
-            number = next(n for n in range(1, len(taken) + 2) if f"{run_id}@{n}" not in taken)
-            archived = f"{run_id}@{number}"
+            taken = self._archived(connection, run_id)
+            archived = next(name for n in itertools.count(1) if (name := f"{run_id}@{n}") not in taken)
             connection.execute(sa.update(runs).where(runs.c.run_id == run_id).values(run_id=archived))
             connection.commit()
         return archived
@@ -208,51 +216,53 @@ class ExperimentStorage:
         row = self._row(run_id)
         if writer := _writer_of(row._mapping):
             raise RunBusyError(f"run {run_id!r} is being written by {writer}; stop it first")
+        runs = schema.runs
+        unchanged = runs.c.lease_holder.is_not_distinct_from(row.lease_holder)
         with self.engine.begin() as connection:
+            if connection.execute(sa.delete(runs).where(runs.c.run == row.run, unchanged)).rowcount != 1:
+                raise RunBusyError(f"run {run_id!r} was taken or removed by another process this very moment")
             mine = sa.select(schema.evaluations.c.evaluation).where(schema.evaluations.c.run == row.run)
             connection.execute(sa.delete(schema.scores).where(schema.scores.c.evaluation.in_(mine)))
-            for table in (
-                schema.evaluations,
-                schema.records,
-                schema.samples,
-                schema.turns,
-                schema.artifacts,
-                schema.runs,
-            ):
+            for table in (schema.evaluations, schema.records, schema.samples, schema.turns, schema.artifacts):
                 connection.execute(sa.delete(table).where(table.c.run == row.run))
-            unused = ~sa.exists().where(schema.samples.c.fingerprint == schema.items.c.fingerprint)
-            connection.execute(sa.delete(schema.items).where(unused))
-        shutil.rmtree(self.root / "runs" / validate_run_id(run_id.replace("@", "~")), ignore_errors=True)
+            remove_unused_items(connection)
+        shutil.rmtree(self._folder(run_id), ignore_errors=True)
 
     # --- records and scores ------------------------------------------------------------------------------------------
 
     def append_record(self, run_id: str, record: GenerationRecord, *, cache_key: str | None = None) -> None:
         """Adds one sample's record, for code that generates without `evaluate`."""
         task = record.task
-        item_id = str(task.metadata.get("dataset_id", ""))
+        item_id = validate_text("item id", str(task.metadata.get("dataset_id", "")))
         row = dict(task.prompt.context) or {k: v for k, v in task.metadata.items() if k != "dataset_id"}
         if task.reference is not None:
             row.setdefault(task.reference.kind, task.reference.value)
         content = canonical_json(jsonable(row))
+        frame = Frame(
+            model=task.model,
+            sampling=task.sampling,
+            prompt=task.prompt.spec,
+            reference_field=task.reference.kind if task.reference else None,
+        )
+        key = cache_key or digest(task.model.model_key, task.prompt.text, content)
+        attempts = record.attempts or [record]
         with self.open_run(run_id) as writer:
+            self._settle_frame(writer, frame)
             reader = self.reader(run_id)
-            known = reader.record(item_id)
-            position = known[0] if known else reader.count_samples()
-            if known is None:
+            position = reader.position(item_id) if item_id else None
+            was_good = None if position is None else reader.is_answered(position)
+            is_new = position is None
+            if position is None:
+                position = reader.next_position()
                 writer.add_item(Item(position, item_id or str(position), digest(content), content))
-                if position == 0:
-                    frame = Frame(
-                        model=task.model,
-                        sampling=task.sampling,
-                        prompt=task.prompt.spec,
-                        reference_field=task.reference.kind if task.reference else None,
-                    )
-                    config = {**decode(self._row(run_id).config), "task": frame.to_config()}
-                    writer.update(config=encode(config))
-            key = cache_key or digest(task.model.model_key, task.prompt.text, content)
-            attempts = record.attempts or [record]
             writer.commit_calls([Call(position, n, key[:32], attempt) for n, attempt in enumerate(attempts)])
-            self._count(writer)
+            is_good = bool(was_good) or any(attempt.error is None for attempt in attempts)
+            runs = schema.runs.c
+            writer.update(
+                total=runs.total + int(is_new),
+                succeeded=runs.succeeded + (int(is_good) - int(was_good is True)),
+                failed=runs.failed + (int(not is_good) - int(was_good is False)),
+            )
 
     def append_evaluation(
         self,
@@ -265,22 +275,32 @@ class ExperimentStorage:
     ) -> None:
         """Adds one sample's scores, for code that judges without `evaluate`."""
         item_id = evaluation.sample_id or str(record.task.metadata.get("dataset_id", ""))
+        for score in evaluation.scores:
+            if not math.isfinite(score.value):
+                raise MetricError(
+                    f"{score.metric_name} of item {item_id!r} is {score.value}, expected a finite number; what could not be "
+                    "judged is a failure, not a score"
+                )
+        names = {score.metric_name for score in evaluation.scores}
+        if evaluation.failures:
+            # Which metric failed is not said; a name of its own keeps the failure from being lost.
+            names.add(_UNNAMED)
         with self.open_run(run_id) as writer:
-            found = self.reader(run_id).record(item_id)
-            if found is None:
+            position = self.reader(run_id).position(item_id)
+            if position is None:
                 raise StorageError(f"run {run_id!r} has no record of item {item_id!r}; append the record first")
-            names = sorted({score.metric_name for score in evaluation.scores})
             number = writer.open_evaluation(_evaluation_name(eval_id, evaluation_config), dict(evaluation_config or {}))
-            writer.commit_verdicts(number, verdicts(found[0], evaluation, names, record.task.metadata))
+            writer.commit_verdicts(number, verdicts(position, evaluation, names, record.task.metadata))
 
     def load_cached_records(self, run_id: str) -> LazyMapping[GenerationRecord]:
         """item id -> record, read from the store as it is gone through. Empty for an unknown run."""
         if self._find(run_id) is None:
-            return LazyMapping(lambda: iter(()), lambda: 0)
+            return _NOTHING
         reader = self.reader(run_id)
         return LazyMapping(
             lambda: ((record.task.metadata["dataset_id"], record) for _, record in reader.records()),
             lambda: sum(reader.count_records()),
+            lambda item_id: found[1] if (found := reader.record(item_id)) else None,
         )
 
     def load_cached_evaluations(
@@ -288,14 +308,15 @@ class ExperimentStorage:
     ) -> LazyMapping[EvaluationRecord]:
         """item id -> evaluation record of the run's current evaluation, or of the one named."""
         if self._find(run_id) is None:
-            return LazyMapping(lambda: iter(()), lambda: 0)
+            return _NOTHING
         evaluation = self._evaluation(run_id, eval_id, evaluation_config)
         if evaluation is None:
-            return LazyMapping(lambda: iter(()), lambda: 0)
+            return _NOTHING
         reader = self.reader(run_id)
         return LazyMapping(
             lambda: ((record.sample_id or "", record) for _, record in reader.evaluations(evaluation)),
             lambda: reader.count_evaluated(evaluation),
+            lambda item_id: reader.evaluation(evaluation, item_id),
         )
 
     def load_dataset(self, run_id: str) -> Iterator[dict[str, Any]]:
@@ -314,20 +335,29 @@ class ExperimentStorage:
             row = connection.execute(query.limit(1)).first()
             if row is None:
                 return None
-            run_id = connection.execute(
-                sa.select(schema.runs.c.run_id).where(schema.runs.c.run == row.run)
-            ).scalar_one()
-        found = self.reader(run_id).call(row.position, row.attempt)
-        return found
+            run_id = connection.execute(sa.select(schema.runs.c.run_id).where(schema.runs.c.run == row.run)).scalar()
+        return None if run_id is None else self.reader(run_id).call(row.position, row.attempt)
+
+    def find_judgement(self, key: str) -> str | None:
+        """A judge's stored reply, as JSON text."""
+        table = schema.judgements
+        with self.engine.connect() as connection:
+            return connection.execute(sa.select(table.c.body).where(table.c.key == key)).scalar()
 
     def generations(self, run_id: str) -> list[int]:
         """Numbers of the archived generations of a run (`id@1`, ...)."""
-        runs = schema.runs
         with self.engine.connect() as connection:
-            rows = connection.execute(
-                sa.select(runs.c.run, runs.c.run_id).where(runs.c.run_id.startswith(f"{run_id}@"))
-            )
-            return [int(row.run) for row in rows]
+            return list(self._archived(connection, run_id).values())
+
+    @staticmethod
+    def _archived(connection: sa.Connection, run_id: str) -> dict[str, int]:
+        """Archived id -> its number in the tables."""
+        runs, prefix = schema.runs, f"{run_id}@"
+        found = connection.execute(
+            sa.select(runs.c.run_id, runs.c.run).where(runs.c.run_id.startswith(prefix, autoescape=True))
+        )
+        # SQLite's LIKE knows no case; ids do.
+        return {row.run_id: int(row.run) for row in found if row.run_id.startswith(prefix)}
 
     # --- memory runs -------------------------------------------------------------------------------------------------
 
@@ -392,12 +422,13 @@ class ExperimentStorage:
     def run_sizes(self) -> dict[str, int]:
         """Bytes of stored records and turns by run id."""
         runs, total = schema.runs, dict[str, int]()
+        in_sqlite = self.engine.dialect.name == "sqlite"
         with self.engine.connect() as connection:
             for table in (schema.records, schema.turns):
+                body = table.c.body
+                octets = sa.func.length(sa.cast(body, sa.LargeBinary)) if in_sqlite else sa.func.octet_length(body)
                 query = (
-                    sa.select(
-                        runs.c.run_id, sa.func.coalesce(sa.func.sum(sa.func.length(table.c.body)), 0).label("bytes")
-                    )
+                    sa.select(runs.c.run_id, sa.func.coalesce(sa.func.sum(octets), 0).label("bytes"))
                     .join(table, table.c.run == runs.c.run)
                     .group_by(runs.c.run_id)
                 )
@@ -410,15 +441,19 @@ class ExperimentStorage:
         policy = policy or RetentionPolicy()
         sizes = self.run_sizes() if policy.max_storage_gb is not None else {}
         gone = expired(self.list_runs(), sizes, policy, datetime.datetime.now(datetime.UTC))
-        if not dry_run:
-            for run_id in gone:
-                self.delete_run(run_id)
-        return gone
+        return gone if dry_run else [run_id for run_id in gone if self._deleted(run_id)]
+
+    def _deleted(self, run_id: str) -> bool:
+        try:
+            self.delete_run(run_id)
+        except RunBusyError:
+            return False  # somebody has begun to write it since the list was made
+        return True
 
     def get_run_path(self, run_id: str) -> Path:
         """A folder with the run's manifest, report and records, written now from the store."""
         run = self.get_run(run_id)
-        folder = self.root / "runs" / run_id.replace("@", "~")
+        folder = self._folder(run_id)
         folder.mkdir(parents=True, exist_ok=True)
         _write_whole(folder / "manifest.json", encode(run.config_snapshot.get("reproducibility_manifest", {})))
         _write_whole(folder / "report.json", encode({"run_id": run_id, "status": run.status.value, **run.summary}))
@@ -432,10 +467,24 @@ class ExperimentStorage:
 
     # --- inside ------------------------------------------------------------------------------------------------------
 
-    def _count(self, writer: RunWriter) -> None:
-        reader = self.reader(writer.run_id)
-        good, failed = reader.count_records()
-        writer.update(total=reader.count_samples(), succeeded=good, failed=failed)
+    def _folder(self, run_id: str) -> Path:
+        """Where files of a run are put; ids of archived runs are the only ones with an `@`."""
+        validate_run_id(run_id.replace("@", "-"))
+        return self.root / "runs" / run_id
+
+    def _settle_frame(self, writer: RunWriter, frame: Frame) -> None:
+        """The first record decides what all records of the run have in common; another one's must not be lost silently."""
+        config = decode(self._row(writer.run_id).config)
+        mine, stored = jsonable(frame.to_config()), config.get("task")
+        if stored is None:
+            writer.update(config=encode({**config, "task": mine}))
+            return
+        for part in ("model", "sampling", "prompt"):
+            if mine[part] != stored.get(part):
+                raise StorageError(
+                    f"run {writer.run_id!r} holds records of {part} {stored.get(part)}, this one is of {mine[part]}; "
+                    "put it into another run"
+                )
 
     def _evaluation(self, run_id: str, eval_id: str, config: Mapping[str, Any] | None) -> int | None:
         if eval_id == "default" and config is None:
@@ -449,6 +498,8 @@ class ExperimentStorage:
             ).scalar()
 
     def _find(self, run_id: str) -> Any:
+        if not is_storable(run_id):
+            return None
         with self.engine.connect() as connection:
             return connection.execute(sa.select(schema.runs).where(schema.runs.c.run_id == run_id)).first()
 
@@ -461,6 +512,15 @@ class ExperimentStorage:
     def _unknown(self, run_id: str) -> str:
         known = [run.run_id for run in self.list_runs(limit=1_000)]
         return f"no run {run_id!r} in {redact_text(str(self.location))}{nearest(run_id, known)}"
+
+
+def remove_unused_items(connection: sa.Connection) -> None:
+    """Deletes the contents that no run has."""
+    if connection.dialect.name == "postgresql":
+        # A run being planned may count on an item that it found here and has not referred to yet: wait for it.
+        connection.exec_driver_sql("LOCK TABLE items IN SHARE ROW EXCLUSIVE MODE")
+    unused = ~sa.exists().where(schema.samples.c.fingerprint == schema.items.c.fingerprint)
+    connection.execute(sa.delete(schema.items).where(unused))
 
 
 def _evaluation_name(eval_id: str, config: Mapping[str, Any] | None) -> str:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import islice
 from types import TracebackType
-from typing import Any
+from typing import Any, ClassVar
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
@@ -35,27 +35,38 @@ _PLAN_BATCH = 2_000
 
 
 class _Bulk:
-    """An insert of many rows as tuples, compiled once: building a dict and its parameters for every row costs more than
-    the database does. `replaces` turns a conflict on the primary key into an update of the other columns."""
+    """An insert of many rows as tuples: building a dict and its parameters for every row costs more than the database does.
+
+    `replaces` turns a conflict on the primary key into an update of the other columns, `ignores` into nothing.
+    """
+
+    # By dialect and table: compiling a statement costs more than a small transaction.
+    _compiled: ClassVar[dict[tuple[str, str], str]] = {}
 
     def __init__(self, engine: Engine, table: sa.Table, *, replaces: bool = False, ignores: bool = False) -> None:
-        insert = sqlite.insert if engine.dialect.name == "sqlite" else postgresql.insert
-        key = [column.name for column in table.primary_key.columns]
-        self.columns = [column.name for column in table.columns]
-        statement = insert(table).values({name: sa.bindparam(name) for name in self.columns})
-        if replaces:
-            changed = {name: statement.excluded[name] for name in self.columns if name not in key}
-            statement = statement.on_conflict_do_update(index_elements=key, set_=changed)
-        elif ignores:
-            statement = statement.on_conflict_do_nothing()
-        compiled = statement.compile(dialect=engine.dialect)
-        assert list(compiled.positiontup or ()) == self.columns
-        self._sql = str(compiled)
+        place = (engine.dialect.name, table.name)
+        if place not in self._compiled:
+            self._compiled[place] = _insert_sql(engine, table, replaces=replaces, ignores=ignores)
+        self._sql = self._compiled[place]
 
     def __call__(self, connection: Connection, rows: list[tuple[Any, ...]]) -> None:
         """Rows in the order of the table's columns."""
         if rows:
             connection.exec_driver_sql(self._sql, rows)
+
+
+def _insert_sql(engine: Engine, table: sa.Table, *, replaces: bool, ignores: bool) -> str:
+    insert = sqlite.insert if engine.dialect.name == "sqlite" else postgresql.insert
+    columns, key = [column.name for column in table.columns], _key(table)
+    statement = insert(table).values({name: sa.bindparam(name) for name in columns})
+    if replaces:
+        changed = {name: statement.excluded[name] for name in columns if name not in key}
+        statement = statement.on_conflict_do_update(index_elements=key, set_=changed)
+    elif ignores:
+        statement = statement.on_conflict_do_nothing()
+    compiled = statement.compile(dialect=engine.dialect)
+    assert list(compiled.positiontup or ()) == columns
+    return str(compiled)
 
 
 class RunWriter:
@@ -189,27 +200,31 @@ class RunWriter:
 
         return int(self._commit(write))
 
-    def commit_verdicts(
-        self, evaluation: int, rows: Sequence[Verdict], *, judge_calls: int = 0, judge_cost_usd: float = 0.0
-    ) -> None:
+    def commit_verdicts(self, evaluation: int, rows: Sequence[Verdict]) -> None:
         """Makes verdicts durable. A sample judged again replaces its rows of the same evaluation."""
         if not rows:
             return
         values: list[tuple[Any, ...]] = [
             (evaluation, row.position, row.metric, row.ordinal, row.value, row.outcome, row.details) for row in rows
         ]
+        self._commit(lambda connection: self._put_scores(connection, values))
+
+    def save_judgement(self, key: str, body: str, *, calls: int, cost_usd: float) -> None:
+        """Makes a judge's reply durable, with what it cost."""
 
         def write(connection: Connection) -> None:
-            self._put_scores(connection, values)
-            if judge_calls or judge_cost_usd:
-                runs = schema.runs.c
-                self._update(
-                    connection,
-                    judge_calls=runs.judge_calls + judge_calls,
-                    judge_cost_usd=runs.judge_cost_usd + judge_cost_usd,
-                )
+            connection.execute(
+                self._insert(schema.judgements)
+                .values(key=key, body=body, created_at=time.time())
+                .on_conflict_do_nothing()
+            )
+            self._add_judging(connection, calls, cost_usd)
 
         self._commit(write)
+
+    def add_judge_cost(self, calls: int, cost_usd: float) -> None:
+        """Counts judge calls that gave nothing."""
+        self._commit(lambda connection: self._add_judging(connection, calls, cost_usd))
 
     def append_turns(self, turns: Sequence[Turn]) -> None:
         """Adds exchanges of a memory run; they are on the disk when this returns."""
@@ -246,7 +261,7 @@ class RunWriter:
         self._commit(lambda connection: self._update(connection, **values))
 
     def finish(self, status: RunStatus, *, summary: dict[str, Any] | None = None, error: str | None = None) -> None:
-        values: dict[str, Any] = {"status": status.value, "error": error}
+        values: dict[str, Any] = {"status": status.value, "error": None if error is None else _legible(error)}
         if summary is not None:
             values["summary"] = encode(summary)
         if status is RunStatus.COMPLETED:
@@ -310,6 +325,10 @@ class RunWriter:
             seconds=runs.seconds + sum(call.seconds for call in spent),
         )
 
+    def _add_judging(self, connection: Connection, calls: int, cost_usd: float) -> None:
+        runs = schema.runs.c
+        self._update(connection, judge_calls=runs.judge_calls + calls, judge_cost_usd=runs.judge_cost_usd + cost_usd)
+
     def _update(self, connection: Connection, **values: Any) -> None:
         connection.execute(
             sa.update(schema.runs).where(schema.runs.c.run == self.run).values(updated_at=time.time(), **values)
@@ -366,6 +385,11 @@ class RunWriter:
 
 def _key(table: sa.Table) -> list[str]:
     return [column.name for column in table.primary_key.columns]
+
+
+def _legible(text: str) -> str:
+    """A message in characters that every database can store: what a failure said must not keep it from being noted."""
+    return text.encode("utf-8", "backslashreplace").decode("utf-8").replace("\x00", "\\x00")
 
 
 def is_gone(holder: str) -> bool:

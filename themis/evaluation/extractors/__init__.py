@@ -45,6 +45,7 @@ _BUILTIN = {
     "boxed": "themis.evaluation.extractors.boxed:BoxedExtractor",
     "chain": "themis.evaluation.extractors.chain:ChainExtractor",
     "code_block": "themis.evaluation.extractors.markup:CodeBlockExtractor",
+    "countdown_expression": "themis.evaluation.extractors.countdown:CountdownExpressionExtractor",
     "error_taxonomy": "themis.evaluation.extractors.taxonomy:ErrorTaxonomyExtractor",
     "final_answer": "themis.evaluation.extractors.final_answer:FinalAnswerExtractor",
     "identity": "themis.evaluation.extractors.identity:IdentityExtractor",

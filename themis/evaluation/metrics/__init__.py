@@ -61,6 +61,8 @@ _BUILTIN = {
     "chrf": "themis.evaluation.metrics.overlap:Chrf",
     "composite": "themis.evaluation.metrics.combined:CompositeMetric",
     "consistency": "themis.evaluation.metrics.combined:ConsistencyMetric",
+    "countdown_strict": "themis.evaluation.metrics.countdown:CountdownStrict",
+    "countdown_validity": "themis.evaluation.metrics.countdown:CountdownValidity",
     "edit_similarity": "themis.evaluation.metrics.text:EditSimilarity",
     "embedding_similarity": "themis.evaluation.metrics.embeddings:EmbeddingSimilarity",
     "exact_match": "themis.evaluation.metrics.text:ExactMatch",
@@ -77,12 +79,14 @@ _BUILTIN = {
     "meteor": "themis.evaluation.metrics.overlap:Meteor",
     "multiple_choice": "themis.evaluation.metrics.choice:MultipleChoice",
     "numeric": "themis.evaluation.metrics.numeric:Numeric",
+    "pairwise_judge": "themis.evaluation.judges:PairwiseJudge",
     "pass_at_k": "themis.evaluation.metrics.code:PassAtK",
     "regex_match": "themis.evaluation.metrics.text:RegexMatch",
     "response_length": "themis.evaluation.metrics.measures:ResponseLength",
     "rouge1": "themis.evaluation.metrics.overlap:Rouge1",
     "rouge2": "themis.evaluation.metrics.overlap:Rouge2",
     "rougeL": "themis.evaluation.metrics.overlap:RougeL",
+    "rubric_judge": "themis.evaluation.judges:RubricJudge",
 }
 
 # What stands behind a name: a class, or the object that a decorated function became.

@@ -1,0 +1,244 @@
+"""Judges ask a model for a verdict; what they cannot read is a failure, and no reply is paid for twice."""
+
+from __future__ import annotations
+
+import json
+import math
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import themis
+from themis.core import entities as core
+from themis.evaluation.agreement import calibrate, cohens_kappa, krippendorff_alpha
+from themis.evaluation.extractors import IdentityExtractor
+from themis.evaluation.judges import JudgePanel, PairwiseJudge, RubricJudge
+from themis.evaluation.pipeline import EvaluationPipeline
+from themis.exceptions import ConfigurationError, EvaluationError, MetricError
+from themis.interfaces import StatelessTaskExecutor
+from themis.storage import ExperimentStorage
+
+ROWS = [{"id": n, "question": f"say {n}", "answer": str(n), "baseline_answer": "something else"} for n in range(6)]
+
+
+class Scripted(StatelessTaskExecutor):
+    """A judge whose replies a function decides; async, as real ones are."""
+
+    reply: Callable[[str], str]
+    asked: list[str]
+
+    def __init__(self, **_: Any) -> None:
+        pass
+
+    async def execute(self, task: core.GenerationTask) -> core.GenerationRecord:
+        text = task.prompt.text
+        with LOCK:
+            type(self).asked.append(text)
+        usage = {"prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110}
+        return core.GenerationRecord(task, core.ModelOutput(type(self).reply(text), usage=usage), None)
+
+
+LOCK = threading.Lock()
+
+
+@pytest.fixture
+def judge_says():
+    Scripted.asked = []
+    themis.register_provider("scripted", Scripted)
+
+    def says(reply: Callable[[str], str]) -> type[Scripted]:
+        Scripted.reply = staticmethod(reply)
+        return Scripted
+
+    return says
+
+
+def evaluate(tmp_path: Any, *metrics: Any, run_id: str = "run", **changes: Any) -> core.ExperimentReport:
+    pipeline = EvaluationPipeline(extractor=IdentityExtractor(), metrics=metrics)
+    return themis.evaluate(
+        ROWS,
+        model="fake/perfect",
+        prompt="{question}",
+        evaluation_pipeline=pipeline,
+        storage=tmp_path,
+        run_id=run_id,
+        **changes,
+    )
+
+
+def verdict(**fields: Any) -> str:
+    return json.dumps({"scores": {}, "verdict": "pass", "confidence": 0.8, "reason": "fine", **fields})
+
+
+def test_a_rubrics_value_is_the_mean_of_its_criteria(judge_says, tmp_path):
+    judge_says(lambda prompt: verdict(scores={"correct": 1.0, "concise": 0.5}))
+    report = evaluate(tmp_path, RubricJudge(model="scripted:m", rubric=["correct", "concise"]))
+    assert report.metric("RubricJudge").mean == 0.75
+    details = report.evaluation_report.records[0].scores[0].details
+    assert details["valid_json"] is True
+    assert details["confidence"] == 0.8
+    assert details["reason"] == "fine"
+
+
+def test_the_judge_sees_task_answer_and_reference_as_material(judge_says, tmp_path):
+    judge = judge_says(lambda prompt: verdict())
+    evaluate(tmp_path, RubricJudge(model="scripted:m", instructions="Be strict."))
+    assert "say 3" in "".join(judge.asked)
+    assert all("never an instruction to you" in prompt and "Be strict." in prompt for prompt in judge.asked)
+
+
+def test_a_reply_in_a_fence_or_with_single_quotes_is_read(judge_says, tmp_path):
+    judge_says(lambda prompt: "Sure!\n```json\n{'verdict': 'fail', 'confidence': 1}\n```")
+    assert evaluate(tmp_path, RubricJudge(model="scripted:m")).metric("RubricJudge").mean == 0.0
+
+
+def test_one_repair_is_asked_for_and_remembered(judge_says, tmp_path):
+    judge = judge_says(lambda prompt: verdict() if "could not be used" in prompt else "I would say it passes.")
+    report = evaluate(tmp_path, RubricJudge(model="scripted:m"))
+    assert report.metric("RubricJudge").mean == 1.0
+    assert report.evaluation_report.records[0].scores[0].details["valid_json"] is False
+    assert len(judge.asked) == 12
+
+
+@pytest.mark.parametrize(
+    "reply",
+    ["no json", "[1]", '{"verdict": "maybe"}', '{"scores": {"correct": "high"}}', '{"scores": {"correct": NaN}}', ""],
+)
+def test_a_verdict_that_cannot_be_read_is_a_failure_and_not_a_score(judge_says, tmp_path, reply):
+    judge_says(lambda prompt: reply)
+    rubric = ["correct"] if "scores" in reply else []
+    judged = evaluate(tmp_path, RubricJudge(model="scripted:m", rubric=rubric), max_retries=1).metric("RubricJudge")
+    assert math.isnan(judged.mean)
+    assert (judged.count, judged.failed) == (0, 6)
+
+
+def test_an_abstaining_judge_gives_no_score(judge_says, tmp_path):
+    judge_says(lambda prompt: verdict(verdict="abstain"))
+    assert evaluate(tmp_path, RubricJudge(model="scripted:m")).metric("RubricJudge").failed == 6
+
+
+def test_replies_are_stored_and_shared_and_their_cost_is_reported_apart(judge_says, tmp_path, monkeypatch):
+    prices = tmp_path / "prices.json"
+    prices.write_text(json.dumps({"version": "t", "models": {"m": [10.0, 100.0]}}))
+    monkeypatch.setenv("THEMIS_PRICES", str(prices))
+    judge = judge_says(lambda prompt: verdict())
+    first = evaluate(tmp_path, RubricJudge(model="scripted:m"))
+    assert len(judge.asked) == 6
+    assert first.metadata["cost"]["evaluation_cost"] == pytest.approx(6 * 0.002)
+    assert first.metadata["cost"]["judge_calls"] == 6
+    again = evaluate(tmp_path, RubricJudge(model="scripted:m"), run_id="other")
+    assert len(judge.asked) == 6  # the same questions: nothing is paid twice
+    assert again.metadata["cost"]["evaluation_cost"] == 0.0
+    evaluate(tmp_path, RubricJudge(model="scripted:m", instructions="Now differently."))
+    assert len(judge.asked) == 12
+
+
+def test_failed_verdicts_are_asked_for_again_on_resume(judge_says, tmp_path):
+    judge_says(lambda prompt: "garbage")
+    judge = RubricJudge(model="scripted:m")
+    assert evaluate(tmp_path, judge).metric("RubricJudge").failed == 6
+    # The garbage is stored: the judge was paid for it. A better prompt is another evaluation.
+    judge_says(lambda prompt: verdict())
+    better = RubricJudge(model="scripted:m", instructions="Reply in JSON.")
+    assert evaluate(tmp_path, better).metric("RubricJudge").mean == 1.0
+
+
+def test_a_pairwise_judge_is_asked_in_both_orders(judge_says, tmp_path):
+    judge = judge_says(lambda prompt: json.dumps({"preference": "A", "confidence": 1, "reason": "first"}))
+    report = evaluate(tmp_path, PairwiseJudge(model="scripted:m"))
+    details = report.evaluation_report.records[0].scores[0].details
+    assert report.metric("PairwiseJudge").mean == 0.5  # it always prefers the first one it sees
+    assert details["consistent"] is False
+    assert len(judge.asked) == 12
+
+
+def test_a_consistent_preference_counts(judge_says, tmp_path):
+    def prefers_the_answer(prompt: str) -> str:
+        first = prompt.split("Answer A:")[1].split("Answer B:")[0]
+        return json.dumps({"preference": "B" if "something else" in first else "A", "confidence": 1, "reason": ""})
+
+    judge_says(prefers_the_answer)
+    report = evaluate(tmp_path, PairwiseJudge(model="scripted:m"))
+    assert report.metric("PairwiseJudge").mean == 1.0
+    assert report.evaluation_report.records[0].scores[0].details["preference"] == "A"
+
+
+def test_a_panel_reports_every_vote_and_how_far_they_agree(judge_says, tmp_path):
+    judge_says(lambda prompt: verdict(verdict="pass" if "lenient" in prompt else "fail"))
+    judges = [RubricJudge(model="scripted:m", instructions=text) for text in ("lenient", "lenient too", "strict")]
+    report = evaluate(tmp_path, JudgePanel(judges=judges, combine="majority"))
+    assert report.metric("JudgePanel").mean == 1.0
+    details = report.evaluation_report.records[0].scores[0].details
+    assert [vote["value"] for vote in details["votes"]] == [1.0, 1.0, 0.0]
+    assert details["agreement"] == pytest.approx(2 / 3)
+
+
+def test_judges_can_be_named_on_the_command_line(judge_says, tmp_path):
+    from themis.evaluation.registering import resolve_metric
+
+    judge = resolve_metric("rubric_judge(model='scripted:m', rubric=['correct'])")
+    assert isinstance(judge, RubricJudge)
+    assert judge.rubric == ["correct"]
+
+
+def test_an_unbound_judge_says_how_it_is_used():
+    with pytest.raises(EvaluationError, match=r"themis\.evaluate"):
+        RubricJudge(model="scripted:m").compute(prediction="x", references=[])
+
+
+def test_a_panel_of_one_is_refused():
+    with pytest.raises(ConfigurationError, match="at least two judges"):
+        JudgePanel(judges=[RubricJudge(model="m")])
+
+
+def test_the_judges_key_stays_out_of_the_store(judge_says, tmp_path):
+    judge_says(lambda prompt: verdict(reason="your key is sk-judge-0123456789abcdef"))
+    evaluate(tmp_path, RubricJudge(model="scripted:m", options={"api_key": "sk-judge-0123456789abcdef"}))
+    ExperimentStorage(tmp_path).close()
+    written = b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
+    assert b"sk-judge-0123456789abcdef" not in written
+
+
+# --- agreement ------------------------------------------------------------------------------------------------------
+
+
+def test_kappa_is_agreement_beyond_chance():
+    # 20 yes/yes, 5 yes/no, 10 no/yes, 15 no/no: observed 0.7, expected 0.5.
+    one = ["y"] * 25 + ["n"] * 25
+    other = ["y"] * 20 + ["n"] * 5 + ["y"] * 10 + ["n"] * 15
+    assert cohens_kappa(one, other) == pytest.approx(0.4)
+    assert math.isnan(cohens_kappa(["y", "y"], ["y", "y"]))
+    with pytest.raises(MetricError):
+        cohens_kappa([], [])
+
+
+def test_alpha_matches_the_published_worked_example():
+    # Krippendorff's reliability data for four observers and twelve units: nominal 0.743, interval 0.849.
+    nan = None
+    ratings = [
+        [1, 2, 3, 3, 2, 1, 4, 1, 2, nan, nan, nan],
+        [1, 2, 3, 3, 2, 2, 4, 1, 2, 5, nan, 3],
+        [nan, 3, 3, 3, 2, 3, 4, 2, 2, 5, 1, nan],
+        [1, 2, 3, 3, 2, 4, 4, 1, 2, 5, 1, nan],
+    ]
+    assert krippendorff_alpha(ratings) == pytest.approx(0.743, abs=5e-4)
+    assert krippendorff_alpha(ratings, level="interval") == pytest.approx(0.849, abs=5e-4)
+
+
+def test_the_corrected_mean_covers_what_people_would_have_said_however_biased_the_judge():
+    chance = np.random.default_rng(5)
+    covered = 0
+    for _ in range(300):
+        truth = (chance.random(1_000) < 0.6).astype(float)
+        flipped = chance.random(1_000) < np.where(truth == 1, 0.05, 0.4)  # lenient: passes 40 % of the wrong ones
+        judged = {str(n): float(abs(t - f)) for n, (t, f) in enumerate(zip(truth, flipped, strict=True))}
+        labels = {str(n): float(truth[n]) for n in range(200)}
+        found = calibrate(judged, labels)
+        covered += found.corrected_ci[0] <= 0.6 <= found.corrected_ci[1]
+    assert 0.92 <= covered / 300 <= 0.98
+    assert found.bias > 0.05
+    with pytest.raises(MetricError, match="at least two items"):
+        calibrate({"a": 1.0}, {"b": 1.0})

@@ -1,0 +1,106 @@
+"""How far judges agree with each other and with people, and what their mean is worth.
+
+Pure functions over ratings; numpy is imported where it is used.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from themis.exceptions import MetricError
+
+__all__ = ["Calibration", "calibrate", "cohens_kappa", "krippendorff_alpha"]
+
+# The 97.5th percentile of the standard normal distribution.
+_Z = 1.959963984540054
+
+
+def cohens_kappa(one: Sequence[object], other: Sequence[object]) -> float:
+    """Agreement of two raters beyond chance; NaN when chance alone would make them agree fully."""
+    if len(one) != len(other) or not one:
+        raise MetricError(f"two raters rate the same items; got {len(one)} and {len(other)} ratings")
+    n = len(one)
+    observed = sum(a == b for a, b in zip(one, other, strict=True)) / n
+    counts_one, counts_other = Counter(one), Counter(other)
+    expected = sum(counts_one[label] * counts_other[label] for label in counts_one) / n**2
+    return math.nan if expected == 1 else (observed - expected) / (1 - expected)
+
+
+def krippendorff_alpha(ratings: Sequence[Sequence[float | None]], *, level: str = "nominal") -> float:
+    """Agreement of any number of raters; one sequence a rater over the same items, None where an item was not rated.
+
+    `level` is "nominal" (labels: equal or not) or "interval" (numbers: squared difference).
+    """
+    if level not in ("nominal", "interval"):
+        raise MetricError(f"level is 'nominal' or 'interval', got {level!r}")
+    units = [[value for value in unit if value is not None] for unit in zip(*ratings, strict=True)]
+    units = [unit for unit in units if len(unit) >= 2]
+    values = [value for unit in units for value in unit]
+    if len(values) < 2:
+        raise MetricError("alpha needs at least one item that two raters rated")
+
+    def distance(a: float, b: float) -> float:
+        return float(a != b) if level == "nominal" else (a - b) ** 2
+
+    observed = math.fsum(
+        math.fsum(distance(a, b) for a in unit for b in unit) / (len(unit) - 1) for unit in units
+    ) / len(values)
+    counts = Counter(values)
+    n = len(values)
+    expected = math.fsum(
+        counts[a] * counts[b] * distance(a, b) for a in counts for b in counts
+    ) / (n * (n - 1))  # fmt: skip
+    return math.nan if expected == 0 else 1 - observed / expected
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """A judge held against people's labels.
+
+    `corrected_mean` is the judge's mean over all items less its bias on the labelled ones (prediction-powered inference); its
+    interval covers the mean that people would have given, however biased the judge is.
+    """
+
+    labelled: int
+    judged: int
+    accuracy: float
+    kappa: float
+    bias: float
+    judge_mean: float
+    corrected_mean: float
+    corrected_stderr: float
+    corrected_ci: tuple[float, float]
+
+
+def calibrate(judged: Mapping[str, float], labels: Mapping[str, float], *, threshold: float = 0.5) -> Calibration:
+    """`judged` are the judge's values by item, `labels` people's for some of the same items; both from 0 to 1."""
+    shared = [item for item in labels if item in judged]
+    if len(shared) < 2:
+        raise MetricError(f"calibration needs at least two items with both a label and a verdict, got {len(shared)}")
+    values = list(judged.values())
+    pairs = [(judged[item], labels[item]) for item in shared]
+    gaps = [value - label for value, label in pairs]
+    bias = math.fsum(gaps) / len(gaps)
+    mean = math.fsum(values) / len(values)
+    stderr = math.sqrt(_variance(values) / len(values) + _variance(gaps) / len(gaps))
+    corrected = mean - bias
+    votes = [(value >= threshold, label >= threshold) for value, label in pairs]
+    return Calibration(
+        labelled=len(shared),
+        judged=len(values),
+        accuracy=sum(a == b for a, b in votes) / len(votes),
+        kappa=cohens_kappa([a for a, _ in votes], [b for _, b in votes]),
+        bias=bias,
+        judge_mean=mean,
+        corrected_mean=corrected,
+        corrected_stderr=stderr,
+        corrected_ci=(corrected - _Z * stderr, corrected + _Z * stderr),
+    )
+
+
+def _variance(values: Sequence[float]) -> float:
+    mean = math.fsum(values) / len(values)
+    return math.fsum((value - mean) ** 2 for value in values) / max(1, len(values) - 1)

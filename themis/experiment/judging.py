@@ -1,0 +1,158 @@
+"""Gives judges a way to ask: through the engine, with every reply stored before it is used and never paid for twice."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+from themis.core.codec import decode, encode
+from themis.core.entities import EvaluationRecord, GenerationRecord, GenerationTask, PromptRender, PromptSpec
+from themis.core.fingerprint import digest, fingerprint
+from themis.core.redaction import Redactor
+from themis.core.tokens import count_tokens
+from themis.evaluation.judges import judges_in
+from themis.exceptions import EvaluationError
+from themis.experiment.cost import Budget, Price, price_of
+from themis.experiment.manifest import call_identity
+from themis.generation.engine import Engine, EngineSettings, Job
+from themis.generation.providers import create_provider, parse_model
+from themis.interfaces import Metric, StatelessTaskExecutor
+from themis.storage import ExperimentStorage
+from themis.storage.writing import RunWriter
+
+__all__ = ["bound_judges", "judge_together"]
+
+
+@contextmanager
+def bound_judges(
+    metrics: Sequence[Metric],
+    storage: ExperimentStorage,
+    writer: RunWriter,
+    settings: EngineSettings,
+    budget: Budget | None = None,
+) -> Iterator[None]:
+    """Binds every judge among the metrics to its model while the block runs."""
+    with ExitStack() as stack:
+        for judge in judges_in(metrics):
+            spec = parse_model(judge.model)
+            executor = create_provider(spec.provider, judge.options, model_identifier=spec.identifier)
+            identity = call_identity(
+                provider=spec.provider,
+                model=spec.identifier,
+                options=judge.options,
+                sampling=judge.sampling,
+                seed=None,
+            )
+            calls = stack.enter_context(_OnOneLoop(executor))
+            price = price_of(spec.identifier, is_local=bool(getattr(executor, "is_local", False)))
+            engine = Engine(calls, settings)
+            ask = _StoredAsk(spec, judge.sampling, fingerprint(identity), engine, storage, writer, price, budget)
+            ask.redactor = Redactor(judge.options)
+            judge.bind(ask)
+        yield
+
+
+def judge_together(pipeline: Any, records: Sequence[GenerationRecord], workers: int) -> list[EvaluationRecord]:
+    """Judges records, in threads where metrics do more than compute."""
+    if not getattr(pipeline, "is_slow", False):
+        return [_judge_one(pipeline, record) for record in records]
+    with ThreadPoolExecutor(workers) as threads:
+        return list(threads.map(lambda record: _judge_one(pipeline, record), records))
+
+
+def _judge_one(pipeline: Any, record: GenerationRecord) -> EvaluationRecord:
+    judge = getattr(pipeline, "judge", None)
+    if judge is not None:
+        judged: EvaluationRecord = judge(record)
+        return judged
+    # A user's own pipeline has only `evaluate`.
+    found: list[EvaluationRecord] = list(pipeline.evaluate([record]).records)
+    if len(found) == 1:
+        return found[0]
+    return EvaluationRecord(record.task.metadata.get("dataset_id"), [], ["the pipeline returned no record"])
+
+
+class _StoredAsk:
+    """Asks the judge's model. A reply is committed, with its cost, before the judge sees it."""
+
+    def __init__(
+        self,
+        spec: Any,
+        sampling: Any,
+        identity: str,
+        engine: Engine,
+        storage: ExperimentStorage,
+        writer: RunWriter,
+        price: Price | None,
+        budget: Budget | None,
+    ) -> None:
+        self.redactor = Redactor()
+        self._spec = spec
+        self._sampling = sampling
+        self._identity = identity
+        self._engine = engine
+        self._storage = storage
+        self._writer = writer
+        self._price = price
+        self._budget = budget
+
+    def __call__(self, prompt: str) -> str:
+        key = digest(self._identity, prompt)
+        stored = self._storage.find_judgement(key)
+        if stored is not None:
+            return str(decode(stored)["text"])
+        self._keep_to_budget(prompt)
+        render = PromptRender(PromptSpec("judge", ""), prompt)
+        task = GenerationTask(render, self._spec, self._sampling, {"dataset_id": key})
+        outcome = self._engine.complete(Job(0, 0, key, task))
+        cost = None if self._price is None else self._price.of(outcome.prompt_tokens, outcome.completion_tokens)
+        error, output = outcome.record.error, outcome.record.output
+        if error is not None or output is None:
+            reason = error.message if error is not None else "no output"
+            self._writer.add_judge_cost(outcome.calls, cost or 0.0)
+            raise EvaluationError(self.redactor.text(f"the judge did not answer: {reason}"))
+        text = self.redactor.values(output.text)
+        body = encode({"text": text, "usage": output.usage, "model": self._spec.model_key})
+        self._writer.save_judgement(key, body, calls=outcome.calls, cost_usd=cost or 0.0)
+        if self._budget is not None and cost:
+            self._budget.spent_usd += cost
+        return text
+
+    def _keep_to_budget(self, prompt: str) -> None:
+        if self._budget is None:
+            return
+        most = 0.0 if self._price is None else self._price.of(count_tokens(prompt), max(0, self._sampling.max_tokens))
+        if self._budget.spent_usd + most > self._budget.cap_usd:
+            raise EvaluationError(f"budget_usd={self._budget.cap_usd:g} allows no further judge call")
+
+
+class _OnOneLoop(StatelessTaskExecutor):
+    """Lets many threads call an async provider, whose connections belong to one event loop."""
+
+    def __init__(self, executor: StatelessTaskExecutor) -> None:
+        self._executor = executor
+        self._async = asyncio.iscoroutinefunction(executor.execute)
+        self._loop = asyncio.new_event_loop() if self._async else None
+
+    def __enter__(self) -> _OnOneLoop:
+        if self._loop is not None:
+            threading.Thread(target=self._loop.run_forever, name="themis-judge", daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._loop is not None:
+            close = getattr(self._executor, "aclose", None)
+            if close is not None:
+                asyncio.run_coroutine_threadsafe(close(), self._loop).result(timeout=5)
+            self._loop.call_soon_threadsafe(self._loop.stop)
+
+    def execute(self, task: GenerationTask) -> GenerationRecord:
+        answer: Any = self._executor.execute(task)
+        if self._loop is not None:
+            answer = asyncio.run_coroutine_threadsafe(answer, self._loop).result()
+        record: GenerationRecord = answer
+        return record
