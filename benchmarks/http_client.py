@@ -3,8 +3,9 @@
     python benchmarks/http_client.py [--concurrency 100 1000] [--requests 6000] [--rounds 5]
 
 The stub runs in a process of its own and answers every request after 50 ms. Rounds of both clients are interleaved, so
-that a busy neighbour slows both; the best round of each is shown, with the client's CPU time per request, which a
-neighbour hardly touches. The bare client sends bytes that are ready and does not look at the answer.
+that a busy neighbour slows both; shown are medians over the rounds, and the share of the bare client's rate as the median
+of the rounds' own shares. CPU time per request is the client's. The bare client sends bytes that are ready and does not
+look at the answer.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import sys
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from statistics import median
 
 import aiohttp
 
@@ -62,14 +64,16 @@ def parse() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def show(concurrency: int, best: dict[str, Measured]) -> None:
-    bare = best["bare aiohttp"].requests_per_second
-    for client, measured in best.items():
-        rate = measured.requests_per_second
-        print(f"{concurrency:>11}  {client:<28}{rate:>11,.0f}{measured.cpu_microseconds:>16,.0f}{rate / bare:>9.0%}")
+def show(concurrency: int, measured: dict[str, list[Measured]]) -> None:
+    bare = measured["bare aiohttp"]
+    for client, rounds in measured.items():
+        rate = median(one.requests_per_second for one in rounds)
+        cpu = median(one.cpu_microseconds for one in rounds)
+        share = median(one.requests_per_second / b.requests_per_second for one, b in zip(rounds, bare, strict=True))
+        print(f"{concurrency:>11}  {client:<28}{rate:>11,.0f}{cpu:>16,.0f}{share:>9.0%}")
 
 
-async def compare(base_url: str, concurrency: int, requests: int, rounds: int) -> dict[str, Measured]:
+async def compare(base_url: str, concurrency: int, requests: int, rounds: int) -> dict[str, list[Measured]]:
     provider = OpenAICompatible(base_url=base_url)
     provider.set_concurrency(concurrency)
     task = GenerationTask(
@@ -96,7 +100,7 @@ async def compare(base_url: str, concurrency: int, requests: int, rounds: int) -
             for client, call in clients.items():
                 measured[client].append(await timed(call, concurrency, requests))
     await provider.aclose()
-    return {client: max(found, key=lambda one: one.requests_per_second) for client, found in measured.items()}
+    return measured
 
 
 async def timed(call: Call, concurrency: int, requests: int) -> Measured:

@@ -10,7 +10,15 @@ from hypothesis import strategies as st
 
 from themis.core.entities import GenerationRecord, GenerationTask, ModelOutput
 from themis.exceptions import ConfigurationError, ProviderError
-from themis.generation.providers import PROVIDERS, create_provider, list_providers, parse_model, register_provider
+from themis.generation.providers import (
+    PROVIDERS,
+    create_provider,
+    list_providers,
+    parse_model,
+    provider_accepts,
+    provider_factory,
+    register_provider,
+)
 from themis.interfaces import StatelessTaskExecutor
 
 
@@ -74,6 +82,14 @@ def test_a_base_url_in_the_environment_makes_a_name_a_provider(monkeypatch):
 
     monkeypatch.setenv("MY_LAB_BASE_URL", "http://127.0.0.1:1/v1")
     assert parse_model("my-lab/x").provider == parse_model("My-Lab:x").provider == "my-lab"
+
+
+def test_an_endpoint_of_the_environment_can_be_asked_about_before_it_is_built(monkeypatch):
+    monkeypatch.setenv("MY_LAB_BASE_URL", "http://127.0.0.1:1/v1")
+
+    assert provider_factory("My-Lab") is provider_factory("openai_compatible")
+    assert provider_accepts("my-lab", "seed")
+    assert not provider_accepts("my-lab", "tmeout")
 
 
 def test_an_unknown_provider_before_a_colon_is_explained():

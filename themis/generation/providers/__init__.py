@@ -23,6 +23,7 @@ __all__ = [
     "list_providers",
     "parse_model",
     "provider_accepts",
+    "provider_factory",
     "register_provider",
 ]
 
@@ -121,11 +122,7 @@ def create_provider(
     A constructor that has a parameter `provider_name` is told the name, and one that has a parameter
     `model_identifier` the model, so that it can find what is missing before the first call.
     """
-    registered = PROVIDERS.find(name)
-    if registered is None and named_by_environment(name):
-        factory, called = PROVIDERS.get(_ANY_ENDPOINT), name.lower()
-    else:
-        factory, called = PROVIDERS.get(name), registered or name
+    factory, called = provider_factory(name), PROVIDERS.find(name) or name.lower()
     takes = _Takes.of(factory)
     given = _with_address(dict(options or {}), takes)
     if not takes.anything:
@@ -143,10 +140,15 @@ def create_provider(
     return executor
 
 
+def provider_factory(name: str) -> ProviderFactory:
+    """What builds the provider of a name, be it registered or an endpoint that the environment names."""
+    by_environment = name not in PROVIDERS and named_by_environment(name)
+    return PROVIDERS.get(_ANY_ENDPOINT if by_environment else name)
+
+
 def provider_accepts(name: str, option: str) -> bool:
     """Whether the provider's constructor takes an option of that name."""
-    registered = PROVIDERS.find(name)
-    takes = _Takes.of(PROVIDERS.get(registered or _ANY_ENDPOINT))
+    takes = _Takes.of(provider_factory(name))
     return takes.anything or option in takes.names
 
 

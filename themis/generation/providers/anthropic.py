@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, ClassVar
+from typing import Any
 
 import msgspec
 
@@ -27,8 +27,6 @@ class Anthropic(StatelessTaskExecutor):
     The API wants an upper limit: a task without one (negative `max_tokens`) is sent with `unlimited_max_tokens`.
     `top_p` is omitted, because newer models refuse it beside a temperature; `omit=()` sends both.
     """
-
-    prompt_only: ClassVar[bool] = True
 
     def __init__(
         self,

@@ -7,7 +7,7 @@ import hashlib
 import importlib.util
 import os
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 from themis.core.entities import GenerationRecord, GenerationTask, ModelOutput
 from themis.core.redaction import Redactor
@@ -26,8 +26,6 @@ class LiteLLM(StatelessTaskExecutor):
 
     Options that are not named here (`region_name`, `custom_llm_provider`, ...) are passed on to litellm as they are.
     """
-
-    prompt_only: ClassVar[bool] = True
 
     def __init__(
         self,

@@ -34,7 +34,6 @@ class LocalModel(StatelessTaskExecutor):
     The model is loaded by the first call and shared by all providers of the process that ask for the same one.
     """
 
-    prompt_only: ClassVar[bool] = True
     is_local: ClassVar[bool] = True
 
     def __init__(

@@ -22,7 +22,6 @@ class LocalChat(StatelessTaskExecutor):
     The endpoint decides how it samples: `temperature` and the like go into `extra_body` where it understands them.
     """
 
-    prompt_only: ClassVar[bool] = True
     is_local: ClassVar[bool] = True
 
     def __init__(

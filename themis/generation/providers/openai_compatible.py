@@ -33,8 +33,6 @@ class OpenAICompatible(StatelessTaskExecutor):
     model refuses, such as `temperature`; `extra_body` adds fields that it needs.
     """
 
-    prompt_only: ClassVar[bool] = True
-
     def __init__(
         self,
         *,

@@ -14,7 +14,7 @@ import threading
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from themis.core.codec import decode, encode
 from themis.core.entities import GenerationRecord, GenerationTask, ModelOutput, ModelSpec
@@ -40,8 +40,6 @@ class Recording(StatelessTaskExecutor):
     `mode="record"` always calls and keeps the newest answer, `"replay"` never calls, `"auto"` calls for what is not
     there. `options` are the recorded provider's own.
     """
-
-    prompt_only: ClassVar[bool] = True
 
     def __init__(
         self,
