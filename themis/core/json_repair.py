@@ -40,23 +40,25 @@ def parse_json(text: str) -> Any:
 # A fence says json or nothing; one that says python holds code, in which a list is not the answer.
 _FENCE = re.compile(r"^[ \t]*```(?:json\w*)?[ \t]*\n(.*?)(?:^[ \t]*```|\Z)", re.DOTALL | re.MULTILINE | re.IGNORECASE)
 _BRACKET = re.compile(r"[\[{]")
-# An attempt that ran into the end is followed by another from the next bracket, but only so often: each costs a pass.
+# After an attempt that failed the next bracket is tried, even one that the attempt has passed; but only so often, since
+# each may cost a pass over the text. Then reading goes on where the attempt ended.
 _SECOND_LOOKS = 10
 
 
 def _longest(text: str) -> tuple[int, Any] | None:
-    """Length and value of the longest object or array; reads on from where each attempt ended."""
+    """Length and value of the longest object or array in the text."""
     reader = _Reader(text)
     looks = _SECOND_LOOKS
     bracket = _BRACKET.search(text)
-    while bracket and looks:
+    while bracket:
         reader.at, reader.cut = bracket.start(), False
         try:
             reader.value(depth=0)
+            failed = reader.cut
         except _Broken:
-            pass
-        looks -= reader.cut
-        bracket = _BRACKET.search(text, bracket.end() if reader.cut else max(reader.at, bracket.end()))
+            failed = True
+        looks -= failed
+        bracket = _BRACKET.search(text, bracket.end() if failed and looks > 0 else max(reader.at, bracket.end()))
     return reader.longest
 
 

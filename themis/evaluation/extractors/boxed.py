@@ -36,7 +36,7 @@ class Box:
 
 
 # Besides the braces themselves: a backslash and what it escapes, so that \{ neither opens nor closes.
-_TOKEN = re.compile(r"\\+(?:boxed|fbox)\s*+(?:(?P<opens>\{)|(?P<bare>\w+(?:\.\d+)?))|\\.|[{}]", re.DOTALL)
+_TOKEN = re.compile(r"\\{1,2}(?:boxed|fbox)\s*+(?:(?P<opens>\{)|(?P<bare>\w+(?:\.\d+)?))|\\.|[{}]", re.DOTALL)
 
 
 def boxes(text: str) -> list[Box]:

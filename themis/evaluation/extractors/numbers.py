@@ -62,9 +62,9 @@ _NUMBER = re.compile(
     (?<![A-Za-z0-9_^.])                                           # not inside a word, an exponent or a version
     (?P<sign>(?<![)\]])[-+])? (?:[$€£¥₹]\s?)? (?P<inner_sign>-)?
     (?P<digits>(?:\d{1,3}(?:[,'_\u00a0\u2009\u202f]\d{3})+(?!\d)|\d+)(?:\.\d+)?|\.\d+)
-    (?:e(?P<exponent>[-+]?\d{1,6})(?!\w))?
-    (?:(?:\^|\*\*)\{?(?P<raised>\d{1,6})\}?(?P<tower>(?:\^|\*\*)\S*)?)?
-    (?:\s*(?:×|x|\*|·)\s*10\s*(?:\^|\*\*)\s*\{?(?P<power>-?\d{1,6})\}?)?
+    (?:e(?P<exponent>[-+]?\d+)(?!\w))?
+    (?:(?:\^|\*\*)\{?(?P<raised>\d+)\}?(?P<tower>(?:\^|\*\*)\S*)?)?
+    (?:\s*(?:×|x|\*|·)\s*10\s*(?:\^|\*\*)\s*\{?(?P<power>-?\d+)\}?)?
     (?:\s*/\s*(?P<denominator>\d+(?:\.\d+)?)(?![\w/]))?
     (?P<percent>\s*(?:%|percent\b|per\scent\b|pct\b))?
     """,
@@ -91,13 +91,11 @@ def _value(found: re.Match[str]) -> Fraction | None:
     """Exact; None for numbers beyond all use, which would only cost time."""
     digits = re.sub(r"[^\d.]", "", found["digits"])
     denominator = found["denominator"] or "1"
+    if found["tower"] or max(len(found[name] or "") for name in ("exponent", "power", "raised")) > 6:
+        return None
     exponent = int(found["exponent"] or 0) + int(found["power"] or 0)
     raised = int(found["raised"] or 1)
-    if (
-        found["tower"]
-        or max(len(digits) * raised, len(denominator), abs(exponent)) > _MAX_DIGITS
-        or not Fraction(denominator)
-    ):
+    if max(len(digits) * raised, len(denominator), abs(exponent)) > _MAX_DIGITS or not Fraction(denominator):
         return None
     negative = "-" in ((found["sign"] or "") + (found["inner_sign"] or ""))
     return (-1 if negative else 1) * Fraction(digits) ** raised * Fraction(10) ** exponent / Fraction(denominator)

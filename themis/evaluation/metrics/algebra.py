@@ -24,10 +24,7 @@ __all__ = ["compare"]
 def compare(references: list[str], answer: str, seconds: float) -> dict[str, Any]:
     """`{"equal": bool}`, or `{"reason": ...}` where the answer was too much for the given processor time or memory."""
     with _POOL.free:
-        try:
-            worker = _POOL.idle.pop()
-        except IndexError:
-            worker = _Worker()
+        worker = _POOL.take()
         try:
             reply = worker.compare(references, answer, seconds)
         except BaseException:
@@ -112,9 +109,21 @@ def _environment() -> dict[str, str]:
 
 
 class _Pool:
+    """The workers that wait for work, and how many more may be at it."""
+
     def __init__(self) -> None:
         self.free = threading.BoundedSemaphore(os.cpu_count() or 1)
         self.idle: list[_Worker] = []
+
+    def take(self) -> _Worker:
+        while True:
+            try:
+                worker = self.idle.pop()
+            except IndexError:
+                return _Worker()
+            if worker.is_alive():
+                return worker
+            worker.stop()
 
 
 _POOL = _Pool()

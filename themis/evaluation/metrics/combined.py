@@ -24,7 +24,7 @@ class CompositeMetric(Metric):
     """The weighted mean of other metrics, given by name or as objects; each one's value is in the details."""
 
     example: ClassVar[str] = (
-        'CompositeMetric({"exact_match": 3, "f1": 1}).compute(prediction="a b", references=["b"]).value == 1 / 6'
+        'CompositeMetric({"exact_match": 3, "f1": 1}).compute(prediction="big cat", references=["cat"]).value == 1 / 6'
     )
 
     # Names become metrics, and a mapping a list: what they stand for belongs to the fingerprint, not only their names.
@@ -48,6 +48,7 @@ class CompositeMetric(Metric):
             raise ConfigurationError("composite: at least one weight must be more than 0")
         self.metrics = [resolve_metric(metric) for metric in self.metrics]
         self.requires_reference = any(metric.requires_reference for metric in self.metrics)
+        self.slow = any(getattr(metric, "slow", False) for metric in self.metrics)
 
     def compute(
         self, *, prediction: Any, references: Sequence[Any], metadata: dict[str, Any] | None = None
@@ -65,7 +66,7 @@ class ConsistencyMetric(Metric):
     """Share of the attempts at one sample that give its most common answer; needs at least two attempts.
 
     The attempts are a list given as the prediction, else the texts in the metadata's `attempt_outcomes`, read by
-    `extractor` if there is one. An attempt without an answer agrees with none.
+    `extractor` if there is one. An answer that cannot be read agrees with none; a failed call is left out.
     """
 
     example: ClassVar[str] = 'ConsistencyMetric().compute(prediction=["4", "4", "5", "4"], references=[]).value == 0.75'
@@ -84,7 +85,9 @@ class ConsistencyMetric(Metric):
         if isinstance(prediction, list | tuple):
             attempts = list(prediction)
         else:
-            attempts = [outcome.get("output") for outcome in (metadata or {}).get("attempt_outcomes") or ()]
+            outcomes = (metadata or {}).get("attempt_outcomes") or ()
+            # A call that failed is no answer of the model, neither a different one nor the same.
+            attempts = [outcome["output"] for outcome in outcomes if outcome.get("error") is None]
         if len(attempts) < 2:
             raise MetricError(
                 f"{self.name} needs at least two attempts, got {len(attempts)}: run with num_samples=2 or more"

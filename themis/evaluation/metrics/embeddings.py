@@ -48,10 +48,14 @@ class EmbeddingSimilarity(Metric):
             return MetricScore(self.name, 0.0, {"reason": "the answer is empty"})
         with _LOADING:
             model = _wordllama()
-        vectors = model.embed([text[: self.max_characters] for text in (answer, *texts)], norm=True)
+        vectors = model.embed([self._readable(text) for text in (answer, *texts)], norm=True)
         best = float((vectors[1:] @ vectors[0]).max())
         # Rounding may leave 1.0000001, and a text without a known word has no direction.
         return MetricScore(self.name, max(-1.0, min(1.0, best)) if math.isfinite(best) else 0.0)
+
+    def _readable(self, text: str) -> str:
+        # Half a surrogate pair, which a model can produce, is not text to the tokenizer.
+        return text[: self.max_characters].encode("utf-8", "replace").decode("utf-8")
 
 
 @cache
@@ -65,7 +69,7 @@ def _wordllama() -> Any:
 class BertScore(Metric):
     """BERTScore F1 against the best reference, by the package bert-score and a model that must be on this machine."""
 
-    example: ClassVar[str] = 'BertScore(model="/models/roberta-large", layers=17)'
+    example: ClassVar[str] = 'BertScore().compute(prediction="a cat", references=["a cat"]).value > 0.99'
 
     model: str = "roberta-large"
     layers: int | None = None

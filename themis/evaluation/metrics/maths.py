@@ -36,6 +36,9 @@ class MathVerifyAccuracy(Metric):
         r'MathVerifyAccuracy().compute(prediction=r"\boxed{\frac{1}{2}}", references=["0.5"]).value == 1.0'
     )
 
+    # The work is done in other processes, so judging gains from threads.
+    slow: ClassVar[bool] = True
+
     timeout_seconds: float = 5.0
     name: str = "MathVerifyAccuracy"
 
@@ -101,8 +104,13 @@ def _runs(text: str, places: Iterable[tuple[int, int, slice]]) -> list[str]:
 
 
 _CONNECTS = re.compile(r"[\s$,;]*(?:and|or)?[\s$]*")
-_FORMULA = re.compile(r"\$\$(.+?)\$\$|(?<![\\\d])\$([^$\n]+)\$|\\\((.+?)\\\)|\\\[(.+?)\\\]", re.DOTALL)
-_PROSE = re.compile(r"[A-Za-z]{2,}[\s,]+(?:[A-Za-z]+[\s,]+)*[A-Za-z]{2,}")
+_FORMULA = re.compile(
+    r"\$\$(.+?)\$\$|(?<![\\\d])\$(?!\s)([^$\n]+)(?<!\s)\$(?!\d)|\\\((.+?)\\\)|\\\[(.+?)\\\]", re.DOTALL
+)
+# Two words in a row, or one that no formula holds.
+_PROSE = re.compile(
+    r"[A-Za-z]{2,}[\s,]+(?:[A-Za-z]+[\s,]+)*[A-Za-z]{2,}|\b(?:not|but|because|since|where|when|instead|rather)\b"
+)
 _COMMAND = re.compile(r"\\(?:text|mathrm|textbf|mbox)\s*\{[^{}]*\}|\\[A-Za-z]+")
 _QUANTITY = re.compile(
     r"(?P<number>[-+−]?(?:[$€£]\s?)?\d[\d,]*(?:\.\d+)?(?:\s?/\s?\d+)?)\s+"
@@ -147,11 +155,13 @@ _SPELLINGS = [
     (re.compile("∪"), r"\\cup "),
     (re.compile("≤"), r"\\le "),
     (re.compile("≥"), r"\\ge "),
-    (re.compile(r"\\\\(?=[A-Za-z])"), r"\\"),
 ]
 
 
 def _as_latex(expression: str) -> str | None:
+    if "\\begin" not in expression:
+        # Escaped once too often, as in JSON. In a matrix two backslashes begin a row.
+        expression = expression.replace("\\\\", "\\")
     for pattern, replacement in _SPELLINGS:
         expression = pattern.sub(replacement, expression)
     return expression.strip().rstrip(".").strip() or None

@@ -1,0 +1,392 @@
+"""Every extractor finds what models meant, and says so where there is nothing to find."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from themis.core.fingerprint import describe_object
+from themis.evaluation.extractors import (
+    EXTRACTORS,
+    BoxedExtractor,
+    ChainExtractor,
+    CodeBlockExtractor,
+    ErrorTaxonomyExtractor,
+    FieldExtractionError,
+    FinalAnswerExtractor,
+    IdentityExtractor,
+    JsonFieldExtractor,
+    LastNumberExtractor,
+    MultipleChoiceExtractor,
+    RegexExtractor,
+    ThinkTagStripper,
+    XmlTagExtractor,
+)
+from themis.evaluation.registering import describe
+from themis.exceptions import ConfigurationError
+from themis.interfaces import Extractor
+
+MUCH = 200_000
+
+
+def test_every_builtin_is_an_extractor_whose_example_holds():
+    for name, summary, example in describe(EXTRACTORS):
+        if not EXTRACTORS.is_builtin(name):
+            continue
+        target = EXTRACTORS.get(name)
+        assert summary
+        assert "\n" not in example
+        assert eval(example, {target.__name__: target}) is True, name
+
+
+def test_identity_strips_unless_told_otherwise():
+    assert IdentityExtractor().extract("  Paris \n") == "Paris"
+    assert IdentityExtractor(strip_whitespace=False).extract("  Paris \n") == "  Paris \n"
+
+
+@pytest.mark.parametrize(
+    ("extractor", "text", "found"),
+    [
+        (RegexExtractor(r"\d+"), "between 12 and 34", "12"),
+        (RegexExtractor(r"\d+", last=True), "between 12 and 34", "34"),
+        (RegexExtractor(r"total: (\d+) of (\d+)"), "total: 3 of 5", "3"),
+        (RegexExtractor(r"total: (\d+) of (\d+)", group=2), "total: 3 of 5", "5"),
+        (RegexExtractor(r"(?P<answer>\w+)!"), "yes!", "yes"),
+        (RegexExtractor(r"(?P<a>\d) (?P<b>\d)"), "1 2", {"a": "1", "b": "2"}),
+        (RegexExtractor(r"(?P<a>\d) (?P<b>\d)", group="b"), "1 2", "2"),
+        (RegexExtractor("ANSWER: (.*)", flags=re.IGNORECASE), "answer: naïve 東京", "naïve 東京"),
+        (RegexExtractor(re.compile("a+")), "caat", "aa"),
+    ],
+)
+def test_regex_gives_text_where_one_group_is_meant(extractor, text, found):
+    assert extractor.extract(text) == found
+
+
+def test_regex_refuses_what_cannot_be_used_before_the_run():
+    with pytest.raises(ConfigurationError, match="invalid"):
+        RegexExtractor("(")
+    with pytest.raises(ConfigurationError, match="'answer' is not in the pattern"):
+        RegexExtractor("(?P<reply>x)", group="answer")
+    with pytest.raises(FieldExtractionError, match="took no part"):
+        RegexExtractor("(a)|b").extract("b")
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "found"),
+    [
+        ("answer", '{"answer": 42}', 42),
+        ("a.b", '{"a": {"b": "x"}}', "x"),
+        ("a.1.b", '{"a": [{}, {"b": null}]}', None),
+        ("a.-1", '{"a": [1, 2]}', 2),
+        ("", "[1, 2]", [1, 2]),
+        ("answer", 'Sure!\n```json\n{"answer": "ja",}\n```', "ja"),
+        ("answer", "I would say {'answer': True} here", True),
+        ("wert", '{"wert": "größe"}', "größe"),
+    ],
+)
+def test_json_field_follows_a_path(path, text, found):
+    assert JsonFieldExtractor(path).extract(text) == found
+
+
+def test_json_field_says_what_is_there_instead():
+    with pytest.raises(FieldExtractionError, match=r"no field 'anwser'.*did you mean 'answer'"):
+        JsonFieldExtractor("anwser").extract('{"answer": 1}')
+    with pytest.raises(FieldExtractionError, match="no '7'"):
+        JsonFieldExtractor("7").extract("[1]")
+    with pytest.raises(FieldExtractionError, match="no JSON value"):
+        JsonFieldExtractor("a").extract("nothing of the kind")
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        (r"\boxed{18}", "18"),
+        (r"so \boxed{\frac{1}{2}}.", r"\frac{1}{2}"),
+        (r"\boxed{1} then \boxed{ 2 }", "2"),
+        (r"\boxed{\{1, 2\}}", r"\{1, 2\}"),
+        (r"\boxed{\boxed{7}}", "7"),
+        (r"\fbox{x}", "x"),
+        (r"\boxed 5", "5"),
+        (r"\\boxed{5}", "5"),
+        (r"\boxed{\text{größer als } 3}", r"\text{größer als } 3"),
+        (r"\boxed{1} and then \boxed{2", "1"),
+    ],
+)
+def test_boxed_counts_braces(text, found):
+    assert BoxedExtractor().extract(text) == found
+
+
+@pytest.mark.parametrize("text", ["", "no box", r"\boxed{", r"\boxed{1", "}{"])
+def test_boxed_finds_nothing_where_no_box_closes(text):
+    with pytest.raises(FieldExtractionError, match=r"no \\boxed"):
+        BoxedExtractor().extract(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("Janet makes 9 * 2 = $18.\n#### 18", "18"),
+        ("#### 1,234", "1,234"),
+        ("The final answer is **7**.", "7"),
+        ("**Answer:** $x^2$", "x^2"),
+        ("Answer:\n\n42", "42"),
+        ("The answer is 5. Wait, the answer is 6.", "6"),
+        ("The answer is not 5; the answer is 6", "6"),
+        ("The answer is Paris. It lies on the Seine.", "Paris"),
+        ("The answer to the question is St. Petersburg.", "St. Petersburg"),
+        (r"The answer is 3, that is \boxed{4}", "4"),
+        ("Answer: 東京", "東京"),
+    ],
+)
+def test_final_answer_takes_what_was_announced_last(text, found):
+    assert FinalAnswerExtractor().extract(text) == found
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("So 3 x 400 is $1,200.00 in all.", "1200"),
+        ("-5", "-5"),
+        ("−2.50", "-2.5"),
+        ("-$3.50", "-3.5"),
+        ("from 10-12", "12"),
+        ("5 - 3", "3"),
+        ("答案是42。", "42"),
+        ("6.02×10^23", "602000000000000000000000"),
+        ("2/3", "2/3"),
+        (r"\frac{3}{4}", "0.75"),
+        ("about 50%", "50"),
+        ("25 m^2", "25"),
+        ("12kg", "12"),
+        (r"1{,}234", "1234"),
+        ("1'234'567", "1234567"),
+        ("1,2,3", "3"),
+        ("٣", "3"),
+    ],
+)
+def test_last_number_reads_numbers_as_people_write_them(text, found):
+    assert LastNumberExtractor().extract(text) == found
+
+
+@pytest.mark.parametrize("text", ["", "none", "H2O", "x^2", "v1.2.3", "1e999999", "9**9**9**9"])
+def test_last_number_ignores_digits_that_are_no_number(text):
+    with pytest.raises(FieldExtractionError, match="no number"):
+        LastNumberExtractor().extract(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "letter"),
+    [
+        ("The answer is (B).", "B"),
+        ("**B**", "B"),
+        ("B.", "B"),
+        ("(b)", "B"),
+        ("b", "B"),
+        ("[B]", "B"),
+        ("B) Paris", "B"),
+        ("(B) Paris", "B"),
+        ("B\n\nBecause A is smaller.", "B"),
+        ("I think it's option C because A is wrong", "C"),
+        ("I think it's option C because option A is wrong", "C"),
+        ("A is tempting. But on reflection, since 3 > 2, it must be\n\nD", "D"),
+        ("First, A cannot hold. B is not it. D is wrong.\nSo: C", "C"),
+        ("Answer: C\n\nExplanation: A and B are out.", "C"),
+        ("The answer is not A. So I'd go with E", "E"),
+        ("Options A and B are wrong, so the answer must be D", "D"),
+        ("(A) is wrong; (B) is wrong; (C) fits", "C"),
+        ("The correct answer is A because it is", "A"),
+        ("the answer is a.", "A"),
+        ("E is correct.", "E"),
+        ("The best answer is **D. 42**", "D"),
+        ("Final Answer: [E]", "E"),
+        (r"$\boxed{\text{C}}$", "C"),
+        (r"the answer is: $\boxed{A}$", "A"),
+        ("<answer>D</answer>", "D"),
+        ("<think>surely A</think>B", "B"),
+        ("正解は B です", "B"),
+    ],
+)
+def test_multiple_choice_survives_the_ways_of_saying_a_letter(text, letter):
+    assert MultipleChoiceExtractor("A-E").extract(text) == letter
+
+
+@pytest.mark.parametrize("text", ["", "A cat is a cat", "nothing", "F", "I am not sure.", "not B"])
+def test_multiple_choice_does_not_guess(text):
+    with pytest.raises(FieldExtractionError, match="no choice among A-E"):
+        MultipleChoiceExtractor("A-E").extract(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "letter"),
+    [
+        ("Paris", "A"),
+        ("The answer is Rome.", "C"),
+        ("Plan A fails; the answer is Rome", "C"),
+        ("I believe it is New York, without a doubt", "D"),
+        ("The capital is london", "B"),
+        ("B", "B"),
+    ],
+)
+def test_multiple_choice_reads_a_spelled_out_option(text, letter):
+    options = ["Paris", "London", "Rome", "New York"]
+    assert MultipleChoiceExtractor("A-D", options=options).extract(text) == letter
+
+
+def test_multiple_choice_takes_digits_and_refuses_nonsense():
+    assert MultipleChoiceExtractor("1-4").extract("Answer: 3") == "3"
+    with pytest.raises(ConfigurationError, match="a range such as 'A-D'"):
+        MultipleChoiceExtractor("A to D")
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("hm <answer> 42 </answer> ok", "42"),
+        ("<answer>1</answer><answer>2</answer>", "2"),
+        ("<Answer kind='x'>naïve</ANSWER>", "naïve"),
+        ("<answer>cut off", "cut off"),
+    ],
+)
+def test_xml_tag_takes_the_last_one_even_if_unclosed(text, found):
+    assert XmlTagExtractor("answer").extract(text) == found
+
+
+def test_xml_tag_can_take_the_first_and_refuses_markup_as_a_name():
+    assert XmlTagExtractor("a", last=False).extract("<a>1</a><a>2</a>") == "1"
+    with pytest.raises(FieldExtractionError, match="no <a>"):
+        XmlTagExtractor("a").extract("a")
+    with pytest.raises(ConfigurationError, match="'<a>' is not the name of a tag"):
+        XmlTagExtractor("<a>")
+
+
+@pytest.mark.parametrize(
+    ("extractor", "text", "found"),
+    [
+        (CodeBlockExtractor(), "Here:\n```python\nx = 1\n```\ndone", "x = 1"),
+        (CodeBlockExtractor(), "```\nshort\n```\n```\nmuch longer\n```", "much longer"),
+        (CodeBlockExtractor("python"), "```py\nx = 1\n```\n```js\nlonger code\n```", "x = 1"),
+        (CodeBlockExtractor(), "```python\ndef f():\n    return 1", "def f():\n    return 1"),
+        (CodeBlockExtractor(), "~~~\na\n~~~", "a"),
+        (CodeBlockExtractor(), "````\n```\ninner\n```\n````", "```\ninner\n```"),
+        (CodeBlockExtractor(), "def f():\n    return 1\n", "def f():\n    return 1"),
+    ],
+)
+def test_code_block_reads_fences_and_bare_code(extractor, text, found):
+    assert extractor.extract(text) == found
+
+
+def test_code_block_finds_nothing_of_another_language():
+    with pytest.raises(FieldExtractionError, match="no code block of rust"):
+        CodeBlockExtractor("rust").extract("```python\nx\n```")
+    with pytest.raises(FieldExtractionError, match="no code block"):
+        CodeBlockExtractor(bare=False).extract("x = 1")
+    with pytest.raises(FieldExtractionError):
+        CodeBlockExtractor().extract("")
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("<think>2 + 2</think> 4", "4"),
+        ("reasoning without a beginning</think> 4", "4"),
+        ("<think>a<think>b</think>c</think>4", "4"),
+        ("<THINKING >a</thinking>4<think>b</think>5", "45"),
+        ("plain", "plain"),
+        ("before <think>never closed", "before"),
+    ],
+)
+def test_think_tags_are_stripped(text, found):
+    assert ThinkTagStripper().extract(text) == found
+
+
+def test_reasoning_that_never_ends_is_no_answer():
+    with pytest.raises(FieldExtractionError, match="nothing follows the reasoning"):
+        ThinkTagStripper().extract("<think>and then and then")
+
+
+@pytest.mark.parametrize(
+    ("text", "flags"),
+    [
+        ("", {"empty"}),
+        ("4", set()),
+        ("I'm sorry, but I can't help with that.", {"refusal"}),
+        ("I do not know.", {"uncertain"}),
+        ("word " * 19 + "and then it", {"truncated"}),
+        ("again and again and again " * 20 + ".", {"repetitive"}),
+    ],
+)
+def test_error_taxonomy_raises_flags(text, flags):
+    found = ErrorTaxonomyExtractor().extract(text)
+    assert {name for name, raised in found.items() if raised} == flags
+
+
+def test_a_chain_hands_each_find_on():
+    chain = ChainExtractor("think_tag_stripper", JsonFieldExtractor("answer"), "last_number")
+    assert chain.extract('<think>{"answer": "1"}</think>{"answer": "about 1,000"}') == "1000"
+    with pytest.raises(FieldExtractionError, match="no field 'answer'"):
+        chain.extract("{}")
+    with pytest.raises(ConfigurationError, match="at least one"):
+        ChainExtractor()
+
+
+@pytest.mark.parametrize("given", [None, {"a": 1}, [1], object()])
+def test_what_is_not_text_is_no_answer(given):
+    for name in ("identity", "boxed", "final_answer", "last_number", "multiple_choice", "xml_tag", "error_taxonomy"):
+        with pytest.raises(FieldExtractionError, match="expected text"):
+            EXTRACTORS.get(name)().extract(given)
+
+
+HOSTILE = [
+    "(",
+    "{",
+    "[",
+    "\\",
+    "$",
+    "<",
+    "*",
+    "```\n",
+    "\\boxed{",
+    "<think>",
+    "<answer ",
+    "answer is ",
+    "A ",
+    "1,111",
+    "9",
+    "**A",
+    "#",
+]
+
+
+@pytest.mark.parametrize("piece", HOSTILE)
+def test_a_lot_of_anything_is_read_in_one_pass(piece):
+    """Would not end if any extractor took time with the square of the text."""
+    text = piece * (MUCH // len(piece))
+    reasons = []
+    for extractor in (
+        BoxedExtractor(), CodeBlockExtractor(), ErrorTaxonomyExtractor(), FinalAnswerExtractor(), JsonFieldExtractor("a"),
+        LastNumberExtractor(), MultipleChoiceExtractor(), ThinkTagStripper(), XmlTagExtractor("answer"),
+    ):  # fmt: skip
+        try:
+            extractor.extract(text)
+        except FieldExtractionError as error:
+            reasons.append(str(error))
+    assert max(map(len, reasons), default=0) < 300
+
+
+def test_parameters_of_an_extractor_are_part_of_its_identity():
+    described = [
+        describe_object(extractor)
+        for extractor in (
+            RegexExtractor("a"), RegexExtractor("b"), RegexExtractor("a", last=True),
+            JsonFieldExtractor("a"), JsonFieldExtractor("b"),
+            ChainExtractor("boxed"), ChainExtractor("boxed", "last_number"),
+        )
+    ]  # fmt: skip
+    assert all(described[i] != described[j] for i in range(7) for j in range(i))
+    assert describe_object(RegexExtractor("a")) == described[0]
+
+
+def test_every_builtin_satisfies_the_contract():
+    built = [IdentityExtractor(), RegexExtractor("x"), ChainExtractor("boxed"), ThinkTagStripper()]
+    assert all(isinstance(extractor, Extractor) for extractor in built)

@@ -1,0 +1,252 @@
+"""Mathematical equality: what is equal, what is not, and what may not run or run for ever."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from themis.evaluation.metrics import algebra
+from themis.evaluation.metrics.maths import MathVerifyAccuracy, stated_expression
+from themis.exceptions import MetricError
+
+GSM8K = "She eats 3 and bakes 4, so 16 - 3 - 4 = <<16-3-4=9>>9 eggs.\nShe makes 9 * 2 = $<<9*2=18>>18.\n#### 18"
+MATH = r"The sum is $\frac{a}{1-r}$, so the answer is $\boxed{\frac{1}{2}}$ of the whole."
+
+
+def score(prediction, *references, seconds=5.0):
+    return MathVerifyAccuracy(timeout_seconds=seconds).compute(prediction=prediction, references=list(references))
+
+
+@pytest.mark.parametrize(
+    ("prediction", "reference"),
+    [
+        (r"\boxed{\frac{1}{2}}", "0.5"),
+        (r"Therefore $\boxed{\frac{1}{2}}$.", r"\frac12"),
+        ("0.5", MATH),
+        (r"\boxed{18}", GSM8K),
+        ("She makes $18 a day. The answer is 18 dollars.", GSM8K),
+        ("1,234", "so 1234.\n#### 1,234"),
+        ("1234", r"1{,}234"),
+        ("x^2 + 2x + 1", "(x+1)^2"),
+        (r"\frac{x+1}{2}", "0.5x + 0.5"),
+        ("(3, 5]", "$(3,5]$"),
+        ("[3, 5)", r"\left[3, 5\right)"),
+        (r"(-\infty, 3) \cup (5, \infty)", "(-∞, 3) ∪ (5, ∞)"),
+        (r"x \le 5", r"(-\infty, 5]"),
+        (r"\{3, 2, 1\}", r"\{1, 2, 3\}"),
+        (r"The roots are \boxed{1} and \boxed{2}.", "1, 2"),
+        ("$1$ or $2$", r"\{1, 2\}"),
+        ("5 cm", "5"),
+        (r"5\text{ cm}", "5"),
+        ("5", r"5 \text{ cm}"),
+        ("12 oranges", "12"),
+        ("7 square metres", "7"),
+        (r"90^\circ", "90"),
+        (r"\$32,\!348", "32348"),
+        ("50%", "50"),
+        ("50%", "0.5"),
+        ("1/3", "0.333333"),
+        ("2**10", "1024"),
+        ("√2", r"\sqrt{2}"),
+        (r"1.5 \times 10^3", "1500"),
+        ("x = 5", "5"),
+        (r"\begin{pmatrix} 1 \\ 2 \end{pmatrix}", r"\begin{pmatrix}1\\2\end{pmatrix}"),
+        (r"\begin{pmatrix} a \\ b \end{pmatrix}", r"\begin{pmatrix}a\\b\end{pmatrix}"),
+        (r"\\frac{1}{2}", "0.5"),
+        ("It costs $5, then $6, so the answer is $7, not $8.", "7"),
+        ("First $5 and then $6 were paid, in all $11", "11"),
+        (r"\text{Evelyn}", "Evelyn"),
+        ("We know $x = 3$. So she has 12 apples.", "12"),
+        ("First 7, but the final answer is $2\\pi r$.", r"2 \pi r"),
+        (r"<think>\boxed{3}</think> \boxed{4}", "4"),
+        (7, "7"),
+        (0.5, r"\frac{1}{2}"),
+        (r"2^{82589933}-1", r"2^{82589933}-1"),
+    ],
+)
+def test_equal_answers(prediction, reference):
+    assert score(prediction, reference).value == 1.0
+
+
+@pytest.mark.parametrize(
+    ("prediction", "reference"),
+    [
+        (r"\boxed{\frac{1}{3}}", "0.5"),
+        ("17", GSM8K),
+        ("-7", "7"),
+        ("[3, 5]", "(3, 5]"),
+        (r"\{1, 2\}", r"\{1, 2, 3\}"),
+        ("x + 1", "x + 2"),
+        ("x + 2", "2"),
+        ("I do not know", "1"),
+        ("", "1"),
+        ("   ", "1"),
+        ("🎉", "1"),
+        ("$" * 40, "1"),
+    ],
+)
+def test_unequal_answers(prediction, reference):
+    assert score(prediction, reference).value == 0.0
+
+
+def test_any_reference_will_do():
+    assert score("2", "1", r"\frac{4}{2}").value == 1.0
+
+
+@pytest.mark.parametrize(
+    ("reference", "message"),
+    [("", "holds no expression"), ("no formula at all", "holds no expression"), ("x" * 5000, "holds no")],
+)
+def test_a_reference_that_cannot_be_used_fails_the_sample(reference, message):
+    with pytest.raises(MetricError, match=message):
+        score("1", reference)
+
+
+@pytest.mark.parametrize(
+    ("text", "expression"),
+    [
+        (GSM8K, "18"),
+        (MATH, r"\frac{1}{2}"),
+        ("The answer is 3 apples for 4 children.", "3"),
+        ("It costs 5 dollars, then 6 dollars.", "6"),
+        (r"so \(x+1\), done", "x+1"),
+        ("about 20 percent of them", r"20\%"),
+        ("no idea whatsoever", None),
+    ],
+)
+def test_the_stated_expression_of_a_text(text, expression):
+    assert stated_expression(text) == expression
+
+
+def test_model_text_is_never_executed(tmp_path):
+    mark = tmp_path / "executed"
+    for text in (
+        f"__import__('os').system('touch {mark}')",
+        rf"\boxed{{__import__('os').system('touch {mark}')}}",
+        f"$ eval(open('{mark}', 'w')) $",
+        f"The answer is exec(\"open('{mark}', 'w')\")",
+        rf"\write18{{touch {mark}}}",
+    ):
+        assert score(text, "7").value == 0.0
+    assert not mark.exists()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "9**9**9**9",
+        r"\boxed{9^{9^{9^9}}}",
+        r"\boxed{10^{1000000000}}",
+        r"\boxed{10000000!}",
+        r"\boxed{((9!)!)!}",
+        "(" * 1_000_000,
+        r"\boxed{" * 150_000,
+        r"\boxed{" + "(" * 900_000 + "1" + ")" * 900_000 + "}",
+        "$" * 1_000_000,
+        "the answer is " * 70_000,
+        "1 " * 500_000,
+    ],
+)
+def test_absurd_answers_are_refused_before_they_cost_anything(text):
+    found = score(text, "7")
+    assert found.value == 0.0
+    assert len(str(found.details)) < 500
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        r"\boxed{\binom{10000000}{5000000}}",
+        r"\boxed{((((((((x+y+z)^9+1)^9+x)^9+y)^9+z)^9)^9+1)^9)^9}",
+        r"\boxed{9^{9^9}}",
+        r"\boxed{" + "(" * 300 + "1" + ")" * 300 + "}",
+    ],
+)
+def test_an_answer_that_takes_too_long_scores_zero_and_the_next_is_scored(text):
+    assert score(text, "7", seconds=0.5).value == 0.0
+    assert score(r"\frac{14}{2}", "7").value == 1.0
+
+
+def test_a_reference_that_takes_too_long_is_a_failure():
+    with pytest.raises(MetricError, match=r"no reference of .* can be read within"):
+        score("7", "(" * 300 + "1" + ")" * 300, seconds=0.3)
+
+
+def test_a_worker_that_died_while_idle_is_replaced():
+    assert score(r"\frac{14}{2}", "7").value == 1.0
+    for worker in algebra._POOL.idle:
+        os.kill(worker._process.pid, signal.SIGKILL)
+        worker._process.wait()
+    assert score(r"\frac{14}{2}", "7").value == 1.0
+
+
+def _killed_at_work(number):
+    worker = algebra._Worker()
+    with ThreadPoolExecutor(1) as pool:
+        asked = pool.submit(worker.compare, ["7"], r"\binom{10000000}{5000000}", 60)
+        time.sleep(1)  # the reference is read in a hundredth of that, the answer would take minutes
+        os.kill(worker._process.pid, number)
+        try:
+            return asked.result(timeout=60)
+        finally:
+            worker.stop()
+
+
+def test_a_process_that_the_kernel_stopped_for_its_time_makes_a_zero():
+    """The second limit, for arithmetic that does not notice the first."""
+    assert "SIGXCPU" in _killed_at_work(signal.SIGXCPU)["reason"]
+
+
+def test_a_process_that_was_killed_from_outside_makes_a_failure_not_a_score():
+    with pytest.raises(MetricError, match="ended with status -9"):
+        _killed_at_work(signal.SIGKILL)
+
+
+def test_comparison_works_in_any_thread():
+    assert threading.current_thread() is threading.main_thread()
+    with ThreadPoolExecutor(4) as pool:
+        values = [found.value for found in pool.map(lambda n: score(rf"\frac{{{2 * n}}}{{2}}", str(n)), range(1, 13))]
+    assert values == [1.0] * 12
+
+
+def test_the_process_that_compares_sees_none_of_our_secrets(monkeypatch):
+    monkeypatch.setenv("SOME_API_KEY", "secret")
+    assert "SOME_API_KEY" not in algebra._environment()
+
+
+def _expressions(draw: random.Random):
+    """Random answers in pairs of which about half are equal."""
+    a, b, c = draw.randint(-9, 9), draw.randint(1, 9), draw.randint(2, 9)
+    x = draw.choice("xyn")
+    return draw.choice([
+        (rf"\frac{{{a}}}{{{b}}}", rf"\frac{{{a * c}}}{{{b * c}}}"),
+        (rf"\frac{{{a}}}{{{c}}}", str(round(a / c, draw.randint(1, 7)))),
+        (f"({x}+{b})({x}-{c})", f"{x}^2 + {b - c + draw.randint(0, 1)}{x} - {b * c}".replace("+ -", "- ")),
+        (rf"\sqrt{{{b * c * c}}}", rf"{c}\sqrt{{{b + draw.randint(0, 1)}}}"),
+        (rf"\{{{a}, {b}, {c}\}}", rf"\{{{c}, {a}, {b + draw.randint(0, 1)}\}}"),
+        (f"({a}, {a + c}]", f"{draw.choice('([')}{a}, {a + c}]"),
+        (f"{x} = {a}", str(a + draw.randint(0, 1))),
+        (f"{a}, {b}", rf"\{{{b}, {a}\}}"),
+        (rf"{b}\pi", rf"{b + draw.randint(0, 1)} \pi"),
+        (f"{b * 10}\\%", str(b / 10)),
+        (f"{b},{c:03d}", str(b * 1000 + c)),
+        (rf"{b}\text{{ cm}}", str(b + draw.randint(0, 1))),
+    ])  # fmt: skip
+
+
+def test_agrees_with_math_verify_on_two_hundred_random_pairs():
+    from math_verify import parse, verify
+
+    draw = random.Random(20)
+    pairs = [_expressions(draw) for _ in range(200)]
+    with ThreadPoolExecutor(1) as pool:
+        ours = pool.map(lambda pair: score(pair[1], pair[0]).value == 1.0, pairs)
+        theirs = [verify(parse(f"${reference}$"), parse(f"${answer}$")) for reference, answer in pairs]
+        assert list(ours) == theirs
+    assert 60 < sum(theirs) < 180
