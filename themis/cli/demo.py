@@ -1,0 +1,101 @@
+"""`themis demo`: a first run on this machine, without a key or the internet."""
+
+from __future__ import annotations
+
+import importlib.util
+import random
+from typing import Any
+
+import click
+
+from themis import api
+from themis.cli.output import number, print_table, storage_option
+from themis.core.entities import ExperimentReport
+from themis.exceptions import ThemisError
+from themis.generation import models
+
+__all__ = ["demo"]
+
+RUNS = {
+    "demo-plain": (
+        "Numbers: {numbers_str}\nTarget: {target}\n"
+        "Write one arithmetic expression with these numbers that equals the target. Answer with the expression only."
+    ),
+    "demo-examples": (
+        "Numbers: 2, 10, 7\nTarget: 27\nExpression: 2 * 10 + 7\n\n"
+        "Numbers: 4, 6, 5\nTarget: 29\nExpression: 4 * 6 + 5\n\n"
+        "Numbers: {numbers_str}\nTarget: {target}\nExpression:"
+    ),
+}
+# The model may write nothing but an expression of three numbers.
+GRAMMAR = 'root ::= num " " op " " num " " op " " num\nnum ::= [1-9] [0-9]?\nop ::= [-+*/]'
+SMALL_MODEL = "smollm2"
+
+
+@click.command()
+@storage_option
+@click.option("--model", help="Model to ask; by default a small real one that runs in this process.")
+@click.option("-n", "--limit", type=click.IntRange(2, 1000), default=10, show_default=True, help="Puzzles.")
+def demo(storage: str, model: str | None, limit: int) -> None:
+    """Countdown puzzles with two prompts on a real model in this process, compared with statistics."""
+    chosen, options = (model, {}) if model else _embedded_model()
+    click.echo(f"Countdown, {limit} easy puzzles, two prompts, model {chosen}", err=True)
+    reports = {
+        run_id: api.evaluate(
+            easy_puzzles(limit),
+            model=chosen,
+            prompt=prompt,
+            metrics=["countdown_validity"],
+            provider_options=options,
+            max_tokens=16,
+            workers=1,
+            run_id=run_id,
+            storage=storage,
+            resume=True,
+            allow_drift=True,
+        )
+        for run_id, prompt in RUNS.items()
+    }
+    _show(reports)
+
+
+def _embedded_model() -> tuple[str, dict[str, Any]]:
+    """The small real model where it can be had; otherwise a fake one, and that is said aloud."""
+    if importlib.util.find_spec("xllamacpp") is None:
+        click.echo("no xllamacpp (pip install 'themis-eval[local]'): using a fake model instead", err=True)
+        return "fake/noisy-0.4", {}
+    try:
+        if not models.is_installed(models.catalogued(SMALL_MODEL)):
+            click.echo(f"installing the model {SMALL_MODEL} (98 MB, once) ...", err=True)
+            models.install_model(SMALL_MODEL)
+    except ThemisError as error:
+        click.echo(f"{error}: using a fake model instead", err=True)
+        return "fake/noisy-0.4", {}
+    return f"local/{SMALL_MODEL}", {"grammar": GRAMMAR}
+
+
+def easy_puzzles(count: int, seed: int = 7) -> list[dict[str, Any]]:
+    """Puzzles that a very small model has a chance with: every other one is just the sum of its numbers."""
+    chance = random.Random(seed)
+    rows = []
+    for index in range(count):
+        a, b, c = chance.randint(2, 9), chance.randint(2, 12), chance.randint(1, 20)
+        target = a + b + c if index % 2 == 0 else a * b + c
+        answer = f"{a} + {b} + {c}" if index % 2 == 0 else f"{a} * {b} + {c}"
+        reference = {"numbers": [a, b, c], "target": target, "answer": answer}
+        rows.append({"id": index, "numbers_str": f"{a}, {b}, {c}", "target": target, "reference": reference})
+    return rows
+
+
+def _show(reports: dict[str, ExperimentReport]) -> None:
+    rows = []
+    for run_id, report in reports.items():
+        metric = report.metric("CountdownValidity")
+        interval = f"[{metric.ci[0]:.2f}, {metric.ci[1]:.2f}]" if metric.ci else "n/a"
+        rows.append((run_id, number(metric.mean, 2), interval, metric.count, metric.failed))
+    print_table(("run", "solved", "95 % interval", "count", "failed"), rows, title="Countdown")
+    for run_id, report in reports.items():
+        record = report.generation_results[0]
+        said = record.output.text if record.output else "nothing"
+        click.echo(f"{run_id}: to {record.task.prompt.context['numbers_str']} -> "
+                   f"{record.task.prompt.context['target']} it said {said!r}")  # fmt: skip
