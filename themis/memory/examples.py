@@ -298,7 +298,7 @@ def _wait_from(fields: dict[str, Any]) -> Wait:
 # --- registry ---------------------------------------------------------------------------------------------------------
 
 # `themis.memory.tests` lists its kinds as `BUILTIN_TESTS`: name in configurations -> "module:Class", imported on use.
-MEMORY_TESTS: Registry[type[DatasetInterface]] = Registry("memory test", getattr(tests, "BUILTIN_TESTS", {}))
+MEMORY_TESTS: Registry[type[DatasetInterface]] = Registry("memory test", tests.BUILTIN_TESTS)
 
 D = TypeVar("D", bound=type[DatasetInterface])
 

@@ -47,13 +47,14 @@ class ChatModel:
         *,
         temperature: float = 0.0,
         max_tokens: int = 1_024,
+        is_local: bool = False,
         settings: EngineSettings | None = None,
     ) -> None:
         self.name = name
         self.spec = parse_model(name)
         self.sampling = SamplingConfig(temperature=temperature, top_p=1.0, max_tokens=max_tokens)
         executor = create_provider(self.spec.provider, options, model_identifier=self.spec.identifier)
-        self.price: Price | None = FREE if executor.is_local else price_of(self.spec.identifier)
+        self.price: Price | None = FREE if is_local or executor.is_local else price_of(self.spec.identifier)
         settings = settings or EngineSettings()
         self._executor = executor
         if inspect.iscoroutinefunction(executor.execute):

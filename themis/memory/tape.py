@@ -342,15 +342,19 @@ class ConversationLog:
 
 def lines_of(rows: Iterable[Turn]) -> Iterator[Line]:
     """The exchanges among rows, each message with its reply."""
-    sent: tuple[Turn, Body] | None = None
+    # By test: isolated tests may speak side by side.
+    sent: dict[str | None, tuple[Turn, Body]] = {}
     for row in rows:
         if row.kind in EXCHANGES:
-            sent = (row, read_body(row))
-        elif row.kind == "reply" and sent is not None:
-            (message_row, message), reply = sent, read_body(row)
-            sent = None
+            sent[row.test_id] = (row, read_body(row))
+        elif row.kind == "reply" and row.test_id in sent:
+            (message_row, message), reply = sent.pop(row.test_id), read_body(row)
             assert reply.now is not None
-            test_id = None if message_row.kind in ("fill", "intro") else message_row.test_id
             yield Line(
-                message.turn, test_id, message.message, reply.reply or "", reply.now, message_row.kind == "ask"
-            )  # fmt: skip
+                turn=message.turn,
+                test_id=None if message_row.kind in ("fill", "intro") else message_row.test_id,
+                message=message.message,
+                reply=reply.reply or "",
+                now=reply.now,
+                question=message_row.kind == "ask",
+            )

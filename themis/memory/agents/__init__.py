@@ -1,1 +1,146 @@
+"""Agents by name: which one a text such as `openai/gpt-4o`, `window(2000)` or `http://localhost:8080` means.
 
+oracle, window, amnesiac, parrot   agents whose scores are known: window has the last -m tokens, or window(2000)
+retrieval, retrieval(MODEL)        past exchanges are found again; rag means the same
+ts-MODEL                           a model that sees how long ago every message was said
+http://..., https://...            an agent in another process, by JSON
+command:PROGRAM ARGUMENTS          an agent as a program, by JSON lines
+human                              you
+cost(IN,OUT)                       an estimate for prices in US dollars per 1,000 tokens
+anything registered                by register_agent
+any other model                    a windowed chat
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from themis.core.registry import Registry, nearest
+from themis.core.tokens import DEFAULT_TOKENIZER
+from themis.exceptions import ConfigurationError
+from themis.memory.agents.agent import Agent, Reply
+
+__all__ = ["AGENTS", "Agent", "AgentSettings", "Reply", "agent_maker", "create_agent", "register_agent"]
+
+_HERE = "themis.memory.agents"
+_CALLED = re.compile(r"^(?P<name>[\w.-]+)\((?P<argument>.*)\)$", re.DOTALL)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AgentSettings:
+    """What every agent may need to know; a factory takes what it has parameters for."""
+
+    max_prompt_tokens: int | None = None
+    session: str = "session"
+    tokenizer: str = DEFAULT_TOKENIZER
+    # Its calls cost nothing, whatever the price list says.
+    is_local: bool = False
+
+
+# A factory takes `argument` (what stands in the brackets, or ""), `settings`, and the agent's own options by keyword.
+AgentFactory = Callable[..., Agent]
+
+AGENTS: Registry[AgentFactory] = Registry(
+    "agent",
+    {
+        "amnesiac": f"{_HERE}.building:amnesiac",
+        "chat": f"{_HERE}.building:chat",
+        "command": f"{_HERE}.building:command",
+        "cost": f"{_HERE}.building:cost",
+        "http": f"{_HERE}.building:over_http",
+        "human": f"{_HERE}.building:human",
+        "oracle": f"{_HERE}.building:oracle",
+        "parrot": f"{_HERE}.building:parrot",
+        "rag": f"{_HERE}.building:retrieval",
+        "retrieval": f"{_HERE}.building:retrieval",
+        "ts": f"{_HERE}.building:timestamped",
+        "window": f"{_HERE}.building:window",
+    },
+)
+
+
+def register_agent(name: str, factory: AgentFactory | None = None) -> Any:
+    """Makes an agent known under a name: a class, or a function that makes one. Also a decorator."""
+    if factory is None:
+        return lambda made: register_agent(name, made)
+    if not callable(factory):
+        raise ConfigurationError(f"agent {name!r} must be a class or a function that makes one, got {factory!r}")
+    AGENTS.register(name, factory)
+    return factory
+
+
+def create_agent(
+    text: str,
+    *,
+    max_prompt_tokens: int | None = None,
+    options: Mapping[str, Any] | None = None,
+    session: str = "session",
+    tokenizer: str = DEFAULT_TOKENIZER,
+    is_local: bool = False,
+) -> Agent:
+    """The agent that a text means."""
+    settings = AgentSettings(
+        max_prompt_tokens=max_prompt_tokens, session=session, tokenizer=tokenizer, is_local=is_local
+    )
+    return agent_maker(text, settings, options)(session)
+
+
+def agent_maker(text: str, settings: AgentSettings, options: Mapping[str, Any] | None = None) -> Callable[[str], Agent]:
+    """Makes agents of one kind, each for a conversation of its own."""
+    name, argument = _divided(text)
+    factory = AGENTS.get(name)
+    given = dict(options or {})
+    _reject_unknown(name, factory, given)
+
+    def make(session: str) -> Agent:
+        told = {
+            "argument": argument,
+            "settings": AgentSettings(**{**vars(settings), "session": session}),
+        }
+        takes = inspect.signature(factory).parameters
+        anything = any(parameter.kind is parameter.VAR_KEYWORD for parameter in takes.values())
+        agent = factory(**{key: value for key, value in told.items() if anything or key in takes}, **given)
+        if not isinstance(agent, Agent):
+            raise ConfigurationError(f"agent {name!r} made {type(agent).__name__}, which is not an Agent")
+        return agent
+
+    return make
+
+
+def _divided(text: str) -> tuple[str, str]:
+    """The registered name of an agent and what it is given."""
+    text = text.strip()
+    if not text:
+        raise ConfigurationError(
+            "an agent is named as, say, oracle, openai/gpt-4o or http://localhost:8080; got nothing"
+        )
+    if text.startswith(("http://", "https://")):
+        return "http", text
+    if text.startswith("command:"):
+        return "command", text.removeprefix("command:")
+    if text.startswith("ts-"):
+        return "ts", text.removeprefix("ts-")
+    called = _CALLED.match(text)
+    if called and called["name"] in AGENTS:
+        return called["name"], called["argument"].strip()
+    if text in AGENTS:
+        return text, ""
+    if not any(mark in text for mark in "/:(") and (close := nearest(text, AGENTS.names())):
+        raise ConfigurationError(f"unknown agent {text!r}{close} A model is named as provider/model")
+    return "chat", text
+
+
+def _reject_unknown(name: str, factory: AgentFactory, options: Mapping[str, Any]) -> None:
+    parameters = inspect.signature(factory).parameters
+    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()):
+        return
+    known = [parameter for parameter in parameters if parameter not in ("argument", "settings")]
+    for option in options:
+        if option not in known:
+            raise ConfigurationError(
+                f"agent {name!r} has no option {option!r}{nearest(option, known)}; it has {', '.join(known) or 'none'}"
+            )

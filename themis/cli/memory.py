@@ -1,0 +1,352 @@
+"""`themis memory`: run the memory benchmark, plan it, read its conversations and definitions."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from themis.cli.output import json_option, number, print_json, print_table, storage_option
+from themis.config import load_memory_config
+from themis.exceptions import ConfigurationError, EvaluationError
+from themis.experiment.cost import price_of
+from themis.generation.providers import parse_model
+from themis.memory import definitions as defining
+from themis.memory.benchmark import Benchmark, MemoryReport
+from themis.memory.clock import CLOCKS
+from themis.memory.command import Request, assemble
+from themis.memory.filler import create_filler
+from themis.memory.planning import draw, make_plan
+from themis.memory.progress import ProgressBar
+from themis.memory.runner import run as run_benchmark
+from themis.memory.transcript import entries, from_master_log, to_master_log
+from themis.storage import ExperimentStorage, RunStatus
+from themis.storage.reading import batched
+
+__all__ = ["memory", "run"]
+
+_DEFAULT_CONFIGURATION = "configurations/quick.yml"
+
+
+@click.group()
+def memory() -> None:
+    """Test the long-term memory of agents in one long conversation."""
+
+
+@memory.command()
+@click.option("-c", "--configuration", default=_DEFAULT_CONFIGURATION, show_default=True, help="YAML file.")
+@click.option("-a", "--agent", "--agent-name", required=True, metavar="AGENT",
+              help="oracle, window, amnesiac, parrot, retrieval, retrieval(MODEL), MODEL, ts-MODEL, http://..., "
+              "command:PROGRAM, human, cost(IN,OUT), or one registered by a package.")  # fmt: skip
+@click.option("-m", "--max-prompt-size", "max_prompt_tokens", type=click.IntRange(min=1), metavar="TOKENS",
+              help="The most tokens an agent may send to its model; the window of the window agent.")  # fmt: skip
+@click.option("-i", "--isolated", is_flag=True,
+              help="Each test in a conversation of its own: no interleaving, no filler.")  # fmt: skip
+@click.option(
+    "-y", "--yes", is_flag=True, help="Answer every question with yes: use stored definitions, go on with a run."
+)
+@click.option("-l", "--local", "is_local", is_flag=True, help="The agent costs nothing; unknown prices count as zero.")
+@storage_option
+@click.option(
+    "--run-id", help="Name of the run; the same name goes on where it stopped. [default: from run_name and agent]"
+)
+@click.option("--seed", type=int, help="Seed of the definitions and the filler.  [default: the configuration's, or 0]")
+@click.option("--judge", metavar="MODEL", help="Model that decides where words must be understood.")
+@click.option(
+    "--filler", metavar="NAME|FILE", help="facts (built in), a TriviaQA JSON file, or JSONL with question and answer."
+)
+@click.option(
+    "--clock", type=click.Choice(CLOCKS), help="How time passes for the agent: jumped over, signalled, or waited for."
+)
+@click.option("--max-message-tokens", type=click.IntRange(min=60), help="Longest filler message.  [default: 4096]")
+@click.option("--budget-usd", type=click.FloatRange(min=0), help="Stop before spending more than this.")
+@click.option(
+    "--parallel", type=click.IntRange(min=1), default=1, show_default=True, help="With -i: so many tests at once."
+)
+@click.option("--option", "options", multiple=True, metavar="K=V", help="Option of the agent, may be repeated.")
+@click.option("--judge-option", "judge_options", multiple=True, metavar="K=V", help="Option of the judge's provider.")
+@click.option(
+    "--definitions",
+    type=click.Path(exists=True, file_okay=False),
+    help="Take the tests from a folder of .def.json files.",
+)
+@click.option("--regenerate", is_flag=True, help="Generate the definitions anew; the old ones and their runs are kept.")
+@click.option("--progress/--no-progress", default=None, help="Show a bar; by default when stderr is a terminal.")
+@json_option
+def run(
+    storage: str,
+    yes: bool,
+    options: tuple[str, ...],
+    judge_options: tuple[str, ...],
+    progress: bool | None,
+    as_json: bool,
+    **arguments: Any,
+) -> None:
+    """Run the tests of a configuration with an agent, or what is left of them after an interruption."""
+    store = ExperimentStorage(storage)
+    request = Request(**arguments, agent_options=_options(options), judge_options=_options(judge_options))
+    benchmark = assemble(request, store, reuse=lambda question: _agreed(question, yes))
+    _announce(benchmark, store)
+    watching = sys.stderr.isatty() if progress is None else progress
+    report = run_benchmark(benchmark, store, [ProgressBar()] if watching else [])
+    if as_json:
+        print_json(_described(report, benchmark))
+    else:
+        _print_report(report, benchmark, store)
+    if report.status is not RunStatus.COMPLETED:
+        raise EvaluationError(f"{report.reason}; run the same command again to go on")
+
+
+@memory.command()
+@click.option("-c", "--configuration", default=_DEFAULT_CONFIGURATION, show_default=True, help="YAML file.")
+@click.option("-a", "--agent", "model", metavar="MODEL", help="A model, for the price; tokens only without one.")
+@click.option(
+    "-m", "--max-prompt-size", "max_prompt_tokens", type=click.IntRange(min=1), help="Tokens the agent may send."
+)
+@click.option("-i", "--isolated", is_flag=True, help="Each test in a conversation of its own.")
+@click.option("--seed", type=int, help="Seed of the definitions.")
+@click.option("--seconds-per-reply", type=float, default=3.0, show_default=True, help="For the minutes.")
+@click.option("--width", type=click.IntRange(min=20), default=72, show_default=True, help="Columns of the chart.")
+@json_option
+def plan(
+    configuration: str,
+    model: str | None,
+    max_prompt_tokens: int | None,
+    isolated: bool,
+    seed: int | None,
+    seconds_per_reply: float,
+    width: int,
+    as_json: bool,
+) -> None:
+    """Simulate the schedule without an agent: who speaks when, tokens, dollars, minutes."""
+    from dataclasses import asdict, replace
+
+    config = load_memory_config(configuration)
+    if seed is not None:
+        config = replace(config, seed=seed)
+    defined = defining.generate(config)
+    made = make_plan(
+        defined,
+        defining.conflicts_of(defined, config.incompatibilities),
+        create_filler(config.filler, seed=config.seed, tokenizer_name=config.tokenizer),
+        isolated=isolated,
+        max_message_tokens=config.max_message_tokens,
+        max_prompt_tokens=max_prompt_tokens,
+        tokenizer_name=config.tokenizer,
+    )
+    price = None if model is None else price_of(parse_model(model).identifier)
+    dollars = None if price is None else made.dollars(price)
+    if as_json:
+        described = {**asdict(made), "virtual_seconds": made.virtual_time.total_seconds()}
+        del described["virtual_time"]
+        print_json({**described, "cost_usd": dollars, "minutes": made.minutes(seconds_per_reply)})
+        return
+    click.echo(draw(made, width))
+    click.echo(
+        f"\n{len(defined)} tests, at most {made.most_at_once} at once; {made.exchanges} exchanges, "
+        f"{made.replies_to_generate} of them answered by the agent; {made.tokens:,} tokens, {made.filler_tokens:,} of them "
+        f"filler; {made.virtual_time} of virtual time; {made.consultations} consultations of the judge"
+    )
+    click.echo(f"prompt {made.prompt_tokens:,} tokens, completion {made.completion_tokens:,} tokens")
+    shown = "unknown without a model of known price (-a)" if dollars is None else f"${dollars:.2f}"
+    click.echo(f"about {shown}, about {made.minutes(seconds_per_reply):.0f} minutes at {seconds_per_reply:g} s a reply")
+
+
+@memory.command()
+@click.argument("run_id", metavar="RUN")
+@click.option("--test", "test_id", metavar="TEST", help="Only one test, such as 'Colours - 0'.")
+@storage_option
+@json_option
+def turns(run_id: str, test_id: str | None, storage: str, as_json: bool) -> None:
+    """Print a run's conversation: every exchange and event, one a line."""
+    store = ExperimentStorage(storage)
+    for entry in entries(store.turns(run_id), test_id=test_id):
+        if as_json:
+            click.echo(json.dumps(entry, ensure_ascii=False))
+        else:
+            click.echo(_line(entry))
+
+
+@memory.group()
+def definitions() -> None:
+    """The tests of a configuration, as they are stored and as files."""
+
+
+@definitions.command(name="list")
+@storage_option
+@json_option
+def list_definitions(storage: str, as_json: bool) -> None:
+    """Stored definitions, by run name."""
+    store = ExperimentStorage(storage)
+    found = []
+    for stored in store.list_runs(kind="definitions"):
+        name = stored.benchmark or ""
+        runs = len(store.list_runs(kind="memory", benchmark=name))
+        found.append({"run_name": name, "id": stored.run_id, "created_at": stored.created_at.isoformat(), "runs": runs})
+    if as_json:
+        print_json(found)
+    else:
+        print_table(("run name", "stored as", "created", "runs"), [tuple(entry.values()) for entry in found])
+
+
+@definitions.command(name="show")
+@click.argument("run_name")
+@storage_option
+@json_option
+def show_definitions(run_name: str, storage: str, as_json: bool) -> None:
+    """The tests stored under a run name."""
+    defined = defining.load_stored(ExperimentStorage(storage), run_name)
+    if as_json:
+        print_json([{"test_id": one.example.test_id, "kind": one.kind, **one.example.definition()} for one in defined])
+        return
+    rows = [
+        (
+            one.example.test_id,
+            one.kind,
+            one.example.needles,
+            sum(one.example.is_question),
+            one.example.dataset.memory_span,
+        )
+        for one in defined
+    ]
+    print_table(("test", "kind", "statements", "questions", "span"), rows)
+
+
+@definitions.command(name="export")
+@click.argument("run_name")
+@click.option("--to", "folder", required=True, type=click.Path(file_okay=False), help="Folder to write to.")
+@storage_option
+def export_definitions(run_name: str, folder: str, storage: str) -> None:
+    """Write stored definitions as .def.json files, a folder a dataset."""
+    defined = defining.load_stored(ExperimentStorage(storage), run_name)
+    click.echo(f"wrote {defining.export_definitions(defined, Path(folder))} definitions to {folder}", err=True)
+
+
+@definitions.command(name="generate")
+@click.option("-c", "--configuration", required=True, help="YAML file.")
+@click.option("--to", "folder", required=True, type=click.Path(file_okay=False), help="Folder to write to.")
+@click.option("--seed", type=int, help="Seed.  [default: the configuration's, or 0]")
+def generate_definitions(configuration: str, folder: str, seed: int | None) -> None:
+    """Generate the tests of a configuration as .def.json files, without storing them."""
+    from dataclasses import replace
+
+    config = load_memory_config(configuration)
+    defined = defining.generate(config if seed is None else replace(config, seed=seed))
+    click.echo(f"wrote {defining.export_definitions(defined, Path(folder))} definitions to {folder}", err=True)
+
+
+@memory.group()
+def log() -> None:
+    """Conversations as master_log.jsonl files."""
+
+
+@log.command(name="export")
+@click.argument("run_id", metavar="RUN")
+@click.option("--to", "target", type=click.Path(dir_okay=False), help="File to write.  [default: stdout]")
+@storage_option
+def export_log(run_id: str, target: str | None, storage: str) -> None:
+    """Write a run's conversation as a master_log.jsonl."""
+    lines = to_master_log(ExperimentStorage(storage).turns(run_id))
+    if target is None:
+        for line in lines:
+            click.echo(line)
+        return
+    with open(target, "w", encoding="utf-8") as handle:
+        handle.writelines(f"{line}\n" for line in lines)
+
+
+@log.command(name="import")
+@click.argument("file", type=click.Path(exists=True, dir_okay=False))
+@click.option("--run-id", required=True, help="Name of the new run.")
+@click.option("--agent", default="imported", show_default=True, help="Name of the agent that spoke.")
+@storage_option
+def import_log(file: str, run_id: str, agent: str, storage: str) -> None:
+    """Read a master_log.jsonl into a new run, to be looked at; it has no scores."""
+    store = ExperimentStorage(storage)
+    with open(file, encoding="utf-8") as handle:
+        rows = list(from_master_log(handle))
+    store.start_run(run_id, kind="memory", model=f"agent:{agent}", config={"imported_from": Path(file).name})
+    with store.open_run(run_id) as writer:
+        for batch in batched(rows, 500):
+            writer.append_turns(batch)
+        writer.finish(RunStatus.COMPLETED)
+    click.echo(f"imported {len(rows)} rows as {run_id}", err=True)
+
+
+# --- what commands say ------------------------------------------------------------------------------------------------
+
+
+def _agreed(question: str, yes: bool) -> bool:
+    """Yes without asking with -y, or where nobody could answer."""
+    if yes or not sys.stdin.isatty():
+        return True
+    return click.confirm(question, default=True, err=True)
+
+
+def _announce(benchmark: Benchmark, store: ExperimentStorage) -> None:
+    state = "resuming" if store.run_exists(benchmark.run_id) else "starting"
+    click.echo(f"{state} {benchmark.run_id}: {len(benchmark.tests)} tests, agent {benchmark.agent_name}", err=True)
+
+
+def _print_report(report: MemoryReport, benchmark: Benchmark, store: ExperimentStorage) -> None:
+    by_dataset: dict[str, list[float | None]] = {}
+    for test in benchmark.tests:
+        if test.test_id in report.scores:
+            by_dataset.setdefault(test.dataset.name, []).append(report.scores[test.test_id])
+    rows = []
+    for name, scores in by_dataset.items():
+        scored = [score for score in scores if score is not None]
+        mean = sum(scored) / len(scored) if scored else None
+        rows.append((name, number(mean, 3), len(scored), len(scores) - len(scored)))
+    print_table(("dataset", "score", "tests", "undecided"), rows)
+    spent = report.spent
+    cost = "unknown price" if spent.unpriced_calls else f"${spent.cost_usd + spent.judge_cost_usd:.4f}"
+    click.echo(
+        f"mean {number(report.mean, 3)} over {len(report.scores)} of {len(benchmark.tests)} tests; "
+        f"{spent.turns} turns, {spent.conversation_tokens:,} tokens, {cost}"
+    )
+
+
+def _described(report: MemoryReport, benchmark: Benchmark) -> dict[str, Any]:
+    from dataclasses import asdict
+
+    return {
+        "run_id": report.run_id,
+        "status": report.status.value,
+        "agent": benchmark.agent_name,
+        "mean": report.mean,
+        "scores": report.scores,
+        "spent": asdict(report.spent),
+        "reason": report.reason,
+    }
+
+
+def _options(texts: tuple[str, ...]) -> dict[str, Any]:
+    """`K=V` pairs; a value that is JSON is taken as such, anything else as text."""
+    options: dict[str, Any] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals or not name:
+            raise ConfigurationError(f"an option is written as name=value, got {text!r}")
+        try:
+            options[name] = json.loads(value)
+        except ValueError:
+            options[name] = value
+    return options
+
+
+def _line(entry: dict[str, Any]) -> str:
+    """An entry for people, on one line; nothing an agent says reaches the terminal as control characters."""
+    head = f"{entry['seq']:>6} {entry['kind']:<7} {entry['test_id'] or '-'}"
+    if entry["message"] is not None and entry["reply"] is not None:
+        rest = f"{entry['message']} -> {entry['reply']}"
+    elif entry["message"] is not None:
+        rest = entry["message"]
+    else:
+        shown = ("score", "reasons", "until_tokens", "until", "failure")
+        rest = " ".join(f"{name}={entry[name]}" for name in shown if name in entry)
+    clean = "".join(character if character.isprintable() else " " for character in rest)
+    return f"{head}  {clean if len(clean) <= 200 else clean[:199] + '…'}"

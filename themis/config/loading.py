@@ -1,0 +1,152 @@
+"""Reads configuration files. An error says where in the file it is and what was probably meant."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from themis.config.schema import MemoryConfig, MemoryTestConfig
+from themis.core.registry import nearest
+from themis.exceptions import ConfigurationError
+
+__all__ = ["load_memory_config", "parse_memory_config", "read_yaml"]
+
+_SETTINGS: dict[str, type] = {
+    "run_name": str,
+    "incompatibilities": list,
+    "debug": bool,
+    "seed": int,
+    "filler": str,
+    "clock": str,
+    "judge": str,
+    "tokenizer": str,
+    "max_message_tokens": int,
+}
+# Arguments of older configurations, which put distance between messages in another way.
+_OLD_ARGUMENTS = ("filler_tokens", "filler_tokens_low", "filler_tokens_high", "pre_question_filler")
+
+
+def load_memory_config(path: str | Path) -> MemoryConfig:
+    """The configuration in a YAML file."""
+    return parse_memory_config(read_yaml(path), source=str(path))
+
+
+def read_yaml(path: str | Path) -> Any:
+    try:
+        with open(path, encoding="utf-8") as handle:
+            return yaml.load(handle, Loader=_OnceEachLoader)
+    except FileNotFoundError as error:
+        raise ConfigurationError(f"there is no configuration {str(path)!r}{_neighbour(Path(path))}") from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigurationError(f"configuration {str(path)!r} cannot be read: {error}") from error
+    except yaml.YAMLError as error:
+        raise ConfigurationError(f"configuration {str(path)!r} is not YAML: {error}") from error
+
+
+def parse_memory_config(content: Any, *, source: str = "") -> MemoryConfig:
+    reading = _Reading(source)
+    top = reading.mapping(content, "", known=("config", "datasets"), required=("config", "datasets"))
+    settings = reading.mapping(top["config"], "config", known=tuple(_SETTINGS), required=("run_name",))
+    for name, value in settings.items():
+        reading.typed(value, _SETTINGS[name], f"config.{name}")
+    reading.positive(settings.get("max_message_tokens", 1), "config.max_message_tokens")
+    datasets = reading.mapping(top["datasets"], "datasets", known=("args", "datasets"), required=("args", "datasets"))
+    shared = reading.arguments(datasets["args"], "datasets.args")
+    entries = reading.typed(datasets["datasets"], list, "datasets.datasets")
+    tests = [reading.test(entry, f"datasets.datasets[{place}]", shared) for place, entry in enumerate(entries)]
+    if not tests:
+        raise reading.error("datasets.datasets", "needs at least one memory test")
+    groups = [
+        [
+            reading.typed(name, str, f"config.incompatibilities[{place}][{index}]")
+            for index, name in enumerate(reading.typed(group, list, f"config.incompatibilities[{place}]"))
+        ]
+        for place, group in enumerate(settings.get("incompatibilities", []))
+    ]
+    return MemoryConfig(**{**settings, "incompatibilities": groups, "tests": tests, "source": source})
+
+
+class _Reading:
+    """Checks a parsed file piece by piece, knowing where it is."""
+
+    def __init__(self, source: str) -> None:
+        self._source = source
+
+    def error(self, place: str, what: str) -> ConfigurationError:
+        where = f"{self._source}: " if self._source else ""
+        return ConfigurationError(f"{where}{place or 'the file'} {what}")
+
+    def mapping(
+        self, value: Any, place: str, *, known: Sequence[str], required: Sequence[str] = ()
+    ) -> Mapping[str, Any]:
+        found: Mapping[str, Any] = self.typed(value, dict, place)
+        for name in found:
+            if name not in known:
+                full = f"{place}.{name}" if place else str(name)
+                raise self.error(full, f"is not known{nearest(str(name), known)}; known: {', '.join(known)}")
+        for name in required:
+            if name not in found:
+                raise self.error(f"{place}.{name}" if place else name, "is missing")
+        return found
+
+    def test(self, entry: Any, place: str, shared: Mapping[str, Any]) -> MemoryTestConfig:
+        found = self.mapping(entry, place, known=("name", "args"), required=("name",))
+        name = self.typed(found["name"], str, f"{place}.name")
+        own = self.arguments(found.get("args") or {}, f"{place}.args")
+        arguments = {**shared, **own}
+        places = {key: f"{place}.args.{key}" if key in own else f"datasets.args.{key}" for key in arguments}
+        for needed in ("dataset_examples", "memory_span"):
+            if needed not in arguments:
+                raise self.error(f"datasets.args.{needed}", f"is missing ({place} needs it)")
+            self.positive(self.typed(arguments[needed], int, places[needed]), places[needed])
+        examples = arguments.pop("dataset_examples")
+        return MemoryTestConfig(name=name, examples=examples, arguments=arguments, places=places)
+
+    def arguments(self, value: Any, place: str) -> Mapping[str, Any]:
+        found: Mapping[str, Any] = self.typed(value, dict, place)
+        for name in found:
+            if name in _OLD_ARGUMENTS:
+                raise self.error(f"{place}.{name}", "belongs to older configurations; give memory_span instead")
+        return found
+
+    def typed(self, value: Any, kind: type, place: str) -> Any:
+        # True is an int to Python but not to whoever writes YAML.
+        if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+            raise self.error(place, f"must be {_IN_WORDS[kind]}, got {value!r}")
+        return value
+
+    def positive(self, value: int, place: str) -> None:
+        if value < 1:
+            raise self.error(place, f"must be at least 1, got {value}")
+
+
+_IN_WORDS = {str: "a text", int: "a whole number", bool: "true or false", list: "a list", dict: "a mapping"}
+
+
+def _neighbour(path: Path) -> str:
+    folder = path.parent if path.parent.is_dir() else Path("configurations")
+    names = {entry.name: str(entry) for entry in folder.glob("*.yml")} if folder.is_dir() else {}
+    return nearest(path.name, names, render=lambda name: repr(names[name]))
+
+
+class _OnceEachLoader(yaml.SafeLoader):
+    """Refuses a key that stands twice in one mapping: the first value would be lost without a word."""
+
+
+def _mapping_once_each(loader: _OnceEachLoader, node: yaml.MappingNode) -> dict[Any, Any]:
+    seen: set[Any] = set()
+    for key_node, _ in node.value:
+        key = loader.construct_object(key_node, deep=True)
+        if isinstance(key, str | int | float | bool) and key in seen:
+            raise yaml.constructor.ConstructorError(None, None, f"the key {key!r} stands twice", key_node.start_mark)
+        if isinstance(key, str | int | float | bool):
+            seen.add(key)
+    loader.flatten_mapping(node)
+    found: dict[Any, Any] = loader.construct_mapping(node, deep=True)
+    return found
+
+
+_OnceEachLoader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _mapping_once_each)

@@ -1,0 +1,229 @@
+"""A memory of its own making: past exchanges are found again by their words and put beside the recent ones.
+
+The honest baseline to beat. Words are weighed by BM25; where the package wordllama is installed, static embeddings find what is
+said in other words. Without a model the agent replies with the passages it has found, so it works anywhere.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+import re
+from collections import Counter
+from datetime import datetime
+from pathlib import Path
+from typing import Any, ClassVar
+
+from themis.core.tokens import DEFAULT_TOKENIZER
+from themis.memory.agents.agent import Agent, Reply
+from themis.memory.agents.chat import DEFAULT_MAX_PROMPT_TOKENS, SYSTEM_PROMPT, elapsed_in_words
+from themis.memory.agents.history import Exchange, History
+from themis.memory.models import ChatModel
+
+__all__ = ["PassageIndex", "RetrievalAgent"]
+
+_WORD = re.compile(r"\w+")
+# Words that say nothing about what a passage is about.
+_SILENT_WORDS = """
+a an and are as at be but by did do does for from had has have how i in is it its me my of on or our so that the their them
+then there they this to was we were what when where which who why will with you your
+"""
+_STOP = frozenset(_SILENT_WORDS.split())
+_SATURATION, _LENGTH_WEIGHT = 1.2, 0.75
+_PASSAGES = 12
+# Of the prompt: for what was found again; the rest is for what was said last.
+_FOUND_SHARE = 0.5
+_LONGEST_PASSAGE = 1_200
+
+
+class PassageIndex:
+    """Passages by their words. Adding and searching cost what the new passage or the query's words do."""
+
+    def __init__(self) -> None:
+        self.passages: list[Exchange] = []
+        self._postings: dict[str, list[tuple[int, int]]] = {}
+        self._lengths: list[int] = []
+        self._total = 0
+
+    def add(self, exchange: Exchange) -> None:
+        number = len(self.passages)
+        words = Counter(_words(f"{exchange.message} {exchange.reply}"))
+        for word, count in words.items():
+            self._postings.setdefault(word, []).append((number, count))
+        self.passages.append(exchange)
+        self._lengths.append(sum(words.values()))
+        self._total += self._lengths[-1]
+
+    def search(self, query: str, most: int) -> dict[int, float]:
+        """The passages with the highest BM25 scores."""
+        if not self.passages:
+            return {}
+        mean = max(1.0, self._total / len(self.passages))
+        scores: dict[int, float] = {}
+        for word in set(_words(query)):
+            postings = self._postings.get(word, ())
+            rarity = math.log(1 + (len(self.passages) - len(postings) + 0.5) / (len(postings) + 0.5))
+            for number, count in postings:
+                norm = _SATURATION * (1 - _LENGTH_WEIGHT + _LENGTH_WEIGHT * self._lengths[number] / mean)
+                scores[number] = scores.get(number, 0.0) + rarity * count * (_SATURATION + 1) / (count + norm)
+        best = heapq.nlargest(most, scores.items(), key=lambda item: (item[1], item[0]))
+        return dict(best)
+
+
+class RetrievalAgent(Agent):
+    """Finds past exchanges again. With a model they are put into its prompt; without one they are the reply."""
+
+    reads_clock: ClassVar[bool] = False
+
+    def __init__(
+        self,
+        model: ChatModel | None = None,
+        *,
+        max_prompt_tokens: int = DEFAULT_MAX_PROMPT_TOKENS,
+        system_prompt: str = SYSTEM_PROMPT,
+        embeddings: bool = True,
+        tokenizer_name: str = DEFAULT_TOKENIZER,
+    ) -> None:
+        self.name = f"retrieval({model.name})" if model else "retrieval"
+        self._model = model
+        self._system_prompt = system_prompt
+        self._found_tokens = int(max_prompt_tokens * _FOUND_SHARE)
+        self._recent = History(max_prompt_tokens - self._found_tokens, tokenizer_name=tokenizer_name)
+        self._max_prompt_tokens = max_prompt_tokens
+        self._index = PassageIndex()
+        self._vectors = _Vectors() if embeddings and _embedder() is not None else None
+
+    def reply(self, message: str, *, turn: int, now: datetime, presupplied: str | None = None) -> Reply:
+        if presupplied is not None:
+            self.observe(message, presupplied, turn=turn, now=now)
+            return Reply(presupplied)
+        found = self.find(message)
+        if self._model is None:
+            said = Reply(self._quoted(message, found))
+        else:
+            self._recent.make_room(message)
+            spoken = self._model.complete(self._prompt(message, found, now))
+            said = Reply(
+                spoken.text, spoken.cost_usd, spoken.prompt_tokens, spoken.completion_tokens, spoken.calls
+            )  # fmt: skip
+        self.observe(message, said.text, turn=turn, now=now)
+        return said
+
+    def observe(self, message: str, reply: str, *, turn: int, now: datetime) -> None:
+        self._index.add(self._recent.add(message, reply, turn=turn, now=now))
+        if self._vectors is not None:
+            self._vectors.add(message)
+
+    def reset(self) -> None:
+        self._recent.clear()
+        self._index = PassageIndex()
+        if self._vectors is not None:
+            self._vectors = _Vectors()
+
+    def close(self) -> None:
+        if self._model is not None:
+            self._model.close()
+
+    def most_cost_usd(self, message: str) -> float:
+        if self._model is None or self._model.price is None:
+            return 0.0
+        return self._model.price.of(self._max_prompt_tokens, self._model.sampling.max_tokens)
+
+    def find(self, message: str) -> list[Exchange]:
+        """Past exchanges that have to do with a message, the best first."""
+        ranked = list(self._index.search(message, 4 * _PASSAGES))
+        if self._vectors is None:
+            chosen = ranked[:_PASSAGES]
+        else:
+            # Reciprocal ranks put two rankings together whose scores cannot be compared.
+            merged: dict[int, float] = {}
+            for ranking in (ranked, self._vectors.search(message, 4 * _PASSAGES)):
+                for place, number in enumerate(ranking):
+                    merged[number] = merged.get(number, 0.0) + 1 / (60 + place)
+            chosen = sorted(merged, key=lambda number: (-merged[number], -number))[:_PASSAGES]
+        return [self._index.passages[number] for number in chosen]
+
+    def _quoted(self, message: str, found: list[Exchange]) -> str:
+        if not message.rstrip().endswith("?") or not found:
+            return "Noted."
+        return "You told me: " + " ".join(exchange.message[:_LONGEST_PASSAGE] for exchange in found[:2])
+
+    def _prompt(self, message: str, found: list[Exchange], now: datetime) -> list[dict[str, str]]:
+        recent = {exchange.turn for exchange in self._recent}
+        room, lines = self._found_tokens, list[tuple[int, str]]()
+        for exchange in found:
+            if exchange.turn in recent or exchange.tokens > room:
+                continue
+            room -= exchange.tokens
+            ago = elapsed_in_words(now - exchange.now)
+            lines.append((exchange.turn, f"[{ago}] User: {exchange.message}\nYou: {exchange.reply}"))
+        remembered = "\n".join(line for _, line in sorted(lines))
+        system = self._system_prompt
+        if remembered:
+            system = f"{system}\nWhat you remember of earlier in the conversation, oldest first:\n{remembered}"
+        messages = [{"role": "system", "content": system}]
+        for exchange in self._recent:
+            messages.append({"role": "user", "content": exchange.message})
+            messages.append({"role": "assistant", "content": exchange.reply})
+        return [*messages, {"role": "user", "content": message}]
+
+
+def _words(text: str) -> list[str]:
+    return [_stem(word) for word in _WORD.findall(text.lower()) if word not in _STOP]
+
+
+def _stem(word: str) -> str:
+    """Plural and singular, and the commonest endings of verbs, as one word."""
+    for ending in ("ing", "ies", "ed", "es", "s"):
+        if word.endswith(ending) and len(word) - len(ending) >= 3:
+            return word[: -len(ending)]
+    return word
+
+
+# --- embeddings -------------------------------------------------------------------------------------------------------
+
+
+class _Vectors:
+    """Embeddings of passages in one growing array."""
+
+    def __init__(self) -> None:
+        self._rows: Any = None
+        self._count = 0
+
+    def add(self, text: str) -> None:
+        import numpy as np
+
+        vector = _embedder().embed([text[:_LONGEST_PASSAGE]], norm=True)[0]
+        if self._rows is None:
+            self._rows = np.zeros((64, vector.shape[0]), dtype=np.float32)
+        if self._count == len(self._rows):
+            # Doubling keeps the cost of growing constant per passage.
+            self._rows = np.concatenate([self._rows, np.zeros_like(self._rows)])
+        self._rows[self._count] = vector
+        self._count += 1
+
+    def search(self, query: str, most: int) -> list[int]:
+        import numpy as np
+
+        if not self._count:
+            return []
+        vector = _embedder().embed([query[:_LONGEST_PASSAGE]], norm=True)[0]
+        similar = self._rows[: self._count] @ vector.astype(np.float32)
+        order: list[int] = np.argsort(-similar, kind="stable")[:most].tolist()
+        return order
+
+
+_EMBEDDER: list[Any] = []
+
+
+def _embedder() -> Any:
+    """The static embeddings inside the wordllama wheel, or None where it is not installed."""
+    if not _EMBEDDER:
+        try:
+            import wordllama
+        except ImportError:
+            _EMBEDDER.append(None)
+        else:
+            folder = Path(wordllama.__file__).parent
+            _EMBEDDER.append(wordllama.WordLlama.load(cache_dir=folder, disable_download=True))
+    return _EMBEDDER[0]

@@ -1,0 +1,118 @@
+"""Puts a memory run together from what the command line says: configuration, definitions, agent, filler, judge."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from themis.config import load_memory_config
+from themis.config.schema import MemoryConfig
+from themis.exceptions import ConfigurationError
+from themis.memory import definitions
+from themis.memory.agents import Agent, AgentSettings, agent_maker
+from themis.memory.benchmark import INTRODUCTION, Benchmark
+from themis.memory.clock import Clock
+from themis.memory.filler import create_filler
+from themis.memory.judging import create_judge
+from themis.storage import ExperimentStorage
+from themis.storage.runs import validate_run_id
+
+__all__ = ["Request", "assemble", "configured", "default_run_id"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """What the user asks for. What is None is the configuration's to say."""
+
+    configuration: str
+    agent: str
+    max_prompt_tokens: int | None = None
+    agent_options: Mapping[str, Any] = field(default_factory=dict)
+    isolated: bool = False
+    is_local: bool = False
+    run_id: str | None = None
+    seed: int | None = None
+    judge: str | None = None
+    judge_options: Mapping[str, Any] = field(default_factory=dict)
+    filler: str | None = None
+    clock: str | None = None
+    max_message_tokens: int | None = None
+    budget_usd: float | None = None
+    parallel: int = 1
+    regenerate: bool = False
+    definitions: str | None = None
+
+
+def assemble(request: Request, storage: ExperimentStorage, *, reuse: Callable[[str], bool]) -> Benchmark:
+    """Everything a run is made of; every mistake is found here, before the first message."""
+    if request.parallel < 1:
+        raise ConfigurationError(f"--parallel is at least 1, got {request.parallel}")
+    if request.parallel > 1 and not request.isolated:
+        raise ConfigurationError("--parallel needs -i: only isolated tests are independent of each other")
+    config = configured(request)
+    clock = Clock(config.clock)
+    settings = AgentSettings(
+        max_prompt_tokens=request.max_prompt_tokens, tokenizer=config.tokenizer, is_local=request.is_local
+    )
+    make_agent = agent_maker(request.agent, settings, request.agent_options)
+    filler = create_filler(config.filler, seed=config.seed, tokenizer_name=config.tokenizer)
+    judge = create_judge(config.judge, request.judge_options)
+    if request.definitions is not None:
+        defined = definitions.load_folder(Path(request.definitions), config)
+    else:
+        defined = definitions.prepare(config, storage, reuse=reuse, regenerate=request.regenerate)
+    options = dict(request.agent_options)
+    if request.max_prompt_tokens is not None:
+        options["max_prompt_tokens"] = request.max_prompt_tokens
+    run_id = validate_run_id(request.run_id or default_run_id(config.run_name, request))
+    return Benchmark(
+        run_id=run_id,
+        name=config.run_name,
+        tests=[one.example for one in defined],
+        kinds={one.example.test_id: one.kind for one in defined},
+        conflicts=definitions.conflicts_of(defined, config.incompatibilities),
+        agent_name=request.agent,
+        make_agent=_made_once(make_agent, run_id),
+        filler=filler,
+        judge=judge,
+        clock=clock,
+        isolated=request.isolated,
+        parallel=request.parallel,
+        introduction=None if request.isolated else INTRODUCTION,
+        max_message_tokens=config.max_message_tokens,
+        tokenizer=config.tokenizer,
+        seed=config.seed,
+        budget_usd=request.budget_usd,
+        agent_options=options,
+        invocation={"configuration": request.configuration, "agent": request.agent, "isolated": request.isolated},
+    )
+
+
+def _made_once(make_agent: Callable[[str], Agent], session: str) -> Callable[[str], Agent]:
+    """Makes the first agent now, so that one that cannot be made is found before there is a run."""
+    ready = {session: make_agent(session)}
+    return lambda wanted: ready.pop(wanted, None) or make_agent(wanted)
+
+
+def configured(request: Request) -> MemoryConfig:
+    """The configuration file with what the command line says instead."""
+    config = load_memory_config(request.configuration)
+    said: dict[str, Any] = {
+        "seed": request.seed,
+        "judge": request.judge,
+        "filler": request.filler,
+        "clock": request.clock,
+        "max_message_tokens": request.max_message_tokens,
+    }
+    return dataclasses.replace(config, **{name: value for name, value in said.items() if value is not None})
+
+
+def default_run_id(name: str, request: Request) -> str:
+    """One run for each configuration, agent and prompt size, so that the same command resumes it."""
+    agent = re.sub(r"[^\w.()-]+", "-", request.agent).strip("-.") or "agent"
+    size = "" if request.max_prompt_tokens is None else f" {request.max_prompt_tokens}"
+    return f"{name} - {agent}{size}{' (isolated)' if request.isolated else ''}"

@@ -1,0 +1,210 @@
+"""Plays a schedule without an agent, to see beforehand how long a run is, what it may cost, and who speaks when."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from themis.core.tokens import tokenizer
+from themis.experiment.cost import Price
+from themis.memory.actions import Line
+from themis.memory.benchmark import INTRODUCTION
+from themis.memory.clock import Clock
+from themis.memory.commands import Begin, End, Fill, Judge, Jump, Moved, Replied, Ruled, Send
+from themis.memory.definitions import Defined
+from themis.memory.filler import Filler
+from themis.memory.scheduler import Planned, Scheduler
+from themis.memory.tape import ConversationLog
+
+__all__ = ["Bar", "Plan", "draw", "make_plan"]
+
+_NOMINAL_REPLY = "Understood."
+_START = datetime(2024, 1, 1, tzinfo=UTC)
+
+
+@dataclass
+class Bar:
+    """One test's place in the conversation, in tokens."""
+
+    test_id: str
+    began: int
+    ended: int = 0
+    messages: list[int] = field(default_factory=list)
+
+
+@dataclass
+class Plan:
+    """What a run will be like, if every reply is as long as an ideal one."""
+
+    bars: list[Bar]
+    tokens: int = 0
+    virtual_time: timedelta = timedelta(0)
+    exchanges: int = 0
+    replies_to_generate: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    filler_tokens: int = 0
+    consultations: int = 0
+    most_at_once: int = 0
+
+    def dollars(self, price: Price) -> float:
+        return price.of(self.prompt_tokens, self.completion_tokens)
+
+    def minutes(self, seconds_per_reply: float) -> float:
+        return self.replies_to_generate * seconds_per_reply / 60
+
+
+def make_plan(
+    defined: Sequence[Defined],
+    conflicts: Mapping[str, Any],
+    filler: Filler,
+    *,
+    isolated: bool = False,
+    max_message_tokens: int = 4_096,
+    max_prompt_tokens: int | None = None,
+    tokenizer_name: str = "cl100k_base",
+) -> Plan:
+    """The schedule of a run. An agent with a window sends at most so many tokens with each message."""
+    if not isolated:
+        return _Simulation(
+            defined, conflicts, filler, False, max_message_tokens, max_prompt_tokens, tokenizer_name
+        ).play()
+    plans = [
+        _Simulation([one], conflicts, filler, True, max_message_tokens, max_prompt_tokens, tokenizer_name).play()
+        for one in defined
+    ]
+    whole = Plan(bars=[])
+    for plan in plans:
+        # One after the other, as if it were one conversation.
+        whole.bars += [
+            Bar(
+                bar.test_id,
+                bar.began + whole.tokens,
+                bar.ended + whole.tokens,
+                [m + whole.tokens for m in bar.messages],
+            )
+            for bar in plan.bars
+        ]
+        for name in ("tokens", "exchanges", "replies_to_generate", "prompt_tokens", "completion_tokens"):
+            setattr(whole, name, getattr(whole, name) + getattr(plan, name))
+        whole.filler_tokens += plan.filler_tokens
+        whole.consultations += plan.consultations
+        whole.virtual_time += plan.virtual_time
+        whole.most_at_once = max(whole.most_at_once, plan.most_at_once)
+    return whole
+
+
+class _Simulation:
+    """Drives the scheduler with replies that a perfect agent would give."""
+
+    def __init__(
+        self,
+        defined: Sequence[Defined],
+        conflicts: Mapping[str, Any],
+        filler: Filler,
+        isolated: bool,
+        max_message_tokens: int,
+        max_prompt_tokens: int | None,
+        tokenizer_name: str,
+    ) -> None:
+        self._count = tokenizer(tokenizer_name)
+        self._filler = filler
+        self._window = max_prompt_tokens
+        self._log = ConversationLog()
+        self._plan = Plan(bars=[])
+        self._bars: dict[str, Bar] = {}
+        self._scheduler = Scheduler(
+            [
+                Planned(
+                    test_id=one.example.test_id,
+                    kind=one.kind,
+                    play=one.example.play,
+                    span_tokens=one.example.dataset.memory_span,
+                    reset_message=one.example.dataset.reset_message,
+                )
+                for one in defined
+            ],
+            start=_START,
+            conflicts=conflicts,
+            introduction=None if isolated else INTRODUCTION,
+            isolated=isolated,
+            max_message_tokens=max_message_tokens,
+            log=self._log,
+        )
+
+    def play(self) -> Plan:
+        steps = self._scheduler.play()
+        answer: Any = None
+        while True:
+            try:
+                command = steps.send(answer)
+            except StopIteration:
+                break
+            answer = self._answer(command)
+        plan = self._plan
+        plan.bars = list(self._bars.values())
+        plan.tokens, plan.virtual_time = self._scheduler.tokens, self._scheduler.now - _START
+        return plan
+
+    def _answer(self, command: Any) -> Any:
+        plan = self._plan
+        match command:
+            case Send():
+                return self._replied(command, command.text, command.hint.answer or _NOMINAL_REPLY, generated=True)
+            case Fill():
+                made = self._filler.make(command.number, command.tokens)
+                before = self._scheduler.tokens
+                replied = self._replied(command, made.text, made.reply, generated=not command.canned)
+                plan.filler_tokens += replied.tokens
+                assert before == self._scheduler.tokens
+                return replied
+            case Jump():
+                return Moved(command.to)
+            case Judge():
+                plan.consultations += 1
+                return Ruled("", "there is no judge in a plan")
+            case Begin():
+                self._bars[command.test_id] = Bar(command.test_id, command.tokens)
+                plan.most_at_once = max(plan.most_at_once, len(self._scheduler.running) + 1)
+            case End():
+                self._bars[command.outcome.test_id].ended = command.outcome.ended.tokens
+        return None
+
+    def _replied(self, command: Send | Fill, message: str, reply: str, *, generated: bool) -> Replied:
+        plan, context = self._plan, self._scheduler.tokens
+        sent, said = self._count(message), self._count(reply)
+        plan.exchanges += 1
+        if generated:
+            plan.replies_to_generate += 1
+            prompt = context + sent
+            plan.prompt_tokens += prompt if self._window is None else min(prompt, self._window)
+            plan.completion_tokens += said
+        if isinstance(command, Send) and command.test_id is not None:
+            self._bars[command.test_id].messages.append(context)
+        pace = Clock().pace
+        test_id = command.test_id if isinstance(command, Send) else None
+        question = isinstance(command, Send) and command.question
+        self._log.append(Line(command.turn, test_id, message, reply, self._scheduler.now + pace, question))
+        return Replied(message, reply, sent + said, pace)
+
+
+def draw(plan: Plan, width: int = 72) -> str:
+    """The Gantt chart as text: a row a test, its messages as blocks, its waits as lines."""
+    longest = max((len(bar.test_id) for bar in plan.bars), default=0)
+    total = max(1, plan.tokens)
+
+    def column(tokens: int) -> int:
+        return min(width - 1, tokens * width // total)
+
+    rows = []
+    for bar in plan.bars:
+        cells = [" "] * width
+        for place in range(column(bar.began), column(bar.ended) + 1):
+            cells[place] = "─"
+        for message in bar.messages:
+            cells[column(message)] = "█"
+        rows.append(f"{bar.test_id:<{longest}} {''.join(cells).rstrip()}")
+    scale = f"{'tokens':<{longest}} 0{f'{plan.tokens:,}':>{width - 1}}"
+    return "\n".join([*rows, scale])
