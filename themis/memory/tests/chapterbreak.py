@@ -1,0 +1,131 @@
+"""A long text is read; its true continuation must be chosen among six."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+from themis.exceptions import DatasetError
+from themis.memory.actions import Grade, Wait
+from themis.memory.examples import DatasetInterface, TestExample
+from themis.memory.material.tale import OPTIONS, tell_tale
+from themis.memory.scoring import numbers, shortened
+from themis.memory.tests.arguments import require_choice, require_number
+
+__all__ = ["ChapterBreak", "grade_option"]
+
+SPLITS = ("tale", "goodai", "pg19", "ao3", "all")
+# Samples of the public file that can be solved from their context: the ones that published results are about.
+GOODAI_SAMPLES = ("12653258_1", "47583370_7", "90051444_0")
+# English prose has about four characters to a token; three leave room for other tokenizers.
+_CHARACTERS_PER_TOKEN = 3
+_ZSTANDARD = b"\x28\xb5\x2f\xfd"
+_OPTION = re.compile(r"\b(?:option|answer|number|choice)\b\W*(?:is\W+)?(?:option\W+|number\W+)?(\d+)\b", re.IGNORECASE)
+QUESTION = "Which of the options is the true beginning of the next chapter? Answer with the number of the option only."
+
+
+@dataclass(kw_only=True)
+class ChapterBreak(DatasetInterface):
+    """Understanding a long text as a whole.
+
+    Scores: perfect 1, memoryless 0, a guess 1/6. By default a tale of so many `chapters` is made, in which each wrong
+    continuation contradicts one circumstance that was told. `split` pg19, ao3, all or goodai takes samples from the public
+    ChapterBreak file at `data_location` (JSON, decompressed). Runs without interruption. About 150 tokens per chapter and
+    500 for the options; public samples about 9,000. Interferes with no other test.
+    """
+
+    name: ClassVar[str] = "ChapterBreak"
+    description: ClassVar[str] = "The agent reads a long text and must recognise how it goes on."
+    reset_message: ClassVar[str] = "We have put the book away: please forget its text and the options."
+
+    split: str = "tale"
+    chapters: int = 5
+    data_location: str | None = None
+
+    def generate_examples(self, num_examples: int) -> list[TestExample]:
+        require_choice("chapterbreak", "split", self.split, SPLITS)
+        require_number("chapterbreak", "chapters", self.chapters, least=2)
+        if self.split != "tale":
+            return self._from_file(num_examples)
+        examples = []
+        for number in range(num_examples):
+            tale = tell_tale(self.chapters, self.random(number))
+            examples.append(self._example(str(number), "\n\n".join(tale.chapters), tale.openings, tale.answer))
+        return examples
+
+    def _from_file(self, wanted: int) -> list[TestExample]:
+        samples = _read_samples(self.data_location, self.split)
+        if len(samples) < wanted:
+            raise DatasetError(f"chapterbreak: {len(samples)} samples in split {self.split}, {wanted} wanted")
+        chance = self.random("file")
+        examples = []
+        for sample_id in chance.sample(sorted(samples), wanted):
+            sample = samples[sample_id]
+            openings, answer = list(sample["negs"])[: OPTIONS - 1], chance.randrange(OPTIONS)
+            openings.insert(answer, sample["pos"])
+            examples.append(self._example(sample_id, sample["ctx"], openings, answer + 1))
+        return examples
+
+    def _example(self, example_id: str, text: str, openings: Sequence[str], answer: int) -> TestExample:
+        size = max(1, self.max_message_size - 20) * _CHARACTERS_PER_TOKEN
+        script = [
+            "I am going to read you a book, page by page. Later you will have to tell how it goes on.",
+            *pages(text, size),
+            "That is how far we have read. Now come the options for the beginning of the next chapter.",
+            *(page for number, text in enumerate(openings, 1) for page in pages(f"Option {number}:\n{text}", size)),
+            QUESTION,
+        ]
+        waits = [Wait() for _ in script]
+        return TestExample(
+            dataset=self, example_id=example_id, script=script, waits=waits, expected_responses=[str(answer)]
+        )  # fmt: skip
+
+    def evaluate(self, questions: Sequence[str], responses: Sequence[str], expected: Any) -> Grade:
+        return grade_option(responses[-1], expected[0])
+
+
+def grade_option(reply: str, expected: str) -> Grade:
+    """1 if the only number of the reply, or the only one that it calls an option or answer, is the expected one."""
+    named = set(numbers(reply))
+    if len(named) > 1:
+        named = {float(number) for number in _OPTION.findall(reply) if len(number) < 10}
+    if len(named) == 1:
+        return Grade.when(named == {float(expected)}, f"expected option {expected}, got {min(named):g}")
+    return Grade(0.0, (f"expected option {expected}; no single number in: {shortened(reply)}",))
+
+
+def pages(text: str, size: int) -> list[str]:
+    """The text in parts of at most so many characters, cut between sentences where that is possible; nothing is lost."""
+    cut = []
+    while len(text) > size:
+        end = max(text.rfind(mark, 0, size) + len(mark) for mark in (". ", "\n", "! ", "? "))
+        end = end if end > size // 2 else size
+        cut.append(text[:end])
+        text = text[end:]
+    return [*cut, text]
+
+
+def _read_samples(path: str | None, split: str) -> dict[str, dict[str, Any]]:
+    if path is None:
+        raise DatasetError(f"chapterbreak: split {split!r} needs data_location, the public file; or say split: tale")
+    try:
+        content = Path(path).read_bytes()
+        if content.startswith(_ZSTANDARD):
+            raise DatasetError(f"chapterbreak: {path!r} is compressed; decompress it first: zstd -d {path!r}")
+        books = json.loads(content)
+        wanted = {
+            f"{book}_{index}": sample
+            for part in (("pg19", "ao3") if split in ("all", "goodai") else (split,))
+            for book, samples in books[part].items()
+            for index, sample in enumerate(samples)
+            if len(sample["negs"]) >= OPTIONS - 1 and sample["ctx"] and sample["pos"]
+        }
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        if isinstance(error, DatasetError):
+            raise
+        raise DatasetError(f"chapterbreak: {path!r} cannot be read as ChapterBreak data: {error!r}") from error
+    return {name: wanted[name] for name in GOODAI_SAMPLES if name in wanted} if split == "goodai" else wanted

@@ -1,0 +1,62 @@
+"""Two people are easily confused; what was told of the one must not be said of the other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from themis.memory.actions import Grade
+from themis.memory.examples import DatasetInterface, TestExample
+from themis.memory.material.life import ATTRIBUTES
+from themis.memory.material.names import STORY_NAMES, SURNAMES
+from themis.memory.scoring import grade_answers
+from themis.memory.tests.arguments import require_number
+
+__all__ = ["Interference"]
+
+KINDS = tuple(values for _, _, values in ATTRIBUTES.values())
+
+
+@dataclass(kw_only=True)
+class Interference(DatasetInterface):
+    """Keeping similar memories apart.
+
+    Scores: perfect 1, memoryless 0; the share of right answers. People share their first name and are told of in turns;
+    an answer is right if it names what was told of the person asked about and nothing else of its kind. About 15 tokens
+    per statement and per question. Interferes with no other test.
+    """
+
+    name: ClassVar[str] = "Interference"
+    description: ClassVar[str] = "The agent must keep apart people who share a first name."
+
+    people: int = 2
+    attributes: int = 3
+
+    def generate_examples(self, num_examples: int) -> list[TestExample]:
+        require_number("interference", "people", self.people, least=2, most=6)
+        require_number("interference", "attributes", self.attributes, least=1, most=len(ATTRIBUTES))
+        return [self._example(number) for number in range(num_examples)]
+
+    def _example(self, number: int) -> TestExample:
+        chance = self.random(number)
+        first_name = chance.choice(STORY_NAMES)
+        people = [f"{first_name} {surname}" for surname in chance.sample(SURNAMES, self.people)]
+        told, asked = [], []
+        for attribute in chance.sample(tuple(ATTRIBUTES), self.attributes):
+            statement, question, values = ATTRIBUTES[attribute]
+            pairs = list(zip(people, chance.sample(values, self.people), strict=True))
+            told += [statement.format(who=who, value=value) for who, value in chance.sample(pairs, len(pairs))]
+            who, value = chance.choice(pairs)
+            asked.append((question.format(who=who), value))
+        chance.shuffle(asked)
+        return TestExample(
+            dataset=self,
+            example_id=str(number),
+            script=[*told, *(question for question, _ in asked)],
+            is_question=[False] * len(told) + [True] * len(asked),
+            expected_responses=[value for _, value in asked],
+        )
+
+    def evaluate(self, questions: Sequence[str], responses: Sequence[str], expected: Any) -> Grade:
+        return grade_answers(responses, expected, KINDS)
