@@ -22,9 +22,10 @@ from themis.evaluation.registering import resolve_extractor, resolve_metric
 from themis.evaluation.strategies import strategy_from_name
 from themis.exceptions import ConfigurationError, DatasetError
 from themis.experiment.cost import price_of
+from themis.experiment.experiment import Experiment, Observer, RunHandle
 from themis.experiment.mirror import BackendMirror
 from themis.experiment.progress import ProgressBar, someone_watches
-from themis.experiment.run import Experiment, Observer, RunHandle, run
+from themis.experiment.run import run
 from themis.generation.attempts import Retry
 from themis.generation.engine import EngineSettings
 from themis.generation.limits import RateLimit

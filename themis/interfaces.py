@@ -23,7 +23,8 @@ class StatelessTaskExecutor(ABC):
     sense. The constructor receives the provider options as keywords.
     """
 
-    # Only the prompt decides the answer, not the rest of the row: lets runs over other rows share cached answers.
+    # Only what is said decides the answer (the prompt, and a row's `system_prompt` and `messages`), not the rest of the
+    # row: lets runs over other rows share cached answers.
     prompt_only: ClassVar[bool] = False
     # Returns at once and never blocks: called where it stands, without threads or deadlines.
     instant: ClassVar[bool] = False

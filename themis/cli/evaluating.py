@@ -18,7 +18,7 @@ from themis.exceptions import ConfigurationError, DatasetError
 from themis.experiment.cost import price_of
 from themis.experiment.estimate import Estimate, estimate_run
 from themis.experiment.rejudge import rejudge as judge_again
-from themis.generation.providers import PROVIDERS, parse_model
+from themis.generation.providers import parse_model, provider_factory
 from themis.generation.templates import PromptTemplate
 from themis.presets import get_benchmark_preset
 from themis.presets.loading import read_rows
@@ -264,7 +264,7 @@ def _pairs(texts: tuple[str, ...], *, parsed: bool = False) -> dict[str, Any]:
 
 def _estimate(rows: Any, model: str, arguments: Mapping[str, Any], **assumed: Any) -> Estimate:
     spec = parse_model(model)
-    provider = PROVIDERS.get(spec.provider)
+    provider = provider_factory(spec.provider)
     prompt = arguments.get("prompt")
     if isinstance(rows, Path):
         source, template = read_rows(rows), PromptTemplate("default", prompt or "")

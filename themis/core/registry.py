@@ -58,8 +58,10 @@ class Registry(Generic[T]):
         for candidate in (name, name.lower(), snake_case(name)):
             if candidate in self._targets:
                 return candidate
-        folded = name.casefold()
-        return next((known for known in self._targets if known.casefold() == folded), None)
+        folded, snake = name.casefold(), snake_case(name)
+        return next(
+            (known for known in self._targets if known.casefold() == folded or snake_case(known) == snake), None
+        )
 
     def names(self) -> list[str]:
         self._read_plugins()

@@ -115,7 +115,7 @@ class EvaluationPipeline:
         try:
             strategy = self._resolve_strategy(record) if self._resolve_strategy else _DEFAULT_STRATEGY
             items = strategy.prepare(record)
-            scores = self._score_items(strategy, items, result.failures)
+            scores = self._score_items(strategy, items, result.failures, record.metrics.get("attempt_outcomes"))
             result.scores.extend(strategy.aggregate(record, scores) if scores else ())
         except Exception as error:  # boundary: a strategy is the user's code
             result.failures.append(f"strategy: {_said(error)}")
@@ -139,7 +139,11 @@ class EvaluationPipeline:
     # --- one record --------------------------------------------------------------------------------------------------
 
     def _score_items(
-        self, strategy: EvaluationStrategy, items: Sequence[EvaluationItem], failures: list[str]
+        self,
+        strategy: EvaluationStrategy,
+        items: Sequence[EvaluationItem],
+        failures: list[str],
+        attempts: list[dict[str, Any]] | None,
     ) -> list[MetricScore]:
         answers = [self._extract(item.record) for item in items]
         select = getattr(strategy, "select", None)
@@ -157,7 +161,7 @@ class EvaluationPipeline:
             elif isinstance(answer, _Failure):
                 failures.append(f"extractor: {answer.reason}")
             else:
-                scores.extend(self._score(item, answer, failures))
+                scores.extend(self._score(item, answer, failures, attempts))
         return scores
 
     def _extract(self, record: GenerationRecord) -> Any:
@@ -169,7 +173,9 @@ class EvaluationPipeline:
         except Exception as error:  # boundary: an extractor is the user's code
             return _Failure(_said(error))
 
-    def _score(self, item: EvaluationItem, answer: Any, failures: list[str]) -> Iterable[MetricScore]:
+    def _score(
+        self, item: EvaluationItem, answer: Any, failures: list[str], attempts: list[dict[str, Any]] | None
+    ) -> Iterable[MetricScore]:
         record = item.record
         reference = self._select_reference(record) if self._select_reference is not None else item.reference
         references = _as_list(reference)
@@ -178,6 +184,8 @@ class EvaluationPipeline:
         metadata["prompt"] = record.task.prompt.text
         if "generation_time_ms" in record.metrics:
             metadata["generation_time_ms"] = record.metrics["generation_time_ms"]
+        if attempts is not None:
+            metadata["attempt_outcomes"] = attempts
         for metric in self.metrics:
             score = _compute(metric, answer, references, metadata)
             if isinstance(score, _Failure):

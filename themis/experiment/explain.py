@@ -10,7 +10,7 @@ from themis.storage import ExperimentStorage, RunMetadata
 __all__ = ["CacheExplanation", "explain_cache"]
 
 _LOOKED_AT = 100
-_CALL_DIMENSIONS = ("provider", "model", "provider_options", "sampling", "seed")
+_CALL_DIMENSIONS = ("provider", "model", "provider_options", "sampling", "seed", "endpoint")
 
 
 @dataclass(frozen=True)

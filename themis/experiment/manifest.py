@@ -143,7 +143,13 @@ def diff_manifests(
 
 
 def call_identity(
-    *, provider: str, model: str, options: Mapping[str, Any], sampling: SamplingConfig, seed: int | None
+    *,
+    provider: str,
+    model: str,
+    options: Mapping[str, Any],
+    sampling: SamplingConfig,
+    seed: int | None,
+    endpoint: str = "",
 ) -> dict[str, str]:
     """Everything but the prompt that could change an answer, by dimension, as short texts that can be compared."""
     deciding = {
@@ -155,6 +161,7 @@ def call_identity(
         "provider_options": canonical_json(redact(deciding)) if deciding else "",
         "sampling": f"temperature={sampling.temperature:g} top_p={sampling.top_p:g} max_tokens={sampling.max_tokens}",
         "seed": "" if seed is None else str(seed),
+        "endpoint": redact(endpoint),
     }
 
 

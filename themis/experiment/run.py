@@ -7,129 +7,50 @@ store, so memory does not grow with the dataset. A finished call is committed be
 from __future__ import annotations
 
 import contextlib
+import gc
 import logging
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Any, Protocol
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
-from themis.core.entities import (
-    EvaluationRecord,
-    ExperimentReport,
-    GenerationRecord,
-    ModelSpec,
-    SamplingConfig,
-)
-from themis.core.fingerprint import digest, fingerprint
+from themis.core.entities import ExperimentReport, GenerationRecord
+from themis.core.fingerprint import canonical_json, digest, fingerprint
 from themis.core.redaction import Redactor
 from themis.core.tokens import count_tokens
-from themis.evaluation.pipeline import EvaluationPipeline
 from themis.exceptions import ConfigurationError, RunInterrupted, StorageError
-from themis.experiment.cost import Budget, Price
+from themis.experiment.cost import Budget
+from themis.experiment.experiment import Experiment, Observer
 from themis.experiment.judging import bound_judges, judge_together
-from themis.experiment.manifest import (
-    build_reproducibility_manifest,
-    call_identity,
-    diff_identity,
-    evaluation_identity,
-    manifest_hash,
-    run_identity,
-)
+from themis.experiment.manifest import evaluation_identity
+from themis.experiment.planning import identity_of_calls, make_room, store_plan
 from themis.experiment.report import build_report, summarise_run
-from themis.experiment.rows import RowReader
-from themis.generation.engine import Engine, EngineSettings, Job, Outcome
-from themis.generation.templates import PromptTemplate
-from themis.interfaces import StatelessTaskExecutor
+from themis.generation.engine import Engine, Job, Outcome
 from themis.storage import ExperimentStorage, RunStatus
 from themis.storage.reading import RunReader
-from themis.storage.records import Call, Frame, verdicts, whole_record
+from themis.storage.records import Call, verdicts, whole_record
 from themis.storage.writing import RunWriter
 
-__all__ = ["Experiment", "Observer", "RunHandle", "run"]
+__all__ = ["run"]
 
 logger = logging.getLogger(__name__)
 
 _JUDGED_TOGETHER = 256
-
-
-@dataclass(frozen=True, kw_only=True)
-class Experiment:
-    """Everything a run is made of, resolved and checked."""
-
-    run_id: str
-    rows: Iterable[Mapping[str, Any]]
-    template: PromptTemplate
-    model: ModelSpec
-    executor: StatelessTaskExecutor
-    pipeline: EvaluationPipeline
-    sampling: SamplingConfig = field(default_factory=SamplingConfig)
-    num_samples: int = 1
-    seed: int | None = None
-    provider_options: Mapping[str, Any] = field(default_factory=dict)
-    id_field: str = "id"
-    reference_field: str | None = None
-    cluster_field: str | None = None
-    limit: int | None = None
-    benchmark: str | None = None
-    dataset_source: Mapping[str, Any] = field(default_factory=dict)
-    engine: EngineSettings = field(default_factory=EngineSettings)
-    execution_backend: Any = None
-    price: Price | None = None
-    budget_usd: float | None = None
-    tags: Mapping[str, str] = field(default_factory=dict)
-    resume: bool = True
-    allow_drift: bool = False
-    cache: str = "run"
-    max_records_in_memory: int | None = None
-    # Called once a sample, after its record is stored; an exception ends the run.
-    on_result: Callable[[GenerationRecord], Any] | None = None
-    # What is kept beside the run so that a command line can take it up again.
-    invocation: Mapping[str, Any] = field(default_factory=dict)
-    # Lets another thread stop the run.
-    handle: RunHandle | None = None
-
-
-class RunHandle:
-    """Stops a run from outside, as Ctrl-C does: what is under way is finished and saved."""
-
-    def __init__(self) -> None:
-        self._stop: Callable[[], None] | None = None
-        self._wanted = False
-
-    def stop(self) -> None:
-        self._wanted = True
-        if self._stop is not None:
-            self._stop()
-
-    def attach(self, stop: Callable[[], None]) -> None:
-        self._stop = stop
-        if self._wanted:
-            stop()
-
-
-class Observer(Protocol):
-    """Watches a run. Called in the run's own thread, after the commit; must not raise."""
-
-    def started(self, run_id: str, total: int, done: int, engine: Engine) -> None: ...
-    def advanced(self, calls: list[Call]) -> None: ...
-    def judged(self, records: list[EvaluationRecord]) -> None: ...
-    def stopping(self, under_way: int) -> None: ...
-    def ended(self, status: RunStatus, report: ExperimentReport | None) -> None: ...
+_FEWER_COLLECTIONS = 50_000
 
 
 def run(experiment: Experiment, storage: ExperimentStorage, observers: Iterable[Observer] = ()) -> ExperimentReport:
     """Runs an experiment, or what is left of it, and reports on all of it."""
     observers = tuple(observers)
-    reusable = _make_room(experiment, storage)
+    reusable = make_room(experiment, storage)
     with storage.open_run(experiment.run_id) as writer:
-        _plan(experiment, storage, writer)
+        store_plan(experiment, storage, writer)
         session = _Session(experiment, storage, writer, observers, reusable)
         if experiment.handle is not None:
             experiment.handle.attach(session.stop)
         try:
-            with _stopping_on_interrupt(session), session.judges():
+            with _stopping_on_interrupt(session), _collecting_less(), session.judges():
                 session.show_stored()
                 session.generate()
                 session.judge_rest()
@@ -144,148 +65,6 @@ def run(experiment: Experiment, storage: ExperimentStorage, observers: Iterable[
         if session.budget_reached:
             return session.end(RunStatus.INTERRUPTED, error=session.budget_reached)
         return session.end(RunStatus.COMPLETED)
-
-
-# --- plan -----------------------------------------------------------------------------------------------------------
-
-
-def _make_room(experiment: Experiment, storage: ExperimentStorage) -> list[int]:
-    """Starts the run, or sees that the stored one may be resumed. Returns earlier generations whose answers may be used."""
-    run_id = experiment.run_id
-    exists = storage.run_exists(run_id)
-    if exists and not experiment.resume:
-        archived = storage.archive_run(run_id)
-        logger.info("run %s starts anew; the earlier one is kept as %s", run_id, archived)
-        exists = False
-    elif exists and storage.is_planned(run_id):
-        differences = _drift(experiment, storage)
-        if differences and not experiment.allow_drift:
-            raise ConfigurationError(
-                f"run {run_id!r} exists with other inputs:\n  "
-                + "\n  ".join(differences)
-                + "\nThree ways on: another run_id; resume=False (--no-resume) to start it anew, keeping the old one as "
-                f"{run_id}@n; allow_drift=True (--allow-drift) to start it anew with every stored answer that still fits"
-            )
-        if differences:
-            storage.archive_run(run_id)
-            exists = False
-    if not exists:
-        storage.start_run(
-            run_id,
-            model=experiment.model.model_key,
-            benchmark=experiment.benchmark,
-            tags=experiment.tags,
-            config={"invocation": dict(experiment.invocation)},
-        )
-    return storage.generations(run_id) if experiment.allow_drift and experiment.cache != "off" else []
-
-
-def _drift(experiment: Experiment, storage: ExperimentStorage) -> list[str]:
-    """In which dimensions the stored run differs from what is asked for."""
-    stored = storage.identity(experiment.run_id)
-    reader = _row_reader(experiment)
-    if iter(experiment.rows) is experiment.rows and experiment.allow_drift:
-        # A generator can be read only once, and its rows are needed for the plan.
-        return ["dataset: given as a generator, so it cannot be compared and used too"]
-    for _ in reader:
-        pass
-    return diff_identity(stored, _identity(experiment, reader))
-
-
-def _plan(experiment: Experiment, storage: ExperimentStorage, writer: RunWriter) -> None:
-    """Stores the dataset and, with its fingerprint known, the manifest. Nothing is left of a dataset that is refused."""
-    if storage.is_planned(experiment.run_id):
-        writer.update(status=RunStatus.IN_PROGRESS.value, error=None)
-        return
-    writer.forget_plan()
-    reader = _row_reader(experiment)
-    try:
-        total = writer.plan(reader)
-    except BaseException:
-        writer.close()
-        storage.delete_run(experiment.run_id)
-        raise
-    manifest = _manifest(experiment, reader)
-    stamp = manifest_hash(manifest)
-    frame = Frame(
-        model=experiment.model,
-        sampling=experiment.sampling,
-        prompt=experiment.template.spec,
-        id_field=experiment.id_field,
-        reference_field=reader.found_reference,
-        manifest_hash=stamp,
-        attempts=experiment.num_samples,
-    )
-    config = {
-        "reproducibility_manifest": manifest,
-        "manifest_hash": stamp,
-        "task": frame.to_config(),
-        "invocation": dict(experiment.invocation),
-    }
-    writer.describe(identity=_identity(experiment, reader), config=config, manifest_hash=stamp)
-    logger.info("run %s planned: %d samples, manifest %s", experiment.run_id, total, stamp[:12])
-
-
-def _row_reader(experiment: Experiment) -> RowReader:
-    return RowReader(
-        rows=experiment.rows,
-        template=experiment.template,
-        id_field=experiment.id_field,
-        reference_field=experiment.reference_field,
-        cluster_field=experiment.cluster_field,
-        limit=experiment.limit,
-    )
-
-
-def _identity(experiment: Experiment, reader: RowReader) -> dict[str, str]:
-    return run_identity(
-        _call_identity(experiment),
-        prompt=experiment.template.template,
-        dataset=f"{reader.count} rows, {reader.fingerprint[:16]}",
-        num_samples=experiment.num_samples,
-        reference_field=reader.found_reference,
-    )
-
-
-def _call_identity(experiment: Experiment) -> dict[str, str]:
-    return call_identity(
-        provider=experiment.model.provider,
-        model=experiment.model.identifier,
-        options=experiment.provider_options,
-        sampling=experiment.sampling,
-        seed=experiment.seed,
-    )
-
-
-def _manifest(experiment: Experiment, reader: RowReader) -> dict[str, Any]:
-    pipeline = experiment.pipeline
-    extractor = getattr(pipeline, "extractor", pipeline)
-    metrics = getattr(pipeline, "metrics", ())
-    return build_reproducibility_manifest(
-        model=experiment.model.identifier,
-        provider=experiment.model.provider,
-        provider_options=experiment.provider_options,
-        sampling=experiment.sampling,
-        num_samples=experiment.num_samples,
-        evaluation_config={
-            "metrics": sorted(f"{_class_name(metric)}:{metric.name}" for metric in metrics)
-            or sorted(pipeline.metric_names),
-            "extractor": _class_name(extractor),
-            "fingerprint": evaluation_identity(pipeline)[0],
-        },
-        seeds={"provider_seed": experiment.provider_options.get("seed"), "sampling_seed": experiment.seed},
-        dataset_fingerprint=reader.fingerprint,
-        prompt_fingerprint=fingerprint(experiment.template.template),
-        benchmark_id=experiment.benchmark,
-        dataset_source=experiment.dataset_source,
-    )
-
-
-def _class_name(value: object) -> str:
-    return f"{type(value).__module__}.{type(value).__qualname__}"
-
-
-# --- generate, judge ------------------------------------------------------------------------------------------------
 
 
 class _Session:
@@ -307,7 +86,7 @@ class _Session:
         self._reusable = reusable
         self._reader: RunReader = storage.reader(experiment.run_id)
         self._redactor = Redactor(experiment.provider_options)
-        self._call_identity = fingerprint(_call_identity(experiment))
+        self._call_identity = fingerprint(identity_of_calls(experiment))
         self._evaluation = writer.open_evaluation(*evaluation_identity(experiment.pipeline))
         self._resumed = sum(self._reader.count_records()) > 0
         # Attempts of samples that are not complete yet: how many are missing, and the new ones.
@@ -411,7 +190,7 @@ class _Session:
         wanted = range(experiment.num_samples)
         for sample, stored in self._reader.unfinished(experiment.num_samples):
             text = template.fill(sample.row)
-            material = "" if executor.prompt_only else sample.fingerprint
+            material = _conversation(sample.row) if executor.prompt_only else sample.fingerprint
             attempts = [attempt for attempt in wanted if attempt not in stored]
             self._missing[sample.position] = len(attempts)
             if stored:
@@ -529,6 +308,12 @@ class _Session:
         self._budget.settle(outcome.job, outcome.prompt_tokens, outcome.completion_tokens)
 
 
+def _conversation(row: Mapping[str, Any]) -> str:
+    """What a chat provider takes from a row beside the prompt."""
+    said = [row.get("system_prompt"), row.get("messages")]
+    return canonical_json(said) if any(said) else ""
+
+
 @contextlib.contextmanager
 def _stopping_on_interrupt(session: _Session) -> Iterator[None]:
     """Ctrl-C once: finish and save what is under way. Twice: stop now."""
@@ -554,3 +339,14 @@ def _stopping_on_interrupt(session: _Session) -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+@contextlib.contextmanager
+def _collecting_less() -> Iterator[None]:
+    """With a thousand calls in flight the collector would walk them all again and again and find nothing."""
+    before = gc.get_threshold()
+    gc.set_threshold(max(before[0], _FEWER_COLLECTIONS), *before[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)

@@ -31,7 +31,7 @@ __all__ = ["FAILED", "SCORED", "UNPARSED", "Call", "Frame", "Item", "Turn", "Ver
 
 SCORED, UNPARSED, FAILED = "scored", "unparsed", "failed"
 # What the pipeline tells metrics beside the task's metadata.
-_GIVEN = ("sample_id", "prompt", "generation_time_ms")
+_GIVEN = ("sample_id", "prompt", "generation_time_ms", "attempt_outcomes")
 
 
 # What `Frame.task` puts into the metadata of every task.

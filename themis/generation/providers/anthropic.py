@@ -28,6 +28,8 @@ class Anthropic(StatelessTaskExecutor):
     `top_p` is omitted, because newer models refuse it beside a temperature; `omit=()` sends both.
     """
 
+    prompt_only = True
+
     def __init__(
         self,
         *,

@@ -27,6 +27,8 @@ class LiteLLM(StatelessTaskExecutor):
     Options that are not named here (`region_name`, `custom_llm_provider`, ...) are passed on to litellm as they are.
     """
 
+    prompt_only = True
+
     def __init__(
         self,
         *,

@@ -34,6 +34,8 @@ class LocalModel(StatelessTaskExecutor):
     The model is loaded by the first call and shared by all providers of the process that ask for the same one.
     """
 
+    prompt_only = True
+
     is_local: ClassVar[bool] = True
 
     def __init__(

@@ -22,6 +22,8 @@ class LocalChat(StatelessTaskExecutor):
     The endpoint decides how it samples: `temperature` and the like go into `extra_body` where it understands them.
     """
 
+    prompt_only = True
+
     is_local: ClassVar[bool] = True
 
     def __init__(

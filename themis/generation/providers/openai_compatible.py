@@ -33,6 +33,8 @@ class OpenAICompatible(StatelessTaskExecutor):
     model refuses, such as `temperature`; `extra_body` adds fields that it needs.
     """
 
+    prompt_only = True
+
     def __init__(
         self,
         *,

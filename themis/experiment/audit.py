@@ -1,0 +1,129 @@
+"""Checks where runs come from: reads their manifests, says in which dimensions two differ, and which of that is allowed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from themis.core.codec import decode
+from themis.core.entities import SamplingConfig
+from themis.core.registry import nearest
+from themis.exceptions import ConfigurationError, StorageError
+from themis.experiment.manifest import (
+    SCIENTIFIC_KEYS,
+    call_identity,
+    diff_manifests,
+    manifest_hash,
+    validate_reproducibility_manifest,
+)
+from themis.storage import ExperimentStorage
+
+__all__ = ["Audit", "audit_runs", "diff_everything", "diff_science", "load_manifest"]
+
+
+@dataclass(frozen=True)
+class Audit:
+    """One run checked for itself, or two against each other; it passes if nothing differs that is not allowed to."""
+
+    runs: tuple[str, ...]
+    manifest_hashes: dict[str, str]
+    diffs: dict[str, dict[str, Any]]
+    allowed_drift: tuple[str, ...]
+
+    @property
+    def forbidden_drift(self) -> dict[str, dict[str, Any]]:
+        return {key: values for key, values in self.diffs.items() if not _is_allowed(key, self.allowed_drift)}
+
+    @property
+    def passed(self) -> bool:
+        return not self.forbidden_drift
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "runs": list(self.runs),
+            "manifest_hashes": dict(self.manifest_hashes),
+            "diffs": self.diffs,
+            "allowed_drift": list(self.allowed_drift),
+            "forbidden_drift": self.forbidden_drift,
+            "pass": self.passed,
+        }
+
+
+def audit_runs(storage: ExperimentStorage, run_ids: Sequence[str], allow: Iterable[str] = ()) -> Audit:
+    """Audits one run or two. `allow` names keys that may differ; a section's name allows all keys in it."""
+    if not 1 <= len(run_ids) <= 2:
+        raise ConfigurationError(f"an audit is of one run or of two, got {len(run_ids)}")
+    if len(set(run_ids)) < len(run_ids):
+        raise ConfigurationError(f"run {run_ids[0]!r} is given twice; a run does not differ from itself")
+    manifests = {run_id: load_manifest(storage, run_id) for run_id in run_ids}
+    diffs = diff_science(*manifests.values()) if len(run_ids) == 2 else {}
+    allowed = tuple(sorted(set(allow)))
+    for key in allowed:
+        _check_known(key, manifests.values())
+    hashes = {run_id: manifest_hash(manifest) for run_id, manifest in manifests.items()}
+    return Audit(tuple(run_ids), hashes, diffs, allowed)
+
+
+def load_manifest(storage: ExperimentStorage, run_id: str) -> dict[str, Any]:
+    """The manifest of a run: complete, and the one that its hash was made of."""
+    snapshot = storage.get_run(run_id).config_snapshot
+    manifest = snapshot.get("reproducibility_manifest")
+    if not isinstance(manifest, dict):
+        raise StorageError(f"run {run_id!r} has no reproducibility manifest: its dataset was never stored completely")
+    validate_reproducibility_manifest(manifest)
+    stamp = snapshot.get("manifest_hash")
+    if stamp is not None and stamp != manifest_hash(manifest):
+        raise StorageError(
+            f"the manifest of run {run_id!r} does not match its stored hash {stamp[:12]}…: it was changed after the run"
+        )
+    return manifest
+
+
+def diff_science(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Dotted key -> both values, for what can change results: the scientific keys, provider options, metric parameters."""
+    diffs = diff_manifests(one, other, (*SCIENTIFIC_KEYS, "evaluation.fingerprint"))
+    mine, theirs = _deciding_options(one), _deciding_options(other)
+    for name in sorted({*mine, *theirs}):
+        if mine.get(name) != theirs.get(name):
+            diffs[f"model.provider_options.{name}"] = {"a": mine.get(name), "b": theirs.get(name)}
+    # The seed is an option of the provider too, and is named once.
+    diffs.pop("model.provider_options.seed", None)
+    return diffs
+
+
+def diff_everything(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """The same for every value of the manifests: also versions, platform and transport."""
+    keys = {key: None for manifest in (one, other) for key in _leaves(manifest)}
+    return diff_manifests(one, other, tuple(keys))
+
+
+def _deciding_options(manifest: Mapping[str, Any]) -> dict[str, Any]:
+    """The provider options that decide what comes back, without those that only say how a call travels."""
+    model = manifest["model"]
+    identity = call_identity(
+        provider=model["provider"],
+        model=model["identifier"],
+        options=model["provider_options"],
+        sampling=SamplingConfig(),
+        seed=None,
+    )
+    options: dict[str, Any] = decode(identity["provider_options"]) if identity["provider_options"] else {}
+    return options
+
+
+def _leaves(value: Mapping[str, Any], prefix: str = "") -> list[str]:
+    found: list[str] = []
+    for key, item in value.items():
+        found += _leaves(item, f"{prefix}{key}.") if isinstance(item, Mapping) and item else [prefix + key]
+    return found
+
+
+def _is_allowed(key: str, allowed: Iterable[str]) -> bool:
+    return any(key == name or key.startswith(f"{name}.") for name in allowed)
+
+
+def _check_known(key: str, manifests: Iterable[Mapping[str, Any]]) -> None:
+    known = {*SCIENTIFIC_KEYS, *(leaf for manifest in manifests for leaf in _leaves(manifest))}
+    if not any(_is_allowed(name, [key]) for name in known):
+        raise ConfigurationError(f"unknown manifest key {key!r}{nearest(key, known)}; known: {', '.join(sorted(known))}")

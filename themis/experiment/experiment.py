@@ -1,0 +1,83 @@
+"""What a run is made of, who watches it, and how it is stopped from outside."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from themis.core.entities import EvaluationRecord, ExperimentReport, GenerationRecord, ModelSpec, SamplingConfig
+from themis.evaluation.pipeline import EvaluationPipeline
+from themis.experiment.cost import Price
+from themis.generation.engine import Engine, EngineSettings
+from themis.generation.templates import PromptTemplate
+from themis.interfaces import StatelessTaskExecutor
+from themis.storage import RunStatus
+from themis.storage.records import Call
+
+__all__ = ["Experiment", "Observer", "RunHandle"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Experiment:
+    """Everything a run is made of, resolved and checked."""
+
+    run_id: str
+    rows: Iterable[Mapping[str, Any]]
+    template: PromptTemplate
+    model: ModelSpec
+    executor: StatelessTaskExecutor
+    pipeline: EvaluationPipeline
+    sampling: SamplingConfig = field(default_factory=SamplingConfig)
+    num_samples: int = 1
+    seed: int | None = None
+    provider_options: Mapping[str, Any] = field(default_factory=dict)
+    id_field: str = "id"
+    reference_field: str | None = None
+    cluster_field: str | None = None
+    limit: int | None = None
+    benchmark: str | None = None
+    dataset_source: Mapping[str, Any] = field(default_factory=dict)
+    engine: EngineSettings = field(default_factory=EngineSettings)
+    execution_backend: Any = None
+    price: Price | None = None
+    budget_usd: float | None = None
+    tags: Mapping[str, str] = field(default_factory=dict)
+    resume: bool = True
+    allow_drift: bool = False
+    cache: str = "run"
+    max_records_in_memory: int | None = None
+    # Called once a sample, after its record is stored; an exception ends the run.
+    on_result: Callable[[GenerationRecord], Any] | None = None
+    # What is kept beside the run so that a command line can take it up again.
+    invocation: Mapping[str, Any] = field(default_factory=dict)
+    # Lets another thread stop the run.
+    handle: RunHandle | None = None
+
+
+class RunHandle:
+    """Stops a run from outside, as Ctrl-C does: what is under way is finished and saved."""
+
+    def __init__(self) -> None:
+        self._stop: Callable[[], None] | None = None
+        self._wanted = False
+
+    def stop(self) -> None:
+        self._wanted = True
+        if self._stop is not None:
+            self._stop()
+
+    def attach(self, stop: Callable[[], None]) -> None:
+        self._stop = stop
+        if self._wanted:
+            stop()
+
+
+class Observer(Protocol):
+    """Watches a run. Called in the run's own thread, after the commit; must not raise."""
+
+    def started(self, run_id: str, total: int, done: int, engine: Engine) -> None: ...
+    def advanced(self, calls: list[Call]) -> None: ...
+    def judged(self, records: list[EvaluationRecord]) -> None: ...
+    def stopping(self, under_way: int) -> None: ...
+    def ended(self, status: RunStatus, report: ExperimentReport | None) -> None: ...
