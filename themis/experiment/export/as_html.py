@@ -1,0 +1,244 @@
+"""`report.html`: one page that needs nothing else, to read, search and hand on.
+
+The page's head is a template; the samples follow as JSON in a block that no browser runs, written as they are read. A
+policy in the page lets exactly our own script and style work and no request leave it, whatever a model has said.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import math
+import os
+from array import array
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from importlib.resources import files
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, StrictUndefined
+from markupsafe import Markup
+
+from themis.core.entities import ExperimentReport, MetricAggregate
+from themis.core.redaction import redact
+from themis.experiment.export.as_json import failed_samples, report_run_id
+from themis.experiment.export.charts import Chart, as_charts
+from themis.experiment.export.json_text import json_bytes, strict
+from themis.experiment.export.plots import bars_of, draw_bars, draw_chart, draw_interval
+from themis.experiment.export.samples import Sample, all_failures, joined, score_values
+from themis.experiment.export.whole_files import whole_file
+
+__all__ = ["export_html", "visible"]
+
+# What a browser opens without trouble; the other formats hold everything.
+_LONGEST_TEXT = 20_000
+_MOST_BYTES = 64 * 2**20
+_MOST_REASONS = 20
+_DISTINCT_REASONS = 1_000
+_LONGEST_REASON = 400
+_MOST_PLOTS = 12
+_SAMPLES_GO_HERE = "<!--samples-->"
+
+# Controls that could move or hide text: terminal escapes, and marks that turn the reading direction.
+_CONTROLS = {
+    code: f"\\u{code:04x}"
+    for code in (*range(9), 11, 12, *range(14, 32), *range(127, 160), 0x200E, 0x200F, *range(0x202A, 0x202F),
+                 *range(0x2066, 0x206A))
+}  # fmt: skip
+# In a script block nothing may look like a tag, whatever the block's type.
+_INERT = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
+
+
+def export_html(
+    report: ExperimentReport,
+    path: str | os.PathLike[str],
+    *,
+    run_id: str | None = None,
+    charts: Iterable[Chart | Mapping[str, Any]] | None = None,
+    title: str = "Experiment report",
+    sample_limit: int = 100,
+) -> Path:
+    """The page. `sample_limit` is how many samples its plain table has, which is what is printed and shown without scripts."""
+    head, tail = _page(report, run_id, as_charts(charts), title, sample_limit)
+    with whole_file(path) as file:
+        file.write(head)
+        file.write(b"[")
+        written, left_out = 0, 0
+        for sample in joined(report):
+            if file.tell() - len(head) > _MOST_BYTES:
+                left_out += 1
+                continue
+            file.write((b"," if written else b"") + b"\n" + _inert(json_bytes(_row(sample))))
+            written += 1
+        file.write(b"]" + tail.replace(b"<!--left-out-->", _left_out(written, left_out)))
+    return Path(path)
+
+
+def visible(text: str) -> str:
+    """Text whose control characters are spelled out instead of obeyed."""
+    return text.translate(_CONTROLS)
+
+
+# --- the head ---------------------------------------------------------------------------------------------------------
+
+
+def _page(
+    report: ExperimentReport, run_id: str | None, charts: list[Chart], title: str, sample_limit: int
+) -> tuple[bytes, bytes]:
+    """What comes before the samples, and what comes after them."""
+    script, style = _asset("page.js"), _asset("page.css")
+    metadata = redact(strict(report.metadata))
+    metrics = report.evaluation_report.metrics
+    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    environment.filters["visible"] = lambda value: visible(str(value))
+    text = environment.from_string(_asset("page.html")).render(
+        title=title,
+        run_id=report_run_id(report, run_id),
+        script=Markup(script),
+        style=Markup(style),
+        script_hash=_hash(script),
+        style_hash=_hash(style),
+        metadata=metadata,
+        manifest=json_bytes(metadata.get("reproducibility_manifest") or {}, 2).decode(),
+        cards=_cards(report, metadata),
+        metrics=[_metric(name, metric) for name, metric in metrics.items()],
+        plots=_plots(report),
+        charts=[(chart.title, draw_chart(chart)) for chart in charts],
+        cost=_cost(metadata),
+        reasons=_reasons(report),
+        failed=failed_samples(report),
+        first=list(islice(joined(report), sample_limit)),
+        metric_names=list(metrics),
+        columns=[(name, f"m{n}") for n, name in enumerate(metrics)],
+        score_values=score_values,
+        cut=_cut,
+        kept=len(report.generation_results),
+    )
+    head, _, tail = text.encode("utf-8", "backslashreplace").partition(_SAMPLES_GO_HERE.encode())
+    return head, tail
+
+
+def _asset(name: str) -> str:
+    return (files("themis.experiment.export") / "page" / name).read_text(encoding="utf-8")
+
+
+def _hash(text: str) -> str:
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+def _cards(report: ExperimentReport, metadata: dict[str, Any]) -> list[tuple[str, str]]:
+    cost = metadata.get("cost") or {}
+    total = cost.get("total_cost")
+    tokens = (cost.get("token_counts") or {}).get("total_tokens")
+    shown = [
+        ("samples", metadata.get("total_samples", len(report.generation_results))),
+        ("answered", metadata.get("successful_generations")),
+        ("without a verdict", failed_samples(report)),
+        ("calls", cost.get("api_calls")),
+        ("tokens", tokens),
+    ]
+    cards = [(label, f"{value:,}") for label, value in shown if isinstance(value, int)]
+    if cost:
+        cards.append(("cost", "price unknown" if total is None else f"${total:,.4f}"))
+    return cards
+
+
+def _metric(name: str, metric: MetricAggregate) -> dict[str, Any]:
+    return {
+        "name": name,
+        "mean": "n/a" if math.isnan(metric.mean) else f"{metric.mean:.4f}",
+        "interval": f"{metric.ci[0]:.4f} – {metric.ci[1]:.4f}" if metric.ci else "n/a",
+        "method": metric.ci_method or "",
+        "count": metric.count,
+        "failed": metric.failed,
+        "unparsed": metric.unparsed,
+        "strip": draw_interval(name, metric.mean, metric.ci),
+    }
+
+
+def _plots(report: ExperimentReport) -> list[tuple[str, Markup]]:
+    values: dict[str, array[float]] = {
+        name: array("d") for name in islice(report.evaluation_report.metrics, _MOST_PLOTS)
+    }
+    for record in report.evaluation_report.records:
+        for score in record.scores:
+            if score.metric_name in values and math.isfinite(score.value):
+                values[score.metric_name].append(score.value)
+    return [(name, draw_bars(f"scores of {name}", bars_of(found))) for name, found in values.items() if found]
+
+
+def _cost(metadata: dict[str, Any]) -> dict[str, Any] | None:
+    """The costs, where there are any or where they are not known."""
+    cost: dict[str, Any] = metadata.get("cost") or {}
+    return None if not cost or cost.get("total_cost") == 0 else cost
+
+
+def _reasons(report: ExperimentReport) -> list[tuple[str, int]]:
+    """The commonest reasons for failures. Messages that differ in every sample are counted together beyond a limit."""
+    counted: Counter[str] = Counter()
+    for failure in all_failures(report):
+        reason = visible(failure.message[:_LONGEST_REASON])
+        counted[reason if reason in counted or len(counted) < _DISTINCT_REASONS else "other reasons"] += 1
+    return counted.most_common(_MOST_REASONS)
+
+
+# --- the samples ------------------------------------------------------------------------------------------------------
+
+
+def _row(sample: Sample) -> dict[str, Any]:
+    """What the page's script shows of a sample. Texts are cut, numbers are not."""
+    known = ("dataset_id", "manifest_hash")
+    task = sample.record.task.metadata if sample.record is not None else {}
+    return {
+        "id": sample.sample_id or "",
+        "prompt": _cut(sample.prompt),
+        "output": None if sample.output is None else _cut(sample.output),
+        "reference": None if sample.reference is None else _cut(_text(sample.reference)),
+        "scores": score_values(sample.scores),
+        "details": [
+            {"metric": score.metric_name, "value": score.value, "details": _short(score.details)}
+            for score in sample.scores
+            if score.details
+        ],
+        "failures": [_cut(failure) for failure in sample.failures],
+        "row": {name: _cut(_text(value)) for name, value in task.items() if name not in known},
+        "attempts": [_cut(text) for text in _attempts(sample)],
+    }
+
+
+def _attempts(sample: Sample) -> Iterator[str]:
+    """Every attempt's answer, where there is more than one."""
+    attempts = sample.record.attempts if sample.record is not None else []
+    if len(attempts) > 1:
+        for attempt in attempts:
+            yield attempt.output.text if attempt.output else f"failed: {attempt.error.message if attempt.error else ''}"
+
+
+def _short(details: dict[str, Any]) -> str:
+    return _cut(json_bytes(details).decode())
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else json_bytes(value).decode()
+
+
+def _cut(text: str, longest: int = _LONGEST_TEXT) -> str:
+    return text if len(text) <= longest else f"{text[:longest]}… [{len(text):,} characters in all]"
+
+
+def _inert(data: bytes) -> bytes:
+    text = data.decode()
+    for character, escaped in _INERT.items():
+        text = text.replace(character, escaped)
+    return text.encode()
+
+
+def _left_out(written: int, left_out: int) -> bytes:
+    if not left_out:
+        return b""
+    return (
+        f'<p class="note">This page holds the first {written:,} of {written + left_out:,} samples, as many as a browser '
+        "opens easily. The CSV, JSON and JSONL files hold all of them.</p>"
+    ).encode()

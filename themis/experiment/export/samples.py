@@ -1,0 +1,105 @@
+"""The samples of a report, each answer joined with its verdicts by item id.
+
+Every export format goes through `joined`; none of them ever holds more than a window of the run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import chain, islice
+from typing import Any
+
+from themis.core.entities import (
+    EvaluationFailure,
+    EvaluationRecord,
+    ExperimentFailure,
+    ExperimentReport,
+    GenerationRecord,
+    MetricScore,
+)
+from themis.storage.reading import LazySequence
+
+__all__ = ["Sample", "all_failures", "joined", "score_values"]
+
+# Both streams of a stored report are in dataset order, so an answer's verdict is the next one, unless the run is being
+# written while it is read. So many verdicts may wait for an answer that was stored after its page was read.
+_WINDOW = 4_096
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One item: what was asked and answered, how it was judged, what failed. A failure has no score."""
+
+    sample_id: str | None
+    record: GenerationRecord | None
+    scores: list[MetricScore] = field(default_factory=list)
+    failures: list[str] = field(default_factory=list)
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """The row's fields, and how the sample was asked."""
+        if self.record is None:
+            return {}
+        task = self.record.task
+        return {
+            **task.metadata,
+            "model_identifier": task.model.identifier,
+            "model_provider": task.model.provider,
+            "prompt_template": task.prompt.spec.name,
+            "sampling_temperature": task.sampling.temperature,
+            "sampling_top_p": task.sampling.top_p,
+            "sampling_max_tokens": task.sampling.max_tokens,
+        }
+
+    @property
+    def prompt(self) -> str:
+        return "" if self.record is None else self.record.task.prompt.text
+
+    @property
+    def output(self) -> str | None:
+        return None if self.record is None or self.record.output is None else self.record.output.text
+
+    @property
+    def reference(self) -> Any:
+        return None if self.record is None or self.record.task.reference is None else self.record.task.reference.value
+
+
+def joined(report: ExperimentReport) -> Iterator[Sample]:
+    """Every sample of a report in its order: judged, failed, or not judged yet; then verdicts without an answer."""
+    verdicts = report.evaluation_report.records
+    window = _WINDOW if isinstance(verdicts, LazySequence) else len(verdicts)
+    stream = iter(verdicts)
+    ahead: dict[str | None, EvaluationRecord] = {}
+    for record in report.generation_results:
+        ahead.update((verdict.sample_id, verdict) for verdict in islice(stream, window - len(ahead)))
+        sample_id = _item_id(record)
+        yield _sample(sample_id, record, ahead.pop(sample_id, None))
+    for verdict in chain(ahead.values(), stream):
+        yield _sample(verdict.sample_id, None, verdict)
+
+
+def score_values(scores: list[MetricScore]) -> dict[str, float]:
+    """One value a metric; where every attempt was scored by itself, their mean."""
+    found: dict[str, list[float]] = {}
+    for score in scores:
+        found.setdefault(score.metric_name, []).append(score.value)
+    return {name: sum(values) / len(values) for name, values in found.items()}
+
+
+def all_failures(report: ExperimentReport) -> Iterator[ExperimentFailure | EvaluationFailure]:
+    """What has no answer, then what has no verdict."""
+    yield from report.failures
+    yield from report.evaluation_report.failures
+
+
+def _item_id(record: GenerationRecord) -> str | None:
+    found = record.task.metadata.get("dataset_id")
+    return None if found is None else str(found)
+
+
+def _sample(sample_id: str | None, record: GenerationRecord | None, verdict: EvaluationRecord | None) -> Sample:
+    failures = list(verdict.failures) if verdict is not None else []
+    if record is not None and record.error is not None:
+        failures.insert(0, record.error.message)
+    return Sample(sample_id, record, list(verdict.scores) if verdict is not None else [], failures)
