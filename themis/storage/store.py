@@ -93,9 +93,11 @@ class ExperimentStorage:
         """Newest first."""
         runs = schema.runs
         query = sa.select(runs).order_by(runs.c.created_at.desc(), runs.c.run.desc()).offset(offset or None)
-        if status is not None and status not in list(RunStatus):
-            known = ", ".join(RunStatus)
-            raise ConfigurationError(f"unknown run status {status!r}{nearest(status, RunStatus)}; known: {known}")
+        known = [one.value for one in RunStatus]
+        if status is not None and status not in known:
+            raise ConfigurationError(
+                f"unknown run status {status!r}{nearest(status, known)}; known: {', '.join(known)}"
+            )
         wanted = {
             "experiment_id": experiment_id,
             "status": status,
