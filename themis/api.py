@@ -13,7 +13,14 @@ from pathlib import Path
 from typing import Any
 
 from themis.backends.execution import LocalExecutionBackend, SequentialExecutionBackend
-from themis.core.entities import ExperimentReport, GenerationRecord, GenerationTask, ModelSpec, SamplingConfig
+from themis.core.entities import (
+    EvaluationRecord,
+    ExperimentReport,
+    GenerationRecord,
+    GenerationTask,
+    ModelSpec,
+    SamplingConfig,
+)
 from themis.core.redaction import REDACTED, redact
 from themis.core.registry import nearest
 from themis.evaluation.extractors import IdentityExtractor
@@ -80,6 +87,7 @@ def evaluate(
     max_records_in_memory: int | None = None,
     cluster_field: str | None = None,
     on_result: Callable[[GenerationRecord], Any] | None = None,
+    stop_when: Callable[[EvaluationRecord], str | None] | None = None,
     progress: bool | None = None,
     tags: Mapping[str, str] | None = None,
     **options: Any,
@@ -219,6 +227,7 @@ def _evaluate(
         cache=given["cache"],
         max_records_in_memory=given["max_records_in_memory"],
         on_result=given["on_result"],
+        stop_when=given["stop_when"],
         invocation=_invocation(benchmark_or_dataset, model, given, provider_options),
         handle=handle,
     )

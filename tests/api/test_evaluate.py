@@ -325,3 +325,19 @@ def test_tags_and_clusters_are_kept(adder, tmp_path):
     report = ask(tmp_path, rows, tags={"team": "a"}, cluster_field="topic")
     assert ExperimentStorage(tmp_path).get_run("run").tags == {"team": "a"}
     assert report.metric("exact_match").ci_method == "clustered"
+
+
+def test_a_rule_can_stop_a_run_early_and_the_next_call_goes_on(adder, tmp_path):
+    rows = [{"id": n, "question": f"{n} + 1?", "answer": str(n + 1)} for n in range(500)]
+    seen: list[float] = []
+
+    def enough(record: core.EvaluationRecord) -> str | None:
+        seen.append(record.scores[0].value)
+        return "ten are enough" if len(seen) >= 10 else None
+
+    report = ask(tmp_path, rows, stop_when=enough, workers=1)
+    assert report.metadata["stopped"] == "ten are enough"
+    assert 10 <= report.metric("exact_match").count < 500
+    assert ExperimentStorage(tmp_path).get_run("run").status is RunStatus.INTERRUPTED
+    assert ask(tmp_path, rows).metric("exact_match").count == 500
+    assert adder.calls == 500

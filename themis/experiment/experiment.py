@@ -49,6 +49,8 @@ class Experiment:
     max_records_in_memory: int | None = None
     # Called once a sample, after its record is stored; an exception ends the run.
     on_result: Callable[[GenerationRecord], Any] | None = None
+    # Hears of every verdict; a text ends the run, as the reason.
+    stop_when: Callable[[EvaluationRecord], str | None] | None = None
     # What is kept beside the run so that a command line can take it up again.
     invocation: Mapping[str, Any] = field(default_factory=dict)
     # Lets another thread stop the run.

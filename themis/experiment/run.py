@@ -62,8 +62,8 @@ def run(experiment: Experiment, storage: ExperimentStorage, observers: Iterable[
         if session.interrupted:
             session.end(RunStatus.INTERRUPTED, error="stopped by the user")
             raise RunInterrupted(experiment.run_id, f"Go on with: themis resume {experiment.run_id}")
-        if session.budget_reached:
-            return session.end(RunStatus.INTERRUPTED, error=session.budget_reached)
+        if stopped := session.stopped_early or session.budget_reached:
+            return session.end(RunStatus.INTERRUPTED, error=stopped)
         return session.end(RunStatus.COMPLETED)
 
 
@@ -79,6 +79,7 @@ class _Session:
         reusable: list[int],
     ) -> None:
         self.interrupted = False
+        self.stopped_early = ""
         self._experiment = experiment
         self._storage = storage
         self._writer = writer
@@ -285,6 +286,11 @@ class _Session:
         self._writer.commit_verdicts(self._evaluation, rows)
         for observer in self._observers:
             observer.judged(judged)
+        if self._experiment.stop_when is not None and not self.stopped_early:
+            reasons = (self._experiment.stop_when(result) for result in judged)
+            self.stopped_early = next((reason for reason in reasons if reason), "")
+            if self.stopped_early:
+                self._engine.stop()
 
     def _make_budget(self) -> Budget | None:
         experiment = self._experiment
