@@ -34,6 +34,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "list": ("themis.cli.listing:list_", "What there is: runs, benchmarks, metrics, providers, ..."),
     "show": ("themis.cli.runs:show", "One run: status, scores, cost."),
     "delete": ("themis.cli.runs:delete", "Remove a run from the store."),
+    "memory": ("themis.cli.memory:memory", "The memory benchmark: run, plan, turns, definitions."),
     "cache": ("themis.cli.caching:cache", "Why an answer is, or is not, taken from the cache."),
     "data": ("themis.cli.data:data", "Fetch benchmarks' rows for machines without the internet."),
     "models": ("themis.cli.models:models", "Embedded models: install, list, serve, remove."),

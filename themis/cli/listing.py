@@ -108,7 +108,28 @@ def _benchmarks() -> Registry[Any]:
     return BENCHMARKS
 
 
+def _agents() -> Registry[Any]:
+    from themis.memory.agents import AGENTS
+
+    return AGENTS
+
+
+def _memory_tests() -> Registry[Any]:
+    from themis.memory.examples import MEMORY_TESTS
+
+    return MEMORY_TESTS
+
+
+def _fillers() -> Registry[Any]:
+    from themis.memory.filler import FILLERS
+
+    return FILLERS
+
+
 _registered("metrics", "Metrics that --metric takes.", _metrics)
 _registered("extractors", "Extractors that --extractor takes.", _extractors)
 _registered("providers", "Providers that --model takes.", _providers)
 _registered("benchmarks", "Benchmarks that `themis eval` takes.", _benchmarks)
+_registered("agents", "Agents that `themis memory run -a` takes.", _agents)
+_registered("memory-tests", "Memory tests that a configuration may name.", _memory_tests)
+_registered("fillers", "Fillers that `themis memory run --filler` takes.", _fillers)
