@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from themis.core.entities import ExperimentReport
-from themis.experiment.export.json_text import json_bytes
+from themis.experiment.export.json_text import as_text
 from themis.experiment.export.samples import Sample, joined, score_values
 from themis.experiment.export.whole_files import whole_file
 
@@ -61,5 +61,5 @@ def neutral(value: Any) -> Any:
         return ""
     if isinstance(value, bool | int | float):
         return value
-    text = value if isinstance(value, str) else json_bytes(value).decode()
+    text = as_text(value)
     return f"'{text}" if text.startswith(_FORMULA_STARTS) else text

@@ -25,7 +25,7 @@ from themis.core.entities import ExperimentReport, MetricAggregate
 from themis.core.redaction import redact
 from themis.experiment.export.as_json import failed_samples, report_run_id
 from themis.experiment.export.charts import Chart, as_charts
-from themis.experiment.export.json_text import json_bytes, strict
+from themis.experiment.export.json_text import as_text, json_bytes, strict
 from themis.experiment.export.plots import bars_of, draw_bars, draw_chart, draw_interval
 from themis.experiment.export.samples import Sample, all_failures, joined, score_values
 from themis.experiment.export.whole_files import whole_file
@@ -195,15 +195,15 @@ def _row(sample: Sample) -> dict[str, Any]:
         "id": sample.sample_id or "",
         "prompt": _cut(sample.prompt),
         "output": None if sample.output is None else _cut(sample.output),
-        "reference": None if sample.reference is None else _cut(_text(sample.reference)),
+        "reference": None if sample.reference is None else _cut(as_text(sample.reference)),
         "scores": score_values(sample.scores),
         "details": [
-            {"metric": score.metric_name, "value": score.value, "details": _short(score.details)}
+            {"metric": score.metric_name, "value": score.value, "details": _cut(as_text(score.details))}
             for score in sample.scores
             if score.details
         ],
         "failures": [_cut(failure) for failure in sample.failures],
-        "row": {name: _cut(_text(value)) for name, value in task.items() if name not in known},
+        "row": {name: _cut(as_text(value)) for name, value in task.items() if name not in known},
         "attempts": [_cut(text) for text in _attempts(sample)],
     }
 
@@ -214,14 +214,6 @@ def _attempts(sample: Sample) -> Iterator[str]:
     if len(attempts) > 1:
         for attempt in attempts:
             yield attempt.output.text if attempt.output else f"failed: {attempt.error.message if attempt.error else ''}"
-
-
-def _short(details: dict[str, Any]) -> str:
-    return _cut(json_bytes(details).decode())
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else json_bytes(value).decode()
 
 
 def _cut(text: str, longest: int = _LONGEST_TEXT) -> str:

@@ -6,12 +6,12 @@ import dataclasses
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from themis.core.entities import ExperimentReport, MetricAggregate
 from themis.core.redaction import redact
 from themis.experiment.export.charts import Chart, as_charts
-from themis.experiment.export.json_text import json_bytes, strict
+from themis.experiment.export.json_text import JsonObject, json_bytes, strict
 from themis.experiment.export.samples import Sample, all_failures, joined
 from themis.experiment.export.whole_files import whole_file
 
@@ -31,7 +31,7 @@ def export_json(
     """The whole report. All samples are in it; `sample_limit` is only handed on as what a page shows of them."""
     drawn = as_charts(charts)
     with whole_file(path) as file:
-        fields = _Fields(file, indent)
+        fields = JsonObject(file, indent)
         fields.put("title", title)
         fields.put("summary", _summary(report, run_id))
         fields.put("metrics", [{"name": n, **metric_numbers(m)} for n, m in report.evaluation_report.metrics.items()])
@@ -130,37 +130,3 @@ def _sample(sample: Sample) -> dict[str, Any]:
 
 def _failure(sample_id: str | None, message: str) -> dict[str, Any]:
     return {"sample_id": sample_id, "message": message}
-
-
-class _Fields:
-    """Writes one JSON object field by field, so that a long list is never held."""
-
-    def __init__(self, file: IO[bytes], indent: int | None) -> None:
-        self._file = file
-        self._indent = indent
-        self._newline = b"" if indent is None else b"\n" + b" " * indent
-        self._before = b"{"
-
-    def put(self, name: str, value: Any) -> None:
-        text = json_bytes(value, self._indent).replace(b"\n", self._newline or b"\n")
-        self._start(name)
-        self._file.write(text)
-
-    def put_each(self, name: str, values: Iterable[Any]) -> int:
-        """A list with one element a line; returns how many."""
-        self._start(name)
-        count = 0
-        before = b"["
-        for value in values:
-            self._file.write(before + b"\n" + json_bytes(value))
-            before = b","
-            count += 1
-        self._file.write(b"\n]" if count else b"[]")
-        return count
-
-    def end(self) -> None:
-        self._file.write(b"\n}\n")
-
-    def _start(self, name: str) -> None:
-        self._file.write(self._before + self._newline + json_bytes(name) + b": ")
-        self._before = b","

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import math
-from typing import Any
+from collections.abc import Iterable
+from typing import IO, Any
 
 from themis.core.codec import jsonable
 
-__all__ = ["json_bytes", "strict"]
+__all__ = ["JsonObject", "as_text", "json_bytes", "strict"]
 
 
 def json_bytes(value: Any, indent: int | None = None) -> bytes:
@@ -45,3 +46,42 @@ def _finite(value: Any) -> Any:
     if isinstance(value, list):
         return [_finite(item) for item in value]
     return value
+
+
+def as_text(value: Any) -> str:
+    """A string as it is, anything else as JSON."""
+    return value if isinstance(value, str) else json_bytes(value).decode()
+
+
+class JsonObject:
+    """Writes one JSON object field by field, so that a long list is never held."""
+
+    def __init__(self, file: IO[bytes], indent: int | None = 2) -> None:
+        self._file = file
+        self._indent = indent
+        self._newline = b"" if indent is None else b"\n" + b" " * indent
+        self._before = b"{"
+
+    def put(self, name: str, value: Any) -> None:
+        text = json_bytes(value, self._indent).replace(b"\n", self._newline or b"\n")
+        self._start(name)
+        self._file.write(text)
+
+    def put_each(self, name: str, values: Iterable[Any]) -> int:
+        """A list with one element a line; returns how many."""
+        self._start(name)
+        count = 0
+        before = b"["
+        for value in values:
+            self._file.write(before + b"\n" + json_bytes(value))
+            before = b","
+            count += 1
+        self._file.write(b"\n]" if count else b"[]")
+        return count
+
+    def end(self) -> None:
+        self._file.write(b"\n}\n")
+
+    def _start(self, name: str) -> None:
+        self._file.write(self._before + self._newline + json_bytes(name) + b": ")
+        self._before = b","

@@ -1,0 +1,81 @@
+"""`junit.xml`: a test case a sample and metric, for the page of a build server."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from xml.sax.saxutils import escape, quoteattr
+
+from themis.core.entities import ExperimentReport
+from themis.experiment.export.as_json import report_run_id
+from themis.experiment.export.samples import joined, score_values
+from themis.experiment.export.whole_files import whole_file
+
+__all__ = ["export_junit"]
+
+# XML has no way to write these characters, not even escaped.
+_NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_LONGEST_TEXT = 2_000
+
+
+@dataclass(frozen=True)
+class _Case:
+    """`outcome` is passed, failure (the model's) or error (the world's)."""
+
+    metric: str
+    sample_id: str
+    outcome: str
+    message: str = ""
+    text: str = ""
+
+
+def export_junit(
+    report: ExperimentReport, path: str | os.PathLike[str], *, run_id: str | None = None, pass_at: float = 0.5
+) -> Path:
+    """A score below `pass_at` is a failed test; a sample without an answer or a verdict is an error."""
+    name = _attribute(report_run_id(report, run_id))
+    # Readers want the counts first, so the samples are gone through twice.
+    counted = Counter(case.outcome for case in _cases(report, pass_at))
+    counts = f'tests="{counted.total()}" failures="{counted["failure"]}" errors="{counted["error"]}"'
+    with whole_file(path) as file:
+        file.write(b'<?xml version="1.0" encoding="UTF-8"?>\n')
+        file.write(f"<testsuites {counts}>\n<testsuite name={name} {counts}>\n".encode())
+        for case in _cases(report, pass_at):
+            file.write(_element(case).encode())
+        file.write(b"</testsuite>\n</testsuites>\n")
+    return Path(path)
+
+
+def _cases(report: ExperimentReport, pass_at: float) -> Iterator[_Case]:
+    names = list(report.evaluation_report.metrics)
+    for sample in joined(report):
+        scores = score_values(sample.scores)
+        sample_id, reasons = str(sample.sample_id), "; ".join(sample.failures)
+        for metric in names:
+            if metric not in scores:
+                yield _Case(metric, sample_id, "error", reasons or "not judged")
+            elif scores[metric] < pass_at:
+                answer = f"answer: {sample.output}\nexpected: {sample.reference}"
+                yield _Case(metric, sample_id, "failure", f"{scores[metric]:g} is below {pass_at:g}", answer)
+            else:
+                yield _Case(metric, sample_id, "passed")
+
+
+def _element(case: _Case) -> str:
+    opening = f"<testcase classname={_attribute(case.metric)} name={_attribute(case.sample_id)}"
+    if case.outcome == "passed":
+        return f"{opening}/>\n"
+    reason = f"<{case.outcome} message={_attribute(case.message)}>{escape(_legal(case.text))}</{case.outcome}>"
+    return f"{opening}>{reason}</testcase>\n"
+
+
+def _attribute(text: str) -> str:
+    return quoteattr(_legal(text))
+
+
+def _legal(text: str) -> str:
+    return _NOT_XML.sub("\N{REPLACEMENT CHARACTER}", text[:_LONGEST_TEXT])
