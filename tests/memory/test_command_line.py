@@ -1,0 +1,162 @@
+"""`themis memory`: what commands print, where, and with which exit code."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from tests.memory.small_tests import store_in
+from tests.memory.test_configuration import GOOD
+from themis.cli.memory import memory
+from themis.exceptions import ConfigurationError, EvaluationError
+from themis.memory.transcript import entries, from_master_log, to_master_log
+
+
+@pytest.fixture
+def configuration(tmp_path) -> str:
+    path = tmp_path / "small.yml"
+    path.write_text(GOOD)
+    return str(path)
+
+
+def call(tmp_path: Path, *arguments: str, ok: bool = True) -> Result:
+    storage = [] if arguments[0] == "plan" else ["--storage", str(tmp_path / "store")]
+    result = CliRunner().invoke(memory, [*arguments, *storage])
+    if ok and result.exception is not None:
+        raise result.exception
+    return result
+
+
+def test_a_run_prints_scores_by_dataset_and_the_same_command_resumes_it(tmp_path, configuration):
+    first = call(tmp_path, "run", "-c", configuration, "-a", "oracle", "-y")
+    second = call(tmp_path, "run", "-c", configuration, "-a", "oracle", "-y", "--json")
+
+    assert "Cities" in first.stdout
+    assert "starting small - oracle: 3 tests" in first.stderr
+    assert "resuming small - oracle" in second.stderr
+    printed = json.loads(second.stdout)
+    assert printed["scores"] == {"Cities - 0": 1.0, "Cities - 1": 1.0, "Orders - 0": None}
+    assert printed["status"] == "completed"
+
+
+def test_turns_are_printed_as_json_lines_with_the_promised_fields(tmp_path, configuration):
+    call(tmp_path, "run", "-c", configuration, "-a", "oracle")
+
+    whole = [json.loads(line) for line in call(tmp_path, "turns", "small - oracle", "--json").stdout.splitlines()]
+    one = [json.loads(line) for line in
+           call(tmp_path, "turns", "small - oracle", "--json", "--test", "Cities - 1").stdout.splitlines()]  # fmt: skip
+
+    fields = {
+        "seq",
+        "test_id",
+        "kind",
+        "message",
+        "reply",
+        "question",
+        "presupplied",
+        "now",
+        "tokens_total",
+        "cost_usd",
+    }
+    assert all(fields <= set(entry) for entry in whole)
+    assert {entry["kind"] for entry in whole} >= {"intro", "say", "ask", "fill", "begin", "wait", "consult", "end"}
+    assert {entry["test_id"] for entry in one} == {"Cities - 1"}
+    assert [entry for entry in whole if entry["test_id"] == "Cities - 1"] == one
+    asked = next(entry for entry in one if entry["question"])
+    assert asked["message"] == "Where do I live?"
+    assert asked["reply"] in ("Lima", "Oslo", "Quito", "Rabat", "Turin")
+    assert any(entry["presupplied"] for entry in whole)
+
+
+def test_turns_for_people_show_no_control_characters(tmp_path, configuration):
+    call(tmp_path, "run", "-c", configuration, "-a", "parrot")
+
+    shown = call(tmp_path, "turns", "small - parrot").stdout
+
+    assert "Where do I live? -> Where do I live?" in shown
+    assert all(character.isprintable() or character == "\n" for character in shown)
+
+
+def test_a_plan_needs_no_agent_and_draws_the_chart(tmp_path, configuration):
+    drawn = call(tmp_path, "plan", "-c", configuration, "-a", "openai/gpt-4o").stdout
+    counted = json.loads(call(tmp_path, "plan", "-c", configuration, "--json").stdout)
+
+    assert re.search(r"^Cities - 0 +█─+█─+█─+█$", drawn, re.MULTILINE)
+    assert "about $" in drawn
+    assert counted["tokens"] > 1_000
+    assert counted["most_at_once"] == 1  # cities and orders interfere
+    assert not (tmp_path / "store").exists()
+
+
+def test_a_plan_is_what_a_run_with_a_perfect_agent_becomes(tmp_path, configuration):
+    planned = json.loads(call(tmp_path, "plan", "-c", configuration, "--json").stdout)
+    played = json.loads(call(tmp_path, "run", "-c", configuration, "-a", "oracle", "--json").stdout)
+
+    assert planned["tokens"] == played["spent"]["conversation_tokens"]
+    assert planned["exchanges"] == played["spent"]["turns"]
+
+
+def test_isolated_runs_have_a_name_of_their_own_and_may_run_side_by_side(tmp_path, configuration):
+    played = json.loads(
+        call(
+            tmp_path, "run", "-c", configuration, "-a", "window", "-m", "500", "-i", "--parallel", "3", "--json"
+        ).stdout
+    )
+
+    assert played["run_id"] == "small - window 500 (isolated)"
+    assert played["scores"]["Cities - 0"] == 1.0
+    with pytest.raises(ConfigurationError, match="--parallel needs -i"):
+        call(tmp_path, "run", "-c", configuration, "-a", "oracle", "--parallel", "2")
+
+
+def test_definitions_are_listed_shown_and_exported(tmp_path, configuration):
+    call(tmp_path, "run", "-c", configuration, "-a", "oracle")
+
+    assert "small" in call(tmp_path, "definitions", "list").stdout
+    assert "Cities - 0" in call(tmp_path, "definitions", "show", "small").stdout
+    call(tmp_path, "definitions", "export", "small", "--to", str(tmp_path / "out"))
+    assert sorted(path.name for path in (tmp_path / "out" / "Cities").iterdir()) == ["0.def.json", "1.def.json"]
+    again = call(tmp_path, "run", "-c", configuration, "-a", "oracle", "--definitions", str(tmp_path / "out"), "--json")
+    assert json.loads(again.stdout)["scores"]["Cities - 0"] == 1.0
+
+
+def test_a_budget_that_is_used_up_is_said_and_the_run_kept(tmp_path, configuration):
+    with pytest.raises(EvaluationError, match="budget of"):
+        call(tmp_path, "run", "-c", configuration, "-a", "cost(1,1)", "--budget-usd", "1")
+
+    assert store_in(tmp_path).list_runs(kind="memory")[0].status.value == "interrupted"
+
+
+def test_a_wrong_agent_leaves_no_run_behind(tmp_path, configuration):
+    with pytest.raises(ConfigurationError, match="did you mean 'oracle'"):
+        call(tmp_path, "run", "-c", configuration, "-a", "oracel")
+
+    assert store_in(tmp_path).list_runs(kind="memory") == []
+
+
+def test_a_conversation_goes_out_as_a_master_log_and_comes_back(tmp_path, configuration):
+    call(tmp_path, "run", "-c", configuration, "-a", "oracle")
+    target = tmp_path / "master_log.jsonl"
+
+    call(tmp_path, "log", "export", "small - oracle", "--to", str(target))
+    call(tmp_path, "log", "import", str(target), "--run-id", "copy")
+
+    events = [json.loads(line) for line in target.read_text().splitlines()]
+    assert {event["type"] for event in events} >= {0, 1, 2, 3, 4, 5, 6, 8}
+    assert all(set(event) == {"type", "timestamp", "test_id", "data"} for event in events)
+    storage = store_in(tmp_path)
+
+    def said(run: str) -> list[object]:
+        return [
+            (entry["test_id"], entry["message"], entry["reply"], entry["question"])
+            for entry in entries(storage.turns(run))
+            if entry["kind"] in ("say", "ask", "fill", "intro", "forget")
+        ]
+
+    assert said("copy") == said("small - oracle")
+    again = to_master_log(from_master_log(target.read_text().splitlines()))
+    assert next(again).startswith('{"type": 3')

@@ -1,0 +1,143 @@
+"""Definitions: generated once, shared, exported and loaded, never lost or changed unnoticed."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.memory.small_tests import store_in
+from tests.memory.test_configuration import GOOD, parsed
+from themis.exceptions import ConfigurationError
+from themis.memory import definitions
+
+ROOT = Path(__file__).parents[2]
+
+
+def shapes(defined: list[definitions.Defined]) -> list[object]:
+    return [(one.kind, one.example.test_id, one.example.definition(), vars(one.example.dataset)) for one in defined]
+
+
+def test_a_second_start_uses_the_stored_ones(tmp_path):
+    storage, config, asked = store_in(tmp_path), parsed(GOOD), []
+
+    first = definitions.prepare(config, storage, reuse=lambda question: asked.append(question) or True)
+    second = definitions.prepare(config, storage, reuse=lambda question: asked.append(question) or True)
+
+    assert len(asked) == 1
+    assert shapes(first) == shapes(second)
+
+
+def test_generating_anew_keeps_the_old_ones_and_says_what_depends_on_them(tmp_path, caplog):
+    storage, config = store_in(tmp_path), parsed(GOOD)
+    definitions.prepare(config, storage, reuse=lambda question: True)
+    storage.start_run("small - oracle", kind="memory", benchmark="small")
+
+    definitions.prepare(config, storage, reuse=lambda question: False)
+
+    assert "small - oracle" in caplog.text
+    assert storage.run_exists("definitions small@1")
+    assert storage.run_exists("small - oracle")
+
+
+def test_another_configuration_under_the_same_name_is_refused(tmp_path):
+    storage = store_in(tmp_path)
+    definitions.prepare(parsed(GOOD), storage, reuse=lambda question: True)
+    other = parsed(GOOD.replace("moves: 3", "moves: 4"))
+
+    with pytest.raises(ConfigurationError, match="generated from another configuration"):
+        definitions.prepare(other, storage, reuse=lambda question: True)
+
+    made = definitions.prepare(other, storage, reuse=lambda question: True, regenerate=True)
+    assert made[0].example.dataset.moves == 4
+
+
+def test_definitions_edited_in_the_store_are_noticed(tmp_path):
+    storage, config = store_in(tmp_path), parsed(GOOD)
+    definitions.prepare(config, storage, reuse=lambda question: True)
+    storage.close()
+    with sqlite3.connect(tmp_path / "store" / "themis.db") as connection:
+        connection.execute("UPDATE artifacts SET content = CAST(replace(content, 'I live', 'I dwell') AS BLOB)")
+    connection.close()
+
+    with pytest.raises(ConfigurationError, match="changed after they were generated"):
+        definitions.prepare(config, store_in(tmp_path), reuse=lambda question: True)
+
+
+def test_they_go_out_and_come_back_as_files(tmp_path):
+    config = parsed(GOOD)
+    made = definitions.generate(config)
+
+    assert definitions.export_definitions(made, tmp_path) == 3
+    loaded = definitions.load_folder(tmp_path, config)
+
+    assert shapes(made) == shapes(loaded)
+    stored = json.loads((tmp_path / "Cities" / "0.def.json").read_text())
+    assert list(stored)[:7] == [
+        "script", "is_question", "waits", "expected_responses", "can_be_interleaved", "is_temporal", "uses_callback",
+    ]  # fmt: skip
+    assert stored["waits"] == [
+        {"percentage_finished": 30.0}, {"percentage_finished": 60.0}, {"percentage_finished": 90.0}, {},
+    ]  # fmt: skip
+
+
+def test_files_of_another_hand_are_read_and_broken_ones_named(tmp_path):
+    folder = tmp_path / "Cities"
+    folder.mkdir()
+    script = {"script": ["I live in Bonn.", "Where do I live?"], "is_question": [False, True], "expected_responses": ["Bonn"],
+              "waits": [{"tokens": 10, "time": 90, "percentage_finished": 0.0}, {}]}  # fmt: skip
+    (folder / "0.def.json").write_text(json.dumps(script))
+    one = parsed(GOOD.replace("dataset_examples: 2", "dataset_examples: 1").split("    - name: test_orders")[0])
+
+    (loaded,) = definitions.load_folder(tmp_path, one)
+
+    assert loaded.example.waits[0].tokens == 10
+    assert loaded.example.waits[0].time.total_seconds() == 90
+    (folder / "0.def.json").write_text("{")
+    with pytest.raises(ConfigurationError, match=r"0.def.json cannot be read"):
+        definitions.load_folder(tmp_path, one)
+
+
+def test_two_processes_make_the_same_definitions(tmp_path):
+    config = tmp_path / "c.yml"
+    config.write_text(GOOD.replace("[[test_cities, test_orders]]", "[]"))
+    code = (
+        "import sys, tests.memory.test_configuration\n"
+        "from themis.config import load_memory_config\n"
+        "from themis.memory.definitions import generate, export_definitions\n"
+        "from pathlib import Path\n"
+        "export_definitions(generate(load_memory_config(sys.argv[1])), Path(sys.argv[2]))\n"
+    )
+    for name, hashing in (("one", "1"), ("two", "2")):
+        subprocess.run(
+            [sys.executable, "-c", code, str(config), str(tmp_path / name)],
+            cwd=ROOT,
+            env={"PYTHONHASHSEED": hashing, "PYTHONPATH": f"{ROOT}:{ROOT / 'tests'}", "PATH": ""},
+            check=True,
+        )
+
+    files = sorted(path.relative_to(tmp_path / "one") for path in (tmp_path / "one").rglob("*.json"))
+    assert len(files) == 3
+    assert all((tmp_path / "one" / path).read_bytes() == (tmp_path / "two" / path).read_bytes() for path in files)
+
+
+def test_the_seed_decides_the_tests():
+    config = parsed(GOOD)
+
+    assert shapes(definitions.generate(config)) == shapes(definitions.generate(config))
+    other = definitions.generate(replace(config, seed=5))
+    assert [one.example.script for one in other] != [one.example.script for one in definitions.generate(config)]
+
+
+def test_a_name_with_path_separators_stays_inside_the_folder(tmp_path):
+    made = definitions.generate(parsed(GOOD))
+    made[0].example.example_id = "../../escape"
+
+    definitions.export_definitions(made, tmp_path / "out")
+
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out"]
