@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import importlib.util
 import random
+import tempfile
+from pathlib import Path
 from typing import Any
 
 import click
 
 from themis import api
 from themis.cli.output import number, print_table, storage_option
+from themis.comparison import StatisticalTest, compare_runs
 from themis.core.entities import ExperimentReport
 from themis.exceptions import ThemisError
+from themis.experiment.export import export_report_bundle
 from themis.generation import models
+from themis.memory.command import Request, assemble
+from themis.memory.runner import run as run_memory
+from themis.storage import ExperimentStorage
 
 __all__ = ["demo"]
 
@@ -31,13 +38,22 @@ RUNS = {
 GRAMMAR = 'root ::= num " " op " " num " " op " " num\nnum ::= [1-9] [0-9]?\nop ::= [-+*/]'
 SMALL_MODEL = "smollm2"
 
+MEMORY = """
+config: {run_name: demo-memory}
+datasets:
+  args: {memory_span: 1500, dataset_examples: 2}
+  datasets: [{name: colours}, {name: names}, {name: shopping}, {name: jokes}, {name: prospective_memory}, {name: spy_meeting}]
+"""
+# Perfect memory, perfect memory of the last 1,450 tokens, no memory at all.
+AGENTS = (("oracle", None), ("window", 1450), ("amnesiac", None))
+
 
 @click.command()
 @storage_option
 @click.option("--model", help="Model to ask; by default a small real one that runs in this process.")
 @click.option("-n", "--limit", type=click.IntRange(2, 1000), default=10, show_default=True, help="Puzzles.")
 def demo(storage: str, model: str | None, limit: int) -> None:
-    """Countdown puzzles with two prompts on a real model in this process, compared with statistics."""
+    """Countdown with two prompts on a real model in this process, compared with statistics; then three agents' memory."""
     chosen, options = (model, {}) if model else _embedded_model()
     click.echo(f"Countdown, {limit} easy puzzles, two prompts, model {chosen}", err=True)
     reports = {
@@ -57,6 +73,12 @@ def demo(storage: str, model: str | None, limit: int) -> None:
         for run_id, prompt in RUNS.items()
     }
     _show(reports)
+    _compare(storage)
+    _remember(ExperimentStorage(storage))
+    page = Path(storage) / "demo-report.html"
+    export_report_bundle(reports["demo-plain"], html_path=page, run_id="demo-plain", title="Countdown, plain prompt")
+    click.echo(f"\nreport: {page}")
+    click.echo(f"next: themis list runs --verbose --storage {storage}")
 
 
 def _embedded_model() -> tuple[str, dict[str, Any]]:
@@ -85,6 +107,34 @@ def easy_puzzles(count: int, seed: int = 7) -> list[dict[str, Any]]:
         reference = {"numbers": [a, b, c], "target": target, "answer": answer}
         rows.append({"id": index, "numbers_str": f"{a}, {b}, {c}", "target": target, "reference": reference})
     return rows
+
+
+def _compare(storage: str) -> None:
+    """Both prompts saw the same puzzles, so they are compared puzzle by puzzle."""
+    compared = compare_runs(list(RUNS), storage_path=storage, statistical_test=StatisticalTest.AUTO)
+    for row in compared.pairwise_results:
+        test = row.test_result
+        if test is None:
+            continue
+        p_value = "" if test.p_value is None else f", p = {test.p_value:.3f}"
+        verdict = "a real difference" if row.is_significant() else "no difference can be claimed from so few puzzles"
+        click.echo(f"{row.run_a_id} - {row.run_b_id}: {row.delta:+.2f} ({test.test_name}{p_value}): {verdict}")
+
+
+def _remember(store: ExperimentStorage) -> None:
+    """Twelve memory tests in one conversation, for an agent with perfect memory, one with a short window, one with none."""
+    with tempfile.TemporaryDirectory() as folder:
+        configuration = Path(folder) / "demo.yml"
+        configuration.write_text(MEMORY, encoding="utf-8")
+        rows = []
+        for agent, window in AGENTS:
+            request = Request(
+                configuration=str(configuration), agent=agent, max_prompt_tokens=window, run_id=f"demo-memory-{agent}"
+            )
+            report = run_memory(assemble(request, store, reuse=lambda question: True), store, [])
+            rows.append((agent, number(report.mean, 2), len(report.scores), f"{report.spent.conversation_tokens:,}"))
+    click.echo("\nTwelve memory tests in one conversation, 1,500 tokens to bridge")
+    print_table(("agent", "score", "tests", "tokens"), rows)
 
 
 def _show(reports: dict[str, ExperimentReport]) -> None:
