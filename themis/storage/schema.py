@@ -94,6 +94,8 @@ runs = Table(
     Column("lease_holder", Text),
     Column("lease_until", Double),
     Index("runs_by_age", "created_at"),
+    # What is new, for those who watch.
+    Index("runs_by_change", "updated_at"),
 )
 
 items = Table(
@@ -130,6 +132,8 @@ records = Table(
     Column("seconds", Double, nullable=False),
     Column("created_at", Double, nullable=False),
     Index("records_by_key", "key"),
+    # Counting, finding the new, the slow and the failed without going through the bodies.
+    Index("records_overview", "run", "created_at", "attempt", "ok", "seconds", "position"),
 )
 
 evaluations = Table(
@@ -192,5 +196,12 @@ def _create_tables(connection: Connection) -> None:
     metadata.create_all(connection)
 
 
+def _create_indexes(connection: Connection) -> None:
+    """Indexes that were added to tables which older stores have already."""
+    for table in (runs, records):
+        for index in table.indexes:
+            index.create(connection, checkfirst=True)
+
+
 # Applied in order on opening; a store remembers how many it has had. Append only.
-MIGRATIONS: list[Callable[[Connection], Any]] = [_create_tables]
+MIGRATIONS: list[Callable[[Connection], Any]] = [_create_tables, _create_indexes]
