@@ -60,12 +60,13 @@ class Trivia:
         self._pairs = pairs
         self._seed = seed
         self._count = tokenizer(tokenizer_name)
-        self._sizes: dict[int, int] = {}
+        # Both lines of every pair used so far, and their tokens.
+        self._lines: list[tuple[str, str, int] | None] = [None] * len(pairs)
         self._frame = self._count(f"{_REQUEST}\n") + self._count("[\n") + self._count("]")
         closing = random.Random(seed).sample(range(len(pairs)), min(_CLOSING_PAIRS, len(pairs)))
         self._by_size: dict[int, list[int]] = {}
         for index in closing:
-            self._by_size.setdefault(self._size(index), []).append(index)
+            self._by_size.setdefault(self._lines_of(index)[2], []).append(index)
         self._smallest, self._largest = min(self._by_size), max(self._by_size)
         # For every amount that pairs can make up exactly: the sizes that the first of them may have.
         self._first: dict[int, list[int]] = {0: []}
@@ -76,16 +77,21 @@ class Trivia:
 
     def make(self, number: int, tokens: int) -> FillerMessage:
         chance = random.Random(f"{self._seed}:{number}")
-        chosen: list[int] = []
+        draw, pairs, closing_tokens = chance.random, len(self._pairs), _CLOSING_STEPS * self._largest
+        questions, answers = [f"{_REQUEST}\n"], ["[\n"]
         left = tokens - self._frame
-        while left > _CLOSING_STEPS * self._largest:
-            index = chance.randrange(len(self._pairs))
-            chosen.append(index)
-            left -= self._size(index)
-        chosen += self._closing(left, chance) or [chance.choice(self._by_size[self._smallest])]
-        lines = [_question_line(*self._pairs[index]) for index in chosen]
-        answers = [_answer_line(self._pairs[index][1]) for index in chosen]
-        return FillerMessage(f"{_REQUEST}\n{''.join(lines)}", "[\n" + "".join(answers)[:-2] + "\n]")
+        while left > closing_tokens:
+            question, answer, size = self._lines_of(int(draw() * pairs))
+            questions.append(question)
+            answers.append(answer)
+            left -= size
+        for index in self._closing(left, chance) or [chance.choice(self._by_size[self._smallest])]:
+            question, answer, _ = self._lines_of(index)
+            questions.append(question)
+            answers.append(answer)
+        # The last answer has no comma.
+        answers[-1] = f"{answers[-1][:-2]}\n]"
+        return FillerMessage("".join(questions), "".join(answers))
 
     def _closing(self, left: int, chance: random.Random) -> list[int]:
         """Pairs whose sizes add up to what is left, or to as much of it as can be made up."""
@@ -97,20 +103,14 @@ class Trivia:
             amount -= size
         return chosen
 
-    def _size(self, index: int) -> int:
-        """Tokens of a pair's two lines; lines are counted one by one, since no token spans a line's end."""
-        if index not in self._sizes:
+    def _lines_of(self, index: int) -> tuple[str, str, int]:
+        """A pair as a line of the message and one of the reply; counted one by one, since no token spans a line's end."""
+        lines = self._lines[index]
+        if lines is None:
             question, answer = self._pairs[index]
-            self._sizes[index] = self._count(_question_line(question, answer)) + self._count(_answer_line(answer))
-        return self._sizes[index]
-
-
-def _question_line(question: str, answer: str) -> str:
-    return f"Q: {question}, A: {answer}\n"
-
-
-def _answer_line(answer: str) -> str:
-    return f"{json.dumps(answer, ensure_ascii=False)},\n"
+            asked, answered = f"Q: {question}, A: {answer}\n", f"{json.dumps(answer, ensure_ascii=False)},\n"
+            lines = self._lines[index] = (asked, answered, self._count(asked) + self._count(answered))
+        return lines
 
 
 # --- sources ----------------------------------------------------------------------------------------------------------

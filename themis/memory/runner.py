@@ -199,6 +199,7 @@ class _Conversation:
         self._known_turn = 0
         self._doubtful: set[str] = set()
         self._used: dict[str, Spent] = {}
+        self._hint = Hint()
 
     def play(self) -> None:
         """The one loop: a command is answered by the tape while it lasts, then by the world."""
@@ -312,15 +313,19 @@ class _Conversation:
         return replied
 
     def _message(self, command: Send | Fill) -> tuple[str, str | None]:
+        """What is sent, and the reply that is put into the agent's mouth, if any."""
         if isinstance(command, Send):
+            self._hint = command.hint
             return command.text, None
         filler = self._benchmark.filler.make(command.number, command.tokens)
+        # A perfect agent answers filler as it is asked to.
+        self._hint = Hint(filler.reply, 0, command.hint.extras)
         return filler.text, filler.reply if command.canned else None
 
     def _ask_agent(self, command: Send | Fill, message: str, presupplied: str | None, now: datetime) -> Reply:
         agent = self._agent
         if isinstance(agent, CalibrationAgent):
-            agent.prepare(self._hint(command))
+            agent.prepare(self._hint)
         try:
             with self._benchmark.clock.shown_to(agent, now):
                 said = agent.reply(message, turn=command.turn, now=now, presupplied=presupplied)
@@ -334,12 +339,6 @@ class _Conversation:
                 self._agent_failed(command.turn, f"it replied with {type(said).__name__}, expected text or a Reply")
             )
         return reply
-
-    def _hint(self, command: Send | Fill) -> Hint:
-        if isinstance(command, Send):
-            return command.hint
-        # A perfect agent answers filler as it is asked to.
-        return Hint(self._benchmark.filler.make(command.number, command.tokens).reply, 0, command.hint.extras)
 
     def _agent_failed(self, turn: int, what: str) -> str:
         return (
