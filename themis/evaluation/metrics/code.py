@@ -1,0 +1,306 @@
+"""Metrics that run the model's code against a row's tests, in the sandbox and never here."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from itertools import islice
+from typing import Any, ClassVar
+
+from themis.core.entities import MetricScore
+from themis.core.registry import nearest
+from themis.evaluation.extractors.exceptions import FieldExtractionError
+from themis.evaluation.extractors.markup import CodeBlockExtractor
+from themis.evaluation.metrics.reading import zero
+from themis.evaluation.sandbox import AssertTest, CallTest, CodeTest, Limits, ProgramTest, Sandbox, Verdict
+from themis.exceptions import ConfigurationError, MetricError
+from themis.interfaces import Metric
+
+__all__ = ["ExecutionAccuracy", "PassAtK", "Suite", "code_in", "completed", "read_suite"]
+
+_SHOWN_FAILURES = 5
+_BLOCKS_LOOKED_AT = 20
+
+
+@dataclass
+class ExecutionAccuracy(Metric):
+    """The share of a row's tests that the code passes, run in the sandbox.
+
+    The reference holds the tests: `{"inputs": [...], "expected": [...], "function_name": "f"}` to call a function,
+    `{"inputs": [...], "outputs": [...]}` for a program's standard input and output, assert statements as in MBPP, or
+    HumanEval's `test` with the row's `entry_point` and `prompt`. Numbers are equal within the relative `tolerance`.
+    Limits can be given as a dict: `execution_accuracy(limits={'cpu_seconds': 2})`.
+    """
+
+    example: ClassVar[str] = (
+        "ExecutionAccuracy().compute(prediction='def double(n): return 2 * n', "
+        "references=[{'inputs': [1, 2], 'expected': [2, 5], 'function_name': 'double'}]).value == 0.5"
+    )
+
+    limits: Limits = field(default_factory=Limits)
+    tolerance: float = 1e-6
+    name: str = "execution_accuracy"
+
+    def __post_init__(self) -> None:
+        self.limits = _limits(self.limits)
+
+    def compute(
+        self, *, prediction: Any, references: Sequence[Any], metadata: dict[str, Any] | None = None
+    ) -> MetricScore:
+        suite = read_suite(references, metadata or {}, self.tolerance)
+        if not isinstance(prediction, str):
+            return zero(self.name, prediction, "code")
+        sandbox = Sandbox(self.limits)
+        verdicts = suite.judge(prediction, sandbox)
+        passed = sum(verdict.passed for verdict in verdicts)
+        return MetricScore(self.name, passed / len(verdicts), _details(verdicts, sandbox))
+
+
+@dataclass
+class PassAtK(Metric):
+    """1 if the code passes all of a row's tests, else 0; the reducer `pass@k` makes the estimate over attempts.
+
+    Given a list of programs it makes that estimate itself, 1 - C(n-c, k) / C(n, k) for c right ones among n. The
+    references are those of `execution_accuracy`.
+    """
+
+    example: ClassVar[str] = (
+        "PassAtK(k=2).compute(prediction=['def one(): return 1', 'def one(): return 2', 'def one(): return 3'], "
+        "references=['assert one() == 1']).value == 2 / 3"
+    )
+
+    k: int = 1
+    limits: Limits = field(default_factory=Limits)
+    tolerance: float = 1e-6
+    name: str = ""
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.k, int) or isinstance(self.k, bool) or self.k < 1:
+            raise ConfigurationError(f"pass_at_k: k is a whole number of at least 1, got {self.k!r}")
+        self.limits = _limits(self.limits)
+        self.name = self.name or f"pass_at_{self.k}"
+
+    def compute(
+        self, *, prediction: Any, references: Sequence[Any], metadata: dict[str, Any] | None = None
+    ) -> MetricScore:
+        if isinstance(prediction, Mapping) and "test_results" in prediction:
+            return self._estimate([bool(result) for result in prediction["test_results"]], {})
+        suite = read_suite(references, metadata or {}, self.tolerance)
+        sandbox = Sandbox(self.limits)
+        if isinstance(prediction, list | tuple):
+            results = [isinstance(code, str) and _passes(suite.judge(code, sandbox)) for code in prediction]
+            return self._estimate(results, {"level": sandbox.level})
+        if not isinstance(prediction, str):
+            return zero(self.name, prediction, "code")
+        verdicts = suite.judge(prediction, sandbox)
+        return MetricScore(self.name, float(_passes(verdicts)), _details(verdicts, sandbox))
+
+    def _estimate(self, results: Sequence[bool], details: dict[str, Any]) -> MetricScore:
+        samples, correct = len(results), sum(results)
+        if samples < self.k:
+            raise MetricError(f"pass@{self.k} needs at least {self.k} samples of the answer, got {samples}")
+        value = 1.0 - math.comb(samples - correct, self.k) / math.comb(samples, self.k)
+        return MetricScore(self.name, value, {"samples": samples, "correct": correct, "k": self.k, **details})
+
+
+def _limits(given: Limits | Mapping[str, int]) -> Limits:
+    if isinstance(given, Limits):
+        return given
+    known = [each.name for each in fields(Limits)]
+    for name in given:
+        if name not in known:
+            raise ConfigurationError(f"unknown limit {name!r}{nearest(name, known)}; known: {', '.join(known)}")
+    return Limits(**given)
+
+
+@dataclass(frozen=True)
+class Suite:
+    """A row's tests, and the unfinished function that the model was asked to complete, if that was the task."""
+
+    tests: Sequence[CodeTest]
+    wanted: tuple[str, ...] = ()
+    prompt: str = ""
+
+    def judge(self, answer: str, sandbox: Sandbox) -> list[Verdict]:
+        code = code_in(answer, self.wanted)
+        if self.prompt:
+            code = completed(self.prompt, code, self.wanted)
+        verdicts = sandbox.run_tests(code, self.tests)
+        for number, verdict in enumerate(verdicts, start=1):
+            if verdict.outcome == "broken":
+                raise MetricError(f"test {number} of this sample does not run itself: {verdict.reason}")
+        return verdicts
+
+
+def read_suite(references: Sequence[Any], row: Mapping[str, Any], tolerance: float = 1e-6) -> Suite:
+    """The tests that the references describe; the row's other fields say what they leave open."""
+    references = [_parsed(reference) for reference in references]
+    if all(isinstance(reference, str) for reference in references):
+        described = {"test": "\n".join(references)} if "entry_point" in row else {"test_list": references}
+        return _suite(described, row, tolerance)
+    if not all(isinstance(reference, Mapping) for reference in references):
+        kinds = ", ".join(sorted({type(reference).__name__ for reference in references}))
+        raise MetricError(f"tests are assert statements or one of the known descriptions, got {kinds}")
+    suites = [_suite(reference, row, tolerance) for reference in references]
+    tests = [test for suite in suites for test in suite.tests]
+    return Suite(tests, suites[0].wanted, suites[0].prompt)
+
+
+def _parsed(reference: Any) -> Any:
+    """Data sets that store everything as text store descriptions as JSON."""
+    if isinstance(reference, str) and reference.lstrip().startswith("{"):
+        try:
+            return json.loads(reference)
+        except ValueError:
+            return reference
+    return reference
+
+
+def _suite(described: Mapping[str, Any], row: Mapping[str, Any], tolerance: float) -> Suite:
+    known = {**row, **described}
+    if "test_list" in described:
+        suite = _assertions(described["test_list"], known)
+    elif "inputs" in described and "expected" in described:
+        function = str(known.get("function_name", "solution"))
+        cases = _pairs(described["inputs"], described["expected"])
+        calls = [_call(function, given, expected, tolerance) for given, expected in cases]
+        suite = Suite(calls, (function.partition(".")[0],))
+    elif "inputs" in described and "outputs" in described:
+        suite = _programs_or_calls(_pairs(described["inputs"], described["outputs"]), known.get("fn_name"), tolerance)
+    elif "stdin" in described and "stdout" in described:
+        suite = Suite([ProgramTest(_text(described["stdin"]), _text(described["stdout"]))])
+    elif "test" in described and "entry_point" in known:
+        suite = _completion(str(described["test"]), str(known["entry_point"]), str(known.get("prompt") or ""))
+    else:
+        raise MetricError(
+            "the reference describes no tests: give inputs and expected (with function_name), inputs and outputs, stdin "
+            f"and stdout, test_list, or test and entry_point; it has {', '.join(map(str, described)) or 'nothing'}"
+        )
+    if not suite.tests:
+        raise MetricError("running code needs tests in the reference, and this sample has none")
+    return suite
+
+
+def _assertions(statements: Sequence[str], known: Mapping[str, Any]) -> Suite:
+    """MBPP: assert statements, with what must be run before them in fields of their own."""
+    setup = "\n".join([*_lines(known.get("test_imports")), *_lines(known.get("test_setup_code"))])
+    tests = [AssertTest(statement, setup=setup) for statement in statements]
+    return Suite(tests, tuple(sorted({name for test in tests for name in test.names_of_solution()})))
+
+
+def _programs_or_calls(cases: Iterable[tuple[Any, Any]], function: str | None, tolerance: float) -> Suite:
+    """APPS: standard input and output, or with a function's name, its list of arguments and what it returns."""
+    if function is None:
+        return Suite([ProgramTest(_text(given), _text(printed)) for given, printed in cases])
+    calls = [CallTest(function, given, expected, spread=True, tolerance=tolerance) for given, expected in cases]
+    return Suite(calls, (function.partition(".")[0],))
+
+
+def _completion(test: str, entry_point: str, prompt: str) -> Suite:
+    """HumanEval: the prompt is the head of the function, and `check(candidate)` tests it.
+
+    The test gets the prompt's own helper functions, not what the solution made of them.
+    """
+    has_function = re.search(rf"^\s*(?:async\s+)?def\s+{re.escape(entry_point)}\b", prompt, re.MULTILINE) is not None
+    prompt = prompt if has_function else ""
+    if re.search(r"^def check\b", test, re.MULTILINE) and not re.search(r"^check\(", test, re.MULTILINE):
+        test = f"{test}\n\ncheck({entry_point})\n"
+    return Suite([AssertTest(test, setup=prompt, names=(entry_point,))], (entry_point,), prompt)
+
+
+def _call(function: str, given: Any, expected: Any, tolerance: float) -> CallTest:
+    """`{"args": [...], "kwargs": {...}}` and tuples say what the arguments are; a list is judged by the function."""
+    if isinstance(given, Mapping) and given and set(given) <= {"args", "kwargs"}:
+        arguments, keywords = list(given.get("args") or ()), dict(given.get("kwargs") or {})
+        return CallTest(function, arguments, expected, keywords, spread=True, tolerance=tolerance)
+    if isinstance(given, tuple):
+        return CallTest(function, list(given), expected, spread=True, tolerance=tolerance)
+    return CallTest(function, given, expected, tolerance=tolerance)
+
+
+def _pairs(given: Any, expected: Any) -> Iterable[tuple[Any, Any]]:
+    if not isinstance(given, Sequence) or not isinstance(expected, Sequence) or len(given) != len(expected):
+        sizes = [len(each) if isinstance(each, Sequence) else type(each).__name__ for each in (given, expected)]
+        raise MetricError(f"each input needs one expected result: got {sizes[0]} inputs and {sizes[1]} results")
+    return zip(given, expected, strict=True)
+
+
+def _lines(value: Any) -> list[str]:
+    return [value] if isinstance(value, str) else [str(line) for line in value or ()]
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else "\n".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def code_in(answer: str, wanted: tuple[str, ...]) -> str:
+    """The code in an answer: the longest fenced block that defines what is wanted, else the longest, else the text."""
+    for language in ("python", None):
+        blocks = list(islice(_blocks(answer, CodeBlockExtractor(language)), _BLOCKS_LOOKED_AT))
+        if blocks:
+            return next((block for block in blocks if any(_defines(block, name) for name in wanted)), blocks[0])
+    return answer
+
+
+def _blocks(answer: str, extractor: CodeBlockExtractor) -> Iterable[str]:
+    """Longest first."""
+    while True:
+        try:
+            block = str(extractor.extract(answer))
+        except FieldExtractionError:
+            return
+        yield block
+        answer = answer.replace(block, "", 1)
+
+
+def _defines(code: str, name: str) -> bool:
+    pattern = rf"^(?:(?:async\s+)?def|class)\s+{re.escape(name)}\b|^{re.escape(name)}\s*="
+    return re.search(pattern, code, re.MULTILINE) is not None
+
+
+def completed(prompt: str, code: str, wanted: tuple[str, ...]) -> str:
+    """The prompt followed by its completion: the whole function again, or only the rest of its body."""
+    if any(_defines(code, name) for name in wanted):
+        return f"{prompt}\n\n{code}\n"
+    newline = "" if prompt.endswith("\n") else "\n"
+    return f"{prompt}{newline}{_indented(code)}\n"
+
+
+def _indented(body: str) -> str:
+    """Answers are often stripped: the first line has lost its indentation, or the whole body never had any."""
+    lines = body.split("\n")
+    filled = [number for number, line in enumerate(lines) if line.strip()]
+    if not filled or lines[filled[0]][0].isspace():
+        return body
+    first, following = lines[filled[0]], "".join(lines[number] for number in filled[1:2])
+    depth = len(following) - len(following.lstrip())
+    # In a stripped body the second line is as deep as the first was, or deeper where the first opens a block.
+    only_the_first = depth > 4 if first.rstrip().endswith(":") else depth > 0
+    for number in filled[:1] if only_the_first else filled:
+        lines[number] = f"    {lines[number]}"
+    return "\n".join(lines)
+
+
+def _passes(verdicts: Sequence[Verdict]) -> bool:
+    return all(verdict.passed for verdict in verdicts)
+
+
+def _details(verdicts: Sequence[Verdict], sandbox: Sandbox) -> dict[str, Any]:
+    failures = [
+        {"test": number, "outcome": verdict.outcome, "reason": verdict.reason}
+        for number, verdict in enumerate(verdicts, start=1)
+        if not verdict.passed
+    ]
+    reason = {"reason": f"test {failures[0]['test']}: {failures[0]['reason']}"} if failures else {}
+    return {
+        **reason,
+        "passed": len(verdicts) - len(failures),
+        "total": len(verdicts),
+        "outcomes": dict(Counter(verdict.outcome for verdict in verdicts)),
+        "failures": failures[:_SHOWN_FAILURES],
+        "level": sandbox.level,
+    }

@@ -1,0 +1,29 @@
+"""A sandbox for code that a model wrote: it never runs in our process.
+
+sandbox = Sandbox(Limits(cpu_seconds=2))
+sandbox.run_program("print(input()[::-1])", stdin="abc").stdout
+sandbox.run_tests("def add(a, b): return a + b", [CallTest("add", [1, 2], 3), AssertTest("assert add(1, 1) == 2")])
+sandbox_level()
+"""
+
+from themis.evaluation.sandbox.launch import SandboxError
+from themis.evaluation.sandbox.levels import Protection, available_protections, sandbox_level, strongest_protection
+from themis.evaluation.sandbox.limits import Limits
+from themis.evaluation.sandbox.runs import Execution, Sandbox
+from themis.evaluation.sandbox.trials import AssertTest, CallTest, CodeTest, ProgramTest, Verdict
+
+__all__ = [
+    "AssertTest",
+    "CallTest",
+    "CodeTest",
+    "Execution",
+    "Limits",
+    "ProgramTest",
+    "Protection",
+    "Sandbox",
+    "SandboxError",
+    "Verdict",
+    "available_protections",
+    "sandbox_level",
+    "strongest_protection",
+]

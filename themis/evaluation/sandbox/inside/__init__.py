@@ -1,0 +1,1 @@
+"""What runs in the sandbox's own processes: plain standard library, started without the rest of the package."""

@@ -1,0 +1,271 @@
+"""Builds the box that model-written code runs in, and puts a process into it for good.
+
+`enter` is called once by the supervisor and makes what processes share: namespaces, a file system of its own.
+`renew` gives each job an empty working directory.
+`confine` is called by each process before it touches foreign code: limits, another user, no way back.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import struct
+import sys
+from typing import Any
+
+from themis.evaluation.sandbox.inside import kernel, system_calls
+
+__all__ = ["Box", "confine", "enter", "renew"]
+
+_NOBODY = 65534
+# A user id of its own for every sandbox: limits on processes count by user, and one user's programs can signal each
+# other. Ids this high belong to nobody on any system that hands them out as ranges to people or services.
+_FIRST_OWN_USER = 0x70000000
+_MEGABYTE = 1024 * 1024
+_OPEN_FILES = 64
+_STACK_MEGABYTES = 64
+_WRITABLE = ("/box", "/dev/shm")
+_DEVICES = ("null", "zero", "full", "random", "urandom")
+
+
+class Box:
+    """The sandbox as its supervisor sees it after entering."""
+
+    __slots__ = ("directory", "hidden", "layers", "limits", "place", "processes", "renewed", "user")
+
+    def __init__(self, request: dict[str, Any]) -> None:
+        self.layers = frozenset(request["layers"])
+        self.limits: dict[str, int] = request["limits"]
+        # The directory that the caller has made for us, and within the box the one of the present job.
+        self.place: str = request["directory"]
+        self.directory = ""
+        self.renewed = 0
+        self.user: int | None = None
+        self.processes = self.limits["processes"]
+        # With a process namespace, ending its first process ends all others.
+        self.hidden = "namespaces" in self.layers
+
+
+def enter(request: dict[str, Any]) -> Box:
+    """Builds the box; with namespaces, returns in a child that is the first process of its own process tree."""
+    box = Box(request)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    if sys.platform != "linux":
+        return box
+    _die_first_when_memory_is_short()
+    box.processes = _process_limit(box)
+    if "user" in box.layers:
+        box.user = _own_user()
+    if box.hidden:
+        _enter_namespaces(box)
+    else:
+        kernel.signal_on_parents_death(signal.SIGTERM)
+        kernel.take_in_orphans()
+        if box.user is not None:
+            os.chmod(box.place, 0o711)
+    if "user" not in box.layers:
+        kernel.hide_from_debuggers()
+    return box
+
+
+def renew(box: Box) -> None:
+    """An empty working directory, out of reach of what earlier jobs left."""
+    box.renewed += 1
+    if box.hidden:
+        box.directory = "/box"
+        for directory in _WRITABLE:
+            if box.renewed > 1:
+                kernel.unmount(directory)
+            size = f"size={box.limits['file_mb']}m,nr_inodes=4096,mode=700"
+            kernel.mount("tmpfs", directory, "tmpfs", kernel.MS_NOSUID | kernel.MS_NODEV, size)
+    else:
+        box.directory = f"{box.place}/{box.renewed}"
+        os.mkdir(box.directory, 0o700)
+    if box.user is not None:
+        for directory in _WRITABLE if box.hidden else (box.directory,):
+            os.chown(directory, box.user, box.user)
+
+
+def confine(box: Box, *, trusted: bool) -> None:
+    """Gives up everything that the box does not grant. `trusted` marks the process that judges: no other may look in."""
+    os.setsid()
+    os.chdir(box.directory)
+    os.umask(0o077)
+    _set_limits(box)
+    if box.user is not None:
+        os.setgroups([])
+        os.setresgid(box.user, box.user, box.user)
+        os.setresuid(box.user, box.user, box.user)
+    if sys.platform == "linux":
+        kernel.signal_on_parents_death(signal.SIGKILL)
+        kernel.renounce_new_privileges()
+        if box.hidden and box.user is None:
+            kernel.drop_capabilities()
+        if "landlock" in box.layers:
+            _keep_to_directory(box)
+        if trusted:
+            kernel.hide_from_debuggers()
+        if "seccomp" in box.layers:
+            shares_our_user = not box.hidden and box.user is None
+            only_itself = os.getpid() if shares_our_user else None
+            kernel.filter_system_calls(system_calls.filter_program(only_itself=only_itself))
+    os.environ.clear()
+    os.environ.update(HOME=box.directory, TMPDIR=box.directory, PATH="/usr/bin:/bin", LANG="C.UTF-8")
+
+
+def _die_first_when_memory_is_short() -> None:
+    try:
+        with open("/proc/self/oom_score_adj", "w") as score:
+            score.write("1000")
+    except OSError:
+        pass  # the memory limit still holds for each process
+
+
+def _process_limit(box: Box) -> int:
+    """The kernel counts processes by user: ours and everybody's where the sandbox has no user and no namespace of its own."""
+    supervisors = 4
+    allowed = box.limits["processes"] + supervisors
+    counted_by_namespace = tuple(int(part) for part in os.uname().release.split(".")[:2] if part.isdigit()) >= (5, 14)
+    if "user" in box.layers or (box.hidden and counted_by_namespace):
+        return allowed
+    return allowed + _threads_of_user(os.getuid())
+
+
+def _threads_of_user(user: int) -> int:
+    threads = 0
+    for entry in os.scandir("/proc"):
+        if entry.name.isdigit():
+            try:
+                if entry.stat().st_uid == user:
+                    threads += len(os.listdir(f"/proc/{entry.name}/task"))
+            except OSError:
+                continue  # it has ended meanwhile
+    return threads
+
+
+def _own_user() -> int:
+    """A free user id; where a container maps only the usual ids, nobody's."""
+    with open("/proc/self/uid_map") as lines:
+        mapped = [tuple(map(int, line.split())) for line in lines]
+    wanted = _FIRST_OWN_USER + os.getpid()
+    return wanted if any(first <= wanted < first + count for first, _, count in mapped) else _NOBODY
+
+
+def _enter_namespaces(box: Box) -> None:
+    flags = kernel.CLONE_NEWNS | kernel.CLONE_NEWPID | kernel.CLONE_NEWNET | kernel.CLONE_NEWIPC | kernel.CLONE_NEWUTS
+    user, group = os.geteuid(), os.getegid()
+    if box.user is None:
+        kernel.unshare(flags | kernel.CLONE_NEWUSER)
+        _write("/proc/self/setgroups", "deny")
+        _write("/proc/self/uid_map", f"{_NOBODY} {user} 1")
+        _write("/proc/self/gid_map", f"{_NOBODY} {group} 1")
+    else:
+        kernel.unshare(flags)
+    _build_file_system(box)
+    kernel.signal_on_parents_death(signal.SIGKILL)
+    first = os.fork()
+    if first:
+        _, status = os.waitpid(first, 0)
+        os._exit(os.waitstatus_to_exitcode(status) & 0xFF)
+    kernel.signal_on_parents_death(signal.SIGKILL)
+
+
+def _build_file_system(box: Box) -> None:
+    """A root of its own: the interpreter and system libraries, read-only, and an empty directory that vanishes with it."""
+    kernel.mount("none", "/", None, kernel.MS_REC | kernel.MS_PRIVATE)
+    root = box.place
+    kernel.mount("tmpfs", root, "tmpfs", kernel.MS_NOSUID | kernel.MS_NODEV, "size=1m,mode=755")
+    for path in _readable_paths():
+        _show(path, root)
+    os.mkdir(f"{root}/dev")
+    for device in _DEVICES:
+        _show_file(f"/dev/{device}", root)
+    for directory in _WRITABLE:
+        os.mkdir(root + directory)
+    os.chdir(root)
+    kernel.pivot_root(".", ".")
+    kernel.unmount(".")
+    os.chdir("/")
+    kernel.mount(
+        "none", "/", None, kernel.MS_REMOUNT | kernel.MS_BIND | kernel.MS_RDONLY | kernel.MS_NOSUID | kernel.MS_NODEV
+    )
+
+
+def _readable_paths() -> list[str]:
+    """What Python needs to import its standard library, parents first and without what a parent already holds."""
+    wanted = {"/usr", "/lib", "/lib32", "/lib64", "/bin", "/nix/store", os.path.dirname(os.__file__)}
+    for prefix in (sys.base_prefix, sys.base_exec_prefix):
+        wanted |= {f"{prefix}/bin", f"{prefix}/lib", f"{prefix}/lib64"}
+    wanted |= {os.path.realpath(path) for path in wanted}
+    kept: list[str] = []
+    for path in sorted(wanted):
+        inside = any(path.startswith(f"{parent}/") for parent in kept if not os.path.islink(parent))
+        if not inside and os.path.isdir(path):
+            kept.append(path)
+    return kept
+
+
+def _show(path: str, root: str) -> None:
+    target = root + path
+    os.makedirs(os.path.dirname(target), mode=0o755, exist_ok=True)
+    if os.path.islink(path):
+        os.symlink(os.readlink(path), target)
+        return
+    os.mkdir(target)
+    kernel.mount(path, target, None, kernel.MS_BIND | kernel.MS_REC)
+    kernel.mount_read_only(target)
+
+
+def _show_file(path: str, root: str) -> None:
+    if os.path.exists(path):
+        os.close(os.open(root + path, os.O_CREAT | os.O_WRONLY, 0o644))
+        kernel.mount(path, root + path, None, kernel.MS_BIND)
+
+
+def _set_limits(box: Box) -> None:
+    limits = box.limits
+    file_bytes, memory_bytes = limits["file_mb"] * _MEGABYTE, limits["memory_mb"] * _MEGABYTE
+    for kind, value in (
+        (resource.RLIMIT_AS, memory_bytes),
+        (resource.RLIMIT_FSIZE, file_bytes),
+        (resource.RLIMIT_NOFILE, _OPEN_FILES),
+        (resource.RLIMIT_STACK, _STACK_MEGABYTES * _MEGABYTE),
+    ):
+        _lower(kind, value)
+    # The soft limit ends a program with a signal of its own, the hard one those that ignore it.
+    _lower(resource.RLIMIT_CPU, limits["cpu_seconds"], spare=1)
+    if sys.platform == "linux":
+        # Elsewhere the processes of our user cannot be counted cheaply, and a limit below their number would bar them all.
+        _lower(resource.RLIMIT_NPROC, box.processes)
+
+
+def _lower(kind: int, value: int, *, spare: int = 0) -> None:
+    present = resource.getrlimit(kind)[1]
+    hard = value + spare if present == resource.RLIM_INFINITY else min(value + spare, present)
+    try:
+        resource.setrlimit(kind, (min(value, hard), hard))
+    except (ValueError, OSError):
+        if sys.platform == "linux":
+            raise
+        # macOS refuses a limit on address space; time and file limits still hold.
+
+
+def _keep_to_directory(box: Box) -> None:
+    """Landlock: reading what Python needs, writing the working directory, nothing else of the file system."""
+    abi = kernel.landlock_abi()
+    execute, write_file, read_file, read_directory = 1, 2, 4, 8
+    every_right = (1 << {1: 13, 2: 14}.get(abi, 15)) - 1
+    tcp, signals_and_abstract_sockets = (3 if abi >= 4 else 0), (3 if abi >= 6 else 0)
+    fields = [every_right, tcp, signals_and_abstract_sockets][: 1 + (abi >= 4) + (abi >= 6)]
+    ruleset = kernel.landlock_ruleset(struct.pack(f"={len(fields)}Q", *fields))
+    rules = [(path, execute | read_file | read_directory) for path in _readable_paths()]
+    rules += [(f"/dev/{device}", read_file | write_file) for device in _DEVICES if os.path.exists(f"/dev/{device}")]
+    rules.append((box.directory, every_right))
+    kernel.landlock_restrict(ruleset, rules)
+    os.close(ruleset)
+
+
+def _write(path: str, text: str) -> None:
+    with open(path, "w") as file:
+        file.write(text)

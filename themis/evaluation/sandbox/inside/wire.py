@@ -1,0 +1,374 @@
+"""How the process that tests and the process that runs the solution talk: questions and answers in JSON over two pipes.
+
+Plain values travel by value, everything else stays where it was made and is known to the other side as a `Remote`.
+So the expected values never enter the solution's process, and nothing in that process can decide a comparison.
+
+The solution may write whatever it likes into its pipe. The judging end is therefore `guarded`: it acts only on objects
+that a test handed over itself, and shows nothing of them but what the test's own classes define.
+"""
+
+from __future__ import annotations
+
+import builtins
+import json
+import operator
+import os
+import struct
+import sys
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+from themis.evaluation.sandbox.inside.values import Values
+
+__all__ = ["TEST_MODULE", "Ended", "Peer", "Remote", "SolutionExit", "read_frame", "write_frame"]
+
+# What test code is called while it runs; its classes are known by it.
+TEST_MODULE = "tests"
+
+
+class Ended(BaseException):
+    """The other process is gone. Not an Exception: a test that expects one must not take this for it."""
+
+
+class SolutionExit(BaseException):
+    """The solution tried to leave its process, as `sys.exit` does."""
+
+
+class Peer(Values):
+    """One end of the conversation. While it waits for an answer it answers the other side's questions.
+
+    `find` looks up a name on this side. The end that judges has nothing to look up, and is guarded for that.
+    """
+
+    def __init__(self, incoming: int, outgoing: int, *, find: Callable[[str], Any] | None = None) -> None:
+        self.ended = False
+        self._incoming, self._outgoing = incoming, outgoing
+        self._guarded = find is None
+        self._find = find
+        self._own: list[Any] = []
+        self._number_of: dict[int, int] = {}
+        self._exceptions: dict[str, type[Exception]] = {}
+
+    def ask(self, action: str, *operands: Any) -> Any:
+        self.send(["ask", action, [self.encode(operand) for operand in operands]])
+        while True:
+            message = self.receive()
+            if message[0] == "ask":
+                self._answer(message[1], message[2])
+            elif message[0] == "value":
+                return self.decode(message[1])
+            else:
+                raise self._exception(*message[1:])
+
+    def call(self, function: Any, arguments: list[Any], keywords: dict[str, Any]) -> Any:
+        """Calls what the other side owns; lists, dicts and sets that the call changed are changed here too."""
+        value, changes = self.ask("call", function, arguments, keywords)
+        for position, content in changes:
+            _refill(arguments[position], content)
+        return value
+
+    def serve(self) -> None:
+        """Answers until the other side is gone."""
+        while True:
+            try:
+                message = self.receive()
+            except Ended:
+                return
+            self._answer(message[1], message[2])
+
+    def send(self, message: list[Any]) -> None:
+        data = json.dumps(message).encode()
+        try:
+            write_frame(self._outgoing, data)
+        except OSError:
+            self._end()
+
+    def receive(self) -> list[Any]:
+        frame = read_frame(self._incoming)
+        if frame is None:
+            self._end()
+        try:
+            message = json.loads(frame)
+        except ValueError:
+            self._end()  # only a solution that writes to the pipe itself gets here
+        if not isinstance(message, list) or len(message) < 2:
+            self._end()
+        return message
+
+    def _answer(self, action: str, encoded: list[Any]) -> None:
+        try:
+            if self._guarded:
+                self._refuse_what_was_not_handed_over(action, encoded)
+            operands = [self.decode(operand) for operand in encoded]
+            if action == "call":
+                value = self._call(encoded[1], *operands)
+            else:
+                value = _ACTIONS[action](self, *operands)
+            reply = ["value", self.encode(value)]
+        except Ended:
+            raise
+        except BaseException as error:  # boundary: the solution, or a function of the test's
+            # Also SystemExit and KeyboardInterrupt: a solution does not end the conversation by raising.
+            reply = ["raised", *_describe(error)]
+        self.send(reply)
+
+    def _call(self, encoded: Any, function: Any, arguments: list[Any], keywords: dict[str, Any]) -> Any:
+        value = function(*arguments, **keywords)
+        changes = []
+        for position, argument in enumerate(arguments):
+            if isinstance(argument, list | dict | set) and self.encode(argument) != encoded[position]:
+                changes.append((position, argument))
+        return value, changes
+
+    def _refuse_what_was_not_handed_over(self, action: str, encoded: list[Any]) -> None:
+        target = encoded[1] if action == "operate" else encoded[0]
+        if not (isinstance(target, dict) and "yours" in target):
+            raise PermissionError(f"{action} reaches only what a test handed to the solution")
+
+    def _attribute(self, owner: Any, name: str) -> Any:
+        self._guard(owner, name)
+        return getattr(owner, name)
+
+    def _set_attribute(self, owner: Any, name: str, value: Any) -> None:
+        self._guard(owner, name)
+        setattr(owner, name, value)
+
+    def _guard(self, owner: Any, name: str) -> None:
+        # Attributes of built-in kinds lead on: a generator's frame knows the test's variables.
+        if self._guarded and (name.startswith("_") or type(owner).__module__ != TEST_MODULE):
+            raise AttributeError(f"{name} is not shown to the solution")
+
+    def _named(self, path: str) -> Any:
+        return self._find(path) if self._find else None
+
+    def _module_named(self, path: str) -> str | None:
+        value = self._named(path)
+        return value.__name__ if isinstance(value, type(sys)) else None
+
+    def _end(self) -> NoReturn:
+        self.ended = True
+        raise Ended
+
+    def encode_object(self, value: Any) -> Any:
+        if type(value) is Remote:
+            return {"yours": _number(value)}
+        name = getattr(value, "__name__", None)
+        if isinstance(name, str) and name in _HARMLESS_BUILTINS and getattr(builtins, name) is value:
+            return {"builtin": name}
+        if isinstance(value, type) and issubclass(value, Exception):
+            return {"exception": [value.__name__, _builtin_base(value)]}
+        number = self._number_of.get(id(value))
+        if number is None:
+            number = self._number_of[id(value)] = len(self._own)
+            self._own.append(value)
+        return {"mine": number}
+
+    def decode_object(self, tag: str, content: Any) -> Any:
+        if tag == "mine":
+            return Remote(self, content)
+        if tag == "yours":
+            return self._own[content]
+        if tag == "exception":
+            return self._exception_class(*content)
+        if tag == "builtin" and content in _HARMLESS_BUILTINS:
+            return getattr(builtins, content)
+        return super().decode_object(tag, content)
+
+    def _exception(self, name: str, base: str, text: str, arguments: Any) -> BaseException:
+        if base in ("SystemExit", "KeyboardInterrupt", "GeneratorExit", "BaseException"):
+            return SolutionExit(f"the solution raised {name}: {text}" if text else f"the solution raised {name}")
+        error = self._exception_class(name, base)
+        try:
+            return error(*self.decode(arguments)) if arguments is not None else error(text)
+        except Exception:  # its constructor asks for more than a message
+            return Exception(f"{name}: {text}")
+
+    def _exception_class(self, name: str, base: str) -> type[Exception]:
+        """The same class here for an exception that the solution defines, so that a test can catch it."""
+        foundation = getattr(builtins, base, None)
+        if not (isinstance(foundation, type) and issubclass(foundation, Exception)):
+            foundation = Exception
+        if name == base:
+            return foundation
+        return self._exceptions.setdefault(name, type(name, (foundation,), {}))
+
+
+class Remote:
+    """An object of the other process. It can be called, looked into and iterated, but decides no comparison.
+
+    Operators between two objects of the other side are its own business. With a plain value on one side, comparing is
+    false and arithmetic may give only another of its objects: else an object that equals everything, or whose
+    difference to anything is zero, would pass every test.
+    """
+
+    __slots__ = ("_remote_number_", "_remote_peer_")
+
+    def __init__(self, peer: Peer, number: int) -> None:
+        object.__setattr__(self, "_remote_peer_", peer)
+        object.__setattr__(self, "_remote_number_", number)
+
+    def __call__(self, /, *arguments: Any, **keywords: Any) -> Any:
+        return _peer(self).call(self, list(arguments), keywords)
+
+    def __getattr__(self, name: str) -> Any:
+        return _peer(self).ask("get", self, name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        _peer(self).ask("set", self, name, value)
+
+    def __instancecheck__(self, instance: Any) -> bool:
+        return isinstance(instance, Remote) and bool(_peer(self).ask("isinstance", instance, self))
+
+    def __hash__(self) -> int:
+        return hash(_number(self))
+
+
+def _peer(remote: Remote) -> Peer:
+    peer: Peer = object.__getattribute__(remote, "_remote_peer_")
+    return peer
+
+
+def _number(remote: Remote) -> int:
+    number: int = object.__getattribute__(remote, "_remote_number_")
+    return number
+
+
+def _forwarded(name: str) -> Callable[..., Any]:
+    def method(self: Remote, *operands: Any) -> Any:
+        return _peer(self).ask("operate", name, self, *operands)
+
+    return method
+
+
+def _compared(name: str) -> Callable[..., Any]:
+    def method(self: Remote, other: Any) -> Any:
+        if not isinstance(other, Remote):
+            return NotImplemented
+        return bool(_peer(self).ask("operate", name, self, other))
+
+    return method
+
+
+def _computed(name: str) -> Callable[..., Any]:
+    swapped = name.startswith("r_")
+    plain_name = name.removeprefix("r_")
+
+    def method(self: Remote, other: Any) -> Any:
+        operands = (other, self) if swapped else (self, other)
+        value = _peer(self).ask("operate", plain_name, *operands)
+        if not isinstance(other, Remote) and not isinstance(value, Remote):
+            raise TypeError(
+                f"{plain_name} of an object of the solution and a plain value must give another such object"
+            )
+        return value
+
+    return method
+
+
+_OPERATIONS: dict[str, Callable[..., Any]] = {
+    **{name: getattr(builtins, name) for name in ("len", "iter", "next", "bool", "str", "repr", "reversed")},
+    **{name: getattr(operator, name) for name in ("getitem", "setitem", "delitem", "eq", "ne", "lt", "le", "gt", "ge")},
+}
+for _name in ("len", "iter", "next", "bool", "str", "repr", "reversed", "getitem", "setitem", "delitem"):
+    setattr(Remote, f"__{_name}__", _forwarded(_name))
+for _name in ("eq", "ne", "lt", "le", "gt", "ge"):
+    setattr(Remote, f"__{_name}__", _compared(_name))
+for _name in (
+    "add",
+    "sub",
+    "mul",
+    "truediv",
+    "floordiv",
+    "mod",
+    "pow",
+    "matmul",
+    "and",
+    "or",
+    "xor",
+    "lshift",
+    "rshift",
+):
+    _OPERATIONS[_name] = getattr(operator, f"__{_name}__")
+    setattr(Remote, f"__{_name}__", _computed(_name))
+    setattr(Remote, f"__r{_name}__", _computed(f"r_{_name}"))
+
+
+_ACTIONS: dict[str, Callable[..., Any]] = {
+    "get": Peer._attribute,
+    "set": Peer._set_attribute,
+    "name": Peer._named,
+    "module": Peer._module_named,
+    "isinstance": lambda peer, instance, kind: isinstance(instance, kind),
+    "operate": lambda peer, name, *operands: _OPERATIONS[name](*operands),
+    "takes_one": lambda peer, function: _takes_one(function),
+}
+
+# Functions that tests and solutions hand to each other; none of them runs text or looks into objects.
+_HARMLESS_BUILTINS = frozenset({
+    "abs", "all", "any", "ascii", "bin", "bool", "bytes", "callable", "chr", "complex", "dict", "divmod", "enumerate",
+    "filter", "float", "format", "frozenset", "hash", "hex", "int", "isinstance", "issubclass", "iter", "len", "list",
+    "map", "max", "min", "next", "oct", "ord", "pow", "print", "range", "repr", "reversed", "round", "set", "slice",
+    "sorted", "str", "sum", "tuple", "zip",
+})  # fmt: skip
+
+
+def _takes_one(function: Any) -> bool:
+    """Whether a list given to this function is its one argument rather than its list of arguments."""
+    while hasattr(function, "__wrapped__"):
+        function = function.__wrapped__
+    bound = 1 if hasattr(function, "__self__") else 0
+    plain = getattr(function, "__func__", function)
+    code = getattr(plain, "__code__", None)
+    if code is None:
+        return True
+    positional: int = code.co_argcount - bound
+    required = positional - len(plain.__defaults__ or ())
+    return positional >= 1 and required <= 1
+
+
+def _describe(error: BaseException) -> list[Any]:
+    """Class, closest built-in class, text and plain arguments of an exception."""
+    kind = type(error)
+    try:
+        text = str(error)
+    except Exception:
+        text = ""
+    plain = all(type(argument) in (str, int, float, bool, type(None)) for argument in error.args)
+    return [kind.__name__, _builtin_base(kind), text[:2000], list(error.args) if plain else None]
+
+
+def _builtin_base(kind: type) -> str:
+    names = (base.__name__ for base in kind.__mro__ if getattr(builtins, base.__name__, None) is base)
+    return str(next(names))
+
+
+def _refill(container: Any, content: Any) -> None:
+    if isinstance(container, list):
+        container[:] = content
+    elif isinstance(container, dict | set):
+        container.clear()
+        container.update(content)
+
+
+def write_frame(descriptor: int, data: bytes) -> None:
+    view = memoryview(struct.pack("=Q", len(data)) + data)
+    while view:
+        view = view[os.write(descriptor, view) :]
+
+
+def read_frame(descriptor: int) -> bytes | None:
+    """The next frame, or None where the other side has ended."""
+    header = _read_exactly(descriptor, 8)
+    return None if header is None else _read_exactly(descriptor, struct.unpack("=Q", header)[0])
+
+
+def _read_exactly(descriptor: int, count: int) -> bytes | None:
+    # Never more than asked for: the next frame on the pipe may be for another process.
+    parts = []
+    while count:
+        part = os.read(descriptor, min(count, 1 << 20))
+        if not part:
+            return None
+        parts.append(part)
+        count -= len(part)
+    return b"".join(parts)

@@ -1,0 +1,148 @@
+"""Starts a sandbox's processes, hands them the code and the jobs, and collects their reports.
+
+Nothing of the code runs in our process: what comes back is read as JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import struct
+import subprocess
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from themis.evaluation.sandbox.limits import Limits
+from themis.exceptions import EvaluationError
+
+__all__ = ["Job", "SandboxError", "launch"]
+
+# The supervisor keeps the time. These only cover one that cannot even start, or is itself stuck.
+_START_SECONDS = 120
+_SPARE_SECONDS_PER_JOB = 10
+_STOP_SECONDS = 10
+
+# Imports the supervisor without the package around it: half the start-up time, and no site-packages on the path.
+_START = """
+import sys, types
+for name in ("themis", "themis.evaluation", "themis.evaluation.sandbox"):
+    sys.modules[name] = types.ModuleType(name)
+    sys.modules[name].__path__ = [sys.argv[1]]
+from themis.evaluation.sandbox.inside.supervisor import main
+main()
+"""
+_ENVIRONMENT = {
+    "PATH": "/usr/bin:/bin",
+    "LANG": "C.UTF-8",
+    "PYTHONUTF8": "1",
+    # The order of sets of strings is part of what a program computes; a score must not depend on chance.
+    "PYTHONHASHSEED": "0",
+    # Each arena reserves address space, which is what the memory limit counts.
+    "MALLOC_ARENA_MAX": "1",
+}
+
+
+class SandboxError(EvaluationError):
+    """The sandbox could not be set up or was lost: a failure of the world, which says nothing about the code."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """`program` with its standard input, or `test` with its description."""
+
+    kind: str
+    material: bytes
+
+
+def launch(
+    interpreter: str, layers: Sequence[str], limits: Limits, code: str, jobs: Sequence[Job]
+) -> list[dict[str, Any]]:
+    """One report a job. Fewer come back where too many jobs timed out, or where the code ended the sandbox."""
+    directory = tempfile.mkdtemp(prefix="themis-sandbox-")
+    try:
+        request = {
+            "layers": list(layers),
+            "limits": asdict(limits),
+            "directory": directory,
+            "code": code,
+            "jobs": len(jobs),
+        }
+        frames = [json.dumps(request).encode()]
+        for job in jobs:
+            frames += [job.kind.encode(), job.material]
+        deadline = _START_SECONDS + len(jobs) * (limits.wall_seconds + _SPARE_SECONDS_PER_JOB)
+        output = _converse(interpreter, b"".join(struct.pack("=Q", len(frame)) + frame for frame in frames), deadline)
+    finally:
+        _remove(directory)
+    reports = [json.loads(frame) for frame in _frames(output)]
+    for report in reports:
+        if "broken" in report:
+            raise SandboxError(f"the sandbox ({'+'.join(layers) or 'limits'}) cannot be set up: {report['broken']}")
+    return reports
+
+
+def _converse(interpreter: str, request: bytes, timeout_seconds: float) -> bytes:
+    command = [interpreter, "-s", "-S", "-P", "-c", _START, str(Path(__file__).parent)]
+    environment = dict(_ENVIRONMENT)
+    if "LD_LIBRARY_PATH" in os.environ:  # some interpreters do not start without; the program's own is emptied
+        environment["LD_LIBRARY_PATH"] = os.environ["LD_LIBRARY_PATH"]
+    try:
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=environment,
+            cwd="/",
+            start_new_session=True,
+        )
+    except OSError as error:
+        raise SandboxError(f"the sandbox's interpreter {interpreter} does not start: {error}") from error
+    try:
+        output, complaints = process.communicate(request, timeout=timeout_seconds)
+    except subprocess.TimeoutExpired as error:
+        raise SandboxError(f"the sandbox did not answer for {timeout_seconds} s") from error
+    finally:
+        _stop(process)
+    if process.returncode != 0 and not output:
+        last_line = complaints.decode(errors="replace").strip().rpartition("\n")[2]
+        raise SandboxError(f"the sandbox ended with status {process.returncode}: {last_line}")
+    return output
+
+
+def _stop(process: subprocess.Popen[bytes]) -> None:
+    """Asks the supervisor to end what it started; its first process takes the others with it."""
+    if process.poll() is None:
+        process.terminate()
+        try:
+            process.wait(_STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+    for stream in (process.stdin, process.stdout, process.stderr):
+        if stream is not None:
+            stream.close()
+
+
+def _remove(directory: str) -> None:
+    try:
+        shutil.rmtree(directory)
+    except (OSError, RecursionError):
+        # The code may have nested or locked its directories beyond what rmtree can follow.
+        for command in (["chmod", "-R", "u+rwx", directory], ["rm", "-rf", directory]):
+            subprocess.run(command, capture_output=True, check=False)
+
+
+def _frames(output: bytes) -> Iterator[bytes]:
+    position = 0
+    while position + 8 <= len(output):
+        (size,) = struct.unpack_from("=Q", output, position)
+        position += 8
+        if position + size <= len(output):
+            yield output[position : position + size]
+        position += size

@@ -1,0 +1,108 @@
+"""Runs model-written code: as a program, or against tests. Everything else in this package serves these two methods."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from themis.evaluation.sandbox.inside.values import Values
+from themis.evaluation.sandbox.launch import Job, SandboxError, launch
+from themis.evaluation.sandbox.levels import Protection, strongest_protection
+from themis.evaluation.sandbox.limits import Limits
+from themis.evaluation.sandbox.trials import AssertTest, CallTest, CodeTest, ProgramTest, Verdict, outcome_of_output
+
+__all__ = ["Execution", "Sandbox"]
+
+
+@dataclass(frozen=True)
+class Execution:
+    """What became of a program.
+
+    `outcome` is one of: ok (it ended with status 0), error, timeout, memory, output (it wrote too much), crashed.
+    """
+
+    outcome: str
+    reason: str
+    stdout: str
+    stderr: str
+    seconds: float
+    level: str
+
+
+@dataclass(frozen=True)
+class Sandbox:
+    """Runs code in processes of its own, under limits, at the strongest level that this machine allows.
+
+    Any number of threads may use it at once. A `SandboxError` means that the sandbox failed, not the code.
+    """
+
+    limits: Limits = field(default_factory=Limits)
+    protection: Protection | None = None
+
+    @property
+    def level(self) -> str:
+        return self._protection().level
+
+    def run_program(self, code: str, *, stdin: str = "") -> Execution:
+        (report,) = self._launch(code, [Job("program", stdin.encode("utf-8", "surrogatepass"))])
+        return Execution(**report, level=self.level)
+
+    def run_tests(self, code: str, tests: Sequence[CodeTest]) -> list[Verdict]:
+        """One verdict a test, each from fresh processes. After three timeouts the rest count as timed out unseen."""
+        reports = self._launch(code, [_job(test) for test in tests])
+        return [_verdict(test, report) for test, report in zip(tests, reports, strict=True)]
+
+    def _launch(self, code: str, jobs: Sequence[Job]) -> list[dict[str, Any]]:
+        if not jobs:
+            return []
+        protection = self._protection()
+        reports = launch(protection.interpreter, protection.layers, self.limits, code, jobs)
+        missing = len(jobs) - len(reports)
+        if not missing:
+            return reports
+        if reports and reports[-1]["outcome"] == "timeout":
+            unseen = _report("timeout", "not tried: the code had already run out of time on others")
+        elif protection.shields_processes:
+            raise SandboxError(f"the sandbox ({protection.level}) was lost after {len(reports)} of {len(jobs)} jobs")
+        else:
+            unseen = _report("ended", "the code ended the sandbox")
+        return [*reports, *[unseen] * missing]
+
+    def _protection(self) -> Protection:
+        return self.protection or strongest_protection()
+
+
+def _report(outcome: str, reason: str) -> dict[str, Any]:
+    return {"outcome": outcome, "reason": reason, "stdout": "", "stderr": "", "seconds": 0.0}
+
+
+def _job(test: CodeTest) -> Job:
+    if isinstance(test, ProgramTest):
+        return Job("program", test.stdin.encode("utf-8", "surrogatepass"))
+    return Job("test", json.dumps(_call(test) if isinstance(test, CallTest) else _asserts(test)).encode())
+
+
+def _call(test: CallTest) -> dict[str, Any]:
+    values = Values()
+    return {
+        "function": test.function,
+        "arguments": values.encode(test.arguments),
+        "keywords": values.encode(dict(test.keywords)),
+        "expected": values.encode(test.expected),
+        "spread": test.spread,
+        "tolerance": test.tolerance,
+    }
+
+
+def _asserts(test: AssertTest) -> dict[str, Any]:
+    return {"setup": test.setup, "code": test.code, "names": test.names_of_solution()}
+
+
+def _verdict(test: CodeTest, report: dict[str, Any]) -> Verdict:
+    outcome, reason = report["outcome"], report["reason"]
+    if isinstance(test, ProgramTest) and outcome == "ok":
+        # Compared here: what the program should have printed never came near it.
+        outcome, reason = outcome_of_output(report["stdout"], test.stdout)
+    return Verdict(outcome, reason, report["seconds"], report["stdout"])
