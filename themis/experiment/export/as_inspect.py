@@ -35,7 +35,9 @@ def export_inspect(
     run_id = report_run_id(report, run_id)
     created = (created_at or datetime.datetime.now(datetime.UTC)).replace(microsecond=0).isoformat()
     task = _task(report)
-    path = Path(directory) / f"{created.replace(':', '-')}_{file_word(task)}_{file_word(run_id)}.json"
+    # Underscores part the name for Inspect: time, task, id.
+    words = (file_word(task).replace("_", "-"), file_word(run_id).replace("_", "-"))
+    path = Path(directory) / f"{created.replace(':', '-')}_{'_'.join(words)}.json"
     manifest = redact(report.metadata.get("reproducibility_manifest") or {})
     status = _STATUS.get(str(report.metadata.get("status", "completed")), "cancelled")
     model = _model(report)

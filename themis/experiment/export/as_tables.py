@@ -24,7 +24,10 @@ _LATEX = {
 }  # fmt: skip
 
 
-def export_markdown(report: ExperimentReport, path: str | os.PathLike[str], *, run_id: str | None = None) -> Path:
+def export_markdown(
+    report: ExperimentReport, path: str | os.PathLike[str], *, run_id: str | None = None, picture: str | None = None
+) -> Path:
+    """Facts, metrics and first failures; `picture` is a line of Markdown to put under the heading."""
     cost = (report.metadata.get("cost") or {}).get("total_cost")
     failed = failed_samples(report)
     facts = {
@@ -35,7 +38,7 @@ def export_markdown(report: ExperimentReport, path: str | os.PathLike[str], *, r
         "status": report.metadata.get("status"),
         "manifest": report.metadata.get("manifest_hash"),
     }
-    lines = [f"# {in_markdown(report_run_id(report, run_id))}", ""]
+    lines = [f"# {in_markdown(report_run_id(report, run_id))}", "", *((picture, "") if picture else ())]
     lines += [f"- {name}: {in_markdown(str(value))}" for name, value in facts.items() if value is not None]
     lines += ["", "| metric | mean | 95 % interval | scored | failed |", "|---|---:|---|---:|---:|"]
     for name, metric in report.evaluation_report.metrics.items():

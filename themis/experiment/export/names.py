@@ -8,7 +8,7 @@ from themis.core.fingerprint import digest
 
 __all__ = ["file_word"]
 
-_SAFE = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]{0,79}")
+_SAFE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
 
 
 def file_word(text: str) -> str:

@@ -1,0 +1,152 @@
+"""A run in one picture and a few lines: a badge for a README, and the Markdown that shows it."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import math
+import os
+import unicodedata
+from dataclasses import dataclass
+from pathlib import Path
+from xml.sax.saxutils import escape
+
+from themis.core.entities import ExperimentReport, MetricAggregate
+from themis.core.redaction import redact_text
+from themis.exceptions import MetricError
+from themis.experiment.export.as_html import visible
+from themis.experiment.export.as_tables import export_markdown, in_markdown
+from themis.experiment.export.whole_files import whole_file
+from themis.experiment.report import build_report
+from themis.storage import ExperimentStorage
+
+__all__ = ["EVENTS_FILE", "Shared", "draw_badge", "share_run"]
+
+EVENTS_FILE = "share_events.jsonl"
+
+_WIDTH, _MARGIN = 520, 20
+# Shares of the font size that letters take in the widest of the common sans-serif fonts; a bold one takes more.
+_NARROW, _CAPITAL, _WIDE = 0.64, 0.80, 1.04
+_BOLD = 1.12
+
+
+@dataclass(frozen=True)
+class Shared:
+    """The files of a shared run, and the line to paste."""
+
+    run_id: str
+    metric: str
+    svg_path: Path
+    markdown_path: Path
+    snippet: str
+
+
+def share_run(
+    storage: ExperimentStorage, run_id: str, *, metric: str | None = None, output_dir: str | os.PathLike[str] = "."
+) -> Shared:
+    """Writes `themis-share-<id>.svg` and `.md`, and notes it in the storage root. `metric` is the run's first by default."""
+    storage.get_run(run_id)
+    report = build_report(storage, run_id)
+    chosen = _chosen(report, metric)
+    folder = Path(output_dir)
+    # A run id has no separators in it, so the name stays in the folder.
+    svg, markdown = folder / f"themis-share-{run_id}.svg", folder / f"themis-share-{run_id}.md"
+    with whole_file(svg) as file:
+        file.write(draw_badge(report, chosen).encode("utf-8", "backslashreplace"))
+    snippet = f"![{in_markdown(f'{run_id}: {chosen.name} {_mean(chosen)}')}](<{svg.name}>)"
+    export_markdown(report, markdown, run_id=run_id, picture=snippet)
+    _note(storage, run_id, chosen, folder, svg)
+    return Shared(run_id, chosen.name, svg, markdown, snippet)
+
+
+def draw_badge(report: ExperimentReport, metric: MetricAggregate) -> str:
+    """One card. Every line has a place of its own, and text that is too long for it is cut."""
+    facts = [
+        ("model", str(report.metadata.get("model") or "unknown")),
+        ("samples", _samples(report, metric)),
+        ("manifest", str(report.metadata.get("manifest_hash") or "none")[:16]),
+    ]
+    right = f"95 % interval {metric.ci[0]:.3f} – {metric.ci[1]:.3f}" if metric.ci else "no interval"
+    lines = [
+        _line(_MARGIN, 32, str(report.metadata.get("run_id") or "run"), 17, "#1b1f24", weight="bold"),
+        _line(_MARGIN, 58, metric.name, 14, "#57606a", room=_WIDTH // 2),
+        _line(_MARGIN, 98, _mean(metric), 34, "#0b62c4", weight="bold", room=_WIDTH // 2 - _MARGIN),
+        _line(_WIDTH - _MARGIN, 96, right, 13, "#57606a", anchor="end", room=_WIDTH // 2),
+    ]
+    for n, (name, value) in enumerate(facts):
+        y = 132 + 21 * n
+        lines.append(_line(_MARGIN, y, name, 13, "#57606a", room=90))
+        lines.append(_line(_MARGIN + 90, y, value, 13, "#1b1f24", room=_WIDTH - 2 * _MARGIN - 90 - 60))
+    height = 132 + 21 * len(facts)
+    lines.append(_line(_WIDTH - _MARGIN, height - 21, "themis", 12, "#8a94a0", anchor="end", room=60))
+    title = escape(visible(f"{report.metadata.get('run_id')}: {metric.name} {_mean(metric)}"))
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{_WIDTH}" height="{height}" viewBox="0 0 {_WIDTH} {height}" '
+        f'role="img" font-family="system-ui, -apple-system, Segoe UI, DejaVu Sans, sans-serif">'
+        f"<title>{title}</title>"
+        f'<rect x="0.5" y="0.5" width="{_WIDTH - 1}" height="{height - 1}" rx="10" fill="#ffffff" stroke="#d0d7de"/>'
+        f'<line x1="{_MARGIN}" x2="{_WIDTH - _MARGIN}" y1="112" y2="112" stroke="#d0d7de"/>'
+        f"{''.join(lines)}</svg>\n"
+    )
+
+
+def _line(
+    x: int, y: int, text: str, size: int, colour: str, *, anchor: str = "start", weight: str = "normal", room: int = 0
+) -> str:
+    shown = _cut_to(
+        visible(redact_text(text)), (room or _WIDTH - 2 * _MARGIN) / size / (_BOLD if weight == "bold" else 1)
+    )
+    return (
+        f'<text x="{x}" y="{y}" font-size="{size}" font-weight="{weight}" fill="{colour}" text-anchor="{anchor}">'
+        f"{escape(shown)}</text>"
+    )
+
+
+def _cut_to(text: str, room: float) -> str:
+    """As much of a text as surely fits into so many font sizes."""
+    used = 0.0
+    for place, letter in enumerate(text):
+        used += _share(letter)
+        if used > room - _WIDE:
+            return text if place == len(text) - 1 and used <= room else f"{text[:place]}…"
+    return text
+
+
+def _share(letter: str) -> float:
+    if letter in "WM@%—…" or unicodedata.east_asian_width(letter) in "WF":
+        return _WIDE
+    return _CAPITAL if letter.isupper() else _NARROW
+
+
+def _chosen(report: ExperimentReport, metric: str | None) -> MetricAggregate:
+    if metric is not None:
+        return report.metric(metric)
+    first = next(iter(report.evaluation_report.metrics.values()), None)
+    if first is None:
+        raise MetricError(f"run {report.metadata.get('run_id')!r} has no scores to share")
+    return first
+
+
+def _samples(report: ExperimentReport, metric: MetricAggregate) -> str:
+    failed = f", {metric.failed:,} failed" if metric.failed else ""
+    return f"{report.metadata.get('total_samples', metric.count):,}, {metric.count:,} scored{failed}"
+
+
+def _mean(metric: MetricAggregate) -> str:
+    return "n/a" if math.isnan(metric.mean) else f"{metric.mean:.3f}"
+
+
+def _note(storage: ExperimentStorage, run_id: str, metric: MetricAggregate, folder: Path, svg: Path) -> None:
+    event = {
+        "event": "share_created",
+        "timestamp": datetime.datetime.now(datetime.UTC).isoformat(),
+        "run_id": run_id,
+        "metric": metric.name,
+        "metric_value": None if math.isnan(metric.mean) else metric.mean,
+        "output_dir": str(folder),
+        "svg_path": str(svg),
+    }
+    storage.root.mkdir(parents=True, exist_ok=True)
+    # One write of one line: two processes that share at once do not mix their events.
+    with (storage.root / EVENTS_FILE).open("ab", buffering=0) as file:
+        file.write(json.dumps(event).encode() + b"\n")
