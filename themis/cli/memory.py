@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 
@@ -17,7 +18,7 @@ from themis.generation.providers import parse_model
 from themis.memory import definitions as defining
 from themis.memory.benchmark import Benchmark, MemoryReport
 from themis.memory.clock import CLOCKS
-from themis.memory.command import Request, assemble
+from themis.memory.command import Request, assemble, load_user_code
 from themis.memory.filler import create_filler
 from themis.memory.planning import draw, make_plan
 from themis.memory.progress import ProgressBar
@@ -28,12 +29,30 @@ from themis.storage.reading import batched
 
 __all__ = ["memory", "run"]
 
+F = TypeVar("F", bound=Callable[..., Any])
+
 _DEFAULT_CONFIGURATION = "configurations/quick.yml"
 
 
 @click.group()
 def memory() -> None:
     """Test the long-term memory of agents in one long conversation."""
+
+
+def _load_option(function: F) -> F:
+    def load(context: click.Context, option: click.Parameter, paths: tuple[str, ...]) -> None:
+        for path in paths:
+            load_user_code(path)
+
+    return click.option(
+        "--load",
+        multiple=True,
+        metavar="FILE.py",
+        callback=load,
+        expose_value=False,
+        is_eager=True,
+        help="Python file that registers tests, agents or fillers, may be repeated.",
+    )(function)
 
 
 @memory.command()
@@ -73,6 +92,7 @@ def memory() -> None:
     type=click.Path(exists=True, file_okay=False),
     help="Take the tests from a folder of .def.json files.",
 )
+@_load_option
 @click.option("--regenerate", is_flag=True, help="Generate the definitions anew; the old ones and their runs are kept.")
 @click.option("--progress/--no-progress", default=None, help="Show a bar; by default when stderr is a terminal.")
 @json_option
@@ -108,6 +128,7 @@ def run(
 )
 @click.option("-i", "--isolated", is_flag=True, help="Each test in a conversation of its own.")
 @click.option("--seed", type=int, help="Seed of the definitions.")
+@_load_option
 @click.option("--seconds-per-reply", type=float, default=3.0, show_default=True, help="For the minutes.")
 @click.option("--width", type=click.IntRange(min=20), default=72, show_default=True, help="Columns of the chart.")
 @json_option

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib.util
 import re
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,7 +23,7 @@ from themis.memory.judging import create_judge
 from themis.storage import ExperimentStorage
 from themis.storage.runs import validate_run_id
 
-__all__ = ["Request", "assemble", "configured", "default_run_id"]
+__all__ = ["Request", "assemble", "configured", "default_run_id", "load_user_code"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,6 +111,19 @@ def configured(request: Request) -> MemoryConfig:
         "max_message_tokens": request.max_message_tokens,
     }
     return dataclasses.replace(config, **{name: value for name, value in said.items() if value is not None})
+
+
+def load_user_code(path: str) -> None:
+    """Runs a Python file of the user's, which registers tests, agents or fillers; its folder can be imported from."""
+    file = Path(path).resolve()
+    specification = importlib.util.spec_from_file_location(file.stem, file)
+    if not file.is_file() or specification is None or specification.loader is None:
+        raise ConfigurationError(f"--load takes a Python file, got {path!r}")
+    sys.path.insert(0, str(file.parent))
+    module = importlib.util.module_from_spec(specification)
+    # Data classes look their module up by name while they are made.
+    sys.modules[file.stem] = module
+    specification.loader.exec_module(module)
 
 
 def default_run_id(name: str, request: Request) -> str:
