@@ -1,1 +1,55 @@
+"""Whether two runs differ: statistics over shared items, comparisons, differences item by item, gates.
 
+The names are imported when they are first used: looking at this package costs nothing, its statistics need numpy.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from themis.comparison.diff import RunDiff, diff_runs
+    from themis.comparison.engine import ComparisonEngine, compare_runs
+    from themis.comparison.gate import Gate, GateVerdict
+    from themis.comparison.hypotheses import StatisticalTest
+    from themis.comparison.planning import plan_comparison
+    from themis.comparison.reports import ComparisonReport, ComparisonResult, StatisticalTestResult, WinLossMatrix
+
+__all__ = [
+    "ComparisonEngine",
+    "ComparisonReport",
+    "ComparisonResult",
+    "Gate",
+    "GateVerdict",
+    "RunDiff",
+    "StatisticalTest",
+    "StatisticalTestResult",
+    "WinLossMatrix",
+    "compare_runs",
+    "diff_runs",
+    "plan_comparison",
+]
+
+_HOMES = {
+    "ComparisonEngine": "engine",
+    "ComparisonReport": "reports",
+    "ComparisonResult": "reports",
+    "Gate": "gate",
+    "GateVerdict": "gate",
+    "RunDiff": "diff",
+    "StatisticalTest": "hypotheses",
+    "StatisticalTestResult": "reports",
+    "WinLossMatrix": "reports",
+    "compare_runs": "engine",
+    "diff_runs": "diff",
+    "plan_comparison": "planning",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'themis.comparison' has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"themis.comparison.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value

@@ -124,6 +124,11 @@ def _is_allowed(key: str, allowed: Iterable[str]) -> bool:
 
 
 def _check_known(key: str, manifests: Iterable[Mapping[str, Any]]) -> None:
-    known = {*SCIENTIFIC_KEYS, *(leaf for manifest in manifests for leaf in _leaves(manifest))}
-    if not any(_is_allowed(name, [key]) for name in known):
-        raise ConfigurationError(f"unknown manifest key {key!r}{nearest(key, known)}; known: {', '.join(sorted(known))}")
+    """A misspelt key would allow nothing and say nothing."""
+    leaves = {*SCIENTIFIC_KEYS, *(leaf for manifest in manifests for leaf in _leaves(manifest))}
+    known = {".".join(leaf.split(".")[:depth]) for leaf in leaves for depth in range(1, leaf.count(".") + 2)}
+    if key not in known:
+        sections = sorted(name for name in known if "." not in name)
+        raise ConfigurationError(
+            f"unknown manifest key {key!r}{nearest(key, known)}; its sections are {', '.join(sections)}"
+        )

@@ -1,0 +1,254 @@
+"""`themis compare`, `diff` and `power`: what separates runs, item by item and beyond chance."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from themis.cli.output import json_option, print_json, print_table, storage_option
+from themis.comparison.diff import Change, RunDiff, diff_runs
+from themis.comparison.diff_files import item_row, write_diff
+from themis.comparison.engine import CORRECTIONS, LOWER_IS_BETTER, ComparisonEngine
+from themis.comparison.hypotheses import StatisticalTest
+from themis.comparison.pages import comparison_page
+from themis.comparison.planning import ComparisonPlan, plan_comparison
+from themis.comparison.rendering import latex_table, markdown_table
+from themis.comparison.reports import ComparisonReport
+
+__all__ = ["compare", "diff", "power"]
+
+_SHOWN_ITEMS = 20
+_LONGEST_TEXT = 200
+_CHANGED = (Change.BROKEN, Change.FIXED)
+
+
+@click.command()
+@click.argument("run_ids", metavar="RUN RUN...", nargs=-1, required=True)
+@storage_option
+@click.option(
+    "--metric", "metrics", multiple=True, help="Only this metric, may be repeated; all common ones otherwise."
+)
+@click.option("--test", type=click.Choice([test.value for test in StatisticalTest]), default="bootstrap", show_default=True,
+              help="How differences are weighed; auto takes what fits the scores and says why.")  # fmt: skip
+@click.option("--alpha", type=float, default=0.05, show_default=True, help="Accepted rate of false alarms.")
+@click.option("--correction", type=click.Choice([*CORRECTIONS, "none"]), default="holm-bonferroni", show_default=True,
+              help="For the number of p-values in the report.")  # fmt: skip
+@click.option("--lower-is-better", multiple=True, metavar="METRIC", default=LOWER_IS_BETTER, show_default=True,
+              help="Metric whose smaller value wins, may be repeated.")  # fmt: skip
+@click.option("--resamples", type=click.IntRange(min=100), default=10_000, show_default=True, help="Random draws.")
+@click.option("--details", is_flag=True, help="Also every pair, and who beat whom.")
+@click.option("--html", "html_file", type=click.Path(dir_okay=False), help="Write one self-contained page.")
+@click.option("--latex", "form", flag_value="latex", help="Print a LaTeX table.")
+@click.option("--markdown", "form", flag_value="markdown", help="Print a Markdown table.")
+@json_option
+def compare(
+    run_ids: tuple[str, ...],
+    storage: str,
+    metrics: tuple[str, ...],
+    test: str,
+    alpha: float,
+    correction: str,
+    lower_is_better: tuple[str, ...],
+    resamples: int,
+    details: bool,
+    html_file: str | None,
+    form: str | None,
+    as_json: bool,
+) -> None:
+    """Compare runs on the items they share: differences, intervals, p-values corrected for their number."""
+    engine = ComparisonEngine(
+        storage_path=storage,
+        statistical_test=test,
+        alpha=alpha,
+        n_bootstrap=resamples,
+        n_permutations=resamples,
+        multiple_comparison_correction=None if correction == "none" else correction,
+        lower_is_better=lower_is_better,
+    )
+    report = engine.compare_runs(run_ids, metrics=metrics or None)
+    if html_file is not None:
+        path = Path(html_file)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(comparison_page(report), encoding="utf-8", errors="backslashreplace")
+        click.echo(f"wrote {html_file}", err=True)
+    if as_json:
+        print_json(report.to_dict())
+    elif form == "latex":
+        click.echo(latex_table(report))
+    elif form == "markdown":
+        click.echo(markdown_table(report))
+    elif html_file is None or details:
+        _print_report(report, details=details)
+
+
+def _print_report(report: ComparisonReport, *, details: bool) -> None:
+    click.echo(report.summary(include_details=details))
+    if not details:
+        for result in report.pairwise_results:
+            click.echo(result.summary())
+    for line in report.reasons():
+        click.echo(f"test of {line}")
+
+
+@click.command()
+@click.argument("run_a", metavar="A")
+@click.argument("run_b", metavar="B")
+@storage_option
+@click.option(
+    "--metric", "metrics", multiple=True, help="Only this metric, may be repeated; all common ones otherwise."
+)
+@click.option(
+    "--only",
+    type=click.Choice([change.value for change in Change]),
+    help="Only items of this kind; otherwise what changed, and everything in a file.",
+)
+@click.option("--limit", type=click.IntRange(min=1), help=f"At most so many items; {_SHOWN_ITEMS} on the terminal.")
+@click.option("--threshold", type=float, default=0.5, show_default=True, help="The least score that counts as right.")
+@click.option(
+    "--to", "target", type=click.Path(dir_okay=False), help="Write all items to a .csv, .jsonl or .html file."
+)
+@json_option
+def diff(
+    run_a: str,
+    run_b: str,
+    storage: str,
+    metrics: tuple[str, ...],
+    only: str | None,
+    limit: int | None,
+    threshold: float,
+    target: str | None,
+    as_json: bool,
+) -> None:
+    """Which items B fixed and which it broke since A, with inputs and both outputs."""
+    found = diff_runs(run_a, run_b, storage_path=storage, metrics=metrics or None, threshold=threshold)
+    if target is not None:
+        written = write_diff(found, found.items(only=only, limit=limit), target)
+        click.echo(f"wrote {written} items to {target}", err=True)
+    wanted = _CHANGED if only is None else (Change(only),)
+    if as_json:
+        # With a file, the texts are there.
+        items = [] if target is not None else [item_row(item) for item in found.items(only=wanted, limit=limit)]
+        print_json({**_counts(found), "items": items})
+        return
+    _print_counts(found)
+    if target is None:
+        _print_items(found, wanted, limit or _SHOWN_ITEMS)
+
+
+def _counts(found: RunDiff) -> dict[str, object]:
+    return {
+        "run_a": found.run_a,
+        "run_b": found.run_b,
+        "threshold": found.threshold,
+        "metrics": {
+            name: {
+                **{change.value: count for change, count in part.counts.items()},
+                "unscored_a": part.unscored_a,
+                "unscored_b": part.unscored_b,
+            }
+            for name, part in found.by_metric.items()
+        },
+    }
+
+
+def _print_counts(found: RunDiff) -> None:
+    rows = [
+        (
+            part.metric,
+            part.counts[Change.FIXED],
+            part.counts[Change.BROKEN],
+            part.counts[Change.BOTH_WRONG],
+            part.counts[Change.BOTH_RIGHT],
+            part.unscored_a + part.unscored_b,
+        )
+        for part in found.by_metric.values()
+    ]
+    print_table(("metric", "fixed", "broken", "both wrong", "both right", "not comparable"), rows)
+
+
+def _print_items(found: RunDiff, wanted: tuple[Change, ...], limit: int) -> None:
+    shown = 0
+    for item in found.items(only=wanted, limit=limit):
+        shown += 1
+        click.echo(
+            f"\n{item.change.value}  {_plain(item.item_id)}  {item.metric} {item.score_a:.4g} -> {item.score_b:.4g}"
+        )
+        if item.input_a == item.input_b:
+            _print_text("input", item.input_a)
+        else:
+            _print_text(f"input of {found.run_a}", item.input_a)
+            _print_text(f"input of {found.run_b}", item.input_b)
+        if item.reference is not None:
+            _print_text("expected", str(item.reference))
+        for run_id, outputs in ((found.run_a, item.outputs_a), (found.run_b, item.outputs_b)):
+            for output in outputs:
+                _print_text(run_id, output)
+    total = sum(part.counts[change] for part in found.by_metric.values() for change in wanted)
+    if shown < total:
+        click.echo(f"\n{shown} of {total} items; --limit shows more, --to FILE writes all", err=True)
+
+
+def _print_text(label: str, text: str) -> None:
+    flat = _plain(" ".join(text.split()))
+    click.echo(f"  {label}: {flat if len(flat) <= _LONGEST_TEXT else f'{flat[: _LONGEST_TEXT - 1]}…'}")
+
+
+def _plain(text: str) -> str:
+    """Control characters in a model's answer must not reach the terminal."""
+    return "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in text)
+
+
+@click.command()
+@click.option("--baseline", required=True, metavar="RUN", help="A stored run with the items to compare on.")
+@click.option("--metric", required=True, help="The metric to compare by.")
+@click.option("--difference", type=float, help="The smallest difference that matters: how many items show it?")
+@click.option("--pilot", metavar="RUN", help="A second run on the same items, to learn how much differences vary.")
+@click.option("--correlation", type=float, default=0.5, show_default=True,
+              help="Of the two runs' scores, assumed where there is no pilot.")  # fmt: skip
+@click.option("--power", "wanted_power", type=float, default=0.8, show_default=True, help="Wanted chance to see it.")
+@click.option("--alpha", type=float, default=0.05, show_default=True, help="Accepted rate of false alarms.")
+@storage_option
+@json_option
+def power(
+    baseline: str,
+    metric: str,
+    difference: float | None,
+    pilot: str | None,
+    correlation: float,
+    wanted_power: float,
+    alpha: float,
+    storage: str,
+    as_json: bool,
+) -> None:
+    """How many items a difference needs, and which difference the stored number of items can show."""
+    plan = plan_comparison(
+        baseline,
+        metric,
+        storage_path=storage,
+        pilot=pilot,
+        difference=difference,
+        correlation=correlation,
+        power=wanted_power,
+        alpha=alpha,
+    )
+    if as_json:
+        print_json(plan.to_dict())
+    else:
+        _print_plan(plan)
+
+
+def _print_plan(plan: ComparisonPlan) -> None:
+    click.echo(f"{plan.metric} of {plan.baseline}: mean {plan.mean:.4f} over {plan.n} items")
+    if plan.shows is None:
+        click.echo(f"{plan.n} items miss even the largest possible difference too often; take more")
+    else:
+        click.echo(
+            f"{plan.n} items show a difference of {plan.shows.difference:.4f} or more with a chance of {plan.power:.0%}"
+        )
+    if plan.needs is not None:
+        click.echo(
+            f"a difference of {plan.needs.difference:g} needs {plan.needs.n:,} items; "
+            f"{plan.n} show it with a chance of {plan.power_now:.0%}"
+        )
+    click.echo(f"two-sided, alpha {plan.alpha:g}; from {plan.basis}")

@@ -1,0 +1,328 @@
+"""What a comparison says: a verdict a pair of runs and metric, who won against whom, and the whole of it as text or JSON.
+
+Values only; `comparison.engine` fills them in. A difference is always the first run minus the second.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+from themis.core.registry import nearest
+from themis.exceptions import MetricError
+
+if TYPE_CHECKING:
+    from themis.comparison.ranking import Ranking
+
+__all__ = [
+    "TIE",
+    "ComparisonReport",
+    "ComparisonResult",
+    "StatisticalTestResult",
+    "WinLossMatrix",
+    "show_interval",
+    "show_p_value",
+]
+
+TIE = "tie"
+_WIDTH = 80
+
+
+@dataclass
+class StatisticalTestResult:
+    """The verdict of one test.
+
+    A bootstrap has no p-value: its `inference_mode` is "ci_only", and it is significant if its interval excludes zero.
+    `effect_size` is the difference in standard deviations of the differences (Cohen's d_z). `reason` says why `auto` took
+    this test, `note` what limits its verdict.
+    """
+
+    test_name: str
+    statistic: float | None
+    p_value: float | None
+    significant: bool
+    confidence_level: float = 0.95
+    effect_size: float | None = None
+    confidence_interval: tuple[float, float] | None = None
+    inference_mode: Literal["hypothesis_test", "ci_only"] = "hypothesis_test"
+    n: int | None = None
+    clusters: int | None = None
+    exact: bool = False
+    resamples: int | None = None
+    seed: int | None = None
+    reason: str = ""
+    note: str = ""
+
+    def __str__(self) -> str:
+        parts = [self.test_name]
+        if self.inference_mode == "ci_only":
+            parts.append("CI-only")
+        elif self.p_value is not None:
+            parts.append(show_p_value(self.p_value))
+        if self.confidence_interval is not None:
+            parts.append(f"{self.confidence_level:.0%} interval {show_interval(self.confidence_interval)}")
+        parts.append("significant" if self.significant else "not significant")
+        return ", ".join(parts) + (f" ({self.note})" if self.note else "")
+
+
+@dataclass
+class ComparisonResult:
+    """Two runs on one metric, over the items that both have a score of.
+
+    `interval` is of the difference: the test's own, or Student's for tests without one; `interval_method` names it.
+    """
+
+    metric_name: str
+    run_a_id: str
+    run_b_id: str
+    run_a_mean: float
+    run_b_mean: float
+    delta: float
+    delta_percent: float
+    # The better run's id, or "tie" if nothing separates them.
+    winner: str
+    test_result: StatisticalTestResult | None = None
+    run_a_samples: list[float] = field(default_factory=list, repr=False)
+    run_b_samples: list[float] = field(default_factory=list, repr=False)
+    corrected_significant: bool | None = None
+    corrected_p_value: float | None = None
+    interval: tuple[float, float] | None = None
+    interval_method: str | None = None
+    note: str = ""
+
+    def is_significant(self) -> bool:
+        """After correction for the number of comparisons, where there was one."""
+        if self.corrected_significant is not None:
+            return self.corrected_significant
+        return self.test_result is not None and self.test_result.significant
+
+    def summary(self) -> str:
+        """One line."""
+        line = (
+            f"{self.metric_name}: {self.run_a_id} {self.run_a_mean:.4f} - {self.run_b_id} {self.run_b_mean:.4f} "
+            f"= {self.delta:+.4f} ({self.delta_percent:+.1f}%)"
+        )
+        if self.interval is not None:
+            line += f", interval {show_interval(self.interval)}"
+        if self.test_result is not None:
+            line += f", {self._evidence(self.test_result)}"
+        line += f": {'tie' if self.winner == TIE else f'{self.winner} is better'}"
+        return line + (f" ({self.note})" if self.note else "")
+
+    def to_dict(self) -> dict[str, Any]:
+        test = self.test_result
+        return {
+            "metric": self.metric_name,
+            "run_a": self.run_a_id,
+            "run_b": self.run_b_id,
+            "run_a_mean": self.run_a_mean,
+            "run_b_mean": self.run_b_mean,
+            "delta": self.delta,
+            "delta_percent": self.delta_percent,
+            "winner": self.winner,
+            "significant": self.is_significant(),
+            "p_value": None if test is None else test.p_value,
+            "corrected_significant": self.corrected_significant,
+            "corrected_p_value": self.corrected_p_value,
+            "n": len(self.run_a_samples),
+            "clusters": None if test is None else test.clusters,
+            "interval": None if self.interval is None else list(self.interval),
+            "interval_method": self.interval_method,
+            "test": None if test is None else test.test_name,
+            "inference_mode": None if test is None else test.inference_mode,
+            "effect_size": None if test is None else test.effect_size,
+            "reason": "" if test is None else test.reason,
+            "note": self.note,
+        }
+
+    def _evidence(self, test: StatisticalTestResult) -> str:
+        if test.p_value is None:
+            return "CI-only"
+        corrected = "" if self.corrected_p_value is None else f" (corrected {show_p_value(self.corrected_p_value)})"
+        return show_p_value(test.p_value) + corrected
+
+
+@dataclass
+class WinLossMatrix:
+    """Who beat whom on a metric: `matrix[i][j]` is "win", "loss" or "tie" of run i against run j, "-" against itself."""
+
+    run_ids: list[str]
+    metric_name: str
+    matrix: list[list[str]]
+    win_counts: dict[str, int] = field(default_factory=dict)
+    loss_counts: dict[str, int] = field(default_factory=dict)
+    tie_counts: dict[str, int] = field(default_factory=dict)
+
+    @classmethod
+    def from_results(
+        cls, run_ids: Sequence[str], metric_name: str, results: Sequence[ComparisonResult]
+    ) -> WinLossMatrix:
+        outcomes = {(run_id, run_id): "-" for run_id in run_ids}
+        for result in results:
+            pair = (result.run_a_id, result.run_b_id)
+            won = "tie" if result.winner == TIE else "win" if result.winner == result.run_a_id else "loss"
+            outcomes[pair] = won
+            outcomes[pair[::-1]] = {"win": "loss", "loss": "win"}.get(won, won)
+        matrix = [[outcomes[one, other] for other in run_ids] for one in run_ids]
+        counts = {
+            outcome: {run_id: row.count(outcome) for run_id, row in zip(run_ids, matrix, strict=True)}
+            for outcome in ("win", "loss", "tie")
+        }
+        return cls(list(run_ids), metric_name, matrix, counts["win"], counts["loss"], counts["tie"])
+
+    def get_result(self, run_a: str, run_b: str) -> str:
+        """How the first run did against the second."""
+        for run_id in (run_a, run_b):
+            if run_id not in self.run_ids:
+                raise MetricError(f"run {run_id!r} is not in this comparison{nearest(run_id, self.run_ids)}")
+        return self.matrix[self.run_ids.index(run_a)][self.run_ids.index(run_b)]
+
+    def rank_runs(self) -> list[tuple[str, int, int, int]]:
+        """(run id, wins, losses, ties), the run with the most wins over losses first."""
+        rows = [
+            (run_id, self.win_counts.get(run_id, 0), self.loss_counts.get(run_id, 0), self.tie_counts.get(run_id, 0))
+            for run_id in self.run_ids
+        ]
+        return sorted(rows, key=lambda row: row[2] - row[1])
+
+    def to_table(self) -> str:
+        """Rows against columns, as plain text."""
+        names = [f"{number} {run_id}" for number, run_id in enumerate(self.run_ids, 1)]
+        width = max(map(len, names))
+        head = " " * width + "".join(f"{number:>6}" for number in range(1, len(names) + 1))
+        rows = [
+            f"{name:<{width}}" + "".join(f"{cell:>6}" for cell in row)
+            for name, row in zip(names, self.matrix, strict=True)
+        ]
+        return "\n".join([f"{self.metric_name}: row against column", head, *rows])
+
+
+@dataclass
+class ComparisonReport:
+    """Every pair of runs on every metric.
+
+    `best_run_per_metric` has the highest mean (None if the highest is shared); `overall_best_run` is the run that won more
+    comparisons than it lost and more so than any other, None if there is no such run.
+    """
+
+    run_ids: list[str]
+    metrics: list[str]
+    pairwise_results: list[ComparisonResult]
+    win_loss_matrices: dict[str, WinLossMatrix]
+    best_run_per_metric: dict[str, str | None]
+    overall_best_run: str | None
+    metadata: dict[str, Any] = field(default_factory=dict)
+    # Places that each run may have, by metric; only for three runs or more.
+    rankings: dict[str, Ranking] = field(default_factory=dict)
+
+    def get_comparison(self, run_a: str, run_b: str, metric: str) -> ComparisonResult | None:
+        """The row of two runs, in either order; its `delta` is that of its own run_a and run_b."""
+        for result in self.pairwise_results:
+            if result.metric_name == metric and {result.run_a_id, result.run_b_id} == {run_a, run_b}:
+                return result
+        return None
+
+    def get_metric_results(self, metric: str) -> list[ComparisonResult]:
+        return [result for result in self.pairwise_results if result.metric_name == metric]
+
+    def summary(self, include_details: bool = False) -> str:
+        """The report as text, at most a screen without details."""
+        lines = [
+            "=" * _WIDTH,
+            "COMPARISON REPORT",
+            "=" * _WIDTH,
+            "",
+            f"Comparing {len(self.run_ids)} runs across {len(self.metrics)} metrics",
+            f"Runs: {', '.join(self.run_ids)}",
+            f"Metrics: {', '.join(self.metrics)}",
+            "",
+            "Best run per metric:",
+            *(f"  {metric}: {self.best_line(metric)}" for metric in self.metrics),
+            "",
+            f"Overall best run: {self.overall_best_run or 'none; no run is ahead of all others beyond chance'}",
+            self.method_line(),
+        ]
+        if include_details:
+            for metric in self.metrics:
+                lines += ["", "-" * _WIDTH, self.win_loss_matrices[metric].to_table(), ""]
+                lines += [f"  {result.summary()}" for result in self.get_metric_results(metric)]
+        return "\n".join([*lines, "=" * _WIDTH])
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "run_ids": list(self.run_ids),
+            "metrics": list(self.metrics),
+            "best_run_per_metric": dict(self.best_run_per_metric),
+            "overall_best_run": self.overall_best_run,
+            "pairwise_results": [result.to_dict() for result in self.pairwise_results],
+            "win_loss_summary": {
+                metric: {
+                    "rankings": [
+                        {"run_id": run_id, "wins": wins, "losses": losses, "ties": ties}
+                        for run_id, wins, losses, ties in matrix.rank_runs()
+                    ]
+                }
+                for metric, matrix in self.win_loss_matrices.items()
+            },
+            "places": {
+                metric: [
+                    {
+                        "run_id": place.run,
+                        "mean": place.mean,
+                        "rank": place.rank,
+                        "best": place.best,
+                        "worst": place.worst,
+                    }
+                    for place in ranking.runs
+                ]
+                for metric, ranking in self.rankings.items()
+            },
+            "metadata": dict(self.metadata),
+        }
+
+    def best_line(self, metric: str) -> str:
+        """Who has the best mean on a metric, and how many of the others it beats."""
+        best = self.best_run_per_metric.get(metric)
+        if best is None:
+            return "tie; the highest mean is shared"
+        against = [result for result in self.get_metric_results(metric) if best in (result.run_a_id, result.run_b_id)]
+        beaten = sum(result.winner == best for result in against)
+        mean = next((r.run_a_mean if r.run_a_id == best else r.run_b_mean for r in against), None)
+        shown = "" if mean is None else f" ({mean:.4f})"
+        beyond = "" if self.metadata.get("statistical_test") == "none" else " beyond chance"
+        return f"{best}{shown}, better than {beaten} of {len(against)}{beyond}"
+
+    def reasons(self, metric: str | None = None) -> list[str]:
+        """Why `auto` took the tests it took, each said once."""
+        chosen = [(r.metric_name, r.test_result.reason) for r in self._rows(metric) if r.test_result]
+        return list(dict.fromkeys(f"{name}: {reason}" for name, reason in chosen if reason))
+
+    def notes(self, metric: str | None = None) -> list[str]:
+        """Those reasons, and what limits the verdicts."""
+        limits = [f"{r.metric_name}, {r.run_a_id} - {r.run_b_id}: {r.note}" for r in self._rows(metric) if r.note]
+        return [*self.reasons(metric), *limits]
+
+    def method_line(self) -> str:
+        """How the differences were weighed."""
+        test, alpha = self.metadata.get("statistical_test"), self.metadata.get("alpha")
+        corrected = self.metadata.get("n_hypotheses_corrected", 0)
+        correction = self.metadata.get("multiple_comparison_correction")
+        if test == "none":
+            return "Test: none; the better mean wins"
+        count = len(self.pairwise_results)
+        if corrected > 1:
+            return f"Test: {test}, alpha {alpha}, {corrected} p-values corrected by {correction}"
+        many = f"; {count} comparisons, not corrected for their number" if count > 1 else ""
+        return f"Test: {test}, alpha {alpha}{many}"
+
+    def _rows(self, metric: str | None) -> list[ComparisonResult]:
+        return self.pairwise_results if metric is None else self.get_metric_results(metric)
+
+
+def show_p_value(p_value: float) -> str:
+    return "p < 0.0001" if p_value < 0.0001 else f"p = {p_value:.4f}"
+
+
+def show_interval(interval: tuple[float, float]) -> str:
+    return f"[{interval[0]:+.4f}, {interval[1]:+.4f}]"
