@@ -31,6 +31,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 # Fields that a file's rows may have, the likeliest first.
 _PROMPT_FIELDS = ("prompt", "question", "input", "text", "query", "problem")
 _REFERENCE_FIELDS = ("answer", "reference", "expected", "label", "target", "solution")
+_INTERRUPTED = 130
 _ID_FIELDS = ("id", "sample_id", "dataset_id", "unique_id", "uid")
 
 
@@ -113,7 +114,7 @@ def evaluate_command(
     data: str | None,
     sample: bool,
     **arguments: Any,
-) -> None:
+) -> int:
     """Ask a model every row of a BENCHMARK or FILE (.jsonl, .json, .csv, .parquet), judge the answers, store everything."""
     store = ExperimentStorage(storage)
     prompt = _prompt(prompt, prompt_file)
@@ -132,7 +133,7 @@ def evaluate_command(
         or None,
         **arguments,
     )
-    _present(store, report, as_json)
+    return _present(store, report, as_json)
 
 
 @click.command()
@@ -142,11 +143,11 @@ def evaluate_command(
 @click.option("--budget-usd", type=float, help="Never spend more than this on the run, what it has cost included.")
 @click.option("--progress/--no-progress", default=None, help="Show a bar; by default when stderr is a terminal.")
 @json_option
-def resume(run_id: str, storage: str, as_json: bool, **changes: Any) -> None:
+def resume(run_id: str, storage: str, as_json: bool, **changes: Any) -> int:
     """Go on with a run: missing and failed samples are asked, finished ones never again."""
     store = ExperimentStorage(storage)
     given = {name: value for name, value in changes.items() if value is not None}
-    _present(store, api.resume(run_id, storage=store, **given), as_json)
+    return _present(store, api.resume(run_id, storage=store, **given), as_json)
 
 
 @click.command()
@@ -199,11 +200,11 @@ def estimate(
 @json_option
 def rejudge(
     run_id: str, storage: str, metrics: tuple[str, ...], extractor: str | None, reducer: str | None, as_json: bool
-) -> None:
+) -> int:
     """Judge a run's stored answers again. The model is not called; earlier scores are kept under their own evaluation."""
     store = ExperimentStorage(storage)
     pipeline = api.stored_pipeline(store, run_id, metrics=list(metrics) or None, extractor=extractor, reducer=reducer)
-    _present(store, judge_again(store, run_id, pipeline), as_json)
+    return _present(store, judge_again(store, run_id, pipeline), as_json)
 
 
 # --- reading arguments ----------------------------------------------------------------------------------------------
@@ -303,11 +304,13 @@ def _dollars(result: Estimate) -> str:
 # --- showing --------------------------------------------------------------------------------------------------------
 
 
-def _present(store: ExperimentStorage, report: ExperimentReport, as_json: bool) -> None:
+def _present(store: ExperimentStorage, report: ExperimentReport, as_json: bool) -> int:
+    """Shows a report; 130 when the run is not complete, because a budget ended it."""
     run_id = report.metadata["run_id"]
+    code = _INTERRUPTED if report.metadata.get("stopped") else 0
     if as_json:
         print_json(describe_run(store, store.get_run(run_id)))
-        return
+        return code
     rows = [
         (
             name,
@@ -324,4 +327,5 @@ def _present(store: ExperimentStorage, report: ExperimentReport, as_json: bool) 
     paid = "unknown price" if cost["total_cost"] is None else f"${cost['total_cost']:.4f}"
     click.echo(f"run {run_id}: {report.metadata['total_samples']} samples, {cost['api_calls']} calls, {paid}")
     if report.metadata.get("stopped"):
-        click.echo(f"stopped: {report.metadata['stopped']}", err=True)
+        click.echo(f"stopped: {report.metadata['stopped']}. Go on with: themis resume {run_id}", err=True)
+    return code

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 from themis.core.entities import EvaluationRecord, ExperimentReport, GenerationRecord, ModelSpec, SamplingConfig
 from themis.evaluation.pipeline import EvaluationPipeline
@@ -75,11 +75,23 @@ class RunHandle:
             stop()
 
 
-class Observer(Protocol):
-    """Watches a run. Called in the run's own thread, after the commit; must not raise."""
+class Observer:
+    """Watches a run: override what you want to hear of. Called in the run's own thread, after the commit; must not raise."""
 
-    def started(self, run_id: str, total: int, done: int, engine: Engine) -> None: ...
-    def advanced(self, calls: list[Call]) -> None: ...
-    def judged(self, records: list[EvaluationRecord]) -> None: ...
-    def stopping(self, under_way: int) -> None: ...
-    def ended(self, status: RunStatus, report: ExperimentReport | None) -> None: ...
+    def started(self, run_id: str, total: int, done: int, engine: Engine) -> None:
+        """The dataset is stored; `done` of its samples are answered already."""
+
+    def advanced(self, calls: list[Call]) -> None:
+        """Calls were finished and stored."""
+
+    def judged(self, records: list[EvaluationRecord]) -> None:
+        """Samples were judged and their scores stored."""
+
+    def idle(self) -> None:
+        """Nothing was finished for a moment; calls are under way."""
+
+    def stopping(self, under_way: int) -> None:
+        """Nothing new is started any more; so many calls are still being finished."""
+
+    def ended(self, status: RunStatus, report: ExperimentReport | None) -> None:
+        """The run is over, for whatever reason."""

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 from themis.core.entities import EvaluationRecord, ExperimentReport, GenerationRecord
+from themis.experiment.experiment import Observer
 from themis.generation.engine import Engine
 from themis.storage import RunStatus
 from themis.storage.records import Call
@@ -17,7 +18,7 @@ __all__ = ["BackendMirror"]
 logger = logging.getLogger(__name__)
 
 
-class BackendMirror:
+class BackendMirror(Observer):
     """An observer. A backend that fails is reported and left out; the run has everything in its own store."""
 
     def __init__(self, backend: Any, pipeline: Any) -> None:
@@ -41,9 +42,6 @@ class BackendMirror:
             generation = self._records.pop(record.sample_id or "", None)
             if generation is not None:
                 self._try(partial(self._backend.append_evaluation_record, self._run_id, generation, record))
-
-    def stopping(self, under_way: int) -> None:
-        """Nothing to do: what is under way still arrives."""
 
     def ended(self, status: RunStatus, report: ExperimentReport | None) -> None:
         if status is RunStatus.COMPLETED:

@@ -7,6 +7,7 @@ import time
 from typing import Any
 
 from themis.core.entities import EvaluationRecord, ExperimentReport
+from themis.experiment.experiment import Observer
 from themis.generation.engine import Engine
 from themis.storage import RunStatus
 from themis.storage.records import Call
@@ -17,7 +18,7 @@ _LATE_SECONDS = 30.0
 _SHOWN_LATE = 3
 
 
-class ProgressBar:
+class ProgressBar(Observer):
     """An observer that draws with rich. Use only where someone is watching: it writes to stderr."""
 
     def __init__(self) -> None:
@@ -67,6 +68,10 @@ class ProgressBar:
             if record.scores:
                 self._sum += record.scores[0].value
                 self._scored += 1
+
+    def idle(self) -> None:
+        self._bar.update(self._task, numbers=self._numbers())
+        self._show_late()
 
     def stopping(self, under_way: int) -> None:
         self._bar.console.print(

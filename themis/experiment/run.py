@@ -141,6 +141,10 @@ class _Session:
         jobs = self._jobs()
         batches = self._engine.run(jobs) if backend is None else self._engine.run_through(backend, jobs)
         for outcomes in batches:
+            if not outcomes:
+                for observer in self._observers:
+                    observer.idle()
+                continue
             calls = [self._call(outcome) for outcome in outcomes]
             self._writer.commit_calls(calls, unsettles=self._evaluation if self._resumed else None)
             for observer in self._observers:

@@ -123,7 +123,7 @@ class Engine:
         self._stopping = False
 
     def run(self, jobs: Iterable[Job]) -> Iterator[list[Outcome]]:
-        """Finished jobs in batches, in the order in which they finish."""
+        """Finished jobs in batches, in the order in which they finish; an empty batch while nothing does."""
         if self.executor.instant:
             yield from self._run_here(iter(jobs))
             return
@@ -244,8 +244,8 @@ class Engine:
                 time.sleep(min(max(pause, 0.001), 0.25))
                 continue
             answers = pool.collect(min(pause, 0.25), _LARGEST_BATCH)
-            if batch := self._settle_all(answers, pool):
-                yield batch
+            # An empty batch tells the caller that time passes.
+            yield self._settle_all(answers, pool)
 
     def _resubmit(self, pool: Pool[_Work], now: float) -> float:
         """Sends the retries that are due; seconds until the next one is (a very long time if there is none)."""
