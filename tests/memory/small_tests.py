@@ -11,7 +11,7 @@ from themis.memory.actions import Ask, Consult, Grade, Listen, Say, Wait
 from themis.memory.agents.agent import Agent, Reply
 from themis.memory.agents.calibration import Oracle
 from themis.memory.benchmark import Benchmark
-from themis.memory.examples import DatasetInterface, DynamicExample, TestExample
+from themis.memory.examples import DatasetInterface, DynamicExample, TestExample, register_memory_test
 from themis.memory.filler import facts
 from themis.memory.models import Completion
 from themis.storage import ExperimentStorage
@@ -157,6 +157,12 @@ KINDS: dict[str, type[DatasetInterface]] = {
     "orders": Orders,
     "echoes": Echoes,
 }
+
+
+def register_small_tests() -> None:
+    """Makes three of them usable in configurations."""
+    for kind in (Cities, Orders, Promises):
+        register_memory_test(f"test_{kind.__name__.lower()}")(kind)
 
 
 class YesJudge:

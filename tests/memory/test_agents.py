@@ -46,7 +46,12 @@ class Hearing(StatelessTaskExecutor):
         return GenerationRecord(task=task, output=ModelOutput(text=text, usage=usage), error=None)
 
 
-register_provider("hearing", Hearing)
+pytestmark = pytest.mark.usefixtures("registered")
+
+
+@pytest.fixture(autouse=True)
+def hearing(registered: None) -> None:
+    register_provider("hearing", Hearing)
 
 
 # --- windowed chat ----------------------------------------------------------------------------------------------------

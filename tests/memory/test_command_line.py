@@ -15,6 +15,8 @@ from themis.cli.memory import memory
 from themis.exceptions import ConfigurationError, EvaluationError
 from themis.memory.transcript import entries, from_master_log, to_master_log
 
+pytestmark = pytest.mark.usefixtures("registered")
+
 
 @pytest.fixture
 def configuration(tmp_path) -> str:

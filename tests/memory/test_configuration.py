@@ -7,16 +7,14 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.memory.small_tests import Cities, Orders, Promises
 from themis.config import HuggingFaceHubConfig, load_memory_config, parse_memory_config
 from themis.exceptions import ConfigurationError
 from themis.memory import definitions
-from themis.memory.examples import MEMORY_TESTS, register_memory_test
+from themis.memory.examples import MEMORY_TESTS
 
 ROOT = Path(__file__).parents[2]
 
-for _kind in (Cities, Orders, Promises):
-    register_memory_test(f"test_{_kind.__name__.lower()}")(_kind)
+pytestmark = pytest.mark.usefixtures("registered")
 
 GOOD = """
 config:

@@ -17,6 +17,7 @@ from themis.exceptions import ConfigurationError
 from themis.memory import definitions
 
 ROOT = Path(__file__).parents[2]
+pytestmark = pytest.mark.usefixtures("registered")
 
 
 def shapes(defined: list[definitions.Defined]) -> list[object]:
@@ -107,10 +108,12 @@ def test_two_processes_make_the_same_definitions(tmp_path):
     config = tmp_path / "c.yml"
     config.write_text(GOOD.replace("[[test_cities, test_orders]]", "[]"))
     code = (
-        "import sys, tests.memory.test_configuration\n"
+        "import sys\n"
+        "from tests.memory.small_tests import register_small_tests\n"
         "from themis.config import load_memory_config\n"
         "from themis.memory.definitions import generate, export_definitions\n"
         "from pathlib import Path\n"
+        "register_small_tests()\n"
         "export_definitions(generate(load_memory_config(sys.argv[1])), Path(sys.argv[2]))\n"
     )
     for name, hashing in (("one", "1"), ("two", "2")):

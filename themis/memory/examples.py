@@ -25,6 +25,7 @@ __all__ = [
     "TestExample",
     "TestResult",
     "register_memory_test",
+    "spread",
 ]
 
 # How far through its span a fixed script has come when its last line is said.

@@ -29,7 +29,6 @@ _FAKETIME = (
     "/usr/lib/faketime/libfaketime.so.1",
     "/usr/lib64/faketime/libfaketime.so.1",
     "/usr/local/lib/faketime/libfaketime.so.1",
-    "/opt/homebrew/lib/faketime/libfaketime.1.dylib",
 )
 
 

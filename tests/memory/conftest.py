@@ -1,0 +1,19 @@
+"""The small tests by name, for as long as a test lasts."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.memory.small_tests import register_small_tests
+from themis.generation.providers import PROVIDERS
+from themis.memory.agents import AGENTS
+from themis.memory.examples import MEMORY_TESTS
+
+
+@pytest.fixture
+def registered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever is registered during the test is forgotten after it."""
+    for registry in (MEMORY_TESTS, AGENTS, PROVIDERS):
+        registry.names()  # plugins are read once, into the table that stays
+        monkeypatch.setattr(registry, "_targets", dict(registry._targets))
+    register_small_tests()
