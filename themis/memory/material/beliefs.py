@@ -15,7 +15,7 @@ from random import Random
 from themis.exceptions import DatasetError
 from themis.memory.material.names import STORY_NAMES
 
-__all__ = ["CONTAINERS", "QUESTION_TYPES", "Story", "read_stories", "tell_story"]
+__all__ = ["CONTAINERS", "QUESTION_TYPES", "Story", "World", "read_stories", "tell_story"]
 
 QUESTION_TYPES = ("any", "world_model", "theory_of_mind")
 CONTAINERS = (
@@ -43,7 +43,7 @@ class Story:
 
 
 @dataclass
-class _World:
+class World:
     """What is the case, and what everybody takes to be the case."""
 
     place: str
@@ -67,7 +67,7 @@ def tell_story(chance: Random, question_type: str) -> Story:
     room, elsewhere = chance.sample(_ROOMS, 2)
     thing = chance.choice(_THINGS)
     containers = chance.sample(CONTAINERS, 4)
-    world = _World(containers[0], [first, second, third])
+    world = World(containers[0], [first, second, third])
     world.put(containers[0])
     lines = [
         f"{first}, {second} and {third} are in the {room}.",
@@ -87,20 +87,20 @@ def tell_story(chance: Random, question_type: str) -> Story:
     return Story(tuple(lines), question, answer)
 
 
-def _leave(world: _World, chance: Random, room: str, elsewhere: str) -> str:
+def _leave(world: World, chance: Random, room: str, elsewhere: str) -> str:
     person = chance.choice(world.present)
     world.present.remove(person)
     return f"{person} leaves the {room} and goes to the {elsewhere}."
 
 
-def _return(world: _World, chance: Random, people: tuple[str, ...], room: str) -> str:
+def _return(world: World, chance: Random, people: tuple[str, ...], room: str) -> str:
     person = chance.choice([person for person in people if person not in world.present])
     world.present.append(person)
     return f"{person} comes back to the {room}."
 
 
 def _ask(
-    world: _World, chance: Random, question_type: str, thing: str, beginning: str, people: tuple[str, ...]
+    world: World, chance: Random, question_type: str, thing: str, beginning: str, people: tuple[str, ...]
 ) -> tuple[str, str]:
     kinds = {"world_model": ("beginning", "really"), "theory_of_mind": ("first", "second")}
     kind = chance.choice(kinds.get(question_type, ("beginning", "really", "first", "second")))

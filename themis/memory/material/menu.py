@@ -9,7 +9,7 @@ import re
 from collections import Counter
 from dataclasses import dataclass
 
-from themis.memory.scoring import claims, mentioned, plain_words
+from themis.memory.scoring import claims, folded, mentioned, plain_words
 
 __all__ = ["DISHES", "DRINKS", "MENU", "Order", "menu_text", "read_order", "section_of"]
 
@@ -62,12 +62,11 @@ class Order:
 def read_order(reply: str) -> Order:
     claimed = claims(reply, _MEANING)
     ordered = {_MEANING[phrase] for phrase in claimed}
-    items = tuple(name for name in (*DISHES, *DRINKS) if name in ordered)
-    return Order(items, unclear=not items and _speaks_of_food(reply))
-
-
-def _speaks_of_food(reply: str) -> bool:
-    return bool(mentioned(reply, _AMBIGUOUS)) or re.search(r"\b(?:number|no\.?|nr\.?|#)\s*\d", reply) is not None
+    numbers = {int(number) for number in _NUMBER.findall(folded(reply))}
+    items = tuple(
+        name for place, name in enumerate((*DISHES, *DRINKS), start=1) if name in ordered or place in numbers
+    )  # fmt: skip
+    return Order(items, unclear=not items and bool(mentioned(reply, _AMBIGUOUS)))
 
 
 def _meanings() -> dict[str, str]:
@@ -79,6 +78,7 @@ def _meanings() -> dict[str, str]:
     return meaning
 
 
+_NUMBER = re.compile(r"(?:\bnumber|\bno\.|\bnr\.?|#)\s*(\d{1,2})\b")
 # Words of the menu that a guest may use without meaning the item, or for several of them.
 _TOO_COMMON = frozenset({"with", "in", "fish", "water", "tea", "beer", "soup", "vine", "leaves", "ale", "ginger", "apricot",
                          "apple", "roast", "grilled", "smoked", "stuffed", "breast", "wheat"})  # fmt: skip

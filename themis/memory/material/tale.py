@@ -12,10 +12,10 @@ from random import Random
 
 from themis.memory.material.names import STORY_NAMES
 
-__all__ = ["OPTIONS", "Tale", "tell_tale"]
+__all__ = ["CIRCUMSTANCES", "OPTIONS", "Tale", "tell_tale"]
 
 OPTIONS = 6
-_VALUES = {
+CIRCUMSTANCES = {
     "companion": (
         "an old ferryman", "a runaway apprentice", "a deaf cartographer", "a travelling surgeon", "a retired juggler",
         "a shepherd girl", "a one-eyed trumpeter", "a novice nun", "a disgraced judge",
@@ -81,8 +81,8 @@ class Tale:
 
 def tell_tale(chapters: int, chance: Random) -> Tale:
     hero = chance.choice(STORY_NAMES)
-    state = {facet: chance.choice(values) for facet, values in _VALUES.items()}
-    stale: dict[str, list[str]] = {facet: [] for facet in _VALUES}
+    state = {facet: chance.choice(values) for facet, values in CIRCUMSTANCES.items()}
+    stale: dict[str, list[str]] = {facet: [] for facet in CIRCUMSTANCES}
     start = (
         f"{hero} set out {state['transport']} for {state['destination']}, carrying {state['burden']}. "
         f"With {hero} went {state['companion']}."
@@ -91,12 +91,12 @@ def tell_tale(chapters: int, chance: Random) -> Tale:
     facets: list[str] = []
     for number in range(2, chapters + 1):
         if not facets:
-            facets = chance.sample(tuple(_VALUES), len(_VALUES))
+            facets = chance.sample(tuple(CIRCUMSTANCES), len(CIRCUMSTANCES))
         told.append(_chapter(number, [_change(facets.pop(), hero, state, stale, chance)], chance))
     openings = [(_opening(hero, state, remark), remark) for remark in _REMARKS]
     answer = chance.randrange(OPTIONS)
     texts = [text for text, _ in openings]
-    wrong_facets = [facet for facet in _VALUES for _ in range(2)]
+    wrong_facets = [facet for facet in CIRCUMSTANCES for _ in range(2)]
     chance.shuffle(wrong_facets)
     used: set[tuple[str, str]] = set()
     for place in range(OPTIONS):
@@ -111,8 +111,8 @@ def _chapter(number: int, events: list[str], chance: Random) -> str:
 
 
 def _change(facet: str, hero: str, state: dict[str, str], stale: dict[str, list[str]], chance: Random) -> str:
-    fresh = [value for value in _VALUES[facet] if value != state[facet] and value not in stale[facet]]
-    old, new = state[facet], chance.choice(fresh or [value for value in _VALUES[facet] if value != state[facet]])
+    fresh = [value for value in CIRCUMSTANCES[facet] if value != state[facet] and value not in stale[facet]]
+    old, new = state[facet], chance.choice(fresh or [value for value in CIRCUMSTANCES[facet] if value != state[facet]])
     stale[facet] = [value for value in (*stale[facet], old) if value != new]
     state[facet] = new
     return _CHANGES[facet].format(hero=hero, old=old, new=new)
@@ -127,7 +127,7 @@ def _wrong(
 ) -> dict[str, str]:
     """The state with one circumstance that does not hold; one that once held, while there is one left."""
     candidates = [value for value in stale[facet] if (facet, value) not in used] or [
-        value for value in _VALUES[facet] if value != state[facet] and (facet, value) not in used
+        value for value in CIRCUMSTANCES[facet] if value != state[facet] and (facet, value) not in used
     ]
     value = chance.choice(candidates)
     used.add((facet, value))

@@ -10,11 +10,12 @@ from themis.memory.scoring.lists import grade_members, grade_order, grade_quanti
 from themis.memory.scoring.numbers import grade_number, in_figures, numbers
 from themis.memory.scoring.passages import grade_passage, recited_share, recites, similarity
 from themis.memory.scoring.ways import read_ways
-from themis.memory.scoring.words import folded, mentioned, mentions, plain_words, shortened
+from themis.memory.scoring.words import first_mentioned, folded, mentioned, mentions, plain_words, shortened
 
 __all__ = [
     "abstains",
     "claims",
+    "first_mentioned",
     "folded",
     "grade_answers",
     "grade_claim",

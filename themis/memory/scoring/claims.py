@@ -12,7 +12,7 @@ from itertools import chain
 
 from themis.memory.actions import Grade
 from themis.memory.scoring.numbers import grade_number
-from themis.memory.scoring.words import folded, mentioned, shortened
+from themis.memory.scoring.words import folded, mentioned, mentioned_in_folded, shortened
 
 __all__ = ["abstains", "claims", "grade_answers", "grade_claim"]
 
@@ -57,11 +57,14 @@ def claims(reply: str, among: Iterable[str]) -> frozenset[str]:
     is said of the past.
     """
     candidates = tuple(sorted(among))
+    text = folded(reply)
+    if not mentioned_in_folded(text, candidates):
+        return frozenset()
     current: set[str] = set()
     simple: set[str] = set()
     past: set[str] = set()
-    for clause in _BREAK.split(folded(reply)):
-        found = mentioned(clause, candidates)
+    for clause in _BREAK.split(text):
+        found = mentioned_in_folded(clause, candidates)
         if found and not _DENIAL.search(clause):
             (current if _PRESENT.search(clause) else past if _PAST.search(clause) else simple).update(found)
     return frozenset(current or simple or past)
@@ -79,8 +82,8 @@ _OPENERS = (
 )
 _BREAK = re.compile(
     r"[.!?;](?=\s|$|[\"')*_])|[\n()\[\]{}|]|\s-+\s|[–—]"
-    rf"|(?<=[\s,])(?=(?:{'|'.join(_OPENERS.split())}|i think|i believe|i guess)\b)"
-    r"|,\s*(?=(?:and )?(?:it|its|it's|that|this|you|your|you're|you've|i|i'm|they|she|he|so)\b)"
+    rf"|(?<=[\s,])(?<!used )(?=(?:{'|'.join(_OPENERS.split())}|i think|i believe|i guess)\b)"
+    r"|,\s*(?=(?:and )?(?:it|its|it's|that|this|you|your|you're|you've|i|i'm|they|she|he|so|at|in|on)\b)"
 )
 _DENIAL = re.compile(
     r"\bnot\b(?! (?:sure|certain|entirely|completely|quite|mistaken|wrong|100))|n't\b(?! (?:worry|forget|sure))"

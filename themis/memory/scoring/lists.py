@@ -111,7 +111,8 @@ def _entry(element: Any) -> tuple[str, Any]:
     if not isinstance(element, dict):
         return _name(element), None
     fields = {str(name).casefold(): content for name, content in element.items()}
-    return _name(fields.get("item", fields.get("name"))), fields.get("quantity")
+    item = fields.get("item", fields.get("name"))
+    return item if isinstance(item, str) else "", fields.get("quantity")
 
 
 def _same_number(given: Any, expected: Any) -> bool:

@@ -36,8 +36,8 @@ def _settled(reply: str) -> float | None:
         parsed = None
     if isinstance(parsed, dict) and len(parsed) == 1:
         parsed = next(iter(parsed.values()))
-        if isinstance(parsed, str):
-            return _only(numbers(parsed))
+        if not isinstance(parsed, int | float):
+            return _only(numbers(parsed)) if isinstance(parsed, str) else None
     if isinstance(parsed, int | float) and not isinstance(parsed, bool) and abs(parsed) < _TOO_LARGE:
         return float(parsed)
     text = in_figures(reply)
@@ -68,7 +68,7 @@ _TOO_LARGE = 10**15
 _FIGURES = re.compile(r"(?<![\w.,])-?\d{1,3}(?:,\d{3}){1,3}(?![\w,])|(?<![\w.])-?\d{1,12}(?:\.\d{1,6})?(?![\d]|[.,]\d)")
 _BOLD = re.compile(r"\*\*\s*(\d{1,12})\b[^*\n]{0,40}\*\*")
 _TOTAL = re.compile(
-    r"(?:=|\b(?:total|altogether|in all|sum|makes|overall|answer)\b)[^\d\n]{0,30}(\d{1,12})\b"
+    r"(?:=|\b(?:total|altogether|in all|sum is|makes|overall|answer)\b)[^\d\n]{0,30}(\d{1,12})\b"
     r"|\b(\d{1,12})\b[^\d\n.]{0,30}\b(?:in total|altogether|in all|overall)\b"
 )
 _UNITS = {

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from themis.memory.actions import Grade
-from themis.memory.scoring.words import plain_words, shortened
+from themis.memory.scoring.words import plain_words, shortened, worded
 
 __all__ = ["grade_passage", "recited_share", "recites", "similarity"]
 
@@ -27,7 +27,7 @@ def grade_passage(reply: str, passage: str) -> Grade:
 
 def recites(reply: str, passage: str) -> bool:
     """Whether the reply contains the passage: the same words in the same order, nothing between them."""
-    return f" {' '.join(plain_words(passage))} " in f" {' '.join(plain_words(reply))} "
+    return worded(passage) in worded(reply)
 
 
 def recited_share(reply: str, passage: str) -> float:

@@ -7,7 +7,16 @@ import unicodedata
 from collections.abc import Iterable
 from functools import lru_cache
 
-__all__ = ["folded", "mentioned", "mentions", "plain_words", "shortened"]
+__all__ = [
+    "first_mentioned",
+    "folded",
+    "mentioned",
+    "mentioned_in_folded",
+    "mentions",
+    "plain_words",
+    "shortened",
+    "worded",
+]
 
 _MARKS = re.compile("[\u0300-\u036f]+")
 _QUOTES = str.maketrans({"’": "'", "‘": "'", "ʼ": "'", "`": "'", "“": '"', "”": '"', "\u00a0": " "})
@@ -19,9 +28,17 @@ def folded(text: str) -> str:
     return _MARKS.sub("", unicodedata.normalize("NFKD", text).casefold()).translate(_QUOTES)
 
 
-def plain_words(text: str) -> list[str]:
+# One reply is looked at from many sides in a row.
+@lru_cache(maxsize=16)
+def plain_words(text: str) -> tuple[str, ...]:
     """The words of a text, folded, without punctuation."""
-    return [word.replace("'", "") for word in _WORD.findall(folded(text))]
+    return tuple(word.replace("'", "") for word in _WORD.findall(folded(text)))
+
+
+@lru_cache(maxsize=16)
+def worded(text: str) -> str:
+    """The words of a text between single spaces, so that a phrase is found as whole words."""
+    return f" {' '.join(plain_words(text))} "
 
 
 def mentions(text: str, phrase: str) -> bool:
@@ -31,8 +48,20 @@ def mentions(text: str, phrase: str) -> bool:
 
 def mentioned(text: str, among: Iterable[str]) -> set[str]:
     """Which of the phrases occur. Of two that overlap only the longer counts: `dark blue` is not `blue`."""
+    return mentioned_in_folded(folded(text), tuple(among))
+
+
+def first_mentioned(text: str, among: Iterable[str]) -> str | None:
+    """Which of the phrases occurs first."""
     pattern, originals = _pattern(tuple(among))
-    return {originals[_key(match.group(1))] for match in pattern.finditer(folded(text))}
+    match = pattern.search(folded(text))
+    return originals[_key(match.group(1))] if match else None
+
+
+def mentioned_in_folded(text: str, among: tuple[str, ...]) -> set[str]:
+    """The same in a text that is folded already."""
+    pattern, originals = _pattern(among)
+    return {originals[_key(found)] for found in set(pattern.findall(text))}
 
 
 def shortened(text: str, limit: int = 120) -> str:

@@ -17,7 +17,7 @@ from themis.memory.tests.arguments import require_number
 
 __all__ = ["KeyValuePairs", "grade_code"]
 
-_CODE = re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b")
+_CODE = re.compile(r"(?<![^\W_])[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}(?![^\W_])")
 # Two codes with their quotes: about fifty tokens in the tokenizers of today.
 _TOKENS_PER_PAIR = 56
 

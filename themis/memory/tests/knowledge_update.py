@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from themis.memory.actions import Grade
 from themis.memory.examples import DatasetInterface, TestExample
 from themis.memory.material.life import MONTHS, ROOMS
-from themis.memory.scoring import grade_claim, mentioned
+from themis.memory.scoring import first_mentioned, grade_claim, mentioned
 from themis.memory.tests.arguments import require_number
 
 __all__ = ["KnowledgeUpdate", "grade_as_of"]
@@ -67,11 +67,5 @@ def grade_as_of(reply: str, expected: str) -> Grade:
     named = mentioned(reply, ROOMS)
     if named == {expected}:
         return Grade(1.0, (f"says {expected!r}",))
-    first = next((words for end in _ends(reply) if (words := mentioned(reply[:end], ROOMS))), set())
-    right = first == {expected} and len(named) == 2
+    right = first_mentioned(reply, ROOMS) == expected and len(named) == 2
     return Grade.when(right, f"expected {expected!r}, got {', '.join(sorted(named)[:5]) or 'no room'}")
-
-
-def _ends(reply: str) -> list[int]:
-    """Where the words of a reply end, as far as an answer can be expected."""
-    return [place for place, character in enumerate(reply[:500]) if not character.isalnum()] + [500]

@@ -1,0 +1,224 @@
+"""Whatever an agent says, every scorer gives a number from 0 to 1 or asks the judge; it never raises and never hangs."""
+
+from __future__ import annotations
+
+import math
+import random
+from functools import cache
+
+import pytest
+
+from tests.memory.tests.conversation import Repeater, example, play
+from themis.memory.actions import Grade
+from themis.memory.material.island import KINDS
+from themis.memory.material.jokes import JOKES
+from themis.memory.material.menu import read_order
+from themis.memory.material.names import FIRST_NAMES
+from themis.memory.scoring import (
+    abstains,
+    grade_answers,
+    grade_claim,
+    grade_members,
+    grade_number,
+    grade_order,
+    grade_passage,
+    grade_quantities,
+)
+from themis.memory.tests import BUILTIN_TESTS
+from themis.memory.tests.abstention import grade_abstention
+from themis.memory.tests.chapterbreak import grade_option
+from themis.memory.tests.conflicting_personal_info import grade_conflict
+from themis.memory.tests.forgetting import grade_forgetting
+from themis.memory.tests.jokes import settle_joke
+from themis.memory.tests.key_values import grade_code
+from themis.memory.tests.knowledge_update import grade_as_of
+from themis.memory.tests.locations import settle_way
+from themis.memory.tests.locations_directions import settle_route
+from themis.memory.tests.prospective_memory import grade_recital
+from themis.memory.tests.restaurant import notices
+from themis.memory.tests.sallyanne import grade_place
+from themis.memory.tests.spy_meeting import SpyMeeting
+from themis.memory.tests.temporal_order import grade_days
+from themis.memory.tests.trigger_response import said
+
+CODE = "0123abcd-4567-89ab-cdef-0123456789ab"
+SCORERS = {
+    "claim": lambda reply: grade_claim(reply, "Agnes", FIRST_NAMES),
+    "answers": lambda reply: grade_answers([reply, reply], ["Torvane", "korrins"], KINDS),
+    "members": lambda reply: grade_members(reply, ["Agnes", "Ivo"]),
+    "quantities": lambda reply: grade_quantities(reply, [["lemon", 2], ["candle", 1]]),
+    "no quantities": lambda reply: grade_quantities(reply, []),
+    "order": lambda reply: grade_order(reply, ["hedge", "piano", "fence"]),
+    "number": lambda reply: grade_number(reply, 7),
+    "days": lambda reply: grade_days(reply, 14),
+    "passage": lambda reply: grade_passage(reply, JOKES[0]),
+    "joke": lambda reply: settle_joke(reply, JOKES[0]),
+    "abstention": lambda reply: grade_abstention([reply, reply], ["Moreau", None]),
+    "abstains": lambda reply: Grade.when(abstains(reply)),
+    "option": lambda reply: grade_option(reply, "4"),
+    "conflict": lambda reply: grade_conflict(reply, "Bergen", "Porto"),
+    "forgetting": lambda reply: grade_forgetting([reply] * 3, "osprey", "plover", "curlew"),
+    "code": lambda reply: grade_code(reply, CODE, given="?"),
+    "as of": lambda reply: grade_as_of(reply, "Willow"),
+    "way": lambda reply: settle_way(reply, "3 km North"),
+    "route": lambda reply: settle_route(reply, "From a, go 3 km north to b.\nFrom b, go 1 km east to c."),
+    "recital": lambda reply: grade_recital([reply, reply], "No man is an island, entire of itself.", 2),
+    "notices": lambda reply: Grade.when(bool(notices(reply, "Gazpacho", "Fish broth"))),
+    "menu": lambda reply: Grade.when(bool(read_order(reply).items)),
+    "place": lambda reply: grade_place(reply, "crate"),
+    "spies": lambda reply: SpyMeeting().evaluate([""], [reply], [["noon"], ["zoo"], ["compass"]]),
+    "phrase": lambda reply: Grade.when(bool(said(reply, "Then it is always teatime", 0.75))),
+}
+FRAGMENTS = [
+    "Agnes",
+    "Ivo",
+    "Torvane",
+    "korrins",
+    "lemon",
+    "candle",
+    "hedge",
+    "piano",
+    "fence",
+    "noon",
+    "zoo",
+    "compass",
+    "crate",
+    "Willow",
+    "Elm",
+    "Bergen",
+    "Porto",
+    "osprey",
+    "plover",
+    "curlew",
+    "Moreau",
+    "Gazpacho",
+    "3 km north",
+    "1 km east",
+    "north",
+    "km",
+    CODE,
+    "7",
+    "14 days",
+    "two weeks",
+    "-1",
+    "1e999",
+    "NaN",
+    "Infinity",
+    "9" * 50,
+    "0x10",
+    "½",
+    "٣",
+    "²",
+    "null",
+    "None",
+    "true",
+    "not",
+    "n't",
+    "never",
+    "now",
+    "was",
+    "instead of",
+    "I don't know",
+    "[",
+    "]",
+    "{",
+    "}",
+    '"',
+    "'",
+    ":",
+    ",",
+    '{"answer":',
+    '{"answer": null}',
+    '{"answer": ["crate"]}',
+    '{"item": "lemon", "quantity": ',
+    '[{"item": null}]',
+    "[[[[",
+    "```json\n",
+    "```",
+    "\n",
+    "\t",
+    "\r\n",
+    "\x00",
+    "\ud800",
+    "\u202e",
+    "😀",
+    "é",
+    "ﷺ",
+    "İ",
+    "ß",
+    "\ufeff",
+    "“",
+    "”",
+    "…",
+    "<script>",
+    "{{7*7}}",
+    "%s%n",
+    "\\u0000",
+    "\\",
+    "*",
+    "**",
+    "_",
+    "#",
+    "Option 4",
+    "Answer:",
+    JOKES[0],
+    JOKES[1],
+    "No man is an island, entire of itself.",
+    "Then it is always teatime",
+    "(" * 20,
+    ")" * 20,
+    ". " * 20,
+    "a" * 300,
+]
+
+
+@cache
+def hostile_replies():
+    """Ten thousand replies out of fragments, some of them very long."""
+    chance = random.Random(8)
+    replies = ["", " ", *FRAGMENTS]
+    while len(replies) < 9_980:
+        glue = chance.choice(["", " ", " ", ", ", "\n"])
+        replies.append(glue.join(chance.choices(FRAGMENTS, k=chance.randint(1, 12))))
+    repeated = (
+        "[",
+        '{"a":',
+        "Agnes ",
+        "9",
+        "not ",
+        "3 km north ",
+        "\n",
+        "(",
+        '"',
+        "a.",
+        "lemon, ",
+        "ﷺ",
+        ",1",
+        "* ",
+        "- ",
+        "['",
+        "=1 ",
+    )
+    replies += [fragment * 5_000 for fragment in repeated]
+    replies += [" ".join(chance.choices(FRAGMENTS, k=5_000)) for _ in range(10_000 - len(replies))]
+    return replies
+
+
+@pytest.mark.parametrize("scorer", sorted(SCORERS))
+def test_a_scorer_survives_ten_thousand_hostile_replies(scorer):
+    judge = SCORERS[scorer]
+    replies = hostile_replies()
+
+    assert len(replies) >= 10_000
+    for reply in replies:
+        grade = judge(reply)
+        assert grade is None or (math.isfinite(grade.score) and 0.0 <= grade.score <= 1.0), reply[:200]
+
+
+@pytest.mark.parametrize("name", sorted(BUILTIN_TESTS))
+def test_a_whole_test_survives_hostile_replies(name):
+    chance = random.Random(name)
+    for seed, reply in enumerate(chance.sample(hostile_replies()[:9_980], 40)):
+        grade = play(example(name, seed), Repeater(reply)).grade
+        assert (0.0 <= grade.score <= 1.0) or any("--judge" in reason for reason in grade.reasons), reply[:200]
+        assert all("raised" not in reason for reason in grade.reasons), reply[:200]

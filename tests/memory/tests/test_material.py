@@ -1,0 +1,276 @@
+"""The material keeps what the tests promise of it."""
+
+from __future__ import annotations
+
+import json
+from itertools import combinations
+
+import pytest
+
+from tests.memory.tests.conversation import dataset, example, play
+from themis.exceptions import ConfigurationError, DatasetError
+from themis.memory.agents.calibration import Oracle
+from themis.memory.examples import MEMORY_TESTS
+from themis.memory.material import inns, island, life, machine, menu, names, spies, tale, triggers, words
+from themis.memory.material.beliefs import CONTAINERS, World, read_stories, tell_story
+from themis.memory.material.jokes import JOKES
+from themis.memory.material.preferences import PREFERENCES
+from themis.memory.material.town import build_town, position_after
+from themis.memory.scoring import claims, mentioned, recited_share
+from themis.memory.tests import BUILTIN_TESTS
+from themis.memory.tests.chapterbreak import pages
+from themis.memory.tests.instruction_exceptions import STORES
+
+SINGLE_ANSWERS = [
+    names.FIRST_NAMES,
+    names.SURNAMES,
+    words.COLOURS,
+    inns.INNS,
+    life.ROOMS,
+    life.PASSWORDS,
+    life.REPAIRS,
+    STORES,
+    CONTAINERS,
+    *island.KINDS,
+    *machine.KINDS,
+    *(values for _, _, values in life.ATTRIBUTES.values()),
+    *((*one.fitting, *one.violating) for one in PREFERENCES),
+]
+
+
+@pytest.mark.parametrize("values", SINGLE_ANSWERS, ids=lambda values: values[0])
+def test_every_possible_answer_can_be_claimed_and_none_contains_another(values):
+    candidates = [value.removeprefix("the ") for value in values]
+    for value in candidates:
+        if not value.isdigit():
+            assert claims(f"It is the {value}.", candidates) == {value}
+
+
+def test_users_and_people_in_stories_share_no_name():
+    assert not set(names.FIRST_NAMES) & set(names.STORY_NAMES)
+    assert len(set(names.FIRST_NAMES)) == len(names.FIRST_NAMES)
+
+
+def test_no_hint_of_a_spy_contains_a_keyword():
+    keywords = [word for variants in spies.HINTS.values() for _, own in variants for word in own]
+    hints = [hint for variants in spies.HINTS.values() for hint, _ in variants]
+
+    assert [hint for hint in hints if mentioned(hint, keywords)] == []
+    assert len(set(keywords)) == len(keywords)
+
+
+def test_no_trigger_gives_its_phrase_away():
+    for trigger in triggers.TRIGGERS:
+        for message in (*trigger.messages, trigger.foil, trigger.occasion):
+            assert recited_share(message, trigger.phrase) < 0.5
+
+
+def test_no_two_jokes_resemble_each_other():
+    for one, other in combinations(JOKES, 2):
+        assert recited_share(one, other) < 0.4
+
+
+def test_every_item_of_the_menu_has_a_word_of_its_own():
+    for item in (*menu.DISHES, *menu.DRINKS):
+        assert menu.read_order(f"I take the {item}.").items == (item,)
+
+
+def test_the_town_is_consistent_and_cannot_be_walked_by_repeating_it():
+    for seed in range(200):
+        town = build_town(5, dataset("locations", seed=seed).random(), in_line=seed % 2 == 0)
+        spots = [position_after(town.legs[:count]) for count in range(5)]
+        assert len(set(spots)) == 5
+        if seed % 2 == 0:
+            assert 0 in spots[-1]
+
+
+def test_every_wrong_continuation_of_a_tale_contradicts_exactly_one_circumstance():
+    for seed in range(100):
+        told = tale.tell_tale(5, dataset("chapterbreak", seed=seed).random())
+        assert len(set(told.openings)) == tale.OPTIONS
+        assert 1 <= told.answer <= tale.OPTIONS
+        truth = told.openings[told.answer - 1]
+        values = [value for values in tale.CIRCUMSTANCES.values() for value in values]
+        right = mentioned(truth, values)
+        assert len(right) == 4
+        for place, opening in enumerate(told.openings, start=1):
+            if place != told.answer:
+                assert len(right - mentioned(opening, values)) == 1
+
+
+def test_beliefs_follow_from_who_was_present():
+    """Replays each story from its own sentences and checks the first-order answers."""
+    for seed in range(300):
+        story = tell_story(dataset("sallyanne", seed=seed).random(), "any")
+        present: set[str] = set()
+        belief: dict[str, str] = {}
+        place = ""
+        for line in story.lines:
+            people = [name for name in names.STORY_NAMES if name in line]
+            if " are in the " in line:
+                present = set(people)
+            elif "All three see" in line or " moves the " in line:
+                (place,) = mentioned(line, CONTAINERS)
+                belief.update(dict.fromkeys(present, place))
+            elif " leaves the " in line:
+                present -= set(people)
+            elif " comes back " in line:
+                present |= set(people)
+        asked = [name for name in names.STORY_NAMES if name in story.question]
+        if "really" in story.question:
+            assert story.answer == place
+        elif "beginning" in story.question:
+            assert story.answer in story.lines[1]
+        elif len(asked) == 1:
+            assert story.answer == belief[asked[0]]
+        else:
+            assert "think that" in story.question
+
+
+def test_a_known_story_has_the_known_answers():
+    world = World("crate", ["Elena", "Hugo", "Wanda"])
+    world.put("crate")
+    world.present.remove("Hugo")
+    world.put("basket")
+    world.present.remove("Elena")
+    world.put("chest")
+    assert world.belief == {"Elena": "basket", "Hugo": "crate", "Wanda": "chest"}
+    assert world.belief_about["Wanda", "Elena"] == "basket"
+    assert world.belief_about["Elena", "Wanda"] == "basket"
+    assert world.belief_about["Hugo", "Wanda"] == "crate"
+    assert world.belief_about["Wanda", "Hugo"] == "crate"
+
+
+def test_stories_of_a_file_are_read_in_the_layout_of_tomi(tmp_path):
+    file = tmp_path / "stories.txt"
+    file.write_text(
+        "1 Elena entered the attic.\n2 The scarf is in the treasure_chest.\n3 Where is the scarf really?\ttreasure_chest\t1\n"
+        "1 Hugo entered the attic.\n2 Hugo likes the scarf.\n3 Where will Hugo look for the scarf?\tbasket\n"
+    )
+    assert [story.answer for story in read_stories(str(file), "any")] == ["treasure chest", "basket"]
+    assert [story.answer for story in read_stories(str(file), "world_model")] == ["treasure chest"]
+    made = dataset("sallyanne", data_location=str(file)).generate_examples(2)
+    assert {test.expected_responses[0] for test in made} == {"treasure chest", "basket"}
+    with pytest.raises(DatasetError, match="2 stories of type any, 3 wanted"):
+        dataset("sallyanne", data_location=str(file)).generate_examples(3)
+    with pytest.raises(DatasetError, match="cannot be read"):
+        dataset("sallyanne", data_location=str(tmp_path / "none.txt")).generate_examples(1)
+
+
+def test_chapters_of_the_public_file_are_read_and_paged_without_loss(tmp_path):
+    file = tmp_path / "chapterbreak.json"
+    text = " ".join(f"Sentence number {number} of the book." for number in range(400))
+    sample = {"ctx": text, "pos": "It went on.", "negs": [f"It did not go on in way {n}." for n in "abcde"]}
+    file.write_text(json.dumps({"pg19": {"1": [sample]}, "ao3": {"90051444": [sample]}}))
+    (test,) = dataset("chapterbreak", split="goodai", data_location=str(file), max_message_size=520).generate_examples(
+        1
+    )
+
+    assert test.example_id == "90051444_0"
+    assert text in "".join(test.script)
+    right = test.expected_responses[0]
+    assert f"Option {right}:\nIt went on." in test.script
+    assert all(len(line) <= 1500 for line in test.script)
+    assert "".join(pages(text, 100)) == text
+    with pytest.raises(DatasetError, match="split: tale"):
+        dataset("chapterbreak", split="ao3").generate_examples(1)
+    (tmp_path / "packed.zst").write_bytes(b"\x28\xb5\x2f\xfd....")
+    with pytest.raises(DatasetError, match="zstd -d"):
+        dataset("chapterbreak", split="ao3", data_location=str(tmp_path / "packed.zst")).generate_examples(1)
+    (tmp_path / "other.json").write_text('{"pg19": []}')
+    with pytest.raises(DatasetError, match="cannot be read as ChapterBreak data"):
+        dataset("chapterbreak", split="pg19", data_location=str(tmp_path / "other.json")).generate_examples(1)
+
+
+ARGUMENTS = {
+    "names": ["name_changes"],
+    "name_list": ["name_changes"],
+    "colours": ["colour_changes"],
+    "shopping": ["item_changes"],
+    "locations": ["known_locations"],
+    "locations_directions": ["known_locations"],
+    "sallyanne": ["question_type", "data_location"],
+    "jokes": ["jokes_told", "minutes_low", "minutes_high", "joke_prefix"],
+    "kv": ["nested_levels", "num_kv_pairs"],
+    "chapterbreak": ["split"],
+    "trigger_response": ["trigger_activations", "rouge_score_threshold"],
+}
+BAD = {
+    "names": {"name_changes": 0},
+    "name_list": {"name_changes": 10_000},
+    "colours": {"colour_changes": 0},
+    "shopping": {"item_changes": 0},
+    "locations": {"known_locations": 1},
+    "locations_directions": {"known_locations": 99},
+    "sallyanne": {"question_type": "world_modell"},
+    "jokes": {"jokes_told": 17},
+    "kv": {"num_kv_pairs": 1},
+    "chapterbreak": {"split": "tales"},
+    "delayed_recall": {"facts": 13},
+    "instruction_recall": {"questions": 11},
+    "how_to_think": {"options": 2},
+    "conflicting_personal_info": {"other_relatives": 8},
+    "trigger_response": {"trigger_activations": 0},
+    "abstention": {"unknowns": 9},
+    "knowledge_update": {"updates": 1},
+    "temporal_order": {"days_high": 1},
+    "aggregation": {"sessions": 2},
+    "preference": {"preferences": 9},
+    "contradiction": {"contradictions": 3},
+    "forgetting": {"secrets": 1},
+    "interference": {"people": 1},
+    "instruction_exceptions": {"requests": 2},
+    "verbatim": {"passages": 2},
+}
+
+
+def test_arguments_keep_their_names():
+    for name, arguments in ARGUMENTS.items():
+        assert set(arguments) <= set(MEMORY_TESTS.get(name).arguments())
+
+
+@pytest.mark.parametrize("name", sorted(BAD))
+def test_an_argument_out_of_range_is_refused_with_its_name(name):
+    ((argument, value),) = BAD[name].items()
+    with pytest.raises(ConfigurationError, match=rf"memory test {name}: {argument} .* got {value!r}"):
+        dataset(name, **BAD[name]).generate_examples(1)
+
+
+HARDER = {
+    "names": {"name_changes": 20},
+    "name_list": {"name_changes": 20},
+    "colours": {"colour_changes": 30},
+    "shopping": {"item_changes": 60},
+    "locations": {"known_locations": 12},
+    "locations_directions": {"known_locations": 12},
+    "jokes": {"jokes_told": 16},
+    "kv": {"nested_levels": 3},
+    "chapterbreak": {"chapters": 30},
+    "delayed_recall": {"facts": 12},
+    "instruction_recall": {"steps": 12},
+    "how_to_think": {"options": 9},
+    "conflicting_personal_info": {"other_relatives": 7},
+    "trigger_response": {"trigger_activations": 9},
+    "abstention": {"facts": 6, "unknowns": 6},
+    "knowledge_update": {"updates": 12},
+    "temporal_order": {"events": 10},
+    "aggregation": {"sessions": 20},
+    "preference": {"preferences": 8},
+    "contradiction": {"people": 20, "contradictions": 6},
+    "forgetting": {"secrets": 6},
+    "interference": {"people": 6, "attributes": 6},
+    "instruction_exceptions": {"exceptions": 6, "requests": 12},
+    "verbatim": {"passages": 6, "sentences": 8},
+}
+
+
+@pytest.mark.parametrize("name", sorted(HARDER))
+def test_a_harder_test_is_still_answered_by_perfect_memory(name):
+    for seed in range(10):
+        assert play(example(name, seed, **HARDER[name]), Oracle()).grade.score == 1.0
+
+
+def test_interference_is_declared_between_tests_that_exist():
+    for name in BUILTIN_TESTS:
+        for other in MEMORY_TESTS.get(name).interferes_with:
+            assert name in MEMORY_TESTS.get(other).interferes_with

@@ -1,0 +1,239 @@
+"""Short answers in words: what a person would call right is right, what they would call wrong is wrong.
+
+One table of phrasings serves all tests whose answer is one of several things; it is read with each one's own words.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from themis.memory.material.inns import INNS
+from themis.memory.material.island import KINDS as ISLAND
+from themis.memory.material.life import ATTRIBUTES, PASSWORDS, REPAIRS, ROOMS
+from themis.memory.material.machine import KINDS as MACHINE
+from themis.memory.material.names import FIRST_NAMES, SURNAMES
+from themis.memory.material.preferences import PREFERENCES
+from themis.memory.material.words import COLOURS
+from themis.memory.scoring import abstains, grade_answers, grade_claim
+from themis.memory.tests.instruction_exceptions import STORES
+
+VOCABULARIES = {
+    "names": FIRST_NAMES,
+    "abstention": SURNAMES,
+    "colours": COLOURS,
+    "delayed_recall": ISLAND[0],
+    "instruction_recall": MACHINE[4],
+    "how_to_think": INNS,
+    "knowledge_update": ROOMS,
+    "aggregation": REPAIRS,
+    "forgetting": PASSWORDS,
+    "interference": ATTRIBUTES["trade"][2],
+    "instruction_exceptions": STORES,
+    "preference": [option.removeprefix("the ") for option in (*PREFERENCES[1].fitting, *PREFERENCES[1].violating)],
+}
+
+RIGHT = [
+    "{right}",
+    "{right}.",
+    "**{right}**",
+    "_{right}_",
+    '"{right}"',
+    "“{right}”!",
+    "`{right}`",
+    "It is {right}.",
+    "It's {right}!",
+    "That would be {right}.",
+    "The answer is {right}.",
+    "Answer: {right}",
+    "You told me that it is {right}.",
+    "If I am not mistaken, it is {right}.",
+    "I'm not sure, but I think it is {right}.",
+    "I am not entirely certain, but it should be {right}.",
+    "As you told me earlier, {right}.",
+    "Earlier you said {right}.",
+    "You mentioned {right} before.",
+    "{right}, not {wrong}.",
+    "Not {wrong} but {right}.",
+    "It isn't {wrong} any more, it's {right}.",
+    "It is no longer {wrong}; it is {right}.",
+    "It was {wrong}, but now it is {right}.",
+    "It used to be {wrong}. Now it is {right}.",
+    "First {wrong}, then {other}, and now {right}.",
+    "{right} (previously {wrong}).",
+    "{right}, formerly {wrong}.",
+    "Currently {right}; before that {wrong} and {other}.",
+    "You changed it from {wrong} to {right}.",
+    "{wrong} was replaced by {right}.",
+    "{right} instead of {wrong}.",
+    "{right} rather than {wrong}.",
+    "The latest was {right}. Before, you had said {wrong} and {other}.",
+    "The most recent one is {right}, after {wrong} and {other}.",
+    "The last one you gave me was {right}.",
+    "It is {right}. However, you have mentioned several others, including {wrong} and {other}.",
+    "It is {right}, although you've also mentioned {wrong}, {other} at other times.",
+    "- {right}",
+    "1. {right}",
+    "# {right}\n",
+    "Sure! It's {right}. Anything else?",
+    "Of course I remember: {right}.",
+    "Don't worry, it is {right}.",
+    "Hmm, let me think. {right}.",
+    "RIGHT NOW? {RIGHT}.",
+    "{right}\n\nLet me know if that has changed.",
+    "My notes say: {right}",
+    "{right}, {right} and once more {right}!",
+    "I believe you said: “{right}”.",
+    "Maybe {right}?",
+    "At first you told me {wrong}; in the end it was {right}.",
+]
+
+WRONG = [
+    "",
+    "{wrong}",
+    "**{wrong}**",
+    "It is {wrong}.",
+    "I don't know.",
+    "I do not know; you never told me.",
+    "I'm sorry, I don't have access to that information.",
+    "Could you tell me again?",
+    "It is not {right}.",
+    "It isn't {right}.",
+    "Anything but not {right}.",
+    "Never {right}!",
+    "It is no longer {right}.",
+    "It used to be {right}.",
+    "It was {right}, but now it is {wrong}.",
+    "{wrong}, not {right}.",
+    "{wrong} instead of {right}.",
+    "{wrong} rather than {right}.",
+    "{right} was replaced by {wrong}.",
+    "You changed it from {right} to {wrong}.",
+    "First {right}, then {other}, and now {wrong}.",
+    "{wrong} (previously {right}).",
+    "{wrong}, formerly {right}.",
+    "Currently {wrong}; before that {right}.",
+    "It is {wrong}, although you've also mentioned {right} and {other}.",
+    "The last one you gave me was {wrong}. Before, it was {right}.",
+    "{right} or {wrong}.",
+    "Either {wrong} or {right}.",
+    "{right} and {wrong}.",
+    "{right}, {wrong}, {other}",
+    "{wrong}, {other}, {right}",
+    "It could be {right}, {wrong} or {other}.",
+    "You have told me {right}, {wrong} and {other}.",
+    "{right}? Or {wrong}?",
+    "- {right}\n- {wrong}\n- {other}",
+    "It is {right}. It is {wrong}.",
+    "pre{right}ish",
+    "x{right}",
+    "null",
+    "{{}}",
+    "[]",
+    "42",
+    "Understood.",
+    "What do you mean?",
+    "I cannot recall whether it was {right}.",
+    "You did not say {right}.",
+    "Neither {right} nor {wrong}.",
+    "{other}",
+    "The answer is {other}, I am sure.",
+    "Something between {right} and {wrong}.",
+    "¯\\_(ツ)_/¯",
+    "now now now {wrong}",
+]
+
+
+@pytest.mark.parametrize("test", VOCABULARIES)
+def test_a_claim_is_read_as_a_person_would_read_it(test):
+    words = list(VOCABULARIES[test])
+    right, wrong, other = words[0], words[1], words[-1]
+
+    def verdict(phrasing):
+        reply = phrasing.format(right=right, wrong=wrong, other=other, RIGHT=right.upper())
+        return grade_claim(reply, right, words).score
+
+    assert len(RIGHT) >= 50
+    assert len(WRONG) >= 50
+    assert [phrasing for phrasing in RIGHT if verdict(phrasing) != 1] == []
+    assert [phrasing for phrasing in WRONG if verdict(phrasing) != 0] == []
+
+
+def test_a_word_inside_another_word_is_not_a_claim():
+    for reply in ("I shared it.", "The tanker", "scarletina", "unorangelike", "blueish"):
+        assert grade_claim(reply, "red", [*COLOURS, "red"]).score == 0
+    assert grade_claim("navy dark blue", "blue", ["dark blue", "blue"]).score == 0
+    assert grade_claim("dark blue", "dark blue", ["dark blue", "blue"]).score == 1
+
+
+def test_reciting_every_fact_answers_no_question():
+    expected = ["Torvane", "Ysolde", "korrins", "Ossel"]
+    sheet = "The capital is Torvane, the queen Ysolde, people pay in korrins, the river is the Ossel."
+
+    assert grade_answers([sheet] * 4, expected, ISLAND).score == 0
+    assert grade_answers(expected, expected, ISLAND).score == 1
+    assert (
+        grade_answers(["Torvane on the Ossel", "Queen Ysolde", "korrins", "the Grindle"], expected, ISLAND).score
+        == 0.75
+    )
+    assert grade_answers(expected[:2], expected, ISLAND).score == 0.5
+
+
+IGNORANT = [
+    "I don't know.",
+    "I do not know that.",
+    "You haven't told me.",
+    "You have not told me.",
+    "You never mentioned it.",
+    "I'm not sure.",
+    "I am not certain.",
+    "I have no information about that.",
+    "There is no record of that.",
+    "I have no idea.",
+    "That is unknown to me.",
+    "I don't recall you telling me.",
+    "I can't find that.",
+    "I cannot remember.",
+    "You didn't say.",
+    "You did not share that with me.",
+    "That has not been mentioned.",
+    "It was never given to me.",
+    "I'm unsure.",
+    "I don't have that information.",
+    "I'm afraid I don't know.",
+    "Sorry, I wasn't told.",
+    "No mention of it so far.",
+    "I am unaware of it.",
+    "You haven't provided the name.",
+]
+CONFIDENT = [
+    "Moreau",
+    "It is Moreau.",
+    "Your dentist is called Moreau.",
+    "Moreau, I think.",
+    "The surname is Moreau.",
+    "Of course: Moreau.",
+    "You told me: Moreau.",
+    "Yes.",
+    "No.",
+    "Understood.",
+    "OK!",
+    "Let me see: Moreau.",
+    "I remember it well.",
+    "As you said, Moreau.",
+    "That would be Moreau.",
+    "Her name is Moreau.",
+    "",
+    "M.",
+    "Moreau?",
+    "Definitely Moreau.",
+    "I recall the name Moreau.",
+    "You mentioned Moreau.",
+    "I know it: Moreau.",
+    "Moreau!!!",
+    "Certainly, it's Moreau.",
+]
+
+
+def test_saying_that_one_does_not_know_is_recognised():
+    assert [reply for reply in IGNORANT if not abstains(reply)] == []
+    assert [reply for reply in CONFIDENT if abstains(reply)] == []
