@@ -355,7 +355,16 @@ def test_many_runs_are_ranked_with_the_places_they_may_have(tmp_path):
     assert [place["run_id"] for place in report.to_dict()["places"]["Number"]][-1] == "b"
 
 
-# --- every kind of run ----------------------------------------------------------------------------------------------
+# --- every kind of store and run -------------------------------------------------------------------------------------
+
+
+def test_runs_are_compared_in_either_database(store_location):
+    scored_run(store_location, "a", GRADED, num_samples=2, reducer="keep")
+    scored_run(store_location, "b", BETTER)
+
+    (row,) = compare_runs(["a", "b"], storage_path=store_location, statistical_test="t_test").pairwise_results
+
+    assert row.test_result.p_value == pytest.approx(scipy.stats.ttest_rel(GRADED, BETTER).pvalue)
 
 
 def memory_run(store, run_id, scores):
