@@ -1,0 +1,51 @@
+"""`themis publish`: a stored run to an experiment tracker."""
+
+from __future__ import annotations
+
+import click
+
+from themis.cli.output import json_option, print_json, storage_option
+from themis.exceptions import ConfigurationError, StorageError
+from themis.experiment.report import build_report
+from themis.integrations.trackers import TRACKERS, make_tracker
+from themis.storage import ExperimentStorage
+
+__all__ = ["publish"]
+
+
+@click.command()
+@click.argument("run_id", metavar="RUN")
+@click.option("--to", "trackers", multiple=True, required=True, help="wandb, mlflow, hub or otel; may be repeated.")
+@click.option("--option", "options", multiple=True, metavar="NAME=VALUE", help="An option of the tracker; repeatable.")
+@storage_option
+@json_option
+def publish(run_id: str, trackers: tuple[str, ...], options: tuple[str, ...], storage: str, as_json: bool) -> None:
+    """Send a stored run to Weights & Biases, MLflow, the Hugging Face Hub or an OpenTelemetry collector.
+
+    Publishing a run again goes on with what is there. Credentials come from the tracker's own environment variables.
+    """
+    store = ExperimentStorage(storage)
+    if not store.exists():
+        raise StorageError(f"there is no store at {storage}")
+    store.get_run(run_id)
+    given = _pairs(options)
+    made = {name: make_tracker(name, given) for name in trackers}
+    report = build_report(store, run_id)
+    places = {}
+    for name, tracker in made.items():
+        places[name] = tracker.publish(report)
+        click.echo(f"{run_id} is in {TRACKERS.find(name)}", err=True)
+        if not as_json:
+            click.echo(places[name])
+    if as_json:
+        print_json(places)
+
+
+def _pairs(options: tuple[str, ...]) -> dict[str, str]:
+    pairs = {}
+    for option in options:
+        name, equals, value = option.partition("=")
+        if not equals or not name:
+            raise ConfigurationError(f"an option is given as NAME=VALUE, got {option!r}")
+        pairs[name.strip()] = value
+    return pairs

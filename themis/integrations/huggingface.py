@@ -1,0 +1,131 @@
+"""Puts runs on the Hugging Face Hub, as files of a dataset repository, one commit a run."""
+
+from __future__ import annotations
+
+import itertools
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from themis.config.schema import HuggingFaceHubConfig
+from themis.core.entities import ExperimentReport
+from themis.exceptions import ConfigurationError, DependencyError
+from themis.experiment.experiment import Observer
+from themis.experiment.export import export_json
+from themis.experiment.export.as_json import report_run_id
+from themis.experiment.export.as_jsonl import full_sample
+from themis.experiment.export.json_text import json_bytes
+from themis.experiment.export.names import file_word
+from themis.experiment.export.samples import Sample, joined
+from themis.integrations.watching import Guarded
+from themis.storage import RunStatus
+from themis.storage.reading import batched
+
+__all__ = ["HuggingFaceHubUploader", "hub_tracker"]
+
+# The Hub grows slow with many small files, and a folder there holds no more than ten thousand.
+_MOST_FILES = 1_000
+_LINES_A_PART = 10_000
+
+
+class HuggingFaceHubUploader:
+    """Uploads `<run_id>/report.json`, the manifest, and each sample as `<run_id>/generations/<id>.json`.
+
+    A run of more than a thousand samples has `generations/part-00000.jsonl` and so on instead. The repository is made if
+    it is not there, private unless said otherwise: prompts and answers are in it. Token and endpoint are huggingface_hub's
+    own (HF_TOKEN, HF_ENDPOINT) where they are not given.
+    """
+
+    def __init__(
+        self,
+        config: HuggingFaceHubConfig,
+        *,
+        endpoint: str | None = None,
+        token: str | None = None,
+        private: bool = True,
+    ) -> None:
+        self._config = config
+        self._endpoint, self._token, self._private = endpoint, token, private
+
+    def upload_results(self, report: ExperimentReport, run_path: Path | None = None) -> str | None:
+        """Uploads a run in one commit and returns its address; nothing happens unless the config enables it.
+
+        `run_path` is the run's own folder (`storage.get_run_path`): its manifest is uploaded, nothing in it is changed.
+        """
+        if not self._config.enable:
+            return None
+        if not self._config.repository:
+            raise ConfigurationError("uploading to the Hugging Face Hub needs a repository such as 'org/name'")
+        hub = _package()
+        api = hub.HfApi(endpoint=self._endpoint, token=self._token)
+        run_id = report_run_id(report)
+        folder = file_word(run_id)
+        api.create_repo(self._config.repository, repo_type="dataset", private=self._private, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix="themis-hub-") as scratch:
+            files = _files(report, Path(scratch), run_path)
+            commit = api.create_commit(
+                self._config.repository,
+                [hub.CommitOperationAdd(f"{folder}/{name}", content) for name, content in files],
+                commit_message=f"Themis run {run_id}",
+                repo_type="dataset",
+            )
+        return str(commit.commit_url)
+
+    def publish(self, report: ExperimentReport) -> str:
+        return self.upload_results(report) or "nowhere: uploading is not enabled"
+
+    def observer(self) -> Observer:
+        return Guarded(_AtTheEnd(self), "the Hugging Face Hub")
+
+
+def hub_tracker(
+    repository: str, endpoint: str | None = None, token: str | None = None, private: bool = True
+) -> HuggingFaceHubUploader:
+    """An uploader to one repository."""
+    config = HuggingFaceHubConfig(enable=True, repository=repository)
+    return HuggingFaceHubUploader(config, endpoint=endpoint, token=token, private=private)
+
+
+def _files(report: ExperimentReport, scratch: Path, run_path: Path | None) -> Iterator[tuple[str, bytes | str]]:
+    """(path below the run's folder, content or the file that holds it)."""
+    yield "report.json", str(export_json(report, scratch / "report.json"))
+    manifest = None if run_path is None else Path(run_path) / "manifest.json"
+    if manifest is not None and manifest.is_file():
+        yield "manifest.json", str(manifest)
+    if len(report.generation_results) <= _MOST_FILES:
+        taken: set[str] = set()
+        for number, sample in enumerate(joined(report)):
+            yield f"generations/{_sample_name(sample, number, taken)}.json", json_bytes(full_sample(sample), 2)
+        return
+    for number, samples in enumerate(batched(joined(report), _LINES_A_PART)):
+        part = scratch / f"part-{number:05d}.jsonl"
+        with part.open("wb") as file:
+            file.writelines(json_bytes(full_sample(sample)) + b"\n" for sample in samples)
+        yield f"generations/{part.name}", str(part)
+
+
+def _sample_name(sample: Sample, number: int, taken: set[str]) -> str:
+    """A file's name from an id that is somebody's data; two ids never share a file, on any file system."""
+    word = file_word(sample.sample_id if sample.sample_id is not None else f"unnamed {number}")
+    names = itertools.chain([word], (f"{word}-{n}" for n in itertools.count(2)))
+    name = next(name for name in names if name.casefold() not in taken)
+    taken.add(name.casefold())
+    return name
+
+
+class _AtTheEnd(Observer):
+    def __init__(self, uploader: HuggingFaceHubUploader) -> None:
+        self._uploader = uploader
+
+    def ended(self, status: RunStatus, report: ExperimentReport | None) -> None:
+        if report is not None:
+            self._uploader.upload_results(report)
+
+
+def _package() -> Any:
+    try:
+        import huggingface_hub
+    except ImportError as error:
+        raise DependencyError.for_extra("huggingface_hub", "hub", "uploading to the Hugging Face Hub") from error
+    return huggingface_hub

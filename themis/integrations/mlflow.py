@@ -1,0 +1,123 @@
+"""Shows runs in MLflow: parameters, metrics with intervals, and the exported files as artifacts."""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+import time
+from typing import Any
+
+from themis.core.entities import EvaluationRecord, ExperimentReport
+from themis.core.fingerprint import digest
+from themis.core.redaction import redact_text
+from themis.exceptions import DependencyError
+from themis.experiment.experiment import Observer
+from themis.experiment.export import export_formats
+from themis.experiment.export.as_json import report_run_id
+from themis.generation.engine import Engine
+from themis.integrations.facts import Progress, numbers_of, parameters_of
+from themis.integrations.watching import Guarded
+from themis.storage import RunStatus
+from themis.storage.records import Call
+
+__all__ = ["MlflowTracker"]
+
+_KEY_TAG = "themis.key"
+_LONGEST_VALUE = 500
+_SECONDS_BETWEEN_NEWS = 10.0
+_STATUS = {RunStatus.COMPLETED: "FINISHED", RunStatus.FAILED: "FAILED"}
+
+
+class MlflowTracker:
+    """One MLflow run a Themis run: publishing again goes on with it. Without `tracking_uri`, MLflow's own setting decides."""
+
+    def __init__(self, tracking_uri: str | None = None, experiment: str = "themis") -> None:
+        self._uri = tracking_uri
+        self._experiment = experiment
+
+    def publish(self, report: ExperimentReport) -> str:
+        client = self._client()
+        mlflow_id = self._open(client, report_run_id(report))
+        status = RunStatus(report.metadata.get("status", RunStatus.COMPLETED))
+        return self._complete(client, mlflow_id, report, status)
+
+    def observer(self) -> Observer:
+        return Guarded(_Watching(self), "MLflow")
+
+    def _client(self) -> Any:
+        try:
+            from mlflow import MlflowClient
+        except ImportError as error:
+            raise DependencyError.for_extra("mlflow", "mlflow", "publishing to MLflow") from error
+        uri = self._uri or os.environ.get("MLFLOW_TRACKING_URI", "")
+        if uri.startswith("file:") or (uri and "://" not in uri and ":" not in uri):
+            # MLflow 3 takes a folder only from those who say that they mean it; naming one says so.
+            os.environ.setdefault("MLFLOW_ALLOW_FILE_STORE", "true")
+        return MlflowClient(tracking_uri=self._uri)
+
+    def _open(self, client: Any, run_id: str) -> str:
+        found = client.get_experiment_by_name(self._experiment)
+        experiment = found.experiment_id if found is not None else client.create_experiment(self._experiment)
+        # By a hash, because an id may hold what the filter's own language means something by.
+        key = digest(run_id)
+        earlier = client.search_runs([experiment], filter_string=f"tags.`{_KEY_TAG}` = '{key}'", max_results=1)
+        if earlier:
+            mlflow_id = str(earlier[0].info.run_id)
+            client.update_run(mlflow_id, status="RUNNING")
+            return mlflow_id
+        tags = {_KEY_TAG: key, "themis.run_id": run_id}
+        return str(client.create_run(experiment, run_name=run_id, tags=tags).info.run_id)
+
+    def _complete(self, client: Any, mlflow_id: str, report: ExperimentReport, status: RunStatus) -> str:
+        known = client.get_run(mlflow_id).data.params
+        for name, value in parameters_of(report).items():
+            # A parameter can be set once.
+            if _name(name) not in known:
+                client.log_param(mlflow_id, _name(name), str(value)[:_LONGEST_VALUE])
+        _log(client, mlflow_id, numbers_of(report))
+        with tempfile.TemporaryDirectory(prefix="themis-mlflow-") as folder:
+            export_formats(report, folder)
+            client.log_artifacts(mlflow_id, folder)
+        client.set_terminated(mlflow_id, status=_STATUS.get(status, "KILLED"))
+        return f"{redact_text(client.tracking_uri)} run {mlflow_id}"
+
+
+class _Watching(Observer):
+    def __init__(self, tracker: MlflowTracker) -> None:
+        self._tracker = tracker
+        self._client: Any = None
+        self._mlflow_id = ""
+        self._progress = Progress()
+        self._told = 0.0
+
+    def started(self, run_id: str, total: int, done: int, engine: Engine) -> None:
+        self._client = self._tracker._client()
+        self._mlflow_id = self._tracker._open(self._client, run_id)
+        self._progress = Progress(done)
+
+    def advanced(self, calls: list[Call]) -> None:
+        self._progress.add_calls(calls)
+        # A request each time would make the run wait for the tracker.
+        if time.monotonic() - self._told >= _SECONDS_BETWEEN_NEWS:
+            self._told = time.monotonic()
+            _log(self._client, self._mlflow_id, self._progress.numbers(), step=self._progress.answered)
+
+    def judged(self, records: list[EvaluationRecord]) -> None:
+        self._progress.add_scores(records)
+
+    def ended(self, status: RunStatus, report: ExperimentReport | None) -> None:
+        if report is None:
+            self._client.set_terminated(self._mlflow_id, status=_STATUS.get(status, "KILLED"))
+        else:
+            self._tracker._complete(self._client, self._mlflow_id, report, status)
+
+
+def _log(client: Any, mlflow_id: str, numbers: dict[str, float], step: int = 0) -> None:
+    for name, value in numbers.items():
+        client.log_metric(mlflow_id, _name(name), value, step=step)
+
+
+def _name(text: str) -> str:
+    """MLflow's names have letters, digits and few signs."""
+    return re.sub(r"[^\w\-. :/]", "_", text, flags=re.ASCII)[:250]

@@ -1,0 +1,135 @@
+"""Shows runs in Weights & Biases: settings, means with intervals, a table of samples, and the exported files."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from themis.core.entities import EvaluationRecord, ExperimentReport
+from themis.core.fingerprint import digest
+from themis.exceptions import ConfigurationError, DependencyError
+from themis.experiment.experiment import Observer
+from themis.experiment.export import export_formats
+from themis.experiment.export.as_json import report_run_id
+from themis.experiment.export.json_text import as_text
+from themis.experiment.export.names import file_word
+from themis.experiment.export.samples import joined, score_values
+from themis.generation.engine import Engine
+from themis.integrations.facts import Progress, numbers_of, parameters_of
+from themis.integrations.watching import Guarded
+from themis.storage import RunStatus
+from themis.storage.records import Call
+
+__all__ = ["WandbTracker"]
+
+_LONGEST_CELL = 5_000
+_MODES = ("online", "offline", "disabled", "shared")
+
+
+class WandbTracker:
+    """One W&B run a Themis run: publishing again goes on with it. Without `mode`, WANDB_MODE decides.
+
+    `samples` bounds the table, which W&B keeps in memory.
+    """
+
+    def __init__(
+        self,
+        project: str = "themis",
+        entity: str | None = None,
+        mode: str | None = None,
+        directory: str | None = None,
+        samples: int = 1_000,
+    ) -> None:
+        if mode is not None and mode not in _MODES:
+            raise ConfigurationError(f"W&B's mode is one of {', '.join(_MODES)}, got {mode!r}")
+        self._project, self._entity, self._mode, self._directory = project, entity, mode, directory
+        self._samples = samples
+
+    def publish(self, report: ExperimentReport) -> str:
+        run = self._open(report_run_id(report))
+        return self._complete(run, report)
+
+    def observer(self) -> Observer:
+        return Guarded(_Watching(self), "W&B")
+
+    def _open(self, run_id: str) -> Any:
+        wandb = _package()
+        if self._directory is not None:
+            Path(self._directory).mkdir(parents=True, exist_ok=True)
+        return wandb.init(
+            project=self._project,
+            entity=self._entity,
+            name=run_id,
+            id=digest(run_id)[:16],
+            resume="allow",
+            mode=self._mode,
+            dir=self._directory,
+            # What the process prints may be anybody's; only what is sent below is published.
+            settings=wandb.Settings(console="off", silent=True, save_code=False, x_disable_stats=True),
+        )
+
+    def _complete(self, run: Any, report: ExperimentReport) -> str:
+        wandb = _package()
+        failed = True
+        try:
+            run.config.update(parameters_of(report), allow_val_change=True)
+            run.summary.update(numbers_of(report))
+            run.log({"samples": self._table(wandb, report)})
+            name = file_word(report_run_id(report))
+            with tempfile.TemporaryDirectory(prefix="themis-wandb-") as folder:
+                export_formats(report, folder)
+                artifact = wandb.Artifact(f"themis-{name}", type="evaluation")
+                artifact.add_dir(folder)
+                run.log_artifact(artifact)
+            failed = False
+        finally:
+            run.finish(exit_code=1 if failed else 0)
+        return str(run.url or run.dir)
+
+    def _table(self, wandb: Any, report: ExperimentReport) -> Any:
+        metrics = list(report.evaluation_report.metrics)
+        table = wandb.Table(columns=["sample_id", "output", "reference", *metrics, "failures"])
+        for _, sample in zip(range(self._samples), joined(report), strict=False):
+            scores = score_values(sample.scores)
+            reference = "" if sample.reference is None else as_text(sample.reference)
+            table.add_data(
+                sample.sample_id,
+                (sample.output or "")[:_LONGEST_CELL],
+                reference[:_LONGEST_CELL],
+                *(scores.get(name) for name in metrics),
+                "; ".join(sample.failures)[:_LONGEST_CELL],
+            )
+        return table
+
+
+class _Watching(Observer):
+    def __init__(self, tracker: WandbTracker) -> None:
+        self._tracker = tracker
+        self._run: Any = None
+        self._progress = Progress()
+
+    def started(self, run_id: str, total: int, done: int, engine: Engine) -> None:
+        self._progress = Progress(done)
+        self._run = self._tracker._open(run_id)
+
+    def advanced(self, calls: list[Call]) -> None:
+        self._progress.add_calls(calls)
+        self._run.log(self._progress.numbers())
+
+    def judged(self, records: list[EvaluationRecord]) -> None:
+        self._progress.add_scores(records)
+
+    def ended(self, status: RunStatus, report: ExperimentReport | None) -> None:
+        if report is None:
+            self._run.finish(exit_code=1)
+        else:
+            self._tracker._complete(self._run, report)
+
+
+def _package() -> Any:
+    try:
+        import wandb
+    except ImportError as error:
+        raise DependencyError.for_extra("wandb", "wandb", "publishing to Weights & Biases") from error
+    return wandb
