@@ -51,6 +51,14 @@ def work(rows, folder):
 """
 
 INSPECT = """
+import tiktoken
+
+class Words:
+    # Its tokenizer is fetched from the network; counting words instead is in its favour.
+    def encode(self, text, **_): return text.split()
+    encode_ordinary = encode
+
+tiktoken.get_encoding = tiktoken.encoding_for_model = lambda *_, **__: Words()
 from inspect_ai import Task, eval
 from inspect_ai.dataset import MemoryDataset, Sample
 from inspect_ai.scorer import exact
@@ -67,7 +75,7 @@ DEEPEVAL = """
 import os
 os.environ.update(DEEPEVAL_TELEMETRY_OPT_OUT="YES", DEEPEVAL_RESULTS_FOLDER="results")
 from deepeval import evaluate
-from deepeval.evaluate.configs import AsyncConfig, DisplayConfig
+from deepeval.evaluate.configs import AsyncConfig, CacheConfig, DisplayConfig
 from deepeval.metrics import BaseMetric
 from deepeval.test_case import LLMTestCase
 
@@ -89,7 +97,9 @@ class Exact(BaseMetric):
 def work(rows, folder):
     os.chdir(folder)
     cases = [LLMTestCase(input=row["question"], actual_output=row["answer"], expected_output=row["answer"]) for row in rows]
-    evaluate(cases, [Exact()], display_config=DisplayConfig(show_indicator=False, print_results=False),
+    display = DisplayConfig(show_indicator=False, print_results=False, inspect_after_run=False, results_folder=folder)
+    # Its cache rewrites one file for every case; without it the results are still written at the end.
+    evaluate(cases, [Exact()], display_config=display, cache_config=CacheConfig(write_cache=False),
              async_config=AsyncConfig(run_async=False))
 """
 
