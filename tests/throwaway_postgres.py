@@ -29,13 +29,18 @@ def find_programs() -> Path | None:
     candidates = [Path(found).resolve().parent for found in [shutil.which("initdb")] if found]
     candidates += sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
     candidates += [WHEEL / "pgserver/pginstall/bin"]
-    return next((folder for folder in candidates if (folder / "initdb").exists() and (folder / "postgres").exists()), None)
+    return next(
+        (folder for folder in candidates if (folder / "initdb").exists() and (folder / "postgres").exists()), None
+    )
 
 
 def start(programs: Path, lives_for: int) -> str:
     """The URL of a new server that ends with the process `lives_for`."""
     keeper = subprocess.Popen(
-        [sys.executable, __file__, str(programs), str(lives_for)], stdout=subprocess.PIPE, start_new_session=True, text=True
+        [sys.executable, __file__, str(programs), str(lives_for)],
+        stdout=subprocess.PIPE,
+        start_new_session=True,
+        text=True,
     )
     assert keeper.stdout is not None
     url = keeper.stdout.readline().strip()

@@ -21,7 +21,7 @@ from themis.memory.command import Request, assemble
 from themis.memory.runner import run as run_memory
 from themis.storage import ExperimentStorage
 
-__all__ = ["demo"]
+__all__ = ["demo", "easy_puzzles"]
 
 RUNS = {
     "demo-plain": (

@@ -17,7 +17,7 @@ from themis import __version__
 from themis.cli.output import json_option, print_json, storage_option
 from themis.exceptions import ThemisError
 
-__all__ = ["doctor"]
+__all__ = ["Finding", "doctor", "examine"]
 
 # extra -> the packages that make it usable
 EXTRAS = {

@@ -11,7 +11,7 @@ from themis.core.redaction import redact
 from themis.experiment.report import build_report, summarise_run
 from themis.storage import ExperimentStorage, RunMetadata, RunStatus
 
-__all__ = ["delete", "show"]
+__all__ = ["delete", "describe_run", "show"]
 
 
 @click.command()

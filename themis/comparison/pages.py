@@ -15,7 +15,7 @@ from themis.comparison.reports import TIE, ComparisonReport, ComparisonResult, s
 if TYPE_CHECKING:
     from themis.comparison.diff import DiffItem, RunDiff
 
-__all__ = ["comparison_page", "diff_page", "forest_plot"]
+__all__ = ["ForestPlot", "PlotRow", "Tick", "comparison_page", "diff_page", "forest_plot"]
 
 _ROW_HEIGHT = 46
 # Two of them fit beside each other on a phone.

@@ -10,7 +10,7 @@ from functools import lru_cache
 
 from themis.core.registry import Registry
 
-__all__ = ["DEFAULT_TOKENIZER", "TOKENIZERS", "count_tokens", "tokenizer"]
+__all__ = ["DEFAULT_TOKENIZER", "TOKENIZERS", "cl100k_base", "count_tokens", "o200k_base", "tokenizer", "words"]
 
 DEFAULT_TOKENIZER = "cl100k_base"
 

@@ -12,7 +12,7 @@ from themis.generation.engine import Engine
 from themis.storage import RunStatus
 from themis.storage.records import Call
 
-__all__ = ["ProgressBar"]
+__all__ = ["ProgressBar", "someone_watches"]
 
 _LATE_SECONDS = 30.0
 _SHOWN_LATE = 3

@@ -24,7 +24,7 @@ from themis.storage import ExperimentStorage, RunMetadata
 from themis.storage.reading import LazySequence, RunReader
 from themis.storage.records import FAILED, UNPARSED
 
-__all__ = ["build_report", "metric_aggregates", "summarise_run"]
+__all__ = ["build_report", "cost_of", "metric_aggregates", "summarise_run"]
 
 
 def build_report(

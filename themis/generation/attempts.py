@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from themis.core.entities import GenerationRecord, GenerationTask, ModelError
 from themis.exceptions import ProviderCallError
 
-__all__ = ["Retry", "error_from", "final_error", "is_rate_limit", "is_retryable", "retry_delay"]
+__all__ = ["Retry", "checked", "error_from", "final_error", "is_rate_limit", "is_retryable", "retry_delay"]
 
 _TRANSIENT_STATUS = {408, 409, 425, 429}
 _FINAL_WORDS = (

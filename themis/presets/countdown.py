@@ -14,7 +14,16 @@ from typing import Any
 from themis.exceptions import ConfigurationError
 from themis.presets.drawing import Draw
 
-__all__ = ["DIFFICULTIES", "Puzzle", "generate_puzzles", "puzzle_rows", "puzzles", "raw_puzzles", "solve"]
+__all__ = [
+    "DIFFICULTIES",
+    "Puzzle",
+    "generate_puzzles",
+    "puzzle_fields",
+    "puzzle_rows",
+    "puzzles",
+    "raw_puzzles",
+    "solve",
+]
 
 # How many numbers a puzzle has; each one more multiplies the number of expressions by about a hundred.
 DIFFICULTIES = (3, 4, 5, 6)

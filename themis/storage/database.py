@@ -21,7 +21,15 @@ from themis.core.redaction import redact_text
 from themis.exceptions import ConfigurationError, DependencyError, StorageError, ThemisError
 from themis.storage import schema
 
-__all__ = ["DATABASE_NAME", "is_url", "open_database", "open_sqlite", "process_identity"]
+__all__ = [
+    "DATABASE_NAME",
+    "database_file",
+    "is_url",
+    "open_database",
+    "open_sqlite",
+    "process_identity",
+    "process_start",
+]
 
 DATABASE_NAME = "themis.db"
 _SQLITE_MAGIC = b"SQLite format 3\x00"

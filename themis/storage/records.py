@@ -27,7 +27,20 @@ from themis.core.entities import (
     SamplingConfig,
 )
 
-__all__ = ["FAILED", "SCORED", "UNPARSED", "Call", "Frame", "Item", "Turn", "Verdict", "evaluation_record", "verdicts"]
+__all__ = [
+    "FAILED",
+    "SCORED",
+    "UNPARSED",
+    "Call",
+    "Frame",
+    "Item",
+    "Turn",
+    "Verdict",
+    "body_of",
+    "evaluation_record",
+    "verdicts",
+    "whole_record",
+]
 
 SCORED, UNPARSED, FAILED = "scored", "unparsed", "failed"
 # What the pipeline tells metrics beside the task's metadata.

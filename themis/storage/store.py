@@ -33,7 +33,7 @@ from themis.storage.retention import RetentionPolicy, expired
 from themis.storage.runs import RunMetadata, RunStatus, is_storable, validate_run_id, validate_text
 from themis.storage.writing import RunWriter, is_gone, show_holder
 
-__all__ = ["DEFAULT_STORAGE", "ExperimentStorage"]
+__all__ = ["DEFAULT_STORAGE", "ExperimentStorage", "remove_unused_items"]
 
 DEFAULT_STORAGE = ".cache/experiments"
 

@@ -16,7 +16,15 @@ from themis.evaluation.metrics.text import overlap_f1
 from themis.exceptions import MetricError
 from themis.interfaces import Metric
 
-__all__ = ["JsonEqual", "JsonSubset", "ListF1", "canonical_text", "json_prediction", "json_reference"]
+__all__ = [
+    "JsonEqual",
+    "JsonSubset",
+    "ListF1",
+    "canonical_text",
+    "json_prediction",
+    "json_reference",
+    "json_references",
+]
 
 
 @dataclass

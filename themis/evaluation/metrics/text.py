@@ -16,7 +16,18 @@ from themis.evaluation.metrics.sequences import edit_distance
 from themis.exceptions import ConfigurationError, MetricError
 from themis.interfaces import Metric
 
-__all__ = ["SPACELESS", "EditSimilarity", "ExactMatch", "Includes", "RegexMatch", "TokenF1", "overlap_f1"]
+__all__ = [
+    "SPACELESS",
+    "EditSimilarity",
+    "ExactMatch",
+    "Includes",
+    "RegexMatch",
+    "TokenF1",
+    "overlap_f1",
+    "squad_words",
+    "without_articles",
+    "without_punctuation",
+]
 
 
 @dataclass

@@ -27,7 +27,7 @@ from themis.storage.records import FAILED, SCORED, Call, Frame, Item, Verdict
 from themis.storage.runs import is_storable, validate_run_id
 from themis.storage.writing import RunWriter
 
-__all__ = ["Imported", "import_log"]
+__all__ = ["Imported", "import_log", "open_log"]
 
 _BATCH = 500
 _LONGEST_ID = 1_000

@@ -32,7 +32,7 @@ from themis.exceptions import ProviderCallError, ProviderError
 from themis.generation.providers.conversation import attempt_index, item_name
 from themis.interfaces import StatelessTaskExecutor
 
-__all__ = ["FakeModel", "SlowFakeModel", "fake_model"]
+__all__ = ["Behaviour", "FakeModel", "SlowFakeModel", "behaviour_of", "fake_model", "solve"]
 
 
 def fake_model(*, model_identifier: str = "", seed: int = 0) -> StatelessTaskExecutor:

@@ -16,7 +16,7 @@ from themis.memory.material.tale import OPTIONS, tell_tale
 from themis.memory.scoring import numbers, shortened
 from themis.memory.tests.arguments import require_choice, require_number
 
-__all__ = ["ChapterBreak", "grade_option"]
+__all__ = ["ChapterBreak", "grade_option", "pages"]
 
 SPLITS = ("tale", "goodai", "pg19", "ao3", "all")
 # Samples of the public file that can be solved from their context: the ones that published results are about.

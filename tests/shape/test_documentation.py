@@ -1,0 +1,84 @@
+"""The documentation is true: the command line's page is the command line's, and every block of Python runs."""
+
+import importlib.util
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+
+from tests.shape.tree import PROJECT
+
+PAGES = sorted([PROJECT / "README.md", *(PROJECT / "docs").rglob("*.md")])
+# A block that cannot run offline has this comment on the line above it.
+NOT_RUN = "<!-- no-run -->"
+BLOCK = re.compile(r"^```python\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL)
+
+# Each page is one program: its blocks share their names, and an error shows the line of the page.
+PROGRAM = """
+import sys
+page, *places = sys.argv[1:]
+lines = open(page, encoding="utf-8").read().splitlines(keepends=True)
+names = {"__name__": "__main__"}
+for place in places:
+    first, last = map(int, place.split("-"))
+    code = "\\n" * first + "".join(lines[first:last])
+    exec(compile(code, page, "exec"), names)
+"""
+
+
+def blocks(text: str) -> list[tuple[int, int]]:
+    """(line before the first, last line) of every block that is to run."""
+    found = []
+    for match in BLOCK.finditer(text):
+        before = text[: match.start()].rstrip("\n").rpartition("\n")[2].strip()
+        if before != NOT_RUN:
+            first = text[: match.start("code")].count("\n")
+            found.append((first, first + match["code"].count("\n")))
+    return found
+
+
+WITH_CODE = [page for page in PAGES if page.exists() and blocks(page.read_text(encoding="utf-8"))]
+
+
+@pytest.mark.parametrize("page", WITH_CODE, ids=lambda page: str(page.relative_to(PROJECT)))
+def test_the_python_of_a_page_runs(page, tmp_path):
+    places = [f"{first}-{last}" for first, last in blocks(page.read_text(encoding="utf-8"))]
+
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, str(page), *places],
+        cwd=tmp_path,
+        env={**os.environ, "NO_COLOR": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+
+    assert done.returncode == 0, done.stderr[-3_000:]
+
+
+def test_a_block_is_found_with_its_lines_and_left_out_when_marked():
+    page = (
+        f"# Title\n\n```python\na = 1\nb = 2\n```\n\n{NOT_RUN}\n```python\nraise SystemExit\n```\n\n```bash\nls\n```\n"
+    )
+
+    assert blocks(page) == [(3, 5)]
+
+
+def test_the_page_of_the_command_line_is_up_to_date():
+    spec = importlib.util.spec_from_file_location("cli_reference", PROJECT / "scripts" / "cli_reference.py")
+    script = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(script)
+
+    assert script.PAGE.read_text(encoding="utf-8") == script.render(), "run `make docs`"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(PROJECT)))
+def test_links_between_pages_lead_somewhere(page):
+    text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    targets = [target.partition("#")[0] for target in re.findall(r"\]\(([^)\s]+)\)", text)]
+    broken = [target for target in targets if target and "://" not in target and not (page.parent / target).exists()]
+
+    assert broken == []

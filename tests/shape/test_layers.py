@@ -1,0 +1,55 @@
+"""The direction of the house: each package imports only packages above it here; those on one line do not know each other."""
+
+import pytest
+
+from tests.shape.tree import PACKAGE, imports, module_name, python_files
+
+LAYERS = [
+    ["exceptions"],
+    ["core"],
+    ["interfaces"],
+    ["generation", "evaluation", "storage", "config"],
+    ["backends"],
+    ["experiment", "comparison"],
+    ["memory", "presets", "integrations"],
+    ["api"],
+    ["server"],
+    ["cli"],
+]
+HEIGHT = {package: height for height, layer in enumerate(LAYERS) for package in layer}
+# The version is the root's own; everything else there is a lazy name of a package.
+OF_THE_ROOT = {"__version__"}
+# Modules that know a neighbour on purpose, and which.
+EXCEPTIONS = {
+    "themis.experiment.comparison": "themis.comparison",  # only another name for it, which existing programs import
+}
+
+
+def layer_of(module: str) -> str:
+    return [*module.split("."), ""][1]
+
+
+def test_every_package_has_a_place():
+    found = {path.stem for path in PACKAGE.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()}
+
+    assert found - {"__init__", "__main__", "py"} == set(HEIGHT)
+
+
+@pytest.mark.parametrize("path", python_files(), ids=module_name)
+def test_a_module_imports_only_what_stands_above_it(path):
+    here = layer_of(module_name(path))
+    wrong = []
+    for found in imports(path):
+        if found.module.split(".")[0] != "themis":
+            continue
+        there = layer_of(found.module)
+        if here in ("", "__main__"):
+            continue  # the root names everything, lazily
+        if there == "":
+            allowed = here == "cli"
+        else:
+            allowed = there in OF_THE_ROOT or there == here or HEIGHT.get(there, 99) < HEIGHT[here]
+        if not allowed and EXCEPTIONS.get(module_name(path)) != found.module:
+            wrong.append(f"line {found.line}: {found.module}")
+
+    assert not wrong, f"{module_name(path)} ({here}) must not import: {'; '.join(wrong)}"
