@@ -7,34 +7,40 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from themis.memory.actions import Grade
-from themis.memory.examples import DatasetInterface, TestExample
+from themis.memory.examples import TestExample
 from themis.memory.material.life import CITIES, RELATIVES
 from themis.memory.scoring import mentioned, shortened
 from themis.memory.tests.arguments import require_number
+from themis.memory.tests.inventing import BUILTIN, InventedDataset
 
 __all__ = ["ConflictingPersonalInfo", "grade_conflict"]
 
 
 @dataclass(kw_only=True)
-class ConflictingPersonalInfo(DatasetInterface):
+class ConflictingPersonalInfo(InventedDataset):
     """Keeping both sides of a conflict.
 
     Scores: perfect 1, memoryless 0. Both cities and no other is right; only the later one is half right; anything else,
     and any city of somebody else, is wrong, so repeating all statements scores 0. About 30 tokens per statement.
     Interferes with no other test: no other one says where relatives live.
+    With `generator: model` the model `generation_model` invents the material.
     """
 
     name: ClassVar[str] = "Conflicting Personal Information"
     description: ClassVar[str] = "The user contradicts an earlier statement; the agent must know both versions."
+    invention: ClassVar[str] = (
+        "Invent two statements that a person makes about themselves and that cannot both be true, with two unrelated statements "
+        "between them. Then ask one question on the matter that asks for everything that was said; the answer names both."
+    )
 
     other_relatives: int = 2
 
     def generate_examples(self, num_examples: int) -> list[TestExample]:
         most = len(RELATIVES) - 1
         require_number("conflicting_personal_info", "other_relatives", self.other_relatives, least=1, most=most)
-        return [self._example(number) for number in range(num_examples)]
+        return super().generate_examples(num_examples)
 
-    def _example(self, number: int) -> TestExample:
+    def builtin_example(self, number: int) -> TestExample:
         chance = self.random(number)
         relative, *others = chance.sample(RELATIVES, self.other_relatives + 1)
         earlier, later, *elsewhere = chance.sample(CITIES, self.other_relatives + 2)
@@ -50,10 +56,12 @@ class ConflictingPersonalInfo(DatasetInterface):
         )  # fmt: skip
 
     def ideal_answers(self, example: TestExample) -> list[str]:
+        if self.generator != BUILTIN:
+            return super().ideal_answers(example)
         earlier, later = example.expected_responses[0]
         return [f"You have told me two things that do not fit together: {earlier}, and later {later}."]
 
-    def evaluate(self, questions: Sequence[str], responses: Sequence[str], expected: Any) -> Grade:
+    def grade_builtin(self, responses: Sequence[str], expected: Any) -> Grade:
         return grade_conflict(responses[0], *expected[0])
 
 
