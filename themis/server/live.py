@@ -1,0 +1,259 @@
+"""Tells whoever listens what is committed, by this process or any other: one look into the store serves all listeners.
+
+Nothing is asked of the store while nobody listens. What a slow listener cannot take is dropped and it is told so.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import Iterable
+from typing import Any
+
+from themis.core.codec import decode
+from themis.core.redaction import Redactor
+from themis.exceptions import ThemisError
+from themis.experiment.export.json_text import json_bytes
+from themis.server.shapes import run_line, run_progress, sample_event
+from themis.storage import ExperimentStorage, RunMetadata, RunStatus
+from themis.storage.browsing import (
+    changed_runs,
+    count_answers,
+    new_records,
+    newest,
+    read_turns,
+    running_means,
+    store_version,
+)
+
+__all__ = ["ALL_RUNS", "Event", "Hub", "Subscription"]
+
+logger = logging.getLogger(__name__)
+
+# The topic of those who watch the list rather than one run.
+ALL_RUNS = "*"
+_WAITING_EVENTS = 1_000
+_EVENTS_AT_ONCE = 200
+# Scores are committed after their records, so a run is looked at again for a while after it was still.
+_SETTLING_LOOKS = 4
+_TURNS_AHEAD = 5_000
+# Of the time between two looks, what adding up a long run's scores may take.
+_SHARE_FOR_MEANS = 0.1
+
+
+class Event:
+    """What happened, with its JSON text, which is made once for all listeners."""
+
+    __slots__ = ("kind", "text", "topic")
+
+    def __init__(self, topic: str, body: dict[str, Any]) -> None:
+        self.topic = topic
+        self.kind = str(body["type"])
+        self.text = json_bytes(body).decode()
+
+
+class Subscription:
+    """One listener's queue and the topics it has asked for."""
+
+    def __init__(self) -> None:
+        self.topics: set[str] = set()
+        self._queue: asyncio.Queue[Event | None] = asyncio.Queue(_WAITING_EVENTS)
+        self._dropped = 0
+
+    def offer(self, event: Event | None) -> None:
+        try:
+            if self._dropped and self._queue.qsize() < _WAITING_EVENTS // 2:
+                lagged = {"type": "lagged", "dropped": self._dropped}
+                self._queue.put_nowait(Event(ALL_RUNS, lagged))
+                self._dropped = 0
+            self._queue.put_nowait(event)
+        except asyncio.QueueFull:
+            self._dropped += 1
+
+    async def next(self) -> Event | None:
+        """The next event; None when the server stops."""
+        return await self._queue.get()
+
+
+class Hub:
+    """Keeps the listeners and looks into the store for them."""
+
+    def __init__(self, store: ExperimentStorage, poll_seconds: float) -> None:
+        self._watch = _Watch(store)
+        self._poll_seconds = poll_seconds
+        self._listeners: set[Subscription] = set()
+        self._wake = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+        self._closed = False
+
+    @property
+    def listeners(self) -> int:
+        return len(self._listeners)
+
+    def start(self) -> None:
+        self._task = asyncio.create_task(self._poll())
+
+    def close(self) -> None:
+        """Ends every stream, so that a server can stop while pages are open."""
+        self._closed = True
+        for listener in self._listeners:
+            listener.offer(None)
+        if self._task is not None:
+            self._task.cancel()
+
+    @contextlib.contextmanager
+    def listening(self) -> Any:
+        """A subscription for as long as the block lasts."""
+        listener = Subscription()
+        self._listeners.add(listener)
+        if self._closed:
+            listener.offer(None)
+        self._wake.set()
+        try:
+            yield listener
+        finally:
+            self._listeners.discard(listener)
+
+    async def snapshot(self, run_id: str) -> Event | None:
+        """How a run stands now; None for one that is not there yet."""
+        body = await asyncio.to_thread(self._watch.state, run_id)
+        return None if body is None else Event(run_id, body)
+
+    async def _poll(self) -> None:
+        while True:
+            if not self._listeners:
+                self._wake.clear()
+                await self._wake.wait()
+            topics = {topic for listener in self._listeners for topic in listener.topics}
+            try:
+                events = await asyncio.to_thread(self._watch.look, topics)
+            except ThemisError as error:
+                # A store that is busy or gone for a moment must not end the watching.
+                logger.warning("looking for news failed: %s", error)
+                events = []
+            self._publish(events)
+            await asyncio.sleep(self._poll_seconds)
+
+    def _publish(self, events: Iterable[Event]) -> None:
+        for event in events:
+            for listener in self._listeners:
+                wants_all = event.kind == "run" and ALL_RUNS in listener.topics
+                if event.topic in listener.topics or wants_all:
+                    listener.offer(event)
+
+
+class _Watched:
+    """How far a run has been told of."""
+
+    def __init__(self, since: float, last_turn: int) -> None:
+        self.since = since
+        # Every turn up to this one is told; `ahead` holds those beyond it, for side-by-side tests commit out of order.
+        self.last_turn = last_turn
+        self.ahead: set[int] = set()
+        self.looks_left = _SETTLING_LOOKS
+        self.means: dict[str, tuple[float, int]] = {}
+        self.means_again_at = 0.0
+
+
+class _Watch:
+    """What is new in the store since the last look. Called from one thread at a time."""
+
+    def __init__(self, store: ExperimentStorage) -> None:
+        self._store = store
+        self._redactor = Redactor()
+        self._since: float | None = None
+        self._watched: dict[str, _Watched] = {}
+        # Asked for before they began: of these everything is new.
+        self._awaited: set[str] = set()
+
+    def look(self, topics: set[str]) -> list[Event]:
+        if not self._store.exists():
+            return []
+        changed = self._changed_runs()
+        events = []
+        for run_id in topics - {ALL_RUNS}:
+            events += self._look_at(run_id, changed.get(run_id))
+        told = topics - {ALL_RUNS}
+        if ALL_RUNS in topics:
+            events += [self._run_event(run) for run_id, run in changed.items() if run_id not in told]
+        self._awaited &= topics
+        for run_id in self._watched.keys() - topics:
+            del self._watched[run_id]
+        return events
+
+    def state(self, run_id: str) -> dict[str, Any] | None:
+        if not self._store.exists() or not self._store.run_exists(run_id):
+            return None
+        run = self._store.get_run(run_id)
+        return run_progress(run, self._answered(run), self._means(run, _Watched(0.0, -1)))
+
+    def _changed_runs(self) -> dict[str, RunMetadata]:
+        if self._since is None:
+            self._since = float(store_version(self._store)[1] or 0.0)
+        found = changed_runs(self._store, self._since)
+        if found:
+            self._since = max(run.updated_at.timestamp() for run in found)
+        return {run.run_id: run for run in found}
+
+    def _run_event(self, run: RunMetadata) -> Event:
+        return Event(run.run_id, {"type": "run", **run_line(run, self._answered(run))})
+
+    def _answered(self, run: RunMetadata) -> int:
+        if run.status is not RunStatus.IN_PROGRESS:
+            return run.successful_generations + run.failed_generations
+        return count_answers(self._store, run.run_id)
+
+    def _look_at(self, run_id: str, changed: RunMetadata | None) -> list[Event]:
+        if not self._store.run_exists(run_id):
+            self._awaited.add(run_id)
+            return []
+        watched = self._watched.get(run_id)
+        if watched is None:
+            start = (0.0, -1) if run_id in self._awaited else newest(self._store, run_id)
+            watched = self._watched[run_id] = _Watched(*start)
+        events = self._new_samples(run_id, watched) + self._new_turns(run_id, watched)
+        if events or changed is not None:
+            watched.looks_left = _SETTLING_LOOKS
+        if watched.looks_left > 0:
+            watched.looks_left -= 1
+            run = changed or self._store.get_run(run_id)
+            events.append(Event(run_id, run_progress(run, self._answered(run), self._means(run, watched))))
+        return events
+
+    def _new_samples(self, run_id: str, watched: _Watched) -> list[Event]:
+        found = new_records(self._store, run_id, watched.since, limit=_EVENTS_AT_ONCE)
+        if found:
+            watched.since = max(record.created_at for record in found)
+        return [Event(run_id, sample_event(run_id, record)) for record in found]
+
+    def _new_turns(self, run_id: str, watched: _Watched) -> list[Event]:
+        events = []
+        limit = _EVENTS_AT_ONCE + len(watched.ahead)
+        for turn in read_turns(self._store, run_id, after=watched.last_turn, limit=limit):
+            if turn.seq in watched.ahead:
+                continue
+            watched.ahead.add(turn.seq)
+            body = self._redactor.deep(decode(turn.body))
+            fields = {"seq": turn.seq, "kind": turn.kind, "test_id": turn.test_id, "body": body}
+            events.append(Event(run_id, {"type": "turn", "run_id": run_id, **fields}))
+        if len(watched.ahead) > _TURNS_AHEAD:
+            watched.last_turn = max(watched.ahead)  # a gap that nobody fills any more
+            watched.ahead.clear()
+        while watched.last_turn + 1 in watched.ahead:
+            watched.last_turn += 1
+            watched.ahead.discard(watched.last_turn)
+        return events
+
+    def _means(self, run: RunMetadata, watched: _Watched) -> dict[str, tuple[float, int]]:
+        """Adds the scores up again, as seldom as their number demands."""
+        evaluation = self._store.current_evaluation(run.run_id)
+        if run.status is not RunStatus.IN_PROGRESS or evaluation is None:
+            return {}
+        began = time.monotonic()
+        if began >= watched.means_again_at:
+            watched.means = running_means(self._store, evaluation)
+            took = time.monotonic() - began
+            watched.means_again_at = began + took / _SHARE_FOR_MEANS
+        return watched.means

@@ -1,0 +1,244 @@
+"""The pages: start and list, a run, a sample, a comparison, the API's description, the way in."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+from urllib.parse import parse_qs, urlsplit
+
+from fastapi import APIRouter, Depends, Query, Request
+from fastapi.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
+
+from themis.comparison.hypotheses import StatisticalTest
+from themis.exceptions import ThemisError
+from themis.server.api_judging import ComparisonRequest, compare
+from themis.server.api_runs import read_sample
+from themis.server.errors import NotFound
+from themis.server.memory_views import memory_view
+from themis.server.pages import Pages
+from themis.server.sessions import COOKIE, LIFETIME_SECONDS, is_token, new_session
+from themis.server.state import Served, served
+from themis.server.views import compared, run_view, runs_view
+from themis.storage.browsing import (
+    OUTCOMES,
+    RUN_SORTS,
+    SAMPLE_SORTS,
+    RunFilter,
+    SampleFilter,
+    find_runs,
+    neighbours,
+    overview,
+)
+
+__all__ = ["router"]
+
+router = APIRouter(include_in_schema=False)
+
+Serving = Annotated[Served, Depends(served)]
+_MOST_SUGGESTED = 200
+
+
+def pages(request: Request) -> Pages:
+    found: Pages = request.app.state.pages
+    return found
+
+
+Rendering = Annotated[Pages, Depends(pages)]
+# A page is someone's own: it must not stay in a shared cache.
+_PRIVATE = {"cache-control": "no-store"}
+
+
+def _page(rendering: Pages, template: str, status: int = 200, **values: Any) -> HTMLResponse:
+    return HTMLResponse(rendering.render(template, **values), status, _PRIVATE)
+
+
+@router.get("/dashboard/")
+@router.get("/dashboard")
+def dashboard() -> Response:
+    return RedirectResponse("/runs", 303)
+
+
+@router.get("/runs")
+def list_page(
+    serving: Serving,
+    rendering: Rendering,
+    q: str = "",
+    status: str = "",
+    model: str = "",
+    benchmark: str = "",
+    kind: str = "",
+    tag: str = "",
+    sort: str = "-created",
+    offset: Annotated[int, Query(ge=0, le=10_000_000)] = 0,
+) -> Response:
+    wanted = RunFilter(
+        search=q or None,
+        status=status or None,
+        model=model or None,
+        benchmark=benchmark or None,
+        kind=kind or None,
+        tag=tag or None,
+    )
+    view = runs_view(serving.store, wanted, sort=sort.removeprefix("-"), descending=sort.startswith("-"), offset=offset)
+    chosen = {"q": q, "status": status, "model": model, "benchmark": benchmark, "kind": kind, "tag": tag, "sort": sort}
+    if not view.total and not any(value for name, value in chosen.items() if name != "sort"):
+        return _page(rendering, "start.html", storage=serving.redactor.text(str(serving.settings.storage_path)))
+    return _page(rendering, "runs.html", view=view, chosen=chosen, sorts=RUN_SORTS)
+
+
+@router.get("/runs/{run_id}")
+def run_page(
+    serving: Serving,
+    rendering: Rendering,
+    run_id: str,
+    q: str = "",
+    outcome: str = "all",
+    metric: str = "",
+    sort: str = "dataset",
+    offset: Annotated[int, Query(ge=0, le=10_000_000_000)] = 0,
+    after: Annotated[int, Query(ge=-1, le=2**62)] = -1,
+    test: str = "",
+) -> Response:
+    run = serving.run(run_id)
+    wanted = SampleFilter(
+        search=q or None,
+        outcome=outcome,
+        metric=metric or None,
+        sort=sort.removeprefix("-"),
+        descending=sort.startswith("-"),
+    )
+    view = run_view(serving.store, run, wanted, offset=offset)
+    memory = memory_view(serving.store, run, after=after, test_id=test or None) if run.kind == "memory" else None
+    chosen = {"q": q, "outcome": outcome, "metric": view.wanted.metric or "", "sort": sort}
+    manifest = serving.redactor.deep(run.config_snapshot.get("reproducibility_manifest", {}))
+    return _page(
+        rendering,
+        "run.html",
+        view=view,
+        memory=memory,
+        chosen=chosen,
+        outcomes=OUTCOMES,
+        sorts=SAMPLE_SORTS,
+        manifest=manifest,
+        test=test,
+    )
+
+
+@router.get("/runs/{run_id}/overview")
+def overview_fragment(serving: Serving, rendering: Rendering, run_id: str) -> Response:
+    """The part of a long run's page that takes a look at every score."""
+    run = serving.run(run_id)
+    return _page(rendering, "overview.html", run=run, overview=overview(serving.store, run_id))
+
+
+@router.get("/runs/{run_id}/sample")
+def sample_page(serving: Serving, rendering: Rendering, run_id: str, item: str) -> Response:
+    run = serving.run(run_id)
+    sample = read_sample(serving, run_id, item)
+    before, after = neighbours(serving.store, run_id, sample["position"])
+    return _page(rendering, "sample.html", run=run, sample=sample, before=before, after=after)
+
+
+@router.get("/runs/{run_id}/text")
+def sample_text(
+    serving: Serving,
+    run_id: str,
+    item: str,
+    part: str = "response",
+    attempt: Annotated[int, Query(ge=0, le=10_000)] = 0,
+) -> Response:
+    """A long prompt or answer as it is: plain text, which no browser acts on."""
+    sample = read_sample(serving, run_id, item)
+    if part == "prompt":
+        text = sample["prompt"]
+    elif attempt < len(sample["attempts"]):
+        text = sample["attempts"][attempt]["response"] or ""
+    else:
+        raise NotFound(f"Sample {item} has {len(sample['attempts'])} attempts")
+    return PlainTextResponse(text.encode("utf-8", "backslashreplace"), headers=_PRIVATE)
+
+
+@router.get("/compare")
+def compare_page(
+    serving: Serving,
+    rendering: Rendering,
+    run: Annotated[list[str], Query()] = [],  # noqa: B006
+    metric: str = "",
+    test: str = "bootstrap",
+) -> Response:
+    run_ids = [run_id for run_id in dict.fromkeys(run) if run_id]
+    known = find_runs(serving.store, limit=_MOST_SUGGESTED).runs if serving.store.exists() else []
+    suggested = [one.run_id for one in known]
+    tests = [one.value for one in StatisticalTest]
+    shared: dict[str, Any] = {"chosen": run_ids, "suggested": suggested, "tests": tests, "test": test, "metric": metric}
+    if len(run_ids) < 2:
+        return _page(rendering, "compare.html", report=None, metrics=[], problem=None, **shared)
+    wanted = ComparisonRequest(run_ids=run_ids, metrics=[metric] if metric else None, statistical_test=test)
+    try:
+        report = compare(serving, wanted)
+        metrics = compared(serving.store, report)
+    except NotFound as error:
+        return _page(rendering, "compare.html", 404, report=None, metrics=[], problem=str(error), **shared)
+    except ThemisError as error:
+        problem = serving.redactor.text(str(error))
+        return _page(rendering, "compare.html", 400, report=None, metrics=[], problem=problem, **shared)
+    return _page(rendering, "compare.html", report=report, metrics=metrics, problem=None, **shared)
+
+
+@router.get("/docs")
+def api_page(request: Request, rendering: Rendering) -> Response:
+    return _page(rendering, "docs.html", document=request.app.openapi())
+
+
+# --- the way in -------------------------------------------------------------------------------------------------------
+
+
+@router.get("/login")
+def login_page(rendering: Rendering, next: str = "/runs") -> Response:
+    return _page(rendering, "login.html", target=_own_path(next), problem=None)
+
+
+@router.post("/login")
+async def login(request: Request, serving: Serving, rendering: Rendering) -> Response:
+    form = parse_qs((await request.body()).decode("utf-8", "replace"))
+    target = _own_path(form.get("next", ["/runs"])[0])
+    token, given = serving.settings.token, form.get("token", [""])[0].strip()
+    if token is None:
+        return RedirectResponse(target, 303)
+    client = request.client.host if request.client else ""
+    # Before the token is looked at: trying many must not pay.
+    wait = serving.logins.wait_seconds(client)
+    if wait or not is_token(token, given):
+        problem = f"Too many tries; wait {int(wait) + 1} s." if wait else "That is not this server's token."
+        return _page(rendering, "login.html", 429 if wait else 403, target=target, problem=problem)
+    answer = RedirectResponse(target, 303)
+    answer.set_cookie(
+        COOKIE,
+        new_session(token),
+        max_age=LIFETIME_SECONDS,
+        httponly=True,
+        samesite="strict",
+        secure=request.url.scheme == "https",
+    )
+    return answer
+
+
+@router.post("/logout")
+def logout() -> Response:
+    answer = RedirectResponse("/login", 303)
+    answer.delete_cookie(COOKIE, httponly=True, samesite="strict")
+    return answer
+
+
+@router.get("/favicon.ico")
+def favicon() -> Response:
+    return RedirectResponse("/static/scales.svg", 301)
+
+
+def _own_path(target: str) -> str:
+    """A path on this server, whatever a link to the login page says."""
+    try:
+        parts = urlsplit(target)
+    except ValueError:
+        return "/runs"
+    is_own = target.startswith("/") and not target.startswith(("//", "/\\")) and target.isprintable()
+    return target if is_own and not parts.scheme and not parts.netloc else "/runs"

@@ -1,0 +1,115 @@
+"""What one server process holds: the store, the listeners, the pages, answers that are still fresh."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from fastapi import Request
+
+from themis.core.redaction import Redactor
+from themis.core.registry import nearest
+from themis.exceptions import StorageError
+from themis.server.errors import NotFound
+from themis.server.limits import RateLimit
+from themis.server.live import Hub
+from themis.server.settings import Settings
+from themis.storage import ExperimentStorage, RunMetadata
+from themis.storage.browsing import store_version
+
+__all__ = ["FreshAnswers", "Served", "served"]
+
+# A list may be this old: short enough that nobody sees it, long enough that a crowd asks the store only so often.
+_FRESH_SECONDS = 0.05
+# Whether a run's writer still lives is not in the store's version.
+_KEPT_SECONDS = 5.0
+_KEPT_ANSWERS = 128
+_HEAVY_AT_ONCE = 2
+_HEAVY_WAIT_SECONDS = 60
+
+
+class Served:
+    """Reached from every route as `request.app.state.served`."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.store = ExperimentStorage(settings.storage_path)
+        self.hub = Hub(self.store, settings.poll_seconds)
+        self.redactor = Redactor()
+        self.answers = FreshAnswers(self.store)
+        # Tries at the login page: a few at once, then one in ten seconds, for each client.
+        self.logins = RateLimit(per_second=0.1, burst=5)
+        self._heavy = threading.Semaphore(_HEAVY_AT_ONCE)
+
+    def run(self, run_id: str) -> RunMetadata:
+        """A stored run; an unknown one is a 404 that names the nearest."""
+        if not self.store.exists() or not self.store.run_exists(run_id):
+            known = [run.run_id for run in self.store.list_runs(limit=1_000)] if self.store.exists() else []
+            raise NotFound(f"Run not found: {run_id}{nearest(run_id, known)}")
+        return self.store.get_run(run_id)
+
+    @contextlib.contextmanager
+    def heavy(self) -> Iterator[None]:
+        """Comparisons and exports of long runs wait for each other, so that pages stay quick."""
+        if not self._heavy.acquire(timeout=_HEAVY_WAIT_SECONDS):
+            raise StorageError("the server is busy with other comparisons and exports; try again in a minute")
+        try:
+            yield
+        finally:
+            self._heavy.release()
+
+
+def served(request: Request) -> Served:
+    found: Served = request.app.state.served
+    return found
+
+
+@dataclass
+class _Kept:
+    answer: Any
+    version: tuple[Any, ...]
+    made: float
+    checked: float
+
+
+class FreshAnswers:
+    """Answers that are made again only when the store has changed; many askers of one question share the work."""
+
+    def __init__(self, store: ExperimentStorage) -> None:
+        self._store = store
+        self._kept: OrderedDict[Hashable, _Kept] = OrderedDict()
+        self._making: dict[Hashable, asyncio.Task[Any]] = {}
+
+    async def get(self, question: Hashable, make: Callable[[], Any]) -> Any:
+        kept = self._kept.get(question)
+        if kept is not None and time.monotonic() - kept.checked < _FRESH_SECONDS:
+            return kept.answer
+        task = self._making.get(question)
+        if task is None:
+            task = asyncio.create_task(self._make(question, kept, make))
+            self._making[question] = task
+            task.add_done_callback(lambda _: self._making.pop(question, None))
+        # One asker who goes away must not take the answer from the others.
+        return await asyncio.shield(task)
+
+    async def _make(self, question: Hashable, kept: _Kept | None, make: Callable[[], Any]) -> Any:
+        now = time.monotonic()
+        version = await asyncio.to_thread(self._version)
+        if kept is not None and kept.version == version and now - kept.made < _KEPT_SECONDS:
+            kept.checked = now
+            return kept.answer
+        answer = await asyncio.to_thread(make)
+        self._kept[question] = _Kept(answer, version, now, now)
+        self._kept.move_to_end(question)
+        if len(self._kept) > _KEPT_ANSWERS:
+            self._kept.popitem(last=False)
+        return answer
+
+    def _version(self) -> tuple[Any, ...]:
+        return store_version(self._store) if self._store.exists() else ()

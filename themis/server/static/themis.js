@@ -1,0 +1,223 @@
+// What pages do beyond being read: follow a run live, move by keyboard, fetch what takes longer, delete when told twice.
+// Everything that comes from the server is put in as text, never as markup; fragments are pages of our own.
+"use strict";
+
+const body = document.body;
+
+// --- theme -----------------------------------------------------------------------------------------------------------
+
+document.getElementById("theme")?.addEventListener("click", () => {
+  const root = document.documentElement;
+  const isDark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+  root.dataset.theme = isDark ? "light" : "dark";
+  try { localStorage.setItem("theme", root.dataset.theme); } catch (error) { /* not remembered, then */ }
+});
+
+// --- times in the reader's own zone ----------------------------------------------------------------------------------
+
+for (const time of document.querySelectorAll("time[datetime]")) {
+  const moment = new Date(time.dateTime);
+  if (Number.isNaN(moment.getTime())) continue;
+  time.title = time.textContent;
+  time.textContent = moment.toLocaleString([], { dateStyle: "medium", timeStyle: "short" });
+}
+
+// --- filters ---------------------------------------------------------------------------------------------------------
+
+for (const form of document.querySelectorAll("form[data-autosubmit]")) {
+  form.addEventListener("change", (event) => {
+    if (event.target.tagName === "SELECT") form.requestSubmit();
+  });
+}
+
+const compareForm = document.getElementById("compare-form");
+if (compareForm) {
+  const button = document.getElementById("compare");
+  const note = document.getElementById("compare-note");
+  const count = () => {
+    const ticked = document.querySelectorAll('input[name="run"]:checked').length;
+    if (button) button.disabled = ticked < 2;
+    if (note) note.textContent = ticked < 2 ? "Tick two or more runs to compare them." : `${ticked} runs ticked.`;
+  };
+  document.addEventListener("change", (event) => { if (event.target.name === "run") count(); });
+  addEventListener("pageshow", count);
+  count();
+}
+
+// --- keyboard --------------------------------------------------------------------------------------------------------
+
+const rows = [...document.querySelectorAll("[data-row]")];
+let current = -1;
+
+function moveTo(index) {
+  if (!rows.length) return;
+  rows[current]?.classList.remove("current");
+  current = Math.max(0, Math.min(rows.length - 1, index));
+  rows[current].classList.add("current");
+  rows[current].querySelector("[data-open]")?.focus({ preventScroll: true });
+  rows[current].scrollIntoView({ block: "nearest" });
+}
+
+document.addEventListener("keydown", (event) => {
+  if (event.ctrlKey || event.metaKey || event.altKey) return;
+  const typing = /^(INPUT|TEXTAREA|SELECT)$/.test(event.target.tagName) && event.target.type !== "checkbox";
+  if (typing) {
+    if (event.key === "Escape") event.target.blur();
+    return;
+  }
+  const follow = (selector) => document.querySelector(selector)?.click();
+  switch (event.key) {
+    case "/": document.querySelector("[data-search]")?.focus(); break;
+    case "j": case "ArrowDown": if (!rows.length) return; moveTo(current + 1); break;
+    case "k": case "ArrowUp": if (!rows.length) return; moveTo(current - 1); break;
+    case "x": rows[current]?.querySelector('input[type="checkbox"]')?.click(); break;
+    case "ArrowLeft": case "p": follow('a[rel="prev"]'); return;
+    case "ArrowRight": case "n": follow('a[rel="next"]'); return;
+    case "u": follow("[data-up]"); return;
+    default: return;
+  }
+  event.preventDefault();
+});
+
+// --- fragments -------------------------------------------------------------------------------------------------------
+
+async function fill(place) {
+  try {
+    const answer = await fetch(place.dataset.fragment, { headers: { Accept: "text/html" } });
+    if (!answer.ok) throw new Error(String(answer.status));
+    const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+    place.replaceChildren(...page.body.childNodes);
+  } catch (error) {
+    place.textContent = "This part could not be loaded; reload the page to try again.";
+  }
+}
+for (const place of document.querySelectorAll("[data-fragment]")) fill(place);
+
+// --- live ------------------------------------------------------------------------------------------------------------
+
+const whole = (number) => Number(number).toLocaleString("en-US");
+const money = (value) => value === null ? "unknown" : value === 0 ? "$0" : value < 1 ? `$${value.toFixed(4)}` : `$${value.toFixed(2)}`;
+
+function put(scope, selector, text) {
+  const place = scope.querySelector(selector);
+  if (place) place.textContent = text;
+}
+
+function showRun(scope, run) {
+  const badge = scope.querySelector("[data-status]:not(body)");
+  if (badge) {
+    const word = run.is_abandoned ? "stopped" : run.status;
+    badge.className = `badge ${word}`;
+    badge.textContent = word.replace("_", " ");
+  }
+  put(scope, "[data-answered]", whole(run.num_answered));
+  put(scope, "[data-cost]", money(run.cost_usd));
+  put(scope, "[data-tokens-in]", whole(run.prompt_tokens));
+  put(scope, "[data-tokens-out]", whole(run.completion_tokens));
+  put(scope, "[data-calls]", whole(run.calls));
+  const progress = scope.querySelector("[data-progress]");
+  if (progress) {
+    progress.setAttribute("width", run.num_samples ? (100 * run.num_answered) / run.num_samples : 0);
+    progress.parentElement.toggleAttribute("hidden", scope !== document && run.status !== "in_progress");
+  }
+  for (const [name, metric] of Object.entries(run.metric_details)) {
+    const row = [...scope.querySelectorAll("[data-metric]")].find((one) => one.dataset.metric === name);
+    if (!row) continue;
+    put(row, "[data-mean]", metric.mean === null ? "–" : metric.mean.toFixed(4));
+    put(row, "[data-count]", whole(metric.count));
+  }
+}
+
+function addTurn(turn) {
+  const chat = document.getElementById("chat");
+  if (!chat || document.querySelector('#chat ~ nav a[href*="after="]')) return;
+  document.getElementById("no-turns")?.remove();
+  const paragraph = (kind, text) => {
+    const made = document.createElement("p");
+    made.className = kind;
+    made.textContent = text;
+    return made;
+  };
+  if (turn.kind === "reply") {
+    const waiting = [...chat.querySelectorAll(".reply.waiting")].find((one) => one.dataset.test === (turn.test_id ?? ""));
+    if (waiting) {
+      waiting.textContent = turn.body.reply ?? "";
+      waiting.classList.remove("waiting", "soft");
+    }
+  } else if (turn.body.message !== undefined) {
+    const box = document.createElement("div");
+    box.className = `turn ${turn.kind}`;
+    const reply = paragraph("reply soft waiting", "waiting for the reply …");
+    reply.dataset.test = turn.test_id ?? "";
+    box.append(paragraph("who", turn.test_id ?? "filler"), paragraph("message", turn.body.message), reply);
+    chat.append(box);
+  } else {
+    const score = turn.body.score === undefined ? "" : ` · score ${Number(turn.body.score).toFixed(2)}`;
+    chat.append(paragraph("event soft small", `${turn.kind} ${turn.test_id ?? ""}${score}`));
+  }
+  while (chat.children.length > 400) chat.firstElementChild.remove();
+}
+
+function follow(address) {
+  const note = document.getElementById("live-note");
+  const source = new EventSource(address);
+  const isRunPage = body.dataset.run !== undefined;
+  const say = (text) => { if (note) { note.textContent = text; note.hidden = !text; } };
+  source.onopen = () => say("live");
+  source.onerror = () => say("connecting …");
+  source.addEventListener("run", (message) => {
+    const run = JSON.parse(message.data);
+    if (body.dataset.reloadOn === "run") return location.reload();
+    if (!isRunPage) {
+      const row = rows.find((one) => one.dataset.run === run.run_id);
+      if (row) showRun(row, run);
+      else if (!location.search) location.reload();
+      return;
+    }
+    if (run.run_id !== body.dataset.run) return;
+    const hasMetrics = document.querySelector("[data-no-scores]") && Object.keys(run.metrics).length;
+    const hasEnded = body.dataset.status === "in_progress" && run.status !== "in_progress";
+    showRun(document, run);
+    body.dataset.status = run.status;
+    // Intervals, distribution and failures are the server's to draw.
+    if (hasMetrics || hasEnded) refresh();
+  });
+  source.addEventListener("sample", () => {
+    const fresh = document.getElementById("fresh");
+    if (fresh) fresh.hidden = false;
+  });
+  source.addEventListener("turn", (message) => addTurn(JSON.parse(message.data)));
+  addEventListener("pagehide", () => source.close());
+}
+
+async function refresh() {
+  const answer = await fetch(location.href, { headers: { Accept: "text/html" } });
+  if (!answer.ok) return;
+  const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+  const fresh = page.getElementById("content");
+  if (!fresh) return;
+  document.getElementById("content").replaceChildren(...fresh.childNodes);
+  rows.splice(0, rows.length, ...document.querySelectorAll("[data-row]"));
+  current = -1;
+  for (const place of document.querySelectorAll("[data-fragment]")) fill(place);
+}
+
+if (body.dataset.live && (body.dataset.run === undefined || body.dataset.status === "in_progress")) follow(body.dataset.live);
+
+// --- deleting --------------------------------------------------------------------------------------------------------
+
+document.addEventListener("click", async (event) => {
+  const button = event.target.closest("[data-delete]");
+  if (!button) return;
+  const run = button.dataset.delete;
+  if (button.dataset.sure === undefined) {
+    button.dataset.sure = "";
+    button.textContent = "Delete for good?";
+    setTimeout(() => { delete button.dataset.sure; button.textContent = "Delete run"; }, 4000);
+    return;
+  }
+  const name = encodeURIComponent(run);
+  const answer = await fetch(`/api/runs/${name}`, { method: "DELETE", headers: { "X-Confirm-Delete": name } });
+  if (answer.ok) location.assign("/runs");
+  else button.textContent = (await answer.json()).detail;
+});
