@@ -31,6 +31,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "resume": ("themis.cli.evaluating:resume", "Go on with a run that was interrupted or has failures."),
     "estimate": ("themis.cli.evaluating:estimate", "Calls, tokens, dollars and minutes of an evaluation, before it."),
     "rejudge": ("themis.cli.evaluating:rejudge", "Judge a run's stored answers again, without calling the model."),
+    "judge": ("themis.cli.judging:judge", "What a judge's scores are worth: calibration and agreement."),
     "compare": ("themis.cli.comparing:compare", "Compare runs with paired statistics."),
     "diff": ("themis.cli.comparing:diff", "Samples that one run fixes or breaks beside another."),
     "power": ("themis.cli.comparing:power", "How many samples a difference needs, or what this many can show."),

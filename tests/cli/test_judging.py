@@ -1,0 +1,88 @@
+"""What a judge's scores are worth, from the command line."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+import themis
+from themis.cli import _run
+from themis.evaluation.extractors import IdentityExtractor
+from themis.evaluation.metrics.text import ExactMatch, Includes
+from themis.evaluation.pipeline import EvaluationPipeline
+
+
+@pytest.fixture
+def judged(tmp_path):
+    rows = [{"id": n, "question": f"say {n}", "answer": str(n)} for n in range(20)]
+    pipeline = EvaluationPipeline(extractor=IdentityExtractor(), metrics=[ExactMatch(), Includes()])
+    themis.evaluate(
+        rows, model="fake/noisy-0.3", prompt="{question}", evaluation_pipeline=pipeline, storage=tmp_path, run_id="run"
+    )
+    return tmp_path
+
+
+def test_calibration_reports_bias_and_a_corrected_mean(judged, capsys):
+    labels = judged / "people.csv"
+    labels.write_text("id,label\n" + "".join(f"{n},{'true' if n % 2 else 0.0}\n" for n in range(12)))
+    assert (
+        _run(
+            [
+                "judge",
+                "calibrate",
+                "run",
+                "--metric",
+                "ExactMatch",
+                "--labels",
+                str(labels),
+                "--storage",
+                str(judged),
+                "--json",
+            ]
+        )
+        == 0
+    )
+    found = json.loads(capsys.readouterr().out)
+    assert (found["labelled"], found["judged"]) == (12, 20)
+    assert found["corrected_mean"] == pytest.approx(found["judge_mean"] - found["bias"])
+
+
+def test_judges_that_always_agree_have_an_alpha_of_one(judged, capsys):
+    arguments = [
+        "judge",
+        "agreement",
+        "run",
+        "--metric",
+        "ExactMatch",
+        "--metric",
+        "Includes",
+        "--storage",
+        str(judged),
+    ]
+    assert _run([*arguments, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["krippendorff_alpha"] == pytest.approx(1.0)
+    assert found["cohens_kappa"]["ExactMatch / Includes"] == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["agreement", "run", "--metric", "ExactMatch"], "at least two judges"),
+        (["agreement", "run", "--metric", "A", "--metric", "B"], "no metric 'A'; it has ExactMatch, Includes"),
+    ],
+)
+def test_mistakes_are_explained(judged, capsys, arguments, says):
+    assert _run(["judge", *arguments, "--storage", str(judged)]) == 2
+    assert says in capsys.readouterr().err
+
+
+def test_labels_without_an_id_are_refused(judged, capsys):
+    labels = judged / "people.csv"
+    labels.write_text("item,label\n1,1\n")
+    assert (
+        _run(["judge", "calibrate", "run", "--metric", "ExactMatch", "--labels", str(labels), "--storage", str(judged)])
+        == 2
+    )
+    assert "expected the fields id and label" in capsys.readouterr().err
