@@ -25,7 +25,8 @@ def export_csv(report: ExperimentReport, path: str | os.PathLike[str]) -> Path:
     with whole_file(path) as file:
         # Half a surrogate pair cannot be written in UTF-8; it is spelled out.
         text = io.TextIOWrapper(file, encoding="utf-8", errors="backslashreplace", newline="")
-        table = csv.writer(text, lineterminator="\n")
+        # Lines end as RFC 4180 says; with another ending the writer would leave a bare return in a cell unquoted.
+        table = csv.writer(text, lineterminator="\r\n")
         header = ["sample_id", *fields, *(f"metric:{name}" for name in metrics), "failures"]
         table.writerow([neutral(name) for name in header])
         for sample in joined(report):

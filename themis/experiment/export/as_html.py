@@ -39,7 +39,8 @@ _MOST_REASONS = 20
 _DISTINCT_REASONS = 1_000
 _LONGEST_REASON = 400
 _MOST_PLOTS = 12
-_SAMPLES_GO_HERE = "<!--samples-->"
+# Text of the run is escaped, so neither can be in it.
+_SAMPLES_GO_HERE, _LEFT_OUT_GOES_HERE = b"<!--samples-->", b"<!--left-out-->"
 
 # Controls that could move or hide text: terminal escapes, and marks that turn the reading direction.
 _CONTROLS = {
@@ -72,7 +73,7 @@ def export_html(
                 continue
             file.write((b"," if written else b"") + b"\n" + _inert(json_bytes(_row(sample))))
             written += 1
-        file.write(b"]" + tail.replace(b"<!--left-out-->", _left_out(written, left_out)))
+        file.write(b"]" + tail.replace(_LEFT_OUT_GOES_HERE, str(left_out).encode()))
     return Path(path)
 
 
@@ -116,7 +117,7 @@ def _page(
         cut=_cut,
         kept=len(report.generation_results),
     )
-    head, _, tail = text.encode("utf-8", "backslashreplace").partition(_SAMPLES_GO_HERE.encode())
+    head, _, tail = text.encode("utf-8", "backslashreplace").partition(_SAMPLES_GO_HERE)
     return head, tail
 
 
@@ -225,12 +226,3 @@ def _inert(data: bytes) -> bytes:
     for character, escaped in _INERT.items():
         text = text.replace(character, escaped)
     return text.encode()
-
-
-def _left_out(written: int, left_out: int) -> bytes:
-    if not left_out:
-        return b""
-    return (
-        f'<p class="note">This page holds the first {written:,} of {written + left_out:,} samples, as many as a browser '
-        "opens easily. The CSV, JSON and JSONL files hold all of them.</p>"
-    ).encode()

@@ -14,6 +14,10 @@ __all__ = ["JsonObject", "as_text", "json_bytes", "strict"]
 
 def json_bytes(value: Any, indent: int | None = None) -> bytes:
     """The text as people can read it; a string that UTF-8 cannot hold (half a surrogate pair) is escaped instead."""
+    try:
+        return json.dumps(value, ensure_ascii=False, allow_nan=False, indent=indent).encode()
+    except (TypeError, ValueError):
+        pass  # something that JSON has no word for: rare, and worth another pass only then
     plain = strict(value)
     try:
         return json.dumps(plain, ensure_ascii=False, indent=indent).encode()

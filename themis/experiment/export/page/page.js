@@ -181,6 +181,13 @@
   });
   window.addEventListener("resize", draw);
 
+  const leftOut = JSON.parse(byId("left-out").textContent);
+  if (leftOut) {
+    byId("partial").textContent = "This page holds the first " + samples.length.toLocaleString("en") + " of " +
+      (samples.length + leftOut).toLocaleString("en") + " samples, as many as a browser opens easily. " +
+      "The CSV, JSON and JSONL files hold all of them.";
+    byId("partial").hidden = false;
+  }
   byId("browser").hidden = false;
   byId("plain").hidden = true;
   select();
