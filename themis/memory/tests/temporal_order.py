@@ -27,7 +27,7 @@ class TemporalOrder(DatasetInterface):
     Scores: perfect 1, memoryless 0. A third each for the order of all deeds, for the days between two of them, and for the
     days since one of them. The order scores pairs in the right order minus pairs in the wrong one; days may be off by one
     or a tenth. The deeds are told in the present, and when each was told is known from the virtual clock. A random order
-    scores a sixth on average. About 20 tokens per deed. Interferes with no other test.
+    of four scores a fifth of its third. About 20 tokens per deed. Interferes with no other test.
     """
 
     name: ClassVar[str] = "Temporal Order"
