@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from hypothesis import given
@@ -275,6 +275,26 @@ def test_hints_say_how_far_back_lies_what_is_needed():
     hints = [c.hint for c in play(plan, exchange_tokens=20).commands if isinstance(c, Send) and c.kind == "ask"]
 
     assert [(hint.answer, hint.distance_tokens) for hint in hints] == [("1 2", 140), (None, 140)]
+
+
+def test_a_test_that_would_push_the_others_out_of_their_spans_waits_until_there_is_room():
+    def heavy(name: str) -> Planned:
+        test = planned(name, Say("x"), Wait(until_share=0.9), Say("y"), kind=name, span=1_000)
+        return replace(test, own_tokens=140)
+
+    played = play([heavy("a"), heavy("b"), heavy("c"), heavy("d")], exchange_tokens=70)
+
+    assert max(len(running) for running in played.most_running) == 2
+    assert [c.test_id for c in played.commands if isinstance(c, Begin)] == ["a", "b", "c", "d"]
+    assert not any(outcome.overran for outcome in played.ended.values())
+
+
+def test_a_test_larger_than_any_room_begins_when_nothing_else_runs():
+    large = replace(planned("l", Say("x")), own_tokens=10_000)
+
+    played = play([planned("a", Say("y"), Wait(tokens=50)), large, planned("z", Say("z"))])
+
+    assert [c.test_id for c in played.commands if isinstance(c, Begin)] == ["a", "l", "z"]
 
 
 def test_a_thousand_tests_cost_a_step_each_and_begin_in_order():

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
+import traceback
 from pathlib import Path
 
 import themis.experiment.report
@@ -37,6 +38,8 @@ def main() -> None:
             try:
                 play(url, folder)
                 code = 0
+            except BaseException:
+                traceback.print_exc()
             finally:
                 os._exit(code)
         print(child, flush=True)

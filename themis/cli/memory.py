@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 import click
 
+from themis.cli.memory_results import RESULT_COMMANDS
 from themis.cli.output import json_option, number, print_json, print_table, storage_option
 from themis.config import load_memory_config
 from themis.exceptions import ConfigurationError, EvaluationError
@@ -295,6 +296,10 @@ def import_log(file: str, run_id: str, agent: str, storage: str) -> None:
             writer.append_turns(batch)
         writer.finish(RunStatus.COMPLETED)
     click.echo(f"imported {len(rows)} rows as {run_id}", err=True)
+
+
+for _command in RESULT_COMMANDS:
+    memory.add_command(_command)
 
 
 # --- what commands say ------------------------------------------------------------------------------------------------

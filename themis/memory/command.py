@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import importlib.util
+import logging
 import re
 import sys
 from collections.abc import Callable, Mapping
@@ -56,6 +57,8 @@ def assemble(request: Request, storage: ExperimentStorage, *, reuse: Callable[[s
     if request.parallel > 1 and not request.isolated:
         raise ConfigurationError("--parallel needs -i: only isolated tests are independent of each other")
     config = configured(request)
+    if config.debug:
+        logging.getLogger("themis.memory").setLevel(logging.DEBUG)
     clock = Clock(config.clock)
     settings = AgentSettings(
         max_prompt_tokens=request.max_prompt_tokens, tokenizer=config.tokenizer, is_local=request.is_local

@@ -58,8 +58,6 @@ def plan(benchmark: Benchmark, storage: ExperimentStorage, writer: RunWriter, st
     if storage.is_planned(benchmark.run_id):
         writer.update(status=RunStatus.IN_PROGRESS.value, error=None)
         return
-    writer.forget_plan()
-    writer.plan(_item(position, test, benchmark) for position, test in enumerate(benchmark.tests))
     manifest = _manifest(benchmark)
     stamp = manifest_hash(manifest)
     config = {
@@ -77,7 +75,10 @@ def plan(benchmark: Benchmark, storage: ExperimentStorage, writer: RunWriter, st
             "definitions": definitions_fingerprint(benchmark.tests),
         },
     }
+    # First what the run is, then its tests: a run counts as planned when both are there.
     writer.describe(identity=identity(benchmark), config=config, manifest_hash=stamp)
+    writer.forget_plan()
+    writer.plan(_item(position, test, benchmark) for position, test in enumerate(benchmark.tests))
 
 
 def identity(benchmark: Benchmark) -> dict[str, str]:

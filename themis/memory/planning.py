@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from themis.core.tokens import tokenizer
 from themis.experiment.cost import Price
-from themis.memory.actions import Line
+from themis.memory.actions import Ask, Consult, Heard, Line, Listen, Moment, Ruling, Say, Wait
 from themis.memory.benchmark import INTRODUCTION
 from themis.memory.clock import Clock
 from themis.memory.commands import Begin, End, Fill, Judge, Jump, Moved, Replied, Ruled, Send
 from themis.memory.definitions import Defined
+from themis.memory.examples import TestExample
 from themis.memory.filler import Filler
 from themis.memory.scheduler import Planned, Scheduler
 from themis.memory.tape import ConversationLog
 
-__all__ = ["Bar", "Plan", "draw", "make_plan"]
+__all__ = ["Bar", "Plan", "draw", "make_plan", "planned_test"]
 
 _NOMINAL_REPLY = "Understood."
 _START = datetime(2024, 1, 1, tzinfo=UTC)
+# A script that says more than this is only estimated as far.
+_MOST_MESSAGES = 1_000
 
 
 @dataclass
@@ -96,6 +99,53 @@ def make_plan(
     return whole
 
 
+def planned_test(example: TestExample, kind: str, count: Callable[[str], int]) -> Planned:
+    """A test for the scheduler."""
+    return Planned(
+        test_id=example.test_id,
+        kind=kind,
+        play=example.play,
+        span_tokens=example.dataset.memory_span,
+        own_tokens=_own_tokens(example, count),
+        reset_message=example.dataset.reset_message,
+    )
+
+
+def _own_tokens(example: TestExample, count: Callable[[str], int]) -> int:
+    """The tokens of a test's messages and their replies, if a perfect agent gave them; up to where it starts to listen."""
+    script = example.play()
+    tokens = turn = 0
+    now = _START
+    answer: Any = None
+    log = ConversationLog()
+    while turn < _MOST_MESSAGES:
+        try:
+            action = script.send(answer)
+        except Exception:  # boundary: the script's end, or a mistake in it, which the run reports
+            break
+        match action:
+            case Say() | Ask():
+                reply = (action.ideal if isinstance(action, Ask) else None) or _NOMINAL_REPLY
+                tokens += count(action.text) + count(reply)
+                turn += 1
+                now += Clock().pace
+                log.append(Line(turn, example.test_id, action.text, reply, now, isinstance(action, Ask)))
+                answer = Heard.at(
+                    reply, turn=turn, now=now, tokens=tokens, message=action.text, test_id=example.test_id, log=log
+                )
+            case Wait():
+                now += action.time or timedelta(0)
+                answer = Moment(now, tokens)
+            case Consult():
+                answer = Ruling(failure="there is no judge in a plan")
+            case Listen():
+                break
+            case _:
+                answer = None
+    script.close()
+    return tokens + count(example.dataset.reset_message)
+
+
 class _Simulation:
     """Drives the scheduler with replies that a perfect agent would give."""
 
@@ -116,16 +166,7 @@ class _Simulation:
         self._plan = Plan(bars=[])
         self._bars: dict[str, Bar] = {}
         self._scheduler = Scheduler(
-            [
-                Planned(
-                    test_id=one.example.test_id,
-                    kind=one.kind,
-                    play=one.example.play,
-                    span_tokens=one.example.dataset.memory_span,
-                    reset_message=one.example.dataset.reset_message,
-                )
-                for one in defined
-            ],
+            [planned_test(one.example, one.kind, self._count) for one in defined],
             start=_START,
             conflicts=conflicts,
             introduction=None if isolated else INTRODUCTION,

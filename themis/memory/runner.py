@@ -26,7 +26,8 @@ from themis.memory.benchmark import Benchmark, MemoryReport, Spent
 from themis.memory.commands import Command, End, Fill, Hint, Judge, Jump, Moved, Outcome, Replied, Ruled, Send
 from themis.memory.examples import TestExample
 from themis.memory.judging import NO_JUDGE
-from themis.memory.scheduler import Planned, Scheduler
+from themis.memory.planning import planned_test
+from themis.memory.scheduler import Scheduler
 from themis.memory.tape import Body, ConversationLog, Numbers, Recalled, Tape, read_body
 from themis.storage import ExperimentStorage, RunStatus
 from themis.storage.writing import RunWriter
@@ -187,7 +188,7 @@ class _Conversation:
         self._count = tokenizer(benchmark.tokenizer)
         self._log = ConversationLog(lambda: session.storage.turns(benchmark.run_id, test_id=lane))
         self._scheduler = Scheduler(
-            [_planned(test, benchmark.kinds[test.test_id]) for test in tests],
+            [planned_test(test, benchmark.kinds[test.test_id], self._count) for test in tests],
             start=session.start,
             conflicts=benchmark.conflicts,
             introduction=None if benchmark.isolated else benchmark.introduction,
@@ -213,6 +214,8 @@ class _Conversation:
                 command = steps.send(answer)
         except StopIteration:
             self._tape.flush()
+            if self._lane is not None:
+                self._agent.reset()
         except _Stopped:
             self._tape.flush()
         finally:
@@ -375,6 +378,8 @@ class _Conversation:
         self._log.append(Line(command.turn, test_id, replied.message, replied.text, body.now, question))
         if body.in_doubt and test_id is not None:
             self._doubtful.add(test_id)
+        if not replaying:
+            logger.debug("turn %d, %s: %s -> %s", command.turn, test_id or "filler", replied.message, replied.text)
         self._session.advanced(self._scheduler, replaying=replaying)
 
     def _add(self, kind: str, test_id: str | None, body: Body) -> None:
@@ -390,16 +395,6 @@ class _Conversation:
     def _save_snapshot(self, turn: int) -> None:
         if turn % _SNAPSHOT_EVERY_TURNS == 0 and (memory := self._agent.snapshot()) is not None:
             self._session.ledger.save_snapshot(self._lane, turn, memory)
-
-
-def _planned(test: TestExample, kind: str) -> Planned:
-    return Planned(
-        test_id=test.test_id,
-        kind=kind,
-        play=test.play,
-        span_tokens=test.dataset.memory_span,
-        reset_message=test.dataset.reset_message,
-    )
 
 
 @contextlib.contextmanager

@@ -50,6 +50,8 @@ __all__ = ["Planned", "Scheduler"]
 
 # A filler that only serves to make the agent speak for a listening test.
 _SMALL_FILLER_TOKENS = 120
+# Of a span: what the running tests may say and hear themselves. With more they would push each other out of their spans.
+_ROOM_SHARE = 0.3
 _PARKED = object()
 
 Steps = Generator[Command, Any, Any]
@@ -63,6 +65,8 @@ class Planned:
     kind: str
     play: Callable[[], Script]
     span_tokens: int
+    # About how many tokens its own messages and their replies have.
+    own_tokens: int = 0
     reset_message: str = ""
 
 
@@ -87,6 +91,7 @@ class Scheduler:
         self.ended = 0
         self.total = len(tests)
         self._characters = 0
+        self._load_tokens = 0
         self._fillers = 0
         self._introduction = introduction
         self._isolated = isolated
@@ -110,7 +115,7 @@ class Scheduler:
             waiting.wake(self.tokens, self.now)
             if waiting.due:
                 return self._resumed(heappop(waiting.due)[-1])
-            if (planned := self._fresh.pop()) is not None:
+            if (planned := self._fresh.pop(self._has_room)) is not None:
                 return (yield from self._begin(planned))
             if waiting.for_time:
                 yield from self._pass_time(waiting.for_time[0][0])
@@ -120,6 +125,13 @@ class Scheduler:
                 yield from self._entertain()
             else:
                 return None
+
+    def _has_room(self, planned: Planned) -> bool:
+        """Whether a new test leaves the running ones within their spans, and would itself be."""
+        if not self.running:
+            return True
+        spans = [planned.span_tokens, *(test.planned.span_tokens for test in self.running.values())]
+        return self._load_tokens + planned.own_tokens <= _ROOM_SHARE * min(spans)
 
     def _resumed(self, test: _Test) -> _Test:
         if test.waits:
@@ -131,6 +143,7 @@ class Scheduler:
         yield Begin(planned.test_id, self.tokens)
         test = _Test(planned, planned.play(), Moment(self.now, self.tokens), self._characters)
         self.running[planned.test_id] = test
+        self._load_tokens += planned.own_tokens
         test.step(None)
         return test
 
@@ -207,6 +220,7 @@ class Scheduler:
                 Send("forget", test.test_id, test.planned.reset_message, self.turn + 1, self._hoped(Hint()))
             )
         del self.running[test.test_id]
+        self._load_tokens -= test.planned.own_tokens
         self.ended += 1
         self._fresh.free(test.planned.kind)
         grade = test.grade or Grade.failure("the script ended without a grade")
@@ -379,12 +393,17 @@ class _Fresh:
         for kind in self._queues:
             self._offer(kind)
 
-    def pop(self) -> Planned | None:
+    def pop(self, has_room: Callable[[Planned], bool]) -> Planned | None:
+        """The next test that may begin. One for which there is no room yet is waited for: a later one does not overtake it."""
         while self._startable:
-            order, kind = heappop(self._startable)
+            order, kind = self._startable[0]
             queue = self._queues[kind]
             if self._hindrances[kind] or not queue or queue[-1][0] != order:
-                continue  # an offer that no longer holds
+                heappop(self._startable)  # an offer that no longer holds
+                continue
+            if not has_room(queue[-1][1]):
+                return None
+            heappop(self._startable)
             _, test = queue.pop()
             for other in self._disturbs[kind]:
                 self._hindrances[other] += 1

@@ -34,6 +34,8 @@ _PASSAGES = 12
 # Of the prompt: for what was found again; the rest is for what was said last.
 _FOUND_SHARE = 0.5
 _LONGEST_PASSAGE = 1_200
+# A passage with this part of the best one's score may be what is asked for.
+_NEARLY_AS_GOOD = 0.6
 
 
 class PassageIndex:
@@ -97,12 +99,11 @@ class RetrievalAgent(Agent):
         if presupplied is not None:
             self.observe(message, presupplied, turn=turn, now=now)
             return Reply(presupplied)
-        found = self.find(message)
         if self._model is None:
-            said = Reply(self._quoted(message, found))
+            said = Reply(self._quoted(message))
         else:
             self._recent.make_room(message)
-            spoken = self._model.complete(self._prompt(message, found, now))
+            spoken = self._model.complete(self._prompt(message, self.find(message), now))
             said = Reply(
                 spoken.text, spoken.cost_usd, spoken.prompt_tokens, spoken.completion_tokens, spoken.calls
             )  # fmt: skip
@@ -143,10 +144,21 @@ class RetrievalAgent(Agent):
             chosen = sorted(merged, key=lambda number: (-merged[number], -number))[:_PASSAGES]
         return [self._index.passages[number] for number in chosen]
 
-    def _quoted(self, message: str, found: list[Exchange]) -> str:
-        if not message.rstrip().endswith("?") or not found:
+    def _quoted(self, message: str) -> str:
+        """The latest of the statements that fit a question best: what was said later has replaced what was said before."""
+        if "?" not in message:
             return "Noted."
-        return "You told me: " + " ".join(exchange.message[:_LONGEST_PASSAGE] for exchange in found[:2])
+        scores = self._index.search(message, 4 * _PASSAGES)
+        passages = self._index.passages
+        statements = {
+            number: score
+            for number, score in scores.items()
+            if "?" not in passages[number].message and len(passages[number].message) <= _LONGEST_PASSAGE
+        }
+        if not statements:
+            return "I do not remember that."
+        enough = _NEARLY_AS_GOOD * max(statements.values())
+        return f"You told me: {passages[max(n for n, score in statements.items() if score >= enough)].message}"
 
     def _prompt(self, message: str, found: list[Exchange], now: datetime) -> list[dict[str, str]]:
         recent = {exchange.turn for exchange in self._recent}
