@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from themis.core.tokens import DEFAULT_TOKENIZER, count_tokens, tokenizer
+from themis.core.tokens import DEFAULT_TOKENIZER, count_tokens
 from themis.exceptions import ConfigurationError
 
 # Text -> tokens in cl100k_base and o200k_base, as the tokenizers' publisher gives them in its guide to counting tokens.
