@@ -63,9 +63,8 @@ def show_http() -> list[str]:
     lines = []
     for concurrency in (100, 1_000):
         bare, ours = part("http", concurrency, 4_000)
-        lines.append(
-            f"| requests/s at concurrency {concurrency:,}: bare aiohttp, evaluate | {bare:,.0f}, {ours:,.0f} ({ours / bare:.0%}) |"
-        )
+        what = f"requests/s at concurrency {concurrency:,}: bare aiohttp, evaluate"
+        lines.append(f"| {what} | {bare:,.0f}, {ours:,.0f} ({ours / bare:.0%}) |")
     return lines
 
 
@@ -158,7 +157,9 @@ def http(concurrency: int, requests: int) -> tuple[float, float]:
 async def _bare(base_url: str, concurrency: int, requests: int) -> float:
     import aiohttp
 
-    body = json.dumps({"model": "stub", "messages": [{"role": "user", "content": "what is 1?"}], "max_tokens": 512}).encode()
+    body = json.dumps(
+        {"model": "stub", "messages": [{"role": "user", "content": "what is 1?"}], "max_tokens": 512}
+    ).encode()
     left = iter(range(requests))
     stamps: list[float] = []
 

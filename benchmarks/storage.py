@@ -1,6 +1,6 @@
 """What it costs to store a record: CPU per record with its score, listing and opening large stores.
 
-    python benchmarks/storage.py [records]
+python benchmarks/storage.py [records]
 """
 
 from __future__ import annotations
