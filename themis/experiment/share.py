@@ -16,6 +16,7 @@ from themis.core.redaction import redact_text
 from themis.exceptions import MetricError
 from themis.experiment.export.as_html import visible
 from themis.experiment.export.as_tables import export_markdown, in_markdown
+from themis.experiment.export.names import file_word
 from themis.experiment.export.whole_files import whole_file
 from themis.experiment.report import build_report
 from themis.storage import ExperimentStorage
@@ -23,6 +24,8 @@ from themis.storage import ExperimentStorage
 __all__ = ["EVENTS_FILE", "Shared", "draw_badge", "share_run"]
 
 EVENTS_FILE = "share_events.jsonl"
+
+_LONGEST_NAME_BYTES = 200
 
 _WIDTH, _MARGIN = 520, 20
 # Shares of the font size that letters take in the widest of the common sans-serif fonts; a bold one takes more.
@@ -49,8 +52,9 @@ def share_run(
     report = build_report(storage, run_id)
     chosen = _chosen(report, metric)
     folder = Path(output_dir)
-    # A run id has no separators in it, so the name stays in the folder.
-    svg, markdown = folder / f"themis-share-{run_id}.svg", folder / f"themis-share-{run_id}.md"
+    # A run id has no separators in it, so the name stays in the folder; but it may be longer than a file's name can be.
+    word = run_id if len(run_id.encode()) <= _LONGEST_NAME_BYTES else file_word(run_id)
+    svg, markdown = folder / f"themis-share-{word}.svg", folder / f"themis-share-{word}.md"
     with whole_file(svg) as file:
         file.write(draw_badge(report, chosen).encode("utf-8", "backslashreplace"))
     snippet = f"![{in_markdown(f'{run_id}: {chosen.name} {_mean(chosen)}')}](<{svg.name}>)"
