@@ -1,0 +1,163 @@
+"""Reports: pages, figures and tables of memory runs."""
+
+from __future__ import annotations
+
+import json
+import re
+from datetime import UTC, datetime, timedelta
+from html.parser import HTMLParser
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from click.testing import CliRunner
+
+from themis.cli import themis
+from themis.exceptions import ConfigurationError
+from themis.memory.report.charts import SpanPoint, SpanSeries, draw_spans
+from themis.memory.report.files import write_figures
+from themis.memory.report.gantt import draw_gantt
+from themis.memory.report.pages import agents_figures, agents_page, run_figures, run_page
+from themis.memory.report.tables import latex_table, markdown_table
+from themis.memory.report.view import read_view
+from themis.memory.timeline import Lane, Stretch, Timeline
+from themis.storage import ExperimentStorage
+
+RUNS = ("small - oracle", "small - window", "small - amnesiac")
+
+
+class Tags(HTMLParser):
+    """Which elements a page has, and where they lead."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.names: set[str] = set()
+        self.addresses: list[str] = []
+        self.ids: set[str] = set()
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.names.add(tag)
+        for name, value in attrs:
+            if name in ("src", "href", "action", "xlink:href"):
+                self.addresses.append(value or "")
+            if name.startswith("on"):
+                self.names.add(name)
+            if name == "id":
+                self.ids.add(value or "")
+
+
+def test_the_page_of_a_run_needs_nothing_else_and_obeys_no_reply(finished: ExperimentStorage) -> None:
+    page = run_page(read_view(finished, "small - hostile"))
+    tags = Tags(page)
+
+    assert not tags.names & {"script", "img", "iframe", "object", "link", "onerror", "onload"}
+    assert all(address.startswith("#") for address in tags.addresses)
+    assert {address[1:] for address in tags.addresses} <= tags.ids
+    assert "default-src 'none'" in page
+    assert "&lt;script&gt;alert" in page, "the reply is there to be read"
+    assert "\x1b" not in page
+    assert "\u202e" not in page
+
+
+def test_the_comparative_page_obeys_no_reply_either(finished: ExperimentStorage) -> None:
+    page = agents_page([read_view(finished, run_id) for run_id in ("small - oracle", "small - hostile")])
+
+    assert not Tags(page).names & {"script", "img", "iframe", "onerror"}
+    assert "&lt;script&gt;alert" in page
+
+
+def test_the_page_shows_every_test_with_questions_answers_and_reasons(finished: ExperimentStorage) -> None:
+    view = read_view(finished, "small - oracle")
+    page = run_page(view)
+
+    assert "5.00 of 5" in page
+    for result in view.results:
+        assert result.test_id in page
+    assert "What is my favourite colour?" in page
+    assert "tokens before the answer" in page
+
+
+def test_the_gantt_has_a_row_a_test_along_tokens_and_along_time(finished: ExperimentStorage) -> None:
+    view = read_view(finished, "small - oracle")
+    for figure in ("conversation", "conversation-time"):
+        picture = ElementTree.fromstring(str(run_figures(view)[figure]))
+        named = [text for text in picture.iter("{http://www.w3.org/2000/svg}text") if text.get("class") == "name"]
+        assert sorted(text.text or "" for text in named) == sorted(result.test_id for result in view.results)
+
+
+def test_the_gantt_of_a_long_run_is_a_small_picture() -> None:
+    start = datetime(2030, 1, 1, tzinfo=UTC)
+
+    def moment(tokens: int) -> datetime:
+        return start + timedelta(seconds=tokens)
+
+    fillers = [
+        Stretch("fill", (n * 500, n * 500 + 490), (moment(n * 500), moment(n * 500 + 490))) for n in range(1_000)
+    ]
+    lanes = []
+    for number in range(100):
+        first = number * 4_000
+        said = [
+            Stretch("say", (first + 900 * n, first + 900 * n + 20), (moment(first), moment(first))) for n in range(5)
+        ]
+        lanes.append(Lane(f"Test - {number}", (first, moment(first)), (first + 5_000, moment(first + 5_000)), said))
+    line = Timeline(lanes=lanes, fillers=fillers, tokens=500_000, start=start, end=moment(500_000))
+
+    picture = str(draw_gantt(line))
+
+    # A browser draws some thousand shapes at once; adjacent filler is one of them.
+    assert picture.count("<rect") < 700
+    assert len(picture) < 200_000
+
+
+def test_figures_are_files_of_their_own(finished: ExperimentStorage, tmp_path: Path) -> None:
+    views = [read_view(finished, run_id) for run_id in RUNS]
+    written = write_figures(run_figures(views[0]) | agents_figures(views), tmp_path)
+
+    assert {path.name for path in written} >= {"conversation.svg", "distances.svg", "datasets.svg", "radar.svg"}
+    for path in written:
+        assert ElementTree.fromstring(path.read_text()).tag.endswith("svg")
+
+
+def test_the_curve_of_a_sweep_has_a_band_for_each_agent() -> None:
+    points = [SpanPoint(2_000, 0.9, 0.8, 1.0, 3), SpanPoint(8_000, 0.2, 0.1, 0.4, 3)]
+    picture = str(draw_spans([SpanSeries("one", points), SpanSeries("<two>", points)]))
+
+    assert picture.count('class="band"') == 2
+    assert "&lt;two&gt; at 8,000 tokens: 0.200" in picture
+
+
+def test_the_comparative_page_says_who_is_better(finished: ExperimentStorage) -> None:
+    page = agents_page([read_view(finished, run_id) for run_id in RUNS])
+
+    assert "oracle is better than amnesiac" in page
+    assert re.search(r"\d+ of 10 tests differ", page)
+
+
+def test_tables_keep_names_as_text(finished: ExperimentStorage) -> None:
+    views = [read_view(finished, run_id) for run_id in RUNS]
+    markdown, latex = markdown_table(views), latex_table(views)
+
+    assert "| oracle | 5.00 of 5 |" in markdown
+    assert "window\\(300\\)" in markdown
+    assert latex.count("\\\\") == 2 + len(views[0].summary.datasets)
+
+
+def test_the_command_prints_writes_and_refuses(finished: ExperimentStorage, tmp_path: Path) -> None:
+    def call(*arguments: str) -> str:
+        outcome = CliRunner().invoke(
+            themis, ["memory", "report", *arguments, "--storage", str(finished.root)], catch_exceptions=False
+        )
+        assert outcome.exit_code == 0, outcome.output
+        return outcome.stdout
+
+    assert "Shopping" in call("small - oracle")
+    assert json.loads(call("small - oracle", "--json"))[0]["score"] == 5.0
+    call(*RUNS, "--to", str(tmp_path / "page.html"), "--figures", str(tmp_path / "figures"))
+    assert (tmp_path / "page.html").read_text().startswith("<!doctype html>")
+    assert (tmp_path / "figures" / "radar.svg").exists()
+    with pytest.raises(ConfigurationError, match="--to writes"):
+        call("small - oracle", "--to", str(tmp_path / "page.pdf"))
+    with pytest.raises(ConfigurationError, match="given twice"):
+        call("small - oracle", "small - oracle")

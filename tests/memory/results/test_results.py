@@ -1,0 +1,233 @@
+"""Results and summaries: what is read from the store, and the numbers that are made of it."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from themis.exceptions import ConfigurationError
+from themis.memory.contrasts import contrast_agents
+from themis.memory.results import (
+    DatasetScore,
+    Message,
+    StoredResult,
+    bounded_interval,
+    dataset_scores,
+    interval_of_sum,
+    load_results,
+    summarise_results,
+)
+from themis.memory.spans import binned, effective_span, fading
+from themis.memory.timeline import read_timeline
+from themis.storage import ExperimentStorage
+
+POINTS = st.lists(st.tuples(st.integers(0, 50_000), st.sampled_from([0.0, 0.25, 0.5, 1.0])), min_size=1, max_size=40)
+
+
+def result(dataset: str, number: int, score: float | None, *, ended: bool = True, **fields: object) -> StoredResult:
+    return StoredResult(
+        run_name="r", agent_name="a", dataset_name=dataset, example_id=str(number), score=score, ended=ended, **fields
+    )
+
+
+def test_a_perfect_agent_scores_as_many_points_as_there_are_datasets(finished: ExperimentStorage) -> None:
+    summary = summarise_results(load_results(finished, "small - oracle"))
+
+    assert (summary.score, summary.max_score, summary.accuracy) == (5.0, 5, 100.0)
+    assert summary.score_interval is not None
+    low, high = summary.score_interval
+    assert low < 5.0 == high
+
+
+def test_an_agent_without_memory_scores_nothing_and_has_no_span(finished: ExperimentStorage) -> None:
+    summary = summarise_results(load_results(finished, "small - amnesiac"))
+
+    assert summary.score == 0.0
+    assert summary.ltm_score == 0.0
+    assert summary.effective_span is not None
+    assert (summary.effective_span.tokens, summary.effective_span.beyond) == (0, False)
+
+
+def test_a_result_says_where_its_needles_lie(finished: ExperimentStorage) -> None:
+    found = {one.test_id: one for one in load_results(finished, "small - oracle").results}
+    colours = found["Colours - 0"]
+
+    assert colours.needles == 3
+    assert len(colours.needle_distances) == 3
+    assert colours.needle_distances == sorted(colours.needle_distances, reverse=True)
+    assert colours.distance_tokens == colours.questions[0].tokens_before - colours.messages[0].tokens_before
+
+
+def test_a_test_that_listens_is_as_far_as_the_reply_that_decided_it(finished: ExperimentStorage) -> None:
+    found = {one.test_id: one for one in load_results(finished, "small - oracle").results}
+    recital = found["Prospective Memory - 0"]
+
+    assert recital.distance_tokens == recital.ended_tokens - recital.messages[0].tokens_before
+
+
+def test_only_what_an_answer_needs_counts_for_its_distance() -> None:
+    messages = [
+        Message(1, "old", "", False, True, 0),
+        Message(2, "new", "", False, True, 700),
+        Message(3, "which?", "", True, False, 1_000, needs=(1,)),
+    ]
+
+    assert result("D", 0, 1.0, messages=messages).needle_distances == [300]
+
+
+def test_a_failure_is_counted_but_not_scored() -> None:
+    scores = dataset_scores([result("D", 0, 1.0), result("D", 1, None), result("D", 2, None, ended=False)])
+
+    assert [(one.mean, one.scored, one.undecided, one.missing) for one in scores] == [(1.0, 1, 1, 1)]
+
+
+def test_a_dataset_without_a_verdict_has_no_mean() -> None:
+    (score,) = dataset_scores([result("D", 0, None)])
+
+    assert math.isnan(score.mean)
+    assert score.interval is None
+
+
+def test_a_run_of_samples_is_refused(tmp_path) -> None:
+    storage = ExperimentStorage(tmp_path)
+    storage.start_run("plain")
+
+    with pytest.raises(ConfigurationError, match="kind 'samples', expected a memory run"):
+        load_results(storage, "plain")
+
+
+def test_the_interval_of_a_sum_is_narrower_than_the_sum_of_the_intervals() -> None:
+    one = DatasetScore("a", 0.5, None, bounded_interval([0.0, 1.0, 0.0, 1.0]), 4)
+    assert one.interval is not None
+    low, high = interval_of_sum([one, one, one, one]) or (0.0, 0.0)
+
+    width = one.interval[1] - one.interval[0]
+    # Four independent means: errors add up in squares, so twice the width of one and not four times.
+    assert high - low == pytest.approx(2 * width)
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=30))
+def test_an_interval_of_scores_holds_their_mean_and_stays_between_0_and_1(scores: list[float]) -> None:
+    low, high = bounded_interval(scores)
+
+    assert 0.0 <= low <= sum(scores) / len(scores) + 1e-9
+    assert sum(scores) / len(scores) - 1e-9 <= high <= 1.0
+
+
+# --- spans ------------------------------------------------------------------------------------------------------------
+
+
+@given(POINTS)
+def test_the_fading_curve_never_rises_and_keeps_the_mean(points: list[tuple[int, float]]) -> None:
+    curve = dict(fading(points))
+    scores = [score for _, score in sorted(curve.items())]
+
+    assert all(one >= other - 1e-9 for one, other in itertools.pairwise(scores))
+    assert sum(curve[distance] for distance, _ in points) == pytest.approx(sum(score for _, score in points))
+
+
+def test_the_effective_span_of_a_window_is_the_window() -> None:
+    points = [(distance, 1.0 if distance <= 4_000 else 0.0) for distance in range(200, 8_001, 200)]
+    span = effective_span(points)
+
+    assert span is not None
+    assert (span.tokens, span.beyond, span.near_score, span.near_is_measured) == (4_000, False, 1.0, True)
+    assert span.low is not None
+    assert span.high is not None
+    assert span.low <= 4_000 < span.high <= 6_000
+
+
+def test_a_span_whose_end_was_not_seen_says_so() -> None:
+    span = effective_span([(distance, 1.0) for distance in range(100, 2_000, 100)])
+
+    assert span is not None
+    assert (span.tokens, span.beyond, span.high) == (1_900, True, None)
+
+
+def test_half_is_half_of_what_the_agent_scores_near() -> None:
+    near, far = [(10, 0.5)] * 5, [(5_000, 0.3)] * 5
+    span = effective_span(near + far)
+
+    assert span is not None
+    assert (span.near_score, span.tokens) == (0.5, 5_000)
+
+
+def test_without_tests_nearby_half_means_half_of_everything() -> None:
+    span = effective_span([(4_900, 0.4), (5_000, 0.4), (5_100, 0.4), (5_200, 0.4)])
+
+    assert span is not None
+    assert (span.tokens, span.near_is_measured, span.high) == (0, False, 4_900)
+
+
+def test_the_interval_of_a_span_is_the_same_on_every_machine() -> None:
+    points = [(distance, float(distance % 300 < 150)) for distance in range(100, 5_000, 70)]
+
+    assert effective_span(points) == effective_span(list(points))
+
+
+@given(POINTS)
+def test_groups_hold_every_point_once_and_do_not_overlap(points: list[tuple[int, float]]) -> None:
+    groups = binned(points)
+
+    assert sum(len(group.scores) for group in groups) == len(points)
+    assert all(one.high < other.low for one, other in itertools.pairwise(groups))
+
+
+# --- the timeline -----------------------------------------------------------------------------------------------------
+
+
+def test_the_timeline_has_every_test_and_every_token(finished: ExperimentStorage) -> None:
+    line = read_timeline(finished.turns("small - oracle"))
+    found = load_results(finished, "small - oracle")
+
+    assert {lane.test_id for lane in line.lanes} == {one.test_id for one in found.results}
+    assert line.tokens == found.run.summary["memory"]["conversation_tokens"]
+    assert line.turns == found.run.summary["memory"]["turns"]
+    places = {lane.test_id: lane for lane in line.lanes}
+    for one in found.results:
+        assert places[one.test_id].began[0] == one.began_tokens
+    assert line.jumps, "jokes are told hours apart"
+
+
+def test_isolated_conversations_are_laid_end_to_end(finished: ExperimentStorage) -> None:
+    run_id = "small - oracle isolated"
+    line = read_timeline(finished.turns(run_id), isolated=True)
+
+    assert line.tokens == finished.get_run(run_id).summary["memory"]["conversation_tokens"]
+    ends = [(lane.began[0], lane.ended[0]) for lane in line.lanes if lane.ended]
+    assert len(ends) == len(line.lanes)
+    assert all(one[1] <= other[0] for one, other in itertools.pairwise(ends))
+
+
+# --- contrasts --------------------------------------------------------------------------------------------------------
+
+
+def test_agents_are_paired_by_test() -> None:
+    good = {("", f"t{n}"): 1.0 for n in range(12)}
+    bad = {("", f"t{n}"): 0.0 for n in range(12)} | {("", "only here"): 1.0}
+    (contrast,) = contrast_agents({"good": good, "bad": bad})
+
+    assert (contrast.tests, contrast.difference, contrast.better) == (12, 1.0, "good")
+
+
+def test_three_tests_cannot_separate_two_agents() -> None:
+    (contrast,) = contrast_agents(
+        {"a": {("", f"t{n}"): 1.0 for n in range(3)}, "b": {("", f"t{n}"): 0.0 for n in range(3)}}
+    )
+
+    assert contrast.better is None
+    assert "too few" in contrast.note
+
+
+def test_tests_of_one_conversation_are_not_independent() -> None:
+    # Ten tests in each of two conversations that differ as a whole: two observations, not twenty.
+    good = {(conversation, f"t{n}"): 1.0 for conversation in "xy" for n in range(10)}
+    bad = dict.fromkeys(good, 0.0)
+    (contrast,) = contrast_agents({"good": good, "bad": bad})
+
+    assert contrast.conversations == 2
+    assert contrast.better is None

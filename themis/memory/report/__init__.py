@@ -1,0 +1,1 @@
+"""Memory runs as people read them: pages, figures and tables."""

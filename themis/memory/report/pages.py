@@ -1,0 +1,394 @@
+"""Memory runs as self-contained pages: one run, or several agents beside each other. No scripts, nothing loaded."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from markupsafe import Markup
+
+from themis.core.codec import jsonable
+from themis.experiment.export.as_html import visible
+from themis.memory.contrasts import Contrast, contrast_agents
+from themis.memory.report.charts import (
+    Axis,
+    DistanceSeries,
+    SpanSeries,
+    draw_datasets,
+    draw_distances,
+    draw_radar,
+    draw_spans,
+)
+from themis.memory.report.drawing import colour, short_duration, short_tokens
+from themis.memory.report.gantt import draw_gantt, draw_place
+from themis.memory.report.view import RunView, telling_names
+from themis.memory.results import RunSummary, StoredResult
+from themis.memory.spans import EffectiveSpan
+
+__all__ = [
+    "agents_figures",
+    "agents_page",
+    "agents_table",
+    "named_views",
+    "run_figures",
+    "run_page",
+    "shown_interval",
+    "shown_span",
+]
+
+_LONGEST_TEXT = 8_000
+_MOST_DIFFERENCES = 200
+
+
+# --- one run ----------------------------------------------------------------------------------------------------------
+
+
+def run_page(view: RunView) -> str:
+    """The report of one run."""
+    summary, anchors = view.summary, _anchors(view)
+    lanes = {lane.test_id: lane for lane in view.timeline.lanes}
+    groups = [
+        {
+            "score": dataset,
+            "description": next((r.description for r in view.results if r.dataset_name == dataset.name), ""),
+            "tests": [
+                {
+                    "result": result,
+                    "anchor": anchors[result.test_id],
+                    "place": draw_place(view.timeline, lanes[result.test_id]) if result.test_id in lanes else None,
+                }
+                for result in view.results
+                if result.dataset_name == dataset.name
+            ],
+        }
+        for dataset in summary.datasets
+    ]
+    figures = run_figures(view)
+    page = (
+        _environment()
+        .get_template("run.html")
+        .render(
+            view=view,
+            summary=summary,
+            entries=_cards(view),
+            notes=_notes(summary),
+            groups=groups,
+            spent=_spent(view),
+            datasets=figures["datasets"],
+            distances=figures["distances"],
+            gantt_tokens=figures["conversation"],
+            gantt_time=figures["conversation-time"],
+        )
+    )
+    return str(page)
+
+
+def run_figures(view: RunView) -> dict[str, Markup]:
+    """The main figures of a run by name."""
+    scores, anchors = {result.test_id: result.score for result in view.results}, _anchors(view)
+    return {
+        "conversation": draw_gantt(view.timeline, "tokens", scores=scores, links=anchors),
+        "conversation-time": draw_gantt(view.timeline, "time", scores=scores, links=anchors),
+        "datasets": draw_datasets([(view.name, view.summary.datasets)]),
+        "distances": draw_distances([DistanceSeries(view.name, view.points, view.summary.effective_span)]),
+    }
+
+
+def _anchors(view: RunView) -> dict[str, str]:
+    return {result.test_id: f"test-{number}" for number, result in enumerate(view.results)}
+
+
+def _cards(view: RunView) -> list[dict[str, Any]]:
+    summary, line = view.summary, view.timeline
+    interval = summary.score_interval
+    latency = view.latency
+    cards = [
+        {
+            "name": "score",
+            "value": f"{_number(summary.score)} of {summary.max_score}",
+            "note": "" if interval is None else f"95 % interval {interval[0]:.2f} to {interval[1]:.2f}",
+        },
+        {"name": "accuracy", "value": f"{_number(summary.accuracy, 1)} %", "note": f"{summary.scored} tests scored"},
+        {"name": "effective span", "value": shown_span(summary.effective_span), "note": _span_note(summary)},
+        {"name": "LTM score", "value": short_tokens(summary.ltm_score) if summary.scored else "n/a", "note": "tokens"},
+        {
+            "name": "conversation",
+            "value": f"{short_tokens(line.tokens)} tokens",
+            "note": f"{line.turns} turns, {short_tokens(line.filler_tokens)} filler",
+        },
+        {"name": "cost", "value": _dollars(summary.cost_usd), "note": f"judge {_dollars(summary.judge_cost_usd)}"},
+    ]
+    if summary.verbosity_tokens:
+        note = f"{line.replies} replies" if line.replies else ""
+        cards.append({"name": "verbosity", "value": f"{short_tokens(summary.verbosity_tokens)} tokens", "note": note})
+    if summary.speed_tokens_per_second is not None and latency is not None:
+        cards.append(
+            {
+                "name": "speed",
+                "value": f"{_speed(summary.speed_tokens_per_second)} tokens/s",
+                "note": f"a reply takes {latency[0]:.2g} s, at worst {latency[1]:.2g} s (95th percentile)",
+            }
+        )
+    return cards
+
+
+def _span_note(summary: RunSummary) -> str:
+    span = summary.effective_span
+    if span is None:
+        return ""
+    parts = []
+    if span.low is not None:
+        end = "no end seen" if span.high is None else f"{span.high:,}"
+        parts.append(f"95 % interval {span.low:,} to {end}")
+    parts.append("half of " + (f"{span.near_score:.2f}" if span.near_is_measured else "1, as nothing near was asked"))
+    return "; ".join(parts)
+
+
+def _notes(summary: RunSummary) -> list[str]:
+    told = {
+        f"{summary.undecided} tests have no verdict: a failure is counted, never scored.": summary.undecided,
+        f"{summary.missing} tests have not been run yet.": summary.missing,
+        f"{summary.overran} tests took longer than their span.": summary.overran,
+        f"{summary.in_doubt} tests are in doubt: a message may have reached the agent twice.": summary.in_doubt,
+        f"{summary.overridden} scores were set by a person; the automatic ones are kept.": summary.overridden,
+        f"{summary.hand_edited} published scores were edited by hand.": summary.hand_edited,
+    }
+    return [text for text, count in told.items() if count]
+
+
+def _spent(view: RunView) -> list[dict[str, str]]:
+    run, line = view.found.run, view.timeline
+    rows = [
+        {"name": "dollars", "agent": _dollars(run.cost_usd), "judge": _dollars(run.judge_cost_usd)},
+        {"name": "calls", "agent": f"{run.calls:,}", "judge": f"{run.judge_calls:,}"},
+        {"name": "prompt tokens", "agent": f"{run.prompt_tokens:,}", "judge": ""},
+        {"name": "completion tokens", "agent": f"{run.completion_tokens:,}", "judge": ""},
+        {
+            "name": "seconds",
+            "agent": f"{run.seconds:,.2f}",
+            "judge": f"{sum(result.judge_seconds for result in view.results):,.2f}",
+        },
+    ]
+    if line.start is not None and line.end is not None:
+        rows.append({"name": "virtual time", "agent": short_duration(line.end - line.start), "judge": ""})
+    return rows
+
+
+# --- several agents ---------------------------------------------------------------------------------------------------
+
+
+def agents_page(
+    views: Sequence[RunView], spans: Sequence[SpanSeries] = (), contrasts: Sequence[Contrast] | None = None
+) -> str:
+    """Several runs beside each other. `spans` adds the curve of a sweep, `contrasts` its differences."""
+    named = named_views(views)
+    names = [view.name for view in named]
+    weighed = list(contrasts) if contrasts is not None else contrast_agents(_scores(named))
+    differing, compared = _differing(named)
+    figures = agents_figures(named, spans)
+    columns, rows = agents_table(named)
+    page = (
+        _environment()
+        .get_template("agents.html")
+        .render(
+            names=names,
+            verdict=_verdict(weighed),
+            columns=columns,
+            rows=[{"name": name, "cells": cells} for name, cells in rows],
+            contrasts=weighed,
+            clustered=any(contrast.conversations > 1 for contrast in weighed),
+            notes=_contrast_notes(weighed),
+            differing=differing,
+            compared=compared,
+            spans=figures.get("spans"),
+            distances=figures["distances"],
+            radar=figures["radar"],
+            datasets=figures["datasets"],
+        )
+    )
+    return str(page)
+
+
+def agents_figures(views: Sequence[RunView], spans: Sequence[SpanSeries] = ()) -> dict[str, Markup]:
+    """The main figures of a comparison by name."""
+    named = named_views(views)
+    figures = {
+        "distances": draw_distances([DistanceSeries(view.name, view.points) for view in named]),
+        "datasets": draw_datasets([(view.name, view.summary.datasets) for view in named]),
+        "radar": draw_radar([view.name for view in named], _axes([view.summary for view in named])),
+    }
+    return {"spans": draw_spans(spans), **figures} if spans else figures
+
+
+def agents_table(views: Sequence[RunView]) -> tuple[list[str], list[tuple[str, list[str]]]]:
+    """Columns and rows of the numbers, for pages and for text."""
+    columns = ["Score", "95 % interval", "Accuracy", "Effective span", "LTM score", "Tokens/s", "Cost", "Verbosity"]
+    rows = []
+    for view in named_views(views):
+        summary = view.summary
+        speed, verbosity = summary.speed_tokens_per_second, summary.verbosity_tokens
+        cells = [
+            f"{_number(summary.score)} of {summary.max_score}",
+            shown_interval(summary.score_interval),
+            f"{_number(summary.accuracy, 1)} %",
+            shown_span(summary.effective_span),
+            short_tokens(summary.ltm_score) if summary.scored else "n/a",
+            _speed(speed),
+            _dollars(summary.cost_usd),
+            "n/a" if verbosity is None else short_tokens(verbosity),
+        ]
+        rows.append((view.name, cells))
+    return columns, rows
+
+
+def named_views(views: Sequence[RunView]) -> list[RunView]:
+    names = telling_names(list(views))
+    return [replace(view, name=name) for view, name in zip(views, names, strict=True)]
+
+
+def _scores(views: Sequence[RunView]) -> dict[str, dict[tuple[Any, str], float]]:
+    return {view.name: {("", r.test_id): r.score for r in view.results if r.score is not None} for view in views}
+
+
+def _axes(summaries: Sequence[RunSummary]) -> list[Axis]:
+    spans = [0 if summary.effective_span is None else summary.effective_span.tokens for summary in summaries]
+    axes = [
+        Axis("accuracy", [summary.accuracy / 100 if summary.scored else None for summary in summaries]),
+        Axis("effective span", _relative(spans)),
+        Axis("LTM score", _relative([summary.ltm_score for summary in summaries])),
+        Axis("speed", _relative([summary.speed_tokens_per_second for summary in summaries])),
+        Axis("economy", _relative([summary.cost_usd for summary in summaries], least=True)),
+        Axis("conciseness", _relative([summary.verbosity_tokens for summary in summaries], least=True)),
+    ]
+    # A quality that is not known of every agent would draw the unknown as the worst.
+    return [axis for axis in axes if all(value is not None for value in axis.values)]
+
+
+def _relative(values: Sequence[float | None], *, least: bool = False) -> list[float | None]:
+    known = [value for value in values if value is not None and not math.isnan(value)]
+    if len(known) != len(values):
+        return [None] * len(values)
+    best = min(known) if least else max(known)
+    if least:
+        return [1.0 if value == best else best / value for value in known]
+    return [value / best if best > 0 else 0.0 for value in known]
+
+
+def _verdict(contrasts: Sequence[Contrast]) -> str:
+    clear = [contrast for contrast in contrasts if contrast.better]
+    if not clear:
+        return "No agent is better than another beyond chance."
+    return "Beyond chance: " + "; ".join(
+        f"{c.better} is better than {c.second if c.better == c.first else c.first}" for c in clear
+    )
+
+
+def _contrast_notes(contrasts: Sequence[Contrast]) -> list[str]:
+    return [f"{contrast.first} − {contrast.second}: {contrast.note}" for contrast in contrasts if contrast.note]
+
+
+def _differing(views: Sequence[RunView]) -> tuple[list[dict[str, Any]], int]:
+    """Tests on which agents do not agree, and how many were compared."""
+    by_test: dict[str, list[StoredResult | None]] = {}
+    for number, view in enumerate(views):
+        for result in view.results:
+            by_test.setdefault(result.test_id, [None] * len(views))[number] = result
+    found: list[tuple[float, dict[str, Any]]] = []
+    for test_id, results in by_test.items():
+        scores = [None if result is None else result.score for result in results]
+        known = [score for score in scores if score is not None]
+        if len(set(known)) < 2:
+            continue
+        answers = [
+            {
+                "name": view.name,
+                "score": "no verdict" if result.score is None else f"{result.score:.2f}",
+                "texts": result.actual_responses,
+                "reasons": result.reasoning,
+            }
+            for view, result in zip(views, results, strict=True)
+            if result is not None
+        ]
+        expected = next(result.expected_responses for result in results if result is not None)
+        entry = {"test_id": test_id, "scores": scores, "expected": expected, "answers": answers}
+        found.append((max(known) - min(known), entry))
+    found.sort(key=lambda pair: -pair[0])
+    return [entry for _, entry in found[:_MOST_DIFFERENCES]], len(by_test)
+
+
+# --- how things are shown ---------------------------------------------------------------------------------------------
+
+
+def shown_span(span: EffectiveSpan | None) -> str:
+    if span is None:
+        return "n/a"
+    return f"≥ {short_tokens(span.tokens)}" if span.beyond else short_tokens(span.tokens)
+
+
+def shown_interval(interval: tuple[float, float] | None) -> str:
+    return "n/a" if interval is None else f"{interval[0]:.2f} – {interval[1]:.2f}"
+
+
+def _number(value: float, digits: int = 2) -> str:
+    return "n/a" if math.isnan(value) else f"{value:.{digits}f}"
+
+
+def _speed(value: float | None) -> str:
+    return "n/a" if value is None else f"{value:,.0f}" if value >= 10 else f"{value:.1f}"
+
+
+def _dollars(value: float | None) -> str:
+    return "price unknown" if value is None else f"${value:,.4f}" if 0 < value < 1 else f"${value:,.2f}"
+
+
+def _p_value(value: float | None) -> str:
+    return "–" if value is None else "< 0.0001" if value < 0.0001 else f"{value:.4f}"
+
+
+def _grade(score: float | None) -> str:
+    return "soft" if score is None else "good" if score >= 0.75 else "bad" if score < 0.25 else "middling"
+
+
+def _marks(result: StoredResult) -> list[str]:
+    marks = {
+        "overran its span": result.overran,
+        "in doubt": result.in_doubt,
+        "overridden": result.override,
+        "edited by hand": result.published.get("by_hand"),
+    }
+    return [text for text, holds in marks.items() if holds]
+
+
+def _cut(text: Any) -> str:
+    shown = visible(str(text))
+    if len(shown) <= _LONGEST_TEXT:
+        return shown
+    return f"{shown[:_LONGEST_TEXT]}… [{len(shown):,} characters in all]"
+
+
+def _as_text(value: Any) -> str:
+    if isinstance(value, list) and all(isinstance(entry, str) for entry in value):
+        return "\n".join(value)
+    if isinstance(value, Mapping | list):
+        return json.dumps(jsonable(value), ensure_ascii=False)
+    return "" if value is None else str(value)
+
+
+def _environment() -> Any:
+    from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
+
+    environment = Environment(
+        loader=ChoiceLoader([PackageLoader("themis.memory.report"), PackageLoader("themis.comparison")]),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters.update(
+        visible=lambda value: visible(str(value)), cut=_cut, as_text=_as_text, thousands=lambda value: f"{value:,}"
+    )
+    environment.globals.update(grade=_grade, marks=_marks, dollars=_dollars, p_value=_p_value, colour=colour)
+    return environment

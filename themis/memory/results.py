@@ -1,0 +1,390 @@
+"""What came of a memory run, read from the store: every test's result, and the run in a few numbers with their intervals.
+
+How the numbers are defined is written in docs/guides/memory-results.md; `summarise_results` is where they are computed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, ClassVar
+
+from themis.core.intervals import wilson_interval
+from themis.exceptions import ConfigurationError
+from themis.memory.evaluations import find_evaluation
+from themis.memory.examples import MEMORY_TESTS, TestResult
+from themis.memory.ledger import OVERALL
+from themis.memory.spans import EffectiveSpan, effective_span
+from themis.storage import ExperimentStorage, RunMetadata
+
+__all__ = [
+    "DatasetScore",
+    "Message",
+    "RunResults",
+    "RunSummary",
+    "StoredResult",
+    "load_results",
+    "summarise_results",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One message of a test with its reply. `needs` are the test's earlier messages that the reply needs; None: all."""
+
+    turn: int
+    text: str
+    reply: str
+    question: bool
+    needle: bool
+    tokens_before: int
+    now: datetime | None = None
+    needs: tuple[int, ...] | None = None
+
+
+@dataclass(kw_only=True)
+class StoredResult(TestResult):
+    """A test's result with its place in the conversation and what it took. `ended` is False for a test still to run."""
+
+    __test__: ClassVar[bool] = False
+
+    ended: bool = False
+    span_tokens: int = 0
+    began_tokens: int = 0
+    ended_tokens: int = 0
+    began_at: datetime | None = None
+    ended_at: datetime | None = None
+    listened: bool = False
+    overran: bool = False
+    in_doubt: bool = False
+    messages: list[Message] = field(default_factory=list)
+    agent_seconds: float = 0.0
+    cost_usd: float | None = 0.0
+    judge_calls: int = 0
+    judge_cost_usd: float = 0.0
+    judge_seconds: float = 0.0
+    # A score that somebody published: as it was written, and the automatic one where a person has changed it.
+    published: Mapping[str, Any] = field(default_factory=dict)
+    # A person's verdict in place of the automatic one: score before, reason, who, when.
+    override: Mapping[str, Any] = field(default_factory=dict)
+    # Where the source of a question says which messages hold its answer.
+    evidence: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def questions(self) -> list[Message]:
+        return [message for message in self.messages if message.question]
+
+    @property
+    def needle_distances(self) -> list[int]:
+        """For each statement that some answer needs: the tokens from it to the last answer that needs it."""
+        last: dict[int, int] = {}
+        for index, message in enumerate(self.messages):
+            if message.question:
+                for needed in range(index) if message.needs is None else message.needs:
+                    last[needed] = message.tokens_before
+        if self.listened:
+            last = dict.fromkeys(range(len(self.messages)), self.ended_tokens)
+        return [
+            end - self.messages[index].tokens_before
+            for index, end in sorted(last.items())
+            if not self.messages[index].question
+        ]
+
+    @property
+    def distance_tokens(self) -> int:
+        """How far back the oldest thing lies that an answer needs."""
+        return max(self.needle_distances, default=0)
+
+
+@dataclass(frozen=True)
+class DatasetScore:
+    """The mean of a dataset's tests from 0 to 1; NaN with nothing scored. The interval is Wilson's."""
+
+    name: str
+    mean: float
+    stderr: float | None
+    interval: tuple[float, float] | None
+    scored: int
+    undecided: int = 0
+    missing: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunSummary:
+    """A run in a few numbers. What cannot be known (the price of a model, say) is None."""
+
+    run_id: str
+    agent: str
+    datasets: list[DatasetScore]
+    # Sum of the datasets' means, out of the number of datasets that have one.
+    score: float
+    score_interval: tuple[float, float] | None
+    max_score: int
+    scored: int
+    undecided: int
+    missing: int
+    # Accuracy-weighted distance: the mean over tests of score times distance, in tokens.
+    ltm_score: float
+    effective_span: EffectiveSpan | None
+    longest_tokens: int
+    overran: int
+    in_doubt: int
+    overridden: int
+    hand_edited: int
+    cost_usd: float | None
+    judge_cost_usd: float
+    judge_calls: int
+    agent_seconds: float
+    # The replies that the agent made itself, in tokens.
+    verbosity_tokens: int | None = None
+
+    @property
+    def accuracy(self) -> float:
+        """Percent of the possible score."""
+        return 100 * self.score / self.max_score if self.max_score else math.nan
+
+    @property
+    def accuracy_interval(self) -> tuple[float, float] | None:
+        if self.score_interval is None:
+            return None
+        low, high = self.score_interval
+        return 100 * low / self.max_score, 100 * high / self.max_score
+
+    @property
+    def speed_tokens_per_second(self) -> float | None:
+        if not self.verbosity_tokens or self.agent_seconds <= 0:
+            return None
+        return self.verbosity_tokens / self.agent_seconds
+
+    def to_dict(self) -> dict[str, Any]:
+        span = self.effective_span
+        return {
+            "run_id": self.run_id,
+            "agent": self.agent,
+            "score": self.score,
+            "score_interval": self.score_interval,
+            "max_score": self.max_score,
+            "accuracy": self.accuracy,
+            "ltm_score": self.ltm_score,
+            "effective_span": None if span is None else vars(span),
+            "tests": {"scored": self.scored, "undecided": self.undecided, "missing": self.missing},
+            "overran": self.overran,
+            "in_doubt": self.in_doubt,
+            "overridden": self.overridden,
+            "hand_edited": self.hand_edited,
+            "cost_usd": self.cost_usd,
+            "judge_cost_usd": self.judge_cost_usd,
+            "judge_calls": self.judge_calls,
+            "agent_seconds": self.agent_seconds,
+            "verbosity_tokens": self.verbosity_tokens,
+            "speed_tokens_per_second": self.speed_tokens_per_second,
+            "datasets": [vars(dataset) for dataset in self.datasets],
+        }
+
+
+@dataclass(frozen=True)
+class RunResults:
+    """A run with its tests' results, in the order of the benchmark."""
+
+    run: RunMetadata
+    results: list[StoredResult]
+    judged_as: str
+
+    @property
+    def run_id(self) -> str:
+        return self.run.run_id
+
+    @property
+    def agent(self) -> str:
+        return self.run.model.removeprefix("agent:")
+
+    @property
+    def isolated(self) -> bool:
+        return bool(self.run.config_snapshot.get("memory", {}).get("isolated"))
+
+
+# --- reading ----------------------------------------------------------------------------------------------------------
+
+
+def load_results(storage: ExperimentStorage, run_id: str, judged_as: str | None = None) -> RunResults:
+    """Every test of a run, scored by its current evaluation, or by the one named."""
+    run = storage.get_run(run_id)
+    if run.kind != "memory":
+        raise ConfigurationError(f"run {run_id!r} is a run of kind {run.kind!r}, expected a memory run")
+    reader = storage.reader(run_id)
+    evaluation = storage.current_evaluation(run_id)
+    name = "as run"
+    if judged_as is not None:
+        found = find_evaluation(storage, run_id, judged_as)
+        evaluation, name = found.evaluation, found.name
+    elif evaluation is not None:
+        name = find_evaluation(storage, run_id, str(evaluation)).name
+    records = {record.task.metadata["dataset_id"]: record for _, record in reader.records()}
+    verdicts = {}
+    if evaluation is not None:
+        verdicts = {record.sample_id: record for _, record in reader.evaluations(evaluation)}
+    results = []
+    for sample in reader.samples():
+        result = _planned(run, sample.item_id, sample.row)
+        record = records.get(sample.item_id)
+        if record is not None:
+            _add_record(result, record.metrics.get("memory", {}))
+        verdict = verdicts.get(sample.item_id)
+        if verdict is not None:
+            _add_verdict(result, verdict)
+        results.append(result)
+    return RunResults(run, results, name)
+
+
+def _planned(run: RunMetadata, item_id: str, row: Mapping[str, Any]) -> StoredResult:
+    kind = str(row.get("kind", ""))
+    known = kind in MEMORY_TESTS
+    return StoredResult(
+        run_name=run.benchmark or "",
+        agent_name=run.model.removeprefix("agent:"),
+        dataset_name=str(row.get("dataset") or item_id.rpartition(" - ")[0]),
+        example_id=str(row.get("example_id") or item_id.rpartition(" - ")[2]),
+        description=MEMORY_TESTS.get(kind).description if known else "",
+        expected_responses=row.get("expected_responses"),
+        span_tokens=int((row.get("arguments") or {}).get("memory_span") or 0),
+        evidence=(row.get("material") or {}).get("evidence") or {},
+    )
+
+
+def _add_record(result: StoredResult, memory: Mapping[str, Any]) -> None:
+    result.ended = True
+    result.messages = [
+        Message(
+            turn=int(said.get("turn") or 0),
+            text=said["message"],
+            reply=said["reply"],
+            question=said["question"],
+            needle=said["needle"],
+            tokens_before=int(said["tokens_before"]),
+            now=_moment(said.get("now")),
+            needs=None if said.get("needs") is None else tuple(said["needs"]),
+        )
+        for said in memory.get("said", ())
+    ]
+    result.actual_responses = list(memory.get("responses", ()))
+    result.reasoning = list(memory.get("reasons", ()))
+    result.tokens, result.characters = int(memory.get("tokens") or 0), int(memory.get("characters") or 0)
+    result.needles = int(memory.get("needles") or 0)
+    result.span_tokens = int(memory.get("span_tokens") or result.span_tokens)
+    began, ended = memory.get("began") or {}, memory.get("ended") or {}
+    result.began_tokens, result.began_at = int(began.get("tokens") or 0), _moment(began.get("now"))
+    result.ended_tokens, result.ended_at = int(ended.get("tokens") or 0), _moment(ended.get("now"))
+    result.listened = memory.get("listened_from_turn") is not None
+    result.overran, result.in_doubt = bool(memory.get("overran")), bool(memory.get("in_doubt"))
+    result.agent_seconds = float(memory.get("agent_seconds") or 0.0)
+    result.cost_usd = memory.get("cost_usd")
+    result.judge_calls = int(memory.get("judge_calls") or 0)
+    result.judge_cost_usd = float(memory.get("judge_cost_usd") or 0.0)
+    result.judge_seconds = float(memory.get("judge_seconds") or 0.0)
+    if memory.get("expected_responses") is not None:
+        result.expected_responses = memory["expected_responses"]
+    result.task_log = list(memory.get("task_log") or [])
+
+
+def _add_verdict(result: StoredResult, verdict: Any) -> None:
+    score = next((score for score in verdict.scores if score.metric_name == OVERALL), None)
+    if score is None:
+        result.reasoning = list(verdict.failures) or result.reasoning
+        return
+    result.score = score.value
+    result.reasoning = [str(reason) for reason in score.details.get("reasons", result.reasoning)]
+    result.published = score.details.get("published") or {}
+    result.override = score.details.get("override") or {}
+
+
+def _moment(text: Any) -> datetime | None:
+    return datetime.fromisoformat(text) if isinstance(text, str) else None
+
+
+# --- a run in a few numbers -------------------------------------------------------------------------------------------
+
+
+def summarise_results(found: RunResults, *, verbosity_tokens: int | None = None) -> RunSummary:
+    """Score, span and cost of a run. `verbosity_tokens` is known to whoever has read the conversation."""
+    run, results = found.run, found.results
+    datasets = dataset_scores(results)
+    decided = [dataset for dataset in datasets if dataset.interval is not None]
+    scored = [result for result in results if result.score is not None]
+    return RunSummary(
+        run_id=run.run_id,
+        agent=found.agent,
+        datasets=datasets,
+        score=math.fsum(dataset.mean for dataset in decided) if decided else math.nan,
+        score_interval=interval_of_sum(decided),
+        max_score=len(decided),
+        scored=len(scored),
+        undecided=sum(result.ended and result.score is None for result in results),
+        missing=sum(not result.ended for result in results),
+        ltm_score=_mean([(result.score or 0.0) * result.distance_tokens for result in scored]),
+        effective_span=effective_span([(result.distance_tokens, result.score or 0.0) for result in scored]),
+        longest_tokens=max((result.tokens for result in results), default=0),
+        overran=sum(result.overran for result in results),
+        in_doubt=sum(result.in_doubt for result in results),
+        overridden=sum(bool(result.override) for result in results),
+        hand_edited=sum(bool(result.published.get("by_hand")) for result in results),
+        cost_usd=run.cost_usd,
+        judge_cost_usd=run.judge_cost_usd,
+        judge_calls=run.judge_calls,
+        agent_seconds=run.seconds,
+        verbosity_tokens=verbosity_tokens,
+    )
+
+
+def dataset_scores(results: Iterable[StoredResult]) -> list[DatasetScore]:
+    """One entry a dataset, in the order in which they first appear."""
+    grouped: dict[str, list[StoredResult]] = {}
+    for result in results:
+        grouped.setdefault(result.dataset_name, []).append(result)
+    return [_dataset_score(name, members) for name, members in grouped.items()]
+
+
+def _dataset_score(name: str, members: Sequence[StoredResult]) -> DatasetScore:
+    scores = [member.score for member in members if member.score is not None]
+    mean = _mean(scores)
+    stderr = None
+    if len(scores) > 1:
+        stderr = math.sqrt(math.fsum((score - mean) ** 2 for score in scores) / (len(scores) - 1) / len(scores))
+    return DatasetScore(
+        name=name,
+        mean=mean,
+        stderr=stderr,
+        interval=bounded_interval(scores) if scores else None,
+        scored=len(scores),
+        undecided=sum(member.ended and member.score is None for member in members),
+        missing=sum(not member.ended for member in members),
+    )
+
+
+def bounded_interval(scores: Sequence[float]) -> tuple[float, float]:
+    """Wilson's interval of the mean of scores from 0 to 1.
+
+    Exact in spirit for right and wrong; for graded scores it is wider than need be, since nothing between 0 and 1 varies
+    more than right and wrong do. It never pretends to certainty where three tests happen to agree.
+    """
+    total = min(float(len(scores)), max(0.0, math.fsum(scores)))
+    return wilson_interval(total, len(scores))
+
+
+def interval_of_sum(datasets: Sequence[DatasetScore]) -> tuple[float, float] | None:
+    """The interval of a sum of independent means, from theirs: distances to their ends add up like standard errors."""
+    if not datasets:
+        return None
+    below = above = 0.0
+    for dataset in datasets:
+        assert dataset.interval is not None
+        # A published score may lie beyond 1, which no interval reaches.
+        below += max(0.0, dataset.mean - dataset.interval[0]) ** 2
+        above += max(0.0, dataset.interval[1] - dataset.mean) ** 2
+    total = math.fsum(dataset.mean for dataset in datasets)
+    return total - math.sqrt(below), total + math.sqrt(above)
+
+
+def _mean(values: Sequence[float]) -> float:
+    return math.fsum(values) / len(values) if values else math.nan
