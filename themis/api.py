@@ -126,6 +126,11 @@ def resume(
     how calls are made (workers, budget_usd, progress, ...)."""
     store = storage if isinstance(storage, ExperimentStorage) else ExperimentStorage(storage)
     stored = store.get_run(run_id)
+    if stored.kind != "samples":
+        raise ConfigurationError(
+            f"run {run_id!r} is a {stored.kind} run; the command that started it goes on where it stopped: "
+            "themis memory run -c CONFIGURATION -a AGENT"
+        )
     arguments = _stored_arguments(store, run_id)
     dataset = arguments.pop("dataset")
     arguments["provider_options"] = _without_redacted(arguments.pop("provider_options", {}))

@@ -32,7 +32,8 @@ def runs(storage: str, limit: int | None, status: str | None, verbose: bool, as_
     if not store.exists():
         click.echo(f"no store at {storage}; a first run makes one: themis demo", err=True)
         return 1
-    found = store.list_runs(limit=limit, status=status)
+    # Definitions of memory tests are kept as runs without an agent; `themis memory definitions` lists them.
+    found = [run for run in store.list_runs(status=status) if run.kind != "definitions"][:limit]
     if as_json:
         from themis.cli.runs import describe_run
 
