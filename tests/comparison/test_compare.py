@@ -14,6 +14,7 @@ from scored_runs import Number, scored_run
 from statsmodels.stats.contingency_tables import mcnemar
 from statsmodels.stats.multitest import multipletests
 
+import themis
 from themis.comparison import ComparisonEngine, StatisticalTest, compare_runs
 from themis.comparison.scores import RunScores, line_up
 from themis.core.entities import (
@@ -437,6 +438,16 @@ def test_runs_without_a_shared_metric_are_refused(tmp_path):
     scored_run(tmp_path, "b", [1, 0], metrics=[Number("Two")])
 
     with pytest.raises(MetricError, match="no metric in common: 'a' has One; 'b' has Two"):
+        compare_runs(["a", "b"], storage_path=tmp_path)
+
+
+def test_a_run_in_which_every_call_failed_says_so(tmp_path):
+    scored_run(tmp_path, "a", [1, 0])
+    rows = [{"id": "0", "said": "1"}, {"id": "1", "said": "0"}]
+    # A fake model that should answer with the reference fails where there is none.
+    themis.evaluate(rows, model="fake/perfect", prompt="{said}", metrics=[Number()], run_id="b", storage=tmp_path)
+
+    with pytest.raises(MetricError, match="'b' has no scores: 0 of its 2 samples are answered, 2 failed"):
         compare_runs(["a", "b"], storage_path=tmp_path)
 
 

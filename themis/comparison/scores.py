@@ -76,7 +76,7 @@ def common_metrics(store: ExperimentStorage, run_ids: Sequence[str], wanted: Ite
     names = {run_id: _metrics_of(store, run_id) for run_id in run_ids}
     shared = [name for name in names[run_ids[0]] if all(name in known for known in names.values())]
     if not shared:
-        shown = "; ".join(f"{run_id!r} has {', '.join(known) or 'none'}" for run_id, known in names.items())
+        shown = "; ".join(f"{run_id!r} has {', '.join(known)}" for run_id, known in names.items())
         raise MetricError(f"the runs have no metric in common: {shown}")
     if wanted is None:
         return shared
@@ -95,7 +95,7 @@ def find_metric(name: str, known: Sequence[str], where: str) -> str:
     for candidate in known:
         if snake_case(candidate) == snake_case(name):
             return candidate
-    raise MetricError(f"no metric {name!r} among {where}{nearest(name, known)}; there is {', '.join(known) or 'none'}")
+    raise MetricError(f"no metric {name!r} among {where}{nearest(name, known)}; there is {', '.join(known)}")
 
 
 def read_scores(store: ExperimentStorage, run_id: str, metric: str) -> RunScores:
@@ -167,7 +167,14 @@ def shared_by_all(runs: Sequence[RunScores]) -> list[RunScores]:
 
 def _metrics_of(store: ExperimentStorage, run_id: str) -> list[str]:
     reader, evaluation = evaluation_of(store, run_id)
-    return reader.metric_names(evaluation)
+    names = reader.metric_names(evaluation)
+    if not names:
+        answered, failed = reader.count_records()
+        raise MetricError(
+            f"run {run_id!r} has no scores: {answered} of its {reader.count_samples()} samples are answered, "
+            f"{failed} failed; go on with: themis resume {run_id}"
+        )
+    return names
 
 
 def _picked(labels: list[str] | None, places: list[int]) -> list[str] | None:
