@@ -13,7 +13,7 @@ import click
 from themis.cli.memory_results import RESULT_COMMANDS
 from themis.cli.output import json_option, number, print_json, print_table, storage_option
 from themis.config import load_memory_config
-from themis.exceptions import ConfigurationError, EvaluationError
+from themis.exceptions import ConfigurationError, EvaluationError, RunInterrupted
 from themis.experiment.cost import price_of
 from themis.generation.providers import parse_model
 from themis.memory import definitions as defining
@@ -112,7 +112,12 @@ def run(
     benchmark = assemble(request, store, reuse=lambda question: _agreed(question, yes))
     _announce(benchmark, store)
     watching = sys.stderr.isatty() if progress is None else progress
-    report = run_benchmark(benchmark, store, [ProgressBar()] if watching else [])
+    try:
+        report = run_benchmark(benchmark, store, [ProgressBar()] if watching else [])
+    except RunInterrupted as stopped:
+        # Said here, because click takes any KeyboardInterrupt for an abort without a word.
+        click.echo(str(stopped), err=True)
+        raise click.exceptions.Exit(130) from stopped
     if as_json:
         print_json(_described(report, benchmark))
     else:

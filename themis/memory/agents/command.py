@@ -127,8 +127,13 @@ class CommandAgent(Agent):
                 "FAKETIME_NO_CACHE": "1",
             }
         try:
+            # In a session of its own, so that Ctrl-C in the terminal does not end it before its reply is stored.
             self._process = subprocess.Popen(
-                self._arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment
+                self._arguments,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                env=environment,
+                start_new_session=True,
             )
         except OSError as error:
             raise ConfigurationError(
