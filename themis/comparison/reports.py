@@ -294,9 +294,12 @@ class ComparisonReport:
         return f"{best}{shown}, better than {beaten} of {len(against)}{beyond}"
 
     def reasons(self, metric: str | None = None) -> list[str]:
-        """Why `auto` took the tests it took, each said once."""
-        chosen = [(r.metric_name, r.test_result.reason) for r in self._rows(metric) if r.test_result]
-        return list(dict.fromkeys(f"{name}: {reason}" for name, reason in chosen if reason))
+        """Why `auto` took the tests it took, each reason once with its metrics."""
+        metrics: dict[str, dict[str, None]] = {}
+        for result in self._rows(metric):
+            if result.test_result is not None and result.test_result.reason:
+                metrics.setdefault(result.test_result.reason, {})[result.metric_name] = None
+        return [f"{', '.join(names)}: {reason}" for reason, names in metrics.items()]
 
     def notes(self, metric: str | None = None) -> list[str]:
         """Those reasons, and what limits the verdicts."""
