@@ -90,7 +90,7 @@ def dots(pairs: Iterable[tuple[float, float]]) -> tuple[list[Dot], float, float]
     found = []
     for (first, second), count in sorted(counted.items(), key=lambda entry: -entry[1])[:2_000]:
         side = "same" if first == second else "first" if first > second else "second"
-        radius = 1.6 + 4.5 * math.sqrt(count / most) if most > 1 else 2.2
+        radius = 1.3 + 3 * math.sqrt(count / most) if most > 1 else 1.6
         x, y = ((value - low) / (high - low) * 84 + 8 for value in (first, second))
         title = f"{first:.4g} and {second:.4g}: {count:,} item{'s' if count > 1 else ''}"
         found.append(Dot(round(x, 2), round(100 - y, 2), round(radius, 2), title, side))

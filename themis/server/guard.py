@@ -74,10 +74,12 @@ class Guard:
             elif scope["type"] == "websocket":
                 await self._app(scope, receive, send)
             else:
-                await self._app(scope, self._bounded(receive), exchange.send)
+                await self._app(scope, self._bounded(receive, exchange), exchange.send)
         except _TooLarge:
-            await exchange.refuse(self._too_large())
+            pass  # where the application has not made another error of it
         finally:
+            if exchange.is_overrun:
+                await exchange.refuse(self._too_large())
             exchange.log()
 
     def _refusal(self, scope: Scope) -> _Refusal | None:
@@ -146,7 +148,7 @@ class Guard:
     def _too_large(self) -> _Refusal:
         return _Refusal(413, "too_large", f"a request has at most {self._settings.max_body_bytes} bytes")
 
-    def _bounded(self, receive: Receive) -> Receive:
+    def _bounded(self, receive: Receive, exchange: _Exchange) -> Receive:
         taken = 0
 
         async def bounded() -> MutableMapping[str, Any]:
@@ -154,6 +156,7 @@ class Guard:
             message = await receive()
             taken += len(message.get("body", b""))
             if taken > self._settings.max_body_bytes:
+                exchange.is_overrun = True
                 raise _TooLarge
             return message
 
@@ -184,8 +187,12 @@ class _Exchange:
         self._began = time.monotonic()
         self._status = 0
         self._bytes = 0
+        # The body was too large: whatever the application says to that is not sent.
+        self.is_overrun = False
 
     async def send(self, message: MutableMapping[str, Any]) -> None:
+        if self.is_overrun:
+            return
         if message["type"] == "http.response.start":
             self._status = message["status"]
             given = {name for name, _ in message.get("headers", ())}
@@ -207,6 +214,7 @@ class _Exchange:
         body = error_body(refusal.detail, refusal.code) if refusal.detail else b""
         headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
         start = {"type": "http.response.start", "status": refusal.status, "headers": [*headers, *refusal.headers]}
+        self.is_overrun = False
         await self.send(start)
         await self.send({"type": "http.response.body", "body": body})
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import threading
 import time
 from collections.abc import Iterable
 from typing import Any
@@ -155,22 +156,27 @@ class _Watched:
         self.looks_left = _SETTLING_LOOKS
         self.means: dict[str, tuple[float, int]] = {}
         self.means_again_at = 0.0
+        self.is_unheard = False
 
 
 class _Watch:
-    """What is new in the store since the last look. Called from one thread at a time."""
+    """What is new in the store since the last look."""
 
     def __init__(self, store: ExperimentStorage) -> None:
         self._store = store
         self._redactor = Redactor()
+        # Looking and a listener's first question come from different threads.
+        self._lock = threading.Lock()
         self._since: float | None = None
         self._watched: dict[str, _Watched] = {}
         # Asked for before they began: of these everything is new.
         self._awaited: set[str] = set()
 
     def look(self, topics: set[str]) -> list[Event]:
-        if not self._store.exists():
-            return []
+        with self._lock:
+            return self._look(topics) if self._store.exists() else []
+
+    def _look(self, topics: set[str]) -> list[Event]:
         changed = self._changed_runs()
         events = []
         for run_id in topics - {ALL_RUNS}:
@@ -179,15 +185,26 @@ class _Watch:
         if ALL_RUNS in topics:
             events += [self._run_event(run) for run_id, run in changed.items() if run_id not in told]
         self._awaited &= topics
-        for run_id in self._watched.keys() - topics:
-            del self._watched[run_id]
+        self._forget(topics)
         return events
 
+    def _forget(self, topics: set[str]) -> None:
+        """Lets go of runs that nobody listens to, at the second look: a listener may have come since the first began."""
+        for run_id in self._watched.keys() - topics:
+            if self._watched[run_id].is_unheard:
+                del self._watched[run_id]
+            else:
+                self._watched[run_id].is_unheard = True
+
     def state(self, run_id: str) -> dict[str, Any] | None:
-        if not self._store.exists() or not self._store.run_exists(run_id):
-            return None
-        run = self._store.get_run(run_id)
-        return run_progress(run, self._answered(run), self._means(run, _Watched(0.0, -1)))
+        """How a run stands; whatever comes after this will be told."""
+        with self._lock:
+            if not self._store.exists() or not self._store.run_exists(run_id):
+                self._awaited.add(run_id)
+                return None
+            watched = self._start_watching(run_id)
+            run = self._store.get_run(run_id)
+            return run_progress(run, self._answered(run), self._means(run, watched))
 
     def _changed_runs(self) -> dict[str, RunMetadata]:
         if self._since is None:
@@ -209,10 +226,8 @@ class _Watch:
         if not self._store.run_exists(run_id):
             self._awaited.add(run_id)
             return []
-        watched = self._watched.get(run_id)
-        if watched is None:
-            start = (0.0, -1) if run_id in self._awaited else newest(self._store, run_id)
-            watched = self._watched[run_id] = _Watched(*start)
+        watched = self._start_watching(run_id)
+        watched.is_unheard = False
         events = self._new_samples(run_id, watched) + self._new_turns(run_id, watched)
         if events or changed is not None:
             watched.looks_left = _SETTLING_LOOKS
@@ -221,6 +236,12 @@ class _Watch:
             run = changed or self._store.get_run(run_id)
             events.append(Event(run_id, run_progress(run, self._answered(run), self._means(run, watched))))
         return events
+
+    def _start_watching(self, run_id: str) -> _Watched:
+        if run_id not in self._watched:
+            start = (0.0, -1) if run_id in self._awaited else newest(self._store, run_id)
+            self._watched[run_id] = _Watched(*start)
+        return self._watched[run_id]
 
     def _new_samples(self, run_id: str, watched: _Watched) -> list[Event]:
         found = new_records(self._store, run_id, watched.since, limit=_EVENTS_AT_ONCE)

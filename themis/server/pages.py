@@ -15,6 +15,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from themis import __version__
+from themis.core.redaction import Redactor
 from themis.server.charts import bars
 from themis.server.inert import inert
 
@@ -63,6 +64,7 @@ class Pages:
     """The templates with what they all need."""
 
     def __init__(self, links: Links, *, has_token: bool = False, read_only: bool = False) -> None:
+        self._redactor = Redactor()
         self._environment = Environment(
             loader=PackageLoader("themis.server"),
             autoescape=True,
@@ -70,7 +72,7 @@ class Pages:
             trim_blocks=True,
             lstrip_blocks=True,
             # Whatever a template puts out passes here, so no place can be forgotten.
-            finalize=_shown,
+            finalize=self._shown,
         )
         self._environment.filters.update(
             number=number,
@@ -89,13 +91,12 @@ class Pages:
     def render(self, template: str, **values: Any) -> str:
         return self._environment.get_template(template).render(**values)
 
-
-def _shown(value: Any) -> Any:
-    if isinstance(value, Markup):
-        return value
-    if isinstance(value, str):
-        return inert(value)
-    return "" if value is None else value
+    def _shown(self, value: Any) -> Any:
+        if isinstance(value, Markup):
+            return value
+        if isinstance(value, str):
+            return inert(self._redactor.values(value))
+        return "" if value is None else value
 
 
 def number(value: float | None, digits: int = 3) -> str:
@@ -122,6 +123,8 @@ def moment(value: datetime.datetime | None) -> str:
 def duration(seconds: float | None) -> str:
     if seconds is None:
         return "–"
+    if 0 < seconds < 0.001:
+        return "< 1 ms"
     if seconds < 1:
         return f"{seconds * 1000:.0f} ms"
     if seconds < 90:

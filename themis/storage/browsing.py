@@ -498,10 +498,15 @@ def histograms(store: ExperimentStorage, evaluation: int, *, bins: int = _BINS) 
             place = (scores.c.value - low) / width
             # SQLite cuts where PostgreSQL rounds, and may have been built without `floor`.
             whole = place if store.engine.dialect.name == "sqlite" else sa.func.floor(place)
-            part = sa.cast(whole, sa.Integer).label("part")
-            counted = sa.select(part, sa.func.count().label("n")).where(*is_scored, scores.c.metric == metric)
+            # As a subquery: PostgreSQL takes an expression that is selected and grouped by for two different ones.
+            parts = (
+                sa.select(sa.cast(whole, sa.Integer).label("part"))
+                .where(*is_scored, scores.c.metric == metric)
+                .subquery()
+            )
+            counted = sa.select(parts.c.part, sa.func.count().label("n")).group_by(parts.c.part)
             counts = [0] * bins
-            for row in connection.execute(counted.group_by(part)):
+            for row in connection.execute(counted):
                 counts[min(max(int(row.part), 0), bins - 1)] += int(row.n)
             found.append(Histogram(metric, float(low), float(high), counts))
     return found

@@ -1,0 +1,150 @@
+"""What models, rows and names may hold never acts: not in a page, not in an answer, not in a file."""
+
+from __future__ import annotations
+
+import html.parser
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+from fastapi.testclient import TestClient
+
+import themis
+from themis.core.entities import GenerationRecord, ModelOutput
+from themis.interfaces import StatelessTaskExecutor
+from themis.server import create_app
+from themis.server.bundle import write_bundle
+from themis.storage import ExperimentStorage
+
+HERE = "http://127.0.0.1"
+ATTACKS = [
+    "<script>window.acted = 1</script>",
+    "<img src=x onerror='window.acted = 1'>",
+    "</pre></td></table><svg onload=window.acted=1>",
+    '"><a href="javascript:window.acted=1" autofocus onfocus=window.acted=1>x</a>',
+    "{{ 7 * 7 }}{% raw %}",
+    "\x1b[2J\x1b]0;owned\x07\x00 \x9b31m",
+    "\u202egnp.exe\u202c \u2066hidden\u2069 \u200b\ufeff",
+    "&lt;script&gt;&#x3c;script>",
+    "\ud800 half a character",
+    "]]><!--</title></textarea><style>*{display:none}</style>",
+]
+RUN_ID = "';alert(1)--&amp; run {{7+42}} #1 %2e%2e ünï"
+ADDRESS = quote(RUN_ID, safe="")
+
+
+class Attacker(StatelessTaskExecutor):
+    """Answers with the attack that it is asked for, the last one as five megabytes."""
+
+    def execute(self, task):
+        number = int(task.metadata["number"])
+        text = ATTACKS[number % len(ATTACKS)] * (100_000 if number == len(ATTACKS) else 1)
+        return GenerationRecord(task, ModelOutput(text, raw={"<b>": ATTACKS[number % len(ATTACKS)]}), None)
+
+
+@pytest.fixture(scope="module")
+def hostile(tmp_path_factory) -> Path:
+    root = tmp_path_factory.mktemp("hostile")
+    themis.register_provider("attacker", lambda **options: Attacker())
+    storable = [attack for attack in ATTACKS if "\x00" not in attack and "\ud800" not in attack]
+    rows = [
+        {
+            "id": f"{n} {storable[n % len(storable)]}",
+            "number": str(n),
+            "question": ATTACKS[n % len(ATTACKS)],
+            "answer": ATTACKS[n % len(ATTACKS)],
+            "<script>": ATTACKS[0],
+        }
+        for n in range(len(ATTACKS) + 1)
+    ]
+    for run_id in (RUN_ID, f"{RUN_ID} again"):
+        themis.evaluate(
+            rows,
+            model="attacker:<script>window.acted=1</script>",
+            prompt="{question}",
+            metrics=["exact_match", "f1"],
+            run_id=run_id,
+            storage=root,
+            tags={"<img src=x onerror=window.acted=1>": "<script>window.acted=1</script>"},
+        )
+    return root
+
+
+class Elements(html.parser.HTMLParser):
+    """Collects what a browser would act on."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.scripts: list[str | None] = []
+        self.handlers: list[str] = []
+        self.addresses: list[str] = []
+
+    def handle_starttag(self, tag, attributes):
+        if tag == "script":
+            self.scripts.append(dict(attributes).get("src"))
+        self.handlers += [name for name, _ in attributes if name.startswith("on") or name == "style"]
+        self.addresses += [value or "" for name, value in attributes if name in ("href", "src", "action")]
+        assert tag not in ("style", "iframe", "object", "embed", "base")
+
+
+def assert_inert(text: str) -> None:
+    found = Elements()
+    found.feed(text)
+    assert all(source and "static/" in source for source in found.scripts)
+    assert not found.handlers
+    assert not [
+        address for address in found.addresses if address.strip().lower().startswith(("javascript", "data", "//"))
+    ]
+    assert not any(character in text for character in "\x1b\x00\x9b\u202e\u2066\u200b\ufeff")
+    assert "49" not in text.partition("<title>")[2].partition("</title>")[0]
+
+
+def test_every_page_of_a_hostile_run_is_inert(hostile):
+    store = ExperimentStorage(hostile)
+    ids = [sample.item_id for sample in store.reader(RUN_ID).samples()]
+    with TestClient(create_app(hostile), base_url=HERE) as client:
+        pages = [
+            client.get("/runs"),
+            client.get("/runs", params={"q": ATTACKS[0], "tag": ATTACKS[1], "model": ATTACKS[3], "sort": "-created"}),
+            client.get("/runs/" + ADDRESS),
+            client.get("/compare", params={"run": [RUN_ID, f"{RUN_ID} again"]}),
+            client.get("/compare", params={"run": [ATTACKS[0], ATTACKS[3]], "test": ATTACKS[1]}),
+            client.get("/runs/" + "<script>alert(1)", headers={"accept": "text/html"}),
+            client.get("/login", params={"next": ATTACKS[3]}),
+            *(client.get(f"/runs/{ADDRESS}/sample", params={"item": i}) for i in ids),
+        ]
+
+    assert [page.status_code for page in pages] == [200, 200, 200, 200, 404, 404, 200, *[200] * len(ids)]
+    for page in pages:
+        assert_inert(page.text)
+        # Five megabytes are one link away, not in the page.
+        assert len(page.content) < 1_000_000
+
+
+def test_the_api_gives_back_exactly_what_was_said(hostile):
+    with TestClient(create_app(hostile), base_url=HERE) as client:
+        run = client.get(f"/api/runs/{ADDRESS}?limit=200")
+
+    assert run.headers["content-type"] == "application/json"
+    said = [sample["response"] for sample in run.json()["samples"]]
+    assert said[: len(ATTACKS)] == ATTACKS
+    assert run.json()["samples"][-1]["is_cut"]
+
+
+def test_a_long_answer_is_whole_as_plain_text(hostile):
+    last = [sample.item_id for sample in ExperimentStorage(hostile).reader(RUN_ID).samples()][-1]
+    with TestClient(create_app(hostile), base_url=HERE) as client:
+        path = f"/runs/{ADDRESS}/text"
+        answer = client.get(path, params={"item": last, "part": "response"})
+
+    assert answer.headers["content-type"] == "text/plain; charset=utf-8"
+    assert answer.text == ATTACKS[0] * 100_000
+
+
+def test_the_static_copy_of_a_hostile_run_is_inert(hostile, tmp_path):
+    write_bundle(hostile, tmp_path / "copy")
+
+    pages = list((tmp_path / "copy").glob("*.html"))
+    assert len(pages) == 1 + 2 + 2 * (len(ATTACKS) + 1)
+    for page in pages:
+        assert_inert(page.read_text(encoding="utf-8"))
