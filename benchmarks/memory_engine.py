@@ -134,7 +134,7 @@ def _tokenising(rows: list[tuple[str, str]]) -> float:
 
 
 def _writing(rows: list[tuple[str, str]], path: Path) -> float:
-    """Writing the log as durably as a tape must be: one commit, forced to the disk, for each message and each reply."""
+    """Writing the log as durably as a tape must be: one commit, forced to the disk, for each exchange."""
     values = [(kind, decode(body)) for kind, body in rows]
     connection = sqlite3.connect(path)
     connection.execute("PRAGMA journal_mode = WAL")
@@ -143,7 +143,7 @@ def _writing(rows: list[tuple[str, str]], path: Path) -> float:
     began = time.process_time()
     for kind, value in values:
         connection.execute("INSERT INTO log (kind, body) VALUES (?, ?)", (kind, encode(value)))
-        if kind in ("say", "ask", "fill", "intro", "reply"):
+        if kind == "reply":
             connection.commit()
     connection.commit()
     seconds = time.process_time() - began

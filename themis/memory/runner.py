@@ -287,7 +287,8 @@ class _Conversation:
                 f"{command.turn - 1} are stored; it has been talked to elsewhere. Reset it and use another run id"
             )
         in_doubt = self._tape.in_doubt and self._agent.remembers_elsewhere and not self._agent.idempotent
-        self._tape.intend(command, message, presupplied)
+        # An agent whose memory is in this process dies with it and is rebuilt from replies: only others can be in doubt.
+        self._tape.intend(command, message, presupplied, durable=self._agent.remembers_elsewhere)
         now = self._scheduler.now
         began = time.perf_counter()
         reply = self._ask_agent(command, message, presupplied, now)

@@ -169,17 +169,20 @@ class Tape:
         """An event without an effect outside: it is written with the next row that has one."""
         self._unwritten.append(self._row(*_event_row(command, now)))
 
-    def intend(self, command: Send | Fill, message: str, presupplied: str | None) -> None:
-        """The message that is about to be sent; on the disk when this returns."""
+    def intend(self, command: Send | Fill, message: str, presupplied: str | None, *, durable: bool) -> None:
+        """The message that is about to be sent; if `durable`, on the disk when this returns, else with its reply."""
         if self.in_doubt:
             self.in_doubt = False
             return
         body = Body(turn=command.turn, message=message, presupplied=presupplied)
         if isinstance(command, Fill):
             body.filler, body.wanted_tokens = command.number, command.tokens
-            self._write("fill", None, body)
+            row = self._row("fill", None, body)
         else:
-            self._write(command.kind, command.test_id, body)
+            row = self._row(command.kind, command.test_id, body)
+        self._unwritten.append(row)
+        if durable:
+            self.flush()
 
     def settle(self, command: Send | Fill, body: Body) -> None:
         """The reply to the message; on the disk when this returns."""
