@@ -412,6 +412,7 @@ def test_junit_tells_failures_of_the_model_from_errors_of_the_world(tmp_path):
     cases = {case.get("name"): [child.tag for child in case] for case in root.iter("testcase")}
     assert cases == {"good": [], "bad": ["failure"], "gone": ["error"]}
     assert (root.get("tests"), root.get("failures"), root.get("errors")) == ("3", "1", "1")
+    assert {case.get("classname") for case in root.iter("testcase")} == {"M", "sample"}
     strict = ElementTree.parse(export.export_junit(report, tmp_path / "k.xml", pass_at=0.2)).getroot()
     assert strict.get("failures") == "0"
 

@@ -203,6 +203,8 @@ def test_failures_costs_and_attempts_are_shown(tmp_path, visit):
     seen = visit(report)
     assert len(report.failures) > 0
     assert "0.250000" in seen.page.inner_text("[aria-labelledby=h-cost]")
+    # The reasons differ only in the samples' names, so they are one.
+    assert seen.page.locator("[aria-labelledby=h-failures] tbody tr").count() == 1
     assert re.search(r"\d+ samples? ha", seen.page.inner_text("[aria-labelledby=h-failures]"))
     seen.page.select_option("#show", label="failed")
     assert seen.page.inner_text("#found").startswith(f"{len(report.failures)} of 20")

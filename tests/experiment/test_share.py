@@ -14,6 +14,7 @@ import themis
 from themis.exceptions import MetricError, StorageError
 from themis.experiment.share import share_run
 from themis.storage import ExperimentStorage
+from themis.storage.records import SCORED, Verdict
 
 ROWS = [{"id": str(n), "question": f"{n}?", "answer": str(n)} for n in range(20)]
 
@@ -42,6 +43,17 @@ def test_every_sharing_adds_an_event(tmp_path):
         share_run(store, "shared", metric=metric, output_dir=tmp_path)
     events = (tmp_path / "store" / "share_events.jsonl").read_text().splitlines()
     assert [json.loads(event)["metric"] for event in events] == ["ExactMatch", "F1"]
+
+
+def test_the_badge_shows_the_metric_that_judged_most(tmp_path):
+    store = store_with(tmp_path)
+    with store.open_run("shared") as writer:
+        evaluation = writer.open_evaluation("uneven", {})
+        verdicts = [Verdict(0, "A of one kind", 0, 1.0, SCORED, None)]
+        writer.commit_verdicts(
+            evaluation, [*verdicts, *(Verdict(n, "Z of all", 0, 0.5, SCORED, None) for n in range(20))]
+        )
+    assert share_run(store, "shared", output_dir=tmp_path).metric == "Z of all"
 
 
 def test_an_unknown_run_or_metric_is_named_with_its_nearest(tmp_path):

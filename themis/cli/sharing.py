@@ -16,7 +16,7 @@ __all__ = ["share"]
 
 @click.command()
 @click.argument("run_id", metavar="RUN")
-@click.option("--metric", help="Which metric the badge shows; the run's first by default.")
+@click.option("--metric", help="Which metric the badge shows; by default the first that judged every sample.")
 @click.option(
     "--output-dir",
     default=".",

@@ -47,7 +47,8 @@ class Shared:
 def share_run(
     storage: ExperimentStorage, run_id: str, *, metric: str | None = None, output_dir: str | os.PathLike[str] = "."
 ) -> Shared:
-    """Writes `themis-share-<id>.svg` and `.md`, and notes it in the storage root. `metric` is the run's first by default."""
+    """Writes `themis-share-<id>.svg` and `.md`, and notes it in the storage root. `metric` is by default the
+    one with most samples, the first of them."""
     storage.get_run(run_id)
     report = build_report(storage, run_id)
     chosen = _chosen(report, metric)
@@ -125,10 +126,11 @@ def _share(letter: str) -> float:
 def _chosen(report: ExperimentReport, metric: str | None) -> MetricAggregate:
     if metric is not None:
         return report.metric(metric)
-    first = next(iter(report.evaluation_report.metrics.values()), None)
-    if first is None:
+    metrics = report.evaluation_report.metrics.values()
+    if not metrics:
         raise MetricError(f"run {report.metadata.get('run_id')!r} has no scores to share")
-    return first
+    # The first that judged most: in a memory run each kind of test has a metric of its own, beside the one of all.
+    return max(metrics, key=lambda aggregate: aggregate.count + aggregate.failed)
 
 
 def _samples(report: ExperimentReport, metric: MetricAggregate) -> str:

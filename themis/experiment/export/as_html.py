@@ -180,7 +180,9 @@ def _reasons(report: ExperimentReport) -> list[tuple[str, int]]:
     """The commonest reasons for failures. Messages that differ in every sample are counted together beyond a limit."""
     counted: Counter[str] = Counter()
     for failure in all_failures(report):
-        reason = visible(failure.message[:_LONGEST_REASON])
+        # Messages often name the sample; without its name they are the same reason.
+        message = failure.message.replace(repr(failure.sample_id), "'…'")
+        reason = visible(message[:_LONGEST_REASON])
         counted[reason if reason in counted or len(counted) < _DISTINCT_REASONS else "other reasons"] += 1
     return counted.most_common(_MOST_REASONS)
 
