@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
 import click
 
 __all__ = ["json_option", "number", "print_json", "print_table", "storage_option", "when"]
+
+_PIPE_WIDTH = 240
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -45,9 +48,8 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], *, title:
         table.add_column(column, justify="right" if numeric else "left", overflow="fold")
     for row in shown:
         table.add_row(*(Text(cell) for cell in row))
-    console = Console()
     # A pipe has no width; a table for one must not fold its cells.
-    console.print(table, width=None if console.is_terminal else 240)
+    Console(width=None if sys.stdout.isatty() else _PIPE_WIDTH).print(table)
 
 
 def number(value: float | None, digits: int = 4) -> str:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from themis.comparison.hypotheses import StatisticalTest
     from themis.comparison.planning import plan_comparison
     from themis.comparison.reports import ComparisonReport, ComparisonResult, StatisticalTestResult, WinLossMatrix
+    from themis.comparison.stopping import StopWhenDecided
 
 __all__ = [
     "ComparisonEngine",
@@ -25,6 +26,7 @@ __all__ = [
     "RunDiff",
     "StatisticalTest",
     "StatisticalTestResult",
+    "StopWhenDecided",
     "WinLossMatrix",
     "compare_runs",
     "diff_runs",
@@ -40,6 +42,7 @@ _HOMES = {
     "RunDiff": "diff",
     "StatisticalTest": "hypotheses",
     "StatisticalTestResult": "reports",
+    "StopWhenDecided": "stopping",
     "WinLossMatrix": "reports",
     "compare_runs": "engine",
     "diff_runs": "diff",

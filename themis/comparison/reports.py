@@ -99,9 +99,11 @@ class ComparisonResult:
 
     def summary(self) -> str:
         """One line."""
+        # Of a mean of zero nothing is a percentage.
+        percent = f" ({self.delta_percent:+.1f}%)" if self.run_b_mean else ""
         line = (
             f"{self.metric_name}: {self.run_a_id} {self.run_a_mean:.4f} - {self.run_b_id} {self.run_b_mean:.4f} "
-            f"= {self.delta:+.4f} ({self.delta_percent:+.1f}%)"
+            f"= {self.delta:+.4f}{percent}"
         )
         if self.interval is not None:
             line += f", interval {show_interval(self.interval)}"

@@ -14,6 +14,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Engine
 
+from themis.core.redaction import redact_text
 from themis.exceptions import StorageError
 from themis.storage import schema
 from themis.storage.database import database_file, is_url, open_sqlite
@@ -42,6 +43,7 @@ class CheckResult:
 
 def check_store(storage: ExperimentStorage) -> CheckResult:
     """Reads everything once: the database's own check, then every run's."""
+    _require(storage)
     result = CheckResult()
     if storage.engine.dialect.name == "sqlite":
         with storage.engine.connect() as connection:
@@ -57,6 +59,7 @@ def check_store(storage: ExperimentStorage) -> CheckResult:
 
 def vacuum_store(storage: ExperimentStorage) -> tuple[int, int]:
     """Removes items that no run uses and gives the space back; sizes before and after, in bytes."""
+    _require(storage)
     before = storage.get_storage_size()
     with storage.engine.begin() as connection:
         remove_unused_items(connection)
@@ -70,6 +73,11 @@ def vacuum_store(storage: ExperimentStorage) -> tuple[int, int]:
     return before, storage.get_storage_size()
 
 
+def _require(storage: ExperimentStorage) -> None:
+    if not storage.exists():
+        raise StorageError(f"there is no store at {redact_text(str(storage.location))}")
+
+
 # --- copy -----------------------------------------------------------------------------------------------------------
 
 
@@ -77,6 +85,7 @@ def copy_store(
     source: ExperimentStorage, target: ExperimentStorage, tell: Callable[[str], None] = lambda line: None
 ) -> list[str]:
     """Copies every run that the target does not have; between SQLite and PostgreSQL in either direction."""
+    _require(source)
     present = {run.run_id for run in target.list_runs()}
     copied = []
     for run in reversed(source.list_runs()):

@@ -90,7 +90,9 @@ class ExperimentStorage:
         benchmark: str | None = None,
         offset: int = 0,
     ) -> list[RunMetadata]:
-        """Newest first."""
+        """Newest first. Where there is no store there are no runs; asking does not make one."""
+        if not self.exists():
+            return []
         runs = schema.runs
         query = sa.select(runs).order_by(runs.c.created_at.desc(), runs.c.run.desc()).offset(offset or None)
         known = [one.value for one in RunStatus]
@@ -512,6 +514,8 @@ class ExperimentStorage:
         return row
 
     def _unknown(self, run_id: str) -> str:
+        if not self.exists():
+            return f"no run {run_id!r}: there is no store at {redact_text(str(self.location))}"
         known = [run.run_id for run in self.list_runs(limit=1_000)]
         return f"no run {run_id!r} in {redact_text(str(self.location))}{nearest(run_id, known)}"
 
