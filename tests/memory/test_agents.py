@@ -427,6 +427,18 @@ def test_a_program_that_does_not_exist_is_an_error_that_shows_the_command():
         create_agent("command:/no/such/program --x").reply("hello", turn=1, now=START)
 
 
+def test_a_person_answers_until_an_empty_line_and_sees_what_was_answered_for_them(monkeypatch, capsys):
+    typed = iter(["Lima,", "I think", "", "never read"])
+    monkeypatch.setattr("builtins.input", lambda prompt="": next(typed))
+    human = create_agent("human")
+
+    assert human.reply("Where do I live?", turn=3, now=START).text == "Lima,\nI think"
+    assert human.reply("List?", turn=4, now=START, presupplied="[1]").text == "[1]"
+    shown = capsys.readouterr().err
+    assert "[3, Tuesday 01 January 2030 12:00 UTC] Where do I live?" in shown
+    assert "(answered for you: [1])" in shown
+
+
 # --- names ------------------------------------------------------------------------------------------------------------
 
 

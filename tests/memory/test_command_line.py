@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import re
 from pathlib import Path
 
@@ -131,6 +132,16 @@ def test_a_budget_that_is_used_up_is_said_and_the_run_kept(tmp_path, configurati
         call(tmp_path, "run", "-c", configuration, "-a", "cost(1,1)", "--budget-usd", "1")
 
     assert store_in(tmp_path).list_runs(kind="memory")[0].status.value == "interrupted"
+
+
+def test_debug_logs_every_exchange(tmp_path, caplog):
+    path = tmp_path / "loud.yml"
+    path.write_text(GOOD.replace("run_name: small", "run_name: small\n  debug: true"))
+
+    call(tmp_path, "run", "-c", str(path), "-a", "oracle")
+
+    logging.getLogger("themis.memory").setLevel(logging.NOTSET)
+    assert any("Cities - 0: I live in" in message for message in caplog.messages)
 
 
 def test_a_wrong_agent_leaves_no_run_behind(tmp_path, configuration):

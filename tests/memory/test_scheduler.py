@@ -247,6 +247,16 @@ def test_a_script_that_raises_or_yields_nonsense_fails_alone():
     assert played.ended["fine"].grade.score == 1.0
 
 
+def test_a_test_that_has_no_script_at_all_fails_alone():
+    def nothing() -> Any:
+        raise NotImplementedError("no play method")
+
+    played = play([Planned(test_id="n", kind="n", play=nothing, span_tokens=10), planned("fine", Say("y"))])
+
+    assert played.ended["n"].grade.reasons == ("the script raised NotImplementedError: no play method",)
+    assert played.ended["fine"].grade.score == 1.0
+
+
 def test_a_script_without_a_grade_is_a_failure_and_not_a_zero():
     def silent() -> Any:
         yield Say("x")

@@ -9,7 +9,7 @@ from typing import Any
 
 from themis.core.tokens import tokenizer
 from themis.experiment.cost import Price
-from themis.memory.actions import Ask, Consult, Heard, Line, Listen, Moment, Ruling, Say, Wait
+from themis.memory.actions import Ask, Consult, Heard, Line, Listen, Moment, Ruling, Say, Script, Wait
 from themis.memory.benchmark import INTRODUCTION
 from themis.memory.clock import Clock
 from themis.memory.commands import Begin, End, Fill, Judge, Jump, Moved, Replied, Ruled, Send
@@ -113,13 +113,14 @@ def planned_test(example: TestExample, kind: str, count: Callable[[str], int]) -
 
 def _own_tokens(example: TestExample, count: Callable[[str], int]) -> int:
     """The tokens of a test's messages and their replies, if a perfect agent gave them; up to where it starts to listen."""
-    script = example.play()
+    script: Script | None = None
     tokens = turn = 0
     now = _START
     answer: Any = None
     log = ConversationLog()
     while turn < _MOST_MESSAGES:
         try:
+            script = script or example.play()
             action = script.send(answer)
         except Exception:  # boundary: the script's end, or a mistake in it, which the run reports
             break
@@ -142,7 +143,8 @@ def _own_tokens(example: TestExample, count: Callable[[str], int]) -> int:
                 break
             case _:
                 answer = None
-    script.close()
+    if script is not None:
+        script.close()
     return tokens + count(example.dataset.reset_message)
 
 

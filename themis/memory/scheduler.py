@@ -7,6 +7,7 @@ which is all that resuming needs. A step costs O(log tests), whatever the length
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -91,7 +92,9 @@ class Scheduler:
         self.ended = 0
         self.total = len(tests)
         self._characters = 0
+        # Of the running tests: their own tokens together, and how many have which span.
         self._load_tokens = 0
+        self._spans: Counter[int] = Counter()
         self._fillers = 0
         self._introduction = introduction
         self._isolated = isolated
@@ -130,8 +133,8 @@ class Scheduler:
         """Whether a new test leaves the running ones within their spans, and would itself be."""
         if not self.running:
             return True
-        spans = [planned.span_tokens, *(test.planned.span_tokens for test in self.running.values())]
-        return self._load_tokens + planned.own_tokens <= _ROOM_SHARE * min(spans)
+        shortest = min(planned.span_tokens, *self._spans)
+        return self._load_tokens + planned.own_tokens <= _ROOM_SHARE * shortest
 
     def _resumed(self, test: _Test) -> _Test:
         if test.waits:
@@ -141,9 +144,10 @@ class Scheduler:
 
     def _begin(self, planned: Planned) -> Generator[Command, Any, _Test]:
         yield Begin(planned.test_id, self.tokens)
-        test = _Test(planned, planned.play(), Moment(self.now, self.tokens), self._characters)
+        test = _Test(planned, Moment(self.now, self.tokens), self._characters)
         self.running[planned.test_id] = test
         self._load_tokens += planned.own_tokens
+        self._spans[planned.span_tokens] += 1
         test.step(None)
         return test
 
@@ -221,6 +225,8 @@ class Scheduler:
             )
         del self.running[test.test_id]
         self._load_tokens -= test.planned.own_tokens
+        self._spans[test.planned.span_tokens] -= 1
+        self._spans += Counter()  # drops what has come to zero
         self.ended += 1
         self._fresh.free(test.planned.kind)
         grade = test.grade or Grade.failure("the script ended without a grade")
@@ -311,9 +317,9 @@ class _Test:
     """A running test: its script, what it wants now, and what it has said so far."""
 
     planned: Planned
-    script: Script
     began: Moment
     characters: int
+    script: Script | None = None
     action: Action | None = None
     grade: Grade | None = None
     said: list[Said] = field(default_factory=list)
@@ -333,6 +339,8 @@ class _Test:
     def step(self, answer: Any) -> None:
         """Gives the script its answer; what it wants next is None once it has returned."""
         try:
+            if self.script is None:
+                self.script = self.planned.play()
             self.action = self.script.send(answer)
             if not isinstance(self.action, Action):
                 self.stop(f"the script yielded {type(self.action).__name__}, expected an action")
@@ -342,12 +350,13 @@ class _Test:
             self.stop(f"the script raised {type(error).__name__}: {error}")
 
     def stop(self, reason: str) -> None:
-        self.script.close()
+        if self.script is not None:
+            self.script.close()
         self.action, self.grade = None, Grade.failure(reason)
 
     def distance(self, needs: Sequence[int] | None, tokens: int) -> int:
         """How many tokens ago the oldest message was said that a reply needs."""
-        messages = self.said if needs is None else [self.said[index] for index in needs]
+        messages = self.said if needs is None else [self.said[index] for index in needs if index < len(self.said)]
         return max((tokens - said.tokens_before for said in messages), default=0)
 
 
