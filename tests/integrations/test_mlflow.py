@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from themis.exceptions import DependencyError
+from themis.experiment.experiment import Observer
 from themis.integrations.mlflow import MlflowTracker
 
 
@@ -42,6 +43,28 @@ def test_publishing_again_goes_on_with_the_same_run(report, tmp_path):
     tracker = MlflowTracker(tracking_uri=(tmp_path / "mlruns").as_uri())
     assert tracker.publish(report) == tracker.publish(report)
     assert len(runs_in(tmp_path / "mlruns")) == 1
+
+
+def test_runs_of_one_name_that_were_made_otherwise_stay_apart(report, tmp_path):
+    tracker = MlflowTracker(tracking_uri=(tmp_path / "mlruns").as_uri())
+    tracker.publish(report)
+    report.metadata["manifest_hash"] = "another"
+    tracker.publish(report)
+    assert [run.info.run_name for run in runs_in(tmp_path / "mlruns")] == ["tracked", "tracked"]
+
+
+def test_what_was_watched_is_the_run_that_is_published_later(watched, tmp_path):
+    tracker = MlflowTracker(tracking_uri=(tmp_path / "mlruns").as_uri())
+    tracker.publish(watched(tracker.observer()))
+    assert len(runs_in(tmp_path / "mlruns")) == 1
+
+
+def test_a_run_that_had_nothing_left_to_do_is_published_at_its_end(watched, tmp_path):
+    watched(Observer())
+    watched(MlflowTracker(tracking_uri=(tmp_path / "mlruns").as_uri()).observer())
+
+    (run,) = runs_in(tmp_path / "mlruns")
+    assert run.data.metrics["ExactMatch.count"] == 12
 
 
 def test_a_run_is_shown_while_it_goes_on(watched, tmp_path):

@@ -6,12 +6,13 @@ import math
 from typing import Any
 
 from themis.core.entities import EvaluationRecord, ExperimentReport
+from themis.core.fingerprint import digest
 from themis.core.redaction import redact
 from themis.experiment.export.as_json import failed_samples
 from themis.experiment.manifest import SCIENTIFIC_KEYS
 from themis.storage.records import Call
 
-__all__ = ["Progress", "numbers_of", "parameters_of"]
+__all__ = ["Progress", "key_of", "manifest_of_calls", "numbers_of", "parameters_of"]
 
 
 def parameters_of(report: ExperimentReport) -> dict[str, Any]:
@@ -46,6 +47,17 @@ def numbers_of(report: ExperimentReport) -> dict[str, float]:
         "tokens": (cost.get("token_counts") or {}).get("total_tokens"),
     }
     return {name: float(value) for name, value in found.items() if value is not None and math.isfinite(value)}
+
+
+def key_of(run_id: str, manifest_hash: str | None) -> str:
+    """What a tracker knows a run by. Ids such as `baseline` are common; with the manifest two of them do not meet."""
+    return digest(run_id, manifest_hash or "")
+
+
+def manifest_of_calls(calls: list[Call]) -> str | None:
+    """The manifest's hash, which a run's observer first sees in its calls."""
+    found = calls[0].record.task.metadata.get("manifest_hash") if calls else None
+    return None if found is None else str(found)
 
 
 class Progress:

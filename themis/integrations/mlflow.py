@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import tempfile
@@ -9,14 +10,13 @@ import time
 from typing import Any
 
 from themis.core.entities import EvaluationRecord, ExperimentReport
-from themis.core.fingerprint import digest
 from themis.core.redaction import redact_text
 from themis.exceptions import DependencyError
 from themis.experiment.experiment import Observer
 from themis.experiment.export import export_formats
 from themis.experiment.export.as_json import report_run_id
 from themis.generation.engine import Engine
-from themis.integrations.facts import Progress, numbers_of, parameters_of
+from themis.integrations.facts import Progress, key_of, manifest_of_calls, numbers_of, parameters_of
 from themis.integrations.watching import Guarded
 from themis.storage import RunStatus
 from themis.storage.records import Call
@@ -38,7 +38,7 @@ class MlflowTracker:
 
     def publish(self, report: ExperimentReport) -> str:
         client = self._client()
-        mlflow_id = self._open(client, report_run_id(report))
+        mlflow_id = self._open(client, report_run_id(report), report.metadata.get("manifest_hash"))
         status = RunStatus(report.metadata.get("status", RunStatus.COMPLETED))
         return self._complete(client, mlflow_id, report, status)
 
@@ -56,11 +56,11 @@ class MlflowTracker:
             os.environ.setdefault("MLFLOW_ALLOW_FILE_STORE", "true")
         return MlflowClient(tracking_uri=self._uri)
 
-    def _open(self, client: Any, run_id: str) -> str:
+    def _open(self, client: Any, run_id: str, manifest_hash: str | None) -> str:
         found = client.get_experiment_by_name(self._experiment)
         experiment = found.experiment_id if found is not None else client.create_experiment(self._experiment)
         # By a hash, because an id may hold what the filter's own language means something by.
-        key = digest(run_id)
+        key = key_of(run_id, manifest_hash)
         earlier = client.search_runs([experiment], filter_string=f"tags.`{_KEY_TAG}` = '{key}'", max_results=1)
         if earlier:
             mlflow_id = str(earlier[0].info.run_id)
@@ -84,19 +84,23 @@ class MlflowTracker:
 
 
 class _Watching(Observer):
+    """Opens the MLflow run with the first calls, because only they say which manifest the run has."""
+
     def __init__(self, tracker: MlflowTracker) -> None:
         self._tracker = tracker
+        self._run_id = ""
         self._client: Any = None
         self._mlflow_id = ""
         self._progress = Progress()
-        self._told = 0.0
+        self._told = -math.inf
 
     def started(self, run_id: str, total: int, done: int, engine: Engine) -> None:
-        self._client = self._tracker._client()
-        self._mlflow_id = self._tracker._open(self._client, run_id)
-        self._progress = Progress(done)
+        self._run_id, self._progress = run_id, Progress(done)
 
     def advanced(self, calls: list[Call]) -> None:
+        if self._client is None:
+            self._client = self._tracker._client()
+            self._mlflow_id = self._tracker._open(self._client, self._run_id, manifest_of_calls(calls))
         self._progress.add_calls(calls)
         # A request each time would make the run wait for the tracker.
         if time.monotonic() - self._told >= _SECONDS_BETWEEN_NEWS:
@@ -108,7 +112,10 @@ class _Watching(Observer):
 
     def ended(self, status: RunStatus, report: ExperimentReport | None) -> None:
         if report is None:
-            self._client.set_terminated(self._mlflow_id, status=_STATUS.get(status, "KILLED"))
+            if self._client is not None:
+                self._client.set_terminated(self._mlflow_id, status=_STATUS.get(status, "KILLED"))
+        elif self._client is None:
+            self._tracker.publish(report)
         else:
             self._tracker._complete(self._client, self._mlflow_id, report, status)
 

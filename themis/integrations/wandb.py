@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from themis.core.entities import EvaluationRecord, ExperimentReport
-from themis.core.fingerprint import digest
 from themis.exceptions import ConfigurationError, DependencyError
 from themis.experiment.experiment import Observer
 from themis.experiment.export import export_formats
@@ -16,7 +15,7 @@ from themis.experiment.export.json_text import as_text
 from themis.experiment.export.names import file_word
 from themis.experiment.export.samples import joined, score_values
 from themis.generation.engine import Engine
-from themis.integrations.facts import Progress, numbers_of, parameters_of
+from themis.integrations.facts import Progress, key_of, manifest_of_calls, numbers_of, parameters_of
 from themis.integrations.watching import Guarded
 from themis.storage import RunStatus
 from themis.storage.records import Call
@@ -47,13 +46,13 @@ class WandbTracker:
         self._samples = samples
 
     def publish(self, report: ExperimentReport) -> str:
-        run = self._open(report_run_id(report))
+        run = self._open(report_run_id(report), report.metadata.get("manifest_hash"))
         return self._complete(run, report)
 
     def observer(self) -> Observer:
         return Guarded(_Watching(self), "W&B")
 
-    def _open(self, run_id: str) -> Any:
+    def _open(self, run_id: str, manifest_hash: str | None) -> Any:
         wandb = _package()
         if self._directory is not None:
             Path(self._directory).mkdir(parents=True, exist_ok=True)
@@ -61,7 +60,7 @@ class WandbTracker:
             project=self._project,
             entity=self._entity,
             name=run_id,
-            id=digest(run_id)[:16],
+            id=key_of(run_id, manifest_hash)[:16],
             resume="allow",
             mode=self._mode,
             dir=self._directory,
@@ -104,16 +103,20 @@ class WandbTracker:
 
 
 class _Watching(Observer):
+    """Opens the W&B run with the first calls, because only they say which manifest the run has."""
+
     def __init__(self, tracker: WandbTracker) -> None:
         self._tracker = tracker
+        self._run_id = ""
         self._run: Any = None
         self._progress = Progress()
 
     def started(self, run_id: str, total: int, done: int, engine: Engine) -> None:
-        self._progress = Progress(done)
-        self._run = self._tracker._open(run_id)
+        self._run_id, self._progress = run_id, Progress(done)
 
     def advanced(self, calls: list[Call]) -> None:
+        if self._run is None:
+            self._run = self._tracker._open(self._run_id, manifest_of_calls(calls))
         self._progress.add_calls(calls)
         self._run.log(self._progress.numbers())
 
@@ -122,7 +125,10 @@ class _Watching(Observer):
 
     def ended(self, status: RunStatus, report: ExperimentReport | None) -> None:
         if report is None:
-            self._run.finish(exit_code=1)
+            if self._run is not None:
+                self._run.finish(exit_code=1)
+        elif self._run is None:
+            self._tracker.publish(report)
         else:
             self._tracker._complete(self._run, report)
 
