@@ -29,7 +29,7 @@ ATTACKS = [
     "\ud800 half a character",
     "]]><!--</title></textarea><style>*{display:none}</style>",
 ]
-RUN_ID = "';alert(1)--&amp; run {{7+42}} #1 %2e%2e ünï"
+RUN_ID = "';alert(1)--&amp; run {{7+42}} #1 100% ünï"
 ADDRESS = quote(RUN_ID, safe="")
 
 

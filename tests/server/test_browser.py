@@ -1,0 +1,270 @@
+"""The pages in a real Chromium: found, filtered, compared, followed live, locked; and nothing leaves the machine."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+
+import themis
+from themis.core.codec import encode
+from themis.core.entities import GenerationRecord, ModelOutput
+from themis.interfaces import StatelessTaskExecutor
+from themis.storage import ExperimentStorage
+from themis.storage.records import Turn
+
+pytestmark = pytest.mark.browser
+
+SLOW_RUN = """
+import sys, themis
+rows = [{"id": f"q{n}", "question": f"{n} + {n}", "answer": str(2 * n)} for n in range(30)]
+fixed = dict(prompt="{question}", metrics=["exact_match"], run_id="live", workers=1)
+themis.evaluate(rows, model="fake/slow-100ms", storage=sys.argv[1], **fixed)
+"""
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Any]:
+    from playwright.sync_api import sync_playwright
+
+    program = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=program, args=["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"]
+        )
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def open_page(chromium: Any) -> Iterator[Callable[..., Any]]:
+    """Opens a page that may not complain on its console nor ask another host for anything."""
+    complaints: list[str] = []
+    contexts: list[Any] = []
+
+    def open_page(address: str, path: str = "/", **options: Any) -> Any:
+        context = chromium.new_context(**{"viewport": {"width": 1280, "height": 900}, **options})
+        context.set_default_timeout(30_000)
+        contexts.append(context)
+        page = context.new_page()
+        page.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.on("request", lambda request: None if request.url.startswith(address) else complaints.append(request.url))
+        page.goto(address + path)
+        return page
+
+    yield open_page
+    for context in contexts:
+        context.close()
+    assert complaints == []
+
+
+def row_names(page: Any) -> list[str]:
+    return [text.strip() for text in page.locator("[data-row] [data-open]").all_inner_texts()]
+
+
+def test_runs_are_found_filtered_and_sorted(start_server, open_page, two_runs):
+    page = open_page(start_server(two_runs).address)
+    assert row_names(page) == ["perfect", "variant", "baseline"]
+
+    page.get_by_role("link", name="Run", exact=True).click()
+    page.wait_for_url("**sort=-run_id**")
+    assert row_names(page) == ["variant", "perfect", "baseline"]
+
+    page.keyboard.press("/")
+    page.keyboard.type("noisy")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**q=noisy**")
+    assert row_names(page) == ["variant", "baseline"]
+
+    page.locator("select[name=status]").select_option("failed")
+    page.wait_for_url("**status=failed**")
+    page.get_by_text("No run fits").wait_for()
+
+
+def test_samples_are_searched_filtered_and_walked_by_keyboard(start_server, open_page, two_runs):
+    page = open_page(start_server(two_runs).address, "/runs/baseline")
+    total = page.locator("[data-row]").count()
+
+    page.locator("select[name=outcome]").select_option("wrong")
+    page.wait_for_url("**outcome=wrong**")
+    wrong = row_names(page)
+    assert 0 < len(wrong) < total
+
+    page.keyboard.press("j")
+    page.keyboard.press("j")
+    page.keyboard.press("k")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/sample?item=*")
+    assert page.locator("h1").inner_text() == wrong[0]
+    page.keyboard.press("n")
+    page.wait_for_function("before => document.querySelector('h1').textContent !== before", arg=wrong[0])
+    page.keyboard.press("u")
+    page.wait_for_url("**/runs/baseline")
+
+    page.get_by_label("Search samples").fill("what is 7 +")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**q=what*")
+    assert row_names(page) == ["q7"]
+
+
+def test_two_ticked_runs_are_compared(start_server, open_page, two_runs):
+    page = open_page(start_server(two_runs).address, "/runs")
+    assert page.locator("#compare").is_disabled()
+
+    page.get_by_label("Compare baseline").check()
+    page.get_by_label("Compare variant").check()
+    page.locator("#compare").click()
+    page.wait_for_url("**/compare?run=*")
+
+    assert page.get_by_role("heading", name="ExactMatch").is_visible()
+    assert page.locator("svg.forest").count() == 2
+    assert page.locator("svg.scatter circle").count() >= 2
+    assert page.locator(".verdict").first.inner_text() == "broken"
+
+
+def test_a_run_is_watched_to_its_end(start_server, open_page, tmp_path):
+    server = start_server(tmp_path)
+    page = open_page(server.address)
+    page.get_by_role("heading", name="No runs yet").wait_for()
+
+    writer = subprocess.Popen([sys.executable, "-c", SLOW_RUN, str(tmp_path)], stderr=subprocess.DEVNULL)
+    page.get_by_role("link", name="live", exact=True).click()
+    page.get_by_text("in progress").wait_for()
+    first = int(page.locator("[data-answered]").first.inner_text())
+    page.wait_for_function("n => Number(document.querySelector('[data-answered]').textContent) > n", arg=first)
+
+    page.get_by_text("completed").wait_for(timeout=60_000)
+    page.get_by_text("(wilson)").wait_for()
+    assert page.locator("[data-answered]").first.inner_text() == "30"
+    assert page.locator("[data-mean]").inner_text() == "1.0000"
+    writer.wait()
+
+
+def test_a_memory_run_is_followed_turn_by_turn(start_server, open_page, tmp_path):
+    store = ExperimentStorage(tmp_path)
+    store.start_run("talk", kind="memory", model="agent:someone", benchmark="small")
+    page = open_page(start_server(tmp_path).address, "/runs/talk")
+    page.get_by_text("Nothing has been said yet").wait_for()
+    page.get_by_text("live", exact=True).wait_for()
+    with store.open_run("talk") as writer:
+        writer.append_turns([Turn(0, "begin", "names 1", encode({"tokens_total": 0}))])
+        writer.append_turns([Turn(1, "say", "names 1", encode({"turn": 1, "message": "Call me <b>Ada</b>."}))])
+        page.get_by_text("Call me <b>Ada</b>.").wait_for()
+        page.get_by_text("waiting for the reply").wait_for()
+        writer.append_turns([Turn(2, "reply", "names 1", encode({"turn": 1, "reply": "Hello Ada!"}))])
+        page.get_by_text("Hello Ada!").wait_for()
+
+
+def test_a_token_opens_the_pages_and_nothing_else_does(start_server, open_page, two_runs):
+    server = start_server(two_runs, "--token", "open-sesame-please")
+    page = open_page(server.address, "/runs/baseline")
+    assert "/login" in page.url
+
+    page.get_by_label("Token").fill("open-sesame-please")
+    page.get_by_role("button", name="Log in").click()
+    page.wait_for_url("**/runs/baseline")
+    assert page.evaluate("document.cookie") == ""
+
+    page.get_by_role("button", name="Log out").click()
+    page.wait_for_url("**/login")
+
+
+def test_a_run_is_deleted_when_told_twice(start_server, open_page, tmp_path):
+    ExperimentStorage(tmp_path).start_run("old one")
+    ExperimentStorage(tmp_path).start_run("kept")
+    page = open_page(start_server(tmp_path).address, "/runs/old%20one")
+
+    page.get_by_role("button", name="Delete run").click()
+    page.get_by_role("button", name="Delete for good?").click()
+    page.wait_for_url("**/runs")
+    assert row_names(page) == ["kept"]
+
+
+class Attacker(StatelessTaskExecutor):
+    def execute(self, task):
+        attack = task.prompt.text
+        return GenerationRecord(task, ModelOutput(attack), None)
+
+
+def test_a_hostile_run_does_nothing_in_a_real_browser(start_server, open_page, tmp_path):
+    attacks = [
+        "<script>window.acted = 1</script>",
+        "<img src=x onerror='window.acted = 1'>",
+        "</pre><svg onload=window.acted=1>",
+        '"><a href="javascript:window.acted=1" onfocus=window.acted=1 autofocus>x</a>',
+        "\u202etxt.exe",
+    ]
+    themis.register_provider("echoing", lambda **options: Attacker())
+    rows = [{"id": attack, "question": attack, "answer": attack} for attack in attacks]
+    run_id = "%2e%2e & {{7}} 'run'"
+    for name in (run_id, "second"):
+        themis.evaluate(
+            rows, model="echoing:x", prompt="{question}", metrics=["exact_match"], run_id=name, storage=tmp_path
+        )
+    address = start_server(tmp_path).address
+    quoted = quote(run_id, safe="")
+    paths = ["/runs", f"/runs/{quoted}", f"/compare?run={quoted}&run=second", f"/runs?q={quote(attacks[1])}"]
+    paths += [f"/runs/{quoted}/sample?item={quote(attack, safe='')}" for attack in attacks]
+    page = open_page(address)
+    for path in paths:
+        answer = page.goto(address + path)
+        assert answer.status == 200
+        page.wait_for_load_state("load")
+        assert page.evaluate("window.acted") is None
+
+
+@pytest.mark.parametrize("width", [1280, 768, 390])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_pages_fit_every_width_in_both_themes(start_server, open_page, two_runs, scheme, width, tmp_path):
+    """Set THEMIS_SCREENSHOTS to a folder to look at them."""
+    address = start_server(two_runs).address
+    page = open_page(address, viewport={"width": width, "height": 900}, color_scheme=scheme)
+    folder = Path(os.environ.get("THEMIS_SCREENSHOTS", tmp_path))
+    paths = {
+        "runs": "/runs",
+        "run": "/runs/baseline",
+        "sample": "/runs/baseline/sample?item=q3",
+        "compare": "/compare?run=baseline&run=variant",
+        "docs": "/docs",
+    }
+    for name, path in paths.items():
+        page.goto(address + path)
+        page.screenshot(path=folder / f"{name}-{width}-{scheme}.png")
+        assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth"), name
+        assert page.evaluate(CONTRAST) >= 4.5, name
+        assert page.evaluate(UNLABELLED) == [], name
+
+
+# The lowest contrast of any text on the page against what is behind it.
+CONTRAST = """() => {
+  const channels = (colour) => colour.match(/[\\d.]+/g).map(Number);
+  const light = (c) => { c /= 255; return c <= 0.03928 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4; };
+  const luminance = ([r, g, b]) => 0.2126 * light(r) + 0.7152 * light(g) + 0.0722 * light(b);
+  const ground = (element) => {
+    for (let at = element; at; at = at.parentElement) {
+      const found = channels(getComputedStyle(at).backgroundColor);
+      if (found.length < 4 || found[3] === 1) return found;
+    }
+    return [255, 255, 255];
+  };
+  let lowest = 21;
+  for (const element of document.querySelectorAll("main *:not(svg *):not(:disabled)")) {
+    if (![...element.childNodes].some((node) => node.nodeType === 3 && node.textContent.trim())) continue;
+    if (!element.checkVisibility()) continue;
+    const [one, two] = [luminance(channels(getComputedStyle(element).color)), luminance(ground(element))];
+    lowest = Math.min(lowest, (Math.max(one, two) + 0.05) / (Math.min(one, two) + 0.05));
+  }
+  return lowest;
+}"""
+# Fields, buttons and pictures that say nothing to those who cannot see them.
+UNLABELLED = """() => [...document.querySelectorAll("input:not([type=hidden]), select, button, svg[role=img], img")]
+  .filter((element) => !(element.labels?.length || element.ariaLabel || element.getAttribute("aria-label")
+    || element.textContent.trim() || element.getAttribute("alt") !== null)).map((element) => element.outerHTML)"""
