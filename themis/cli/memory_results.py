@@ -1,4 +1,4 @@
-"""`themis memory report`: what came of memory runs, as pages, tables and figures."""
+"""`themis memory report`, `import` and `export`: what came of memory runs, here and elsewhere."""
 
 from __future__ import annotations
 
@@ -10,13 +10,15 @@ from themis.cli.output import json_option, print_json, print_table, storage_opti
 from themis.core.registry import nearest
 from themis.exceptions import ConfigurationError
 from themis.experiment.export.whole_files import whole_file
+from themis.memory.exporting import LAYOUTS, export_run
+from themis.memory.importing import ImportedAgent, import_folder
 from themis.memory.report.files import write_figures
 from themis.memory.report.pages import agents_figures, agents_page, agents_table, run_figures, run_page
 from themis.memory.report.tables import latex_table, markdown_table
 from themis.memory.report.view import RunView, read_view
 from themis.storage import ExperimentStorage
 
-__all__ = ["RESULT_COMMANDS", "report"]
+__all__ = ["RESULT_COMMANDS", "export", "import_", "report"]
 
 _SUFFIXES = (".html", ".md", ".tex")
 
@@ -62,6 +64,52 @@ def report(
         _print(views)
 
 
+@click.command(name="import")
+@click.argument("path", type=click.Path(exists=True, file_okay=False))
+@click.option("--name", help="Name of the benchmark.  [default: the one in its configuration]")
+@storage_option
+@json_option
+def import_(path: str, name: str | None, storage: str, as_json: bool) -> None:
+    """Read a folder of the GoodAI LTM Benchmark: every agent in it becomes a run, with its scores as published."""
+    imported = import_folder(path, ExperimentStorage(storage), name=name)
+    if as_json:
+        print_json([{**vars(one), "broken": [vars(part) for part in one.broken]} for one in imported])
+        return
+    for one in imported:
+        _tell_import(one)
+
+
+def _tell_import(one: ImportedAgent) -> None:
+    click.echo(f"{one.run_id}: {'imported before; nothing changed' if one.already else f'{one.tests} tests'}")
+    if not one.already and one.tests:
+        click.echo(
+            f"  {one.turns} rows of conversation; tokens of {one.tokens_reproduced} and characters of "
+            f"{one.characters_reproduced} of {one.counted} tests found again in the log"
+        )
+        click.echo(
+            f"  {one.hand_edited} scores edited by hand; our scorers judge {one.rescored} tests, "
+            f"{one.rescored_equal} of them as published (--scores rescored shows them)"
+        )
+    for part in one.broken:
+        click.echo(f"  not read: {part.where}: {part.reason}", err=True)
+
+
+@click.command(name="export")
+@click.argument("run_id", metavar="RUN")
+@click.option(
+    "--layout", type=click.Choice(LAYOUTS), default="goodai", show_default=True, help="Whose folders to write."
+)
+@click.option("--to", "folder", required=True, type=click.Path(file_okay=False), help="Folder to write to.")
+@click.option("--scores", "judged_as", metavar="NAME", help="Which verdicts to write.  [default: the current ones]")
+@storage_option
+def export(run_id: str, layout: str, folder: str, judged_as: str | None, storage: str) -> None:
+    """Write a run as definitions, results and master log in the layout of another benchmark."""
+    done = export_run(ExperimentStorage(storage), run_id, folder, judged_as=judged_as)
+    click.echo(f"wrote {done.definitions} definitions and {done.results} results to {folder}", err=True)
+    for test_id in done.left_out:
+        click.echo(f"left out: {test_id} has no verdict", err=True)
+
+
 def _written(views: list[RunView], suffix: str) -> str:
     if suffix == ".md":
         return markdown_table(views)
@@ -93,4 +141,4 @@ def _print(views: list[RunView]) -> None:
 
 
 # What `themis memory` has besides running and planning.
-RESULT_COMMANDS: tuple[click.Command, ...] = (report,)
+RESULT_COMMANDS: tuple[click.Command, ...] = (report, import_, export)

@@ -25,6 +25,9 @@ __all__ = [
     "RunResults",
     "RunSummary",
     "StoredResult",
+    "bounded_interval",
+    "dataset_scores",
+    "interval_of_sum",
     "load_results",
     "summarise_results",
 ]

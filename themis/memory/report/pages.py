@@ -129,7 +129,7 @@ def _cards(view: RunView) -> list[dict[str, Any]]:
             {
                 "name": "speed",
                 "value": f"{_speed(summary.speed_tokens_per_second)} tokens/s",
-                "note": f"a reply takes {latency[0]:.2g} s, at worst {latency[1]:.2g} s (95th percentile)",
+                "note": f"a reply takes {latency[0]:.2g} s, one in twenty over {latency[1]:.2g} s",
             }
         )
     return cards
@@ -225,7 +225,10 @@ def agents_figures(views: Sequence[RunView], spans: Sequence[SpanSeries] = ()) -
 
 def agents_table(views: Sequence[RunView]) -> tuple[list[str], list[tuple[str, list[str]]]]:
     """Columns and rows of the numbers, for pages and for text."""
-    columns = ["Score", "95 % interval", "Accuracy", "Effective span", "LTM score", "Tokens/s", "Cost", "Verbosity"]
+    columns = [
+        *("Score", "95 % interval", "Accuracy", "Effective span", "95 % interval of span"),
+        *("LTM score", "Tokens/s", "Cost", "Verbosity"),
+    ]
     rows = []
     for view in named_views(views):
         summary = view.summary
@@ -235,6 +238,7 @@ def agents_table(views: Sequence[RunView]) -> tuple[list[str], list[tuple[str, l
             shown_interval(summary.score_interval),
             f"{_number(summary.accuracy, 1)} %",
             shown_span(summary.effective_span),
+            _span_interval(summary.effective_span),
             short_tokens(summary.ltm_score) if summary.scored else "n/a",
             _speed(speed),
             _dollars(summary.cost_usd),
@@ -326,6 +330,12 @@ def shown_span(span: EffectiveSpan | None) -> str:
     if span is None:
         return "n/a"
     return f"≥ {short_tokens(span.tokens)}" if span.beyond else short_tokens(span.tokens)
+
+
+def _span_interval(span: EffectiveSpan | None) -> str:
+    if span is None or span.low is None:
+        return "n/a"
+    return f"{short_tokens(span.low)} – {'no end seen' if span.high is None else short_tokens(span.high)}"
 
 
 def shown_interval(interval: tuple[float, float] | None) -> str:

@@ -1,0 +1,247 @@
+"""Writes a memory run as a folder of the GoodAI LTM Benchmark: definitions, results, run statistics and master log.
+
+A test without a verdict has no result file, for that layout knows only scores. A person's override is written as that
+benchmark marks its own: the automatic score beside it under `auto_score`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from themis.core.codec import jsonable
+from themis.core.tokens import count_tokens
+from themis.exceptions import ConfigurationError
+from themis.experiment.export.whole_files import whole_file
+from themis.memory.report.view import RunView, read_view
+from themis.memory.results import StoredResult
+from themis.memory.tape import EXCHANGES, Body, read_body
+from themis.memory.transcript import to_master_log
+from themis.storage import ExperimentStorage
+from themis.storage.records import Turn
+
+__all__ = ["LAYOUTS", "Exported", "export_run"]
+
+LAYOUTS = ("goodai",)
+_DEFINITION = (
+    "script",
+    "is_question",
+    "waits",
+    "expected_responses",
+    "can_be_interleaved",
+    "is_temporal",
+    "uses_callback",
+    "material",
+)
+
+
+@dataclass
+class Exported:
+    """What was written, and the tests that could not be: they have no verdict."""
+
+    folder: Path
+    definitions: int = 0
+    results: int = 0
+    left_out: list[str] = field(default_factory=list)
+
+
+def export_run(
+    storage: ExperimentStorage, run_id: str, folder: str | Path, *, judged_as: str | None = None
+) -> Exported:
+    """Writes `definitions` and `results/<agent>` under a folder; other agents' results there are left alone."""
+    view = read_view(storage, run_id, judged_as=judged_as)
+    done = Exported(Path(folder))
+    rows = {sample.item_id: sample.row for sample in storage.reader(run_id).samples()}
+    definitions = done.folder / "definitions"
+    for row in rows.values():
+        path = definitions / _part(str(row["dataset"])) / f"{_part(str(row['example_id']))}.def.json"
+        _write(path, {name: row[name] for name in _DEFINITION if name in row})
+        done.definitions += 1
+    _write_config(definitions / "config.yml", view, rows.values())
+    results = done.folder / "results" / _part(view.found.agent)
+    conversation = _Conversation(list(storage.turns(run_id)), isolated=view.found.isolated)
+    for result in view.results:
+        if result.score is None:
+            if result.ended:
+                done.left_out.append(result.test_id)
+            continue
+        path = results / _part(result.dataset_name) / f"{_part(result.example_id)}_{result.repetition}.json"
+        _write(path, _result(result, conversation))
+        done.results += 1
+    _write(results / "runstats.json", _statistics(view))
+    if conversation.rows:
+        with whole_file(results / "master_log.jsonl") as file:
+            for line in to_master_log(conversation.rows):
+                file.write(line.encode("utf-8", "backslashreplace") + b"\n")
+    return done
+
+
+def _part(name: str) -> str:
+    """A name as one part of a path."""
+    safe = "".join("_" if one in '/\\:*?"<>|' or ord(one) < 32 else one for one in name).strip(". ")
+    if not safe:
+        raise ConfigurationError(f"{name!r} cannot be the name of a file")
+    return safe
+
+
+def _write(path: Path, content: Any) -> None:
+    with whole_file(path) as file:
+        file.write(json.dumps(jsonable(content), indent=2).encode())
+
+
+def _write_config(path: Path, view: RunView, rows: Iterable[Mapping[str, Any]]) -> None:
+    import yaml
+
+    datasets: dict[str, dict[str, Any]] = {}
+    for row in rows:
+        entry = datasets.setdefault(
+            str(row["kind"] or row["dataset"]), {"name": row["kind"] or row["dataset"], "args": {}}
+        )
+        entry["args"] = {
+            **(row.get("arguments") or {}),
+            "dataset_examples": entry["args"].get("dataset_examples", 0) + 1,
+        }
+    config = {
+        "config": {"run_name": view.found.run.benchmark or view.found.run_id, "incompatibilities": []},
+        "datasets": {"args": {}, "datasets": list(datasets.values())},
+    }
+    with whole_file(path) as file:
+        file.write(yaml.safe_dump(jsonable(config), allow_unicode=True).encode())
+
+
+def _statistics(view: RunView) -> dict[str, Any]:
+    return {
+        "total_tokens": view.timeline.tokens,
+        "agent_tokens": view.summary.verbosity_tokens or 0,
+        "agent_costs_usd": view.summary.cost_usd or 0.0,
+        "managing_costs_usd": view.summary.judge_cost_usd,
+        "duration": view.summary.agent_seconds,
+    }
+
+
+def _result(result: StoredResult, conversation: _Conversation) -> dict[str, Any]:
+    published = result.published
+    task_log, full_log = conversation.logs_of(result)
+    # That benchmark measures a test with its farewell, and all texts as one; what it has published stays as it is.
+    tokens, characters = (result.tokens, result.characters) if published else conversation.measured(result)
+    content: dict[str, Any] = {
+        "task_log": task_log or result.task_log,
+        "actual_responses": result.actual_responses,
+        "score": published.get("score", result.score),
+        "max_score": published.get("max_score", 1),
+        "reasoning": result.reasoning,
+        "tokens": tokens,
+        "characters": characters,
+        "full_log": full_log,
+        "expected_responses": result.expected_responses,
+        "needles": result.needles,
+        **(published.get("by_hand") or {}),
+    }
+    if result.override:
+        content |= {"score": result.score, "max_score": 1, "auto_score": result.override.get("before")}
+        content["auto_reasoning"] = result.override.get("reasons_before") or []
+    return content
+
+
+class _Conversation:
+    """The conversation as lines, `Sender (time): text`, to cut tests' logs from."""
+
+    def __init__(self, rows: list[Turn], *, isolated: bool) -> None:
+        self.rows = rows
+        self._lines: list[_Line] = []
+        self._first: dict[str, int] = {}
+        self._end: dict[str, int] = {}
+        sent: dict[str | None, tuple[Turn, Body]] = {}
+        tokens, listening = 0, set[str]()
+        for row in rows:
+            body = read_body(row)
+            if row.kind in EXCHANGES:
+                sent[row.test_id] = (row, body)
+            elif row.kind == "reply" and row.test_id in sent:
+                tokens = body.tokens_total
+                self._exchange(*sent.pop(row.test_id), body)
+            elif row.test_id is not None and body.now is not None:
+                for text in _told(row.kind, row.test_id, body, tokens, listening):
+                    self._lines.append(_Line(None, f"SYSTEM ({_shown(body.now)}): {text}"))
+                if row.kind == "end":
+                    # A test's log was written before its end was.
+                    self._end[row.test_id] = len(self._lines) - 1
+        # Alone in its conversation a test's log is its own, wherever its lines lie among those of others.
+        self._isolated = isolated
+
+    def logs_of(self, result: StoredResult) -> tuple[list[str], list[str]]:
+        """The lines of a test alone, and all lines while it ran."""
+        lines = self._part(result)
+        heard = min((message.turn for message in result.questions), default=0) if result.listened else None
+        mine = [
+            line.text
+            for line in lines
+            if line.turn and (line.test_id == result.test_id or (heard is not None and line.turn >= heard))
+        ]
+        return mine, [line.text for line in lines]
+
+    def measured(self, result: StoredResult) -> tuple[int, int]:
+        """Tokens and characters of everything said from the test's first message to its end."""
+        lines = self._part(result)
+        text = "".join(line.said for line in lines)
+        return count_tokens(text), len(text)
+
+    def _part(self, result: StoredResult) -> list[_Line]:
+        first, end = self._first.get(result.test_id), self._end.get(result.test_id, len(self._lines))
+        if first is None:
+            return []
+        lines = self._lines[first:end]
+        if self._isolated:
+            lines = [line for line in lines if line.test_id in (None, result.test_id)]
+        return lines
+
+    def _exchange(self, row: Turn, sent: Body, reply: Body) -> None:
+        test_id = None if row.kind in ("fill", "intro") else row.test_id
+        if test_id is not None:
+            self._first.setdefault(test_id, len(self._lines))
+        assert reply.now is not None
+        began = reply.now - timedelta(seconds=reply.elapsed_seconds)
+        sender = "Test" if test_id is not None else "System"
+        self._lines.append(_Line(test_id, f"{sender} ({_shown(began)}): {sent.message}", sent.turn, sent.message))
+        said = reply.reply or ""
+        self._lines.append(_Line(test_id, f"Agent ({_shown(reply.now)}): {said}", sent.turn, said))
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    test_id: str | None
+    text: str
+    turn: int = 0
+    said: str = ""
+
+
+def _told(kind: str, test_id: str, body: Body, tokens: int, listening: set[str]) -> Iterator[str]:
+    name = f"Test '{test_id}'"
+    match kind:
+        case "begin":
+            yield f"{name} BEGINS"
+        case "wait":
+            parts = []
+            if (missing := max(0, (body.until_tokens or 0) - tokens)) > 0:
+                parts.append(f"{missing} TOKENS")
+            if body.until is not None and body.now is not None and body.until > body.now:
+                parts.append(f"{body.until - body.now} TIME")
+            yield f"{name} WAITING for {', '.join(parts) or '0 TOKENS'}."
+        case "listen":
+            listening.add(test_id)
+            yield f"{name} REGISTERS a callback."
+        case "consult":
+            yield f"{name} CALLS an LLM. Response:\n{body.answer or ''}"
+        case "end":
+            if test_id in listening:
+                listening.discard(test_id)
+                yield f"{name} DEREGISTERS a callback."
+            yield f"{name} ENDS"
+
+
+def _shown(moment: datetime) -> str:
+    return str(moment.astimezone(UTC).replace(tzinfo=None))

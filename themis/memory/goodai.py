@@ -1,0 +1,287 @@
+"""Reads a folder of the GoodAI LTM Benchmark: definitions, results and master logs, of every generation of its formats.
+
+    <run>/definitions/config.yml, <run>/definitions/<dataset>/<example>.def.json
+    <run>/results/<agent>/runstats.json, master_log.jsonl, <dataset>/<example>_<repetition>.json
+
+What cannot be read is reported with its place; the rest is read all the same.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from themis.exceptions import DatasetError
+from themis.experiment.importing.published import Broken
+
+__all__ = [
+    "AgentFolder",
+    "Event",
+    "PublishedTest",
+    "RunFolder",
+    "find_runs",
+    "read_agent",
+    "read_run",
+    "said_in",
+]
+
+SEND, BEGIN, END, SEND_FILL, REPLY, REPLY_FILL, WAIT, RESET, LLM, REGISTER, DEREGISTER = range(11)
+_SAID = re.compile(r"(Test|Agent|System) \(([^)]+)\): (.*)", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """A line of a master log."""
+
+    code: int
+    now: datetime
+    test_id: str
+    data: Mapping[str, Any]
+
+    @property
+    def text(self) -> str:
+        return str(self.data.get("message", ""))
+
+
+@dataclass(kw_only=True)
+class PublishedTest:
+    """A result file, normalised. `by_hand` holds the automatic values of one that a person has changed."""
+
+    dataset: str
+    example_id: str
+    repetition: int
+    score: float
+    max_score: float
+    reasons: list[str]
+    responses: list[str]
+    expected: Any
+    tokens: int
+    characters: int
+    needles: int | None
+    task_log: list[str]
+    full_log: list[str]
+    by_hand: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def test_id(self) -> str:
+        return f"{self.dataset} - {self.example_id}"
+
+    @property
+    def share(self) -> float:
+        """The score from 0 to 1; older files have points out of more than one."""
+        return self.score / self.max_score if self.max_score else 0.0
+
+
+@dataclass
+class AgentFolder:
+    """What one agent's folder holds. `events` is None without a master log."""
+
+    name: str
+    tests: list[PublishedTest] = field(default_factory=list)
+    events: list[Event] | None = None
+    stats: dict[str, Any] = field(default_factory=dict)
+    broken: list[Broken] = field(default_factory=list)
+    sha256: str = ""
+
+
+@dataclass
+class RunFolder:
+    """A benchmark: its name, configuration and definitions by test id, and the folders of its agents."""
+
+    path: Path
+    name: str
+    configuration: Path | None
+    definitions: dict[str, dict[str, Any]]
+    agents: list[Path]
+    broken: list[Broken] = field(default_factory=list)
+
+
+def find_runs(path: Path) -> list[Path]:
+    """The run folders at a path: itself, or those in it."""
+    if not path.is_dir():
+        raise DatasetError(f"there is no folder {str(path)!r}")
+    if (path / "results").is_dir() or (path / "definitions").is_dir():
+        return [path]
+    found = [entry for entry in sorted(path.iterdir()) if (entry / "results").is_dir()]
+    if not found:
+        raise DatasetError(f"{str(path)!r} holds no run: expected a folder with definitions and results in it")
+    return found
+
+
+def read_run(path: Path) -> RunFolder:
+    broken: list[Broken] = []
+    definitions = {}
+    for file in sorted((path / "definitions").glob("*/*.def.json")):
+        content = _object(file, path, broken)
+        if content is not None:
+            definitions[f"{file.parent.name} - {file.name.removesuffix('.def.json')}"] = _definition(content)
+    configuration = path / "definitions" / "config.yml"
+    results = path / "results"
+    agents = sorted(entry for entry in results.iterdir() if entry.is_dir()) if results.is_dir() else []
+    return RunFolder(
+        path=path,
+        name=_run_name(configuration, broken) or path.name,
+        configuration=configuration if configuration.is_file() else None,
+        definitions=definitions,
+        agents=agents,
+        broken=broken,
+    )
+
+
+def read_agent(folder: Path) -> AgentFolder:
+    agent = AgentFolder(folder.name)
+    hashed = hashlib.sha256()
+    for file in sorted(folder.glob("*/*.json")):
+        hashed.update(file.relative_to(folder).as_posix().encode("utf-8", "backslashreplace") + file.read_bytes())
+        content = _object(file, folder, agent.broken)
+        if content is None:
+            continue
+        try:
+            agent.tests.append(_published(file, content))
+        except (KeyError, TypeError, ValueError) as error:
+            agent.broken.append(Broken(file.relative_to(folder).as_posix(), f"{type(error).__name__}: {error}"))
+    log = folder / "master_log.jsonl"
+    if log.is_file():
+        hashed.update(log.read_bytes())
+        agent.events = list(_events(log, agent.broken))
+    stats = folder / "runstats.json"
+    if stats.is_file():
+        hashed.update(stats.read_bytes())
+        agent.stats = _object(stats, folder, agent.broken) or {}
+    agent.sha256 = hashed.hexdigest()
+    return agent
+
+
+# --- files ------------------------------------------------------------------------------------------------------------
+
+
+def _object(file: Path, root: Path, broken: list[Broken]) -> dict[str, Any] | None:
+    try:
+        content = json.loads(file.read_text(encoding="utf-8"))
+        if isinstance(content, dict):
+            return content
+        reason = f"expected a JSON object, got {type(content).__name__}"
+    except (OSError, ValueError) as error:
+        reason = str(error)
+    broken.append(Broken(file.relative_to(root).as_posix(), reason))
+    return None
+
+
+def _run_name(file: Path, broken: list[Broken]) -> str | None:
+    import yaml
+
+    if not file.is_file():
+        return None
+    try:
+        content = yaml.safe_load(file.read_text(encoding="utf-8"))
+        return str(content["config"]["run_name"])
+    except (OSError, ValueError, KeyError, TypeError, yaml.YAMLError) as error:
+        broken.append(Broken(f"definitions/{file.name}", f"no run_name: {error}"))
+        return None
+
+
+def _definition(content: Mapping[str, Any]) -> dict[str, Any]:
+    """In today's fields. The first generation has spacings and jumps in lists of their own instead of waits."""
+    definition = {name: value for name, value in content.items() if name != "evaluation_fn"}
+    spacings, jumps = definition.pop("token_spacings", None), definition.pop("time_jumps", None)
+    if "waits" not in definition:
+        lines = len(definition.get("is_question") or [])
+        definition["waits"] = [
+            {name: value for name, value in (("tokens", _at(spacings, n)), ("time", _seconds(_at(jumps, n)))) if value}
+            for n in range(lines)
+        ]
+    return definition
+
+
+def _at(values: Any, place: int) -> Any:
+    return values[place] if isinstance(values, Sequence) and place < len(values) else None
+
+
+def _seconds(value: Any) -> Any:
+    """Jumps were once written as `H:MM:SS`."""
+    if isinstance(value, str) and ":" in value:
+        total = 0.0
+        for part in value.split(":"):
+            total = total * 60 + float(part)
+        return total
+    return value
+
+
+def _published(file: Path, content: Mapping[str, Any]) -> PublishedTest:
+    example_id, _, repetition = file.stem.rpartition("_")
+    by_hand = {name: value for name, value in content.items() if name.startswith("auto")}
+    score, max_score = float(content["score"]), float(content.get("max_score", 1))
+    if not (math.isfinite(score) and math.isfinite(max_score)):
+        raise ValueError(f"its score is {content['score']!r}")
+    needles = content.get("needles")
+    return PublishedTest(
+        dataset=file.parent.name,
+        example_id=example_id or file.stem,
+        repetition=int(repetition) if repetition.isdigit() else 0,
+        score=score,
+        max_score=max_score,
+        reasons=_texts(content.get("reasoning")),
+        responses=_texts(content.get("actual_responses")),
+        expected=content.get("expected_responses"),
+        tokens=int(content.get("tokens") or 0),
+        characters=int(content.get("characters") or 0),
+        needles=None if needles is None else int(needles),
+        task_log=_texts(content.get("task_log")),
+        full_log=_texts(content.get("full_log")),
+        by_hand=by_hand,
+    )
+
+
+def _texts(value: Any) -> list[str]:
+    if value is None:
+        return []
+    return [str(entry) for entry in value] if isinstance(value, list) else [str(value)]
+
+
+def _events(log: Path, broken: list[Broken]) -> Iterator[Event]:
+    """Readable lines. A reply to nothing and a line of an unknown type are left out and reported."""
+    waiting = False
+    with log.open(encoding="utf-8", errors="replace") as handle:
+        for number, line in enumerate(handle, start=1):
+            if not line.strip():
+                continue
+            try:
+                content = json.loads(line)
+                event = Event(
+                    int(content["type"]),
+                    datetime.fromtimestamp(float(content["timestamp"]), UTC),
+                    str(content.get("test_id") or ""),
+                    dict(content.get("data") or {}),
+                )
+                if not SEND <= event.code <= DEREGISTER:
+                    raise ValueError(f"unknown type {event.code}")
+                if event.code in (REPLY, REPLY_FILL) and not waiting:
+                    raise ValueError("a reply to nothing")
+            except (ValueError, KeyError, TypeError, OverflowError) as error:
+                broken.append(Broken(f"{log.name} line {number}", str(error)))
+                continue
+            if event.code in (SEND, SEND_FILL):
+                waiting = True
+            elif event.code in (REPLY, REPLY_FILL):
+                waiting = False
+            yield event
+
+
+def said_in(task_log: Sequence[str]) -> Iterator[tuple[str, str, datetime | None]]:
+    """(sender, text, when) of the lines of a task log."""
+    for line in task_log:
+        match = _SAID.match(line)
+        if match is None:
+            continue
+        try:
+            moment = datetime.fromisoformat(match[2]).replace(tzinfo=UTC)
+        except ValueError:
+            moment = None
+        yield match[1], match[3], moment
