@@ -466,7 +466,7 @@ class _Logged:
                 case goodai.DEREGISTER:
                     listening = max(0, listening - 1)
                 case goodai.END if part is not None:
-                    part.end, part.ended = place, (tokens, event.now)
+                    part.end, part.ended = place, part.ended or (tokens, event.now)
                     self._add("end", event.test_id, Body(tokens_total=tokens, now=event.now))
 
     def _exchange(
@@ -489,6 +489,8 @@ class _Logged:
             part.seconds += seconds
             if _is_farewell(rows.get(sent.test_id, {}), part, question, self._last.get(sent.test_id) is sent):
                 kind = "forget"
+                # What follows the last answer is no part of the distance.
+                part.ended = (tokens, sent.now)
             else:
                 part.messages.append(
                     Message(turn, sent.text, reply.text, question, not question, tokens, reply.now, None)
