@@ -13,16 +13,14 @@ __all__ = ["JsonObject", "as_text", "json_bytes", "strict"]
 
 
 def json_bytes(value: Any, indent: int | None = None) -> bytes:
-    """The text as people can read it; a string that UTF-8 cannot hold (half a surrogate pair) is escaped instead."""
+    """The text as people can read it. Half a surrogate pair, which UTF-8 cannot hold, becomes the replacement character."""
     try:
         return json.dumps(value, ensure_ascii=False, allow_nan=False, indent=indent).encode()
     except (TypeError, ValueError):
         pass  # something that JSON has no word for: rare, and worth another pass only then
-    plain = strict(value)
-    try:
-        return json.dumps(plain, ensure_ascii=False, indent=indent).encode()
-    except UnicodeEncodeError:
-        return json.dumps(plain, ensure_ascii=True, indent=indent).encode("ascii")
+    text = json.dumps(strict(value), ensure_ascii=False, indent=indent)
+    # Escaping the half would be JSON too, but strict readers refuse it.
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").encode()
 
 
 def strict(value: Any) -> Any:
