@@ -9,15 +9,9 @@ from typing import Any
 import pytest
 
 import themis
-from themis.cli import COMMANDS, _run
+from themis.cli import _run
 from themis.storage import ExperimentStorage
 
-VERBS = {
-    "export": "themis.cli.exporting:export",
-    "import": "themis.cli.importing:import_",
-    "share": "themis.cli.sharing:share",
-    "publish": "themis.cli.publishing:publish",
-}
 ROWS = [{"id": f"q{n}", "question": f"{n}?", "answer": str(n)} for n in range(6)]
 
 
@@ -37,10 +31,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def cli(here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Any:
-    for verb, place in VERBS.items():
-        monkeypatch.setitem(COMMANDS, verb, (place, ""))
-
+def cli(here: Path, capsys: pytest.CaptureFixture[str]) -> Any:
     def run(*arguments: str) -> Said:
         code = _run(arguments)
         captured = capsys.readouterr()
