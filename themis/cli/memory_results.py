@@ -1,24 +1,29 @@
-"""`themis memory report`, `import` and `export`: what came of memory runs, here and elsewhere."""
+"""`themis memory report`, `sweep`, `override`, `import` and `export`: what came of memory runs, here and elsewhere."""
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import click
 
 from themis.cli.output import json_option, print_json, print_table, storage_option
 from themis.core.registry import nearest
-from themis.exceptions import ConfigurationError
+from themis.exceptions import ConfigurationError, EvaluationError
 from themis.experiment.export.whole_files import whole_file
+from themis.memory.command import load_user_code
 from themis.memory.exporting import LAYOUTS, export_run
 from themis.memory.importing import ImportedAgent, import_folder
+from themis.memory.overrides import override_score, read_overrides, withdraw_override
 from themis.memory.report.files import write_figures
 from themis.memory.report.pages import agents_figures, agents_page, agents_table, run_figures, run_page
 from themis.memory.report.tables import latex_table, markdown_table
 from themis.memory.report.view import RunView, read_view
+from themis.memory.sweep import Sweep, SweepReport, SweepRun, parse_spans, plan_sweep, read_sweep, run_sweep
 from themis.storage import ExperimentStorage
 
-__all__ = ["RESULT_COMMANDS", "export", "import_", "report"]
+__all__ = ["RESULT_COMMANDS", "export", "import_", "override", "report", "sweep"]
 
 _SUFFIXES = (".html", ".md", ".tex")
 
@@ -62,6 +67,116 @@ def report(
         print_json([view.summary.to_dict() for view in views])
     elif target is None and figures is None:
         _print(views)
+
+
+@click.command()
+@click.option("-c", "--configuration", required=True, type=click.Path(exists=True, dir_okay=False), help="YAML file.")
+@click.option("-a", "--agent", "agents", multiple=True, required=True, metavar="AGENT", help="Agent, may be repeated.")
+@click.option("--spans", required=True, metavar="SPANS", help="Memory spans in tokens, such as 2k,8k,32k.")
+@click.option("--seeds", type=click.IntRange(min=1), default=1, show_default=True, help="Runs of each span.")
+@click.option("-m", "--max-prompt-size", "max_prompt_tokens", type=click.IntRange(min=1), metavar="TOKENS",
+              help="The most tokens an agent may send to its model.")  # fmt: skip
+@click.option("--judge", metavar="MODEL", help="Model that decides where words must be understood.")
+@click.option("-l", "--local", "is_local", is_flag=True, help="The agents cost nothing.")
+@click.option("--parallel", type=click.IntRange(min=1), default=1, show_default=True, help="So many runs at once.")
+@click.option("--load", multiple=True, metavar="FILE.py", type=click.Path(exists=True, dir_okay=False),
+              help="Python file that registers tests or agents, may be repeated.")  # fmt: skip
+@click.option("--to", "target", type=click.Path(dir_okay=False), help="Write the comparative page to this .html file.")
+@click.option("--figures", type=click.Path(file_okay=False), help="Write the main figures as SVG files to this folder.")
+@storage_option
+@json_option
+def sweep(
+    spans: str, parallel: int, target: str | None, figures: str | None, storage: str, as_json: bool, **given: Any
+) -> None:
+    """Run agents over several spans and seeds, or what is left of that, and compare them."""
+    wanted = Sweep(spans=parse_spans(spans), **given)
+    for file_of_user in wanted.load:
+        load_user_code(file_of_user)
+    store = ExperimentStorage(storage)
+    total = len(plan_sweep(wanted))
+    done = 0
+
+    def tell(one: SweepRun, error: str | None) -> None:
+        nonlocal done
+        done += 1
+        click.echo(f"[{done}/{total}] {one.run_id}{'' if error is None else f': {error}'}", err=True)
+
+    failed = run_sweep(wanted, store, parallel=parallel, tell=tell)
+    found = read_sweep(wanted, store)
+    if target is not None:
+        with whole_file(target) as file:
+            file.write(agents_page(found.agents, found.spans, found.contrasts).encode("utf-8", "backslashreplace"))
+        click.echo(f"wrote {target}", err=True)
+    if figures is not None:
+        for path in write_figures(agents_figures(found.agents, found.spans), Path(figures)):
+            click.echo(f"wrote {path}", err=True)
+    if as_json:
+        points = {one.name: [vars(point) for point in one.points] for one in found.spans}
+        print_json({"agents": [view.summary.to_dict() for view in found.agents], "spans": points})
+    else:
+        _print_sweep(found)
+    if failed:
+        raise EvaluationError(f"{len(failed)} of {total} runs are not complete; run the same command again to go on")
+
+
+def _print_sweep(found: SweepReport) -> None:
+    spans = sorted({point.span_tokens for one in found.spans for point in one.points})
+    rows = []
+    for span in spans:
+        points = [next((p for p in one.points if p.span_tokens == span), None) for one in found.spans]
+        cells = ["n/a" if p is None else f"{p.mean:.3f} [{p.low:.3f}, {p.high:.3f}]" for p in points]
+        rows.append((f"{span:,}", *cells))
+    print_table(("span", *(one.name for one in found.spans)), rows)
+    for contrast in found.contrasts:
+        verdict = f"{contrast.better} is better" if contrast.better else "undecided"
+        shown = "n/a" if contrast.corrected_p_value is None else f"{contrast.corrected_p_value:.4f}"
+        click.echo(f"{contrast.first} - {contrast.second}: {contrast.difference:+.3f}, corrected p {shown}: {verdict}")
+
+
+@click.command()
+@click.argument("run_id", metavar="RUN")
+@click.argument("test_id", metavar="TEST", required=False)
+@click.option("--score", type=click.FloatRange(0, 1), help="The score that this test should have, from 0 to 1.")
+@click.option("--withdraw", is_flag=True, help="Take an override back.")
+@click.option("--reason", default="", help="Why; shown wherever the score is.")
+@click.option("--by", default="", help="Who says so.")
+@storage_option
+@json_option
+def override(
+    run_id: str,
+    test_id: str | None,
+    score: float | None,
+    withdraw: bool,
+    reason: str,
+    by: str,
+    storage: str,
+    as_json: bool,
+) -> None:
+    """Set a test's score by hand, as a signed record beside the automatic one; without a TEST, list them."""
+    store = ExperimentStorage(storage)
+    if test_id is not None:
+        if withdraw == (score is not None):
+            raise ConfigurationError("give either --score or --withdraw")
+        if score is not None:
+            override_score(store, run_id, test_id, score, reason=reason, by=by)
+        else:
+            withdraw_override(store, run_id, test_id, reason=reason, by=by)
+    records = read_overrides(store, run_id)
+    if as_json:
+        print_json([asdict(record) for record in records])
+        return
+    rows = [
+        (
+            one.test_id,
+            "withdrawn" if one.score is None else f"{one.score:g}",
+            "n/a" if one.before is None else f"{one.before:g}",
+            one.by,
+            one.at,
+            one.reason,
+        )
+        for one in records
+    ]
+    print_table(("test", "score", "automatic", "by", "when", "reason"), rows)
 
 
 @click.command(name="import")
@@ -141,4 +256,4 @@ def _print(views: list[RunView]) -> None:
 
 
 # What `themis memory` has besides running and planning.
-RESULT_COMMANDS: tuple[click.Command, ...] = (report, import_, export)
+RESULT_COMMANDS: tuple[click.Command, ...] = (report, sweep, override, import_, export)

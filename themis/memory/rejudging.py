@@ -38,8 +38,10 @@ def rejudge_memory_run(storage: ExperimentStorage, run_id: str, judge: Judge | N
     samples = {sample.item_id: sample for sample in storage.reader(run_id).samples()}
     with storage.open_run(run_id) as writer:
         ask = _Asking(storage, writer, judge) if judge is not None else None
+        # One conversation for all, or one for each test.
+        shared = None if found.isolated else list(lines_of(storage.turns(run_id)))
         grades = {
-            result.test_id: _graded(storage, found, samples[result.test_id], result, ask)
+            result.test_id: _graded(storage, run_id, samples[result.test_id], result, shared, ask)
             for result in found.results
             if result.ended and result.test_id in samples
         }
@@ -56,24 +58,19 @@ def rejudge_memory_run(storage: ExperimentStorage, run_id: str, judge: Judge | N
 
 
 def _graded(
-    storage: ExperimentStorage, found: RunResults, sample: StoredSample, result: StoredResult, ask: _Asking | None
+    storage: ExperimentStorage,
+    run_id: str,
+    sample: StoredSample,
+    result: StoredResult,
+    shared: list[Line] | None,
+    ask: _Asking | None,
 ) -> Grade:
     try:
         example = stored_example(sample.row)
     except ConfigurationError as error:
         return Grade.failure(str(error))
-    lane = result.test_id if found.isolated else None
-    conversation = Conversation(
-        lines=list(lines_of(storage.turns(found.run_id, test_id=lane))) if _listens(result) else [],
-        rulings=_rulings(storage, found.run_id, result.test_id),
-        ask=ask,
-    )
-    return replay(example, result.messages, conversation)
-
-
-def _listens(result: StoredResult) -> bool:
-    """Only tests that hear replies to others need the whole conversation."""
-    return result.listened
+    lines = list(lines_of(storage.turns(run_id, test_id=result.test_id))) if shared is None else shared
+    return replay(example, result.messages, Conversation(lines, _rulings(storage, run_id, result.test_id), ask))
 
 
 def _rulings(storage: ExperimentStorage, run_id: str, test_id: str) -> dict[str, Ruling]:

@@ -1,0 +1,160 @@
+"""A person's verdict on a test, as a record of its own: who, when, why, and what it replaces.
+
+Overrides are an append-only list beside the run, each linked to the one before by a digest, so that a changed or missing
+one is seen. They take effect as a separate evaluation; the verdicts they replace stay under theirs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from themis.core.codec import decode, encode, jsonable
+from themis.core.fingerprint import canonical_json, digest, fingerprint
+from themis.core.registry import nearest
+from themis.exceptions import ConfigurationError, StorageError
+from themis.experiment.report import build_report, summarise_run
+from themis.memory.actions import Grade
+from themis.memory.evaluations import Judged, judged_ways
+from themis.memory.ledger import OVERALL
+from themis.memory.rejudging import graded_verdicts
+from themis.memory.results import StoredResult, load_results
+from themis.storage import ExperimentStorage
+
+__all__ = ["Override", "override_score", "read_overrides", "withdraw_override"]
+
+_ARTIFACT = "overrides.json"
+_NAME = "overridden"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Override:
+    """One signed record. A withdrawn override is a record too, without a score."""
+
+    test_id: str
+    score: float | None
+    before: float | None
+    reason: str
+    by: str
+    at: str
+    # The evaluation whose verdict it replaces, and the answers that the person has judged.
+    evaluation: str
+    answers: str
+    previous: str
+    signature: str = ""
+
+    def signed(self) -> Override:
+        content = {name: value for name, value in asdict(self).items() if name != "signature"}
+        return Override(**{**asdict(self), "signature": digest(canonical_json(jsonable(content)))})
+
+
+def override_score(
+    storage: ExperimentStorage, run_id: str, test_id: str, score: float, *, reason: str, by: str
+) -> Override:
+    """Sets a test's score. The automatic one stays where it was and is shown beside it."""
+    if not (math.isfinite(score) and 0.0 <= score <= 1.0):
+        raise ConfigurationError(f"a score lies between 0 and 1, got {score!r}")
+    return _record(storage, run_id, test_id, score, reason, by)
+
+
+def withdraw_override(storage: ExperimentStorage, run_id: str, test_id: str, *, reason: str, by: str) -> Override:
+    """Takes an override back; the automatic score counts again, and both records stay."""
+    standing = _standing(read_overrides(storage, run_id))
+    if test_id not in standing:
+        raise ConfigurationError(f"test {test_id!r} of run {run_id!r} has no override{nearest(test_id, standing)}")
+    return _record(storage, run_id, test_id, None, reason, by)
+
+
+def read_overrides(storage: ExperimentStorage, run_id: str) -> list[Override]:
+    """Every record in order; one that was changed after it was made is an error that names it."""
+    content = storage.artifact(run_id, _ARTIFACT)
+    records = [Override(**entry) for entry in decode(content)] if content else []
+    previous = ""
+    for number, record in enumerate(records, start=1):
+        if record.previous != previous or record.signed().signature != record.signature:
+            raise StorageError(
+                f"override {number} of run {run_id!r} ({record.test_id}, by {record.by}) was changed after it was signed"
+            )
+        previous = record.signature
+    return records
+
+
+def _record(
+    storage: ExperimentStorage, run_id: str, test_id: str, score: float | None, reason: str, by: str
+) -> Override:
+    if not reason.strip() or not by.strip():
+        raise ConfigurationError("an override needs a reason (--reason) and the name of who gives it (--by)")
+    base = _base(storage, run_id)
+    found = load_results(storage, run_id, str(base.evaluation))
+    results = {result.test_id: result for result in found.results}
+    if test_id not in results:
+        raise ConfigurationError(f"run {run_id!r} has no test {test_id!r}{nearest(test_id, results)}")
+    result = results[test_id]
+    if not result.ended:
+        raise ConfigurationError(f"test {test_id!r} of run {run_id!r} has not been run, so there is nothing to judge")
+    records = read_overrides(storage, run_id)
+    record = Override(
+        test_id=test_id,
+        score=score,
+        before=result.score,
+        reason=reason.strip(),
+        by=by.strip(),
+        at=datetime.now(UTC).isoformat(timespec="seconds"),
+        evaluation=base.name,
+        answers=fingerprint(result.actual_responses),
+        previous=records[-1].signature if records else "",
+    ).signed()
+    _write(storage, run_id, base, found.results, [*records, record])
+    return record
+
+
+def _base(storage: ExperimentStorage, run_id: str) -> Judged:
+    """The evaluation that overrides are laid over: the current one, or the one beneath overrides that stand already."""
+    ways = judged_ways(storage, run_id)
+    current = next((way for way in ways if way.is_current), None)
+    if current is None:
+        raise ConfigurationError(f"run {run_id!r} has no scores to override")
+    if "over" not in current.config:
+        return current
+    return next(way for way in ways if way.fingerprint == current.config["over"])
+
+
+def _standing(records: Sequence[Override]) -> dict[str, Override]:
+    """The last override of each test, without those withdrawn."""
+    last = {record.test_id: record for record in records}
+    return {test_id: record for test_id, record in last.items() if record.score is not None}
+
+
+def _write(
+    storage: ExperimentStorage, run_id: str, base: Judged, results: Sequence[StoredResult], records: Sequence[Override]
+) -> None:
+    standing = _standing(records)
+    reader = storage.reader(run_id)
+    positions = {sample.item_id: sample.position for sample in reader.samples()}
+    with storage.open_run(run_id) as writer:
+        content = encode([asdict(record) for record in records]).encode()
+        writer.save_artifact(_ARTIFACT, content, "application/json")
+        config = {**base.config, "name": f"{_NAME} ({base.name})", "over": base.fingerprint, "metrics": [OVERALL]}
+        evaluation = writer.open_evaluation(fingerprint(["memory", _NAME, base.fingerprint]), config)
+        for result in results:
+            if result.ended:
+                grade, details = _verdict(result, standing.get(result.test_id))
+                writer.commit_verdicts(
+                    evaluation, graded_verdicts(positions[result.test_id], result.dataset_name, grade, details)
+                )
+        summary = summarise_run(build_report(storage, run_id, evaluation))
+        writer.update(summary=encode({**storage.get_run(run_id).summary, **summary}))
+
+
+def _verdict(result: StoredResult, override: Override | None) -> tuple[Grade, dict[str, Any]]:
+    details: dict[str, Any] = {"published": dict(result.published)} if result.published else {}
+    if override is not None and override.score is not None:
+        told = {**asdict(override), "reasons_before": result.reasoning}
+        return Grade(override.score, (f"{override.by}: {override.reason}",)), {**details, "override": told}
+    if result.score is None:
+        return Grade.failure(*result.reasoning), details
+    # A published score may lie beyond 1, which no verdict of ours does.
+    return Grade(min(1.0, max(0.0, result.score)), tuple(result.reasoning)), details

@@ -1,0 +1,252 @@
+"""Runs a configuration with several agents over several spans and seeds, and puts the runs together by agent.
+
+Every span and seed has its own definitions, which all agents share. Each run can be resumed like any other: the same
+command goes on where it stopped, and what is complete is not run again.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import re
+import tempfile
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from themis.config import load_memory_config
+from themis.core.intervals import summarise
+from themis.exceptions import ConfigurationError, ThemisError
+from themis.memory import ledger
+from themis.memory.command import Request, assemble, default_run_id, load_user_code
+from themis.memory.contrasts import Contrast, contrast_agents
+from themis.memory.report.charts import SpanPoint, SpanSeries
+from themis.memory.report.view import RunView, read_view
+from themis.memory.results import RunResults, bounded_interval, summarise_results
+from themis.memory.runner import run
+from themis.memory.spans import effective_span
+from themis.memory.timeline import Timeline
+from themis.storage import ExperimentStorage, RunStatus
+
+__all__ = ["Sweep", "SweepReport", "SweepRun", "parse_spans", "plan_sweep", "read_sweep", "run_sweep"]
+
+_UNITS = {"": 1, "k": 1_000, "m": 1_000_000}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sweep:
+    """What to run. `load` are Python files of the user's that every process needs."""
+
+    configuration: str
+    agents: Sequence[str]
+    spans: Sequence[int]
+    seeds: int = 1
+    max_prompt_tokens: int | None = None
+    judge: str | None = None
+    is_local: bool = False
+    load: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class SweepRun:
+    """One run of a sweep."""
+
+    run_id: str
+    run_name: str
+    agent: str
+    span_tokens: int
+    seed: int
+
+
+@dataclass(frozen=True)
+class SweepReport:
+    """The runs of a sweep by agent: pooled, along spans, and against each other."""
+
+    agents: list[RunView]
+    spans: list[SpanSeries]
+    contrasts: list[Contrast]
+    missing: list[SweepRun] = field(default_factory=list)
+
+
+def parse_spans(text: str) -> list[int]:
+    """`2k,8k,1M` as tokens."""
+    spans = []
+    for part in text.split(","):
+        match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kKmM]?)\s*", part)
+        if match is None or (span := round(float(match[1]) * _UNITS[match[2].lower()])) < 1:
+            raise ConfigurationError(f"spans are numbers of tokens such as 2000, 8k or 1M, got {part.strip()!r}")
+        spans.append(span)
+    if len(set(spans)) < len(spans):
+        raise ConfigurationError(f"a span is given twice in {text!r}")
+    return sorted(spans)
+
+
+def plan_sweep(sweep: Sweep) -> list[SweepRun]:
+    """Every run of the sweep, those of one span and seed together."""
+    if len(set(sweep.agents)) < len(sweep.agents):
+        raise ConfigurationError("an agent is given twice; each agent runs once for every span and seed")
+    if sweep.seeds < 1:
+        raise ConfigurationError(f"--seeds is at least 1, got {sweep.seeds}")
+    name = load_memory_config(sweep.configuration).run_name
+    runs = []
+    for span in sweep.spans:
+        for seed in range(sweep.seeds):
+            run_name = f"{name} {span} s{seed}"
+            for agent in sweep.agents:
+                request = Request(
+                    configuration=sweep.configuration, agent=agent, max_prompt_tokens=sweep.max_prompt_tokens
+                )
+                runs.append(SweepRun(default_run_id(run_name, request), run_name, agent, span, seed))
+    return runs
+
+
+def run_sweep(
+    sweep: Sweep,
+    storage: ExperimentStorage,
+    *,
+    parallel: int = 1,
+    tell: Callable[[SweepRun, str | None], None] = lambda one, error: None,
+) -> list[SweepRun]:
+    """Runs what is left of the sweep, so many runs at once. A run that fails does not stop the others; returns those."""
+    runs = plan_sweep(sweep)
+    failed: list[SweepRun] = []
+
+    def note(one: SweepRun, error: str | None) -> None:
+        if error is not None:
+            failed.append(one)
+        tell(one, error)
+
+    if parallel <= 1:
+        for one in runs:
+            note(one, _run(sweep, one, str(storage.location)))
+        return failed
+    # Definitions are made before, in one place: processes would otherwise make the same ones at once.
+    for one in {planned.run_name: planned for planned in runs}.values():
+        _assembled(sweep, one, storage)
+    # Processes and not threads: an agent may be shown the virtual time by moving its process's clock.
+    with ProcessPoolExecutor(parallel, mp_context=multiprocessing.get_context("spawn")) as pool:
+        waiting = {pool.submit(_run, sweep, one, str(storage.location)): one for one in runs}
+        for finished in as_completed(waiting):
+            note(waiting[finished], finished.result())
+    return failed
+
+
+def _run(sweep: Sweep, one: SweepRun, location: str) -> str | None:
+    """Runs one; returns what went wrong."""
+    storage = ExperimentStorage(location)
+    try:
+        for path in sweep.load:
+            load_user_code(path)
+        benchmark = _assembled(sweep, one, storage)
+        if storage.run_exists(one.run_id):
+            ledger.make_room(benchmark, storage)
+            if storage.get_run(one.run_id).status is RunStatus.COMPLETED:
+                return None
+        report = run(benchmark, storage)
+        return None if report.status is RunStatus.COMPLETED else report.reason or report.status.value
+    except ThemisError as error:
+        return str(error)
+    finally:
+        storage.close()
+
+
+def _assembled(sweep: Sweep, one: SweepRun, storage: ExperimentStorage) -> Any:
+    import yaml
+
+    content = yaml.safe_load(Path(sweep.configuration).read_text(encoding="utf-8"))
+    content["config"]["run_name"] = one.run_name
+    content["datasets"].setdefault("args", {})["memory_span"] = one.span_tokens
+    for test in content["datasets"]["datasets"]:
+        (test.get("args") or {}).pop("memory_span", None)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / Path(sweep.configuration).name
+        path.write_text(yaml.safe_dump(content), encoding="utf-8")
+        request = Request(
+            configuration=str(path),
+            agent=one.agent,
+            max_prompt_tokens=sweep.max_prompt_tokens,
+            judge=sweep.judge,
+            is_local=sweep.is_local,
+            run_id=one.run_id,
+            seed=one.seed,
+        )
+        benchmark = assemble(request, storage, reuse=lambda question: True)
+    shown = {"configuration": sweep.configuration, "agent": one.agent, "span": one.span_tokens, "seed": one.seed}
+    return replace(benchmark, invocation=shown)
+
+
+# --- what came of it --------------------------------------------------------------------------------------------------
+
+
+def read_sweep(sweep: Sweep, storage: ExperimentStorage) -> SweepReport:
+    """The runs that are there, by agent."""
+    found: dict[str, list[tuple[SweepRun, RunView]]] = {agent: [] for agent in sweep.agents}
+    missing = []
+    for one in plan_sweep(sweep):
+        if storage.run_exists(one.run_id) and storage.is_planned(one.run_id):
+            found[one.agent].append((one, read_view(storage, one.run_id)))
+        else:
+            missing.append(one)
+    there = {agent: members for agent, members in found.items() if members}
+    if not there:
+        raise ConfigurationError("no run of this sweep is in the store")
+    return SweepReport(
+        agents=[_pooled(agent, members) for agent, members in there.items()],
+        spans=[SpanSeries(agent, _along_spans(members)) for agent, members in there.items()],
+        contrasts=contrast_agents({agent: _scores(members) for agent, members in there.items()}),
+        missing=missing,
+    )
+
+
+def _along_spans(members: Iterable[tuple[SweepRun, RunView]]) -> list[SpanPoint]:
+    by_span: dict[int, list[tuple[int, float]]] = {}
+    for one, view in members:
+        for result in view.results:
+            if result.score is not None:
+                by_span.setdefault(one.span_tokens, []).append((one.seed, result.score))
+    points = []
+    for span, scored in sorted(by_span.items()):
+        scores, seeds = [score for _, score in scored], [seed for seed, _ in scored]
+        runs = len(set(seeds))
+        # Tests of one run share a conversation; with one run alone they are all there is to go by.
+        summary = summarise(scores, clusters=seeds) if runs > 1 else None
+        low, high = bounded_interval(scores) if summary is None or summary.ci is None else summary.ci
+        points.append(SpanPoint(span, sum(scores) / len(scores), max(0.0, low), min(1.0, high), runs))
+    return points
+
+
+def _scores(members: Iterable[tuple[SweepRun, RunView]]) -> Mapping[tuple[Any, str], float]:
+    return {
+        ((one.span_tokens, one.seed), result.test_id): result.score
+        for one, view in members
+        for result in view.results
+        if result.score is not None
+    }
+
+
+def _pooled(agent: str, members: Sequence[tuple[SweepRun, RunView]]) -> RunView:
+    """All runs of an agent as one: every test of every run, and what they took together."""
+    results, points, conversations = [], [], []
+    for one, view in members:
+        for result in view.results:
+            results.append(replace(result, example_id=f"{result.example_id} · {one.span_tokens} · seed {one.seed}"))
+            if result.score is not None:
+                points.append((result.distance_tokens, result.score))
+                conversations.append(one.run_id)
+    every = [view.found.run for _, view in members]
+    costs = [stored.cost_usd for stored in every]
+    together = replace(
+        every[0],
+        run_id=agent,
+        model=f"agent:{agent}",
+        cost_usd=None if None in costs else sum(cost or 0.0 for cost in costs),
+        judge_cost_usd=sum(stored.judge_cost_usd for stored in every),
+        judge_calls=sum(stored.judge_calls for stored in every),
+        seconds=sum(stored.seconds for stored in every),
+    )
+    found = RunResults(together, results, members[0][1].found.judged_as)
+    said = sum(view.summary.verbosity_tokens or 0 for _, view in members)
+    summary = summarise_results(found, verbosity_tokens=said or None)
+    span = effective_span(points, conversations if len(members) > 1 else None)
+    return RunView(agent, found, replace(summary, effective_span=span), Timeline())
