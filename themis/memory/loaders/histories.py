@@ -1,0 +1,263 @@
+"""Histories with questions as memory tests: dated sessions are told one by one, then, or in between, questions are asked.
+
+Which messages hold the answer to a question is kept with the test, so that finding them can be scored apart from the
+answer, and distances are those of the evidence.
+"""
+
+from __future__ import annotations
+
+import json
+from abc import abstractmethod
+from collections import Counter
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any, ClassVar
+
+from themis.core.tokens import count_tokens
+from themis.exceptions import ConfigurationError, DatasetError
+from themis.memory.actions import Action, Ask, Consult, Grade, Heard, Say, Script, Wait
+from themis.memory.examples import LAST_SHARE, DatasetInterface, TestExample
+from themis.memory.scoring import abstains, plain_words, recites, shortened
+from themis.memory.tests.arguments import require_choice
+from themis.memory.tests.judging import judged_yes
+
+__all__ = ["History", "HistoryDataset", "Question", "Session", "read_rows", "token_f1"]
+
+ASKED = ("end", "interleaved")
+IGNORANCE = "You have not told me."
+# What the format of a message adds to its text.
+_HEADROOM_TOKENS = 64
+
+
+@dataclass(frozen=True)
+class Session:
+    """A conversation of the history: its lines, each with the label by which evidence names it."""
+
+    label: str
+    lines: Sequence[tuple[str, str]]
+    when: datetime | None = None
+    shown_when: str = ""
+
+
+@dataclass(frozen=True)
+class Question:
+    """`evidence` are labels of sessions or lines, `rivals` answers that would be wrong.
+
+    An unanswerable one is right if the agent says that it does not know.
+    """
+
+    text: str
+    answer: str
+    kind: str = ""
+    evidence: Sequence[str] = ()
+    unanswerable: bool = False
+    rivals: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class History:
+    history_id: str
+    sessions: Sequence[Session]
+    questions: Sequence[Question] = field(default_factory=list)
+
+
+@dataclass(kw_only=True)
+class HistoryDataset(DatasetInterface):
+    """Tests from a file of histories. `ask` is "end", or "interleaved": as soon as a question's evidence has been told.
+
+    A test is one history with its questions, at most `questions` of them; its score is their mean.
+    """
+
+    interferes_with_itself: ClassVar[bool] = True
+
+    data_location: str = ""
+    ask: str = "end"
+    questions: int = 10
+
+    @abstractmethod
+    def read_histories(self, path: Path) -> Iterator[History]:
+        """The histories of a file in its public layout."""
+
+    def generate_examples(self, num_examples: int) -> list[TestExample]:
+        require_choice(self.name, "ask", self.ask, ASKED)
+        if self.questions < 1:
+            raise ConfigurationError(f"memory test {self.name}: questions is at least 1, got {self.questions}")
+        if not self.data_location:
+            raise ConfigurationError(f"memory test {self.name}: data_location must name the benchmark's file")
+        path = Path(self.data_location)
+        if not path.is_file():
+            raise DatasetError(f"memory test {self.name}: there is no file {self.data_location!r}")
+        histories = list(self.read_histories(path))
+        if len(histories) < num_examples:
+            raise DatasetError(f"{path.name} has {len(histories)} histories, {num_examples} wanted")
+        return [self._example(history) for history in histories[:num_examples]]
+
+    def _example(self, history: History) -> TestExample:
+        messages, places = self._messages(history)
+        last_of = {label: max(found) for label, found in places.items()}
+        asked: dict[int, list[Question]] = {}
+        for question in history.questions[: self.questions]:
+            told = max((last_of[label] for label in question.evidence if label in last_of), default=len(messages) - 1)
+            asked.setdefault(told if self.ask == "interleaved" else len(messages) - 1, []).append(question)
+        script: list[str] = []
+        is_question: list[bool] = []
+        waits: list[Wait] = []
+        questions: list[dict[str, Any]] = []
+        lines_of: dict[int, int] = {}
+        for number, (text, wait) in enumerate(messages):
+            lines_of[number] = len(script)
+            script.append(text)
+            is_question.append(False)
+            share = LAST_SHARE * (number + 1) / len(messages)
+            waits.append(Wait(time=wait, until_share=share))
+            for question in asked.get(number, ()):
+                needed = sorted({lines_of[place] for label in question.evidence for place in places.get(label, ())})
+                questions.append(
+                    {
+                        "answer": question.answer,
+                        "kind": question.kind,
+                        "unanswerable": question.unanswerable,
+                        "labels": list(question.evidence),
+                        "lines": needed,
+                        **({"rivals": list(question.rivals)} if question.rivals else {}),
+                    }
+                )
+                script.append(self.asked(question))
+                is_question.append(True)
+                waits.append(Wait())
+        return TestExample(
+            dataset=self,
+            example_id=history.history_id,
+            script=script,
+            is_question=is_question,
+            waits=waits,
+            expected_responses=[entry["answer"] for entry in questions],
+            material={"evidence": {"questions": questions}},
+        )
+
+    def _messages(self, history: History) -> tuple[list[tuple[str, timedelta | None]], dict[str, list[int]]]:
+        """The messages with the time that passes after each, and where each label lies in them."""
+        messages: list[tuple[str, timedelta | None]] = []
+        places: dict[str, list[int]] = {}
+        most = max(_HEADROOM_TOKENS, self.max_message_size - _HEADROOM_TOKENS)
+        for number, session in enumerate(history.sessions):
+            following = history.sessions[number + 1].when if number + 1 < len(history.sessions) else None
+            for piece in _pieces(session, most):
+                for label in (session.label, *(label for label, _ in piece)):
+                    if label and len(messages) not in places.setdefault(label, []):
+                        places[label].append(len(messages))
+                head = f"[{session.shown_when}]\n" if session.shown_when else ""
+                messages.append((head + "\n".join(text for _, text in piece), None))
+            if session.when is not None and following is not None and following > session.when and messages:
+                messages[-1] = (messages[-1][0], following - session.when)
+        return messages, places
+
+    def asked(self, question: Question) -> str:
+        """The question as it is put."""
+        return question.text
+
+    def ideal_answers(self, example: TestExample) -> list[str]:
+        return [
+            IGNORANCE if entry["unanswerable"] else entry["answer"]
+            for entry in example.material["evidence"]["questions"]
+        ]
+
+    def play(self, example: TestExample) -> Script:
+        entries = iter(example.material["evidence"]["questions"])
+        ideals = iter(self.ideal_answers(example))
+        grades: list[Grade] = []
+        for line, is_question, wait in zip(example.script, example.is_question, example.waits, strict=True):
+            if not is_question:
+                yield Say(line)
+            else:
+                entry = next(entries)
+                needs = () if entry["unanswerable"] else tuple(entry["lines"]) or None
+                reply = yield Ask(line, ideal=next(ideals), needs=needs)
+                verdict = self.grade(line, reply, entry)
+                grades.append((yield from verdict) if isinstance(verdict, Generator) else verdict)
+            if wait != Wait():
+                yield wait
+        yield Grade.mean(grades)
+
+    def grade(self, question: str, reply: Heard, entry: Mapping[str, Any]) -> Grade | Generator[Action, Any, Grade]:
+        """The verdict on one answer: by words where they decide, by the judge where they do not."""
+        if entry["unanswerable"]:
+            return Grade.when(abstains(reply), f"nothing was told about it; the reply: {shortened(reply)}")
+        answer = str(entry["answer"])
+        if recites(reply, answer):
+            return Grade(1.0, (f"says {shortened(answer)!r}",))
+        if token_f1(reply, answer) == 0.0:
+            return Grade(0.0, (f"expected {shortened(answer)!r}, nothing of it is in: {shortened(reply)}",))
+        return _ask_judge(question, reply, answer)
+
+
+def _ask_judge(question: str, reply: str, answer: str) -> Generator[Action, Any, Grade]:
+    ruling = yield Consult(
+        f"Question: {question}\nRight answer: {answer}\nGiven answer: {reply}\n\n"
+        "Does the given answer contain the right answer, in whatever words, and nothing against it? Answer yes or no.",
+        parse=judged_yes,
+        purpose="is this the answer?",
+    )
+    if ruling.failed:
+        return Grade.failure(f"only a judge (--judge) can compare it with {shortened(answer)!r}: {ruling.failure}")
+    return Grade.when(ruling.value, f"the judge compared it with {shortened(answer)!r}")
+
+
+def token_f1(reply: str, answer: str) -> float:
+    """Harmonic mean of precision and recall over words, without articles."""
+    said, wanted = (Counter(word for word in plain_words(text) if word not in _ARTICLES) for text in (reply, answer))
+    common = sum((said & wanted).values())
+    return 2 * common / (sum(said.values()) + sum(wanted.values())) if common else 0.0
+
+
+_ARTICLES = frozenset({"a", "an", "the"})
+
+
+def _pieces(session: Session, most: int) -> Iterator[list[tuple[str, str]]]:
+    """A session's lines in messages of at most so many tokens; a line longer than that is cut between words."""
+    piece: list[tuple[str, str]] = []
+    used = 0
+    for label, text in session.lines:
+        for part in _cut(text, most):
+            tokens = count_tokens(part) + 1
+            if piece and used + tokens > most:
+                yield piece
+                piece, used = [], 0
+            piece.append((label, part))
+            used += tokens
+    if piece:
+        yield piece
+
+
+def _cut(text: str, most: int) -> Iterator[str]:
+    while count_tokens(text) > most:
+        # A token has at least one character, so this many characters never exceed the limit by much.
+        end = text.rfind(" ", 0, most * 3)
+        end = end if end > 0 else most * 3
+        head, text = text[:end], text[end:].lstrip()
+        yield head
+    yield text
+
+
+def read_rows(path: Path) -> list[dict[str, Any]]:
+    """The objects of a JSON list or of JSON lines; what is neither is an error that names the line."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise DatasetError(f"{path.name} cannot be read: {error}") from error
+    try:
+        content = json.loads(text)
+    except ValueError:
+        content = []
+        for number, line in enumerate(text.splitlines(), start=1):
+            if line.strip():
+                try:
+                    content.append(json.loads(line))
+                except ValueError as error:
+                    raise DatasetError(f"{path.name} line {number} is not JSON: {error}") from error
+    rows = content if isinstance(content, list) else [content]
+    if not all(isinstance(row, dict) for row in rows):
+        raise DatasetError(f"{path.name} must hold a list of JSON objects")
+    return rows
