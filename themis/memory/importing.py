@@ -221,7 +221,8 @@ class _Import:
             "manifest_hash": stamp,
             "task": self._frame.to_config(),
             "memory": {
-                "isolated": "isolated" in self._run.name.lower(),
+                # One log after the other is one conversation to read, whether or not the agent was reset in between.
+                "isolated": False,
                 "tokenizer": DEFAULT_TOKENIZER,
                 "spans": sorted(spans),
                 "published_agent_tokens": _agent_tokens(stats),

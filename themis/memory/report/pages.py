@@ -129,7 +129,7 @@ def _cards(view: RunView) -> list[dict[str, Any]]:
             {
                 "name": "speed",
                 "value": f"{_speed(summary.speed_tokens_per_second)} tokens/s",
-                "note": f"a reply takes {latency[0]:.2g} s, one in twenty over {latency[1]:.2g} s",
+                "note": f"a reply takes {_seconds(latency[0])}, one in twenty over {_seconds(latency[1])}",
             }
         )
     return cards
@@ -348,6 +348,10 @@ def _number(value: float, digits: int = 2) -> str:
 
 def _speed(value: float | None) -> str:
     return "n/a" if value is None else f"{value:,.0f}" if value >= 10 else f"{value:.1f}"
+
+
+def _seconds(value: float) -> str:
+    return f"{value:.2g} s" if value >= 0.1 else f"{value * 1_000:.2g} ms"
 
 
 def _dollars(value: float | None) -> str:
