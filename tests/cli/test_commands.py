@@ -5,8 +5,10 @@ from __future__ import annotations
 import io
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -228,3 +230,32 @@ def test_every_command_answers_help(themis, command):
     said = themis(command, "--help")
     assert said.code == 0
     assert said.out.startswith("Usage: themis ")
+
+
+def test_ctrl_c_prints_the_command_that_goes_on(here):
+    rows = [{"id": n, "question": f"say {n}", "answer": str(n)} for n in range(500)]
+    (here / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    run = [
+        sys.executable,
+        "-m",
+        "themis.cli",
+        "eval",
+        "rows.jsonl",
+        "-m",
+        "fake/slow-20ms",
+        "--run-id",
+        "long",
+        "-j",
+        "2",
+    ]
+    process = subprocess.Popen(run, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    store = ExperimentStorage(here / ".cache/experiments")
+    while not (store.exists() and store.run_exists("long") and sum(store.reader("long").count_records()) > 5):
+        assert process.poll() is None
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "themis resume long" in said
+    assert "Traceback" not in said
+    assert store.get_run("long").status.value == "interrupted"

@@ -127,7 +127,7 @@ def test_a_store_in_a_place_that_is_a_file(tmp_path):
     (tmp_path / "file").write_text("mine")
 
     with pytest.raises(StorageError, match=f"cannot make a store in {tmp_path}/file/store: Not a directory"):
-        ExperimentStorage(tmp_path / "file" / "store").list_runs()
+        ExperimentStorage(tmp_path / "file" / "store").start_run("run")
     assert (tmp_path / "file").read_text() == "mine"
 
 

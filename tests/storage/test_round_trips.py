@@ -111,12 +111,15 @@ def test_a_run_ends_as_completed_or_failed(storage):
     assert storage.get_run("bad").error_message == "the key [redacted] was refused"
 
 
-def test_asking_whether_a_store_exists_does_not_make_one(tmp_path):
+def test_only_writing_makes_a_store(tmp_path):
     storage = ExperimentStorage(tmp_path / "none")
 
     assert not storage.exists()
+    assert storage.list_runs() == []
+    assert not storage.run_exists("run")
+    assert dict(storage.load_cached_records("run")) == {}
     assert not (tmp_path / "none").exists()
-    storage.list_runs()
+    storage.start_run("run")
     assert storage.exists()
 
 

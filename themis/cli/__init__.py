@@ -42,7 +42,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "show": ("themis.cli.runs:show", "One run: status, scores, cost."),
     "delete": ("themis.cli.runs:delete", "Remove a run from the store."),
     "memory": ("themis.cli.memory:memory", "The memory benchmark: run, plan, turns, definitions."),
-    "export": ("themis.cli.exporting:export", "Write a run as CSV, JSON, HTML, Parquet, JUnit, Inspect or lm-eval logs."),
+    "export": (
+        "themis.cli.exporting:export",
+        "Write a run as CSV, JSON, HTML, Parquet, JUnit, Inspect or lm-eval logs.",
+    ),
     "import": ("themis.cli.importing:import_", "Bring logs of Inspect or lm-eval into the store as runs."),
     "share": ("themis.cli.sharing:share", "A badge and a Markdown snippet of a run."),
     "publish": ("themis.cli.publishing:publish", "Send a run to W&B, MLflow, the Hugging Face Hub or OpenTelemetry."),
@@ -118,14 +121,10 @@ def _run(arguments: Sequence[str] | None) -> int:
     except click.ClickException as error:
         error.show()
         return error.exit_code
-    except click.Abort:
-        click.echo("aborted", err=True)
-        return 130
-    except RunInterrupted as stopped:
-        click.echo(str(stopped), err=True)
-        return 130
-    except KeyboardInterrupt:
-        click.echo("interrupted", err=True)
+    except (click.Abort, KeyboardInterrupt) as stopped:
+        # click turns an interrupt into an Abort and keeps what it was.
+        reason = stopped if isinstance(stopped, RunInterrupted) else stopped.__cause__ or stopped.__context__
+        click.echo(str(reason) if isinstance(reason, RunInterrupted) else "aborted", err=True)
         return 130
     except BrokenPipeError:
         # The reader of a pipe has seen enough (`themis list runs | head`).

@@ -18,6 +18,7 @@ __all__ = ["serve"]
 
 # After so long, connections that are still open are cut.
 _GOODBYE_SECONDS = 5
+_WAITING_CONNECTIONS = 1_024
 
 
 @click.command()
@@ -90,7 +91,7 @@ def serve(
 
 
 def _listen(host: str, port: int) -> Any:
-    """The socket, bound before anything is printed."""
+    """The socket, open before anything is printed: who comes too early waits instead of being refused."""
     import socket
 
     try:
@@ -98,6 +99,7 @@ def _listen(host: str, port: int) -> Any:
         listener = socket.socket(address[0])
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(address[4])
+        listener.listen(_WAITING_CONNECTIONS)
     except OSError as error:
         reason = error.strerror or str(error)
         raise ConfigurationError(f"cannot listen on {host}:{port}: {reason}; give another --port or --host") from error

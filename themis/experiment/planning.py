@@ -22,7 +22,7 @@ from themis.experiment.manifest import (
 from themis.experiment.rows import RowReader
 from themis.storage import ExperimentStorage, RunStatus
 from themis.storage.records import Frame
-from themis.storage.writing import RunWriter
+from themis.storage.writing import Description, RunWriter
 
 __all__ = ["identity_of_calls", "make_room", "store_plan"]
 
@@ -80,11 +80,16 @@ def store_plan(experiment: Experiment, storage: ExperimentStorage, writer: RunWr
     writer.forget_plan()
     reader = _row_reader(experiment)
     try:
-        total = writer.plan(reader)
+        total = writer.plan(reader, lambda: _description(experiment, reader))
     except BaseException:
         writer.close()
         storage.delete_run(experiment.run_id)
         raise
+    logger.info("run %s planned: %d samples", experiment.run_id, total)
+
+
+def _description(experiment: Experiment, reader: RowReader) -> Description:
+    """What the run is; the reader has read all rows."""
     manifest = _manifest(experiment, reader)
     stamp = manifest_hash(manifest)
     frame = Frame(
@@ -102,8 +107,7 @@ def store_plan(experiment: Experiment, storage: ExperimentStorage, writer: RunWr
         "task": frame.to_config(),
         "invocation": dict(experiment.invocation),
     }
-    writer.describe(identity=_identity(experiment, reader), config=config, manifest_hash=stamp)
-    logger.info("run %s planned: %d samples, manifest %s", experiment.run_id, total, stamp[:12])
+    return Description(identity=_identity(experiment, reader), config=config, manifest_hash=stamp)
 
 
 def _row_reader(experiment: Experiment) -> RowReader:

@@ -5,6 +5,7 @@ Every error of the database leaves here as a `StorageError` that says what to do
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 import sqlite3
@@ -32,10 +33,8 @@ __all__ = [
 ]
 
 DATABASE_NAME = "themis.db"
-_SQLITE_MAGIC = b"SQLite format 3\x00"
 _HEADER_BYTES = 100
 _APPLICATION_ID = 0x7468656D  # "them", in the file's header, tells our files from other SQLite files
-_APPLICATION_ID_AT = 68
 _BUSY_SECONDS = 60
 _PAGE_CACHE_KIB = 16_384
 _CHECKPOINT_PAGES = 4_000
@@ -114,20 +113,31 @@ def _create_sqlite(path: Path) -> None:
 
 
 def _refuse_foreign_files(path: Path) -> None:
-    """Reads the header as bytes: SQLite itself would change another program's file by opening it our way."""
+    """Looks at the header before the file is opened to be written, which would change another program's file.
+
+    Only SQLite may open and close the file: by POSIX, closing any handle of a file drops all locks that the process has
+    on it, and with them those of the stores that are open here. Another process would then take the log for left over.
+    """
     if path.is_dir():
         raise StorageError(f"{path} is a directory, expected a database file; move it away or give another --storage")
     try:
-        with path.open("rb") as handle:
-            header = handle.read(_HEADER_BYTES)
+        size = path.stat().st_size
     except OSError as error:
         raise StorageError(f"cannot read {path}: {error.strerror}") from error
-    if not header.startswith(_SQLITE_MAGIC):
-        what = "is empty" if not header else "is not a database (its first bytes are not SQLite's)"
+    if size < _HEADER_BYTES:
+        what = "is empty" if not size else "is cut off in its header"
         raise StorageError(f"{path} {what}; nothing was changed. {_repair_advice(path)}")
-    if len(header) < _HEADER_BYTES:
-        raise StorageError(f"{path} is cut off in its header; nothing was changed. {_repair_advice(path)}")
-    if int.from_bytes(header[_APPLICATION_ID_AT : _APPLICATION_ID_AT + 4], "big") != _APPLICATION_ID:
+    try:
+        connection = sqlite3.connect(f"file:{quote(str(path.resolve()))}?mode=ro&immutable=1", uri=True)
+        with contextlib.closing(connection):
+            application_id = connection.execute("PRAGMA application_id").fetchone()[0]
+    except sqlite3.OperationalError as error:
+        raise StorageError(f"cannot read {path}: {error}") from error
+    except sqlite3.DatabaseError as error:
+        is_other = error.sqlite_errorname == "SQLITE_NOTADB"
+        what = "is not a database (its first bytes are not SQLite's)" if is_other else f"is damaged ({error})"
+        raise StorageError(f"{path} {what}; nothing was changed. {_repair_advice(path)}") from error
+    if application_id != _APPLICATION_ID:
         raise StorageError(f"{path} is an SQLite database of another program; give --storage another directory")
 
 

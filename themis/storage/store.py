@@ -91,15 +91,15 @@ class ExperimentStorage:
         offset: int = 0,
     ) -> list[RunMetadata]:
         """Newest first. Where there is no store there are no runs; asking does not make one."""
-        if not self.exists():
-            return []
-        runs = schema.runs
-        query = sa.select(runs).order_by(runs.c.created_at.desc(), runs.c.run.desc()).offset(offset or None)
         known = [one.value for one in RunStatus]
         if status is not None and status not in known:
             raise ConfigurationError(
                 f"unknown run status {status!r}{nearest(status, known)}; known: {', '.join(known)}"
             )
+        if not self.exists():
+            return []
+        runs = schema.runs
+        query = sa.select(runs).order_by(runs.c.created_at.desc(), runs.c.run.desc()).offset(offset or None)
         wanted = {
             "experiment_id": experiment_id,
             "status": status,
@@ -502,7 +502,7 @@ class ExperimentStorage:
             ).scalar()
 
     def _find(self, run_id: str) -> Any:
-        if not is_storable(run_id):
+        if not is_storable(run_id) or not self.exists():
             return None
         with self.engine.connect() as connection:
             return connection.execute(sa.select(schema.runs).where(schema.runs.c.run_id == run_id)).first()

@@ -12,6 +12,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from types import TracebackType
@@ -28,10 +29,28 @@ from themis.storage.database import process_identity, process_start
 from themis.storage.records import Call, Item, Turn, Verdict, body_of
 from themis.storage.runs import RunStatus
 
-__all__ = ["LEASE_SECONDS", "RunWriter", "is_gone", "show_holder"]
+__all__ = ["LEASE_SECONDS", "Description", "RunWriter", "is_gone", "show_holder"]
 
 LEASE_SECONDS = 60.0
 _PLAN_BATCH = 2_000
+# The wall clock when this module was loaded: a memory run may move time for the whole process while an agent replies.
+_CLOCK_OFFSET = time.time() - time.monotonic()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Description:
+    """What a run is: what decides its results, what it was made of, and the hash of its manifest."""
+
+    identity: Mapping[str, str]
+    config: Mapping[str, Any]
+    manifest_hash: str | None
+
+    def columns(self) -> dict[str, Any]:
+        return {
+            "identity": encode(dict(self.identity)),
+            "config": encode(dict(self.config)),
+            "manifest_hash": self.manifest_hash,
+        }
 
 
 class _Bulk:
@@ -83,6 +102,9 @@ class RunWriter:
         self._put_samples = _Bulk(engine, schema.samples)
         self._put_calls = _Bulk(engine, schema.records, replaces=True)
         self._put_scores = _Bulk(engine, schema.scores, replaces=True)
+        self._put_turns = _Bulk(engine, schema.turns)
+        mark = "?" if engine.dialect.name == "sqlite" else "%s"
+        self._renewal = f"UPDATE runs SET lease_until = {mark} WHERE run = {mark} AND lease_holder = {mark}"
         self._connection = engine.connect()
         if durable and engine.dialect.name == "sqlite":
             self._connection.exec_driver_sql("PRAGMA synchronous = FULL")
@@ -125,14 +147,18 @@ class RunWriter:
 
     # --- what a run writes, in the order it does ---------------------------------------------------------------------
 
-    def plan(self, items: Iterable[Item]) -> int:
-        """Stores the dataset. Takes an iterator of any length; two rows of one id are refused."""
+    def plan(self, items: Iterable[Item], description: Callable[[], Description] | None = None) -> int:
+        """Stores the dataset. Takes an iterator of any length; two rows of one id are refused.
+
+        `description` is asked for when the last row is read; a run counts as planned when it is stored with it.
+        """
         total = 0
         iterator = iter(items)
         while batch := list(islice(iterator, _PLAN_BATCH)):
             self._commit(partial(self._insert_items, batch=batch))
             total += len(batch)
-        self._commit(lambda connection: self._update(connection, planned=1, total=total))
+        described = {} if description is None else description().columns()
+        self._commit(lambda connection: self._update(connection, planned=1, total=total, **described))
         return total
 
     def add_item(self, item: Item) -> None:
@@ -152,7 +178,7 @@ class RunWriter:
         """
         if not calls:
             return
-        now = time.time()
+        now = _now()
         rows: list[tuple[Any, ...]] = [
             (
                 self.run,
@@ -189,7 +215,7 @@ class RunWriter:
             table = schema.evaluations
             connection.execute(
                 self._insert(table)
-                .values(run=self.run, fingerprint=fingerprint, config=encode(config), created_at=time.time())
+                .values(run=self.run, fingerprint=fingerprint, config=encode(config), created_at=_now())
                 .on_conflict_do_nothing()
             )
             evaluation = connection.execute(
@@ -214,9 +240,7 @@ class RunWriter:
 
         def write(connection: Connection) -> None:
             connection.execute(
-                self._insert(schema.judgements)
-                .values(key=key, body=body, created_at=time.time())
-                .on_conflict_do_nothing()
+                self._insert(schema.judgements).values(key=key, body=body, created_at=_now()).on_conflict_do_nothing()
             )
             self._add_judging(connection, calls, cost_usd)
 
@@ -228,33 +252,23 @@ class RunWriter:
 
     def append_turns(self, turns: Sequence[Turn]) -> None:
         """Adds exchanges of a memory run; they are on the disk when this returns."""
-        now = time.time()
-        rows = [
-            {
-                "run": self.run,
-                "seq": turn.seq,
-                "kind": turn.kind,
-                "test_id": turn.test_id,
-                "body": turn.body,
-                "created_at": now,
-            }
-            for turn in turns
-        ]
-        self._commit(lambda connection: connection.execute(sa.insert(schema.turns), rows))
+        now = _now()
+        rows: list[tuple[Any, ...]] = [(self.run, turn.seq, turn.kind, turn.test_id, turn.body, now) for turn in turns]
+        self._commit(lambda connection: self._put_turns(connection, rows))
 
     def save_artifact(self, name: str, content: bytes, media_type: str) -> None:
         def write(connection: Connection) -> None:
             statement = self._insert(schema.artifacts).values(
-                run=self.run, name=name, media_type=media_type, content=content, created_at=time.time()
+                run=self.run, name=name, media_type=media_type, content=content, created_at=_now()
             )
             changed = {column: statement.excluded[column] for column in ("media_type", "content", "created_at")}
             connection.execute(statement.on_conflict_do_update(index_elements=_key(schema.artifacts), set_=changed))
 
         self._commit(write)
 
-    def describe(self, *, identity: Mapping[str, str], config: Mapping[str, Any], manifest_hash: str) -> None:
-        """What the run is, known once its dataset is stored."""
-        self.update(identity=encode(dict(identity)), config=encode(dict(config)), manifest_hash=manifest_hash)
+    def describe(self, *, identity: Mapping[str, str], config: Mapping[str, Any], manifest_hash: str | None) -> None:
+        """What the run is, where that is known apart from its rows."""
+        self.update(**Description(identity=identity, config=config, manifest_hash=manifest_hash).columns())
 
     def update(self, **values: Any) -> None:
         """Sets columns of the run's row."""
@@ -265,7 +279,7 @@ class RunWriter:
         if summary is not None:
             values["summary"] = encode(summary)
         if status is RunStatus.COMPLETED:
-            values["completed_at"] = time.time()
+            values["completed_at"] = _now()
         self.update(**values)
 
     # --- the transaction ---------------------------------------------------------------------------------------------
@@ -331,7 +345,7 @@ class RunWriter:
 
     def _update(self, connection: Connection, **values: Any) -> None:
         connection.execute(
-            sa.update(schema.runs).where(schema.runs.c.run == self.run).values(updated_at=time.time(), **values)
+            sa.update(schema.runs).where(schema.runs.c.run == self.run).values(updated_at=_now(), **values)
         )
 
     # --- the lease ---------------------------------------------------------------------------------------------------
@@ -345,15 +359,15 @@ class RunWriter:
             ).one()
             self._connection.rollback()
             holder, until = row.lease_holder, row.lease_until or 0.0
-            if holder is not None and until > time.time() and not is_gone(holder):
+            if holder is not None and until > _now() and not is_gone(holder):
                 raise RunBusyError(
                     f"run {self.run_id!r} is being written by {show_holder(holder)}; wait for it, stop it, or use "
-                    f"another run id. If that process is gone, its hold ends in {until - time.time():.0f} s"
+                    f"another run id. If that process is gone, its hold ends in {until - _now():.0f} s"
                 )
             taken = self._connection.execute(
                 sa.update(runs)
                 .where(runs.c.run == self.run, runs.c.lease_holder.is_not_distinct_from(holder))
-                .values(lease_holder=self._holder, lease_until=time.time() + LEASE_SECONDS)
+                .values(lease_holder=self._holder, lease_until=_now() + LEASE_SECONDS)
             )
             self._connection.commit()
             if taken.rowcount != 1:
@@ -363,12 +377,7 @@ class RunWriter:
             raise
 
     def _renew(self, connection: Connection) -> None:
-        runs = schema.runs
-        kept = connection.execute(
-            sa.update(runs)
-            .where(runs.c.run == self.run, runs.c.lease_holder == self._holder)
-            .values(lease_until=time.time() + LEASE_SECONDS)
-        )
+        kept = connection.exec_driver_sql(self._renewal, (_now() + LEASE_SECONDS, self.run, self._holder))
         if kept.rowcount != 1:
             raise RunBusyError(
                 f"run {self.run_id!r} was taken over by another process, or deleted; this one stops writing"
@@ -410,3 +419,7 @@ def is_gone(holder: str) -> bool:
 def show_holder(holder: str) -> str:
     host, pid, *_ = [*holder.split(":"), "?"]
     return f"process {pid} on {host}"
+
+
+def _now() -> float:
+    return _CLOCK_OFFSET + time.monotonic()
