@@ -25,8 +25,8 @@ from themis.storage.browsing import store_version
 
 __all__ = ["FreshAnswers", "Served", "served"]
 
-# A list may be this old: short enough that nobody sees it, long enough that a crowd asks the store only so often.
-_FRESH_SECONDS = 0.05
+# A list may be this old, and is made anew behind the scenes when it is half as old: a crowd never waits for the store.
+_FRESH_SECONDS = 0.2
 # Whether a run's writer still lives is not in the store's version.
 _KEPT_SECONDS = 5.0
 _KEPT_ANSWERS = 128
@@ -88,13 +88,16 @@ class FreshAnswers:
 
     async def get(self, question: Hashable, make: Callable[[], Any]) -> Any:
         kept = self._kept.get(question)
-        if kept is not None and time.monotonic() - kept.checked < _FRESH_SECONDS:
+        age = _FRESH_SECONDS if kept is None else time.monotonic() - kept.checked
+        if kept is not None and age < _FRESH_SECONDS / 2:
             return kept.answer
         task = self._making.get(question)
         if task is None:
             task = asyncio.create_task(self._make(question, kept, make))
             self._making[question] = task
-            task.add_done_callback(lambda _: self._making.pop(question, None))
+            task.add_done_callback(lambda made: self._made(question, made))
+        if kept is not None and age < _FRESH_SECONDS:
+            return kept.answer
         # One asker who goes away must not take the answer from the others.
         return await asyncio.shield(task)
 
@@ -110,6 +113,11 @@ class FreshAnswers:
         if len(self._kept) > _KEPT_ANSWERS:
             self._kept.popitem(last=False)
         return answer
+
+    def _made(self, question: Hashable, task: asyncio.Task[Any]) -> None:
+        self._making.pop(question, None)
+        if not task.cancelled():
+            task.exception()  # whoever waits has it too; nobody may be waiting
 
     def _version(self) -> tuple[Any, ...]:
         return store_version(self._store) if self._store.exists() else ()
