@@ -18,8 +18,11 @@ from themis.exceptions import ConfigurationError, DatasetError
 from themis.experiment.cost import price_of
 from themis.experiment.estimate import Estimate, estimate_run
 from themis.experiment.rejudge import rejudge as judge_again
+from themis.experiment.report import build_report
 from themis.generation.providers import parse_model, provider_factory
 from themis.generation.templates import PromptTemplate
+from themis.memory.judging import create_judge
+from themis.memory.rejudging import rejudge_memory_run
 from themis.presets import get_benchmark_preset
 from themis.presets.loading import read_rows
 from themis.storage import ExperimentStorage
@@ -197,12 +200,28 @@ def estimate(
 @click.option("--metric", "metrics", multiple=True, help="Metric by name, may be repeated.")
 @click.option("--extractor", help="Extractor by name.")
 @click.option("--reducer", help="How attempts become a score.")
+@click.option(
+    "--judge", metavar="MODEL", help="For memory runs: the model that decides where words must be understood."
+)
 @json_option
 def rejudge(
-    run_id: str, storage: str, metrics: tuple[str, ...], extractor: str | None, reducer: str | None, as_json: bool
+    run_id: str,
+    storage: str,
+    metrics: tuple[str, ...],
+    extractor: str | None,
+    reducer: str | None,
+    judge: str | None,
+    as_json: bool,
 ) -> int:
     """Judge a run's stored answers again. The model is not called; earlier scores are kept under their own evaluation."""
     store = ExperimentStorage(storage)
+    if store.get_run(run_id).kind == "memory":
+        rejudge_memory_run(store, run_id, create_judge(judge))
+        return _present(store, build_report(store, run_id), as_json)
+    if judge is not None:
+        raise ConfigurationError(
+            "--judge is for memory runs; name a judge as a metric: --metric \"rubric_judge(model='...')\""
+        )
     pipeline = api.stored_pipeline(store, run_id, metrics=list(metrics) or None, extractor=extractor, reducer=reducer)
     return _present(store, judge_again(store, run_id, pipeline), as_json)
 

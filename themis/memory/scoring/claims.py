@@ -19,7 +19,9 @@ __all__ = ["abstains", "claims", "grade_answers", "grade_claim"]
 
 def grade_claim(reply: str, expected: str, among: Iterable[str]) -> Grade:
     """1 if, of everything it could have named, the reply claims the expected phrase and nothing else."""
-    claimed = claims(reply, {*among, expected})
+    # A phrase that differs from the expected one in nothing but its letters' case is no other phrase.
+    rivals = {phrase for phrase in among if folded(phrase) != folded(expected)}
+    claimed = claims(reply, {*rivals, expected})
     if claimed == {expected}:
         return Grade(1.0, (f"says {expected!r}",))
     if not claimed:
