@@ -318,3 +318,17 @@ def test_no_description_holds_a_place_in_memory():
 
     assert "0x" not in canonical_json(describe_object(Judge(Client())))
     assert describe_object(Judge(Client())) == describe_object(Judge(Client()))
+
+
+def test_a_function_beside_a_metric_is_part_of_its_code():
+    def made(added: int) -> tuple[str, str]:
+        namespace: dict = {"__name__": "of_a_user"}
+        exec(
+            f"def deep(x):\n    return x + {added}\n\ndef near(x):\n    return deep(x)\n\n"
+            "class Metric:\n    def compute(self):\n        return [near(y) for y in (1,)]\n",
+            namespace,
+        )
+        return code_fingerprint(namespace["Metric"]), code_fingerprint(namespace["near"])
+
+    assert made(1) == made(1)
+    assert all(one != other for one, other in zip(made(1), made(2), strict=True))

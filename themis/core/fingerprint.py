@@ -86,12 +86,34 @@ def code_fingerprint(value: Any) -> str:
     """Hash of the source of a class or function with its own base classes; of its byte code where there is none."""
     if inspect.isclass(value):
         own = [base for base in value.__mro__ if base is not object and not _is_foundation(base)]
-        return digest(*(_source(base) for base in own))
-    text = _source(value)
+        return digest(*(_source(base) for base in own), *_beside(value))
+    text = "".join([_source(value), *_beside(value)])
     cells = [_parameter(cell.cell_contents) for cell in getattr(value, "__closure__", None) or () if _filled(cell)]
     defaults = [_parameter(default) for default in getattr(value, "__defaults__", None) or ()]
     keywords = _parameter(getattr(value, "__kwdefaults__", None) or {})
     return digest(text, canonical_json([cells, defaults, keywords]))
+
+
+def _beside(value: Any) -> list[str]:
+    """Sources of the functions of the same module that the code leans on, directly or through each other."""
+    if str(getattr(value, "__module__", "")).startswith("themis."):
+        return []  # `_source` has the whole module
+    members = [vars(base).values() for base in value.__mro__] if inspect.isclass(value) else [[value]]
+    waiting = [member for group in members for member in group if inspect.isfunction(member)]
+    found: dict[str, str] = {}
+    while waiting:
+        function = waiting.pop()
+        for name in _names_in(function.__code__):
+            other = function.__globals__.get(name)
+            if inspect.isfunction(other) and other.__module__ == value.__module__ and name not in found:
+                found[name] = _source(other)
+                waiting.append(other)
+    return [f"{name}:{source}" for name, source in sorted(found.items())]
+
+
+def _names_in(code: Any) -> set[str]:
+    nested = [item for item in code.co_consts if inspect.iscode(item)]
+    return set(code.co_names).union(*(_names_in(item) for item in nested))
 
 
 def _source(value: Any) -> str:
