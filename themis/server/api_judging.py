@@ -18,7 +18,7 @@ from themis.server.api_documents import EXAMPLE_COMPARISON, PROBLEMS, example
 from themis.server.json_answers import json_answer
 from themis.server.state import Served, served
 
-__all__ = ["ComparisonRequest", "compare", "router"]
+__all__ = ["ComparisonRequest", "DiffRequest", "GateRequest", "compare", "router"]
 
 router = APIRouter(prefix="/api", tags=["comparing"])
 

@@ -40,7 +40,7 @@ from themis.storage.browsing import (
     scores_of,
 )
 
-__all__ = ["router"]
+__all__ = ["read_sample", "router"]
 
 router = APIRouter(prefix="/api/runs", tags=["runs"])
 

@@ -20,7 +20,7 @@ from themis.server.views import RunsView, run_view, score_bars
 from themis.storage import ExperimentStorage, RunMetadata
 from themis.storage.browsing import OUTCOMES, SAMPLE_SORTS, SampleFilter, scores_of
 
-__all__ = ["Written", "write_bundle"]
+__all__ = ["BundleLinks", "Written", "write_bundle"]
 
 # A copy is for reading, not for keeping: of a longer run it has the beginning.
 _MOST_SAMPLES = 1_000

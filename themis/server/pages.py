@@ -19,7 +19,7 @@ from themis.core.redaction import Redactor
 from themis.server.charts import bars
 from themis.server.inert import inert
 
-__all__ = ["Links", "Pages", "ServerLinks"]
+__all__ = ["Links", "Pages", "ServerLinks", "beginning", "duration", "moment", "money", "number", "pretty", "whole"]
 
 # Longer texts are shown in part, with a link to the whole.
 _SHOWN_CHARACTERS = 20_000

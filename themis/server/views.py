@@ -26,7 +26,17 @@ from themis.storage.browsing import (
     running_means,
 )
 
-__all__ = ["ComparedPair", "RunView", "RunsView", "ScoreBar", "compared", "run_view", "runs_view"]
+__all__ = [
+    "ComparedMetric",
+    "ComparedPair",
+    "RunView",
+    "RunsView",
+    "ScoreBar",
+    "compared",
+    "run_view",
+    "runs_view",
+    "score_bars",
+]
 
 _PREVIEW_CHARACTERS = 280
 _RUNS_SHOWN = 50
