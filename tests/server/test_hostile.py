@@ -127,7 +127,8 @@ def test_the_api_gives_back_exactly_what_was_said(hostile):
 
     assert run.headers["content-type"] == "application/json"
     said = [sample["response"] for sample in run.json()["samples"]]
-    assert said[: len(ATTACKS)] == ATTACKS
+    # Half a character cannot be sent; it is the only thing that changes.
+    assert said[: len(ATTACKS)] == [attack.replace("\ud800", "\N{REPLACEMENT CHARACTER}") for attack in ATTACKS]
     assert run.json()["samples"][-1]["is_cut"]
 
 

@@ -43,7 +43,7 @@ def test_it_ends_quietly_when_told(start_server, two_runs):
 
     assert server.process.stderr is not None
     rest = server.process.stderr.read()
-    server.process.wait(20)
+    assert server.process.wait(20) == 0
     assert "Traceback" not in rest
     logged = [json.loads(line) for line in rest.splitlines() if line.startswith("{")]
     assert logged[-1]["path"] == "/api/version"

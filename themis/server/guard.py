@@ -66,8 +66,9 @@ class Guard:
         if scope["type"] not in ("http", "websocket"):
             await self._app(scope, receive, send)
             return
-        exchange = _Exchange(scope, send, self._own_headers(scope))
-        refusal = self._refusal(scope)
+        headers = _headers(scope)
+        exchange = _Exchange(scope, send, self._own_headers(headers))
+        refusal = self._refusal(scope, headers)
         try:
             if refusal is not None:
                 await exchange.refuse(refusal)
@@ -82,8 +83,7 @@ class Guard:
                 await exchange.refuse(self._too_large())
             exchange.log()
 
-    def _refusal(self, scope: Scope) -> _Refusal | None:
-        headers = _headers(scope)
+    def _refusal(self, scope: Scope, headers: dict[str, str]) -> _Refusal | None:
         host = headers.get("host", "")
         if not self._settings.is_own_name(host):
             return _Refusal(
@@ -162,8 +162,8 @@ class Guard:
 
         return bounded
 
-    def _own_headers(self, scope: Scope) -> list[tuple[bytes, bytes]]:
-        origin = _headers(scope).get("origin")
+    def _own_headers(self, headers: dict[str, str]) -> list[tuple[bytes, bytes]]:
+        origin = headers.get("origin")
         if origin is None or origin not in self._settings.allowed_origins:
             return _HEADERS
         shared = [header for header in _HEADERS if header[0] != b"cross-origin-resource-policy"]

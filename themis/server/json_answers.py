@@ -12,5 +12,5 @@ __all__ = ["json_answer"]
 
 
 def json_answer(value: Any, status: int = 200) -> Response:
-    """NaN is null, and half a character is escaped: what a model said must never break an answer."""
+    """NaN is null, and half a character is replaced: what a model said must never break an answer."""
     return Response(json_bytes(value), status, media_type="application/json", headers={"cache-control": "no-store"})

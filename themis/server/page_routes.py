@@ -29,7 +29,7 @@ from themis.storage.browsing import (
     overview,
 )
 
-__all__ = ["router"]
+__all__ = ["pages", "router"]
 
 router = APIRouter(include_in_schema=False)
 
@@ -37,7 +37,7 @@ Serving = Annotated[Served, Depends(served)]
 _MOST_SUGGESTED = 200
 
 
-def pages(request: Request) -> Pages:
+async def pages(request: Request) -> Pages:
     found: Pages = request.app.state.pages
     return found
 

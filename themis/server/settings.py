@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 import socket
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 
 from themis.exceptions import ConfigurationError
@@ -61,6 +62,7 @@ class Settings:
         return self.host in ("0.0.0.0", "::", "")
 
 
+@lru_cache(maxsize=1_024)
 def is_loopback(host: str) -> bool:
     try:
         return ipaddress.ip_address(host.strip("[]")).is_loopback

@@ -65,7 +65,8 @@ class Served:
             self._heavy.release()
 
 
-def served(request: Request) -> Served:
+async def served(request: Request) -> Served:
+    """For routes. Asynchronous, because FastAPI sends every other dependency through a thread."""
     found: Served = request.app.state.served
     return found
 
