@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from playwright.sync_api import expect
 
 import themis
 from themis.core.entities import ExperimentReport
@@ -69,7 +70,7 @@ class Visit:
     def search(self, words: str) -> None:
         before = self.page.inner_text("#found")
         self.page.fill("#search", words)
-        self.page.wait_for_function("before => document.getElementById('found').textContent !== before", arg=before)
+        expect(self.page.locator("#found")).not_to_have_text(before)
 
     def rows(self) -> list[str]:
         return [row.inner_text() for row in self.page.query_selector_all(".sample")]
@@ -133,7 +134,7 @@ def test_the_keyboard_alone_is_enough(thousand, visit):
 
     seen.page.keyboard.press("/")
     seen.page.keyboard.type("item-05")
-    seen.page.wait_for_function("document.getElementById('found').textContent.startsWith('100 of')")
+    expect(seen.page.locator("#found")).to_contain_text("100 of")
     seen.page.keyboard.press("ArrowDown")
     assert chosen() == "item-0500"
     for key, expected in [("ArrowDown", "0501"), ("j", "0502"), ("k", "0501"), ("End", "0599"), ("Home", "0500")]:

@@ -12,6 +12,7 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
+from playwright.sync_api import expect
 
 import themis
 from themis.core.codec import encode
@@ -105,7 +106,7 @@ def test_samples_are_searched_filtered_and_walked_by_keyboard(start_server, open
     page.wait_for_url("**/sample?item=*")
     assert page.locator("h1").inner_text() == wrong[0]
     page.keyboard.press("n")
-    page.wait_for_function("before => document.querySelector('h1').textContent !== before", arg=wrong[0])
+    expect(page.locator("h1")).not_to_have_text(wrong[0])
     page.keyboard.press("u")
     page.wait_for_url("**/runs/baseline")
 
@@ -139,7 +140,7 @@ def test_a_run_is_watched_to_its_end(start_server, open_page, tmp_path):
     page.get_by_role("link", name="live", exact=True).click()
     page.get_by_text("in progress").wait_for()
     first = int(page.locator("[data-answered]").first.inner_text())
-    page.wait_for_function("n => Number(document.querySelector('[data-answered]').textContent) > n", arg=first)
+    expect(page.locator("[data-answered]").first).not_to_have_text(str(first))
 
     page.get_by_text("completed").wait_for(timeout=60_000)
     page.get_by_text("(wilson)").wait_for()

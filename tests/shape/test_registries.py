@@ -2,7 +2,10 @@
 
 import ast
 import importlib
+import json
 import re
+import subprocess
+import sys
 from functools import cache
 
 import pytest
@@ -33,6 +36,20 @@ def registry_of(kind: str) -> Registry:
     return getattr(importlib.import_module(module), name)
 
 
+_PRINT_NAMES = """
+import importlib, json, sys
+print(json.dumps([getattr(importlib.import_module(module), name).names() for module, name in json.loads(sys.argv[1])]))
+"""
+
+
+@cache
+def names_by_kind() -> dict[str, list[str]]:
+    """The names that the package itself brings: asked of a new process, since other tests of this one register their own."""
+    asked = json.dumps([places()[kind] for kind in KINDS])
+    printed = subprocess.run([sys.executable, "-c", _PRINT_NAMES, asked], stdout=subprocess.PIPE, text=True, check=True)
+    return dict(zip(KINDS, json.loads(printed.stdout), strict=True))
+
+
 def test_there_are_registries():
     assert {"metric", "extractor", "provider", "benchmark", "tokenizer", "execution backend"} <= set(KINDS)
 
@@ -40,9 +57,9 @@ def test_there_are_registries():
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_target_resolves(kind):
     registry = registry_of(kind)
-    assert registry.names()
+    assert kind == "dataset" or names_by_kind()[kind]
 
-    assert {name: why for name in registry.names() if (why := _problem(registry, name))} == {}
+    assert {name: why for name in names_by_kind()[kind] if (why := _problem(registry, name))} == {}
 
 
 def _problem(registry: Registry, name: str) -> str | None:
@@ -60,7 +77,7 @@ def _problem(registry: Registry, name: str) -> str | None:
 def test_every_name_is_in_the_documentation(kind):
     words = {word.replace("-", "_") for word in re.findall(r"[\w.@+-]+", _documentation())}
 
-    assert [name for name in registry_of(kind).names() if name.replace("-", "_") not in words] == []
+    assert [name for name in names_by_kind()[kind] if name.replace("-", "_") not in words] == []
 
 
 @cache

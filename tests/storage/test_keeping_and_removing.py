@@ -3,6 +3,7 @@
 import datetime
 import threading
 
+import msgspec
 import pytest
 import sqlalchemy as sa
 from hypothesis import given
@@ -268,7 +269,7 @@ def test_a_run_taken_since_the_list_was_made_is_left_alone(storage, monkeypatch)
         fill(storage, f"run-{n}", 1)
     with storage.open_run("run-1"):
         # As if it had been taken a moment later.
-        stale = [RunMetadata(**{**vars(run), "writer": None}) for run in storage.list_runs()]
+        stale = [msgspec.structs.replace(run, writer=None) for run in storage.list_runs()]
         monkeypatch.setattr(storage, "list_runs", lambda: stale)
         gone = storage.apply_retention_policy(RetentionPolicy(keep_latest_n=0, max_age_days=0))
 

@@ -19,7 +19,7 @@ from themis.exceptions import ConfigurationError
 from themis.storage import schema
 from themis.storage.records import FAILED, UNPARSED, Turn
 from themis.storage.runs import RunMetadata, RunStatus, is_storable
-from themis.storage.store import ExperimentStorage, _metadata
+from themis.storage.store import METADATA_COLUMNS, ExperimentStorage, metadata_of
 
 __all__ = [
     "OUTCOMES",
@@ -102,15 +102,14 @@ def find_runs(
     if conditions is None:
         return RunPage([], 0)
     order = _run_order(sort)
-    columns = [column for column in runs.columns if column.name not in ("config", "identity")]
-    query = sa.select(*columns, runs.c.run.label("number")).where(*conditions)
+    query = sa.select(*_listed(), runs.c.run.label("number")).where(*conditions)
     ordered = (order.desc(), runs.c.run.desc()) if descending else (order, runs.c.run)
     with store.engine.connect() as connection:
         total = int(connection.execute(sa.select(sa.func.count()).select_from(runs).where(*conditions)).scalar_one())
         rows = connection.execute(query.order_by(*ordered).limit(limit).offset(offset)).all()
         under_way = {row.number: row.run_id for row in rows if row.status == RunStatus.IN_PROGRESS}
         answered = {run_id: _answered(connection, number) for number, run_id in under_way.items()}
-    return RunPage([_metadata({**row._mapping, "config": "{}"}) for row in rows], total, answered)
+    return RunPage([metadata_of(row[:-1]) for row in rows], total, answered)
 
 
 def store_version(store: ExperimentStorage) -> tuple[Any, ...]:
@@ -124,10 +123,15 @@ def store_version(store: ExperimentStorage) -> tuple[Any, ...]:
 def changed_runs(store: ExperimentStorage, since: float, *, limit: int = 200) -> list[RunMetadata]:
     """Runs written to after a moment, the earliest first."""
     runs = schema.runs
-    columns = [column for column in runs.columns if column.name not in ("config", "identity")]
-    query = sa.select(*columns).where(runs.c.updated_at > since).order_by(runs.c.updated_at).limit(limit)
+    query = sa.select(*_listed()).where(runs.c.updated_at > since).order_by(runs.c.updated_at).limit(limit)
     with store.engine.connect() as connection:
-        return [_metadata({**row._mapping, "config": "{}"}) for row in connection.execute(query)]
+        return [metadata_of(row) for row in connection.execute(query)]
+
+
+def _listed() -> list[sa.ColumnElement[Any]]:
+    """The columns of a run's line, without its configuration, which may be large."""
+    runs = schema.runs.c
+    return [sa.literal("{}").label(name) if name == "config" else runs[name] for name in METADATA_COLUMNS]
 
 
 def count_answers(store: ExperimentStorage, run_id: str) -> int:

@@ -6,8 +6,9 @@ import datetime
 import enum
 import re
 import unicodedata
-from dataclasses import dataclass, field
 from typing import Any
+
+import msgspec
 
 from themis.exceptions import ConfigurationError
 
@@ -25,9 +26,8 @@ class RunStatus(enum.StrEnum):
     CANCELLED = "cancelled"
 
 
-@dataclass(frozen=True)
-class RunMetadata:
-    """One run, without its records."""
+class RunMetadata(msgspec.Struct, frozen=True):
+    """One run, without its records. A struct, since lists of ten thousand are made of them."""
 
     run_id: str
     experiment_id: str
@@ -38,15 +38,15 @@ class RunMetadata:
     total_samples: int = 0
     successful_generations: int = 0
     failed_generations: int = 0
-    config_snapshot: dict[str, Any] = field(default_factory=dict)
+    config_snapshot: dict[str, Any] = {}
     error_message: str | None = None
     kind: str = "samples"
     model: str = ""
     benchmark: str | None = None
-    tags: dict[str, str] = field(default_factory=dict)
+    tags: dict[str, str] = {}
     manifest_hash: str | None = None
     # Means, intervals and counts by metric as of the last report; empty while a run has none.
-    summary: dict[str, Any] = field(default_factory=dict)
+    summary: dict[str, Any] = {}
     calls: int = 0
     prompt_tokens: int = 0
     completion_tokens: int = 0

@@ -33,11 +33,17 @@ from themis.storage.retention import RetentionPolicy, expired
 from themis.storage.runs import RunMetadata, RunStatus, is_storable, validate_run_id, validate_text
 from themis.storage.writing import RunWriter, is_gone, show_holder
 
-__all__ = ["DEFAULT_STORAGE", "ExperimentStorage", "remove_unused_items"]
+__all__ = ["DEFAULT_STORAGE", "METADATA_COLUMNS", "ExperimentStorage", "metadata_of", "remove_unused_items"]
 
 DEFAULT_STORAGE = ".cache/experiments"
 
-_RUN_COLUMNS = tuple(column.name for column in schema.runs.columns)
+# What a line of a list is made of, in the order in which `metadata_of` takes it.
+METADATA_COLUMNS = (
+    *("run_id", "experiment_id", "status", "created_at", "updated_at", "completed_at", "total", "succeeded", "failed"),
+    *("config", "error", "kind", "model", "benchmark", "tags", "manifest_hash", "summary", "calls", "prompt_tokens"),
+    *("completion_tokens", "cost_usd", "judge_calls", "judge_cost_usd", "seconds", "unpriced_calls", "lease_holder"),
+    *("lease_until",),
+)
 # Columns of a run that start at zero.
 _COUNTERS = (
     *("planned", "total", "succeeded", "failed", "calls", "unpriced_calls", "prompt_tokens", "completion_tokens"),
@@ -99,7 +105,8 @@ class ExperimentStorage:
         if not self.exists():
             return []
         runs = schema.runs
-        query = sa.select(runs).order_by(runs.c.created_at.desc(), runs.c.run.desc()).offset(offset or None)
+        columns = (runs.c[name] for name in METADATA_COLUMNS)
+        query = sa.select(*columns).order_by(runs.c.created_at.desc(), runs.c.run.desc()).offset(offset or None)
         wanted = {
             "experiment_id": experiment_id,
             "status": status,
@@ -113,12 +120,12 @@ class ExperimentStorage:
         if limit is not None:
             query = query.limit(limit)
         with self.engine.connect() as connection:
-            rows = connection.execute(query).all()
-        return [_metadata(dict(zip(_RUN_COLUMNS, row, strict=True))) for row in rows]
+            return [metadata_of(row) for row in connection.execute(query)]
 
     def get_run(self, run_id: str) -> RunMetadata:
         """The run of an id; an unknown one is an error that names the nearest."""
-        return _metadata(self._row(run_id)._mapping)
+        row = self._row(run_id)
+        return metadata_of([getattr(row, name) for name in METADATA_COLUMNS])
 
     def run_exists(self, run_id: str) -> bool:
         return self._find(run_id) is not None
@@ -218,7 +225,7 @@ class ExperimentStorage:
     def delete_run(self, run_id: str) -> None:
         """Removes a run and everything that only it uses. One that is being written is refused."""
         row = self._row(run_id)
-        if writer := _writer_of(row._mapping):
+        if writer := _writer_of(row.lease_holder, row.lease_until):
             raise RunBusyError(f"run {run_id!r} is being written by {writer}; stop it first")
         runs = schema.runs
         unchanged = runs.c.lease_holder.is_not_distinct_from(row.lease_holder)
@@ -533,42 +540,45 @@ def _evaluation_name(eval_id: str, config: Mapping[str, Any] | None) -> str:
     return digest(eval_id, canonical_json(config or {}))
 
 
-def _metadata(row: Any) -> RunMetadata:
-    config = decode(row["config"])
+def metadata_of(row: Sequence[Any]) -> RunMetadata:
+    """A run from the values of METADATA_COLUMNS."""
+    run_id, experiment_id, status, created_at, updated_at, completed_at, total, succeeded, failed, *others = row
+    config, error, kind, model, benchmark, tags, manifest_hash, summary, calls, prompt_tokens, *others = others
+    completion_tokens, cost_usd, judge_calls, judge_cost_usd, seconds, unpriced_calls, holder, until = others
     return RunMetadata(
-        run_id=row["run_id"],
-        experiment_id=row["experiment_id"],
-        status=RunStatus(row["status"]),
-        created_at=_moment(row["created_at"]),
-        updated_at=_moment(row["updated_at"]),
-        completed_at=None if row["completed_at"] is None else _moment(row["completed_at"]),
-        total_samples=row["total"],
-        successful_generations=row["succeeded"],
-        failed_generations=row["failed"],
-        config_snapshot=config,
-        error_message=row["error"],
-        kind=row["kind"],
-        model=row["model"],
-        benchmark=row["benchmark"],
-        tags=decode(row["tags"]) if row["tags"] != "{}" else {},
-        manifest_hash=row["manifest_hash"],
-        summary=decode(row["summary"]) if row["summary"] else {},
-        calls=row["calls"],
-        prompt_tokens=row["prompt_tokens"],
-        completion_tokens=row["completion_tokens"],
-        cost_usd=None if row["unpriced_calls"] else row["cost_usd"],
-        judge_calls=row["judge_calls"],
-        judge_cost_usd=row["judge_cost_usd"],
-        seconds=row["seconds"],
-        writer=_writer_of(row),
+        run_id,
+        experiment_id,
+        RunStatus(status),
+        _moment(created_at),
+        _moment(updated_at),
+        None if completed_at is None else _moment(completed_at),
+        total,
+        succeeded,
+        failed,
+        decode(config),
+        error,
+        kind,
+        model,
+        benchmark,
+        decode(tags) if tags != "{}" else {},
+        manifest_hash,
+        decode(summary) if summary else {},
+        calls,
+        prompt_tokens,
+        completion_tokens,
+        None if unpriced_calls else cost_usd,
+        judge_calls,
+        judge_cost_usd,
+        seconds,
+        _writer_of(holder, until),
     )
 
 
-def _writer_of(row: Any) -> str | None:
+def _writer_of(holder: str | None, until: float | None) -> str | None:
     """The live process that is writing the run."""
-    if row["lease_holder"] is None or (row["lease_until"] or 0) < time.time() or is_gone(row["lease_holder"]):
+    if holder is None or (until or 0) < time.time() or is_gone(holder):
         return None
-    return show_holder(row["lease_holder"])
+    return show_holder(holder)
 
 
 def _moment(seconds: float) -> datetime.datetime:
