@@ -1,6 +1,6 @@
 """What `themis.evaluate` costs: CPU per sample, memory, resuming, and requests per second over real HTTP.
 
-    python benchmarks/evaluate.py [slope] [memory] [resume] [http]
+    python benchmarks/evaluate.py [slope] [memory] [resume] [judging] [http]
 
 Each measurement runs in a process of its own. CPU per sample is the slope between 2,000 and 12,000 rows with a SQLite store,
 one metric and an in-process provider, so that start-up is not in it.
@@ -23,7 +23,7 @@ STUB = HERE.with_name("http_client.py")
 
 
 def main() -> None:
-    wanted = sys.argv[1:] or ["slope", "memory", "resume", "http"]
+    wanted = sys.argv[1:] or ["slope", "memory", "resume", "judging", "http"]
     if wanted[0] == "--part":
         print(json.dumps(PARTS[wanted[1]](*map(int, wanted[2:]))))
         return
@@ -59,10 +59,16 @@ def show_resume() -> list[str]:
     return [f"| resuming a finished run of 100,000 rows | {part('resumed', 100_000):.2f} s CPU |"]
 
 
+def show_judging() -> list[str]:
+    reading, judging = part("judged", 10_000)
+    what = "judging 10,000 stored records by exact match, beyond reading them: CPU per record"
+    return [f"| {what} | {judging / 10_000 * 1e6:.0f} µs (reading: {reading / 10_000 * 1e6:.0f} µs) |"]
+
+
 def show_http() -> list[str]:
     lines = []
     for concurrency in (100, 1_000):
-        bare, ours = part("http", concurrency, 4_000)
+        bare, ours = part("http", concurrency, 20 * concurrency)
         what = f"requests/s at concurrency {concurrency:,}: bare aiohttp, evaluate"
         lines.append(f"| {what} | {bare:,.0f}, {ours:,.0f} ({ours / bare:.0%}) |")
     return lines
@@ -126,6 +132,35 @@ def resumed(count: int) -> float:
         return time.process_time() - began
 
 
+def judged(count: int) -> tuple[float, float]:
+    """Seconds of reading the records, and of judging them and storing the scores."""
+    import themis
+    from themis.evaluation.extractors import IdentityExtractor
+    from themis.evaluation.metrics import ExactMatch
+    from themis.evaluation.pipeline import EvaluationPipeline
+    from themis.experiment.rejudge import rejudge
+    from themis.storage import ExperimentStorage
+
+    rows = [{"id": n, "question": f"say {n}", "answer": str(n)} for n in range(count)]
+    with tempfile.TemporaryDirectory() as folder:
+        themis.evaluate(
+            rows,
+            model="fake/perfect",
+            prompt="{question}",
+            metrics=["response_length"],
+            storage=folder,
+            run_id="r",
+            progress=False,
+        )
+        storage = ExperimentStorage(folder)
+        began = time.process_time()
+        assert sum(1 for _ in storage.reader("r").records()) == count
+        reading = time.process_time() - began
+        began = time.process_time()
+        rejudge(storage, "r", EvaluationPipeline(extractor=IdentityExtractor(), metrics=[ExactMatch()]))
+        return reading, time.process_time() - began - reading
+
+
 def http(concurrency: int, requests: int) -> tuple[float, float]:
     """Best of three interleaved rounds: bare aiohttp, and evaluate with everything it does."""
     import themis
@@ -177,7 +212,14 @@ async def _bare(base_url: str, concurrency: int, requests: int) -> float:
     return (requests - concurrency) / (stamps[-1] - stamps[concurrency])
 
 
-PARTS = {"threaded": threaded, "instant": instant, "streamed": streamed, "resumed": resumed, "http": http}
+PARTS = {
+    "threaded": threaded,
+    "instant": instant,
+    "streamed": streamed,
+    "resumed": resumed,
+    "judged": judged,
+    "http": http,
+}
 
 if __name__ == "__main__":
     main()

@@ -134,26 +134,32 @@ class RunReader:
         self, *, after: int = -1, until: int | None = None, positions: Sequence[int] | None = None
     ) -> Iterator[tuple[int, GenerationRecord]]:
         """(position, record) of every sample with at least one stored call, in dataset order."""
+        position, conditions = schema.records.c.position, list[sa.ColumnElement[bool]]()
+        if until is not None:
+            conditions.append(position < until)
+        if positions is not None:
+            conditions.append(position.in_(positions))
+        return self._records(after, *conditions)
+
+    def _records(self, after: int, *conditions: sa.ColumnElement[bool]) -> Iterator[tuple[int, GenerationRecord]]:
+        """The conditions must say the same of every attempt of a sample."""
         records, samples, items = schema.records, schema.samples, schema.items
         query = (
             sa.select(records.c.position, records.c.attempt, records.c.body, samples.c.item_id, items.c.content)
             .join(samples, (samples.c.run == records.c.run) & (samples.c.position == records.c.position))
             .join(items, items.c.fingerprint == samples.c.fingerprint)
-            .where(records.c.run == self.run)
+            .where(records.c.run == self.run, *conditions)
         )
-        if until is not None:
-            query = query.where(records.c.position < until)
-        if positions is not None:
-            query = query.where(records.c.position.in_(positions))
-        position, attempts = None, list[GenerationRecord]()
-        for row in self._paged(query, records.c.position, after, then=records.c.attempt):
-            if row.position != position and attempts:
-                yield position or 0, whole_record(attempts)
+        position, attempts = -1, list[GenerationRecord]()
+        rows = self._paged(query, records.c.position, after, then=records.c.attempt)
+        for place, attempt, body, item_id, content in rows:
+            if place != position and attempts:
+                yield position, whole_record(attempts)
                 attempts = []
-            position = row.position
-            attempts.append(self.frame.read(row.body, row.item_id, decode(row.content), row.attempt))
+            position = place
+            attempts.append(self.frame.read(body, item_id, decode(content), attempt))
         if attempts:
-            yield position or 0, whole_record(attempts)
+            yield position, whole_record(attempts)
 
     def record(self, item_id: str) -> tuple[int, GenerationRecord] | None:
         position = self.position(item_id)
@@ -222,18 +228,11 @@ class RunReader:
     def unjudged(self, evaluation: int) -> Iterator[tuple[int, GenerationRecord]]:
         """Answered samples on which this evaluation has no verdict yet, or one that failed."""
         records, scores = schema.records, schema.scores
-        rows = sa.select(sa.literal(1)).where(
+        verdicts = sa.select(sa.literal(1)).where(
             scores.c.evaluation == evaluation, scores.c.position == records.c.position
         )
-        missing = (
-            sa.select(records.c.position)
-            .where(records.c.run == self.run, records.c.ok == 1)
-            .where(~rows.exists() | rows.where(scores.c.outcome == FAILED).exists())
-            .group_by(records.c.position)
-        )
-        pages = batched((row.position for row in self._paged(missing, records.c.position, -1)), _PAGE)
-        for positions in pages:
-            yield from self.records(positions=positions)
+        unsettled = ~verdicts.exists() | verdicts.where(scores.c.outcome == FAILED).exists()
+        return (pair for pair in self._records(-1, unsettled) if pair[1].error is None)
 
     def evaluations(
         self, evaluation: int, *, after: int = -1, until: int | None = None, only_failed: bool = False
@@ -334,15 +333,15 @@ class RunReader:
         after: int,
         then: sa.ColumnElement[Any] | tuple[sa.ColumnElement[Any], ...] = (),
     ) -> Iterator[Any]:
-        """Rows in order of position. A page ends at a position's last row, so that no sample is cut in two."""
+        """Rows in order of position, their first column. A page ends with a position's last row: no sample is cut in two."""
         order = (position, *(then if isinstance(then, tuple) else (then,)))
         query = query.order_by(*order)
         while True:
             with self._engine.connect() as connection:
                 rows = connection.execute(query.where(position > after).limit(_PAGE)).all()
                 if len(rows) == _PAGE:
-                    last = rows[-1].position
-                    whole = [row for row in rows if row.position != last]
+                    last = rows[-1][0]
+                    whole = [row for row in rows if row[0] != last]
                     # A sample with more rows than a page is read alone.
                     rows = whole or connection.execute(query.where(position == last)).all()
                     done = False
@@ -351,7 +350,7 @@ class RunReader:
             yield from rows
             if done:
                 return
-            after = rows[-1].position
+            after = rows[-1][0]
 
     def _scalar(self, query: sa.Select[Any]) -> Any:
         with self._engine.connect() as connection:
