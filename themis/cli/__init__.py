@@ -59,10 +59,22 @@ COMMANDS: dict[str, tuple[str, str]] = {
 }
 
 EPILOG = """\b
-Exit codes: 0 fine; 1 a gate or a check failed; 2 wrong usage, or nothing selected; 3 the store, a provider or a
-package is missing or broken; 130 interrupted.
-Environment: THEMIS_STORAGE (default storage), THEMIS_PRICES (price file), THEMIS_MODELS_DIR, NO_COLOR; a .env file in
-the working directory is read, and what is set already wins (THEMIS_NO_DOTENV=1 turns it off)."""
+Exit codes:
+  0    fine
+  1    a gate or a check failed
+  2    wrong usage, or nothing selected
+  3    the store, a provider or a package is missing or broken
+  130  interrupted
+
+\b
+Environment:
+  THEMIS_STORAGE     where runs are stored (default .cache/experiments)
+  THEMIS_PRICES      a file of prices that replaces those of the package
+  THEMIS_MODELS_DIR  where embedded models are kept
+  NO_COLOR           no colours
+  THEMIS_NO_DOTENV   1: do not read the .env file of the working directory
+                     (what is set already wins over it)
+"""
 
 
 class _Verbs(click.Group):

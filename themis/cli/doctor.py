@@ -21,7 +21,7 @@ __all__ = ["Finding", "doctor", "examine"]
 
 # extra -> the packages that make it usable
 EXTRAS = {
-    "server": ("fastapi", "uvicorn"),
+    "server": ("fastapi", "uvicorn", "plotly"),
     "local": ("xllamacpp",),
     "math": ("math_verify",),
     "nlp": ("sacrebleu", "rouge_score", "nltk", "wordllama"),
@@ -31,7 +31,7 @@ EXTRAS = {
     "postgres": ("psycopg",),
     "wandb": ("wandb",),
     "mlflow": ("mlflow",),
-    "otel": ("opentelemetry",),
+    "otel": ("opentelemetry.sdk", "opentelemetry.exporter.otlp.proto.http"),
 }
 
 
@@ -64,13 +64,14 @@ def examine(storage: str, endpoint: str | None) -> Iterator[Finding]:
     yield Finding("python", "ok" if fine else "problem", version if fine else f"{version}; 3.11 or newer is needed")
     yield Finding("themis", "ok", __version__)
     for extra, packages in EXTRAS.items():
-        missing = [package for package in packages if importlib.util.find_spec(package) is None]
+        missing = [package for package in packages if not _is_installed(package)]
         if missing:
             yield Finding(f"extra {extra}", "absent", f"no {', '.join(missing)}: pip install 'themis-eval[{extra}]'")
         else:
             yield Finding(f"extra {extra}", "ok", ", ".join(packages))
     yield _store(storage)
     yield _tokenizer()
+    yield _sandbox()
     browser = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     yield Finding(
         "browser", "ok" if browser else "absent", browser or "no Chromium in PATH; only the page tests need it"
@@ -81,9 +82,18 @@ def examine(storage: str, endpoint: str | None) -> Iterator[Finding]:
         yield _endpoint("endpoint", endpoint)
 
 
+def _is_installed(package: str) -> bool:
+    """Whether a package, or one inside a package, could be imported."""
+    try:
+        return importlib.util.find_spec(package) is not None
+    except ModuleNotFoundError:
+        return False
+
+
 def _store(location: str) -> Finding:
     from themis.core.redaction import redact_text
     from themis.storage import ExperimentStorage
+    from themis.storage.browsing import find_runs
 
     store = ExperimentStorage(location)
     shown = redact_text(location)
@@ -91,7 +101,7 @@ def _store(location: str) -> Finding:
         if not store.exists():
             return Finding("store", "absent", f"none at {shown} yet; the first run makes it")
         return Finding(
-            "store", "ok", f"{shown}, {len(store.list_runs(limit=1000))} runs, {store.get_storage_size():,} bytes"
+            "store", "ok", f"{shown}, {find_runs(store, limit=1).total:,} runs, {store.get_storage_size():,} bytes"
         )
     except ThemisError as error:
         return Finding("store", "problem", str(error))
@@ -104,6 +114,19 @@ def _tokenizer() -> Finding:
         return Finding("tokenizer", "ok", f"{DEFAULT_TOKENIZER}, 'hello world' is {count_tokens('hello world')} tokens")
     except (ImportError, ThemisError) as error:
         return Finding("tokenizer", "problem", str(error))
+
+
+def _sandbox() -> Finding:
+    """What keeps model-written code away from this machine."""
+    from themis.evaluation.sandbox import sandbox_level
+
+    try:
+        level = sandbox_level()
+    except ThemisError as error:
+        return Finding("sandbox", "problem", str(error))
+    if level == "limits":
+        return Finding("sandbox", "absent", "limits of time, memory and processes only: no namespaces, no seccomp here")
+    return Finding("sandbox", "ok", level)
 
 
 def _endpoint(name: str, url: str) -> Finding:
