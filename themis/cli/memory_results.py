@@ -8,7 +8,6 @@ from typing import Any
 
 import click
 
-import themis.memory.loaders  # noqa: F401 - makes the kinds of other benchmarks known to configurations
 from themis.cli.output import json_option, print_json, print_table, storage_option
 from themis.core.registry import nearest
 from themis.exceptions import ConfigurationError, EvaluationError

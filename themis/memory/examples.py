@@ -15,7 +15,7 @@ from typing import Any, ClassVar, TypeVar
 
 from themis.core.registry import Registry
 from themis.exceptions import ConfigurationError
-from themis.memory import tests
+from themis.memory import loaders, tests
 from themis.memory.actions import Action, Ask, Grade, Heard, Listen, Log, Say, Script, Wait
 
 __all__ = [
@@ -298,8 +298,10 @@ def _wait_from(fields: dict[str, Any]) -> Wait:
 
 # --- registry ---------------------------------------------------------------------------------------------------------
 
-# `themis.memory.tests` lists its kinds as `BUILTIN_TESTS`: name in configurations -> "module:Class", imported on use.
-MEMORY_TESTS: Registry[type[DatasetInterface]] = Registry("memory test", tests.BUILTIN_TESTS)
+# Name in configurations -> "module:Class", imported on use.
+MEMORY_TESTS: Registry[type[DatasetInterface]] = Registry(
+    "memory test", {**tests.BUILTIN_TESTS, **loaders.LOADED_TESTS}
+)
 
 D = TypeVar("D", bound=type[DatasetInterface])
 

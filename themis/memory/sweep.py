@@ -15,6 +15,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from themis.config import load_memory_config
 from themis.core.intervals import summarise
 from themis.exceptions import ConfigurationError, ThemisError
@@ -236,7 +238,7 @@ def _pooled(agent: str, members: Sequence[tuple[SweepRun, RunView]]) -> RunView:
                 conversations.append(one.run_id)
     every = [view.found.run for _, view in members]
     costs = [stored.cost_usd for stored in every]
-    together = replace(
+    together = msgspec.structs.replace(
         every[0],
         run_id=agent,
         model=f"agent:{agent}",

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -11,7 +13,7 @@ import pytest
 
 from themis.exceptions import ConfigurationError, DatasetError
 from themis.memory.actions import Ask, Consult, Grade, Ruling, Say, Wait
-from themis.memory.examples import TestExample
+from themis.memory.examples import MEMORY_TESTS, TestExample
 from themis.memory.loaders import LOADED_TESTS
 from themis.memory.loaders.babilong import BabiLong
 from themis.memory.loaders.histories import token_f1
@@ -190,14 +192,17 @@ def test_files_that_are_none_are_refused(tmp_path: Path, kind: Any) -> None:
         kind(data_location=str(tmp_path / "broken.jsonl")).generate_examples(1)
 
 
-def test_their_names_are_usable_in_configurations() -> None:
-    from themis.memory.examples import MEMORY_TESTS
+def test_their_names_are_known_to_whoever_lists_memory_tests() -> None:
+    # A process of its own: in this one they have been imported already.
+    listed = subprocess.run(
+        [sys.executable, "-m", "themis.cli", "list", "memory-tests", "--json"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
 
-    assert {name: MEMORY_TESTS.get(name).__name__ for name in LOADED_TESTS} == {
-        "babilong": "BabiLong",
-        "locomo": "LoCoMo",
-        "longmemeval": "LongMemEval",
-    }
+    assert set(LOADED_TESTS) <= set(json.loads(listed.stdout))
+    assert {MEMORY_TESTS.get(name) for name in LOADED_TESTS} == {BabiLong, LoCoMo, LongMemEval}
 
 
 @pytest.mark.parametrize(

@@ -1,11 +1,6 @@
-"""Other benchmarks' data as memory tests: the user supplies the file, `data_location` names it.
-
-Importing this package makes the names usable in configurations; a kind's own module is imported on use.
-"""
+"""Other benchmarks' data as memory tests: the user supplies the file, `data_location` names it; imported when named."""
 
 from __future__ import annotations
-
-from themis.memory.examples import MEMORY_TESTS
 
 __all__ = ["LOADED_TESTS"]
 
@@ -14,6 +9,3 @@ LOADED_TESTS = {
     "locomo": "themis.memory.loaders.locomo:LoCoMo",
     "longmemeval": "themis.memory.loaders.longmemeval:LongMemEval",
 }
-
-for _name, _target in LOADED_TESTS.items():
-    MEMORY_TESTS.register(_name, _target)
