@@ -38,6 +38,7 @@ from themis.generation.engine import EngineSettings
 from themis.generation.limits import RateLimit
 from themis.generation.providers import create_provider, parse_model, provider_accepts
 from themis.generation.templates import PromptTemplate
+from themis.integrations.trackers import watchers
 from themis.presets import BenchmarkPreset, get_benchmark_preset
 from themis.presets.loading import read_rows
 from themis.storage import DEFAULT_STORAGE, ExperimentStorage
@@ -89,6 +90,7 @@ def evaluate(
     on_result: Callable[[GenerationRecord], Any] | None = None,
     stop_when: Callable[[EvaluationRecord], str | None] | None = None,
     progress: bool | None = None,
+    observers: Sequence[Any] = (),
     tags: Mapping[str, str] | None = None,
     **options: Any,
 ) -> ExperimentReport:
@@ -96,6 +98,7 @@ def evaluate(
 
     `benchmark_or_dataset` is a benchmark's name, a `.jsonl/.json/.csv/.parquet` file, or any iterable of dicts.
     The same call with the same `run_id` goes on where an earlier one stopped and never makes a finished call again.
+    `observers` hear of the run while it goes on: trackers ("wandb", "mlflow", ...) and observers of your own.
     """
     return _evaluate(handle=None, **locals())
 
@@ -474,6 +477,7 @@ def _observers(given: Mapping[str, Any], experiment: Experiment) -> list[Observe
     observers: list[Observer] = []
     if given["progress"] or (given["progress"] is None and someone_watches()):
         observers.append(ProgressBar())
+    observers.extend(watchers(given["observers"]))
     for candidate in (given["storage_backend"], given["storage"]):
         backend = getattr(candidate, "experiment_storage", candidate)
         if hasattr(backend, "start_run") and not isinstance(backend, ExperimentStorage):

@@ -110,6 +110,26 @@ def test_publish_to_mlflow_prints_where_the_run_is(cli, here, monkeypatch):
     assert list((here / "mlruns").rglob("report.json"))
 
 
+def test_eval_and_resume_show_a_run_where_they_are_told_to(cli, here, monkeypatch):
+    monkeypatch.setenv("MLFLOW_DISABLE_TELEMETRY", "true")
+    (here / "rows.jsonl").write_text("\n".join(json.dumps(row) for row in ROWS))
+    tracked = ("--track", "mlflow", "--track-option", f"tracking_uri={(here / 'mlruns').as_uri()}")
+    said = cli("eval", "rows.jsonl", "-m", "fake/perfect", "--run-id", "shown", *tracked)
+    assert said.code == 0, said.err
+    first = set((here / "mlruns").rglob("report.json"))
+    assert cli("resume", "first", *tracked).code == 0
+    assert len(set((here / "mlruns").rglob("report.json")) - first) == 1
+
+
+def test_eval_refuses_a_tracker_that_is_not_there_before_the_first_call(cli):
+    asked = ("eval", "demo", "-m", "fake/perfect", "--run-id", "never")
+    said = cli(*asked, "--track", "mlfow")
+    assert (said.code, "did you mean 'mlflow'" in said.err) == (2, True)
+    said = cli(*asked, "--track-option", "project=x")
+    assert (said.code, "needs a --track TRACKER" in said.err) == (2, True)
+    assert "never" not in cli("list", "runs").out
+
+
 def test_a_missing_package_exits_3_with_one_line(cli, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "wandb", None)
     said = cli("publish", "first", "--to", "wandb")

@@ -10,17 +10,7 @@ from typing import Any
 import pytest
 
 import themis
-from themis.core.entities import ExperimentReport, ModelSpec
-from themis.evaluation.extractors import IdentityExtractor
-from themis.evaluation.metrics.text import ExactMatch
-from themis.evaluation.pipeline import EvaluationPipeline
-from themis.experiment.experiment import Experiment, Observer
-from themis.experiment.run import run
-from themis.generation.attempts import Retry
-from themis.generation.engine import EngineSettings
-from themis.generation.providers import create_provider
-from themis.generation.templates import PromptTemplate
-from themis.storage import ExperimentStorage
+from themis.core.entities import ExperimentReport
 
 ROWS = [{"id": f"q{n}", "question": f"What is {n} + {n}?", "answer": str(2 * n)} for n in range(12)]
 
@@ -43,33 +33,27 @@ def _trackers_stay_at_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
 @pytest.fixture
 def report(tmp_path: Path) -> ExperimentReport:
-    return themis.evaluate(
-        ROWS,
-        model="fake/noisy-0.3",
-        prompt="{question}",
-        metrics=["exact_match"],
-        storage=tmp_path / "store",
-        run_id="tracked",
-        progress=False,
-    )
+    return _evaluate(tmp_path, "tracked")
 
 
 @pytest.fixture
 def watched(tmp_path: Path) -> Callable[..., ExperimentReport]:
-    """Runs the same rows with an observer."""
+    """Runs the same rows with something that watches."""
 
-    def evaluate(observer: Observer, **changes: Any) -> ExperimentReport:
-        model = changes.pop("model", "noisy-0.3")
-        experiment = Experiment(
-            run_id="watched",
-            rows=changes.pop("rows", ROWS),
-            template=PromptTemplate(name="default", template="{question}"),
-            model=ModelSpec(identifier=model, provider="fake"),
-            executor=create_provider("fake", {}, model_identifier=model),
-            pipeline=EvaluationPipeline(extractor=IdentityExtractor(), metrics=[ExactMatch()]),
-            engine=EngineSettings(retry=Retry(attempts=1)),
-            **changes,
-        )
-        return run(experiment, ExperimentStorage(tmp_path / "store"), [observer])
+    def evaluate(*observers: Any, model: str = "fake/noisy-0.3") -> ExperimentReport:
+        return _evaluate(tmp_path, "watched", model=model, observers=observers, max_retries=1)
 
     return evaluate
+
+
+def _evaluate(folder: Path, run_id: str, *, model: str = "fake/noisy-0.3", **changes: Any) -> ExperimentReport:
+    return themis.evaluate(
+        ROWS,
+        model=model,
+        prompt="{question}",
+        metrics=["exact_match"],
+        storage=folder / "store",
+        run_id=run_id,
+        progress=False,
+        **changes,
+    )

@@ -136,7 +136,7 @@ def test_a_long_run_is_uploaded_in_parts(hub, report, tmp_path, monkeypatch):
 
 
 def test_a_finished_run_is_uploaded_by_its_observer(hub, watched):
-    watched(uploader(hub).observer())
+    watched(uploader(hub))
     assert len(hub.commits) == 1
 
 

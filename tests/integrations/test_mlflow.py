@@ -55,20 +55,20 @@ def test_runs_of_one_name_that_were_made_otherwise_stay_apart(report, tmp_path):
 
 def test_what_was_watched_is_the_run_that_is_published_later(watched, tmp_path):
     tracker = MlflowTracker(tracking_uri=(tmp_path / "mlruns").as_uri())
-    tracker.publish(watched(tracker.observer()))
+    tracker.publish(watched(tracker))
     assert len(runs_in(tmp_path / "mlruns")) == 1
 
 
 def test_a_run_that_had_nothing_left_to_do_is_published_at_its_end(watched, tmp_path):
     watched(Observer())
-    watched(MlflowTracker(tracking_uri=(tmp_path / "mlruns").as_uri()).observer())
+    watched(MlflowTracker(tracking_uri=(tmp_path / "mlruns").as_uri()))
 
     (run,) = runs_in(tmp_path / "mlruns")
     assert run.data.metrics["ExactMatch.count"] == 12
 
 
 def test_a_run_is_shown_while_it_goes_on(watched, tmp_path):
-    watched(MlflowTracker(tracking_uri=(tmp_path / "mlruns").as_uri()).observer())
+    watched(MlflowTracker(tracking_uri=(tmp_path / "mlruns").as_uri()))
 
     (run,) = runs_in(tmp_path / "mlruns")
     assert run.info.status == "FINISHED"

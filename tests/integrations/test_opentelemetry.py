@@ -59,7 +59,7 @@ def test_texts_are_sent_only_when_asked_for(report, memory):
 
 def test_a_run_is_traced_while_it_goes_on_and_failures_are_errors(watched, memory):
     exporter, provider = memory
-    report = watched(OpenTelemetryTracker(tracer_provider=provider).observer(), model="flaky-0.5")
+    report = watched(OpenTelemetryTracker(tracer_provider=provider), model="fake/flaky-0.5")
 
     root, calls = parted(exporter)
     failed = {failure.sample_id for failure in report.failures}

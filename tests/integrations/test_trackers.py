@@ -8,12 +8,13 @@ import sys
 
 import pytest
 
-from themis.exceptions import ConfigurationError
+import themis
+from themis.exceptions import ConfigurationError, DependencyError
 from themis.experiment.experiment import Observer
 from themis.integrations.facts import numbers_of
 from themis.integrations.mlflow import MlflowTracker
-from themis.integrations.trackers import make_tracker
-from themis.integrations.watching import Guarded
+from themis.integrations.trackers import make_tracker, make_trackers
+from themis.storage import ExperimentStorage
 
 
 class Crashing(Observer):
@@ -44,21 +45,79 @@ class Crashing(Observer):
 def test_a_tracker_that_fails_is_reported_once_and_the_run_goes_on(watched, caplog, at):
     tracker = Crashing(at)
     with caplog.at_level(logging.WARNING):
-        report = watched(Guarded(tracker, "the tracker"))
+        report = watched(tracker)
 
     assert report.metadata["status"] == "completed"
     assert report.metric("exact_match").count == 12
     assert tracker.heard[-1] == at
     (warning,) = (record.getMessage() for record in caplog.records if record.name.startswith("themis.integrations"))
-    assert "the tracker failed and hears no more of this run" in warning
+    assert "Crashing failed and hears no more of this run" in warning
     assert "hunter2" not in warning
 
 
 def test_a_tracker_that_cannot_be_reached_does_not_fail_the_run(watched, monkeypatch, caplog):
     monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
-    report = watched(MlflowTracker(tracking_uri="http://127.0.0.1:9").observer())
+    report = watched(MlflowTracker(tracking_uri="http://127.0.0.1:9"))
     assert report.metadata["status"] == "completed"
     assert "MLflow failed" in caplog.text
+
+
+def test_a_tracker_is_named_or_handed_over_and_others_are_heard_beside_it(watched, monkeypatch, tmp_path):
+    monkeypatch.setenv("WANDB_MODE", "offline")
+    own = Crashing("never")
+    folder = (tmp_path / "mlruns").as_uri()
+    watched("wandb", make_tracker("mlflow", {"tracking_uri": folder}), own)
+
+    assert own.heard[0] == "started"
+    assert own.heard[-1] == "ended"
+    assert list((tmp_path / "wandb").glob("offline-run-*"))
+    assert list((tmp_path / "mlruns").rglob("summary.json"))
+
+
+def test_a_run_is_not_begun_when_the_trackers_package_is_missing(watched, monkeypatch, tmp_path):
+    for package in ("wandb", "mlflow", "huggingface_hub", "opentelemetry.sdk.trace"):
+        monkeypatch.setitem(sys.modules, package, None)
+    for tracker in ("wandb", "mlflow", make_tracker("hub", {"repository": "a/b"}), "otel"):
+        with pytest.raises(DependencyError, match=r"pip install 'themis-eval\["):
+            watched(tracker)
+    assert not ExperimentStorage(tmp_path / "store").list_runs()
+
+
+@pytest.mark.parametrize(
+    ("observers", "message"),
+    [
+        ("wandb", "observers is a list, such as \\['wandb'\\], got 'wandb'"),
+        (["wandbb"], "did you mean 'wandb'"),
+        ([print], "an observer is a tracker's name .* a tracker or an Observer, got <built-in function print>"),
+        (["hub"], "hub needs the option repository"),
+    ],
+)
+def test_what_cannot_watch_a_run_is_refused_before_it(tmp_path, observers, message):
+    with pytest.raises(ConfigurationError, match=message):
+        themis.evaluate(
+            [{"q": "?"}], model="fake/perfect", prompt="{q}", storage=tmp_path / "store", observers=observers
+        )
+
+
+def test_trackers_share_options_that_they_have_and_one_can_be_named():
+    made = make_trackers(
+        ["hub", "otel"], {"repository": "a/b", "content": "yes", "otel.endpoint": "http://localhost:4318"}
+    )
+    assert list(made) == ["hub", "otel"]
+    assert made["otel"].content is True
+
+
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        ("projct", "wandb has no option 'projct'; did you mean 'project'"),
+        ("otel.content", "option 'otel.content' is for 'otel'; the run goes to wandb, mlflow"),
+        ("mlflow.project", "mlflow has no option 'project'"),
+    ],
+)
+def test_an_option_that_no_tracker_takes_is_named(option, message):
+    with pytest.raises(ConfigurationError, match=message):
+        make_trackers(["wandb", "mlflow"], {option: "x"})
 
 
 def test_options_given_as_text_become_what_they_are():

@@ -44,7 +44,7 @@ def test_a_stored_run_is_written_with_a_table_of_its_samples(report, tmp_path):
 
 
 def test_a_run_is_shown_while_it_goes_on(watched, tmp_path):
-    report = watched(WandbTracker(mode="offline", directory=str(tmp_path / "out"), samples=5).observer())
+    report = watched(WandbTracker(mode="offline", directory=str(tmp_path / "out"), samples=5))
 
     _, table = files_of(tmp_path / "out")
     assert report.metadata["status"] == "completed"

@@ -12,6 +12,7 @@ import click
 
 from themis import api
 from themis.cli.output import json_option, number, print_json, print_table, storage_option
+from themis.cli.pairs import pairs
 from themis.cli.runs import describe_run
 from themis.core.entities import ExperimentReport
 from themis.exceptions import ConfigurationError, DatasetError
@@ -21,6 +22,7 @@ from themis.experiment.rejudge import rejudge as judge_again
 from themis.experiment.report import build_report
 from themis.generation.providers import parse_model, provider_factory
 from themis.generation.templates import PromptTemplate
+from themis.integrations.trackers import make_trackers
 from themis.memory.judging import create_judge
 from themis.memory.rejudging import rejudge_memory_run
 from themis.presets import get_benchmark_preset
@@ -66,6 +68,19 @@ def _what_to_ask(function: F) -> F:
     return function
 
 
+def _who_watches(function: F) -> F:
+    """Options that show a run elsewhere while it goes on: shared by eval and resume."""
+    options = (
+        click.option("--track", multiple=True, metavar="TRACKER",
+                     help="Show the run live in wandb, mlflow, hub or otel; may be repeated."),
+        click.option("--track-option", "track_options", multiple=True, metavar="K=V",
+                     help="Option of a tracker, or TRACKER.K=V; may be repeated."),
+    )  # fmt: skip
+    for option in reversed(options):
+        function = option(function)
+    return function
+
+
 @click.command(name="eval")
 @_what_to_ask
 @click.option("--run-id", help="Name of the run; the same name goes on where it stopped.")
@@ -98,6 +113,7 @@ def _what_to_ask(function: F) -> F:
 @click.option("--allow-drift", is_flag=True, help="Start anew if inputs changed, using every stored answer that fits.")
 @click.option("--cache", type=click.Choice(["run", "store", "off"]), default="run", show_default=True,
               help="Where stored answers may come from.")  # fmt: skip
+@_who_watches
 @click.option("-y", "--yes", is_flag=True, help="Do not ask before spending.")
 @click.option("--progress/--no-progress", default=None, help="Show a bar; by default when stderr is a terminal.")
 @json_option
@@ -116,10 +132,13 @@ def evaluate_command(
     as_json: bool,
     data: str | None,
     sample: bool,
+    track: tuple[str, ...],
+    track_options: tuple[str, ...],
     **arguments: Any,
 ) -> int:
     """Ask a model every row of a BENCHMARK or FILE (.jsonl, .json, .csv, .parquet), judge the answers, store everything."""
     store = ExperimentStorage(storage)
+    observers = _observers(track, track_options)
     prompt = _prompt(prompt, prompt_file)
     rows, found = _rows(dataset, prompt, arguments, data=data, sample=sample)
     arguments.update(found)
@@ -130,10 +149,11 @@ def evaluate_command(
         model=model,
         storage=store,
         metrics=list(metrics) or None,
-        provider_options=_pairs(options, parsed=True),
-        tags=_pairs(tags),
+        provider_options=pairs(options, parsed=True),
+        tags=pairs(tags),
         rate_limit={k: v for k, v in (("requests_per_minute", rpm), ("tokens_per_minute", tpm)) if v is not None}
         or None,
+        observers=observers,
         **arguments,
     )
     return _present(store, report, as_json)
@@ -144,13 +164,22 @@ def evaluate_command(
 @storage_option
 @click.option("-j", "--workers", "--concurrency", type=click.IntRange(min=1), help="Calls under way at once.")
 @click.option("--budget-usd", type=float, help="Never spend more than this on the run, what it has cost included.")
+@_who_watches
 @click.option("--progress/--no-progress", default=None, help="Show a bar; by default when stderr is a terminal.")
 @json_option
-def resume(run_id: str, storage: str, as_json: bool, **changes: Any) -> int:
+def resume(
+    run_id: str,
+    storage: str,
+    as_json: bool,
+    track: tuple[str, ...],
+    track_options: tuple[str, ...],
+    **changes: Any,
+) -> int:
     """Go on with a run: missing and failed samples are asked, finished ones never again."""
     store = ExperimentStorage(storage)
     given = {name: value for name, value in changes.items() if value is not None}
-    return _present(store, api.resume(run_id, storage=store, **given), as_json)
+    report = api.resume(run_id, storage=store, observers=_observers(track, track_options), **given)
+    return _present(store, report, as_json)
 
 
 @click.command()
@@ -229,6 +258,12 @@ def rejudge(
 # --- reading arguments ----------------------------------------------------------------------------------------------
 
 
+def _observers(track: tuple[str, ...], options: tuple[str, ...]) -> list[Any]:
+    if options and not track:
+        raise ConfigurationError(f"--track-option {options[0]} needs a --track TRACKER it is for")
+    return list(make_trackers(track, pairs(options)).values())
+
+
 def _prompt(text: str | None, file: str | None) -> str | None:
     if text is not None and file is not None:
         raise ConfigurationError("give --prompt or --prompt-file, not both")
@@ -264,22 +299,6 @@ def _file_fields(path: Path, prompt: str | None, arguments: Mapping[str, Any]) -
     if arguments.get("dataset_id_field") is None:
         found["dataset_id_field"] = next((name for name in _ID_FIELDS if name in first), None)
     return found
-
-
-def _pairs(texts: tuple[str, ...], *, parsed: bool = False) -> dict[str, Any]:
-    """`k=v` texts; option values are read as YAML, so that numbers and lists are what they look like."""
-    pairs: dict[str, Any] = {}
-    for text in texts:
-        name, equals, value = text.partition("=")
-        if not equals or not name:
-            raise ConfigurationError(f"expected K=V, got {text!r}")
-        if parsed:
-            import yaml
-
-            pairs[name] = yaml.safe_load(value)
-        else:
-            pairs[name] = value
-    return pairs
 
 
 def _estimate(rows: Any, model: str, arguments: Mapping[str, Any], **assumed: Any) -> Estimate:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import click
 
 from themis.cli.output import json_option, print_json, storage_option
-from themis.exceptions import ConfigurationError, StorageError
+from themis.cli.pairs import pairs
+from themis.exceptions import StorageError
 from themis.experiment.report import build_report
-from themis.integrations.trackers import TRACKERS, make_tracker
+from themis.integrations.trackers import make_trackers
 from themis.storage import ExperimentStorage
 
 __all__ = ["publish"]
@@ -16,7 +17,9 @@ __all__ = ["publish"]
 @click.command()
 @click.argument("run_id", metavar="RUN")
 @click.option("--to", "trackers", multiple=True, required=True, help="wandb, mlflow, hub or otel; may be repeated.")
-@click.option("--option", "options", multiple=True, metavar="NAME=VALUE", help="An option of the tracker; repeatable.")
+@click.option(
+    "--option", "options", multiple=True, metavar="K=V", help="Option of a tracker, or TRACKER.K=V; may be repeated."
+)
 @storage_option
 @json_option
 def publish(run_id: str, trackers: tuple[str, ...], options: tuple[str, ...], storage: str, as_json: bool) -> None:
@@ -28,24 +31,13 @@ def publish(run_id: str, trackers: tuple[str, ...], options: tuple[str, ...], st
     if not store.exists():
         raise StorageError(f"there is no store at {storage}")
     store.get_run(run_id)
-    given = _pairs(options)
-    made = {name: make_tracker(name, given) for name in trackers}
+    made = make_trackers(trackers, pairs(options))
     report = build_report(store, run_id)
     places = {}
     for name, tracker in made.items():
         places[name] = tracker.publish(report)
-        click.echo(f"{run_id} is in {TRACKERS.find(name)}", err=True)
+        click.echo(f"{run_id} is in {name}", err=True)
         if not as_json:
             click.echo(places[name])
     if as_json:
         print_json(places)
-
-
-def _pairs(options: tuple[str, ...]) -> dict[str, str]:
-    pairs = {}
-    for option in options:
-        name, equals, value = option.partition("=")
-        if not equals or not name:
-            raise ConfigurationError(f"an option is given as NAME=VALUE, got {option!r}")
-        pairs[name.strip()] = value
-    return pairs

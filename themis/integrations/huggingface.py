@@ -76,6 +76,7 @@ class HuggingFaceHubUploader:
         return self.upload_results(report) or "nowhere: uploading is not enabled"
 
     def observer(self) -> Observer:
+        _package()
         return Guarded(_AtTheEnd(self), "the Hugging Face Hub")
 
 

@@ -43,18 +43,16 @@ class MlflowTracker:
         return self._complete(client, mlflow_id, report, status)
 
     def observer(self) -> Observer:
+        _package()
         return Guarded(_Watching(self), "MLflow")
 
     def _client(self) -> Any:
-        try:
-            from mlflow import MlflowClient
-        except ImportError as error:
-            raise DependencyError.for_extra("mlflow", "mlflow", "publishing to MLflow") from error
+        mlflow = _package()
         uri = self._uri or os.environ.get("MLFLOW_TRACKING_URI", "")
         if uri.startswith("file:") or (uri and "://" not in uri and ":" not in uri):
             # MLflow 3 takes a folder only from those who say that they mean it; naming one says so.
             os.environ.setdefault("MLFLOW_ALLOW_FILE_STORE", "true")
-        return MlflowClient(tracking_uri=self._uri)
+        return mlflow.MlflowClient(tracking_uri=self._uri)
 
     def _open(self, client: Any, run_id: str, manifest_hash: str | None) -> str:
         found = client.get_experiment_by_name(self._experiment)
@@ -128,3 +126,11 @@ def _log(client: Any, mlflow_id: str, numbers: dict[str, float], step: int = 0) 
 def _name(text: str) -> str:
     """MLflow's names have letters, digits and few signs."""
     return re.sub(r"[^\w\-. :/]", "_", text, flags=re.ASCII)[:250]
+
+
+def _package() -> Any:
+    try:
+        import mlflow
+    except ImportError as error:
+        raise DependencyError.for_extra("mlflow", "mlflow", "publishing to MLflow") from error
+    return mlflow

@@ -51,18 +51,19 @@ class OpenTelemetryTracker:
         return trace.end(report, RunStatus(report.metadata.get("status", RunStatus.COMPLETED)))
 
     def observer(self) -> Observer:
+        if self._given is None:
+            _look_for_packages()
         return Guarded(_Watching(self), "OpenTelemetry")
 
     def provider(self) -> Any:
         if self._given is not None:
             return self._given
-        try:
-            from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
-            from opentelemetry.sdk.resources import Resource
-            from opentelemetry.sdk.trace import TracerProvider
-            from opentelemetry.sdk.trace.export import BatchSpanProcessor
-        except ImportError as error:
-            raise DependencyError.for_extra("opentelemetry-sdk", "otel", "sending traces") from error
+        _look_for_packages()
+        from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+        from opentelemetry.sdk.resources import Resource
+        from opentelemetry.sdk.trace import TracerProvider
+        from opentelemetry.sdk.trace.export import BatchSpanProcessor
+
         provider = TracerProvider(resource=Resource.create({"service.name": self._service}))
         provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(endpoint=self._endpoint)))
         return provider
@@ -196,3 +197,11 @@ class _Watching(Observer):
                 self._trace.close_call(span, end, {})
         self._waiting.clear()
         self._trace.end(report, status)
+
+
+def _look_for_packages() -> None:
+    try:
+        import opentelemetry.exporter.otlp.proto.http
+        import opentelemetry.sdk.trace  # noqa: F401
+    except ImportError as error:
+        raise DependencyError.for_extra("opentelemetry-sdk", "otel", "sending traces") from error

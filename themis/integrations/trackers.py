@@ -1,16 +1,17 @@
-"""The trackers by name, made from options as a command line or a configuration gives them."""
+"""The trackers by name, made from options as a command line or a configuration gives them, and let to watch runs."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from themis.core.registry import Registry, nearest
 from themis.exceptions import ConfigurationError
-from themis.integrations.watching import Tracker
+from themis.experiment.experiment import Observer
+from themis.integrations.watching import Guarded, Tracker
 
-__all__ = ["TRACKERS", "make_tracker"]
+__all__ = ["TRACKERS", "make_tracker", "make_trackers", "watchers"]
 
 TRACKERS: Registry[Callable[..., Tracker]] = Registry(
     "tracker",
@@ -23,6 +24,43 @@ TRACKERS: Registry[Callable[..., Tracker]] = Registry(
 )
 
 _TRUTH = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+
+
+def watchers(given: Any) -> list[Observer]:
+    """Observers that cannot fail a run, from trackers, their names, and observers of the user's own."""
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise ConfigurationError(f"observers is a list, such as ['wandb'], got {given!r}")
+    return [_watcher(one) for one in given]
+
+
+def _watcher(given: Any) -> Observer:
+    if isinstance(given, str):
+        given = make_tracker(given)
+    if isinstance(given, Guarded):
+        return given
+    if isinstance(given, Observer):
+        return Guarded(given, type(given).__name__)
+    if callable(getattr(given, "observer", None)):
+        observer: Observer = given.observer()
+        return observer
+    raise ConfigurationError(
+        f"an observer is a tracker's name ({', '.join(TRACKERS)}), a tracker or an Observer, got {given!r}"
+    )
+
+
+def make_trackers(names: Iterable[str], options: Mapping[str, Any]) -> dict[str, Tracker]:
+    """Trackers that share options: each takes those it has, and `otel.endpoint` is for otel alone."""
+    has = {name: tuple(inspect.signature(TRACKERS.get(name)).parameters) for name in names}
+    given: dict[str, dict[str, Any]] = {name: {} for name in has}
+    for option, value in options.items():
+        tracker, dot, own = option.rpartition(".")
+        if dot and tracker not in has:
+            raise ConfigurationError(f"option {option!r} is for {tracker!r}; the run goes to {', '.join(has)}")
+        takers = [tracker] if dot else [name for name in has if own in has[name]]
+        # Nobody has it: the first tracker says so, and what it has.
+        for taker in takers or list(has)[:1]:
+            given[taker][own] = value
+    return {name: make_tracker(name, given[name]) for name in has}
 
 
 def make_tracker(name: str, options: Mapping[str, Any] | None = None) -> Tracker:
@@ -38,7 +76,7 @@ def make_tracker(name: str, options: Mapping[str, Any] | None = None) -> Tracker
         given[option] = _typed(name, option, value, parameters[option].default)
     for option, parameter in parameters.items():
         if parameter.default is inspect.Parameter.empty and option not in given:
-            raise ConfigurationError(f"{name} needs the option {option}, for example --option {option}=...")
+            raise ConfigurationError(f"{name} needs the option {option}=...")
     return factory(**given)
 
 

@@ -50,6 +50,7 @@ class WandbTracker:
         return self._complete(run, report)
 
     def observer(self) -> Observer:
+        _package()
         return Guarded(_Watching(self), "W&B")
 
     def _open(self, run_id: str, manifest_hash: str | None) -> Any:
