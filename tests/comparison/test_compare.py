@@ -433,6 +433,38 @@ def test_runs_without_a_shared_item_are_refused(tmp_path):
         compare_runs(["a", "b"], storage_path=tmp_path)
 
 
+def test_a_metric_without_scores_in_one_run_is_left_out_and_named(tmp_path):
+    scored_run(tmp_path, "a", {"x": 1, "y": 0}, metrics=[Number(), OnlyOfX("Silent")])
+    scored_run(tmp_path, "b", {"y": 1, "z": 0}, metrics=[Number(), OnlyOfX("Silent")])
+
+    report = compare_runs(["a", "b"], storage_path=tmp_path)
+
+    assert report.metrics == ["Number"]
+    assert report.left_out() == ["Left out: Silent: run 'b' has no score of it"]
+    assert report.left_out()[0] in report.summary()
+    with pytest.raises(MetricError, match="no item with a score of Silent in common"):
+        compare_runs(["a", "b"], storage_path=tmp_path, metrics=["Silent"])
+
+
+def test_runs_of_which_nothing_can_be_compared_are_refused(tmp_path):
+    for run_id, item_id in (("a", "x"), ("b", "y")):
+        scored_run(tmp_path, run_id, {item_id: 1}, metrics=[Number("One"), Number("Two")])
+
+    with pytest.raises(
+        MetricError, match="nothing can be compared: One: runs 'a' and 'b' have no scored item in common"
+    ):
+        compare_runs(["a", "b"], storage_path=tmp_path)
+
+
+class OnlyOfX(Number):
+    """Scores the item x, and fails on every other."""
+
+    def compute(self, *, prediction, references, metadata=None):
+        if metadata["sample_id"] != "x":
+            raise ValueError("not x")
+        return super().compute(prediction=prediction, references=references)
+
+
 def test_runs_without_a_shared_metric_are_refused(tmp_path):
     scored_run(tmp_path, "a", [1, 0], metrics=[Number("One")])
     scored_run(tmp_path, "b", [1, 0], metrics=[Number("Two")])

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from themis.core.draws import all_pass, some_pass
 from themis.core.intervals import Floats, Labels, Scores, finite_scores, summarise
 from themis.exceptions import ConfigurationError, MetricError
 
@@ -50,7 +51,7 @@ def pass_at_k(
 ) -> PassEstimate:
     """Probability that at least one of k attempts succeeds, from `successes` among `attempts` at each item."""
     right, made = _counts(successes, attempts, k)
-    return _estimate(1 - _all_drawn(made - right, made, k), k, clusters, level)
+    return _estimate(some_pass(right, made, k), k, clusters, level)
 
 
 def pass_hat_k(
@@ -58,7 +59,7 @@ def pass_hat_k(
 ) -> PassEstimate:
     """Probability that all of k attempts succeed (pass^k), from `successes` among `attempts` at each item."""
     right, made = _counts(successes, attempts, k)
-    return _estimate(_all_drawn(right, made, k), k, clusters, level)
+    return _estimate(all_pass(right, made, k), k, clusters, level)
 
 
 def attempt_agreement(scores: Sequence[Scores], *, level: float = 0.95) -> AttemptAgreement:
@@ -117,14 +118,6 @@ def _counts(successes: Scores, attempts: Scores | int, k: int) -> tuple[Floats, 
     if short:
         raise MetricError(f"k={k} needs {k} attempts an item, but {short} of {right.size} items have fewer")
     return right, made
-
-
-def _all_drawn(marked: Floats, made: Floats, k: int) -> Floats:
-    """Probability that k attempts drawn without replacement are all marked ones."""
-    share = np.ones(made.size)
-    for drawn in range(k):
-        share *= np.maximum(marked - drawn, 0) / (made - drawn)
-    return share
 
 
 def _estimate(values: Floats, k: int, clusters: Labels | None, level: float) -> PassEstimate:

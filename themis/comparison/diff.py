@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from themis.comparison.scores import common_metrics, evaluation_of, find_metric
+from themis.comparison.scores import common_metrics, direction_of, evaluation_of, find_metric
 from themis.comparison.store import open_store
 from themis.core.entities import GenerationRecord
 from themis.exceptions import ConfigurationError, MetricError
@@ -79,7 +79,14 @@ class RunDiff:
         self.run_a, self.run_b, self.threshold = run_a, run_b, threshold
         for run_id in (run_a, run_b):
             store.get_run(run_id)
-        self.metrics = common_metrics(store, [run_a, run_b], metrics)
+        names = common_metrics(store, [run_a, run_b], metrics)
+        self._directions = {metric: direction_of(store, [run_a, run_b], metric) for metric in names}
+        # A length is neither right nor wrong.
+        self.metrics = [metric for metric in names if self._directions[metric] is not None]
+        if not self.metrics:
+            raise MetricError(
+                f"more {' or '.join(names)} is neither better nor worse, so no item is fixed or broken by it"
+            )
         self._reader_a, scores_a = _scores(store, run_a, self.metrics)
         self._reader_b, scores_b = _scores(store, run_b, self.metrics)
         self.by_metric: dict[str, MetricDiff] = {}
@@ -110,7 +117,7 @@ class RunDiff:
         for item_id, one in first.items():
             other = second.get(item_id)
             if other is not None:
-                groups[self._change(one.score, other.score)].append((item_id, one, other))
+                groups[self._change(metric, one.score, other.score)].append((item_id, one, other))
         shared = sum(map(len, groups.values()))
         if shared == 0:
             raise MetricError(
@@ -125,8 +132,11 @@ class RunDiff:
             unscored_b=len(first) - shared,
         )
 
-    def _change(self, first: float, second: float) -> Change:
-        was_right, is_right = first >= self.threshold, second >= self.threshold
+    def _change(self, metric: str, first: float, second: float) -> Change:
+        if self._directions[metric]:
+            was_right, is_right = first >= self.threshold, second >= self.threshold
+        else:
+            was_right, is_right = first <= self.threshold, second <= self.threshold
         if was_right and is_right:
             return Change.BOTH_RIGHT
         if was_right:
@@ -162,7 +172,10 @@ def diff_runs(
     metrics: Iterable[str] | None = None,
     threshold: float = 0.5,
 ) -> RunDiff:
-    """What changed from the first run to the second. An item is right if its score is at least the threshold."""
+    """What changed from the first run to the second.
+
+    An item is right if its score is at least the threshold, or at most, where a lower value is better.
+    """
     return RunDiff(open_store(storage, storage_path), run_a, run_b, metrics, threshold)
 
 
@@ -186,13 +199,15 @@ def _scores(
     """metric -> item id -> where the item lies in the run and its mean score over attempts."""
     reader, evaluation = evaluation_of(store, run_id)
     found: dict[str, dict[str, _Scored]] = {metric: {} for metric in metrics}
-    for position, record in reader.evaluations(evaluation):
-        values: dict[str, list[float]] = {}
-        for score in record.scores:
-            if score.metric_name in found:
-                values.setdefault(score.metric_name, []).append(score.value)
-        for metric, scores in values.items():
-            found[metric][record.sample_id or ""] = _Scored(position, sum(scores) / len(scores))
+    for metric, scored in found.items():
+        attempts: dict[str, list[float]] = {}
+        for position, item_id, _, value in reader.placed_values(evaluation, metric):
+            if item_id in scored:
+                attempts.setdefault(item_id, [scored[item_id].score]).append(value)
+            else:
+                scored[item_id] = _Scored(position, value)
+        for item_id, values in attempts.items():
+            scored[item_id] = _Scored(scored[item_id].position, sum(values) / len(values))
     return reader, found
 
 

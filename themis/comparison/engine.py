@@ -24,6 +24,8 @@ from themis.comparison.scores import (
     RunScores,
     SharedScores,
     common_metrics,
+    direction_of,
+    find_metric,
     line_up,
     read_scores,
     shared_by_all,
@@ -31,17 +33,15 @@ from themis.comparison.scores import (
 from themis.comparison.statistics import benjamini_hochberg, holm
 from themis.comparison.store import open_store
 from themis.core.registry import nearest
-from themis.exceptions import ConfigurationError
+from themis.exceptions import ConfigurationError, MetricError
 from themis.storage import ExperimentStorage
 
-__all__ = ["CORRECTIONS", "LOWER_IS_BETTER", "ComparisonEngine", "compare_runs"]
+__all__ = ["CORRECTIONS", "ComparisonEngine", "compare_runs"]
 
 CORRECTIONS: dict[str, Callable[[Sequence[float]], Sequence[float]]] = {
     "holm-bonferroni": holm,
     "benjamini-hochberg": benjamini_hochberg,
 }
-# Metrics of our own whose smaller value wins.
-LOWER_IS_BETTER = ("Latency",)
 
 
 def compare_runs(
@@ -61,7 +61,8 @@ class ComparisonEngine:
     """How runs are compared; one engine may compare any number of them.
 
     `multiple_comparison_correction` is "holm-bonferroni", "benjamini-hochberg" or None. It applies to all p-values of a
-    report together; a bootstrap has none. `lower_is_better` names the metrics whose smaller value wins.
+    report together; a bootstrap has none. Which way a metric is good it says itself (`Metric.higher_is_better`);
+    `lower_is_better` names those whose smaller value wins whatever they say.
     """
 
     def __init__(
@@ -74,7 +75,7 @@ class ComparisonEngine:
         n_bootstrap: int = 10_000,
         n_permutations: int = 10_000,
         multiple_comparison_correction: str | None = "holm-bonferroni",
-        lower_is_better: Collection[str] = LOWER_IS_BETTER,
+        lower_is_better: Collection[str] = (),
         seed: int = 0,
     ) -> None:
         correction = multiple_comparison_correction
@@ -87,7 +88,7 @@ class ComparisonEngine:
         self.statistical_test = parse_test(statistical_test)
         self.settings = TestSettings(alpha=alpha, n_bootstrap=n_bootstrap, n_permutations=n_permutations, seed=seed)
         self.multiple_comparison_correction = correction
-        self.lower_is_better = frozenset(lower_is_better)
+        self.lower_is_better = tuple(lower_is_better)
 
     def compare_runs(
         self,
@@ -101,15 +102,30 @@ class ComparisonEngine:
         for run_id in run_ids:
             self.storage.get_run(run_id)
         names = common_metrics(self.storage, run_ids, metrics)
+        directions = self._directions(run_ids, names)
         results: list[ComparisonResult] = []
         best: dict[str, str | None] = {}
         rankings: dict[str, Ranking] = {}
+        left_out: dict[str, str] = {}
         for metric in names:
             scores = {run_id: read_scores(self.storage, run_id, metric) for run_id in run_ids}
-            results += [self._compare(one, other, test) for one, other in itertools.combinations(scores.values(), 2)]
-            best[metric] = self._best(metric, list(scores.values()))
-            if len(run_ids) > 2 and (ranking := self._ranking(metric, list(scores.values()))) is not None:
-                rankings[metric] = ranking
+            # A metric that was asked for is compared or refused; of all of them those are compared that can be.
+            if metrics is None and len(names) > 1 and (reason := _without_scores(list(scores.values()))):
+                left_out[metric] = reason
+                continue
+            direction = directions[metric]
+            results += [
+                self._compare(one, other, test, direction) for one, other in itertools.combinations(scores.values(), 2)
+            ]
+            best[metric] = None if direction is None else _best(list(scores.values()), direction)
+            if len(run_ids) > 2 and direction is not None:
+                ranking = self._ranking(list(scores.values()), direction)
+                rankings.update({} if ranking is None else {metric: ranking})
+        if len(left_out) == len(names):
+            raise MetricError(
+                f"nothing can be compared: {'; '.join(f'{name}: {why}' for name, why in left_out.items())}"
+            )
+        names = [name for name in names if name not in left_out]
         corrected = self._correct(results)
         for result in results:
             result.winner = self._winner(result, test)
@@ -132,11 +148,20 @@ class ComparisonEngine:
                 "multiple_comparison_correction": self.multiple_comparison_correction,
                 "n_hypotheses_corrected": corrected,
                 "seed": self.settings.seed,
+                **({"left_out": left_out} if left_out else {}),
             },
             rankings=rankings,
         )
 
-    def _compare(self, one: RunScores, other: RunScores, test: StatisticalTest) -> ComparisonResult:
+    def _directions(self, run_ids: Sequence[str], names: Sequence[str]) -> dict[str, bool | None]:
+        found = {metric: direction_of(self.storage, run_ids, metric) for metric in names}
+        for name in self.lower_is_better:
+            found[find_metric(name, names, "the compared metrics")] = False
+        return found
+
+    def _compare(
+        self, one: RunScores, other: RunScores, test: StatisticalTest, direction: bool | None
+    ) -> ComparisonResult:
         shared = line_up(one, other)
         mean_a, mean_b = float(shared.a.mean()), float(shared.b.mean())
         delta = _difference(mean_a, mean_b)
@@ -152,6 +177,7 @@ class ComparisonEngine:
             run_a_samples=shared.a.tolist(),
             run_b_samples=shared.b.tolist(),
             note=beyond_testing(shared),
+            higher_is_better=direction,
         )
         if test is not StatisticalTest.NONE and not result.note:
             self._weigh(result, shared, test)
@@ -179,20 +205,12 @@ class ComparisonEngine:
 
     def _winner(self, result: ComparisonResult, test: StatisticalTest) -> str:
         separated = result.delta != 0 if test is StatisticalTest.NONE else result.is_significant()
-        if not separated or result.delta == 0:
+        if not separated or result.delta == 0 or result.higher_is_better is None:
             return TIE
-        first_is_better = (result.delta > 0) != (result.metric_name in self.lower_is_better)
+        first_is_better = (result.delta > 0) == result.higher_is_better
         return result.run_a_id if first_is_better else result.run_b_id
 
-    def _best(self, metric: str, scores: list[RunScores]) -> str | None:
-        """The run with the best mean on the items that all share, or on its own ones if there are none; None for a tie."""
-        shared = shared_by_all(scores)
-        means = {run.run_id: float(run.values.mean()) for run in (shared if shared[0].item_ids else scores)}
-        best = min(means.values()) if metric in self.lower_is_better else max(means.values())
-        leaders = [run_id for run_id, mean in means.items() if _difference(mean, best) == 0]
-        return leaders[0] if len(leaders) == 1 else None
-
-    def _ranking(self, metric: str, scores: list[RunScores]) -> Ranking | None:
+    def _ranking(self, scores: list[RunScores], higher_is_better: bool) -> Ranking | None:
         """The places of the runs on the items that all share; None where those cannot tell how much chance moves them."""
         shared = shared_by_all(scores)
         clusters = next((run.clusters for run in shared if run.clusters is not None), None)
@@ -201,7 +219,7 @@ class ComparisonEngine:
         return rank_runs(
             {run.run_id: run.values for run in shared},
             clusters=clusters,
-            higher_is_better=metric not in self.lower_is_better,
+            higher_is_better=higher_is_better,
             level=1 - self.settings.alpha,
             seed=self.settings.seed,
         )
@@ -216,6 +234,26 @@ def _checked_ids(run_ids: Sequence[str]) -> list[str]:
     if doubled := next((run_id for run_id in run_ids if run_ids.count(run_id) > 1), None):
         raise ConfigurationError(f"run {doubled!r} is given twice; a run does not differ from itself")
     return run_ids
+
+
+def _without_scores(scores: Sequence[RunScores]) -> str | None:
+    """Why a metric cannot be compared between every two of the runs, if so."""
+    for run in scores:
+        if not run.item_ids:
+            return f"run {run.run_id!r} has no score of it"
+    for one, other in itertools.combinations(scores, 2):
+        if not set(one.item_ids) & set(other.item_ids):
+            return f"runs {one.run_id!r} and {other.run_id!r} have no scored item in common"
+    return None
+
+
+def _best(scores: list[RunScores], higher_is_better: bool) -> str | None:
+    """The run with the best mean on the items that all share, or on its own ones if there are none; None for a tie."""
+    shared = shared_by_all(scores)
+    means = {run.run_id: float(run.values.mean()) for run in (shared if shared[0].item_ids else scores)}
+    best = max(means.values()) if higher_is_better else min(means.values())
+    leaders = [run_id for run_id, mean in means.items() if _difference(mean, best) == 0]
+    return leaders[0] if len(leaders) == 1 else None
 
 
 def _difference(one: float, other: float) -> float:

@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from themis.comparison.effects import risk_difference_interval
-from themis.comparison.engine import LOWER_IS_BETTER
 from themis.comparison.hypotheses import StatisticalTest, TestSettings, beyond_testing, difference_interval, examine
 from themis.comparison.reports import StatisticalTestResult, show_interval
 from themis.comparison.scores import (
     RunScores,
     SharedScores,
     common_metrics,
+    direction_of,
     evaluation_of,
     line_up,
     read_scores,
@@ -119,7 +119,8 @@ class Gate:
     `min_delta` bounds the observed gain (0 if neither it nor `non_inferiority` is given); `significant` asks that the
     whole 1 - alpha interval of the gain lies above it. `non_inferiority` asks that the interval lies above minus this
     margin. `min_overlap` is the least share of the candidate's items that must be comparable. `require_same` names
-    dimensions in which the two runs must not differ, such as dataset or model.
+    dimensions in which the two runs must not differ, such as dataset or model. Which way the metric is good it says
+    itself, unless `lower_is_better` does.
     """
 
     baseline: str
@@ -198,7 +199,8 @@ class Gate:
         if overlap.outcome is GateOutcome.PASS:
             evidence["interval"] = _interval(shared, self.alpha)
             evidence["test"] = examine(shared, StatisticalTest.AUTO, TestSettings(alpha=self.alpha))
-            checks += self._gain_checks(metric, means, evidence["interval"])
+            is_lower_better = self._is_lower_better(store, candidate, metric)
+            checks += self._gain_checks(metric, means, evidence["interval"], is_lower_better)
         return evidence
 
     def _overlap(self, shared: SharedScores, mine: RunScores, failed: int) -> GateCheck:
@@ -210,10 +212,20 @@ class Gate:
             return GateCheck("overlap", GateOutcome.UNKNOWN, f"{reason}, wanted at least {self.min_overlap:.0%}")
         return GateCheck("overlap", GateOutcome.PASS, reason)
 
+    def _is_lower_better(self, store: ExperimentStorage, candidate: str, metric: str) -> bool:
+        if self.lower_is_better is not None:
+            return self.lower_is_better
+        direction = direction_of(store, [candidate, self.baseline], metric)
+        if direction is None:
+            raise ConfigurationError(
+                f"more {metric} is neither better nor worse by itself; say which way it is good: "
+                "lower_is_better=True or False (--lower-is-better or --higher-is-better)"
+            )
+        return not direction
+
     def _gain_checks(
-        self, metric: str, means: tuple[float, float], interval: tuple[float, float] | None
+        self, metric: str, means: tuple[float, float], interval: tuple[float, float] | None, is_lower_better: bool
     ) -> list[GateCheck]:
-        is_lower_better = metric in LOWER_IS_BETTER if self.lower_is_better is None else self.lower_is_better
         sign = -1 if is_lower_better else 1
         gain = sign * (means[0] - means[1])
         span = None if interval is None else (interval if sign > 0 else (-interval[1], -interval[0]))

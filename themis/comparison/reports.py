@@ -80,7 +80,7 @@ class ComparisonResult:
     run_b_mean: float
     delta: float
     delta_percent: float
-    # The better run's id, or "tie" if nothing separates them.
+    # The better run's id, or "tie" if nothing separates them or neither value is better.
     winner: str
     test_result: StatisticalTestResult | None = None
     run_a_samples: list[float] = field(default_factory=list, repr=False)
@@ -90,6 +90,8 @@ class ComparisonResult:
     interval: tuple[float, float] | None = None
     interval_method: str | None = None
     note: str = ""
+    # None for a measure that is neither good nor bad.
+    higher_is_better: bool | None = True
 
     def is_significant(self) -> bool:
         """After correction for the number of comparisons, where there was one."""
@@ -101,16 +103,23 @@ class ComparisonResult:
         """One line."""
         # Of a mean of zero nothing is a percentage.
         percent = f" ({self.delta_percent:+.1f}%)" if self.run_b_mean else ""
+        name = f"{self.metric_name} (lower is better)" if self.higher_is_better is False else self.metric_name
         line = (
-            f"{self.metric_name}: {self.run_a_id} {self.run_a_mean:.4f} - {self.run_b_id} {self.run_b_mean:.4f} "
+            f"{name}: {self.run_a_id} {self.run_a_mean:.4f} - {self.run_b_id} {self.run_b_mean:.4f} "
             f"= {self.delta:+.4f}{percent}"
         )
         if self.interval is not None:
             line += f", interval {show_interval(self.interval)}"
         if self.test_result is not None:
             line += f", {self._evidence(self.test_result)}"
-        line += f": {'tie' if self.winner == TIE else f'{self.winner} is better'}"
+        line += f": {self.verdict()}"
         return line + (f" ({self.note})" if self.note else "")
+
+    def verdict(self) -> str:
+        """Who is better, in words."""
+        if self.higher_is_better is None and self.is_significant():
+            return "they differ, and neither is better"
+        return "tie" if self.winner == TIE else f"{self.winner} is better"
 
     def to_dict(self) -> dict[str, Any]:
         test = self.test_result
@@ -123,6 +132,7 @@ class ComparisonResult:
             "delta": self.delta,
             "delta_percent": self.delta_percent,
             "winner": self.winner,
+            "higher_is_better": self.higher_is_better,
             "significant": self.is_significant(),
             "p_value": None if test is None else test.p_value,
             "corrected_significant": self.corrected_significant,
@@ -204,7 +214,7 @@ class WinLossMatrix:
 class ComparisonReport:
     """Every pair of runs on every metric.
 
-    `best_run_per_metric` has the highest mean (None if the highest is shared); `overall_best_run` is the run that won more
+    `best_run_per_metric` has the best mean (None if it is shared, or no value is better); `overall_best_run` won more
     comparisons than it lost and more so than any other, None if there is no such run.
     """
 
@@ -238,6 +248,7 @@ class ComparisonReport:
             f"Comparing {len(self.run_ids)} runs across {len(self.metrics)} metrics",
             f"Runs: {', '.join(self.run_ids)}",
             f"Metrics: {', '.join(self.metrics)}",
+            *self.left_out(),
             "",
             "Best run per metric:",
             *(f"  {metric}: {self.best_line(metric)}" for metric in self.metrics),
@@ -286,8 +297,10 @@ class ComparisonReport:
     def best_line(self, metric: str) -> str:
         """Who has the best mean on a metric, and how many of the others it beats."""
         best = self.best_run_per_metric.get(metric)
+        if any(result.higher_is_better is None for result in self.get_metric_results(metric)):
+            return "none; more of it is neither better nor worse"
         if best is None:
-            return "tie; the highest mean is shared"
+            return "tie; the best mean is shared"
         against = [result for result in self.get_metric_results(metric) if best in (result.run_a_id, result.run_b_id)]
         beaten = sum(result.winner == best for result in against)
         mean = next((r.run_a_mean if r.run_a_id == best else r.run_b_mean for r in against), None)
@@ -304,9 +317,13 @@ class ComparisonReport:
         return [f"{', '.join(names)}: {reason}" for reason, names in metrics.items()]
 
     def notes(self, metric: str | None = None) -> list[str]:
-        """Those reasons, and what limits the verdicts."""
+        """Those reasons, what limits the verdicts, and what could not be compared."""
         limits = [f"{r.metric_name}, {r.run_a_id} - {r.run_b_id}: {r.note}" for r in self._rows(metric) if r.note]
-        return [*self.reasons(metric), *limits]
+        return [*self.reasons(metric), *limits, *(self.left_out() if metric is None else ())]
+
+    def left_out(self) -> list[str]:
+        """The metrics that not every two of the runs have scores of on the same items."""
+        return [f"Left out: {metric}: {reason}" for metric, reason in self.metadata.get("left_out", {}).items()]
 
     def method_line(self) -> str:
         """How the differences were weighed."""

@@ -21,6 +21,7 @@ __all__ = [
     "RunScores",
     "SharedScores",
     "common_metrics",
+    "direction_of",
     "evaluation_of",
     "find_metric",
     "line_up",
@@ -96,6 +97,17 @@ def find_metric(name: str, known: Sequence[str], where: str) -> str:
         if snake_case(candidate) == snake_case(name):
             return candidate
     raise MetricError(f"no metric {name!r} among {where}{nearest(name, known)}; there is {', '.join(known)}")
+
+
+def direction_of(store: ExperimentStorage, run_ids: Sequence[str], metric: str) -> bool | None:
+    """Whether a higher value is better, as the metric itself says in any of the runs; None if it is neither."""
+    for run_id in run_ids:
+        reader, evaluation = evaluation_of(store, run_id)
+        said = reader.evaluation_config(evaluation).get("higher_is_better", {})
+        if metric in said:
+            direction: bool | None = said[metric]
+            return direction
+    return True
 
 
 def read_scores(store: ExperimentStorage, run_id: str, metric: str) -> RunScores:

@@ -9,12 +9,20 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from themis.comparison.scores import read_scores
+from themis.comparison.scores import common_metrics, direction_of, read_scores
 from themis.comparison.sequential import ConfidenceSequence
 from themis.comparison.store import open_store
 from themis.core.entities import EvaluationRecord
+from themis.exceptions import MetricError
 
 __all__ = ["StopWhenDecided"]
+
+
+_SAID: dict[bool | None, dict[str, str]] = {
+    True: {"above": "better than", "below": "worse than", "equivalent": "as good as"},
+    False: {"above": "worse than", "below": "better than", "equivalent": "as good as"},
+    None: {"above": "above", "below": "below", "equivalent": "as"},
+}
 
 
 class StopWhenDecided:
@@ -34,9 +42,14 @@ class StopWhenDecided:
         margin: float | None = None,
         horizon: int | None = None,
     ) -> None:
-        found = read_scores(open_store(storage, storage_path), baseline, metric)
+        store = open_store(storage, storage_path)
         self.baseline = baseline
-        self.metric = metric
+        self.metric = common_metrics(store, [baseline], [metric])[0]
+        found = read_scores(store, baseline, self.metric)
+        if outside := next((value for value in found.values if not 0 <= value <= 1), None):
+            raise MetricError(f"stopping early needs scores from 0 to 1, {self.metric} of {baseline!r} has {outside:g}")
+        # A difference above zero is good, bad, or neither.
+        self._said = _SAID[direction_of(store, [baseline], self.metric)]
         self.sequence = ConfidenceSequence(alpha=alpha, margin=margin, horizon=horizon)
         self._scores = dict(zip(found.item_ids, map(float, found.values), strict=True))
 
@@ -49,8 +62,7 @@ class StopWhenDecided:
         if self.sequence.decision == "undecided":
             return None
         low, high = self.sequence.interval
-        said = {"above": "better than", "below": "worse than", "equivalent": "as good as"}[self.sequence.decision]
         return (
-            f"{said} {self.baseline} on {self.metric} after {self.sequence.count} samples: "
+            f"{self._said[self.sequence.decision]} {self.baseline} on {self.metric} after {self.sequence.count} samples: "
             f"difference {self.sequence.mean:+.4f} [{low:+.4f}, {high:+.4f}]"
         )
