@@ -50,9 +50,18 @@ def test_noise_depends_on_prompt_attempt_and_seed_alone(task):
     assert answers() != answers(metadata={"attempts": 1})
 
 
-@pytest.mark.parametrize("reference", ["42", "-3", "B", "yes", "False", "Paris", "3.14", ""])
+@pytest.mark.parametrize(
+    "reference",
+    ["42", "-3", "B", "J", "yes", "False", "Paris", "3.14", "1.000000", "\\frac{1}{2}", "3 + 4", "9" * 5000, ""],
+)
 def test_a_wrong_answer_is_never_the_right_one(task, reference):
     assert all(answer(task, "noisy-1", f"{n}", reference=reference) != reference for n in range(30))
+
+
+@pytest.mark.parametrize("reference", ["27.0", "1.000000", "\\frac{1}{2}", "3 * (4 + 25)", "J"])
+def test_a_wrong_answer_does_not_hold_the_right_one(task, reference):
+    """A lenient extractor would find it, and score a wrong answer as right."""
+    assert all(reference not in answer(task, "noisy-1", f"{n}", reference=reference) for n in range(30))
 
 
 def test_flaky_fails_and_then_answers_when_tried_again(task):

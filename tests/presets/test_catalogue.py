@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+import themis
 from themis.evaluation.extractors.countdown import CountdownExpressionExtractor
 from themis.evaluation.extractors.exceptions import FieldExtractionError
 from themis.evaluation.metrics.countdown import CountdownStrict, CountdownValidity
@@ -137,13 +138,6 @@ def countdown_replies(row: dict) -> list[str]:
     ]
 
 
-INSTRUCTION_REPLIES = {
-    "1": "The sea is wide and blue and cold and it never stops moving under the pale morning sky.",
-    "2": "* green tea\n* black tea\n* white tea\n\nEnjoy your cup.",
-    "3": "the bread comes warm out of the oven every day of the week and it is for you.",
-    "4": "Im Herbst ist das Wetter oft kühl und nass, und der Wind ist nicht mehr mild.",
-}
-
 NUMBERS = (number_replies, wrong_number)
 FORMULAS = (formula_replies, lambda row: "The answer is $\\boxed{-123456789}$.")
 LETTERS = (letter_replies, wrong_letter)
@@ -172,7 +166,7 @@ KINDS = {
     "coqa": (short_replies, lambda row: "a purple elephant"),
     "humaneval": CODE,
     "mbpp": CODE,
-    "ifeval": (lambda row: [INSTRUCTION_REPLIES[row["id"]]], lambda row: "Yes, of course."),
+    "ifeval": (lambda row: [row["reference"]["answer"]], lambda row: "Yes, of course."),
     "countdown": COUNTDOWN,
     "countdown-3": COUNTDOWN,
     "countdown-4": COUNTDOWN,
@@ -204,6 +198,18 @@ def test_a_wrong_answer_scores_zero(name):
     for row in sample_of(name):
         assert set(scores(name, row, wrong(row))) == {0.0}, (row["id"], wrong(row))
         assert set(scores(name, row, "")) == {0.0}
+
+
+@pytest.mark.parametrize("name", ENTRIES)
+def test_a_run_with_a_perfect_model_scores_one_and_with_a_wrong_one_less(name, tmp_path):
+    preset = get_benchmark_preset(name, sample=True)
+    perfect = themis.evaluate(preset, model="fake/perfect", storage=tmp_path, progress=False)
+    wrong = themis.evaluate(preset, model="fake/noisy-1", storage=tmp_path, progress=False)
+
+    for metric, result in perfect.evaluation_report.metrics.items():
+        assert (result.mean, result.failed, result.unparsed) == (1.0, 0, 0)
+        # Some of a changed reply may be right still: a word of it, or the instructions it follows.
+        assert wrong.metric(metric).mean <= (0.8 if metric in ("F1", "InstructionFollowing") else 0)
 
 
 @pytest.mark.parametrize("name", ENTRIES)

@@ -78,9 +78,21 @@ def test_rows_have_the_tutorial_s_fields_and_raw_ones_the_public_dataset_s():
 
     assert list(row) == ["id", "numbers", "numbers_str", "target", "reference"]
     assert row["numbers_str"] == ", ".join(map(str, puzzle.numbers))
-    assert row["reference"] == {"numbers": list(puzzle.numbers), "target": puzzle.target}
+    assert row["reference"].items() >= {"numbers": list(puzzle.numbers), "target": puzzle.target}.items()
     assert puzzle.raw() == {"nums": list(puzzle.numbers), "target": puzzle.target}
     assert [{"id": "7", **fields} for fields in puzzle_rows(puzzle.raw())] == [row]
+
+
+def test_a_reference_has_an_answer_by_the_strict_rules_where_there_is_one():
+    (row,) = puzzle_rows({"nums": [95, 21, 3], "target": 88})
+    assert CountdownStrict().compute(prediction=row["reference"]["answer"], references=[row["reference"]]).value == 1.0
+    (lenient,) = puzzle_rows({"nums": [7, 8, 50], "target": 15})
+    assert lenient["reference"]["answer"] == "8 + 7"
+    (unsolvable,) = puzzle_rows({"nums": [1, 1, 1], "target": 999})
+    assert unsolvable["reference"] == {"numbers": [1, 1, 1], "target": 999}
+    for numbers in ([], [0, 4, 5], list(range(1, 40))):
+        (unusual,) = puzzle_rows({"nums": numbers, "target": 9})
+        assert unusual["reference"] == {"numbers": numbers, "target": 9}
 
 
 def test_the_benchmark_has_a_hundred_puzzles_or_as_many_as_are_asked_for():

@@ -149,7 +149,7 @@ def test_a_local_copy_as_csv_is_read_too(tmp_path):
         "numbers": [95, 21, 3],
         "numbers_str": "95, 21, 3",
         "target": 88,
-        "reference": {"numbers": [95, 21, 3], "target": 88},
+        "reference": {"numbers": [95, 21, 3], "target": 88, "answer": "95 - 21 / 3"},
     }
 
 

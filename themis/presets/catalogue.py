@@ -462,7 +462,10 @@ _ALL = (
         raw_fields=("prompt", "instruction_id_list", "kwargs"),
         row=mapped(
             prompt="prompt",
-            reference=lambda raw: {"instruction_id_list": raw["instruction_id_list"], "kwargs": raw["kwargs"]},
+            # The source knows no right replies; those of the sample are ours.
+            reference=lambda raw: {
+                name: raw[name] for name in ("instruction_id_list", "kwargs", "answer") if name in raw
+            },
         ),
         row_id="key",
         prompt="{prompt}",

@@ -226,15 +226,19 @@ def _reference(task: GenerationTask) -> str:
     return str(value)
 
 
+_WHOLE_NUMBER = re.compile(r"(?<![\d.])\d{1,15}", re.ASCII)  # decimals are left: they may be within a tolerance
 _OPPOSITES = {"true": "false", "false": "true", "yes": "no", "no": "yes"}
 
 
 def _wrong(answer: str, draw: float) -> str:
     """An answer of the same kind that is not the right one."""
     text = answer.strip()
-    if re.fullmatch(r"-?\d+", text):
-        return str(int(text) + 1 + int(draw * 9))
-    if re.fullmatch(r"[A-E]", text):
+    # A number, a formula, an expression: with another number in it. A program may not depend on its last number.
+    if "\n" not in text and (whole_numbers := list(_WHOLE_NUMBER.finditer(text))):
+        last = whole_numbers[-1]
+        changed = int(last[0]) + 1 + int(draw * 9)
+        return f"{text[: last.start()]}{changed:0{len(last[0])}d}{text[last.end() :]}"
+    if re.fullmatch(r"[A-J]", text):
         others = [letter for letter in "ABCDE" if letter != text]
         return others[int(draw * len(others))]
     if text.lower() in _OPPOSITES:
