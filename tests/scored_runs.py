@@ -16,8 +16,9 @@ class Number(Metric):
 
     requires_reference = False
 
-    def __init__(self, name: str = "Number") -> None:
+    def __init__(self, name: str = "Number", higher_is_better: bool | None = True) -> None:
         self.name = name
+        self.higher_is_better = higher_is_better
 
     def compute(
         self, *, prediction: Any, references: Sequence[Any], metadata: dict[str, Any] | None = None

@@ -45,6 +45,11 @@ class Metric(ABC):
 
     name: str
     requires_reference: bool = True
+    # Whether it needs what the extractor found. One that does not (a time) is computed of unreadable answers too.
+    requires_answer: bool = True
+    # False where less is better (a time, a distance), None for a measure that is neither good nor bad (a length).
+    # Comparisons, gates and diffs go by it.
+    higher_is_better: bool | None = True
 
     @abstractmethod
     def compute(

@@ -336,14 +336,42 @@ def test_without_a_test_the_better_mean_wins(tmp_path):
 
 
 def test_a_smaller_value_wins_where_it_is_better(tmp_path):
-    slow, quick = [Number("Latency")], [Number("Latency")]
-    scored_run(tmp_path, "slow", [120, 130, 125, 140, 150, 128, 133, 141], metrics=slow)
-    scored_run(tmp_path, "quick", [20, 31, 26, 40, 49, 28, 35, 42], metrics=quick)
+    two_runs(tmp_path, Number("Cost", higher_is_better=False))
 
-    report = compare_runs(["slow", "quick"], storage_path=tmp_path)
+    report = compare_runs(["more", "less"], storage_path=tmp_path)
 
     assert report.pairwise_results[0].delta > 0
-    assert report.pairwise_results[0].winner == report.best_run_per_metric["Latency"] == "quick"
+    assert report.pairwise_results[0].winner == report.best_run_per_metric["Cost"] == "less"
+    assert report.pairwise_results[0].summary().startswith("Cost (lower is better): more ")
+
+
+def test_a_measure_that_is_neither_good_nor_bad_has_no_winner(tmp_path):
+    two_runs(tmp_path, Number("Length", higher_is_better=None))
+
+    report = compare_runs(["more", "less"], storage_path=tmp_path)
+
+    assert report.pairwise_results[0].is_significant()
+    assert (report.pairwise_results[0].winner, report.best_run_per_metric["Length"]) == ("tie", None)
+    assert "they differ, and neither is better" in report.summary(include_details=True)
+    assert report.pairwise_results[0].to_dict()["higher_is_better"] is None
+
+
+def test_a_metric_that_does_not_say_so_can_be_named_as_better_when_lower(tmp_path):
+    two_runs(tmp_path, Number("UserCost"))
+
+    def winner(**options):
+        engine = ComparisonEngine(storage_path=tmp_path, **options)
+        return engine.compare_runs(["more", "less"]).pairwise_results[0].winner
+
+    assert winner() == "more"
+    assert winner(lower_is_better=["user_cost"]) == "less"
+    with pytest.raises(MetricError, match="did you mean 'UserCost'"):
+        winner(lower_is_better=["UserCosts"])
+
+
+def two_runs(store, metric):
+    scored_run(store, "more", [120, 130, 125, 140, 150, 128, 133, 141], metrics=[metric])
+    scored_run(store, "less", [20, 31, 26, 40, 49, 28, 35, 42], metrics=[metric])
 
 
 def test_many_runs_are_ranked_with_the_places_they_may_have(tmp_path):

@@ -43,6 +43,21 @@ def test_what_broke_comes_first_and_each_group_keeps_the_datasets_order(diff):
     ]
 
 
+def test_where_lower_is_better_an_item_is_fixed_by_falling_below_the_threshold(tmp_path):
+    metrics = [Number("Cost", higher_is_better=False), Number("Length", higher_is_better=None)]
+    scored_run(tmp_path, "before", [30, 10], metrics=metrics)
+    scored_run(tmp_path, "after", [20, 40], metrics=metrics)
+
+    diff = diff_runs("before", "after", storage_path=tmp_path, threshold=20)
+
+    assert [(item.metric, item.item_id, item.change) for item in diff.items()] == [
+        ("Cost", "1", Change.BROKEN),
+        ("Cost", "0", Change.FIXED),
+    ]
+    with pytest.raises(MetricError, match="neither better nor worse"):
+        diff_runs("before", "after", storage_path=tmp_path, metrics=["Length"])
+
+
 def test_an_item_has_its_inputs_reference_and_both_outputs(tmp_path):
     rows = [{"id": "q", "question": "capital of France?", "answer": "Paris"}]
     for run_id, model in (("wrong", "fake/constant?text=Rome"), ("right", "fake/perfect")):

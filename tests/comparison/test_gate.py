@@ -1,6 +1,7 @@
 """A gate passes, fails or cannot tell, and gives a reason for every check."""
 
 import json
+import time
 import xml.etree.ElementTree as ElementTree
 
 import pytest
@@ -106,14 +107,44 @@ def test_clusters_widen_the_interval(tmp_path):
 
 
 def test_a_smaller_value_can_be_the_gain(tmp_path):
-    scored_run(tmp_path, "candidate", [30, 40, 50], metrics=[Number("Latency")])
-    scored_run(tmp_path, "baseline", [60, 70, 90], metrics=[Number("Latency")])
+    scored_run(tmp_path, "candidate", [30, 40, 50], metrics=[Number("Latency", higher_is_better=False)])
+    scored_run(tmp_path, "baseline", [60, 70, 90], metrics=[Number("Latency", higher_is_better=False)])
 
     verdict = Gate(baseline="baseline", metric="latency", min_delta=20).judge("candidate", storage_path=tmp_path)
     assert verdict.passed
     assert verdict.delta < 0
     forced = Gate(baseline="baseline", metric="latency", lower_is_better=False)
     assert not forced.judge("candidate", storage_path=tmp_path).passed
+
+
+def test_slower_is_never_the_gain_of_a_real_latency(tmp_path):
+    rows = [{"id": n, "question": "?"} for n in range(5)]
+    for run_id, wait in (("slow", 0.02), ("quick", 0.0)):
+        themis.register_provider("sleeper", lambda wait=wait, **_: Sleeper(wait))
+        themis.evaluate(
+            rows, model="sleeper:x", prompt="{question}", metrics=["latency"], run_id=run_id, storage=tmp_path
+        )
+
+    assert Gate(baseline="slow", metric="latency", min_delta=5).judge("quick", storage_path=tmp_path).passed
+    assert not Gate(baseline="quick", metric="latency").judge("slow", storage_path=tmp_path).passed
+
+
+class Sleeper(StatelessTaskExecutor):
+    def __init__(self, wait_seconds):
+        self.wait_seconds = wait_seconds
+
+    def execute(self, task):
+        time.sleep(self.wait_seconds)
+        return GenerationRecord(task, ModelOutput("."), None)
+
+
+def test_a_measure_that_is_neither_good_nor_bad_needs_a_direction(tmp_path):
+    for run_id in ("candidate", "baseline"):
+        scored_run(tmp_path, run_id, [30, 40, 50], metrics=[Number("Length", higher_is_better=None)])
+
+    with pytest.raises(ConfigurationError, match="say which way it is good"):
+        Gate(baseline="baseline", metric="length").judge("candidate", storage_path=tmp_path)
+    assert Gate(baseline="baseline", metric="length", lower_is_better=True).judge("candidate", storage_path=tmp_path)
 
 
 # --- what cannot be told --------------------------------------------------------------------------------------------

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from scored_runs import Number, scored_run
 
 import themis
 from themis.comparison import StopWhenDecided
-from themis.exceptions import StorageError
+from themis.core.entities import EvaluationRecord, MetricScore
+from themis.exceptions import MetricError, StorageError
 
 ROWS = [{"id": n, "question": f"say {n}", "answer": str(n)} for n in range(1200)]
 
@@ -46,3 +48,24 @@ def test_the_same_run_never_stops_without_a_margin_and_is_equivalent_with_one(st
 def test_a_baseline_that_is_not_there_is_an_error(store):
     with pytest.raises(StorageError, match="did you mean 'baseline'"):
         StopWhenDecided("baselin", "ExactMatch", storage_path=store)
+
+
+def test_a_metric_is_found_by_any_spelling_and_a_wrong_one_is_an_error(store):
+    assert StopWhenDecided("baseline", "exact_match", storage_path=store).metric == "ExactMatch"
+    with pytest.raises(MetricError, match="did you mean 'ExactMatch'"):
+        StopWhenDecided("baseline", "ExactMach", storage_path=store)
+
+
+def test_scores_beyond_zero_and_one_are_refused_before_the_first_call(tmp_path):
+    scored_run(tmp_path, "long", [30, 40])
+    with pytest.raises(MetricError, match="scores from 0 to 1, Number of 'long' has 30"):
+        StopWhenDecided("long", "Number", storage_path=tmp_path)
+
+
+def test_a_lower_value_is_better_news_where_lower_is_better(tmp_path):
+    scored_run(tmp_path, "costly", [1] * 60, metrics=[Number("Cost", higher_is_better=False)])
+    stop = StopWhenDecided("costly", "Cost", storage_path=tmp_path)
+
+    said = [stop(EvaluationRecord(str(item), [MetricScore("Cost", 0.0)])) for item in range(60)]
+
+    assert next(filter(None, said)).startswith("better than costly on Cost")

@@ -578,6 +578,8 @@ def test_composite_weighs_its_parts():
     assert value(CompositeMetric([ExactMatch(), "response_length"], weights=[1, 1]), "cat", "cat") == 2.0
     assert value(CompositeMetric(["exact_match", "includes"]), "a cat", "cat") == 0.5
     assert not CompositeMetric(["response_length"]).requires_reference
+    assert CompositeMetric(["exact_match", "includes"]).higher_is_better is True
+    assert CompositeMetric(["exact_match", "latency"]).higher_is_better is None
 
 
 @pytest.mark.parametrize(

@@ -206,6 +206,15 @@ def test_parameters_with_other_names_count_by_their_place():
     assert score(by_place, "a", "b", "a", id=7) == 1.0
 
 
+def test_where_lower_is_better_the_nearest_reference_counts():
+    @metric(higher_is_better=False)
+    def distance(prediction, reference):
+        return abs(float(prediction) - float(reference))
+
+    assert distance.higher_is_better is False
+    assert score(distance, "5", "4", "50") == 1.0
+
+
 def test_a_metric_of_the_answer_alone_needs_no_reference():
     @metric
     def brevity(prediction):

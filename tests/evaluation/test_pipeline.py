@@ -25,6 +25,7 @@ from themis.core.fingerprint import fingerprint
 from themis.evaluation import strategies
 from themis.evaluation.extractors import IdentityExtractor, RegexExtractor
 from themis.evaluation.extractors.exceptions import FieldExtractionError
+from themis.evaluation.metrics.measures import Latency, ResponseLength
 from themis.evaluation.metrics.text import ExactMatch
 from themis.evaluation.pipeline import EvaluationPipeline
 from themis.exceptions import ConfigurationError
@@ -75,6 +76,28 @@ def test_an_answer_that_cannot_be_read_can_be_excluded_instead():
     judged = judge("no digits", extractor=RegexExtractor(r"(\d+)"), unparsed="exclude")
     assert judged.scores == []
     assert judged.failures[0].startswith("extractor: ")
+
+
+def test_an_unreadable_answer_is_no_good_news_where_lower_is_better_and_still_took_its_time():
+    unread = record("no digits")
+    unread.metrics["generation_time_ms"] = 12.5
+    pipeline = EvaluationPipeline(
+        extractor=RegexExtractor(r"(\d+)"), metrics=[ExactMatch(), Latency(), ResponseLength(), Distance()]
+    )
+
+    judged = pipeline.judge(unread)
+
+    assert {score.metric_name: score.value for score in judged.scores} == {"ExactMatch": 0.0, "Latency": 12.5}
+    assert len(judged.failures) == 1
+    assert judged.failures[0].startswith("extractor: ")
+
+
+class Distance(Metric):
+    name = "Distance"
+    higher_is_better = False
+
+    def compute(self, *, prediction, references, metadata=None):
+        return MetricScore(self.name, float(prediction != references[0]))
 
 
 def test_an_extractor_that_crashes_is_a_failure_of_the_sample():

@@ -9,7 +9,7 @@ import click
 from themis.cli.output import json_option, print_json, print_table, storage_option
 from themis.comparison.diff import Change, RunDiff, diff_runs
 from themis.comparison.diff_files import item_row, write_diff
-from themis.comparison.engine import CORRECTIONS, LOWER_IS_BETTER, ComparisonEngine
+from themis.comparison.engine import CORRECTIONS, ComparisonEngine
 from themis.comparison.hypotheses import StatisticalTest
 from themis.comparison.pages import comparison_page
 from themis.comparison.planning import ComparisonPlan, plan_comparison
@@ -34,8 +34,8 @@ _CHANGED = (Change.BROKEN, Change.FIXED)
 @click.option("--alpha", type=float, default=0.05, show_default=True, help="Accepted rate of false alarms.")
 @click.option("--correction", type=click.Choice([*CORRECTIONS, "none"]), default="holm-bonferroni", show_default=True,
               help="For the number of p-values in the report.")  # fmt: skip
-@click.option("--lower-is-better", multiple=True, metavar="METRIC", default=LOWER_IS_BETTER, show_default=True,
-              help="Metric whose smaller value wins, may be repeated.")  # fmt: skip
+@click.option("--lower-is-better", multiple=True, metavar="METRIC",
+              help="Metric whose smaller value wins although it does not say so itself, may be repeated.")  # fmt: skip
 @click.option("--resamples", type=click.IntRange(min=100), default=10_000, show_default=True, help="Random draws.")
 @click.option("--details", is_flag=True, help="Also every pair, and who beat whom.")
 @click.option("--html", "html_file", type=click.Path(dir_okay=False), help="Write one self-contained page.")
@@ -104,7 +104,13 @@ def _print_report(report: ComparisonReport, *, details: bool) -> None:
     help="Only items of this kind; otherwise what changed, and everything in a file.",
 )
 @click.option("--limit", type=click.IntRange(min=1), help=f"At most so many items; {_SHOWN_ITEMS} on the terminal.")
-@click.option("--threshold", type=float, default=0.5, show_default=True, help="The least score that counts as right.")
+@click.option(
+    "--threshold",
+    type=float,
+    default=0.5,
+    show_default=True,
+    help="The least score that counts as right; the most, where lower is better.",
+)
 @click.option(
     "--to", "target", type=click.Path(dir_okay=False), help="Write all items to a .csv, .jsonl or .html file."
 )

@@ -31,7 +31,8 @@ _SAID = {GateOutcome.PASS: "gate pass", GateOutcome.FAIL: "gate fail", GateOutco
 @click.option("--max-failed", type=click.IntRange(min=0), help="Most items of the candidate without a score.")
 @click.option("--require-same", metavar="NAME,...", multiple=True,
               help="Dimensions in which the runs must not differ: dataset, model, prompt, ...")  # fmt: skip
-@click.option("--lower-is-better/--higher-is-better", default=None, help="Which way the metric is good.")
+@click.option("--lower-is-better/--higher-is-better", default=None,
+              help="Which way the metric is good, if not as it says itself.")  # fmt: skip
 @storage_option
 @json_option
 @click.option("--junit", "junit_file", type=click.Path(dir_okay=False), help="Also write JUnit XML.")

@@ -132,7 +132,6 @@ class ComparisonResult:
             "delta": self.delta,
             "delta_percent": self.delta_percent,
             "winner": self.winner,
-            "higher_is_better": self.higher_is_better,
             "significant": self.is_significant(),
             "p_value": None if test is None else test.p_value,
             "corrected_significant": self.corrected_significant,
@@ -146,6 +145,7 @@ class ComparisonResult:
             "effect_size": None if test is None else test.effect_size,
             "reason": "" if test is None else test.reason,
             "note": self.note,
+            "higher_is_better": self.higher_is_better,
         }
 
     def _evidence(self, test: StatisticalTestResult) -> str:

@@ -46,8 +46,8 @@ class _Failure:
 class EvaluationPipeline:
     """One extractor, some metrics, and how attempts are reduced.
 
-    `unparsed` says what an answer that the extractor cannot read counts for: "zero" (the model's fault, 0.0) or
-    "exclude" (no score, counted as failed).
+    `unparsed` says what an answer that the extractor cannot read counts for: "zero" (the model's fault, 0.0; no score
+    from metrics for which zero is not the worst) or "exclude" (no score, counted as failed).
     """
 
     def __init__(
@@ -153,15 +153,12 @@ class EvaluationPipeline:
             items, answers = [items[index] for index in chosen], [answers[index] for index in chosen]
         scores: list[MetricScore] = []
         for item, answer in zip(items, answers, strict=True):
-            if isinstance(answer, _Unparsed) and self.unparsed == "zero":
-                scores.extend(
-                    MetricScore(metric.name, 0.0, {"error": answer.reason}, {"outcome": "unparsed"})
-                    for metric in self.metrics
-                )
+            if isinstance(answer, _Unparsed):
+                scores.extend(self._score_unparsed(item, answer.reason, failures, attempts))
             elif isinstance(answer, _Failure):
                 failures.append(f"extractor: {answer.reason}")
             else:
-                scores.extend(self._score(item, answer, failures, attempts))
+                scores.extend(self._score(self.metrics, item, answer, failures, attempts))
         return scores
 
     def _extract(self, record: GenerationRecord) -> Any:
@@ -173,8 +170,28 @@ class EvaluationPipeline:
         except Exception as error:  # boundary: an extractor is the user's code
             return _Failure(_said(error))
 
+    def _score_unparsed(
+        self, item: EvaluationItem, reason: str, failures: list[str], attempts: list[dict[str, Any]] | None
+    ) -> Iterable[MetricScore]:
+        """Of an answer that cannot be read: zero where that is the worst there is, and what does not need the answer."""
+        unscored = False
+        for metric in self.metrics:
+            if not getattr(metric, "requires_answer", True):
+                yield from self._score([metric], item, None, failures, attempts)
+            elif self.unparsed == "zero" and getattr(metric, "higher_is_better", True):
+                yield MetricScore(metric.name, 0.0, {"error": reason}, {"outcome": "unparsed"})
+            else:
+                unscored = True
+        if unscored:
+            failures.append(f"extractor: {reason}")
+
     def _score(
-        self, item: EvaluationItem, answer: Any, failures: list[str], attempts: list[dict[str, Any]] | None
+        self,
+        metrics: Sequence[Metric],
+        item: EvaluationItem,
+        answer: Any,
+        failures: list[str],
+        attempts: list[dict[str, Any]] | None,
     ) -> Iterable[MetricScore]:
         record = item.record
         reference = self._select_reference(record) if self._select_reference is not None else item.reference
@@ -186,7 +203,7 @@ class EvaluationPipeline:
             metadata["generation_time_ms"] = record.metrics["generation_time_ms"]
         if attempts is not None:
             metadata["attempt_outcomes"] = attempts
-        for metric in self.metrics:
+        for metric in metrics:
             score = _compute(metric, answer, references, metadata)
             if isinstance(score, _Failure):
                 failures.append(f"{metric.name}: {score.reason}")

@@ -76,16 +76,25 @@ def get_registered_extractors() -> dict[str, Any]:
 @overload
 def metric(function: Callable[..., Any], /) -> FunctionMetric: ...
 @overload
-def metric(*, name: str | None = None) -> Callable[[Callable[..., Any]], FunctionMetric]: ...
-def metric(function: Callable[..., Any] | None = None, /, *, name: str | None = None) -> Any:
+def metric(
+    *, name: str | None = None, higher_is_better: bool | None = True
+) -> Callable[[Callable[..., Any]], FunctionMetric]: ...
+def metric(
+    function: Callable[..., Any] | None = None,
+    /,
+    *,
+    name: str | None = None,
+    higher_is_better: bool | None = True,
+) -> Any:
     """Turns a plain function into a registered metric: `@metric` or `@metric(name="...")`.
 
     The function takes the prediction and, as far as it names them, `reference` (called once for each, the best
-    counts), `references` and `metadata`. It returns a number, a bool, `(value, details)` or a `MetricScore`.
+    counts), `references` and `metadata`. It returns a number, a bool, `(value, details)` or a `MetricScore`. Say
+    `higher_is_better=False` of a time or a distance, and None of what is neither good nor bad.
     """
 
     def decorate(function: Callable[..., Any]) -> FunctionMetric:
-        built = FunctionMetric(function, name=name or function.__name__)
+        built = FunctionMetric(function, name=name or function.__name__, higher_is_better=higher_is_better)
         register_metric(built.name, built)
         return built
 
@@ -149,6 +158,7 @@ class FunctionMetric(Metric):
 
     function: Callable[..., Any]
     name: str
+    higher_is_better: bool | None = True
 
     def __post_init__(self) -> None:
         self._roles = _roles(self.function)
@@ -168,7 +178,7 @@ class FunctionMetric(Metric):
             raise MetricError(f"metric {self.name!r} compares with a reference, and this sample has none")
         calls = ({**given, "reference": reference} for reference in references)
         scores = [self._score(self.function(**{name: call[role] for name, role in roles.items()})) for call in calls]
-        return max(scores, key=lambda score: score.value)
+        return (min if self.higher_is_better is False else max)(scores, key=lambda score: score.value)
 
     def _score(self, returned: Any) -> MetricScore:
         details: Mapping[str, Any] = {}

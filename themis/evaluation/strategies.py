@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from themis.core.draws import all_pass, some_pass
 from themis.core.entities import EvaluationItem, GenerationRecord, MetricScore
 from themis.core.fingerprint import canonical_json
 from themis.core.registry import nearest
@@ -79,7 +80,7 @@ class AttemptAwareEvaluationStrategy(_OverAttempts):
 
     def reduce(self, name: str, scores: Sequence[MetricScore]) -> MetricScore:
         mean = math.fsum(score.value for score in scores) / len(scores)
-        return MetricScore(name, mean, metadata=_reduced(scores))
+        return MetricScore(name, mean, _level(scores), _reduced(scores))
 
 
 @dataclass(frozen=True)
@@ -110,7 +111,7 @@ class AnyAttempt(_OverAttempts):
 
     def reduce(self, name: str, scores: Sequence[MetricScore]) -> MetricScore:
         hits = sum(score.value >= self.threshold for score in scores)
-        return MetricScore(name, float(hits > 0), {"passed": hits}, _reduced(scores))
+        return MetricScore(name, float(hits > 0), {"passed": hits, **_level(scores)}, _reduced(scores))
 
 
 @dataclass(frozen=True)
@@ -138,8 +139,8 @@ class PassAtK(_OverAttempts):
 
     def reduce(self, name: str, scores: Sequence[MetricScore]) -> MetricScore:
         n, passed = _passed(scores, self.threshold, self.k, f"pass@{self.k}")
-        value = 1.0 - math.comb(n - passed, self.k) / math.comb(n, self.k)
-        return MetricScore(name, value, {"passed": passed, "attempts": n, "k": self.k}, _reduced(scores))
+        details = {"passed": passed, "attempts": n, "k": self.k, **_level(scores)}
+        return MetricScore(name, some_pass(passed, n, self.k), details, _reduced(scores))
 
 
 @dataclass(frozen=True)
@@ -151,8 +152,8 @@ class PassHatK(_OverAttempts):
 
     def reduce(self, name: str, scores: Sequence[MetricScore]) -> MetricScore:
         n, passed = _passed(scores, self.threshold, self.k, f"pass^{self.k}")
-        value = math.comb(passed, self.k) / math.comb(n, self.k)
-        return MetricScore(name, value, {"passed": passed, "attempts": n, "k": self.k}, _reduced(scores))
+        details = {"passed": passed, "attempts": n, "k": self.k, **_level(scores)}
+        return MetricScore(name, all_pass(passed, n, self.k), details, _reduced(scores))
 
 
 REDUCERS: dict[str, Callable[[], EvaluationStrategy]] = {
@@ -189,6 +190,11 @@ def _reduced(scores: Sequence[MetricScore]) -> dict[str, Any]:
     if all(score.metadata.get("outcome") == "unparsed" for score in scores):
         metadata["outcome"] = "unparsed"
     return metadata
+
+
+def _level(scores: Sequence[MetricScore]) -> dict[str, Any]:
+    """How far the attempts' code was confined, the same for all that were run: it is recorded in every score."""
+    return next(({"level": score.details["level"]} for score in scores if "level" in score.details), {})
 
 
 def _vote_key(prediction: Any) -> str:

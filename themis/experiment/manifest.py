@@ -166,10 +166,15 @@ def call_identity(
 
 
 def evaluation_identity(pipeline: Any) -> tuple[str, dict[str, Any]]:
-    """The fingerprint of a way of judging, and what it is made of; a judge's key is part of neither."""
+    """The fingerprint of a way of judging, and what it is made of; a judge's key is part of neither.
+
+    Beside it stands which metrics are not better when higher, for those who compare scores.
+    """
     described = pipeline.evaluation_fingerprint()
     config = redact(described if isinstance(described, Mapping) else {"fingerprint": described})
-    return fingerprint(config), config
+    directions = {metric.name: getattr(metric, "higher_is_better", True) for metric in getattr(pipeline, "metrics", ())}
+    others = {name: direction for name, direction in directions.items() if direction is not True}
+    return fingerprint(config), {**config, "higher_is_better": others} if others else config
 
 
 def run_identity(

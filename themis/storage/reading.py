@@ -285,18 +285,28 @@ class RunReader:
                 ).scalars()
             )
 
+    def evaluation_config(self, evaluation: int) -> dict[str, Any]:
+        """What was written down of a way of judging."""
+        table = schema.evaluations
+        found: dict[str, Any] = decode(self._scalar(sa.select(table.c.config).where(table.c.evaluation == evaluation)))
+        return found
+
     def values(self, evaluation: int, metric: str) -> Iterator[tuple[str, str | None, float]]:
         """(item id, cluster, value) of every scored verdict of a metric, in dataset order."""
+        return (scored[1:] for scored in self.placed_values(evaluation, metric))
+
+    def placed_values(self, evaluation: int, metric: str) -> Iterator[tuple[int, str, str | None, float]]:
+        """The same with the position before."""
         scores, samples = schema.scores, schema.samples
         query = (
-            sa.select(samples.c.item_id, samples.c.cluster, scores.c.value)
+            sa.select(scores.c.position, samples.c.item_id, samples.c.cluster, scores.c.value)
             .join(samples, (samples.c.run == self.run) & (samples.c.position == scores.c.position))
             .where(scores.c.evaluation == evaluation, scores.c.metric == metric, scores.c.outcome != FAILED)
             .order_by(scores.c.position, scores.c.ordinal)
         )
         with self._engine.connect() as connection:
             for row in connection.execution_options(yield_per=10_000).execute(query):
-                yield row.item_id, row.cluster, row.value
+                yield row.position, row.item_id, row.cluster, row.value
 
     def outcomes(self, evaluation: int) -> dict[str, dict[str, int]]:
         """How many verdicts of each outcome every metric has."""

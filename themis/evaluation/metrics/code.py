@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,6 +10,7 @@ from dataclasses import dataclass, field, fields
 from itertools import islice
 from typing import Any, ClassVar
 
+from themis.core.draws import some_pass
 from themis.core.entities import MetricScore
 from themis.core.registry import nearest
 from themis.evaluation.extractors.exceptions import FieldExtractionError
@@ -64,8 +64,7 @@ class ExecutionAccuracy(Metric):
 class PassAtK(Metric):
     """1 if the code passes all of a row's tests, else 0; the reducer `pass@k` makes the estimate over attempts.
 
-    Given a list of programs it makes that estimate itself, 1 - C(n-c, k) / C(n, k) for c right ones among n. The
-    references are those of `execution_accuracy`.
+    Given a list of programs it makes that estimate itself. The references are those of `execution_accuracy`.
     """
 
     example: ClassVar[str] = (
@@ -103,7 +102,7 @@ class PassAtK(Metric):
         samples, correct = len(results), sum(results)
         if samples < self.k:
             raise MetricError(f"pass@{self.k} needs at least {self.k} samples of the answer, got {samples}")
-        value = 1.0 - math.comb(samples - correct, self.k) / math.comb(samples, self.k)
+        value = some_pass(correct, samples, self.k)
         return MetricScore(self.name, value, {"samples": samples, "correct": correct, "k": self.k, **details})
 
 

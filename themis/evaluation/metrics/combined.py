@@ -47,6 +47,9 @@ class CompositeMetric(Metric):
         if not sum(self.weights):
             raise ConfigurationError("composite: at least one weight must be more than 0")
         self.metrics = [resolve_metric(metric) for metric in self.metrics]
+        # What is good for one part and not for another makes a sum that is neither.
+        directions = {metric.higher_is_better for metric in self.metrics}
+        self.higher_is_better = directions.pop() if len(directions) == 1 else None
         self.requires_reference = any(metric.requires_reference for metric in self.metrics)
         self.slow = any(getattr(metric, "slow", False) for metric in self.metrics)
 
@@ -74,6 +77,7 @@ class ConsistencyMetric(Metric):
     extractor: Any = None
     name: str = "ConsistencyMetric"
     requires_reference = False
+    requires_answer = False
 
     def __post_init__(self) -> None:
         if self.extractor is not None:

@@ -23,6 +23,7 @@ class ResponseLength(Metric):
 
     name: str = "ResponseLength"
     requires_reference = False
+    higher_is_better = None
 
     def compute(
         self, *, prediction: Any, references: Sequence[Any], metadata: dict[str, Any] | None = None
@@ -62,6 +63,8 @@ class Latency(Metric):
 
     name: str = "Latency"
     requires_reference = False
+    requires_answer = False
+    higher_is_better = False
 
     def compute(
         self, *, prediction: Any, references: Sequence[Any], metadata: dict[str, Any] | None = None
