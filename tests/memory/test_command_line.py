@@ -12,8 +12,9 @@ from click.testing import CliRunner, Result
 
 from tests.memory.small_tests import store_in
 from tests.memory.test_configuration import GOOD
+from themis.cli import themis
 from themis.cli.memory import memory
-from themis.exceptions import ConfigurationError, EvaluationError
+from themis.exceptions import ConfigurationError
 from themis.memory.transcript import entries, from_master_log, to_master_log
 
 pytestmark = pytest.mark.usefixtures("registered")
@@ -32,6 +33,10 @@ def call(tmp_path: Path, *arguments: str, ok: bool = True) -> Result:
     if ok and result.exception is not None:
         raise result.exception
     return result
+
+
+def themis_command(tmp_path: Path, *arguments: str) -> Result:
+    return CliRunner().invoke(themis, [*arguments, "--storage", str(tmp_path / "store")], standalone_mode=False)
 
 
 def test_a_run_prints_scores_by_dataset_and_the_same_command_resumes_it(tmp_path, configuration):
@@ -127,11 +132,76 @@ def test_definitions_are_listed_shown_and_exported(tmp_path, configuration):
     assert json.loads(again.stdout)["scores"]["Cities - 0"] == 1.0
 
 
-def test_a_budget_that_is_used_up_is_said_and_the_run_kept(tmp_path, configuration):
-    with pytest.raises(EvaluationError, match="budget of"):
-        call(tmp_path, "run", "-c", configuration, "-a", "cost(1,1)", "--budget-usd", "1")
+def test_a_budget_that_is_used_up_ends_the_run_as_interrupted_and_names_the_way_on(tmp_path, configuration):
+    stopped = call(tmp_path, "run", "-c", configuration, "-a", "cost(1,1)", "--budget-usd", "1", ok=False)
 
+    assert stopped.exit_code == 130
+    assert "budget of $1" in stopped.stderr
+    assert f"themis resume 'small - cost(1-1)' --storage {tmp_path / 'store'}" in stopped.stderr
     assert store_in(tmp_path).list_runs(kind="memory")[0].status.value == "interrupted"
+
+
+def test_resume_goes_on_with_a_memory_run_by_its_name_alone(tmp_path, configuration):
+    call(tmp_path, "run", "-c", configuration, "-a", "cost(1,1)", "--budget-usd", "1", ok=False)
+    before = len(list(store_in(tmp_path).turns("small - cost(1-1)")))
+
+    again = themis_command(tmp_path, "resume", "small - cost(1-1)", "--json")
+    enough = themis_command(tmp_path, "resume", "small - cost(1-1)", "--budget-usd", "1000", "--json")
+
+    assert (again.return_value, json.loads(again.stdout)["status"]) == (130, "interrupted")
+    assert (enough.return_value, json.loads(enough.stdout)["status"]) == (0, "completed")
+    assert len(list(store_in(tmp_path).turns("small - cost(1-1)"))) > before
+
+
+def test_a_run_of_an_imported_log_cannot_be_resumed_and_says_so(tmp_path, configuration):
+    call(tmp_path, "run", "-c", configuration, "-a", "oracle")
+    call(tmp_path, "log", "export", "small - oracle", "--to", str(tmp_path / "log.jsonl"))
+    call(tmp_path, "log", "import", str(tmp_path / "log.jsonl"), "--run-id", "copy")
+
+    refused = themis_command(tmp_path, "resume", "copy")
+
+    assert isinstance(refused.exception, ConfigurationError)
+    assert "does not say how it was started" in str(refused.exception)
+
+
+def test_a_run_can_be_made_again_by_the_command_it_keeps(tmp_path, configuration):
+    options = ("-m", "500", "--span", "2k", "--seed", "3", "--clock", "signal", "--max-message-tokens", "300", "-i")
+    call(tmp_path, "run", "-c", configuration, "-a", "window", *options)
+
+    again = themis_command(tmp_path, "reproduce", "small 2000 s3 - window 500 (isolated)", "--run", "--as", "again")
+
+    assert again.exit_code == 0, again.stderr
+    assert "both manifests agree" in again.stderr
+    storage = store_in(tmp_path)
+    said = [
+        [(entry["message"], entry["reply"]) for entry in entries(storage.turns(run))]
+        for run in ("again", "small 2000 s3 - window 500 (isolated)")
+    ]
+    assert said[0] == said[1]
+
+
+def test_a_key_of_the_agent_reaches_neither_the_store_nor_the_command_that_is_kept(tmp_path, configuration):
+    key, address = "k3y-that-nobody-may-see", "http://user:passw0rd-of-mine@127.0.0.1:9/"
+    options = ("--option", f'headers={{"X-Api-Key": "{key}"}}', "--option", "attempts=1")
+    call(tmp_path, "run", "-c", configuration, "-a", address, *options, "--run-id", "web", ok=False)
+
+    shown = themis_command(tmp_path, "reproduce", "web")
+
+    stored = b"".join(path.read_bytes() for path in (tmp_path / "store").rglob("*") if path.is_file())
+    assert b"attempts" in stored
+    assert key.encode() not in stored
+    assert b"passw0rd-of-mine" not in stored
+    assert "--option attempts=1" in shown.stdout
+    assert "'headers' is a secret and not stored" in shown.stderr
+
+
+def test_another_span_or_seed_has_definitions_of_its_own(tmp_path, configuration):
+    call(tmp_path, "run", "-c", configuration, "-a", "oracle")
+    call(tmp_path, "run", "-c", configuration, "-a", "oracle", "--span", "3k", "--seed", "5")
+
+    assert {run.benchmark for run in store_in(tmp_path).list_runs(kind="definitions")} == {"small", "small 3000 s5"}
+    with pytest.raises(ConfigurationError, match="such as 2000, 8k or 1M, got '8kb'"):
+        call(tmp_path, "run", "-c", configuration, "-a", "oracle", "--span", "8kb")
 
 
 def test_debug_logs_every_exchange(tmp_path, caplog):

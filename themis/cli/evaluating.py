@@ -23,6 +23,7 @@ from themis.experiment.report import build_report
 from themis.generation.providers import parse_model, provider_factory
 from themis.generation.templates import PromptTemplate
 from themis.integrations.trackers import make_trackers
+from themis.memory.command import resuming_command
 from themis.memory.judging import create_judge
 from themis.memory.rejudging import rejudge_memory_run
 from themis.presets import get_benchmark_preset
@@ -178,6 +179,17 @@ def resume(
     """Go on with a run: missing and failed samples are asked, finished ones never again."""
     store = ExperimentStorage(storage)
     given = {name: value for name, value in changes.items() if value is not None}
+    stored = store.get_run(run_id)
+    if stored.kind == "memory":
+        if track or "workers" in given:
+            raise ConfigurationError(f"run {run_id!r} is a memory run; --track and --workers are for other runs")
+        words = resuming_command(stored, budget_usd=given.get("budget_usd"))
+        words += [] if given.get("progress") is None else ["--progress" if given["progress"] else "--no-progress"]
+        root = click.get_current_context().find_root().command
+        result: int | None = root.main(
+            args=[*words, "-y", "--storage", storage, *(["--json"] if as_json else [])], standalone_mode=False
+        )
+        return result or 0
     report = api.resume(run_id, storage=store, observers=_observers(track, track_options), **given)
     return _present(store, report, as_json)
 

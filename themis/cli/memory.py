@@ -13,13 +13,13 @@ import click
 from themis.cli.memory_results import RESULT_COMMANDS
 from themis.cli.output import json_option, number, print_json, print_table, storage_option
 from themis.config import load_memory_config
-from themis.exceptions import ConfigurationError, EvaluationError, RunInterrupted
+from themis.exceptions import ConfigurationError, RunInterrupted
 from themis.experiment.cost import price_of
 from themis.generation.providers import parse_model
 from themis.memory import definitions as defining
 from themis.memory.benchmark import Benchmark, MemoryReport
 from themis.memory.clock import CLOCKS
-from themis.memory.command import Request, assemble, load_user_code
+from themis.memory.command import Request, assemble, configured, load_user_code, parse_span
 from themis.memory.filler import create_filler
 from themis.memory.planning import draw, make_plan
 from themis.memory.progress import ProgressBar
@@ -33,6 +33,7 @@ __all__ = ["memory", "run"]
 F = TypeVar("F", bound=Callable[..., Any])
 
 _DEFAULT_CONFIGURATION = "configurations/quick.yml"
+_INTERRUPTED = 130
 
 
 @click.group()
@@ -41,18 +42,31 @@ def memory() -> None:
 
 
 def _load_option(function: F) -> F:
-    def load(context: click.Context, option: click.Parameter, paths: tuple[str, ...]) -> None:
+    def load(context: click.Context, option: click.Parameter, paths: tuple[str, ...]) -> tuple[str, ...]:
         for path in paths:
             load_user_code(path)
+        return paths
 
     return click.option(
         "--load",
         multiple=True,
         metavar="FILE.py",
         callback=load,
-        expose_value=False,
         is_eager=True,
         help="Python file that registers tests, agents or fillers, may be repeated.",
+    )(function)
+
+
+def _span_option(function: F) -> F:
+    def parse(context: click.Context, option: click.Parameter, text: str | None) -> int | None:
+        return None if text is None else parse_span(text)
+
+    return click.option(
+        "--span",
+        "span_tokens",
+        metavar="TOKENS",
+        callback=parse,
+        help="Memory span of every test, such as 8k.  [default: the configuration's]",
     )(function)
 
 
@@ -73,6 +87,7 @@ def _load_option(function: F) -> F:
 @click.option(
     "--run-id", help="Name of the run; the same name goes on where it stopped. [default: from run_name and agent]"
 )
+@_span_option
 @click.option("--seed", type=int, help="Seed of the definitions and the filler.  [default: the configuration's, or 0]")
 @click.option("--judge", metavar="MODEL", help="Model that decides where words must be understood.")
 @click.option(
@@ -117,13 +132,14 @@ def run(
     except RunInterrupted as stopped:
         # Said here, because click takes any KeyboardInterrupt for an abort without a word.
         click.echo(str(stopped), err=True)
-        raise click.exceptions.Exit(130) from stopped
+        raise click.exceptions.Exit(_INTERRUPTED) from stopped
     if as_json:
         print_json(_described(report, benchmark))
     else:
         _print_report(report, benchmark, store)
     if report.status is not RunStatus.COMPLETED:
-        raise EvaluationError(f"{report.reason}; run the same command again to go on")
+        click.echo(f"stopped: {report.reason}. {benchmark.way_on(store)}", err=True)
+        raise click.exceptions.Exit(_INTERRUPTED)
 
 
 @memory.command()
@@ -133,7 +149,8 @@ def run(
     "-m", "--max-prompt-size", "max_prompt_tokens", type=click.IntRange(min=1), help="Tokens the agent may send."
 )
 @click.option("-i", "--isolated", is_flag=True, help="Each test in a conversation of its own.")
-@click.option("--seed", type=int, help="Seed of the definitions.")
+@_span_option
+@click.option("--seed", type=int, help="Seed of the definitions.  [default: the configuration's, or 0]")
 @_load_option
 @click.option("--seconds-per-reply", type=float, default=3.0, show_default=True, help="For the minutes.")
 @click.option("--width", type=click.IntRange(min=20), default=72, show_default=True, help="Columns of the chart.")
@@ -143,17 +160,15 @@ def plan(
     model: str | None,
     max_prompt_tokens: int | None,
     isolated: bool,
-    seed: int | None,
     seconds_per_reply: float,
     width: int,
     as_json: bool,
+    **given: Any,
 ) -> None:
     """Simulate the schedule without an agent: who speaks when, tokens, dollars, minutes."""
-    from dataclasses import asdict, replace
+    from dataclasses import asdict
 
-    config = load_memory_config(configuration)
-    if seed is not None:
-        config = replace(config, seed=seed)
+    config = configured(Request(configuration=configuration, agent=model or "", **given))
     defined = defining.generate(config)
     made = make_plan(
         defined,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -162,7 +163,7 @@ def _perform(found: Reproduction, store: ExperimentStorage, storage: str, *, row
     click.echo(
         f"{found.new_run_id} differs from {found.run_id} in: {drift}" if drift else "both manifests agree", err=True
     )
-    click.echo(f"now: themis compare {found.run_id} {found.new_run_id}", err=True)
+    click.echo(f"now: themis compare {shlex.join([found.run_id, found.new_run_id])}", err=True)
 
 
 def _lines(value: Mapping[str, Any], prefix: str = "") -> list[tuple[str, Any]]:

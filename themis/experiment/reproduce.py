@@ -93,6 +93,8 @@ def reproduction(
     given = invocation.get("command")
     if given is not None:
         described = _Described(words=[*map(str, given), "--run-id", new_run_id])
+        for name in invocation.get("secret_options", ()):
+            described.remarks.append(f"the option {name!r} is a secret and not stored; set it in the environment")
     elif run.kind == "samples" and "model" in invocation:
         frame = storage.reader(run_id).frame
         described = _describe(run, frame, invocation, manifest, rows_file or f"{run_id}.rows.jsonl")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from themis.core.redaction import redact_text
 from themis.core.tokens import DEFAULT_TOKENIZER
 from themis.memory.agents.agent import Agent
 from themis.memory.clock import Clock
@@ -14,7 +16,7 @@ from themis.memory.examples import TestExample
 from themis.memory.filler import Filler
 from themis.memory.judging import Judge
 from themis.memory.tape import Body
-from themis.storage import RunStatus
+from themis.storage import DEFAULT_STORAGE, ExperimentStorage, RunStatus
 
 __all__ = ["INTRODUCTION", "Benchmark", "MemoryReport", "Spent"]
 
@@ -51,8 +53,16 @@ class Benchmark:
     budget_usd: float | None = None
     # What decides the agent's replies beyond its name.
     agent_options: Mapping[str, Any] = field(default_factory=dict)
-    # Kept beside the run, to show how it was started.
+    # Kept beside the run: the command that started it, if one did.
     invocation: Mapping[str, Any] = field(default_factory=dict)
+
+    def way_on(self, storage: ExperimentStorage) -> str:
+        """How to go on with the run once it has stopped."""
+        if "command" not in self.invocation:
+            return "Run the same program again to go on"
+        location = redact_text(str(storage.location))
+        at = "" if location == DEFAULT_STORAGE else f" --storage {shlex.quote(location)}"
+        return f"Go on with: themis resume {shlex.quote(self.run_id)}{at}"
 
 
 @dataclass(slots=True)

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import dataclasses
 import importlib.util
+import json
 import logging
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from themis.config import load_memory_config
 from themis.config.schema import MemoryConfig
+from themis.core.redaction import REDACTED, redact, redact_text
 from themis.exceptions import ConfigurationError
 from themis.memory import definitions
 from themis.memory.agents import Agent, AgentSettings, agent_maker
@@ -21,10 +23,21 @@ from themis.memory.benchmark import INTRODUCTION, Benchmark
 from themis.memory.clock import Clock
 from themis.memory.filler import create_filler
 from themis.memory.judging import create_judge
-from themis.storage import ExperimentStorage
+from themis.storage import ExperimentStorage, RunMetadata
 from themis.storage.runs import validate_run_id
 
-__all__ = ["Request", "assemble", "configured", "default_run_id", "load_user_code"]
+__all__ = [
+    "Request",
+    "assemble",
+    "command_of",
+    "configured",
+    "default_run_id",
+    "load_user_code",
+    "parse_span",
+    "resuming_command",
+]
+
+_UNITS = {"": 1, "k": 1_000, "m": 1_000_000}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,6 +51,8 @@ class Request:
     isolated: bool = False
     is_local: bool = False
     run_id: str | None = None
+    # In place of the configuration's; definitions of another span or seed are kept under a name of their own.
+    span_tokens: int | None = None
     seed: int | None = None
     judge: str | None = None
     judge_options: Mapping[str, Any] = field(default_factory=dict)
@@ -48,6 +63,8 @@ class Request:
     parallel: int = 1
     regenerate: bool = False
     definitions: str | None = None
+    # Python files that register tests, agents or fillers.
+    load: Sequence[str] = ()
 
 
 def assemble(request: Request, storage: ExperimentStorage, *, reuse: Callable[[str], bool]) -> Benchmark:
@@ -70,7 +87,8 @@ def assemble(request: Request, storage: ExperimentStorage, *, reuse: Callable[[s
         defined = definitions.load_folder(Path(request.definitions), config)
     else:
         defined = definitions.prepare(config, storage, reuse=reuse, regenerate=request.regenerate)
-    options = dict(request.agent_options)
+    # A key decides no reply, and belongs neither into the store nor into what a run is known by.
+    options = dict(redact(dict(request.agent_options)))
     if request.max_prompt_tokens is not None:
         options["max_prompt_tokens"] = request.max_prompt_tokens
     run_id = validate_run_id(request.run_id or default_run_id(config.run_name, request))
@@ -80,7 +98,7 @@ def assemble(request: Request, storage: ExperimentStorage, *, reuse: Callable[[s
         tests=[one.example for one in defined],
         kinds={one.example.test_id: one.kind for one in defined},
         conflicts=definitions.conflicts_of(defined, config.incompatibilities),
-        agent_name=request.agent,
+        agent_name=redact_text(request.agent),
         make_agent=_made_once(make_agent, run_id),
         filler=filler,
         judge=judge,
@@ -93,7 +111,7 @@ def assemble(request: Request, storage: ExperimentStorage, *, reuse: Callable[[s
         seed=config.seed,
         budget_usd=request.budget_usd,
         agent_options=options,
-        invocation={"configuration": request.configuration, "agent": request.agent, "isolated": request.isolated},
+        invocation=command_of(request),
     )
 
 
@@ -106,6 +124,14 @@ def _made_once(make_agent: Callable[[str], Agent], session: str) -> Callable[[st
 def configured(request: Request) -> MemoryConfig:
     """The configuration file with what the command line says instead."""
     config = load_memory_config(request.configuration)
+    if request.span_tokens is not None:
+        tests = [
+            dataclasses.replace(test, arguments={**test.arguments, "memory_span": request.span_tokens})
+            for test in config.tests
+        ]
+        config = dataclasses.replace(config, tests=tests, run_name=f"{config.run_name} {request.span_tokens}")
+    if request.seed is not None:
+        config = dataclasses.replace(config, run_name=f"{config.run_name} s{request.seed}")
     said: dict[str, Any] = {
         "seed": request.seed,
         "judge": request.judge,
@@ -114,6 +140,54 @@ def configured(request: Request) -> MemoryConfig:
         "max_message_tokens": request.max_message_tokens,
     }
     return dataclasses.replace(config, **{name: value for name, value in said.items() if value is not None})
+
+
+def parse_span(text: str) -> int:
+    """`2000`, `8k` or `1M` as tokens."""
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kKmM]?)\s*", text)
+    if match is None or (span := round(float(match[1]) * _UNITS[match[2].lower()])) < 1:
+        raise ConfigurationError(f"spans are numbers of tokens such as 2000, 8k or 1M, got {text.strip()!r}")
+    return span
+
+
+def command_of(request: Request) -> dict[str, Any]:
+    """The words behind `themis` that ask for this again under any run id, and the names of options left out as secrets."""
+    words = ["memory", "run", "-c", request.configuration, "-a", redact_text(request.agent)]
+    for option, value in (
+        ("-m", request.max_prompt_tokens),
+        ("--span", request.span_tokens),
+        ("--seed", request.seed),
+        ("--judge", request.judge),
+        ("--filler", request.filler),
+        ("--clock", request.clock),
+        ("--max-message-tokens", request.max_message_tokens),
+        ("--budget-usd", request.budget_usd),
+        ("--definitions", request.definitions),
+        ("--parallel", None if request.parallel == 1 else request.parallel),
+    ):
+        words += [] if value is None else [option, str(value)]
+    words += ["-i"] * request.isolated + ["-l"] * request.is_local
+    secrets = []
+    for option, given in (("--option", request.agent_options), ("--judge-option", request.judge_options)):
+        for name, value in given.items():
+            if REDACTED in json.dumps(redact({name: value}), default=str):
+                secrets.append(name)
+            else:
+                words += [option, f"{name}={value if isinstance(value, str) else json.dumps(value)}"]
+    for path in request.load:
+        words += ["--load", path]
+    return {"command": words, **({"secret_options": secrets} if secrets else {})}
+
+
+def resuming_command(run: RunMetadata, *, budget_usd: float | None = None) -> list[str]:
+    """The words behind `themis` that go on with a stored run."""
+    words = list((run.config_snapshot.get("invocation") or {}).get("command") or ())
+    if not words:
+        raise ConfigurationError(
+            f"run {run.run_id!r} does not say how it was started; run the program that made it again, or, if it was "
+            "imported, look at it with: themis memory report"
+        )
+    return [*words, "--run-id", run.run_id, *([] if budget_usd is None else ["--budget-usd", str(budget_usd)])]
 
 
 def load_user_code(path: str) -> None:

@@ -65,7 +65,7 @@ def run(benchmark: Benchmark, storage: ExperimentStorage, observers: Iterable[Ob
         if session.stopping.is_set():
             report = session.end(RunStatus.INTERRUPTED, session.why or "stopped by the user")
             if session.why is None:
-                raise RunInterrupted(benchmark.run_id, "Run the same command again to go on")
+                raise RunInterrupted(benchmark.run_id, benchmark.way_on(storage))
             return report
         return session.end(RunStatus.COMPLETED, None)
 
@@ -143,7 +143,7 @@ class _Session:
         if cap is None or self.spent.cost_usd + self.spent.judge_cost_usd + most_usd <= cap + 1e-12:
             return True
         used = self.spent.cost_usd + self.spent.judge_cost_usd
-        self.why = f"the budget of ${cap:g} is used up (${used:.4f} spent); raise --budget-usd to go on"
+        self.why = f"the next reply may cost more than is left of the budget of ${cap:g} (${used:.4f} spent); raise --budget-usd"
         self.stopping.set()
         return False
 
@@ -347,7 +347,7 @@ class _Conversation:
     def _agent_failed(self, turn: int, what: str) -> str:
         return (
             f"agent {self._benchmark.agent_name!r} failed at turn {turn}: {what}. "
-            "Everything before is saved; run the same command again to go on"
+            f"Everything before is saved. {self._benchmark.way_on(self._session.storage)}"
         )
 
     def _consult(self, command: Judge) -> Ruled:

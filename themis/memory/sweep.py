@@ -7,21 +7,18 @@ command goes on where it stopped, and what is complete is not run again.
 from __future__ import annotations
 
 import multiprocessing
-import re
-import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from themis.config import load_memory_config
 from themis.core.intervals import summarise
 from themis.exceptions import ConfigurationError, ThemisError
 from themis.memory import ledger
-from themis.memory.command import Request, assemble, default_run_id, load_user_code
+from themis.memory.benchmark import Benchmark
+from themis.memory.command import Request, assemble, configured, default_run_id, load_user_code, parse_span
 from themis.memory.contrasts import Contrast, contrast_agents
 from themis.memory.report.charts import SpanPoint, SpanSeries
 from themis.memory.report.view import RunView, read_view
@@ -32,8 +29,6 @@ from themis.memory.timeline import Timeline
 from themis.storage import ExperimentStorage, RunStatus
 
 __all__ = ["Sweep", "SweepReport", "SweepRun", "parse_spans", "plan_sweep", "read_sweep", "run_sweep"]
-
-_UNITS = {"": 1, "k": 1_000, "m": 1_000_000}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,12 +68,7 @@ class SweepReport:
 
 def parse_spans(text: str) -> list[int]:
     """`2k,8k,1M` as tokens."""
-    spans = []
-    for part in text.split(","):
-        match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kKmM]?)\s*", part)
-        if match is None or (span := round(float(match[1]) * _UNITS[match[2].lower()])) < 1:
-            raise ConfigurationError(f"spans are numbers of tokens such as 2000, 8k or 1M, got {part.strip()!r}")
-        spans.append(span)
+    spans = [parse_span(part) for part in text.split(",")]
     if len(set(spans)) < len(spans):
         raise ConfigurationError(f"a span is given twice in {text!r}")
     return sorted(spans)
@@ -90,15 +80,12 @@ def plan_sweep(sweep: Sweep) -> list[SweepRun]:
         raise ConfigurationError("an agent is given twice; each agent runs once for every span and seed")
     if sweep.seeds < 1:
         raise ConfigurationError(f"--seeds is at least 1, got {sweep.seeds}")
-    name = load_memory_config(sweep.configuration).run_name
     runs = []
     for span in sweep.spans:
         for seed in range(sweep.seeds):
-            run_name = f"{name} {span} s{seed}"
             for agent in sweep.agents:
-                request = Request(
-                    configuration=sweep.configuration, agent=agent, max_prompt_tokens=sweep.max_prompt_tokens
-                )
+                request = _request(sweep, agent, span, seed)
+                run_name = configured(request).run_name
                 runs.append(SweepRun(default_run_id(run_name, request), run_name, agent, span, seed))
     return runs
 
@@ -153,29 +140,21 @@ def _run(sweep: Sweep, one: SweepRun, location: str) -> str | None:
         storage.close()
 
 
-def _assembled(sweep: Sweep, one: SweepRun, storage: ExperimentStorage) -> Any:
-    import yaml
+def _request(sweep: Sweep, agent: str, span_tokens: int, seed: int) -> Request:
+    return Request(
+        configuration=sweep.configuration,
+        agent=agent,
+        max_prompt_tokens=sweep.max_prompt_tokens,
+        judge=sweep.judge,
+        is_local=sweep.is_local,
+        span_tokens=span_tokens,
+        seed=seed,
+        load=sweep.load,
+    )
 
-    content = yaml.safe_load(Path(sweep.configuration).read_text(encoding="utf-8"))
-    content["config"]["run_name"] = one.run_name
-    content["datasets"].setdefault("args", {})["memory_span"] = one.span_tokens
-    for test in content["datasets"]["datasets"]:
-        (test.get("args") or {}).pop("memory_span", None)
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / Path(sweep.configuration).name
-        path.write_text(yaml.safe_dump(content), encoding="utf-8")
-        request = Request(
-            configuration=str(path),
-            agent=one.agent,
-            max_prompt_tokens=sweep.max_prompt_tokens,
-            judge=sweep.judge,
-            is_local=sweep.is_local,
-            run_id=one.run_id,
-            seed=one.seed,
-        )
-        benchmark = assemble(request, storage, reuse=lambda question: True)
-    shown = {"configuration": sweep.configuration, "agent": one.agent, "span": one.span_tokens, "seed": one.seed}
-    return replace(benchmark, invocation=shown)
+
+def _assembled(sweep: Sweep, one: SweepRun, storage: ExperimentStorage) -> Benchmark:
+    return assemble(_request(sweep, one.agent, one.span_tokens, one.seed), storage, reuse=lambda question: True)
 
 
 # --- what came of it --------------------------------------------------------------------------------------------------
