@@ -120,6 +120,8 @@ def test_embeddings_know_what_is_related():
     )
     assert near("a cat", "stock prices", "a cat") == pytest.approx(1.0)
     assert near("", "a cat") == 0.0
+    assert near("a cat", "") == 0.0
+    assert near("a cat", "", "a cat") == pytest.approx(1.0)
 
 
 def test_synonyms_need_data_and_say_which(monkeypatch):

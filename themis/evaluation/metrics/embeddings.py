@@ -48,14 +48,18 @@ class EmbeddingSimilarity(Metric):
             return MetricScore(self.name, 0.0, {"reason": "the answer is empty"})
         with _LOADING:
             model = _wordllama()
-        vectors = model.embed([self._readable(text) for text in (answer, *texts)], norm=True)
-        best = float((vectors[1:] @ vectors[0]).max())
-        # Rounding may leave 1.0000001, and a text without a known word has no direction.
-        return MetricScore(self.name, max(-1.0, min(1.0, best)) if math.isfinite(best) else 0.0)
+        mine, *theirs = model.embed([self._readable(text) for text in (answer, *texts)])
+        return MetricScore(self.name, max(_cosine(mine, other) for other in theirs))
 
     def _readable(self, text: str) -> str:
         # Half a surrogate pair, which a model can produce, is not text to the tokenizer.
         return text[: self.max_characters].encode("utf-8", "replace").decode("utf-8")
+
+
+def _cosine(one: Any, other: Any) -> float:
+    lengths = math.sqrt(float(one @ one) * float(other @ other))
+    # A text without a word has no direction, and rounding may leave 1.0000001.
+    return max(-1.0, min(1.0, float(one @ other) / lengths)) if lengths else 0.0
 
 
 @cache
