@@ -9,6 +9,7 @@ import pytest
 import themis
 from themis.cli import _run
 from themis.evaluation.extractors import IdentityExtractor
+from themis.evaluation.judges import JudgePanel, PairwiseJudge, RubricJudge
 from themis.evaluation.metrics.text import ExactMatch, Includes
 from themis.evaluation.pipeline import EvaluationPipeline
 
@@ -70,12 +71,47 @@ def test_judges_that_always_agree_have_an_alpha_of_one(judged, capsys):
     ("arguments", "says"),
     [
         (["agreement", "run", "--metric", "ExactMatch"], "at least two judges"),
-        (["agreement", "run", "--metric", "A", "--metric", "B"], "no metric 'A'; it has ExactMatch, Includes"),
+        (["agreement", "run", "--metric", "A", "--metric", "B"], "no metric 'A'"),
+        (["agreement", "run", "--metric", "A", "--metric", "B"], "there is ExactMatch, Includes"),
+        (["consistency", "run", "--metric", "ExactMatch"], "no pair was judged in both orders"),
     ],
 )
 def test_mistakes_are_explained(judged, capsys, arguments, says):
     assert _run(["judge", *arguments, "--storage", str(judged)]) == 2
     assert says in capsys.readouterr().err
+
+
+def test_a_panels_votes_are_compared_and_a_pairwise_judge_is_held_against_the_order(tmp_path, capsys):
+    one, other = (RubricJudge(model=f'fake/constant?text={{"verdict": "{verdict}"}}') for verdict in ("pass", "fail"))
+    always_first = PairwiseJudge(model='fake/constant?text={"preference": "A"}', other_field="other")
+    themis.evaluate(
+        [{"id": n, "question": f"say {n}", "answer": str(n), "other": "x"} for n in range(8)],
+        model="fake/perfect",
+        prompt="{question}",
+        metrics=[JudgePanel(judges=[one, other, one]), always_first],
+        storage=tmp_path,
+        run_id="run",
+    )
+
+    assert _run(["judge", "agreement", "run", "--metric", "judge_panel", "--storage", str(tmp_path), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["items"], len(found["cohens_kappa"])) == (8, 3)
+    assert found["krippendorff_alpha"] < 0
+
+    assert _run(["judge", "consistency", "run", "--storage", str(tmp_path)]) == 0
+    shown = capsys.readouterr().out
+    assert "inconsistency rate" in shown
+    assert "1.0000 [0.6756, 1.0000]" in shown
+
+
+@pytest.mark.parametrize("label", ["7", "nan", "-0.1", "maybe"])
+def test_a_label_beyond_zero_and_one_is_refused(judged, capsys, label):
+    labels = judged / "people.csv"
+    labels.write_text(f"id,label\n1,{label}\n")
+    arguments = ["calibrate", "run", "--metric", "ExactMatch", "--labels", str(labels), "--storage", str(judged)]
+    assert _run(["judge", *arguments]) == 2
+    assert "row 1: label " in (said := capsys.readouterr().err)
+    assert "is not a number from 0 to 1, nor true or false" in said
 
 
 def test_labels_without_an_id_are_refused(judged, capsys):

@@ -13,7 +13,8 @@ import pytest
 
 import themis
 from themis.core import entities as core
-from themis.evaluation.agreement import calibrate, cohens_kappa, krippendorff_alpha
+from themis.core.intervals import wilson_interval
+from themis.evaluation.agreement import calibrate, cohens_kappa, krippendorff_alpha, swap_consistency
 from themis.evaluation.extractors import IdentityExtractor
 from themis.evaluation.judges import JudgePanel, PairwiseJudge, RubricJudge
 from themis.evaluation.pipeline import EvaluationPipeline
@@ -105,7 +106,17 @@ def test_one_repair_is_asked_for_and_remembered(judge_says, tmp_path):
 
 @pytest.mark.parametrize(
     "reply",
-    ["no json", "[1]", '{"verdict": "maybe"}', '{"scores": {"correct": "high"}}', '{"scores": {"correct": NaN}}', ""],
+    [
+        *(
+            "no json",
+            "[1]",
+            '{"verdict": "maybe"}',
+            "",
+            '{"scores": {"correct": "high"}}',
+            '{"scores": {"correct": NaN}}',
+        ),
+        *('{"scores": {"correct": null}}', '{"scores": {"correct": 8}}', '{"scores": {"correct": 1e308}}'),
+    ],
 )
 def test_a_verdict_that_cannot_be_read_is_a_failure_and_not_a_score(judge_says, tmp_path, reply):
     judge_says(lambda prompt: reply)
@@ -137,13 +148,37 @@ def test_replies_are_stored_and_shared_and_their_cost_is_reported_apart(judge_sa
 
 
 def test_failed_verdicts_are_asked_for_again_on_resume(judge_says, tmp_path):
-    judge_says(lambda prompt: "garbage")
-    judge = RubricJudge(model="scripted:m")
-    assert evaluate(tmp_path, judge).metric("RubricJudge").failed == 6
-    # The garbage is stored: the judge was paid for it. A better prompt is another evaluation.
+    judge = judge_says(lambda prompt: "garbage")
+    assert evaluate(tmp_path, RubricJudge(model="scripted:m")).metric("RubricJudge").failed == 6
+    assert len(judge.asked) == 12  # each question, and one repair
+
     judge_says(lambda prompt: verdict())
-    better = RubricJudge(model="scripted:m", instructions="Reply in JSON.")
-    assert evaluate(tmp_path, better).metric("RubricJudge").mean == 1.0
+    assert evaluate(tmp_path, RubricJudge(model="scripted:m")).metric("RubricJudge").mean == 1.0
+    assert len(judge.asked) == 18
+
+    evaluate(tmp_path, RubricJudge(model="scripted:m"), run_id="other")
+    assert len(judge.asked) == 18  # the better replies took the garbage's place
+
+
+def test_a_repaired_verdict_is_not_asked_for_again(judge_says, tmp_path):
+    judge = judge_says(lambda prompt: verdict() if "could not be used" in prompt else "garbage")
+    evaluate(tmp_path, RubricJudge(model="scripted:m"))
+    assert evaluate(tmp_path, RubricJudge(model="scripted:m"), run_id="other").metric("RubricJudge").mean == 1.0
+    assert len(judge.asked) == 12
+
+
+def test_a_confidence_is_kept_between_zero_and_one_and_never_made_up(judge_says, tmp_path):
+    for given, kept in ((85, 1.0), (-1, 0.0), (0.3, 0.3), (None, None), ("high", None)):
+        judge_says(lambda prompt, given=given: verdict(confidence=given))
+        report = evaluate(tmp_path / str(given), RubricJudge(model="scripted:m"))
+        assert report.evaluation_report.records[0].scores[0].details.get("confidence") == kept
+
+
+def test_a_budget_without_the_judges_price_is_refused_before_the_first_call(judge_says, tmp_path):
+    judge = judge_says(lambda prompt: verdict())
+    with pytest.raises(ConfigurationError, match="price of the judge RubricJudge, and 'm' is not in the price table"):
+        evaluate(tmp_path, RubricJudge(model="scripted:m"), budget_usd=1.0)
+    assert judge.asked == []
 
 
 def test_a_pairwise_judge_is_asked_in_both_orders(judge_says, tmp_path):
@@ -151,8 +186,12 @@ def test_a_pairwise_judge_is_asked_in_both_orders(judge_says, tmp_path):
     report = evaluate(tmp_path, PairwiseJudge(model="scripted:m"))
     details = report.evaluation_report.records[0].scores[0].details
     assert report.metric("PairwiseJudge").mean == 0.5  # it always prefers the first one it sees
-    assert details["consistent"] is False
+    assert (details["consistent"], details["said"]) == (False, ["A", "A"])
     assert len(judge.asked) == 12
+
+    found = swap_consistency([record.scores[0].details["said"] for record in report.evaluation_report.records])
+    assert (found.pairs, found.inconsistent, found.rate, found.first_place, found.second_place) == (6, 6, 1.0, 6, 0)
+    assert found.rate_ci == wilson_interval(6, 6)
 
 
 def test_a_consistent_preference_counts(judge_says, tmp_path):

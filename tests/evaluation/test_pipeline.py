@@ -127,7 +127,8 @@ class Returns(Metric):
     "what",
     [
         RuntimeError("broken"), None, "1.0", 0.5, MetricScore("Returns", math.nan), MetricScore("Returns", math.inf),
-        MetricScore("Returns", None), MetricScore("Returns", "high"), MetricScore("Returns", 10**400), [1],
+        MetricScore("Returns", None), MetricScore("Returns", "high"), MetricScore("Returns", 10**400),
+        MetricScore("Returns", -1e300), [1],
     ],
 )  # fmt: skip
 def test_a_metric_that_misbehaves_is_one_failure_and_the_other_metric_still_scores(what):

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 import click
 
 from themis.cli.output import json_option, number, print_json, print_table, storage_option
+from themis.comparison.scores import common_metrics, evaluation_of, read_scores
+from themis.comparison.store import open_store
+from themis.evaluation.agreement import agreement_of, swap_consistency
 from themis.evaluation.agreement import calibrate as calibrate_scores
-from themis.evaluation.agreement import cohens_kappa, krippendorff_alpha
 from themis.exceptions import ConfigurationError, DatasetError
 from themis.presets.loading import read_rows
 from themis.storage import ExperimentStorage
@@ -28,7 +33,7 @@ def judge() -> None:
 @json_option
 def calibrate(run_id: str, metric: str, labels: str, storage: str, as_json: bool) -> None:
     """Accuracy, kappa and bias against people, and the mean corrected for that bias with its interval."""
-    found = calibrate_scores(_scores(ExperimentStorage(storage), run_id, metric), _labels(labels))
+    found = calibrate_scores(_scores(open_store(storage), run_id, metric), _labels(labels))
     if as_json:
         print_json(vars(found))
         return
@@ -47,40 +52,72 @@ def calibrate(run_id: str, metric: str, labels: str, storage: str, as_json: bool
 
 @judge.command()
 @click.argument("run_id", metavar="RUN")
-@click.option("--metric", "metrics", multiple=True, required=True, help="A judge's metric; give at least two.")
+@click.option("--metric", "metrics", multiple=True, required=True, help="A panel's metric, or two and more judges'.")
 @storage_option
 @json_option
 def agreement(run_id: str, metrics: tuple[str, ...], storage: str, as_json: bool) -> None:
     """How far judges of one run agree: Krippendorff's alpha, and Cohen's kappa of every two."""
-    if len(metrics) < 2:
-        raise ConfigurationError("agreement is between at least two judges; repeat --metric")
-    store = ExperimentStorage(storage)
-    scores = {metric: _scores(store, run_id, metric) for metric in metrics}
-    items = sorted(set().union(*scores.values()))
-    ratings = [[scores[metric].get(item) for item in items] for metric in metrics]
-    kappas = {}
-    for index, one in enumerate(metrics):
-        for other in metrics[index + 1 :]:
-            shared = [item for item in items if item in scores[one] and item in scores[other]]
-            votes = [(scores[one][item] >= 0.5, scores[other][item] >= 0.5) for item in shared]
-            kappas[f"{one} / {other}"] = cohens_kappa([a for a, _ in votes], [b for _, b in votes])
-    alpha = krippendorff_alpha(ratings, level="interval")
+    store = open_store(storage)
+    if len(metrics) == 1:
+        judged = _votes(store, run_id, metrics[0])
+    else:
+        judged = {metric: _scores(store, run_id, metric) for metric in metrics}
+    found = agreement_of(judged)
     if as_json:
-        print_json({"items": len(items), "krippendorff_alpha": alpha, "cohens_kappa": kappas})
+        print_json(vars(found))
         return
-    rows = [("Krippendorff's alpha (interval)", number(alpha)), *((f"kappa {n}", number(k)) for n, k in kappas.items())]
-    print_table(("agreement", "value"), rows)
+    rows = [("Krippendorff's alpha (interval)", number(found.krippendorff_alpha))]
+    rows += [(f"kappa {names}", number(kappa)) for names, kappa in found.cohens_kappa.items()]
+    print_table(("agreement", "value"), [("items", found.items), *rows])
+
+
+@judge.command()
+@click.argument("run_id", metavar="RUN")
+@click.option("--metric", default="PairwiseJudge", show_default=True, help="The pairwise judge's metric.")
+@storage_option
+@json_option
+def consistency(run_id: str, metric: str, storage: str, as_json: bool) -> None:
+    """How often a pairwise judge changed its verdict when the two answers changed places."""
+    said = [details.get("said", ()) for _, details in _details(open_store(storage), run_id, metric)]
+    found = swap_consistency(said)
+    if as_json:
+        print_json(vars(found))
+        return
+    low, high = found.rate_ci
+    rows = [
+        ("pairs judged in both orders", found.pairs),
+        ("inconsistent", found.inconsistent),
+        ("inconsistency rate", f"{found.rate:.4f} [{low:.4f}, {high:.4f}]"),
+        ("preferred the first place", found.first_place),
+        ("preferred the second place", found.second_place),
+    ]
+    print_table(("what", "value"), rows)
+
+
+def _votes(store: ExperimentStorage, run_id: str, metric: str) -> dict[str, dict[str, float]]:
+    """judge -> item -> value, from what a panel wrote down; judges of one model are told apart by their place."""
+    judged: dict[str, dict[str, float]] = {}
+    for item_id, details in _details(store, run_id, metric):
+        for place, vote in enumerate(details.get("votes", ()), start=1):
+            judged.setdefault(f"{place} {vote['judge']}", {})[item_id] = vote["value"]
+    if not judged:
+        raise ConfigurationError(f"{metric!r} is not a panel: name at least two judges, repeating --metric")
+    return judged
 
 
 def _scores(store: ExperimentStorage, run_id: str, metric: str) -> dict[str, float]:
-    evaluation = store.current_evaluation(run_id)
-    if evaluation is None:
-        raise ConfigurationError(f"run {run_id!r} has not been judged")
-    reader = store.reader(run_id)
-    known = reader.metric_names(evaluation)
-    if metric not in known:
-        raise ConfigurationError(f"run {run_id!r} has no metric {metric!r}; it has {', '.join(known)}")
-    return {item_id: value for item_id, _, value in reader.values(evaluation, metric)}
+    scores = read_scores(store, run_id, common_metrics(store, [run_id], [metric])[0])
+    return dict(zip(scores.item_ids, map(float, scores.values), strict=True))
+
+
+def _details(store: ExperimentStorage, run_id: str, metric: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    """(item id, details) of every score of a metric."""
+    name = common_metrics(store, [run_id], [metric])[0]
+    reader, evaluation = evaluation_of(store, run_id)
+    for _, record in reader.evaluations(evaluation):
+        for score in record.scores:
+            if score.metric_name == name:
+                yield record.sample_id or "", score.details
 
 
 def _labels(path: str) -> dict[str, float]:
@@ -88,10 +125,19 @@ def _labels(path: str) -> dict[str, float]:
     for line, row in enumerate(read_rows(path), start=1):
         if "id" not in row or "label" not in row:
             raise DatasetError(f"{path}, row {line}: expected the fields id and label, got {', '.join(row)}")
-        text = str(row["label"]).strip().lower()
-        value = {"true": 1.0, "false": 0.0, "yes": 1.0, "no": 0.0, "pass": 1.0, "fail": 0.0}.get(text)
-        try:
-            labels[str(row["id"])] = float(text) if value is None else value
-        except ValueError:
-            raise DatasetError(f"{path}, row {line}: label {row['label']!r} is not a number from 0 to 1") from None
+        value = _label(str(row["label"]).strip().lower())
+        if value is None:
+            raise DatasetError(
+                f"{path}, row {line}: label {row['label']!r} is not a number from 0 to 1, nor true or false"
+            )
+        labels[str(row["id"])] = value
     return labels
+
+
+def _label(text: str) -> float | None:
+    words = {"true": 1.0, "false": 0.0, "yes": 1.0, "no": 0.0, "pass": 1.0, "fail": 0.0}
+    try:
+        value = words[text] if text in words else float(text)
+    except ValueError:
+        return None
+    return value if 0 <= value <= 1 else None

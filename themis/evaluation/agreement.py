@@ -5,17 +5,19 @@ Pure functions over ratings; numpy is imported where it is used.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from themis.core.intervals import student_quantile, wilson_interval
 from themis.exceptions import MetricError
 
-__all__ = ["Calibration", "calibrate", "cohens_kappa", "krippendorff_alpha"]
-
-# The 97.5th percentile of the standard normal distribution.
-_Z = 1.959963984540054
+__all__ = [
+    *("Agreement", "Calibration", "SwapConsistency", "agreement_of", "calibrate", "cohens_kappa", "krippendorff_alpha"),
+    "swap_consistency",
+]
 
 
 def cohens_kappa(one: Sequence[object], other: Sequence[object]) -> float:
@@ -57,6 +59,62 @@ def krippendorff_alpha(ratings: Sequence[Sequence[float | None]], *, level: str 
 
 
 @dataclass(frozen=True)
+class Agreement:
+    """How far judges agree on the items: alpha of all of them, and kappa of every two on a vote for (0.5 or more)."""
+
+    items: int
+    krippendorff_alpha: float
+    cohens_kappa: dict[str, float]
+
+
+def agreement_of(judged: Mapping[str, Mapping[str, float]]) -> Agreement:
+    """From judge -> item -> value; an item that a judge has no verdict on counts for the others."""
+    if len(judged) < 2:
+        raise MetricError(f"agreement is between at least two judges, got {len(judged)}")
+    items = sorted(set().union(*judged.values()))
+    ratings = [[values.get(item) for item in items] for values in judged.values()]
+    kappas = {}
+    for (one, first), (other, second) in itertools.combinations(judged.items(), 2):
+        shared = [item for item in items if item in first and item in second]
+        if shared:
+            votes = [(first[item] >= 0.5, second[item] >= 0.5) for item in shared]
+            kappas[f"{one} / {other}"] = cohens_kappa([a for a, _ in votes], [b for _, b in votes])
+    return Agreement(len(items), krippendorff_alpha(ratings, level="interval"), kappas)
+
+
+@dataclass(frozen=True)
+class SwapConsistency:
+    """How often a pairwise judge's verdict changed with the order of the answers.
+
+    `first_place` counts those in which it preferred what stood first both times, `second_place` what stood second.
+    """
+
+    pairs: int
+    inconsistent: int
+    rate: float
+    rate_ci: tuple[float, float]
+    first_place: int
+    second_place: int
+
+
+def swap_consistency(said: Sequence[Sequence[str]]) -> SwapConsistency:
+    """From what the judge said in both orders, "A" being the first place: the `said` of a pairwise score's details."""
+    swapped = [tuple(pair) for pair in said if len(pair) == 2]
+    if not swapped:
+        raise MetricError("no pair was judged in both orders; PairwiseJudge does so unless swap=False")
+    consistent = {("A", "B"), ("B", "A"), ("tie", "tie")}
+    inconsistent = sum(pair not in consistent for pair in swapped)
+    return SwapConsistency(
+        pairs=len(swapped),
+        inconsistent=inconsistent,
+        rate=inconsistent / len(swapped),
+        rate_ci=wilson_interval(inconsistent, len(swapped)),
+        first_place=swapped.count(("A", "A")),
+        second_place=swapped.count(("B", "B")),
+    )
+
+
+@dataclass(frozen=True)
 class Calibration:
     """A judge held against people's labels.
 
@@ -87,6 +145,8 @@ def calibrate(judged: Mapping[str, float], labels: Mapping[str, float], *, thres
     mean = math.fsum(values) / len(values)
     stderr = math.sqrt(_variance(values) / len(values) + _variance(gaps) / len(gaps))
     corrected = mean - bias
+    # The few labels, not the many verdicts, decide how well the spread is known.
+    reach = student_quantile(0.975, len(gaps) - 1) * stderr
     votes = [(value >= threshold, label >= threshold) for value, label in pairs]
     return Calibration(
         labelled=len(shared),
@@ -97,7 +157,7 @@ def calibrate(judged: Mapping[str, float], labels: Mapping[str, float], *, thres
         judge_mean=mean,
         corrected_mean=corrected,
         corrected_stderr=stderr,
-        corrected_ci=(corrected - _Z * stderr, corrected + _Z * stderr),
+        corrected_ci=(corrected - reach, corrected + reach),
     )
 
 

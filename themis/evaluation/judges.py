@@ -10,7 +10,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 from themis.core.entities import MetricScore, SamplingConfig
 from themis.core.fingerprint import digest
@@ -18,16 +18,26 @@ from themis.core.json_repair import parse_json
 from themis.exceptions import ConfigurationError, EvaluationError
 from themis.interfaces import Metric
 
-__all__ = ["Ask", "JudgePanel", "PairwiseJudge", "RubricJudge", "judges_in"]
+__all__ = ["Ask", "JudgePanel", "PairwiseJudge", "Reply", "RubricJudge", "judges_in"]
 
 _TRIES = 2  # the question, and one chance to repair the form of the answer
 _LONGEST_SHOWN = 20_000
 
 
-class Ask(Protocol):
-    """Sends one question to the judge's model and returns its text; raises where there is no answer."""
+class Reply(NamedTuple):
+    """What the judge's model said, and whether that was stored already."""
 
-    def __call__(self, prompt: str) -> str: ...
+    text: str
+    stored: bool
+
+
+class Ask(Protocol):
+    """Gets the stored reply to a question or asks the judge's model, always the latter if `anew`.
+
+    Raises where there is no answer.
+    """
+
+    def __call__(self, prompt: str, *, anew: bool = False) -> Reply: ...
 
 
 @dataclass(kw_only=True)
@@ -51,17 +61,22 @@ class _Judge(Metric):
             raise EvaluationError(
                 f"judge {self.name} is not bound to a model; use it through themis.evaluate or rejudge"
             )
-        asked = prompt
-        for attempt in range(_TRIES):
-            reply = self._ask(asked)
-            try:
-                return read(parse_json(reply)), attempt == 0
-            except ValueError as error:
-                problem = str(error)
-            asked = (
-                f"{prompt}\n\nYour last reply could not be used: {problem}\nIt was:\n{reply[:2_000]}\n"
-                "Reply again with the JSON object alone."
-            )
+        for anew in (False, True):
+            asked, was_stored = prompt, True
+            for attempt in range(_TRIES):
+                reply = self._ask(asked, anew=anew)
+                was_stored = was_stored and reply.stored
+                try:
+                    return read(parse_json(reply.text)), attempt == 0
+                except ValueError as error:
+                    problem = str(error)
+                asked = (
+                    f"{prompt}\n\nYour last reply could not be used: {problem}\nIt was:\n{reply.text[:2_000]}\n"
+                    "Reply again with the JSON object alone."
+                )
+            # Nonsense that an earlier process was told is not final: only then the judge is asked once more.
+            if not was_stored:
+                break
         raise EvaluationError(f"the judge's verdict cannot be read: {problem}")
 
 
@@ -127,7 +142,7 @@ class RubricJudge(_Judge):
         return {
             "scores": scores,
             "verdict": verdict or None,
-            "confidence": _unit(reply.get("confidence", 1.0), "confidence"),
+            **_confidence(reply),
             "reason": str(reply.get("reason", "")),
             "value": 1.0 if verdict == "pass" else 0.0,
         }
@@ -157,17 +172,20 @@ class PairwiseJudge(_Judge):
             raise EvaluationError(f"no other answer: the row has no field {self.other_field!r} and no reference")
         question = str(row.get("prompt", ""))
         first, valid = self.consult(self._prompt(question, str(prediction), str(other)), _read_preference)
-        verdicts, all_valid = [first["value"]], valid
+        said, verdicts, all_valid = [first["preference"]], [_PREFERENCES[first["preference"]]], valid
         if self.swap:
             second, valid = self.consult(self._prompt(question, str(other), str(prediction)), _read_preference)
-            verdicts.append(1.0 - second["value"])
+            said.append(second["preference"])
+            verdicts.append(1.0 - _PREFERENCES[second["preference"]])
             all_valid = all_valid and valid
         consistent = len(set(verdicts)) == 1
         value = verdicts[0] if consistent else 0.5
         details = {
             "preference": {1.0: "A", 0.0: "B"}.get(value, "tie"),
+            # What it said in each order: A is the first place, whichever answer stood there.
+            "said": said,
             "consistent": consistent,
-            "confidence": first["confidence"],
+            **_confidence(first),
             "reason": first["reason"],
             "valid_json": all_valid,
             "judge": self.model,
@@ -248,18 +266,27 @@ def _quoted(text: str) -> str:
 def _read_preference(reply: Any) -> dict[str, Any]:
     if not isinstance(reply, Mapping):
         raise ValueError(f"expected a JSON object, got {type(reply).__name__}")
-    preference = str(reply.get("preference", "")).strip().lower()
-    values = {"a": 1.0, "b": 0.0, "tie": 0.5}
-    if preference not in values:
+    preference = str(reply.get("preference", "")).strip()
+    preference = preference.lower() if preference.lower() == "tie" else preference.upper()
+    if preference not in _PREFERENCES:
         raise ValueError('"preference" must be "A", "B" or "tie"')
-    return {
-        "value": values[preference],
-        "confidence": _unit(reply.get("confidence", 1.0), "confidence"),
-        "reason": str(reply.get("reason", "")),
-    }
+    return {"preference": preference, **_confidence(reply), "reason": str(reply.get("reason", ""))}
+
+
+# What the answer in the first place gets.
+_PREFERENCES = {"A": 1.0, "B": 0.0, "tie": 0.5}
+
+
+def _confidence(reply: Mapping[str, Any]) -> dict[str, float]:
+    """Between 0 and 1; one that the judge did not give is not made up, and one that is no number costs no verdict."""
+    given = reply.get("confidence")
+    if isinstance(given, bool) or not isinstance(given, int | float) or math.isnan(given):
+        return {}
+    return {"confidence": float(min(1, max(0, given)))}
 
 
 def _unit(value: Any, name: str) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise ValueError(f'"{name}" must be a number from 0 to 1, got {value!r}')
-    return min(1.0, max(0.0, float(value)))
+    # A judge that grades from 1 to 10 must not pass everything: a number beyond 1 is asked for again, not cut.
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
+        raise ValueError(f'"{name}" must be a number from 0 to 1, got {str(value)[:80]}')
+    return float(value)

@@ -34,6 +34,8 @@ ReferenceSelector = Callable[[GenerationRecord], Any]
 StrategyResolver = Callable[[GenerationRecord], EvaluationStrategy]
 
 _DEFAULT_STRATEGY = DefaultEvaluationStrategy()
+# Beyond this, sums of squares overflow and no mean has a standard error.
+_LARGEST = 1e100
 
 
 @dataclass(frozen=True)
@@ -236,14 +238,14 @@ def _compute(metric: Metric, answer: Any, references: list[Any], metadata: dict[
     if not isinstance(score, MetricScore):
         return _Failure(f"compute returned {type(score).__name__}, expected a MetricScore")
     value = score.value
-    if type(value) is float and math.isfinite(value):
+    if type(value) is float and -_LARGEST <= value <= _LARGEST:
         return score
     try:
         number = float(value) if not isinstance(value, str) else math.nan
     except (TypeError, ValueError, OverflowError):
         number = math.nan
-    if not math.isfinite(number):
-        return _Failure(f"compute returned the value {str(value)[:80]!r}, expected a finite number")
+    if not -_LARGEST <= number <= _LARGEST:
+        return _Failure(f"compute returned the value {str(value)[:80]!r}, expected a number that a mean can be made of")
     return MetricScore(score.metric_name, number, score.details, score.metadata)
 
 

@@ -14,8 +14,8 @@ from themis.core.entities import EvaluationRecord, GenerationRecord, GenerationT
 from themis.core.fingerprint import digest, fingerprint
 from themis.core.redaction import Redactor
 from themis.core.tokens import count_tokens
-from themis.evaluation.judges import judges_in
-from themis.exceptions import EvaluationError
+from themis.evaluation.judges import Reply, judges_in
+from themis.exceptions import ConfigurationError, EvaluationError
 from themis.experiment.cost import Budget, Price, price_of
 from themis.experiment.manifest import call_identity
 from themis.generation.engine import Engine, EngineSettings, Job
@@ -47,8 +47,13 @@ def bound_judges(
                 sampling=judge.sampling,
                 seed=None,
             )
-            calls = stack.enter_context(_OnOneLoop(executor))
+            calls = stack.enter_context(_OnOneLoop(executor, settings.timeout_seconds))
             price = price_of(spec.identifier, is_local=bool(getattr(executor, "is_local", False)))
+            if budget is not None and price is None:
+                raise ConfigurationError(
+                    f"budget_usd needs the price of the judge {judge.name}, and {spec.identifier!r} is not in the price "
+                    "table; add it to a file and name that file in THEMIS_PRICES"
+                )
             engine = Engine(calls, settings)
             ask = _StoredAsk(spec, judge.sampling, fingerprint(identity), engine, storage, writer, price, budget)
             ask.redactor = Redactor(judge.options)
@@ -100,11 +105,11 @@ class _StoredAsk:
         self._price = price
         self._budget = budget
 
-    def __call__(self, prompt: str) -> str:
+    def __call__(self, prompt: str, *, anew: bool = False) -> Reply:
         key = digest(self._identity, prompt)
-        stored = self._storage.find_judgement(key)
+        stored = None if anew else self._storage.find_judgement(key)
         if stored is not None:
-            return str(decode(stored)["text"])
+            return Reply(str(decode(stored)["text"]), stored=True)
         self._keep_to_budget(prompt)
         render = PromptRender(PromptSpec("judge", ""), prompt)
         task = GenerationTask(render, self._spec, self._sampling, {"dataset_id": key})
@@ -120,7 +125,7 @@ class _StoredAsk:
         self._writer.save_judgement(key, body, calls=outcome.calls, cost_usd=cost or 0.0)
         if self._budget is not None and cost:
             self._budget.spent_usd += cost
-        return text
+        return Reply(text, stored=False)
 
     def _keep_to_budget(self, prompt: str) -> None:
         if self._budget is None:
@@ -133,8 +138,9 @@ class _StoredAsk:
 class _OnOneLoop(StatelessTaskExecutor):
     """Lets many threads call an async provider, whose connections belong to one event loop."""
 
-    def __init__(self, executor: StatelessTaskExecutor) -> None:
+    def __init__(self, executor: StatelessTaskExecutor, timeout_seconds: float) -> None:
         self._executor = executor
+        self._timeout_seconds = timeout_seconds
         self._async = asyncio.iscoroutinefunction(executor.execute)
         self._loop = asyncio.new_event_loop() if self._async else None
 
@@ -153,6 +159,7 @@ class _OnOneLoop(StatelessTaskExecutor):
     def execute(self, task: GenerationTask) -> GenerationRecord:
         answer: Any = self._executor.execute(task)
         if self._loop is not None:
-            answer = asyncio.run_coroutine_threadsafe(answer, self._loop).result()
+            waiting = asyncio.wait_for(answer, self._timeout_seconds)
+            answer = asyncio.run_coroutine_threadsafe(waiting, self._loop).result()
         record: GenerationRecord = answer
         return record

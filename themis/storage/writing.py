@@ -236,12 +236,12 @@ class RunWriter:
         self._commit(lambda connection: self._put_scores(connection, values))
 
     def save_judgement(self, key: str, body: str, *, calls: int, cost_usd: float) -> None:
-        """Makes a judge's reply durable, with what it cost."""
+        """Makes a judge's reply durable, with what it cost; a reply to the same question takes an earlier one's place."""
 
         def write(connection: Connection) -> None:
-            connection.execute(
-                self._insert(schema.judgements).values(key=key, body=body, created_at=_now()).on_conflict_do_nothing()
-            )
+            statement = self._insert(schema.judgements).values(key=key, body=body, created_at=_now())
+            replaced = {"body": statement.excluded.body, "created_at": statement.excluded.created_at}
+            connection.execute(statement.on_conflict_do_update(index_elements=["key"], set_=replaced))
             self._add_judging(connection, calls, cost_usd)
 
         self._commit(write)
