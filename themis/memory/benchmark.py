@@ -15,7 +15,7 @@ from themis.memory.clock import Clock
 from themis.memory.examples import TestExample
 from themis.memory.filler import Filler
 from themis.memory.judging import Judge
-from themis.memory.tape import Body
+from themis.memory.tape import ASKED_LATER, Body
 from themis.storage import DEFAULT_STORAGE, ExperimentStorage, RunStatus
 
 __all__ = ["INTRODUCTION", "Benchmark", "MemoryReport", "Spent"]
@@ -92,7 +92,7 @@ class Spent:
             self.completion_tokens += body.completion_tokens
             self.agent_seconds += body.seconds
             self.conversation_tokens += body.tokens
-        elif kind == "consult":
+        elif kind in ("consult", ASKED_LATER):
             self.judge_calls += body.calls
             self.judge_cost_usd += body.cost_usd or 0.0
             self.judge_seconds += body.seconds

@@ -114,11 +114,22 @@ class Ledger:
         self._frame = _frame(benchmark)
         self._positions = {test.test_id: position for position, test in enumerate(benchmark.tests)}
         judge = benchmark.judge.name if benchmark.judge else None
-        self._evaluation = writer.open_evaluation(
+        current = storage.current_evaluation(benchmark.run_id)
+        self.evaluation = writer.open_evaluation(
             fingerprint(["memory", judge]), {"metrics": [OVERALL], "extractor": None, "judge": judge}
         )
         reader = storage.reader(benchmark.run_id)
         self._entered = {record.task.metadata["dataset_id"] for _, record in reader.records()}
+        # Tests that an earlier process ended without a verdict.
+        self.undecided = self._entered - self.scores().keys()
+        if current is not None and len(self._entered) == len(benchmark.tests):
+            # Verdicts that were given since, by another judge or by people, go on to count.
+            writer.update(evaluation=current)
+
+    def scores(self) -> dict[str, float]:
+        """Of the tests that have one in the run's own evaluation."""
+        values = self._storage.reader(self._benchmark.run_id).values(self.evaluation, OVERALL)
+        return {test_id: value for test_id, _, value in values}
 
     def has(self, test_id: str) -> bool:
         return test_id in self._entered
@@ -128,7 +139,7 @@ class Ledger:
             return
         position = self._positions[outcome.test_id]
         test = self._benchmark.tests[position]
-        self._writer.commit_verdicts(self._evaluation, _verdicts(position, test, outcome))
+        self._writer.commit_verdicts(self.evaluation, _verdicts(position, test, outcome))
         key = digest(self._benchmark.run_id, outcome.test_id)
         record = self._record(test, outcome, used, in_doubt)
         # The run's sums are set as a whole below, so the call itself counts as spent already.

@@ -22,7 +22,7 @@ from themis.memory.evaluations import Judged, judged_ways
 from themis.memory.ledger import OVERALL
 from themis.memory.rejudging import graded_verdicts
 from themis.memory.results import StoredResult, load_results
-from themis.storage import ExperimentStorage
+from themis.storage import ExperimentStorage, RunStatus
 
 __all__ = ["Override", "override_score", "read_overrides", "withdraw_override"]
 
@@ -87,6 +87,9 @@ def _record(
 ) -> Override:
     if not reason.strip() or not by.strip():
         raise ConfigurationError("an override needs a reason (--reason) and the name of who gives it (--by)")
+    run = storage.get_run(run_id)
+    if run.status is not RunStatus.COMPLETED:
+        raise ConfigurationError(f"run {run_id!r} is {run.status.value}; scores are overridden once it is complete")
     base = _base(storage, run_id)
     found = load_results(storage, run_id, str(base.evaluation))
     results = {result.test_id: result for result in found.results}

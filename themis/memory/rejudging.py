@@ -1,18 +1,19 @@
 """Judges the tests of a memory run again from its stored conversation. The agent is not spoken to; earlier scores stay.
 
-A test is played once more: what it says must be what it said, what the agent replied is what it replied then. Only the
-judge, if one is given, is really asked.
+A test is played once more: what it says must be what it said, what the agent replied is what it replied then. The judge, if
+one is given, is asked what it has not answered yet, or not so that it could be understood.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from themis.core.codec import decode, encode
-from themis.core.fingerprint import digest, fingerprint
+from themis.core.codec import encode
+from themis.core.fingerprint import fingerprint
 from themis.exceptions import ConfigurationError
 from themis.experiment.report import build_report, summarise_run
 from themis.memory.actions import Ask, Consult, Grade, Heard, Line, Listen, Moment, Ruling, Say, Script, Wait
@@ -21,13 +22,14 @@ from themis.memory.examples import MEMORY_TESTS, TestExample
 from themis.memory.judging import NO_JUDGE, Judge
 from themis.memory.ledger import OVERALL
 from themis.memory.results import Message, RunResults, StoredResult, load_results
-from themis.memory.tape import lines_of, read_body
+from themis.memory.scheduler import understand
+from themis.memory.tape import ASKED_LATER, Body, lines_of, read_body
 from themis.storage import ExperimentStorage
 from themis.storage.reading import StoredSample
-from themis.storage.records import FAILED, SCORED, Verdict
+from themis.storage.records import FAILED, SCORED, Turn, Verdict
 from themis.storage.writing import RunWriter
 
-__all__ = ["Conversation", "graded_verdicts", "rejudge_memory_run", "replay", "stored_example"]
+__all__ = ["Conversation", "graded_verdicts", "rejudge_memory_run", "replay", "settle", "stored_example"]
 
 _EPOCH = datetime.fromtimestamp(0, UTC)
 
@@ -35,53 +37,59 @@ _EPOCH = datetime.fromtimestamp(0, UTC)
 def rejudge_memory_run(storage: ExperimentStorage, run_id: str, judge: Judge | None = None) -> RunResults:
     """Every ended test judged anew, as the run's new current evaluation. Returns the results under it."""
     found = load_results(storage, run_id)
-    samples = {sample.item_id: sample for sample in storage.reader(run_id).samples()}
     with storage.open_run(run_id) as writer:
-        ask = _Asking(storage, writer, judge) if judge is not None else None
-        # One conversation for all, or one for each test.
-        shared = None if found.isolated else list(lines_of(storage.turns(run_id)))
-        grades = {
-            result.test_id: _graded(storage, run_id, samples[result.test_id], result, shared, ask)
-            for result in found.results
-            if result.ended and result.test_id in samples
-        }
+        grades = _grades(storage, writer, found, judge, [result for result in found.results if result.ended])
         number = 1 + sum(way.name.startswith("rejudged") for way in judged_ways(storage, run_id))
         name = f"rejudged {number}" + (f" by {judge.name}" if judge is not None else "")
         config = {"metrics": [OVERALL], "extractor": None, "judge": None if judge is None else judge.name, "name": name}
         evaluation = writer.open_evaluation(fingerprint(["memory", name]), config)
-        for test_id, grade in grades.items():
-            sample = samples[test_id]
+        for sample, grade in grades:
             writer.commit_verdicts(evaluation, graded_verdicts(sample.position, str(sample.row["dataset"]), grade))
         summary = summarise_run(build_report(storage, run_id, evaluation))
         writer.update(summary=encode({**found.run.summary, **summary}))
     return load_results(storage, run_id)
 
 
-def _graded(
+def settle(
     storage: ExperimentStorage,
+    writer: RunWriter,
     run_id: str,
-    sample: StoredSample,
-    result: StoredResult,
-    shared: list[Line] | None,
-    ask: _Asking | None,
-) -> Grade:
-    try:
-        example = stored_example(sample.row)
-    except ConfigurationError as error:
-        return Grade.failure(str(error))
-    lines = list(lines_of(storage.turns(run_id, test_id=result.test_id))) if shared is None else shared
-    return replay(example, result.messages, Conversation(lines, _rulings(storage, run_id, result.test_id), ask))
+    evaluation: int,
+    judge: Judge,
+    test_ids: Container[str],
+    *,
+    asked: Callable[[Body], None],
+) -> None:
+    """Judges ended tests that have no verdict once more, in the same evaluation; `asked` is told what the judge used."""
+    found = load_results(storage, run_id, str(evaluation))
+    undecided = [result for result in found.results if result.ended and result.test_id in test_ids]
+    for sample, grade in _grades(storage, writer, found, judge, undecided, asked):
+        if not grade.failed:
+            writer.commit_verdicts(evaluation, graded_verdicts(sample.position, str(sample.row["dataset"]), grade))
 
 
-def _rulings(storage: ExperimentStorage, run_id: str, test_id: str) -> dict[str, Ruling]:
-    """What the judge said during the run, by what it was asked."""
-    found = {}
-    for row in storage.turns(run_id, test_id=test_id):
-        if row.kind == "consult":
-            body = read_body(row)
-            if body.prompt:
-                found[body.prompt] = Ruling(text=body.answer or "", failure=body.failure)
-    return found
+def _grades(
+    storage: ExperimentStorage,
+    writer: RunWriter,
+    found: RunResults,
+    judge: Judge | None,
+    results: Sequence[StoredResult],
+    asked: Callable[[Body], None] = lambda body: None,
+) -> Iterator[tuple[StoredSample, Grade]]:
+    run_id = found.run_id
+    samples = {sample.item_id: sample for sample in storage.reader(run_id).samples()}
+    bench = _Bench(storage, writer, run_id, judge, asked)
+    # One conversation for all, or one for each test.
+    shared = None if found.isolated else list(lines_of(storage.turns(run_id)))
+    for result in results:
+        sample = samples[result.test_id]
+        lines = list(lines_of(storage.turns(run_id, test_id=result.test_id))) if shared is None else shared
+        try:
+            example = stored_example(sample.row)
+        except ConfigurationError as error:
+            yield sample, Grade.failure(str(error))
+            continue
+        yield sample, replay(example, result.messages, Conversation(lines, bench.for_test(result.test_id)))
 
 
 def stored_example(row: Mapping[str, Any]) -> TestExample:
@@ -98,21 +106,65 @@ def stored_example(row: Mapping[str, Any]) -> TestExample:
 # --- playing a test from its record -----------------------------------------------------------------------------------
 
 
-class _Asking:
-    """The judge, asked each question once and never again."""
+class _Bench:
+    """The judge of a run, or another one: what it has said already, and it itself for what it has not been asked."""
 
-    def __init__(self, storage: ExperimentStorage, writer: RunWriter, judge: Judge) -> None:
-        self._storage, self._writer, self._judge = storage, writer, judge
+    def __init__(
+        self,
+        storage: ExperimentStorage,
+        writer: RunWriter,
+        run_id: str,
+        judge: Judge | None,
+        asked: Callable[[Body], None],
+    ) -> None:
+        self._writer, self._judge, self._asked = writer, judge, asked
+        own = storage.identity(run_id).get("judge", "")
+        name = own if judge is None else judge.name
+        # What was said about each test, by what was asked.
+        self._said: dict[str | None, dict[str, list[Ruling]]] = {}
+        self._next = 0
+        for row in storage.turns(run_id):
+            self._next = row.seq + 1
+            if row.kind not in ("consult", ASKED_LATER):
+                continue
+            body = read_body(row)
+            if body.prompt and (own if row.kind == "consult" else body.judge) == name:
+                ruling = Ruling(text=body.answer or "", failure=body.failure)
+                self._said.setdefault(row.test_id, {}).setdefault(body.prompt, []).append(ruling)
 
-    def __call__(self, prompt: str) -> Ruling:
-        key = digest("memory judge", self._judge.name, prompt)[:32]
-        stored = self._storage.find_judgement(key)
-        if stored is not None:
-            return Ruling(text=str(decode(stored)["text"]))
-        completion = self._judge.answer(prompt)
-        body = encode({"text": completion.text})
-        self._writer.save_judgement(key, body, calls=completion.calls, cost_usd=completion.cost_usd or 0.0)
-        return Ruling(text=completion.text)
+    def for_test(self, test_id: str) -> Callable[[Consult], Ruling]:
+        return lambda consult: self._rule(test_id, consult)
+
+    def _rule(self, test_id: str, consult: Consult) -> Ruling:
+        """What was said if it can be understood; else the judge is asked, and asked again another time."""
+        known = self._said.get(test_id, {}).get(consult.prompt, [])
+        understood = [understand(consult, ruling) for ruling in known]
+        for ruling in understood:
+            if not ruling.failed:
+                return ruling
+        if self._judge is None:
+            return understood[-1] if understood else Ruling(failure=NO_JUDGE)
+        return understand(consult, self._ask(self._judge, test_id, consult))
+
+    def _ask(self, judge: Judge, test_id: str, consult: Consult) -> Ruling:
+        began = time.perf_counter()
+        said = judge.answer(consult.prompt)
+        body = Body(
+            prompt=consult.prompt,
+            purpose=consult.purpose,
+            answer=said.text,
+            judge=judge.name,
+            cost_usd=said.cost_usd,
+            prompt_tokens=said.prompt_tokens,
+            completion_tokens=said.completion_tokens,
+            calls=said.calls,
+            seconds=time.perf_counter() - began,
+        )
+        self._writer.append_turns([Turn(self._next, ASKED_LATER, test_id, encode(body))])
+        self._next += 1
+        self._writer.add_judge_cost(said.calls, said.cost_usd or 0.0)
+        self._asked(body)
+        return Ruling(text=said.text)
 
 
 @dataclass(frozen=True)
@@ -120,20 +172,7 @@ class Conversation:
     """What a replayed test hears besides its own replies: everyone's exchanges, and the judge."""
 
     lines: Sequence[Line] = ()
-    rulings: Mapping[str, Ruling] | None = None
-    ask: Any = None
-
-    def ruling(self, consult: Consult) -> Ruling:
-        if self.ask is not None:
-            raw = self.ask(consult.prompt)
-        else:
-            raw = (self.rulings or {}).get(consult.prompt) or Ruling(failure=NO_JUDGE)
-        if raw.failure is not None:
-            return Ruling(text=raw.text, failure=raw.failure)
-        try:
-            return Ruling(value=consult.parse(raw.text), text=raw.text)
-        except ValueError as error:
-            return Ruling(text=raw.text, failure=str(error))
+    ruling: Callable[[Consult], Ruling] = lambda consult: Ruling(failure=NO_JUDGE)
 
 
 class _Heard:

@@ -18,7 +18,7 @@ from typing import Any, Protocol
 
 from themis.core.tokens import tokenizer
 from themis.exceptions import ConfigurationError, EvaluationError, RunInterrupted, StorageError, ThemisError
-from themis.memory import ledger
+from themis.memory import ledger, rejudging
 from themis.memory.actions import Line
 from themis.memory.agents.agent import Reply
 from themis.memory.agents.calibration import CalibrationAgent
@@ -28,7 +28,7 @@ from themis.memory.examples import TestExample
 from themis.memory.judging import NO_JUDGE
 from themis.memory.planning import planned_test
 from themis.memory.scheduler import Scheduler
-from themis.memory.tape import Body, ConversationLog, Numbers, Recalled, Tape, read_body
+from themis.memory.tape import ASKED_LATER, Body, ConversationLog, Numbers, Recalled, Tape, read_body
 from themis.storage import ExperimentStorage, RunStatus
 from themis.storage.writing import RunWriter
 
@@ -57,6 +57,7 @@ def run(benchmark: Benchmark, storage: ExperimentStorage, observers: Iterable[Ob
         try:
             with _finishing_on_interrupt(session.stop):
                 session.play()
+                session.settle()
         except BaseException as error:
             stopped = isinstance(error, KeyboardInterrupt)
             with contextlib.suppress(StorageError):  # a full disk must not hide what happened
@@ -99,7 +100,7 @@ class _Session:
         tests = self.benchmark.tests
         if not self.benchmark.isolated:
             rows = self.storage.turns(self.benchmark.run_id)
-            tape = Tape(rows, self.writer.append_turns)
+            tape = Tape(rows, self.writer.append_turns, aside=self.add)
             _Conversation(self, tests, tape, lane=None).play()
             return
         numbers = Numbers(1 + max((row.seq for row in self.storage.turns(self.benchmark.run_id)), default=-1))
@@ -123,12 +124,27 @@ class _Session:
         if self.stopping.is_set():
             return
         rows = self.storage.turns(self.benchmark.run_id, test_id=test.test_id)
-        tape = Tape(rows, self.writer.append_turns, numbers=numbers, lane=test.test_id)
+        tape = Tape(rows, self.writer.append_turns, numbers=numbers, lane=test.test_id, aside=self.add)
         try:
             _Conversation(self, [test], tape, lane=test.test_id).play()
         except BaseException:
             self.stopping.set()  # the others finish their exchange and stop too
             raise
+
+    def settle(self) -> None:
+        """Asks the judge again where an earlier process could not have its verdict. The agent is not spoken to."""
+        judge, undecided = self.benchmark.judge, self.ledger.undecided
+        if judge is not None and undecided and not self.stopping.is_set() and self.afford(0.0):
+            rejudging.settle(
+                self.storage,
+                self.writer,
+                self.benchmark.run_id,
+                self.ledger.evaluation,
+                judge,
+                undecided,
+                asked=lambda body: self.add(ASKED_LATER, body),
+            )
+        self.scores.update(self.ledger.scores())
 
     def add(self, kind: str, body: Body) -> None:
         with self._lock:
@@ -345,10 +361,10 @@ class _Conversation:
         return reply
 
     def _agent_failed(self, turn: int, what: str) -> str:
-        return (
-            f"agent {self._benchmark.agent_name!r} failed at turn {turn}: {what}. "
-            f"Everything before is saved. {self._benchmark.way_on(self._session.storage)}"
-        )
+        return self._failed(f"agent {self._benchmark.agent_name!r} failed at turn {turn}: {what}")
+
+    def _failed(self, what: str) -> str:
+        return f"{what}. Everything before is saved. {self._benchmark.way_on(self._session.storage)}"
 
     def _consult(self, command: Judge) -> Ruled:
         judge = self._benchmark.judge
@@ -356,7 +372,11 @@ class _Conversation:
             body = Body(failure=NO_JUDGE, now=self._scheduler.now)
         else:
             began = time.perf_counter()
-            ruling = judge.answer(command.prompt)
+            try:
+                ruling = judge.answer(command.prompt)
+            except Exception as error:  # boundary: a judge is a model, or the user's code
+                what = str(error) if isinstance(error, ThemisError) else f"{type(error).__name__}: {error}"
+                raise EvaluationError(self._failed(f"judge {judge.name!r} did not answer: {what}")) from error
             body = Body(
                 answer=ruling.text,
                 now=self._scheduler.now,

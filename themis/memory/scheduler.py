@@ -47,7 +47,7 @@ from themis.memory.commands import (
     Send,
 )
 
-__all__ = ["Planned", "Scheduler"]
+__all__ = ["Planned", "Scheduler", "understand"]
 
 # A filler that only serves to make the agent speak for a listening test.
 _SMALL_FILLER_TOKENS = 120
@@ -172,7 +172,7 @@ class Scheduler:
                 return (yield from self._listen(test))
             case Consult():
                 ruled: Ruled = yield Judge(test.test_id, action.prompt, action.purpose)
-                return _ruling(action, ruled)
+                return understand(action, Ruling(text=ruled.text, failure=ruled.failure))
             case Grade():
                 test.grade = action
                 return None
@@ -430,10 +430,11 @@ class _Fresh:
             heappush(self._startable, (self._queues[kind][-1][0], kind))
 
 
-def _ruling(consult: Consult, ruled: Ruled) -> Ruling:
-    if ruled.failure is not None:
-        return Ruling(text=ruled.text, failure=ruled.failure)
+def understand(consult: Consult, said: Ruling) -> Ruling:
+    """What the test's own reading makes of a judge's answer."""
+    if said.failed:
+        return said
     try:
-        return Ruling(value=consult.parse(ruled.text), text=ruled.text)
+        return Ruling(value=consult.parse(said.text), text=said.text)
     except Exception as error:  # boundary: a judge's answer may hold anything, and parsing it is the test's code
-        return Ruling(text=ruled.text, failure=f"the judge's answer cannot be read: {type(error).__name__}: {error}")
+        return Ruling(text=said.text, failure=f"the judge's answer cannot be read: {type(error).__name__}: {error}")

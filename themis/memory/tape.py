@@ -35,10 +35,22 @@ from themis.memory.commands import (
 )
 from themis.storage.records import Turn
 
-__all__ = ["EXCHANGES", "Body", "ConversationLog", "Numbers", "Recalled", "Tape", "lines_of", "read_body"]
+__all__ = [
+    "ASKED_LATER",
+    "EXCHANGES",
+    "Body",
+    "ConversationLog",
+    "Numbers",
+    "Recalled",
+    "Tape",
+    "lines_of",
+    "read_body",
+]
 
 # Kinds of rows that send the agent something; each is followed by a `reply` row.
 EXCHANGES = ("intro", "say", "ask", "forget", "fill")
+# A question to a judge after the test had ended; no part of the conversation, so replaying passes over it.
+ASKED_LATER = "reconsult"
 _REMEMBERED_LINES = 256
 
 
@@ -70,6 +82,8 @@ class Body(msgspec.Struct, omit_defaults=True):
     purpose: str = ""
     answer: str | None = None
     failure: str | None = None
+    # Who was asked, where it was not during the conversation.
+    judge: str = ""
     # Of waits and jumps.
     until_tokens: int | None = None
     until: datetime.datetime | None = None
@@ -109,14 +123,17 @@ class Tape:
         *,
         numbers: Numbers | None = None,
         lane: str | None = None,
+        aside: Callable[[str, Body], None] = lambda kind, body: None,
     ) -> None:
         self._stored = iter(stored)
-        self._ahead = next(self._stored, None)
+        # Is told of the rows that are no part of the conversation.
+        self._aside = aside
+        self._next = 0
+        self._ahead = self._read()
         self._append = append
         self._numbers = numbers
         # In a run of separate conversations every row carries the id of its test.
         self._lane = lane
-        self._next = 0
         self._unwritten: list[Turn] = []
         # Set while the tape's last row is a message without its reply.
         self.in_doubt = False
@@ -149,9 +166,16 @@ class Tape:
     def _take(self) -> Turn:
         row = self._ahead
         assert row is not None
-        self._ahead = next(self._stored, None)
-        self._next = row.seq + 1
+        self._ahead = self._read()
         return row
+
+    def _read(self) -> Turn | None:
+        for row in self._stored:
+            self._next = row.seq + 1
+            if row.kind != ASKED_LATER:
+                return row
+            self._aside(row.kind, read_body(row))
+        return None
 
     def _compare(self, command: Command, row: Turn, body: Body) -> None:
         asked = _describe(command, self._lane)

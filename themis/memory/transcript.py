@@ -9,7 +9,7 @@ from typing import Any
 
 from themis.core.codec import encode
 from themis.exceptions import DatasetError
-from themis.memory.tape import EXCHANGES, Body, read_body
+from themis.memory.tape import ASKED_LATER, EXCHANGES, Body, read_body
 from themis.storage.records import Turn
 
 __all__ = ["entries", "from_master_log", "to_master_log"]
@@ -69,7 +69,7 @@ def _event(row: Turn, body: Body) -> dict[str, Any]:
         "presupplied": False,
         "now": _shown(body.now),
         "tokens_total": body.tokens_total or None,
-        "cost_usd": body.cost_usd if row.kind == "consult" else None,
+        "cost_usd": body.cost_usd if row.kind in ("consult", ASKED_LATER) else None,
     }
     optional = {
         "until_tokens": body.until_tokens,

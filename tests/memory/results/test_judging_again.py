@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from tests.memory.results.runs import small_run
 from tests.memory.small_tests import KINDS, Diary, YesJudge, benchmark
 from themis.cli import themis
-from themis.exceptions import ConfigurationError, StorageError
+from themis.exceptions import ConfigurationError, EvaluationError, StorageError
 from themis.memory.actions import Grade
 from themis.memory.evaluations import judged_ways
 from themis.memory.examples import register_memory_test
@@ -23,6 +23,7 @@ from themis.memory.report.pages import run_page
 from themis.memory.report.view import read_view
 from themis.memory.results import load_results
 from themis.memory.runner import run
+from themis.memory.tape import read_body
 from themis.storage import ExperimentStorage
 
 
@@ -120,6 +121,95 @@ def test_a_test_that_would_go_on_otherwise_is_a_failure_and_no_score(
 
     assert found["Orders - 0"].score is None
     assert "would now be 'Something that was never asked'" in found["Orders - 0"].reasoning[0]
+
+
+# --- a judge that could not be had ------------------------------------------------------------------------------------
+
+
+class Mumbling(YesJudge):
+    """Says nothing that could be understood until it has found its words."""
+
+    def __init__(self, *, speaks: bool) -> None:
+        super().__init__()
+        self.speaks = speaks
+
+    def answer(self, prompt: str) -> Any:
+        said = super().answer(prompt)
+        return said if self.speaks else type(said)("hm", 0.001, 10, 1, 1)
+
+
+class Gone(YesJudge):
+    def answer(self, prompt: str) -> Any:
+        raise ConnectionError("no route to the judge")
+
+
+class Counting(Diary):
+    replies = 0
+
+    def reply(self, *arguments: Any, **named: Any) -> Any:
+        if named.get("presupplied") is None:
+            type(self).replies += 1
+        return super().reply(*arguments, **named)
+
+
+@pytest.mark.parametrize("isolated", [False, True])
+def test_a_judge_that_could_not_be_understood_is_asked_again_on_resume_and_the_agent_is_not(
+    tmp_path: Path, registered: None, isolated: bool
+) -> None:
+    for name, kind in KINDS.items():
+        register_memory_test(name)(kind)
+    storage = ExperimentStorage(tmp_path)
+
+    def played(judge: YesJudge) -> Any:
+        return run(benchmark(make_agent=lambda session: Counting(), judge=judge, isolated=isolated), storage)
+
+    mumbled = played(Mumbling(speaks=False))
+    replies, cost = Counting.replies, storage.get_run("r").judge_cost_usd
+    found = Mumbling(speaks=True)
+    settled, again = played(found), played(Mumbling(speaks=True))
+
+    assert mumbled.scores["Orders - 0"] is None
+    assert settled.scores["Orders - 0"] == again.scores["Orders - 0"] == scores(storage, "r")["Orders - 0"] == 1.0
+    assert Counting.replies == replies, "the agent was not spoken to"
+    assert len(found.asked) == 1
+    assert storage.get_run("r").judge_cost_usd == pytest.approx(cost + 0.001)
+    assert settled.spent.judge_calls == again.spent.judge_calls == mumbled.spent.judge_calls + 1
+    assert [way.name for way in judged_ways(storage, "r")] == ["judge yes-judge"]
+
+
+def test_answers_that_could_not_be_understood_are_not_kept_as_a_judges_last_word(every_form: ExperimentStorage) -> None:
+    mumbling, speaking = Mumbling(speaks=False), Mumbling(speaks=True)
+    mumbling.name = speaking.name = "other"
+    rejudge_memory_run(every_form, "r", mumbling)
+    unclear = scores(every_form, "r")["Orders - 0"]
+    rejudge_memory_run(every_form, "r", speaking)
+
+    assert unclear is None
+    assert scores(every_form, "r")["Orders - 0"] == 1.0
+
+
+def test_a_judge_that_is_gone_stops_the_run_and_a_later_start_ends_it_as_if_nothing_had_happened(
+    tmp_path: Path, registered: None
+) -> None:
+    stopped, whole = ExperimentStorage(tmp_path / "stopped"), ExperimentStorage(tmp_path / "whole")
+    made = {"make_agent": lambda session: Diary()}
+    with pytest.raises(EvaluationError, match=r"judge 'yes-judge' did not answer: ConnectionError.*is saved"):
+        run(benchmark(**made, judge=Gone()), stopped)
+    run(benchmark(**made, judge=YesJudge()), stopped)
+    run(benchmark(**made, judge=YesJudge()), whole)
+
+    def rows(storage: ExperimentStorage) -> list[Any]:
+        return [(row.seq, row.kind, row.test_id, read_body(row).message) for row in storage.turns("r")]
+
+    assert rows(stopped) == rows(whole)
+    assert scores(stopped, "r") == scores(whole, "r")
+
+
+def test_running_a_complete_run_again_leaves_the_verdicts_that_count_alone(every_form: ExperimentStorage) -> None:
+    override_score(every_form, "r", "Orders - 0", 0.25, reason="half of it", by="Ada")
+    run(benchmark(agent_name="diary", make_agent=lambda session: Diary(), judge=YesJudge()), every_form)
+
+    assert scores(every_form, "r")["Orders - 0"] == 0.25
 
 
 # --- overrides --------------------------------------------------------------------------------------------------------
