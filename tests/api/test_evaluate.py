@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import math
+import time
 from typing import Any
 
 import pytest
@@ -182,6 +184,41 @@ def test_an_exception_of_on_result_fails_the_run_and_what_was_answered_is_kept(a
     assert len(store.load_cached_records("run")) >= 1
     assert ask(tmp_path).metric("exact_match").count == 4
     assert adder.calls == 4
+
+
+def test_calls_under_way_when_on_result_raises_are_stored_too(tmp_path):
+    asked: list[str] = []
+
+    class Slow(Adder):
+        def execute(self, task: core.GenerationTask) -> core.GenerationRecord:
+            asked.append(task.metadata["dataset_id"])
+            time.sleep(0.01 if len(asked) == 1 else 0.1)
+            return super().execute(task)
+
+    def refuse(record: core.GenerationRecord) -> None:
+        raise RuntimeError("enough")
+
+    themis.register_provider("slow", Slow)
+    with pytest.raises(RuntimeError, match="enough"):
+        ask(tmp_path, model="slow:m", on_result=refuse, workers=4)
+    stored = ExperimentStorage(tmp_path).load_cached_records("run").values()
+    assert sorted(record.task.metadata["dataset_id"] for record in stored) == sorted(asked)
+    assert ask(tmp_path, model="slow:m").metric("exact_match").count == 4
+    assert sorted(asked) == ["0", "1", "2", "3"]
+
+
+def test_a_judge_that_never_answers_is_a_failure_and_not_the_end_of_the_run(adder, tmp_path):
+    class Silent(StatelessTaskExecutor):
+        async def execute(self, task: core.GenerationTask) -> core.GenerationRecord:
+            await asyncio.sleep(60)
+            raise AssertionError("not reached")
+
+    themis.register_provider("silent", Silent)
+    metrics = ["exact_match", "rubric_judge(model='silent:m', rubric=['correct'])"]
+    report = ask(tmp_path, metrics=metrics, timeout_seconds=0.05, max_retries=1)
+    judged = report.metric("RubricJudge")
+    assert (judged.count, judged.failed) == (0, 4)
+    assert report.metric("exact_match").count == 4
 
 
 def test_a_missing_score_makes_the_mean_nan_and_not_zero(tmp_path):

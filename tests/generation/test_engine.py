@@ -196,6 +196,47 @@ def test_a_coroutine_that_hangs_is_cancelled():
     assert [n for n, outcome in outcomes.items() if outcome.record.error] == [3]
 
 
+def test_calls_that_hang_one_after_another_are_each_given_up_in_time():
+    class Hangs(StatelessTaskExecutor):
+        async def execute(self, task: GenerationTask) -> GenerationRecord:
+            number = int(task.prompt.text)
+            await asyncio.sleep(60 if number % 3 == 0 else 0.01 * number)
+            return answer(task)
+
+    settings = EngineSettings(workers=3, retry=Retry(attempts=1), timeout_seconds=0.15)
+    outcomes = finish(Engine(Hangs(), settings), 12)
+    late = {n: outcome for n, outcome in outcomes.items() if outcome.record.error is not None}
+    assert sorted(late) == [0, 3, 6, 9]
+    assert {outcome.record.error.kind for outcome in late.values()} == {"timeout"}
+    assert "no answer within 0.15 s" in late[0].record.error.message
+
+
+def test_a_retry_near_its_deadline_is_given_less_time_than_the_calls_beside_it():
+    class HangsAtTheSecondCall(Counting):
+        async def execute(self, task: GenerationTask) -> GenerationRecord:
+            self.calls[task.prompt.text] += 1
+            if task.prompt.text != "0":
+                return answer(task)
+            if self.calls["0"] == 1:
+                raise ProviderCallError("busy", status=503)
+            await asyncio.sleep(60)
+            raise AssertionError("not reached")
+
+    settings = EngineSettings(workers=2, retry=QUICK, timeout_seconds=60, deadline_seconds=0.2)
+    outcomes = finish(Engine(HangsAtTheSecondCall(), settings), 5)
+    assert [n for n, outcome in outcomes.items() if outcome.record.error] == [0]
+
+
+def test_a_providers_own_timeout_is_told_in_its_own_words():
+    class Impatient(StatelessTaskExecutor):
+        async def execute(self, task: GenerationTask) -> GenerationRecord:
+            raise TimeoutError("the gateway waited 5 s")
+
+    outcome = finish(Engine(Impatient(), EngineSettings(retry=Retry(attempts=1))), 1)[0]
+    assert outcome.record.error.kind == "timeout"
+    assert "the gateway waited 5 s" in outcome.record.error.message
+
+
 def test_the_deadline_of_an_answer_ends_its_retries():
     executor = FailsFirst(ProviderCallError("later", status=503, retry_after_seconds=10), 99)
     outcomes = finish(Engine(executor, EngineSettings(retry=Retry(attempts=5), deadline_seconds=0.5)), 1)

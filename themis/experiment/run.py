@@ -145,15 +145,15 @@ class _Session:
                 for observer in self._observers:
                     observer.idle()
                 continue
-            calls = [self._call(outcome) for outcome in outcomes]
-            self._writer.commit_calls(calls, unsettles=self._evaluation if self._resumed else None)
-            for observer in self._observers:
-                observer.advanced(calls)
-            complete = self._complete(calls)
-            for _, record in complete:
-                if self._experiment.on_result is not None:
-                    self._experiment.on_result(record)
-            self._judge(complete)
+            calls = self._commit(outcomes)
+            try:
+                self._tell(calls)
+            except Exception:
+                # Somebody else's error ends the run, but what is paid for is stored first.
+                self._engine.stop()
+                for answered in batches:
+                    self._commit(answered)
+                raise
 
     def judge_rest(self) -> None:
         """Judges what was answered but not judged: by an earlier process, or under another evaluation."""
@@ -218,14 +218,23 @@ class _Session:
         record = GenerationRecord(job.task, found.output, None, {**found.metrics, "reused": True})
         call = Call(job.position, job.attempt, job.key, record, cost_usd=0.0, calls=0, reused=True)
         self._writer.commit_calls([call], unsettles=self._evaluation if self._resumed else None)
-        for observer in self._observers:
-            observer.advanced([call])
-        complete = self._complete([call])
-        for _, whole in complete:
-            if self._experiment.on_result is not None:
-                self._experiment.on_result(whole)
-        self._judge(complete)
+        self._tell([call])
         return True
+
+    def _commit(self, outcomes: list[Outcome]) -> list[Call]:
+        calls = [self._call(outcome) for outcome in outcomes]
+        self._writer.commit_calls(calls, unsettles=self._evaluation if self._resumed else None)
+        return calls
+
+    def _tell(self, calls: list[Call]) -> None:
+        """What follows when calls are stored: everyone hears of them, and complete samples are judged."""
+        for observer in self._observers:
+            observer.advanced(calls)
+        complete = self._complete(calls)
+        if self._experiment.on_result is not None:
+            for _, record in complete:
+                self._experiment.on_result(record)
+        self._judge(complete)
 
     def _call(self, outcome: Outcome) -> Call:
         price, job = self._experiment.price, outcome.job

@@ -28,8 +28,12 @@ W = TypeVar("W")
 # A thread takes several calls at a time when they are short; together they should not take longer than this.
 _CHUNK_SECONDS = 0.005
 _LARGEST_CHUNK = 64
+# How long a first answer may wait for others: a part of what its call took, so that no slot runs out of work meanwhile.
+_SHORTEST_GATHERING_SECONDS = 0.001
+_LONGEST_GATHERING_SECONDS = 0.02
 _CLOSE_SECONDS = 5.0
 _PARKED_SECONDS = 0.05
+_NEVER = float("inf")
 
 
 @dataclass(slots=True)
@@ -76,8 +80,8 @@ class AsyncPool(Generic[W]):
 
     def __init__(self, executor: StatelessTaskExecutor, workers: int) -> None:
         self.in_flight = 0
-        # A second helping waits on the loop's side, so that no slot is idle while the caller commits.
-        self.room = 2 * workers + 8
+        # Two more helpings wait on the loop's side, so that no slot is idle while the caller commits.
+        self.room = 3 * workers + 8
         self._executor = executor
         self._limit = workers
         self._resume_at = 0.0
@@ -85,7 +89,8 @@ class AsyncPool(Generic[W]):
         self._backlog: deque[Assignment[W]] = deque()
         self._answers: queue.SimpleQueue[Answer[W]] = queue.SimpleQueue()
         self._loop = asyncio.new_event_loop()
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._callers: set[_Caller] = set()
+        self._watch: asyncio.TimerHandle | None = None
         self._thread = threading.Thread(target=self._loop.run_forever, name="themis-calls", daemon=True)
 
     def __enter__(self) -> AsyncPool[W]:
@@ -135,11 +140,11 @@ class AsyncPool(Generic[W]):
     def _pump(self) -> None:
         for _ in range(min(self._limit - self._active, len(self._backlog))):
             self._active += 1
-            task = self._loop.create_task(self._work_off())
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+            caller = _Caller()
+            caller.task = self._loop.create_task(self._work_off(caller))
+            self._callers.add(caller)
 
-    async def _work_off(self) -> None:
+    async def _work_off(self, caller: _Caller) -> None:
         """Makes one call after another while there is work and the limit allows it."""
         execute: Any = self._executor.execute
         try:
@@ -150,27 +155,66 @@ class AsyncPool(Generic[W]):
                     continue
                 call = self._backlog.popleft()
                 began = time.perf_counter()
+                self._watch_over(caller, call.timeout_seconds)
                 result: Any
                 try:
-                    async with asyncio.timeout(call.timeout_seconds):
-                        result = await execute(call.task)
-                except TimeoutError:
+                    result = await execute(call.task)
+                except asyncio.CancelledError:
+                    if not caller.is_late:
+                        raise  # the pool closes
+                    caller.task.uncancel()
                     result = _timed_out(call)
                 except Exception as error:  # boundary: a provider is the user's code
                     result = error
+                caller.due = _NEVER
                 self._answers.put(Answer(call.work, result, time.perf_counter() - began))
         finally:
             self._active -= 1
+            self._callers.discard(caller)
+
+    def _watch_over(self, caller: _Caller, seconds: float) -> None:
+        """Notes when the call is to be given up. One timer stands for all calls: one for each would cost more than the rest."""
+        caller.due, caller.is_late = self._loop.time() + seconds, False
+        if self._watch is None or caller.due < self._watch.when():
+            self._set_watch(caller.due)
+
+    def _give_up_late_calls(self) -> None:
+        # The loop may wake a little early.
+        now = self._loop.time() + 0.001
+        for caller in self._callers:
+            if caller.due <= now:
+                caller.due, caller.is_late = _NEVER, True
+                caller.task.cancel()
+        self._set_watch(min((caller.due for caller in self._callers), default=_NEVER))
+
+    def _set_watch(self, when: float) -> None:
+        if self._watch is not None:
+            self._watch.cancel()
+        self._watch = None if when == _NEVER else self._loop.call_at(when, self._give_up_late_calls)
 
     async def _close(self) -> None:
-        for task in list(self._tasks):
+        tasks = [caller.task for caller in self._callers]
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
+        self._set_watch(_NEVER)
         close = getattr(self._executor, "aclose", None)
         if close is not None:
             await close()
         # Transports close in the next rounds of the loop.
         await asyncio.sleep(0.01)
+
+
+class _Caller:
+    """A task that makes calls, and the moment (of the loop's clock) when the one under way is given up."""
+
+    __slots__ = ("due", "is_late", "task")
+
+    task: asyncio.Task[None]
+
+    def __init__(self) -> None:
+        self.due = _NEVER
+        self.is_late = False
 
 
 @dataclass(eq=False)
@@ -310,6 +354,10 @@ def _drain(answers: queue.SimpleQueue[Answer[W]], timeout: float, most: int) -> 
         found = [answers.get(timeout=max(0.0, timeout))]
     except queue.Empty:
         return []
+    # What comes close together is committed together, because a commit costs as much as several calls.
+    gathering = min(_LONGEST_GATHERING_SECONDS, found[0].seconds / 4)
+    if gathering > _SHORTEST_GATHERING_SECONDS:
+        time.sleep(gathering)
     with contextlib.suppress(queue.Empty):
         while len(found) < most:
             found.append(answers.get_nowait())

@@ -36,7 +36,7 @@ class Anthropic(StatelessTaskExecutor):
         base_url: str | None = None,
         api_base: str | None = None,
         api_key: str | None = None,
-        timeout: float = 600.0,
+        timeout: float | None = None,
         anthropic_version: str = "2023-06-01",
         extra_headers: Mapping[str, str] | None = None,
         extra_body: Mapping[str, Any] | None = None,

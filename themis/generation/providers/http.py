@@ -1,8 +1,8 @@
 """One POST over pooled connections, with everything that can go wrong told as a `ProviderCallError`.
 
 The HTTP providers stand on it. It makes exactly one request a call: trying again, deadlines and rate limits are the
-engine's. The pool has no limit of its own, because the engine bounds the calls in flight and a second bound would only
-queue where nobody sees it.
+engine's, and a timeout here is only for who wants a shorter one. The pool has no limit of its own, because the engine
+bounds the calls in flight and a second bound would only queue where nobody sees it.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class HttpEndpoint:
         headers: Mapping[str, str],
         query: Mapping[str, str] | None = None,
         api_key: str | None = None,
-        timeout: float = 600.0,
+        timeout: float | None = None,
         proxy: str | None = None,
         ca_file: str | os.PathLike[str] | None = None,
         verify: bool = True,
@@ -65,7 +65,9 @@ class HttpEndpoint:
         self._headers = _checked_headers({"Content-Type": "application/json", "User-Agent": "themis-eval", **headers})
         self._tls = _tls(ca_file, verify)
         self._proxy = _web_address(proxy) if proxy else _proxy_of_environment(self._url)
-        self._timeout = aiohttp.ClientTimeout(total=_seconds(timeout), sock_connect=_CONNECT_SECONDS)
+        self._timeout = aiohttp.ClientTimeout(
+            total=None if timeout is None else _seconds(timeout), sock_connect=_CONNECT_SECONDS
+        )
         self._max_response_bytes = max_response_bytes
         self._redactor = Redactor({"api_key": api_key or "", "headers": dict(headers)})
         self._sessions: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, aiohttp.ClientSession]
@@ -80,7 +82,8 @@ class HttpEndpoint:
 
     async def post(self, body: bytes) -> Reply:
         session = self._sessions.get(asyncio.get_running_loop()) or self._open()
-        data: Any = body if len(body) < _LARGEST_PLAIN_BODY else io.BytesIO(body)
+        # A payload that is ready spares the client the search for one that fits.
+        data: Any = aiohttp.BytesPayload(body) if len(body) < _LARGEST_PLAIN_BODY else io.BytesIO(body)
         try:
             async with session.post(self._url, data=data, proxy=self._proxy, allow_redirects=False) as response:
                 payload = await self._read(response)
@@ -178,8 +181,8 @@ class HttpEndpoint:
             what = f"could not be connected to within {_CONNECT_SECONDS:g} s"
             return self.failure(what, kind="timeout", retryable=True)
         if isinstance(error, TimeoutError):
-            limit = self._timeout.total
-            return self.failure(f"did not answer in time (timeout={limit:g} s)", kind="timeout", retryable=True)
+            limit = f" (timeout={self._timeout.total:g} s)" if self._timeout.total else ""
+            return self.failure(f"did not answer in time{limit}", kind="timeout", retryable=True)
         if isinstance(error, aiohttp.ClientConnectorCertificateError | aiohttp.ClientSSLError):
             what = f"has a certificate that cannot be verified; give ca_file= for a private CA. {reason}"
             return self.failure(what, kind="connection", retryable=False)
@@ -318,7 +321,7 @@ def _number(text: str | None) -> float | None:
 
 def token_count(value: Any) -> int | None:
     """A count as servers tell it; None for anything that is none."""
-    return int(value) if isinstance(value, int | float) and 0 <= value < 1e15 else None
+    return int(value) if isinstance(value, (int, float)) and 0 <= value < 1e15 else None
 
 
 def _web_address(url: str) -> URL:

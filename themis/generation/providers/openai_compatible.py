@@ -41,7 +41,7 @@ class OpenAICompatible(StatelessTaskExecutor):
         base_url: str | None = None,
         api_base: str | None = None,
         api_key: str | None = None,
-        timeout: float = 600.0,
+        timeout: float | None = None,
         organization: str | None = None,
         api_version: str | None = None,
         extra_headers: Mapping[str, str] | None = None,
