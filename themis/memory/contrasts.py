@@ -73,7 +73,8 @@ def _contrast(first: str, second: str, a: Mapping[Key, float], b: Mapping[Key, f
         second=second,
         tests=len(keys),
         difference=test.difference,
-        interval=around.ci,
+        # No two scores lie further apart than 1.
+        interval=None if around.ci is None else (max(-1.0, around.ci[0]), min(1.0, around.ci[1])),
         p_value=test.p_value,
         conversations=len(set(conversations)),
         note=test.note,
