@@ -104,6 +104,14 @@ def test_a_panels_votes_are_compared_and_a_pairwise_judge_is_held_against_the_or
     assert "1.0000 [0.6756, 1.0000]" in shown
 
 
+def test_what_could_not_be_judged_is_shown_with_a_reason(judged, capsys):
+    metric = "rubric_judge(model='fake/constant?text=hello')"
+    assert _run(["rejudge", "run", "--metric", metric, "--storage", str(judged)]) == 0
+    shown = capsys.readouterr()
+    assert "RubricJudge" in shown.out
+    assert "not judged, for example 0: RubricJudge: EvaluationError: the judge's verdict cannot be read" in shown.err
+
+
 @pytest.mark.parametrize("label", ["7", "nan", "-0.1", "maybe"])
 def test_a_label_beyond_zero_and_one_is_refused(judged, capsys, label):
     labels = judged / "people.csv"

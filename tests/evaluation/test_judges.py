@@ -13,12 +13,15 @@ import pytest
 
 import themis
 from themis.core import entities as core
+from themis.core.fingerprint import describe_object
 from themis.core.intervals import wilson_interval
 from themis.evaluation.agreement import calibrate, cohens_kappa, krippendorff_alpha, swap_consistency
 from themis.evaluation.extractors import IdentityExtractor
 from themis.evaluation.judges import JudgePanel, PairwiseJudge, RubricJudge
+from themis.evaluation.metrics.text import ExactMatch
 from themis.evaluation.pipeline import EvaluationPipeline
-from themis.exceptions import ConfigurationError, EvaluationError, MetricError
+from themis.exceptions import ConfigurationError, EvaluationError, MetricError, ProviderError
+from themis.experiment.rejudge import rejudge
 from themis.interfaces import StatelessTaskExecutor
 from themis.storage import ExperimentStorage
 
@@ -158,6 +161,23 @@ def test_failed_verdicts_are_asked_for_again_on_resume(judge_says, tmp_path):
 
     evaluate(tmp_path, RubricJudge(model="scripted:m"), run_id="other")
     assert len(judge.asked) == 18  # the better replies took the garbage's place
+
+
+def test_a_judge_that_was_used_before_is_still_the_same_judge(judge_says, tmp_path):
+    judge_says(lambda prompt: verdict())
+    judge = RubricJudge(model="scripted:m")
+    before = describe_object(judge)
+    evaluate(tmp_path, judge)
+    assert describe_object(judge) == before == describe_object(RubricJudge(model="scripted:m"))
+
+
+def test_a_judge_that_cannot_be_asked_leaves_a_run_the_scores_it_has(tmp_path):
+    evaluate(tmp_path, ExactMatch())
+    pipeline = EvaluationPipeline(extractor=IdentityExtractor(), metrics=[RubricJudge(model="nobody:m")])
+    store = ExperimentStorage(tmp_path)
+    with pytest.raises(ProviderError, match="unknown provider 'nobody'"):
+        rejudge(store, "run", pipeline)
+    assert store.reader("run").metric_names(store.current_evaluation("run")) == ["ExactMatch"]
 
 
 def test_a_repaired_verdict_is_not_asked_for_again(judge_says, tmp_path):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from themis.cli.output import json_option, print_json, print_table, storage_option
+from themis.cli.output import json_option, print_json, print_table, printable, storage_option
 from themis.comparison.diff import Change, RunDiff, diff_runs
 from themis.comparison.diff_files import item_row, write_diff
 from themis.comparison.engine import CORRECTIONS, ComparisonEngine
@@ -178,7 +178,7 @@ def _print_items(found: RunDiff, wanted: tuple[Change, ...], limit: int) -> None
     for item in found.items(only=wanted, limit=limit):
         shown += 1
         click.echo(
-            f"\n{item.change.value}  {_plain(item.item_id)}  {item.metric} {item.score_a:.4g} -> {item.score_b:.4g}"
+            f"\n{item.change.value}  {printable(item.item_id)}  {item.metric} {item.score_a:.4g} -> {item.score_b:.4g}"
         )
         if item.input_a == item.input_b:
             _print_text("input", item.input_a)
@@ -196,13 +196,8 @@ def _print_items(found: RunDiff, wanted: tuple[Change, ...], limit: int) -> None
 
 
 def _print_text(label: str, text: str) -> None:
-    flat = _plain(" ".join(text.split()))
+    flat = printable(" ".join(text.split()))
     click.echo(f"  {label}: {flat if len(flat) <= _LONGEST_TEXT else f'{flat[: _LONGEST_TEXT - 1]}…'}")
-
-
-def _plain(text: str) -> str:
-    """Control characters in a model's answer must not reach the terminal."""
-    return "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in text)
 
 
 @click.command()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
@@ -11,10 +11,10 @@ from typing import Any, TypeVar
 import click
 
 from themis import api
-from themis.cli.output import json_option, number, print_json, print_table, storage_option
+from themis.cli.output import json_option, number, print_json, print_table, printable, storage_option
 from themis.cli.pairs import pairs
 from themis.cli.runs import describe_run
-from themis.core.entities import ExperimentReport
+from themis.core.entities import EvaluationFailure, ExperimentFailure, ExperimentReport
 from themis.exceptions import ConfigurationError, DatasetError
 from themis.experiment.cost import price_of
 from themis.experiment.estimate import Estimate, estimate_run
@@ -38,6 +38,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 _PROMPT_FIELDS = ("prompt", "question", "input", "text", "query", "problem")
 _REFERENCE_FIELDS = ("answer", "reference", "expected", "label", "target", "solution")
 _INTERRUPTED = 130
+_LONGEST_REASON = 300
 _ID_FIELDS = ("id", "sample_id", "dataset_id", "unique_id", "uid")
 
 
@@ -376,6 +377,14 @@ def _present(store: ExperimentStorage, report: ExperimentReport, as_json: bool) 
     cost = report.metadata["cost"]
     paid = "unknown price" if cost["total_cost"] is None else f"${cost['total_cost']:.4f}"
     click.echo(f"run {run_id}: {report.metadata['total_samples']} samples, {cost['api_calls']} calls, {paid}")
+    _say_why("answered", report.failures)
+    _say_why("judged", report.evaluation_report.failures)
     if report.metadata.get("stopped"):
         click.echo(f"stopped: {report.metadata['stopped']}. Go on with: themis resume {run_id}", err=True)
     return code
+
+
+def _say_why(what: str, failures: Iterable[ExperimentFailure | EvaluationFailure]) -> None:
+    for failure in islice(failures, 1):
+        why = " ".join(printable(failure.message).split())[:_LONGEST_REASON]
+        click.echo(f"not {what}, for example {printable(failure.sample_id)}: {why}", err=True)

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import click
 
-__all__ = ["json_option", "number", "print_json", "print_table", "storage_option", "when"]
+__all__ = ["json_option", "number", "print_json", "print_table", "printable", "storage_option", "when"]
 
 _PIPE_WIDTH = 240
 
@@ -42,7 +42,7 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], *, title:
     from rich.text import Text
 
     table = Table(title=title, title_justify="left", header_style="bold", box=None, pad_edge=False)
-    shown = [[_cell(value) for value in row] for row in rows]
+    shown = [[printable(value) for value in row] for row in rows]
     for index, column in enumerate(columns):
         numeric = bool(shown) and all(_is_number(row[index]) for row in shown)
         table.add_column(column, justify="right" if numeric else "left", overflow="fold")
@@ -62,8 +62,8 @@ def when(moment: Any) -> str:
     return "" if moment is None else moment.astimezone().strftime("%Y-%m-%d %H:%M:%S")
 
 
-def _cell(value: Any) -> str:
-    # Control characters in model output or ids must not reach the terminal.
+def printable(value: Any) -> str:
+    """Text that cannot steer the terminal: control characters of model output or ids do not reach it."""
     return "".join(c if c.isprintable() or c == "\n" else "\N{REPLACEMENT CHARACTER}" for c in str(value))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from collections.abc import Mapping
 from pathlib import Path
@@ -21,7 +22,9 @@ from themis.storage import ExperimentStorage
 
 __all__ = ["manifest", "reproduce"]
 
-_LONGEST_VALUE = 70
+_LONGEST_VALUE = 200
+# Enough of a hash to tell two apart; the whole of it is in the JSON.
+_SHOWN_OF_HASH = 12
 
 
 @click.group()
@@ -39,7 +42,7 @@ def show(run_id: str, storage: str, as_json: bool) -> None:
     if as_json:
         print_json({"run_id": run_id, "manifest_hash": manifest_hash(found), "manifest": found})
         return
-    print_table(("key", "value"), [(key, _shown(value)) for key, value in _lines(found)])
+    print_table(("key", "value"), [row for key, value in _lines(found) for row in _rows(key, value)])
     click.echo(f"manifest {manifest_hash(found)}")
 
 
@@ -92,18 +95,24 @@ def audit(run_ids: tuple[str, ...], allow: tuple[str, ...], target: str | None, 
 
 def _print_audit(found: Audit) -> None:
     for run_id, stamp in found.manifest_hashes.items():
-        click.echo(f"{run_id}  manifest {stamp}")
+        click.echo(f"{run_id}: manifest {_shown(stamp)}")
     if len(found.runs) == 2:
-        _print_diffs(found.diffs, *found.runs)
+        verdicts = {key: "forbidden" if key in found.forbidden_drift else "allowed" for key in found.diffs}
+        _print_diffs(found.diffs, *found.runs, verdicts)
         click.echo(f"allowed drift: {', '.join(found.allowed_drift) or 'none'}")
         click.echo(f"forbidden drift: {', '.join(found.forbidden_drift) or 'none'}")
     click.echo("audit pass" if found.passed else "audit fail")
 
 
-def _print_diffs(diffs: Mapping[str, Mapping[str, Any]], run_a: str, run_b: str) -> None:
-    if diffs:
-        rows = [(key, _shown(values["a"]), _shown(values["b"])) for key, values in sorted(diffs.items())]
-        print_table(("key", run_a, run_b), rows)
+def _print_diffs(
+    diffs: Mapping[str, Mapping[str, Any]], run_a: str, run_b: str, verdicts: Mapping[str, str] | None = None
+) -> None:
+    """A paragraph a key, for hashes and lists of metrics do not fit beside each other."""
+    width = max(len(run_a), len(run_b))
+    for key, values in sorted(diffs.items()):
+        click.echo(f"{key} ({verdicts[key]})" if verdicts else key)
+        for run_id, value, other in ((run_a, values["a"], values["b"]), (run_b, values["b"], values["a"])):
+            click.echo(f"  {run_id:<{width}}  {_shown(value, beside=other)}")
 
 
 @click.command()
@@ -173,6 +182,21 @@ def _lines(value: Mapping[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
     return found
 
 
-def _shown(value: Any) -> str:
-    text = ", ".join(map(str, value)) if isinstance(value, list) else "" if value is None else str(value)
+def _rows(key: str, value: Any) -> list[tuple[str, str]]:
+    """A line of a table for every item of a list."""
+    items = value if isinstance(value, list) and value else [value]
+    return [("" if number else key, "" if item is None else str(item)) for number, item in enumerate(items)]
+
+
+def _shown(value: Any, beside: Any = None) -> str:
+    """A value on one line; of a list only what the one beside it does not have."""
+    if value is None or value == "":
+        return "nothing"
+    if isinstance(value, list) and isinstance(beside, list):
+        own = [str(item) for item in value if item not in beside]
+        text = ", ".join(own) or "nothing more"
+    else:
+        text = str(value)
+    if re.fullmatch(r"[0-9a-f]{32,}", text):
+        return f"{text[:_SHOWN_OF_HASH]}…"
     return text if len(text) <= _LONGEST_VALUE else f"{text[: _LONGEST_VALUE - 1]}…"

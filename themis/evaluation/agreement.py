@@ -157,7 +157,8 @@ def calibrate(judged: Mapping[str, float], labels: Mapping[str, float], *, thres
         judge_mean=mean,
         corrected_mean=corrected,
         corrected_stderr=stderr,
-        corrected_ci=(corrected - reach, corrected + reach),
+        # People's mean lies between 0 and 1, however little the labels say.
+        corrected_ci=(max(0.0, corrected - reach), min(1.0, corrected + reach)),
     )
 
 

@@ -50,7 +50,10 @@ class _Judge(Metric):
 
     # Asks a model, so judging gains from threads.
     slow: ClassVar[bool] = True
-    _ask: Ask | None = field(default=None, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        # No field: how a judge is asked is not part of what it is.
+        self._ask: Ask | None = None
 
     def bind(self, ask: Ask) -> None:
         self._ask = ask

@@ -24,7 +24,8 @@ def rejudge(
     """Makes the pipeline's evaluation the run's current one, judging what it has not judged yet."""
     status = storage.get_run(run_id).status
     reader = storage.reader(run_id)
-    with storage.open_run(run_id) as writer:
+    with storage.open_run(run_id) as writer, bound_judges(pipeline.metrics, storage, writer, EngineSettings()):
+        # Not before the judges can be asked: the run keeps the scores it has if they cannot.
         evaluation = writer.open_evaluation(*evaluation_identity(pipeline))
         batch: list[tuple[int, GenerationRecord]] = []
 
@@ -39,12 +40,11 @@ def rejudge(
             tell(len(batch))
             batch.clear()
 
-        with bound_judges(pipeline.metrics, storage, writer, EngineSettings()):
-            for pair in reader.unjudged(evaluation):
-                batch.append(pair)
-                if len(batch) >= _TOGETHER:
-                    commit()
-            commit()
+        for pair in reader.unjudged(evaluation):
+            batch.append(pair)
+            if len(batch) >= _TOGETHER:
+                commit()
+        commit()
         report = build_report(storage, run_id, evaluation, pipeline=pipeline)
         writer.finish(status, summary=summarise_run(report))
     return report
