@@ -65,6 +65,29 @@ def test_runs_are_sorted_and_paged_with_a_link_to_the_next_page(client):
     assert "link" not in second.headers
 
 
+def test_the_next_page_is_linked_by_what_the_list_understands_only(client):
+    link = client.get("/api/runs?limit=1&tag=team&token=mine").headers["link"]
+
+    assert link == '</api/runs?tag=team&sort=-created&limit=1&offset=1>; rel="next"'
+
+
+def test_definitions_are_listed_only_when_asked_for(tmp_path):
+    store = ExperimentStorage(tmp_path)
+    store.start_run("definitions quick", kind="definitions")
+    with TestClient(create_app(tmp_path), base_url=HERE) as client:
+        start = client.get("/runs").text
+        store.start_run("quick - me", kind="memory")
+        listed = client.get("/api/runs?limit=7")
+        asked = client.get("/api/runs?kind=definitions").json()
+        page = client.get("/runs").text
+
+    assert "No runs yet" in start
+    assert [run["run_id"] for run in listed.json()] == ["quick - me"]
+    assert listed.headers["x-total-count"] == "1"
+    assert [run["run_id"] for run in asked] == ["definitions quick"]
+    assert "definitions quick" not in page
+
+
 def test_a_run_comes_with_a_page_of_its_samples(client):
     run = client.get("/api/runs/baseline?limit=3&offset=2").json()
 
@@ -276,6 +299,7 @@ def test_a_new_run_is_in_the_list_at_once(tmp_path):
         found = client.get("/api/runs?limit=99").json()
         assert [run["run_id"] for run in found] == ["fresh"]
         assert found[0]["is_abandoned"]
+        assert "fresh" in client.get("/runs?sort=-updated").text
 
 
 def test_secrets_are_not_served(tmp_path, monkeypatch):

@@ -23,12 +23,31 @@ from themis.storage.records import Turn
 
 pytestmark = pytest.mark.browser
 
-SLOW_RUN = """
+# Answers one question for each line that it is given.
+PACED_RUN = """
 import sys, themis
+from themis.core.entities import GenerationRecord, ModelOutput
+from themis.interfaces import StatelessTaskExecutor
+
+class Paced(StatelessTaskExecutor):
+    def execute(self, task):
+        sys.stdin.readline()
+        return GenerationRecord(task, ModelOutput(task.reference.value), None)
+
+themis.register_provider("paced", lambda **options: Paced())
 rows = [{"id": f"q{n}", "question": f"{n} + {n}", "answer": str(2 * n)} for n in range(30)]
 fixed = dict(prompt="{question}", metrics=["exact_match"], run_id="live", workers=1)
-themis.evaluate(rows, model="fake/slow-100ms", storage=sys.argv[1], **fixed)
+themis.evaluate(rows, model="paced:x", storage=sys.argv[1], **fixed)
 """
+
+AGENT = """
+import json, sys, time
+for line in sys.stdin:
+    message = json.loads(line)
+    time.sleep(0.05 if message["type"] == "message" else 0)
+    print(json.dumps({"reply": "I forgot."}), flush=True)
+"""
+CONFIGURATION = Path(__file__).parents[2] / "configurations" / "quick.yml"
 
 
 @pytest.fixture(scope="module")
@@ -136,17 +155,24 @@ def test_a_run_is_watched_to_its_end(start_server, open_page, tmp_path):
     page = open_page(server.address)
     page.get_by_role("heading", name="No runs yet").wait_for()
 
-    writer = subprocess.Popen([sys.executable, "-c", SLOW_RUN, str(tmp_path)], stderr=subprocess.DEVNULL)
+    command = [sys.executable, "-c", PACED_RUN, str(tmp_path)]
+    writer = subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    assert writer.stdin is not None
+
+    def answer(count: int) -> None:
+        writer.stdin.write("\n" * count)
+        writer.stdin.flush()
+
     page.get_by_role("link", name="live", exact=True).click()
     page.get_by_text("in progress").wait_for()
-    first = int(page.locator("[data-answered]").first.inner_text())
-    expect(page.locator("[data-answered]").first).not_to_have_text(str(first))
-
+    answer(7)
+    expect(page.locator("[data-answered]").first).to_have_text("7")
+    answer(23)
     page.get_by_text("completed").wait_for(timeout=60_000)
     page.get_by_text("(wilson)").wait_for()
     assert page.locator("[data-answered]").first.inner_text() == "30"
     assert page.locator("[data-mean]").inner_text() == "1.0000"
-    writer.wait()
+    writer.communicate()
 
 
 def test_a_memory_run_is_followed_turn_by_turn(start_server, open_page, tmp_path):
@@ -160,8 +186,34 @@ def test_a_memory_run_is_followed_turn_by_turn(start_server, open_page, tmp_path
         writer.append_turns([Turn(1, "say", "names 1", encode({"turn": 1, "message": "Call me <b>Ada</b>."}))])
         page.get_by_text("Call me <b>Ada</b>.").wait_for()
         page.get_by_text("waiting for the reply").wait_for()
-        writer.append_turns([Turn(2, "reply", "names 1", encode({"turn": 1, "reply": "Hello Ada!"}))])
+        reply = {"turn": 1, "reply": "Hello Ada!", "tokens": 9, "tokens_total": 9}
+        writer.append_turns([Turn(2, "reply", "names 1", encode(reply))])
         page.get_by_text("Hello Ada!").wait_for()
+        expect(page.locator(".gantt g.open circle.say")).to_have_count(1)
+        writer.append_turns([Turn(3, "begin", "colours 1", encode({"tokens_total": 9}))])
+        expect(page.locator(".gantt g.open")).to_have_count(2)
+
+
+def test_a_real_memory_run_is_followed_to_its_end(start_server, open_page, tmp_path):
+    """`themis memory run` in another process, with an agent that is a program and takes its time."""
+    agent = tmp_path / "agent.py"
+    agent.write_text(AGENT)
+    store = tmp_path / "store"
+    page = open_page(start_server(store).address)
+    command = [sys.executable, "-m", "themis.cli", "memory", "run", "-a", f"command:{sys.executable} {agent}", "-y"]
+    options = ["-l", "--run-id", "followed", "--storage", str(store), "-c", str(CONFIGURATION)]
+    writer = subprocess.Popen([*command, *options], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    page.get_by_role("link", name="followed", exact=True).click()
+
+    page.locator(".gantt g.open").first.wait_for()
+    page.locator("#chat .turn").first.wait_for()
+    page.locator(".card.test").first.wait_for(timeout=60_000)
+    page.get_by_text("completed").wait_for(timeout=120_000)
+    assert writer.wait() == 0
+    expect(page.locator(".gantt g")).to_have_count(12)
+    expect(page.locator(".card.test")).to_have_count(12)
+    assert page.locator(".gantt g.open").count() == 0
+    assert page.locator("[data-metric=memory] [data-mean]").inner_text() == "0.0000"
 
 
 def test_a_token_opens_the_pages_and_nothing_else_does(start_server, open_page, two_runs):

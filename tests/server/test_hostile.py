@@ -10,11 +10,13 @@ import pytest
 from fastapi.testclient import TestClient
 
 import themis
+from themis.core.codec import encode
 from themis.core.entities import GenerationRecord, ModelOutput
 from themis.interfaces import StatelessTaskExecutor
 from themis.server import create_app
 from themis.server.bundle import write_bundle
 from themis.storage import ExperimentStorage
+from themis.storage.records import Turn
 
 HERE = "http://127.0.0.1"
 ATTACKS = [
@@ -140,6 +142,28 @@ def test_a_long_answer_is_whole_as_plain_text(hostile):
 
     assert answer.headers["content-type"] == "text/plain; charset=utf-8"
     assert answer.text == ATTACKS[0] * 100_000
+
+
+def test_a_hostile_conversation_is_inert(tmp_path):
+    store = ExperimentStorage(tmp_path)
+    store.start_run("talk", kind="memory", model="agent:<script>")
+    with store.open_run("talk") as writer:
+        for number, attack in enumerate(
+            attack for attack in ATTACKS if "\x00" not in attack and "\ud800" not in attack
+        ):
+            sent = {"turn": number, "message": attack}
+            reply = {"turn": number, "reply": attack, "tokens": 5, "tokens_total": 5 * (number + 1)}
+            rows = (("begin", {}), ("say", sent), ("reply", reply), ("consult", {"prompt": attack, "failure": attack}))
+            writer.append_turns(
+                [Turn(4 * number + place, kind, attack, encode(body)) for place, (kind, body) in enumerate(rows)]
+            )
+    with TestClient(create_app(tmp_path), base_url=HERE) as client:
+        pages = [client.get("/runs/talk"), client.get("/runs/talk/progress"), client.get("/runs/talk?test=<script>")]
+
+    for page in pages:
+        assert page.status_code == 200
+        assert_inert(page.text)
+    assert pages[0].text.count('class="turn say') == len(ATTACKS) - 2
 
 
 def test_the_static_copy_of_a_hostile_run_is_inert(hostile, tmp_path):

@@ -7,6 +7,7 @@ import json
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -103,6 +104,18 @@ def test_turns_are_told_even_when_they_are_committed_out_of_order(socket, tmp_pa
                     told.append(event["body"]["message"])
 
     assert sorted(told) == [f"hello {n}" for n in range(6)]
+
+
+def test_the_first_run_of_a_new_store_is_told_to_those_who_waited_for_it(tmp_path):
+    root = tmp_path / "new"
+    app = create_app(root, poll_seconds=0.05)
+    with TestClient(app, base_url="http://127.0.0.1") as client, client.websocket_connect(SOCKET) as socket:
+        socket.send_text('{"type": "subscribe", "run_id": "*"}')
+        assert socket.receive_json()["type"] == "subscribed"
+        time.sleep(0.2)  # the server looks, and there is nothing yet
+        ExperimentStorage(root).start_run("first")
+
+        assert socket.receive_json()["run_id"] == "first"
 
 
 def test_unsubscribed_means_untold(socket, tmp_path):

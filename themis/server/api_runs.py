@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 from urllib.parse import unquote, urlencode
 
-from fastapi import APIRouter, Depends, Header, HTTPException, Query, Request
+from fastapi import APIRouter, Depends, Header, HTTPException, Query
 from fastapi import Path as InPath
 from fastapi.responses import FileResponse, Response
 from starlette.background import BackgroundTask
@@ -24,7 +24,7 @@ from themis.server.api_documents import EXAMPLE_RUN, EXAMPLE_SAMPLE, PROBLEMS, e
 from themis.server.errors import NotFound
 from themis.server.json_answers import json_answer
 from themis.server.shapes import run_line, sample_line, whole_sample
-from themis.server.state import Served, served
+from themis.server.state import Answer, Served, served
 from themis.storage import RunStatus
 from themis.storage.browsing import (
     OUTCOMES,
@@ -52,18 +52,18 @@ _MOST_RUNS = 1_000
 _MOST_SAMPLES = 200
 _MOST_TURNS = 1_000
 
+Kind = Literal["samples", "memory", "definitions"]
 Status = Literal["in_progress", "completed", "interrupted", "failed", "cancelled"]
 assert set(Status.__args__) == {status.value for status in RunStatus}  # type: ignore[attr-defined]
 
 
 @router.get("", summary="Runs in the store", responses={**example([EXAMPLE_RUN]), **PROBLEMS})
 async def list_runs(
-    request: Request,
     serving: Serving,
     status: Annotated[Status | None, Query(description="Only runs of this status")] = None,
     model: Annotated[str | None, Query(description="Only runs of this model", examples=["fake:perfect"])] = None,
     benchmark: Annotated[str | None, Query(description="Only runs of this benchmark")] = None,
-    kind: Annotated[Literal["samples", "memory"] | None, Query(description="Only runs of this kind")] = None,
+    kind: Annotated[Kind | None, Query(description="Only runs of this kind; definitions are listed only by it")] = None,
     tag: Annotated[str | None, Query(description="`name` or `name=value`")] = None,
     q: Annotated[str | None, Query(description="A part of the run id, model or benchmark")] = None,
     sort: Annotated[
@@ -73,23 +73,25 @@ async def list_runs(
     offset: Offset = 0,
 ) -> Response:
     """A list of runs. `X-Total-Count` says how many fit, `Link` where the next page is."""
-    wanted = RunFilter(status=status, model=model, benchmark=benchmark, kind=kind, tag=tag, search=q)
+    filters = {"status": status, "model": model, "benchmark": benchmark, "kind": kind, "tag": tag}
+    wanted = RunFilter(**filters, search=q)
     question = ("runs", wanted, sort, limit, offset)
 
-    def make() -> tuple[bytes, dict[str, str]]:
+    def make() -> Answer:
         if not serving.store.exists():
-            return b"[]", {"x-total-count": "0"}
+            return Answer(b"[]", {"x-total-count": "0"})
         name, is_down = sort.removeprefix("-"), sort.startswith("-")
         page = find_runs(serving.store, wanted, sort=name, descending=is_down, limit=limit, offset=offset)
         lines = [run_line(run, page.answered.get(run.run_id)) for run in page.runs]
         headers = {"x-total-count": str(page.total)}
         if offset + len(page.runs) < page.total:
-            following = {**dict(request.query_params), "offset": str(offset + len(page.runs))}
-            headers["link"] = f'</api/runs?{urlencode(following)}>; rel="next"'
-        return json_bytes(serving.redactor.deep(lines)), headers
+            following = {**filters, "q": q, "sort": sort, "limit": limit, "offset": offset + len(page.runs)}
+            query = urlencode({name: value for name, value in following.items() if value is not None})
+            headers["link"] = f'</api/runs?{query}>; rel="next"'
+        return Answer(json_bytes(serving.redactor.deep(lines)), headers)
 
-    body, headers = await serving.answers.get(question, make)
-    return Response(body, headers=headers, media_type="application/json")
+    answer = await serving.answers.get(question, make)
+    return Response(answer.body, headers=answer.headers, media_type="application/json")
 
 
 @router.get(
@@ -172,7 +174,8 @@ def get_turns(
 ) -> Response:
     """Rows in order: what was sent, what came back, when tests begin, wait and end."""
     serving.run(run_id)
-    turns = read_turns(serving.store, run_id, after=after, limit=limit, test_id=test_id)
+    test_ids = None if test_id is None else [test_id]
+    turns = read_turns(serving.store, run_id, after=after, limit=limit, test_ids=test_ids)
     rows = [
         {"seq": turn.seq, "kind": turn.kind, "test_id": turn.test_id, **serving.redactor.deep(decode(turn.body))}
         for turn in turns

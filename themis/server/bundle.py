@@ -13,12 +13,12 @@ from themis.core.fingerprint import digest
 from themis.core.redaction import Redactor
 from themis.exceptions import ConfigurationError, StorageError
 from themis.server.app import STATIC
-from themis.server.memory_views import memory_view
+from themis.server.memory_views import chat_view, drawn_tests
 from themis.server.pages import Pages
 from themis.server.shapes import run_line, whole_sample
 from themis.server.views import RunsView, run_view, score_bars
 from themis.storage import ExperimentStorage, RunMetadata
-from themis.storage.browsing import OUTCOMES, SAMPLE_SORTS, SampleFilter, scores_of
+from themis.storage.browsing import OUTCOMES, SAMPLE_SORTS, SampleFilter, find_runs, scores_of
 
 __all__ = ["BundleLinks", "Written", "write_bundle"]
 
@@ -63,7 +63,8 @@ def write_bundle(storage: str | Path, folder: str | Path, run_ids: Sequence[str]
         raise StorageError(f"there is no store at {storage}; a first run makes one: themis demo")
     if folder.exists() and any(folder.iterdir()) and not (folder / "index.html").exists():
         raise ConfigurationError(f"{folder} has files that are not a copy of runs; give an empty --bundle directory")
-    runs = [store.get_run(run_id) for run_id in run_ids] or store.list_runs(limit=_MOST_RUNS)
+    chosen = run_ids or [run.run_id for run in find_runs(store, limit=_MOST_RUNS).runs]
+    runs = [store.get_run(run_id) for run_id in chosen]
     if not runs:
         raise ConfigurationError(f"the store at {storage} has no runs to copy")
     folder.mkdir(parents=True, exist_ok=True)
@@ -83,7 +84,8 @@ def _write_run(store: ExperimentStorage, run: RunMetadata, folder: Path, pages: 
     page = pages.render(
         "run.html",
         view=view,
-        memory=memory_view(store, run) if run.kind == "memory" else None,
+        tests=drawn_tests(store, run) if run.kind == "memory" else None,
+        chat=chat_view(store, run, after=-1) if run.kind == "memory" else None,
         chosen={"q": "", "outcome": "all", "metric": "", "sort": "dataset"},
         outcomes=OUTCOMES,
         sorts=SAMPLE_SORTS,

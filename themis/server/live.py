@@ -174,7 +174,10 @@ class _Watch:
 
     def look(self, topics: set[str]) -> list[Event]:
         with self._lock:
-            return self._look(topics) if self._store.exists() else []
+            if not self._store.exists():
+                self._since = 0.0  # whatever the store will hold when it comes is new
+                return []
+            return self._look(topics)
 
     def _look(self, topics: set[str]) -> list[Event]:
         changed = self._changed_runs()

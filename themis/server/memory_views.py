@@ -1,22 +1,25 @@
-"""What the page of a memory run shows: the conversation as a chat, the tests on its length, a card for each test."""
+"""What the page of a memory run shows: the tests on the length of the conversation, a card for each, and the chat."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from themis.memory.tape import EXCHANGES, read_body
+from themis.core.entities import GenerationRecord
+from themis.memory.ledger import OVERALL
+from themis.memory.tape import EXCHANGES, Body, read_body
 from themis.memory.transcript import entries
 from themis.server.charts import Dot, GanttRow, TestSpan, gantt
-from themis.storage import ExperimentStorage, RunMetadata
+from themis.storage import ExperimentStorage, RunMetadata, RunStatus
 from themis.storage.browsing import read_turns
 from themis.storage.records import Turn
 
-__all__ = ["MemoryView", "TestCard", "memory_view"]
+__all__ = ["ChatView", "TestCard", "TestsView", "chat_view", "drawn_tests"]
 
 _ROWS_SHOWN = 200
 _MOST_TESTS = 500
+_MOST_ROWS = 10_000
 _COLOURS = 8
 
 
@@ -39,76 +42,96 @@ class TestCard:
 
 
 @dataclass(frozen=True)
-class MemoryView:
-    """The conversational part of a run's page."""
+class TestsView:
+    """What is known of a run's tests so far."""
+
+    __test__ = False
 
     rows: list[GanttRow]
     height: int
-    total_tokens: int
+    tokens: int
+    turns: int
+    seconds_each: float | None
     cards: list[TestCard]
     by_distance: list[Dot]
-    chat: list[dict[str, Any]]
+    longest_tokens: int
     colours: dict[str, int]
-    after: int
+
+
+@dataclass(frozen=True)
+class ChatView:
+    """A page of the conversation; `after` is None where it begins with the first row, `next_after` at the last one."""
+
+    entries: list[dict[str, Any]]
+    after: int | None
     next_after: int | None
 
 
-def memory_view(
-    store: ExperimentStorage, run: RunMetadata, *, after: int = -1, test_id: str | None = None
-) -> MemoryView:
-    cards, spans = [], {}
-    for record in _ended(store, run.run_id):
-        memory = record.metrics.get("memory", {})
-        item_id = str(record.task.metadata.get("dataset_id"))
-        said = memory.get("said", [])
-        card = TestCard(
-            test_id=item_id,
-            dataset=str(memory.get("dataset", "")),
-            score=None,
-            reasons=list(memory.get("reasons", [])),
-            tokens=int(memory.get("tokens", 0)),
-            span_tokens=memory.get("span_tokens"),
-            overran=bool(memory.get("overran")),
-            in_doubt=bool(memory.get("in_doubt")),
-            questions=[one for one in said if one.get("question")],
-            colour=0,
-        )
-        cards.append(card)
-        spans[item_id] = TestSpan(
-            test_id=item_id,
-            dataset=card.dataset,
-            began=memory.get("began", {}).get("tokens", 0),
-            ended=memory.get("ended", {}).get("tokens", 0),
-            says=[one["tokens_before"] for one in said if not one.get("question")],
-            asks=[one["tokens_before"] for one in said if one.get("question")],
-        )
+def drawn_tests(store: ExperimentStorage, run: RunMetadata) -> TestsView:
     scores = _scores(store, run.run_id)
-    under_way = _under_way(store, run.run_id, spans)
-    spans |= {one.test_id: one for one in under_way}
-    scored = [TestSpan(**{**vars(span), "score": scores.get(span.test_id)}) for span in spans.values()]
-    names = sorted({span.dataset for span in scored})
-    kind_colour = {name: number % _COLOURS for number, name in enumerate(names)}
-    colours = {span.test_id: kind_colour[span.dataset] for span in scored}
-    cards = [
-        TestCard(**{**vars(card), "score": scores.get(card.test_id), "colour": colours[card.test_id]}) for card in cards
-    ]
-    chat, next_after = _chat(store, run.run_id, after, test_id)
-    total = max([_total_tokens(run), *(span.ended or span.began for span in scored)], default=0)
-    rows = gantt(scored[:_MOST_TESTS], total)
-    return MemoryView(
+    ended = [record.metrics.get("memory", {}) | {"id": _item_id(record)} for record in _ended(store, run.run_id)]
+    spans = {str(memory["id"]): _ended_span(memory, scores) for memory in ended}
+    last = _last_reply(store, run.run_id)
+    spans |= {span.test_id: span for span in _under_way(store, run.run_id, spans)}
+    colours = _colours(spans.values())
+    cards = [_card(memory, scores, colours) for memory in ended]
+    about = run.summary.get("memory", {})
+    tokens = max([last.tokens_total, *(int(span.ended or span.began) for span in spans.values())])
+    turns = int(about.get("turns") or last.turn)
+    rows = gantt(list(spans.values())[:_MOST_TESTS], tokens)
+    return TestsView(
         rows=rows,
         height=len(rows) * 22 + 8,
-        total_tokens=int(total),
+        tokens=tokens,
+        turns=turns,
+        seconds_each=about["agent_seconds"] / turns if turns and "agent_seconds" in about else None,
         cards=cards,
         by_distance=_by_distance(cards),
-        chat=chat,
+        longest_tokens=max((card.tokens for card in cards), default=0),
         colours=colours,
-        after=after,
-        next_after=next_after,
     )
 
 
-def _ended(store: ExperimentStorage, run_id: str) -> Iterable[Any]:
+def _item_id(record: GenerationRecord) -> str:
+    return str(record.task.metadata.get("dataset_id"))
+
+
+def _ended_span(memory: dict[str, Any], scores: dict[str, float]) -> TestSpan:
+    said = memory.get("said", [])
+    return TestSpan(
+        test_id=memory["id"],
+        dataset=str(memory.get("dataset", "")),
+        began=memory.get("began", {}).get("tokens", 0),
+        ended=memory.get("ended", {}).get("tokens", 0),
+        score=scores.get(memory["id"]),
+        says=[one["tokens_before"] for one in said if not one.get("question")],
+        asks=[one["tokens_before"] for one in said if one.get("question")],
+    )
+
+
+def _card(memory: dict[str, Any], scores: dict[str, float], colours: dict[str, int]) -> TestCard:
+    return TestCard(
+        test_id=memory["id"],
+        dataset=str(memory.get("dataset", "")),
+        score=scores.get(memory["id"]),
+        reasons=list(memory.get("reasons", [])),
+        tokens=int(memory.get("tokens", 0)),
+        span_tokens=memory.get("span_tokens"),
+        overran=bool(memory.get("overran")),
+        in_doubt=bool(memory.get("in_doubt")),
+        questions=[one for one in memory.get("said", []) if one.get("question")],
+        colour=colours[memory["id"]],
+    )
+
+
+def _colours(spans: Iterable[TestSpan]) -> dict[str, int]:
+    """A colour for each kind of test, by test id."""
+    spans = list(spans)
+    by_kind = {name: number % _COLOURS for number, name in enumerate(sorted({span.dataset for span in spans}))}
+    return {span.test_id: by_kind[span.dataset] for span in spans}
+
+
+def _ended(store: ExperimentStorage, run_id: str) -> Iterator[GenerationRecord]:
     for number, (_, record) in enumerate(store.reader(run_id).records()):
         if number >= _MOST_TESTS:
             return
@@ -119,51 +142,84 @@ def _scores(store: ExperimentStorage, run_id: str) -> dict[str, float]:
     evaluation = store.current_evaluation(run_id)
     if evaluation is None:
         return {}
-    return {item_id: value for item_id, _, value in store.reader(run_id).values(evaluation, "memory")}
+    return {item_id: value for item_id, _, value in store.reader(run_id).values(evaluation, OVERALL)}
 
 
-def _under_way(store: ExperimentStorage, run_id: str, ended: dict[str, TestSpan]) -> list[TestSpan]:
-    begun = {}
-    for row in read_turns(store, run_id, kinds=("begin",), limit=2 * _MOST_TESTS):
-        if row.test_id and row.test_id not in ended:
-            begun[row.test_id] = TestSpan(
-                test_id=row.test_id, dataset=row.test_id.rsplit(" ", 1)[0], began=read_body(row).tokens_total
+def _last_reply(store: ExperimentStorage, run_id: str) -> Body:
+    """Where the conversation stands."""
+    found = read_turns(store, run_id, kinds=("reply",), limit=1, last=True)
+    return read_body(found[0]) if found else Body()
+
+
+def _under_way(store: ExperimentStorage, run_id: str, ended: Container[str]) -> list[TestSpan]:
+    begun = [row for row in read_turns(store, run_id, kinds=("begin",), limit=2 * _MOST_TESTS) if row.test_id]
+    begins = {row.test_id: read_body(row).tokens_total for row in begun if row.test_id and row.test_id not in ended}
+    says: dict[str, list[int]] = {}
+    asks: dict[str, list[int]] = {}
+    sent: dict[str, str] = {}
+    rows = read_turns(store, run_id, kinds=("say", "ask", "reply"), test_ids=begins, limit=_MOST_ROWS) if begins else ()
+    for row in rows:
+        test_id = row.test_id or ""
+        if row.kind != "reply":
+            sent[test_id] = row.kind
+        elif test_id in sent:
+            reply = read_body(row)
+            (asks if sent.pop(test_id) == "ask" else says).setdefault(test_id, []).append(
+                reply.tokens_total - reply.tokens
             )
-    return list(begun.values())
-
-
-def _total_tokens(run: RunMetadata) -> int:
-    return int(run.summary.get("memory", {}).get("conversation_tokens") or 0)
+    return [
+        TestSpan(
+            test_id=test_id,
+            # Tests are called after their kind: `Colours - 0`.
+            dataset=test_id.rpartition(" - ")[0] or test_id,
+            began=began,
+            says=says.get(test_id, ()),
+            asks=asks.get(test_id, ()),
+        )
+        for test_id, began in begins.items()
+    ]
 
 
 def _by_distance(cards: list[TestCard]) -> list[Dot]:
-    """Score against the length of a test, which is what its memory had to bridge."""
+    """Score against the length of a test, which is what its memory had to bridge; in percent of both axes."""
     longest = max((card.tokens for card in cards), default=0) or 1
-    found = []
-    for card in cards:
-        if card.score is None:
-            continue
-        side = "second" if card.score >= 0.5 else "first"
-        x = round(card.tokens / longest * 92 + 4, 2)
-        title = f"{card.test_id}: {card.tokens:,} tokens, score {card.score:.2f}"
-        found.append(Dot(x, round(92 - card.score * 84, 2), 2.4, title, side))
-    return found
+    return [
+        Dot(
+            x=round(card.tokens / longest * 100, 2),
+            y=round(100 - card.score * 100, 2),
+            radius=5,
+            title=f"{card.test_id}: {card.tokens:,} tokens, score {card.score:.2f}",
+            side="second" if card.score >= 0.5 else "first",
+        )
+        for card in cards
+        if card.score is not None
+    ]
 
 
-def _chat(
-    store: ExperimentStorage, run_id: str, after: int, test_id: str | None
-) -> tuple[list[dict[str, Any]], int | None]:
-    """Rows become entries; a message at the end of the page waits for its reply on the next one."""
-    rows = read_turns(store, run_id, after=after, limit=_ROWS_SHOWN + 1, test_id=test_id)
-    more = len(rows) > _ROWS_SHOWN
-    rows = rows[:_ROWS_SHOWN]
-    if more:
-        rows = _until_reply(rows)
-    shown = list(entries(rows))
-    return sorted(shown, key=lambda entry: entry["seq"]), rows[-1].seq if more and rows else None
+def chat_view(
+    store: ExperimentStorage, run: RunMetadata, *, after: int | None = None, test_id: str | None = None
+) -> ChatView:
+    """The rows after a number; from the start where none is given, but the last ones of a run that is under way."""
+    test_ids = None if test_id is None else [test_id]
+    is_followed = after is None and run.status is RunStatus.IN_PROGRESS
+    limit = _ROWS_SHOWN + 1
+    rows = read_turns(
+        store, run.run_id, after=-1 if after is None else after, limit=limit, test_ids=test_ids, last=is_followed
+    )
+    is_cut = len(rows) > _ROWS_SHOWN
+    if is_followed:
+        rows = rows[-_ROWS_SHOWN:]
+        first = next((number for number, row in enumerate(rows) if row.kind != "reply"), 0) if is_cut else 0
+        rows, after = rows[first:], rows[first].seq - 1 if is_cut else None
+    elif is_cut:
+        rows = _until_reply(rows[:_ROWS_SHOWN])
+    shown = sorted(entries(rows), key=lambda entry: entry["seq"])
+    begins_with_first = after is None or after < 0
+    return ChatView(shown, None if begins_with_first else after, rows[-1].seq if is_cut and not is_followed else None)
 
 
 def _until_reply(rows: list[Turn]) -> list[Turn]:
+    """A message at the end of a page waits for its reply on the next one."""
     while len(rows) > 1 and rows[-1].kind in EXCHANGES:
         rows = rows[:-1]
     return rows

@@ -13,11 +13,11 @@ from themis.exceptions import ThemisError
 from themis.server.api_judging import ComparisonRequest, compare
 from themis.server.api_runs import read_sample
 from themis.server.errors import NotFound
-from themis.server.memory_views import memory_view
+from themis.server.memory_views import chat_view, drawn_tests
 from themis.server.pages import Pages
 from themis.server.sessions import COOKIE, LIFETIME_SECONDS, is_token, new_session
-from themis.server.state import Served, served
-from themis.server.views import compared, run_view, runs_view
+from themis.server.state import Answer, Served, served
+from themis.server.views import compared, run_so_far, run_view, runs_view
 from themis.storage.browsing import (
     OUTCOMES,
     RUN_SORTS,
@@ -26,7 +26,9 @@ from themis.storage.browsing import (
     SampleFilter,
     find_runs,
     neighbours,
+    newest,
     overview,
+    store_version,
 )
 
 __all__ = ["pages", "router"]
@@ -58,7 +60,7 @@ def dashboard() -> Response:
 
 
 @router.get("/runs")
-def list_page(
+async def list_page(
     serving: Serving,
     rendering: Rendering,
     q: str = "",
@@ -70,19 +72,27 @@ def list_page(
     sort: str = "-created",
     offset: Annotated[int, Query(ge=0, le=10_000_000)] = 0,
 ) -> Response:
-    wanted = RunFilter(
-        search=q or None,
-        status=status or None,
-        model=model or None,
-        benchmark=benchmark or None,
-        kind=kind or None,
-        tag=tag or None,
-    )
-    view = runs_view(serving.store, wanted, sort=sort.removeprefix("-"), descending=sort.startswith("-"), offset=offset)
+    """Nothing on it is of one visitor, so all who ask the same are answered with the same."""
     chosen = {"q": q, "status": status, "model": model, "benchmark": benchmark, "kind": kind, "tag": tag, "sort": sort}
-    if not view.total and not any(value for name, value in chosen.items() if name != "sort"):
-        return _page(rendering, "start.html", storage=serving.redactor.text(str(serving.settings.storage_path)))
-    return _page(rendering, "runs.html", view=view, chosen=chosen, sorts=RUN_SORTS)
+
+    def make() -> Answer:
+        wanted = RunFilter(
+            search=q or None,
+            status=status or None,
+            model=model or None,
+            benchmark=benchmark or None,
+            kind=kind or None,
+            tag=tag or None,
+        )
+        name, is_down = sort.removeprefix("-"), sort.startswith("-")
+        view = runs_view(serving.store, wanted, sort=name, descending=is_down, offset=offset)
+        if not view.total and not any(value for name, value in chosen.items() if name != "sort"):
+            location = serving.redactor.text(str(serving.settings.storage_path))
+            return Answer(rendering.render("start.html", storage=location).encode())
+        return Answer(rendering.render("runs.html", view=view, chosen=chosen, sorts=RUN_SORTS).encode())
+
+    answer = await serving.answers.get(("page", *chosen.values(), offset), make)
+    return HTMLResponse(answer.body, headers=_PRIVATE)
 
 
 @router.get("/runs/{run_id}")
@@ -95,7 +105,7 @@ def run_page(
     metric: str = "",
     sort: str = "dataset",
     offset: Annotated[int, Query(ge=0, le=10_000_000_000)] = 0,
-    after: Annotated[int, Query(ge=-1, le=2**62)] = -1,
+    after: Annotated[int | None, Query(ge=-1, le=2**62)] = None,
     test: str = "",
 ) -> Response:
     run = serving.run(run_id)
@@ -107,14 +117,15 @@ def run_page(
         descending=sort.startswith("-"),
     )
     view = run_view(serving.store, run, wanted, offset=offset)
-    memory = memory_view(serving.store, run, after=after, test_id=test or None) if run.kind == "memory" else None
+    is_memory = run.kind == "memory"
     chosen = {"q": q, "outcome": outcome, "metric": view.wanted.metric or "", "sort": sort}
     manifest = serving.redactor.deep(run.config_snapshot.get("reproducibility_manifest", {}))
     return _page(
         rendering,
         "run.html",
         view=view,
-        memory=memory,
+        tests=drawn_tests(serving.store, run) if is_memory else None,
+        chat=chat_view(serving.store, run, after=after, test_id=test or None) if is_memory else None,
         chosen=chosen,
         outcomes=OUTCOMES,
         sorts=SAMPLE_SORTS,
@@ -128,6 +139,24 @@ def overview_fragment(serving: Serving, rendering: Rendering, run_id: str) -> Re
     """The part of a long run's page that takes a look at every score."""
     run = serving.run(run_id)
     return _page(rendering, "overview.html", run=run, overview=overview(serving.store, run_id))
+
+
+@router.get("/runs/{run_id}/progress")
+async def progress_fragment(serving: Serving, rendering: Rendering, run_id: str) -> Response:
+    """The part of a page that changes while its run is under way, made once for all who follow it."""
+
+    def make() -> Answer:
+        run = serving.run(run_id)
+        line, scores = run_so_far(serving.store, run)
+        tests = drawn_tests(serving.store, run) if run.kind == "memory" else None
+        return Answer(rendering.render("progress.html", run=run, line=line, scores=scores, tests=tests).encode())
+
+    def version() -> tuple[Any, ...]:
+        serving.run(run_id)
+        return store_version(serving.store) + newest(serving.store, run_id)
+
+    answer = await serving.answers.get(("progress", run_id), make, version)
+    return HTMLResponse(answer.body, headers=_PRIVATE)
 
 
 @router.get("/runs/{run_id}/sample")

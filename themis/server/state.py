@@ -8,7 +8,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from fastapi import Request
@@ -21,15 +21,16 @@ from themis.server.limits import RateLimit
 from themis.server.live import Hub
 from themis.server.settings import Settings
 from themis.storage import ExperimentStorage, RunMetadata
-from themis.storage.browsing import store_version
+from themis.storage.browsing import find_runs, store_version
 
-__all__ = ["FreshAnswers", "Served", "served"]
+__all__ = ["Answer", "FreshAnswers", "Served", "served"]
 
 # A list may be this old, and is made anew behind the scenes when it is half as old: a crowd never waits for the store.
 _FRESH_SECONDS = 0.2
 # Whether a run's writer still lives is not in the store's version.
 _KEPT_SECONDS = 5.0
-_KEPT_ANSWERS = 128
+_KEPT_ANSWERS = 500
+_KEPT_BYTES = 16_000_000
 _HEAVY_AT_ONCE = 2
 _HEAVY_WAIT_SECONDS = 60
 
@@ -50,7 +51,7 @@ class Served:
     def run(self, run_id: str) -> RunMetadata:
         """A stored run; an unknown one is a 404 that names the nearest."""
         if not self.store.exists() or not self.store.run_exists(run_id):
-            known = [run.run_id for run in self.store.list_runs(limit=1_000)] if self.store.exists() else []
+            known = [run.run_id for run in find_runs(self.store, limit=1_000).runs] if self.store.exists() else []
             raise NotFound(f"Run not found: {run_id}{nearest(run_id, known)}")
         return self.store.get_run(run_id)
 
@@ -71,9 +72,17 @@ async def served(request: Request) -> Served:
     return found
 
 
+@dataclass(frozen=True)
+class Answer:
+    """The body of a response, the same for everyone who may ask."""
+
+    body: bytes
+    headers: dict[str, str] = field(default_factory=dict)
+
+
 @dataclass
 class _Kept:
-    answer: Any
+    answer: Answer
     version: tuple[Any, ...]
     made: float
     checked: float
@@ -84,17 +93,22 @@ class FreshAnswers:
 
     def __init__(self, store: ExperimentStorage) -> None:
         self._store = store
+        # The longest unchanged first.
         self._kept: OrderedDict[Hashable, _Kept] = OrderedDict()
-        self._making: dict[Hashable, asyncio.Task[Any]] = {}
+        self.kept_bytes = 0
+        self._making: dict[Hashable, asyncio.Task[Answer]] = {}
 
-    async def get(self, question: Hashable, make: Callable[[], Any]) -> Any:
+    async def get(
+        self, question: Hashable, make: Callable[[], Answer], version: Callable[[], tuple[Any, ...]] | None = None
+    ) -> Answer:
+        """`version` says what the answer depends on, where that is more than the list of runs."""
         kept = self._kept.get(question)
         age = _FRESH_SECONDS if kept is None else time.monotonic() - kept.checked
         if kept is not None and age < _FRESH_SECONDS / 2:
             return kept.answer
         task = self._making.get(question)
         if task is None:
-            task = asyncio.create_task(self._make(question, kept, make))
+            task = asyncio.create_task(self._make(question, kept, make, version or self._version))
             self._making[question] = task
             task.add_done_callback(lambda made: self._made(question, made))
         if kept is not None and age < _FRESH_SECONDS:
@@ -102,20 +116,33 @@ class FreshAnswers:
         # One asker who goes away must not take the answer from the others.
         return await asyncio.shield(task)
 
-    async def _make(self, question: Hashable, kept: _Kept | None, make: Callable[[], Any]) -> Any:
+    async def _make(
+        self,
+        question: Hashable,
+        kept: _Kept | None,
+        make: Callable[[], Answer],
+        read_version: Callable[[], tuple[Any, ...]],
+    ) -> Answer:
         now = time.monotonic()
-        version = await asyncio.to_thread(self._version)
+        version = await asyncio.to_thread(read_version)
         if kept is not None and kept.version == version and now - kept.made < _KEPT_SECONDS:
             kept.checked = now
             return kept.answer
         answer = await asyncio.to_thread(make)
-        self._kept[question] = _Kept(answer, version, now, now)
-        self._kept.move_to_end(question)
-        if len(self._kept) > _KEPT_ANSWERS:
-            self._kept.popitem(last=False)
+        self._keep(question, _Kept(answer, version, now, now))
         return answer
 
-    def _made(self, question: Hashable, task: asyncio.Task[Any]) -> None:
+    def _keep(self, question: Hashable, made: _Kept) -> None:
+        before = self._kept.pop(question, None)
+        if before is not None:
+            self.kept_bytes -= len(before.answer.body)
+        self._kept[question] = made
+        self.kept_bytes += len(made.answer.body)
+        while self.kept_bytes > _KEPT_BYTES or len(self._kept) > _KEPT_ANSWERS:
+            _, oldest = self._kept.popitem(last=False)
+            self.kept_bytes -= len(oldest.answer.body)
+
+    def _made(self, question: Hashable, task: asyncio.Task[Answer]) -> None:
         self._making.pop(question, None)
         if not task.cancelled():
             task.exception()  # whoever waits has it too; nobody may be waiting

@@ -11,6 +11,7 @@ from themis.comparison.pages import forest_plot
 from themis.comparison.reports import TIE, ComparisonReport, ComparisonResult
 from themis.core.registry import nearest
 from themis.exceptions import ConfigurationError
+from themis.memory.ledger import OVERALL
 from themis.server.charts import Dot, Interval, dots, interval_bar, sparkline
 from themis.server.shapes import run_line
 from themis.storage import ExperimentStorage, RunMetadata, RunStatus
@@ -33,6 +34,7 @@ __all__ = [
     "RunsView",
     "ScoreBar",
     "compared",
+    "run_so_far",
     "run_view",
     "runs_view",
     "score_bars",
@@ -62,6 +64,7 @@ class ScoreBar:
 
 
 def score_bars(metrics: dict[str, Any]) -> list[ScoreBar]:
+    """As they are drawn: the mean over all tests of a memory run before those of each kind."""
     return [
         ScoreBar(
             name=name,
@@ -73,7 +76,7 @@ def score_bars(metrics: dict[str, Any]) -> list[ScoreBar]:
             ci_method=metric.get("ci_method"),
             bar=interval_bar(metric.get("mean"), metric.get("ci")),
         )
-        for name, metric in metrics.items()
+        for name, metric in sorted(metrics.items(), key=lambda metric: metric[0] != OVERALL)
     ]
 
 
@@ -102,16 +105,16 @@ def runs_view(
         (run, run_line(run, page.answered.get(run.run_id)), score_bars(run.summary.get("metrics", {})))
         for run in page.runs
     ]
-    return RunsView(lines, page.total, offset, _RUNS_SHOWN, _lines_before(page.runs))
+    first_scores = [(run, scores[0]) for run, _, scores in lines if scores]
+    return RunsView(lines, page.total, offset, _RUNS_SHOWN, _lines_before(first_scores))
 
 
-def _lines_before(runs: list[RunMetadata]) -> dict[str, str]:
+def _lines_before(found_scores: list[tuple[RunMetadata, ScoreBar]]) -> dict[str, str]:
     """How the first metric went over the runs of one model and benchmark that are on the page."""
     groups: dict[tuple[str, str | None, str], list[tuple[str, float]]] = {}
-    for run in sorted(runs, key=lambda one: one.created_at):
-        for name, metric in islice(run.summary.get("metrics", {}).items(), 1):
-            if metric["mean"] is not None:
-                groups.setdefault((run.model, run.benchmark, name), []).append((run.run_id, metric["mean"]))
+    for run, score in sorted(found_scores, key=lambda one: one[0].created_at):
+        if score.mean is not None:
+            groups.setdefault((run.model, run.benchmark, score.name), []).append((run.run_id, score.mean))
     found = {}
     for group in groups.values():
         for number, (run_id, _) in enumerate(group):
@@ -136,20 +139,13 @@ class RunView:
     limit: int
     # None where the page asks for it later.
     overview: Overview | None
-    seconds_each: float | None
 
 
 def run_view(
     store: ExperimentStorage, run: RunMetadata, wanted: SampleFilter, *, offset: int = 0, limit: int = _SAMPLES_SHOWN
 ) -> RunView:
-    answered = count_answers(store, run.run_id) if run.status is RunStatus.IN_PROGRESS else None
-    line = run_line(run, answered)
-    details = dict(line["metric_details"])
-    evaluation = store.current_evaluation(run.run_id)
-    is_small = run.total_samples <= _DRAWN_AT_ONCE
-    if not details and evaluation is not None and is_small:
-        details = {name: {"mean": mean, "count": n} for name, (mean, n) in running_means(store, evaluation).items()}
-    metrics = list(details)
+    line, scores = run_so_far(store, run)
+    metrics = [score.name for score in scores]
     if wanted.metric is None and metrics:
         wanted = SampleFilter(**{**vars(wanted), "metric": metrics[0]})
     elif wanted.metric is not None and metrics and wanted.metric not in metrics:
@@ -157,15 +153,25 @@ def run_view(
     return RunView(
         run=run,
         line=line,
-        scores=score_bars(details),
+        scores=scores,
         samples=find_samples(store, run.run_id, wanted, limit=limit, offset=offset, characters=_PREVIEW_CHARACTERS),
         wanted=wanted,
         metrics=metrics,
         offset=offset,
         limit=limit,
-        overview=overview(store, run.run_id) if is_small else None,
-        seconds_each=run.seconds / run.calls if run.calls else None,
+        overview=overview(store, run.run_id) if run.total_samples <= _DRAWN_AT_ONCE else None,
     )
+
+
+def run_so_far(store: ExperimentStorage, run: RunMetadata) -> tuple[dict[str, Any], list[ScoreBar]]:
+    """A run's line and its scores, added up here where no report has done so yet."""
+    answered = count_answers(store, run.run_id) if run.status is RunStatus.IN_PROGRESS else None
+    line = run_line(run, answered)
+    details = dict(line["metric_details"])
+    evaluation = store.current_evaluation(run.run_id)
+    if not details and evaluation is not None and run.total_samples <= _DRAWN_AT_ONCE:
+        details = {name: {"mean": mean, "count": n} for name, (mean, n) in running_means(store, evaluation).items()}
+    return line, score_bars(details)
 
 
 # --- runs beside each other -------------------------------------------------------------------------------------------

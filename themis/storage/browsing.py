@@ -61,6 +61,8 @@ _LARGE_BODY = 64_000
 _FAILURES_READ = 2_000
 _SLOWEST = 5
 _BINS = 20
+# Stored as runs, but nobody's results: listed when asked for by name, never among the others.
+_UNLISTED_KIND = "definitions"
 
 
 # --- runs -------------------------------------------------------------------------------------------------------------
@@ -68,7 +70,10 @@ _BINS = 20
 
 @dataclass(frozen=True, kw_only=True)
 class RunFilter:
-    """Which runs are wanted. `tag` is `name` or `name=value`, `search` a part of the run id, model or benchmark."""
+    """Which runs are wanted. `tag` is `name` or `name=value`, `search` a part of the run id, model or benchmark.
+
+    Stored definitions of memory tests are there only for `kind="definitions"`.
+    """
 
     status: str | None = None
     model: str | None = None
@@ -121,9 +126,10 @@ def store_version(store: ExperimentStorage) -> tuple[Any, ...]:
 
 
 def changed_runs(store: ExperimentStorage, since: float, *, limit: int = 200) -> list[RunMetadata]:
-    """Runs written to after a moment, the earliest first."""
+    """Runs written to after a moment, the earliest first; no definitions."""
     runs = schema.runs
-    query = sa.select(*_listed()).where(runs.c.updated_at > since).order_by(runs.c.updated_at).limit(limit)
+    is_new = (runs.c.updated_at > since, runs.c.kind != _UNLISTED_KIND)
+    query = sa.select(*_listed()).where(*is_new).order_by(runs.c.updated_at).limit(limit)
     with store.engine.connect() as connection:
         return [metadata_of(row) for row in connection.execute(query)]
 
@@ -162,6 +168,8 @@ def _run_conditions(wanted: RunFilter, dialect: str) -> list[sa.ColumnElement[bo
             if not is_storable(value):
                 return None
             conditions.append(runs.c[column] == value)
+    if wanted.kind is None:
+        conditions.append(runs.c.kind != _UNLISTED_KIND)
     if wanted.tag is not None:
         name, equals, value = wanted.tag.partition("=")
         text = _json_inside(name) + '":' + (f'"{_json_inside(value)}"' if equals else "")
@@ -649,18 +657,19 @@ def read_turns(
     after: int = -1,
     limit: int = 200,
     kinds: Collection[str] | None = None,
-    test_id: str | None = None,
+    test_ids: Collection[str] | None = None,
+    last: bool = False,
 ) -> list[Turn]:
-    """Some rows of a memory run's conversation, in order."""
+    """Some rows of a memory run's conversation, in order: the first ones after a number, or the `last` ones."""
     turns, run = schema.turns, store.reader(run_id).run
     query = sa.select(turns.c.seq, turns.c.kind, turns.c.test_id, turns.c.body)
     query = query.where(turns.c.run == run, turns.c.seq > after)
     if kinds is not None:
         query = query.where(turns.c.kind.in_(list(kinds)))
-    if test_id is not None:
-        if not is_storable(test_id):
-            return []
-        query = query.where(turns.c.test_id == test_id)
+    if test_ids is not None:
+        query = query.where(turns.c.test_id.in_([test_id for test_id in test_ids if is_storable(test_id)]))
     with store.engine.connect() as connection:
-        rows = connection.execute(query.order_by(turns.c.seq).limit(limit)).all()
-    return [Turn(row.seq, row.kind, row.test_id, row.body) for row in rows]
+        ordered = query.order_by(turns.c.seq.desc() if last else turns.c.seq)
+        rows = connection.execute(ordered.limit(limit)).all()
+    found = [Turn(row.seq, row.kind, row.test_id, row.body) for row in rows]
+    return found[::-1] if last else found

@@ -81,17 +81,21 @@ document.addEventListener("keydown", (event) => {
 
 // --- fragments -------------------------------------------------------------------------------------------------------
 
-async function fill(place) {
-  try {
-    const answer = await fetch(place.dataset.fragment, { headers: { Accept: "text/html" } });
-    if (!answer.ok) throw new Error(String(answer.status));
-    const page = new DOMParser().parseFromString(await answer.text(), "text/html");
-    place.replaceChildren(...page.body.childNodes);
-  } catch (error) {
-    place.textContent = "This part could not be loaded; reload the page to try again.";
+async function parsed(address) {
+  const answer = await fetch(address, { headers: { Accept: "text/html" } });
+  if (!answer.ok) throw new Error(String(answer.status));
+  return new DOMParser().parseFromString(await answer.text(), "text/html");
+}
+
+function fillLater() {
+  for (const place of document.querySelectorAll("[data-fragment]")) {
+    parsed(place.dataset.fragment).then(
+      (part) => place.replaceChildren(...part.body.childNodes),
+      () => { place.textContent = "This part could not be loaded; reload the page to try again."; },
+    );
   }
 }
-for (const place of document.querySelectorAll("[data-fragment]")) fill(place);
+fillLater();
 
 // --- live ------------------------------------------------------------------------------------------------------------
 
@@ -111,6 +115,7 @@ function showRun(scope, run) {
     badge.textContent = word.replace("_", " ");
   }
   put(scope, "[data-answered]", whole(run.num_answered));
+  put(scope, "[data-failed]", whole(run.num_failed));
   put(scope, "[data-cost]", money(run.cost_usd));
   put(scope, "[data-tokens-in]", whole(run.prompt_tokens));
   put(scope, "[data-tokens-out]", whole(run.completion_tokens));
@@ -128,34 +133,80 @@ function showRun(scope, run) {
   }
 }
 
+// Messages wait for their replies by the test that sent them; isolated tests speak side by side.
+const waiting = (chat, test) => [...chat.querySelectorAll(".waiting")].find((one) => one.parentElement.dataset.test === test);
+
 function addTurn(turn) {
   const chat = document.getElementById("chat");
-  if (!chat || document.querySelector('#chat ~ nav a[href*="after="]')) return;
+  const test = turn.test_id ?? "";
+  if (chat?.dataset.follows === undefined || (chat.dataset.follows && chat.dataset.follows !== test)) return;
   document.getElementById("no-turns")?.remove();
+  const isAtEnd = chat.scrollTop + chat.clientHeight >= chat.scrollHeight - 80;
   const paragraph = (kind, text) => {
     const made = document.createElement("p");
     made.className = kind;
     made.textContent = text;
     return made;
   };
-  if (turn.kind === "reply") {
-    const waiting = [...chat.querySelectorAll(".reply.waiting")].find((one) => one.dataset.test === (turn.test_id ?? ""));
-    if (waiting) {
-      waiting.textContent = turn.body.reply ?? "";
-      waiting.classList.remove("waiting", "soft");
-    }
+  const reply = turn.kind === "reply" ? waiting(chat, test) : undefined;
+  if (reply) {
+    reply.textContent = turn.body.reply ?? "";
+    reply.classList.remove("waiting", "soft");
+  } else if (turn.kind === "reply") {
+    return;
   } else if (turn.body.message !== undefined) {
     const box = document.createElement("div");
     box.className = `turn ${turn.kind}`;
-    const reply = paragraph("reply soft waiting", "waiting for the reply …");
-    reply.dataset.test = turn.test_id ?? "";
-    box.append(paragraph("who", turn.test_id ?? "filler"), paragraph("message", turn.body.message), reply);
+    box.dataset.test = test;
+    const speaker = turn.kind === "intro" ? "introduction" : turn.kind === "fill" ? "filler" : test;
+    const who = paragraph("who", speaker);
+    const about = document.createElement("span");
+    about.className = "soft small";
+    about.textContent = ` turn ${turn.body.turn ?? ""}${turn.kind === "ask" ? " · asks" : ""}`;
+    who.append(about);
+    const given = turn.body.presupplied ?? null;
+    box.append(who, paragraph("message", turn.body.message));
+    box.append(given === null ? paragraph("reply soft waiting", "waiting for the reply …") : paragraph("reply given", given));
     chat.append(box);
   } else {
     const score = turn.body.score === undefined ? "" : ` · score ${Number(turn.body.score).toFixed(2)}`;
-    chat.append(paragraph("event soft small", `${turn.kind} ${turn.test_id ?? ""}${score}`));
+    chat.append(paragraph("event soft small", `${turn.kind} ${test}${score}`));
   }
   while (chat.children.length > 400) chat.firstElementChild.remove();
+  colourTurns();
+  // Who reads the end wants to go on reading it; who has scrolled away stays there.
+  if (isAtEnd) chat.scrollTop = chat.scrollHeight;
+}
+
+function colourTurns() {
+  const colours = new Map([...document.querySelectorAll("[data-colour]")].map((row) => [row.dataset.test, row.dataset.colour]));
+  for (const turn of document.querySelectorAll("#chat .turn")) {
+    const colour = colours.get(turn.dataset.test);
+    if (colour !== undefined) turn.className = turn.className.replace(/ c\d\b|$/, ` c${colour}`);
+  }
+}
+
+// What only the server can draw (scores, the tests on the conversation) is asked for again when something has come, but no
+// more than half the time is spent on it.
+let isAsking = false;
+let isStale = false;
+
+async function showProgress() {
+  const place = document.querySelector("[data-progress-of]");
+  if (!place) return;
+  isStale = true;
+  if (isAsking) return;
+  isAsking = true;
+  while (isStale) {
+    isStale = false;
+    const began = performance.now();
+    try {
+      place.replaceChildren(...(await parsed(place.dataset.progressOf)).body.childNodes);
+      colourTurns();
+    } catch (error) { /* the next event asks again */ }
+    await new Promise((resolve) => setTimeout(resolve, Math.max(1000, performance.now() - began)));
+  }
+  isAsking = false;
 }
 
 function follow(address) {
@@ -175,34 +226,40 @@ function follow(address) {
       return;
     }
     if (run.run_id !== body.dataset.run) return;
-    const hasMetrics = document.querySelector("[data-no-scores]") && Object.keys(run.metrics).length;
     const hasEnded = body.dataset.status === "in_progress" && run.status !== "in_progress";
     showRun(document, run);
     body.dataset.status = run.status;
     // Intervals, distribution and failures are the server's to draw.
-    if (hasMetrics || hasEnded) refresh();
+    if (hasEnded) refresh();
+    else showProgress();
   });
   source.addEventListener("sample", () => {
     const fresh = document.getElementById("fresh");
     if (fresh) fresh.hidden = false;
   });
-  source.addEventListener("turn", (message) => addTurn(JSON.parse(message.data)));
+  source.addEventListener("turn", (message) => {
+    addTurn(JSON.parse(message.data));
+    showProgress();
+  });
   addEventListener("pagehide", () => source.close());
 }
 
 async function refresh() {
-  const answer = await fetch(location.href, { headers: { Accept: "text/html" } });
-  if (!answer.ok) return;
-  const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+  let page;
+  try { page = await parsed(location.href); } catch (error) { return; }
   const fresh = page.getElementById("content");
   if (!fresh) return;
   document.getElementById("content").replaceChildren(...fresh.childNodes);
   rows.splice(0, rows.length, ...document.querySelectorAll("[data-row]"));
   current = -1;
-  for (const place of document.querySelectorAll("[data-fragment]")) fill(place);
+  fillLater();
 }
 
-if (body.dataset.live && (body.dataset.run === undefined || body.dataset.status === "in_progress")) follow(body.dataset.live);
+if (body.dataset.live && (body.dataset.run === undefined || body.dataset.status === "in_progress")) {
+  follow(body.dataset.live);
+  const chat = document.getElementById("chat");
+  if (chat) chat.scrollTop = chat.scrollHeight;
+}
 
 // --- deleting --------------------------------------------------------------------------------------------------------
 
