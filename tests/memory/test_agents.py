@@ -7,7 +7,9 @@ import json
 import sys
 import textwrap
 import threading
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,6 +25,7 @@ from themis.interfaces import StatelessTaskExecutor
 from themis.memory.agents import Agent, create_agent, register_agent
 from themis.memory.agents.calibration import Amnesiac, Window
 from themis.memory.agents.chat import elapsed_in_words
+from themis.memory.agents.command import FAKETIME_PLACES
 from themis.memory.agents.history import MESSAGE_TOKENS, History
 from themis.memory.agents.http import HttpAgent
 from themis.memory.agents.retrieval import PassageIndex, RetrievalAgent
@@ -420,6 +423,31 @@ def test_a_program_that_is_silent_times_out(tmp_path):
     with pytest.raises(ProviderError, match=r"wrote nothing for 0\.05 s"):
         agent.reply("hello", turn=1, now=START)
     agent.close()
+
+
+def test_a_program_that_reads_the_clock_sees_the_virtual_time_where_libfaketime_is_installed(tmp_path):
+    path = tmp_path / "clock.py"
+    path.write_text(
+        "import json, sys, time\n"
+        "for line in sys.stdin:\n"
+        "    print(json.dumps({'reply': f'{time.time()} {time.monotonic()}'}), flush=True)\n"
+    )
+    make = partial(create_agent, f"command:{sys.executable} {path}", options={"faketime": True})
+    if not any(Path(place).exists() for place in FAKETIME_PLACES):
+        with pytest.raises(ConfigurationError, match="apt-get install faketime"):
+            make()
+        return
+    agent, seen = make(), []
+    for turn, now in enumerate(
+        (START, START + datetime.timedelta(days=9), START + datetime.timedelta(weeks=60)), start=1
+    ):
+        shown, ticking = map(float, agent.reply("hello", turn=turn, now=now).text.split())
+        seen.append((shown - now.timestamp(), ticking))
+    agent.close()
+
+    # It ticks on while the program works; by the tens of seconds only on a very busy machine.
+    assert all(0 <= ahead < 60 for ahead, _ in seen)
+    assert seen[-1][1] - seen[0][1] < 3_600, "its own timers do not jump"
 
 
 def test_a_program_that_does_not_exist_is_an_error_that_shows_the_command():

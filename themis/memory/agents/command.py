@@ -21,9 +21,9 @@ from typing import Any, ClassVar
 from themis.exceptions import ConfigurationError, ProviderCallError
 from themis.memory.agents.agent import Agent, Reply
 
-__all__ = ["CommandAgent", "libfaketime"]
+__all__ = ["FAKETIME_PLACES", "CommandAgent", "libfaketime"]
 
-_FAKETIME = (
+FAKETIME_PLACES = (
     "/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1",
     "/usr/lib/aarch64-linux-gnu/faketime/libfaketime.so.1",
     "/usr/lib/faketime/libfaketime.so.1",
@@ -97,7 +97,8 @@ class CommandAgent(Agent):
     def _show_time(self, now: datetime) -> None:
         self._now = now
         if self._clock_file is not None:
-            self._clock_file.write_text(now.astimezone().strftime("@%Y-%m-%d %H:%M:%S\n"), encoding="ascii")
+            # As a distance from the real time: a moment would be counted from the program's start, and run ahead.
+            self._clock_file.write_text(f"{now.timestamp() - time.time():+.3f}\n", encoding="ascii")
 
     def _say(self, kind: str, **fields: Any) -> dict[str, Any]:
         process = self._process or self._start()
@@ -125,6 +126,8 @@ class CommandAgent(Agent):
                 "LD_PRELOAD": libfaketime(),
                 "FAKETIME_TIMESTAMP_FILE": str(self._clock_file),
                 "FAKETIME_NO_CACHE": "1",
+                # Its own waiting and timeouts are no part of virtual time.
+                "FAKETIME_DONT_FAKE_MONOTONIC": "1",
             }
         try:
             # In a session of its own, so that Ctrl-C in the terminal does not end it before its reply is stored.
@@ -157,9 +160,9 @@ class CommandAgent(Agent):
 
 
 def libfaketime() -> str:
-    found = next((path for path in _FAKETIME if Path(path).exists()), None)
+    found = next((path for path in FAKETIME_PLACES if Path(path).exists()), None)
     if found is None:
-        raise ConfigurationError("faketime needs libfaketime on this machine (Debian: apt install libfaketime)")
+        raise ConfigurationError("faketime needs libfaketime on this machine (Debian: apt-get install faketime)")
     return found
 
 
