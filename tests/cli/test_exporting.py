@@ -110,6 +110,15 @@ def test_publish_to_mlflow_prints_where_the_run_is(cli, here, monkeypatch):
     assert list((here / "mlruns").rglob("report.json"))
 
 
+def test_publish_tells_in_a_line_what_could_not_be_reached_and_goes_on_with_the_rest(cli, here, monkeypatch):
+    monkeypatch.setenv("MLFLOW_DISABLE_TELEMETRY", "true")
+    to = ("--to", "hub", "--to", "mlflow", "--option", "repository=a/b", "--option", "hub.endpoint=http://127.0.0.1:9")
+    said = cli("publish", "first", *to, "--option", f"tracking_uri={(here / 'mlruns').as_uri()}", "--json")
+    assert said.code == 3
+    assert said.err.strip().splitlines()[-1].startswith("Error: first could not be sent to hub: ConnectError")
+    assert list(json.loads(said.out)) == ["mlflow"]
+
+
 def test_eval_and_resume_show_a_run_where_they_are_told_to(cli, here, monkeypatch):
     monkeypatch.setenv("MLFLOW_DISABLE_TELEMETRY", "true")
     (here / "rows.jsonl").write_text("\n".join(json.dumps(row) for row in ROWS))

@@ -116,6 +116,28 @@ def test_spans_reach_a_collector_over_otlp(report):
     assert sorted(received) == ["chat noisy-0.3"] * 12 + ["evaluate tracked"]
 
 
+def test_spans_that_did_not_arrive_are_no_success(report):
+    class Refusing(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers["Content-Length"]))
+            self.send_response(400)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def log_message(self, *_: Any) -> None: ...
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Refusing)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        with pytest.raises(ConnectionError, match="13 spans did not arrive at http://127.0.0.1"):
+            OpenTelemetryTracker(endpoint=f"http://127.0.0.1:{server.server_port}/v1/traces").publish(report)
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
 def test_without_the_package_one_line_says_what_to_install(report, monkeypatch):
     monkeypatch.setitem(sys.modules, "opentelemetry.sdk.trace", None)
     with pytest.raises(DependencyError, match=r"pip install 'themis-eval\[otel\]'"):

@@ -255,6 +255,7 @@ def test_without_hub_and_data_one_line_says_what_can_be_done(hub):
     message = str(caught.value)
     assert "\n" not in message
     assert "openai/gsm8k (main, test)" in message
+    assert "cannot be reached" in message
     assert "--data PATH" in message
     assert "`themis data fetch gsm8k --to DIR`" in message
     assert "--sample" in message

@@ -6,7 +6,8 @@ import click
 
 from themis.cli.output import json_option, print_json, storage_option
 from themis.cli.pairs import pairs
-from themis.exceptions import StorageError
+from themis.core.redaction import redact_text
+from themis.exceptions import DependencyError, StorageError, ThemisError
 from themis.experiment.report import build_report
 from themis.integrations.trackers import make_trackers
 from themis.storage import ExperimentStorage
@@ -33,11 +34,19 @@ def publish(run_id: str, trackers: tuple[str, ...], options: tuple[str, ...], st
     store.get_run(run_id)
     made = make_trackers(trackers, pairs(options))
     report = build_report(store, run_id)
-    places = {}
+    places, failures = {}, []
     for name, tracker in made.items():
-        places[name] = tracker.publish(report)
+        try:
+            places[name] = tracker.publish(report)
+        except DependencyError:
+            raise
+        except Exception as error:  # boundary: a tracker is another system, and the others can be reached all the same
+            failures.append(f"{name}: {type(error).__name__}: {redact_text(str(error))}")
+            continue
         click.echo(f"{run_id} is in {name}", err=True)
         if not as_json:
             click.echo(places[name])
     if as_json:
         print_json(places)
+    if failures:
+        raise ThemisError(f"{run_id} could not be sent to {'; '.join(failures)}")

@@ -37,6 +37,7 @@ class OpenTelemetryTracker:
         self._endpoint = endpoint
         self._service = service
         self._given = tracer_provider
+        self._unsent = 0
         self.content = content
 
     def publish(self, report: ExperimentReport) -> str:
@@ -62,10 +63,20 @@ class OpenTelemetryTracker:
         from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
         from opentelemetry.sdk.resources import Resource
         from opentelemetry.sdk.trace import TracerProvider
-        from opentelemetry.sdk.trace.export import BatchSpanProcessor
+        from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExportResult
+
+        tracker = self
+
+        class Exporter(OTLPSpanExporter):
+            """Counts what did not arrive, of which a batching processor tells nobody."""
+
+            def export(self, spans: Any) -> Any:
+                result = super().export(spans)
+                tracker._unsent += 0 if result is SpanExportResult.SUCCESS else len(spans)
+                return result
 
         provider = TracerProvider(resource=Resource.create({"service.name": self._service}))
-        provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(endpoint=self._endpoint)))
+        provider.add_span_processor(BatchSpanProcessor(Exporter(endpoint=self._endpoint)))
         return provider
 
     def let_go(self, provider: Any) -> None:
@@ -73,6 +84,8 @@ class OpenTelemetryTracker:
         provider.force_flush()
         if self._given is None:
             provider.shutdown()
+        if self._unsent:
+            raise ConnectionError(f"{self._unsent} spans did not arrive at {self._endpoint or 'the collector'}")
 
 
 class _Trace:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -43,7 +44,7 @@ def hub_rows(source: HubDataset, *, otherwise: str) -> HubRows:
     datasets = _datasets(f"loading {source} from the Hugging Face Hub")
     wanted = {"revision": source.revision, "data_dir": source.data_dir}
     try:
-        with _offline_unless_reachable(datasets):
+        with _offline_unless_reachable(datasets) as unreachable:
             found = datasets.load_dataset(
                 source.dataset,
                 source.config,
@@ -52,6 +53,8 @@ def hub_rows(source: HubDataset, *, otherwise: str) -> HubRows:
             )
     except (OSError, ValueError, RuntimeError, datasets.exceptions.DatasetsError, *_transport_errors()) as error:
         reason = " ".join(str(error).split())[:200] or type(error).__name__
+        if unreachable:
+            reason = f"{datasets.config.HF_ENDPOINT} cannot be reached, and no earlier download is on this machine"
         gate = "; access to it must be asked for on its page, then `hf auth login`" if source.gated else ""
         raise DatasetError(
             f"{source} cannot be loaded from the Hugging Face Hub: {reason}{gate}. {otherwise}"
@@ -78,12 +81,13 @@ def _datasets(purpose: str) -> Any:
 
 
 @contextlib.contextmanager
-def _offline_unless_reachable(datasets: Any) -> Iterator[None]:
+def _offline_unless_reachable(datasets: Any) -> Iterator[bool]:
     """Without a connection `datasets` waits and retries for half a minute before it looks into its cache."""
     before = datasets.config.HF_HUB_OFFLINE
-    datasets.config.HF_HUB_OFFLINE = before or not _reachable(datasets.config.HF_ENDPOINT)
+    unreachable = not before and not _reachable(datasets.config.HF_ENDPOINT)
+    datasets.config.HF_HUB_OFFLINE = before or unreachable
     try:
-        yield
+        yield unreachable
     finally:
         datasets.config.HF_HUB_OFFLINE = before
 
@@ -91,6 +95,7 @@ def _offline_unless_reachable(datasets: Any) -> Iterator[None]:
 def _reachable(endpoint: str) -> bool:
     # These take longer to import than all benchmarks together, and most runs never ask.
     import socket
+    import urllib.parse
     import urllib.request
 
     address = urllib.parse.urlsplit(endpoint)
@@ -107,11 +112,8 @@ def _reachable(endpoint: str) -> bool:
 
 def _transport_errors() -> tuple[type[Exception], ...]:
     """Errors of the HTTP library below the Hub's client, which it does not always translate."""
-    try:
-        import httpx
-    except ImportError:
-        return ()
-    return (httpx.HTTPError,)
+    loaded = (sys.modules.get(name) for name in ("httpx", "httpx2"))  # which one depends on the client's version
+    return tuple(library.HTTPError for library in loaded if library is not None)
 
 
 def _commit(dataset: Any) -> str | None:
