@@ -130,7 +130,7 @@ def test_spans_that_did_not_arrive_are_no_success(report):
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
     try:
-        with pytest.raises(ConnectionError, match="13 spans did not arrive at http://127.0.0.1"):
+        with pytest.raises(ConnectionError, match="13 spans did not arrive at"):
             OpenTelemetryTracker(endpoint=f"http://127.0.0.1:{server.server_port}/v1/traces").publish(report)
     finally:
         server.shutdown()
