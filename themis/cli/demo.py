@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import importlib.util
+import logging
 import random
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +14,14 @@ from themis import api
 from themis.cli.output import number, print_table, storage_option
 from themis.comparison import StatisticalTest, compare_runs
 from themis.core.entities import ExperimentReport
-from themis.exceptions import ThemisError
+from themis.exceptions import EvaluationError, ThemisError
 from themis.experiment.export import export_report_bundle
+from themis.experiment.export.whole_files import whole_file
 from themis.generation import models
-from themis.memory.command import Request, assemble
-from themis.memory.runner import run as run_memory
+from themis.memory.report.pages import agents_page
+from themis.memory.sweep import Sweep, read_sweep, run_sweep
 from themis.storage import ExperimentStorage
+from themis.storage.database import is_url
 
 __all__ = ["demo", "easy_puzzles"]
 
@@ -41,11 +43,12 @@ SMALL_MODEL = "smollm2"
 MEMORY = """
 config: {run_name: demo-memory}
 datasets:
-  args: {memory_span: 1500, dataset_examples: 2}
+  args: {memory_span: 1000, dataset_examples: 2}
   datasets: [{name: colours}, {name: names}, {name: shopping}, {name: jokes}, {name: prospective_memory}, {name: spy_meeting}]
 """
-# Perfect memory, perfect memory of the last 1,450 tokens, no memory at all.
-AGENTS = (("oracle", None), ("window", 1450), ("amnesiac", None))
+# Perfect memory, perfect memory of the last 2,000 tokens, no memory at all.
+AGENTS = ("oracle", "window(2000)", "amnesiac")
+SPANS = (1_000, 2_000, 4_000, 8_000)
 
 
 @click.command()
@@ -74,10 +77,11 @@ def demo(storage: str, model: str | None, limit: int) -> None:
     }
     _show(reports)
     _compare(storage)
-    _remember(ExperimentStorage(storage))
-    page = Path(storage) / "demo-report.html"
+    folder = _folder(storage)
+    memory_page = _remember(ExperimentStorage(storage), folder)
+    page = folder / "demo-report.html"
     export_report_bundle(reports["demo-plain"], html_path=page, run_id="demo-plain", title="Countdown, plain prompt")
-    click.echo(f"\nreport: {page}")
+    click.echo(f"\nreports to open in a browser:\n  {page}\n  {memory_page}")
     click.echo(f"next: themis list runs --verbose --storage {storage}")
 
 
@@ -121,20 +125,37 @@ def _compare(storage: str) -> None:
         click.echo(f"{row.run_a_id} - {row.run_b_id}: {row.delta:+.2f} ({test.test_name}{p_value}): {verdict}")
 
 
-def _remember(store: ExperimentStorage) -> None:
-    """Twelve memory tests in one conversation, for an agent with perfect memory, one with a short window, one with none."""
-    with tempfile.TemporaryDirectory() as folder:
-        configuration = Path(folder) / "demo.yml"
-        configuration.write_text(MEMORY, encoding="utf-8")
-        rows = []
-        for agent, window in AGENTS:
-            request = Request(
-                configuration=str(configuration), agent=agent, max_prompt_tokens=window, run_id=f"demo-memory-{agent}"
-            )
-            report = run_memory(assemble(request, store, reuse=lambda question: True), store, [])
-            rows.append((agent, number(report.mean, 2), len(report.scores), f"{report.spent.conversation_tokens:,}"))
-    click.echo("\nTwelve memory tests in one conversation, 1,500 tokens to bridge")
-    print_table(("agent", "score", "tests", "tokens"), rows)
+def _folder(storage: str) -> Path:
+    """Where the pages go: beside the runs, or here if those are in a database elsewhere."""
+    return Path() if is_url(storage) else Path(storage)
+
+
+def _remember(store: ExperimentStorage, folder: Path) -> Path:
+    """Twelve memory tests in one conversation, over four spans: perfect memory, a short window, none. Returns the page."""
+    configuration, page = folder / "demo-memory.yml", folder / "demo-memory.html"
+    configuration.write_text(MEMORY, encoding="utf-8")
+    # A test that takes a few tokens more than its span is marked in the report; here it would only be noise.
+    logging.getLogger("themis.memory.runner").setLevel(logging.ERROR)
+    sweep = Sweep(configuration=str(configuration), agents=AGENTS, spans=SPANS)
+    total, width = len(AGENTS) * len(SPANS), len(f"{SPANS[-1]:,}")
+    click.echo(f"\nMemory: twelve tests in one conversation, {len(AGENTS)} agents, {total} conversations", err=True)
+    if failed := run_sweep(sweep, store):
+        raise EvaluationError(f"{len(failed)} of {total} conversations are not complete; run the same command again")
+    found = read_sweep(sweep, store)
+    with whole_file(page) as file:
+        file.write(agents_page(found.agents, found.spans, found.contrasts).encode("utf-8", "backslashreplace"))
+    rows = [
+        (f"{span:>{width},}", *(_bar(one.points[place].mean) for one in found.spans))
+        for place, span in enumerate(SPANS)
+    ]
+    print_table(("tokens to bridge", *AGENTS), rows, title="Memory")
+    click.echo("The window agent remembers the last 2,000 tokens perfectly, and nothing before them.")
+    return page
+
+
+def _bar(share: float) -> str:
+    """A score as a number and a picture."""
+    return f"{share:.2f} {'█' * round(10 * share)}{'·' * (10 - round(10 * share))}"
 
 
 def _show(reports: dict[str, ExperimentReport]) -> None:
