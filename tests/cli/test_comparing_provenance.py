@@ -51,6 +51,13 @@ def test_manifests_are_diffed_by_dimension(command):
     assert list(json.loads(out)["diffs"]) == ["prompt.template_hash"]
 
 
+def test_differences_fit_eighty_columns_and_name_what_is_allowed(command):
+    _, out, _ = command("manifest", "audit", "first", "reworded", "--allow", "prompt")
+    assert "prompt.template_hash (allowed)\n" in out
+    assert max(map(len, out.splitlines())) <= 80
+    assert "prompt.template_hash (forbidden)\n" in command("manifest", "audit", "first", "reworded")[1]
+
+
 def test_an_audit_fails_on_drift_that_is_not_allowed_and_writes_what_it_found(command):
     code, out, _ = command("manifest", "audit", "first", "reworded", "--to", "out/reproducibility_audit.json")
     with open("out/reproducibility_audit.json", encoding="utf-8") as handle:

@@ -188,6 +188,8 @@ def test_last_number_ignores_digits_that_are_no_number(text):
         ("(B) Paris", "B"),
         ("B\n\nBecause A is smaller.", "B"),
         ("I think it's option C because A is wrong", "C"),
+        ("It is C, not A.", "C"),
+        ("A or B? Neither: C", "C"),
         ("I think it's option C because option A is wrong", "C"),
         ("A is tempting. But on reflection, since 3 > 2, it must be\n\nD", "D"),
         ("First, A cannot hold. B is not it. D is wrong.\nSo: C", "C"),

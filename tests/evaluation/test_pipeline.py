@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+import themis
 from themis.core.entities import (
     GenerationRecord,
     GenerationTask,
@@ -29,7 +30,7 @@ from themis.evaluation.metrics.measures import Latency, ResponseLength
 from themis.evaluation.metrics.text import ExactMatch
 from themis.evaluation.pipeline import EvaluationPipeline
 from themis.exceptions import ConfigurationError
-from themis.interfaces import Metric
+from themis.interfaces import Metric, StatelessTaskExecutor
 
 
 def record(
@@ -213,6 +214,29 @@ def test_a_report_counts_failures_beside_the_mean_and_knows_slices():
     assert (exact.mean, exact.count, exact.failed) == (0.5, 2, 1)
     assert report.slices["first"]["ExactMatch"].mean == 1.0
     assert [failure.sample_id for failure in report.failures] == ["2"]
+
+
+def test_a_slice_counts_its_failures_and_a_predicate_that_raises_costs_no_run(tmp_path, caplog):
+    class Flaky(StatelessTaskExecutor):
+        def execute(self, task):
+            if task.metadata["dataset_id"] == "0":
+                raise RuntimeError("503")
+            return GenerationRecord(task, ModelOutput("yes"), None)
+
+    themis.register_provider("flaky-once", lambda **_: Flaky())
+    pipeline = EvaluationPipeline(extractor=IdentityExtractor(), metrics=[ExactMatch()])
+    pipeline.register_slice("even", lambda generated: int(generated.task.metadata["dataset_id"]) % 2 == 0)
+    pipeline.register_slice("broken", lambda generated: generated.task.metadata["no such field"])
+
+    report = themis.evaluate(
+        [{"id": n, "q": "?", "answer": "yes"} for n in range(4)],
+        model="flaky-once:m", prompt="{q}", evaluation_pipeline=pipeline, storage=tmp_path, max_retries=1,
+    )  # fmt: skip
+
+    even, broken = (report.evaluation_report.slices[name]["ExactMatch"] for name in ("even", "broken"))
+    assert (even.mean, even.count, even.failed) == (1.0, 1, 1)
+    assert (broken.count, broken.failed) == (0, 0)
+    assert "left out of the slice broken: KeyError: 'no such field'" in caplog.text
 
 
 @pytest.mark.parametrize(

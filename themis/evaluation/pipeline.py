@@ -5,6 +5,7 @@ Second half of a sample's path; `experiment.run` calls `judge` once per record.
 
 from __future__ import annotations
 
+import logging
 import math
 import warnings
 from collections.abc import Callable, Iterable, Sequence
@@ -28,7 +29,9 @@ from themis.evaluation.strategies import DefaultEvaluationStrategy, EvaluationSt
 from themis.exceptions import ConfigurationError
 from themis.interfaces import Extractor, Metric
 
-__all__ = ["EvaluationPipeline"]
+__all__ = ["EvaluationPipeline", "aggregate", "slices_of"]
+
+logger = logging.getLogger(__name__)
 
 ReferenceSelector = Callable[[GenerationRecord], Any]
 StrategyResolver = Callable[[GenerationRecord], EvaluationStrategy]
@@ -127,14 +130,15 @@ class EvaluationPipeline:
         """Judges records that are in memory."""
         pairs = [(record, self.judge(record)) for record in records]
         failures = [EvaluationFailure(judged.sample_id, message) for _, judged in pairs for message in judged.failures]
+        sliced: dict[str, list[EvaluationRecord]] = {name: [] for name in self.slices}
+        for record, judged in pairs:
+            for name in slices_of(self, record):
+                sliced[name].append(judged)
         return EvaluationReport(
-            metrics=self._aggregates([judged for _, judged in pairs]),
+            metrics=aggregate([judged for _, judged in pairs], self.metric_names),
             failures=failures,
             records=[judged for _, judged in pairs],
-            slices={
-                name: self._aggregates([judged for record, judged in pairs if predicate(record)])
-                for name, predicate in self.slices.items()
-            },
+            slices={name: aggregate(judged, self.metric_names) for name, judged in sliced.items()},
             metadata={"metric_ids": {name: snake_case(name) for name in self.metric_names}},
         )
 
@@ -212,16 +216,29 @@ class EvaluationPipeline:
             else:
                 yield score
 
-    def _aggregates(self, judged: Sequence[EvaluationRecord]) -> dict[str, MetricAggregate]:
-        aggregates: dict[str, MetricAggregate] = {}
-        for name in self.metric_names:
-            scores = [score for record in judged for score in record.scores if score.metric_name == name]
-            aggregate = MetricAggregate.from_scores(name, scores)
-            scored = sum(any(score.metric_name == name for score in record.scores) for record in judged)
-            aggregate.failed = len(judged) - scored
-            aggregate.unparsed = sum(score.metadata.get("outcome") == "unparsed" for score in scores)
-            aggregates[name] = aggregate
-        return aggregates
+
+def slices_of(pipeline: Any, record: GenerationRecord) -> list[str]:
+    """The slices that a record belongs to. Where a predicate raises it does not, and the log says why."""
+    found = []
+    for name, predicate in getattr(pipeline, "slices", {}).items():
+        try:
+            if predicate(record):
+                found.append(name)
+        except Exception as error:  # boundary: a predicate is the user's code
+            sample_id = record.task.metadata.get("dataset_id")
+            logger.warning("sample %s is left out of the slice %s: %s", sample_id, name, _said(error))
+    return found
+
+
+def aggregate(judged: Sequence[EvaluationRecord], metric_names: Iterable[str]) -> dict[str, MetricAggregate]:
+    """Every metric over judged samples; one that a sample has no score of has failed there."""
+    aggregates: dict[str, MetricAggregate] = {}
+    for name in metric_names:
+        scores = [score for record in judged for score in record.scores if score.metric_name == name]
+        aggregates[name] = found = MetricAggregate.from_scores(name, scores)
+        found.failed = len(judged) - sum(any(s.metric_name == name for s in record.scores) for record in judged)
+        found.unparsed = sum(score.metadata.get("outcome") == "unparsed" for score in scores)
+    return aggregates
 
 
 class _Unparsed(_Failure):

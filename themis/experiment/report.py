@@ -19,6 +19,7 @@ from themis.core.entities import (
 )
 from themis.core.intervals import summarise
 from themis.core.registry import snake_case
+from themis.evaluation.pipeline import aggregate, slices_of
 from themis.experiment.cost import price_table
 from themis.storage import ExperimentStorage, RunMetadata
 from themis.storage.reading import LazySequence, RunReader
@@ -201,21 +202,16 @@ def _evaluation_failures(reader: RunReader, evaluation: int) -> LazySequence[Eva
 
 
 def _slices(reader: RunReader, evaluation: int, pipeline: Any) -> dict[str, dict[str, MetricAggregate]]:
-    predicates = getattr(pipeline, "slices", {})
-    if not predicates:
+    names = list(getattr(pipeline, "slices", {}))
+    if not names:
         return {}
-    members: dict[str, set[int]] = {name: set() for name in predicates}
-    for position, record in reader.records():
-        for name, predicate in predicates.items():
-            if predicate(record):
-                members[name].add(position)
-    scores: dict[str, dict[str, list[MetricScore]]] = {name: {} for name in predicates}
-    for position, judged in reader.evaluations(evaluation):
-        for name, positions in members.items():
-            if position in positions:
-                for score in judged.scores:
-                    scores[name].setdefault(score.metric_name, []).append(score)
-    return {
-        name: {metric: MetricAggregate.from_scores(metric, found.get(metric, [])) for metric in pipeline.metric_names}
-        for name, found in scores.items()
-    }
+    slices = {position: slices_of(pipeline, record) for position, record in reader.records()}
+    judged: dict[str, list[EvaluationRecord]] = {name: [] for name in names}
+    for position, record in reader.evaluations(evaluation):
+        for name in slices.pop(position, ()):
+            judged[name].append(record)
+    # What has no verdict was never answered, and counts as failed.
+    for of_unanswered in slices.values():
+        for name in of_unanswered:
+            judged[name].append(EvaluationRecord(None, []))
+    return {name: aggregate(records, pipeline.metric_names) for name, records in judged.items()}

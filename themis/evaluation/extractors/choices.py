@@ -94,13 +94,14 @@ _FILLER = (
 )
 _ANNOUNCES = r"\b(?:answer|option|choice|choose|chose|pick|select|go with|going with|correct)\b"
 _REJECTED_AFTER = re.compile(
-    r"\W{0,3}(?:(?:is|are|was|seems?|looks?|can|could|does|do|would)\b\s*)?(?:be\s+)?"
+    # B, not A: the comma turns from B to what it is not.
+    r"(?!\s*[,;–—-]\s*not\b)\W{0,3}(?:(?:is|are|was|seems?|looks?|can|could|does|do|would)\b\s*)?(?:be\s+)?"
     r"(?:not\b|n't|n’t|isn|wrong|incorrect|false|ruled out|eliminated|impossible|out\b|cannot\b|fails?\b)",
     re.IGNORECASE,
 )
 _REJECTED_BEFORE = re.compile(
     r"\b(?:not|n't|isn't|exclude|excludes|eliminate|eliminates|reject|rule out|rules out|neither|nor|than|unlike)"
-    r"\s*(?:option|choice|answer)?\W*$",
+    r"\s*(?:option|choice|answer)?[^\w:]*$",
     re.IGNORECASE,
 )
 

@@ -148,6 +148,7 @@ def _formula(text: str, *, first: bool) -> str | None:
 _SPELLINGS = [
     (re.compile(r"\\?\$|\\[()\[\]](?=\s*$)|^\s*\\[(\[]"), ""),
     (re.compile(r"\*\*"), "^"),
+    (re.compile(r"(?<![\w.\\])(\d+(?:\.\d+)?)[eE]([+-]?\d+)(?![\w.])"), r"\1 \\cdot 10^{\2}"),
     (re.compile(r"√\s*(\d+|\w)"), r"\\sqrt{\1}"),
     (re.compile("∞"), r"\\infty "),
     (re.compile("×|⋅|·"), r"\\cdot "),
