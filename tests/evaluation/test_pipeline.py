@@ -264,6 +264,15 @@ def test_attempts_are_reduced_as_the_name_says(name, attempts, expected):
     assert [score.value for score in judged.scores] == pytest.approx(expected)
 
 
+def test_the_best_attempt_is_the_lowest_where_lower_is_better():
+    strategy = strategies.strategy_from_name("best", [ExactMatch(), Distance()])
+    pipeline = EvaluationPipeline(
+        extractor=IdentityExtractor(), metrics=[ExactMatch(), Distance()], strategy_resolver=lambda _: strategy
+    )
+    judged = pipeline.judge(record("no", attempts=["no", "yes"]))
+    assert [(score.metric_name, score.value) for score in judged.scores] == [("ExactMatch", 1.0), ("Distance", 0.0)]
+
+
 def test_pass_at_k_with_too_few_attempts_is_a_failure():
     strategy = strategies.strategy_from_name("pass@3")
     pipeline = EvaluationPipeline(

@@ -1,6 +1,6 @@
 """How several attempts at one sample become its scores.
 
-A strategy prepares what is judged and reduces what comes out; `REDUCERS` gives the built-in ones short names
+A strategy prepares what is judged and reduces what comes out; `strategy_from_name` gives the built-in ones short names
 (`evaluate(..., reducer="pass@3")`).
 """
 
@@ -18,6 +18,7 @@ from themis.core.entities import EvaluationItem, GenerationRecord, MetricScore
 from themis.core.fingerprint import canonical_json
 from themis.core.registry import nearest
 from themis.exceptions import ConfigurationError, EvaluationError
+from themis.interfaces import Metric
 
 __all__ = [
     "AnyAttempt",
@@ -96,10 +97,12 @@ class FirstAttempt(_OverAttempts):
 
 @dataclass(frozen=True)
 class BestAttempt(_OverAttempts):
-    """The highest score of any attempt: what a perfect selector would have got."""
+    """The best score of any attempt: what a perfect selector would have got. `lower_is_better` names metrics."""
+
+    lower_is_better: tuple[str, ...] = ()
 
     def reduce(self, name: str, scores: Sequence[MetricScore]) -> MetricScore:
-        best = max(scores, key=lambda score: score.value)
+        best = (min if name in self.lower_is_better else max)(scores, key=lambda score: score.value)
         return MetricScore(name, best.value, best.details, _reduced(scores))
 
 
@@ -156,27 +159,29 @@ class PassHatK(_OverAttempts):
         return MetricScore(name, all_pass(passed, n, self.k), details, _reduced(scores))
 
 
-REDUCERS: dict[str, Callable[[], EvaluationStrategy]] = {
-    "average": AttemptAwareEvaluationStrategy,
-    "keep": lambda: AttemptAwareEvaluationStrategy(average_attempts=False),
-    "first": FirstAttempt,
-    "best": BestAttempt,
-    "majority": MajorityVote,
-    "any": AnyAttempt,
+_REDUCERS: dict[str, Callable[[Sequence[Metric]], EvaluationStrategy]] = {
+    "average": lambda metrics: AttemptAwareEvaluationStrategy(),
+    "keep": lambda metrics: AttemptAwareEvaluationStrategy(average_attempts=False),
+    "first": lambda metrics: FirstAttempt(),
+    "best": lambda metrics: BestAttempt(
+        tuple(m.name for m in metrics if getattr(m, "higher_is_better", True) is False)
+    ),
+    "majority": lambda metrics: MajorityVote(),
+    "any": lambda metrics: AnyAttempt(),
 }
 
 
-def strategy_from_name(name: str) -> EvaluationStrategy:
-    """`average`, `keep`, `first`, `best`, `majority`, `any`, `pass@3`, `pass^3`."""
+def strategy_from_name(name: str, metrics: Sequence[Metric] = ()) -> EvaluationStrategy:
+    """`average`, `keep`, `first`, `best` (as these metrics see it), `majority`, `any`, `pass@3`, `pass^3`."""
     if match := re.fullmatch(r"pass([@^])(\d+)", name.strip()):
         k = int(match[2])
         if k < 1:
             raise ConfigurationError(f"reducer {name!r}: k must be at least 1")
         return PassAtK(k) if match[1] == "@" else PassHatK(k)
-    if name not in REDUCERS:
-        known = [*REDUCERS, "pass@k", "pass^k"]
+    if name not in _REDUCERS:
+        known = [*_REDUCERS, "pass@k", "pass^k"]
         raise ConfigurationError(f"unknown reducer {name!r}{nearest(name, known)}; known: {', '.join(known)}")
-    return REDUCERS[name]()
+    return _REDUCERS[name](metrics)
 
 
 def _passed(scores: Sequence[MetricScore], threshold: float, k: int, what: str) -> tuple[int, int]:
