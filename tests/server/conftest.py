@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import subprocess
@@ -66,6 +67,25 @@ class RunningServer:
 @pytest.fixture
 def start_server() -> Iterator[Callable[..., RunningServer]]:
     """Starts `themis serve` as its users do, on a free port."""
+    with servers() as start:
+        yield start
+
+
+@pytest.fixture(scope="session")
+def start_lasting_server() -> Iterator[Callable[..., RunningServer]]:
+    """The same for servers that several tests only read from."""
+    with servers() as start:
+        yield start
+
+
+@pytest.fixture(scope="session")
+def reading_server(start_lasting_server: Callable[..., RunningServer], two_runs: Path) -> RunningServer:
+    """One server for all tests that only look at `two_runs`."""
+    return start_lasting_server(two_runs)
+
+
+@contextlib.contextmanager
+def servers() -> Iterator[Callable[..., RunningServer]]:
     started: list[subprocess.Popen[str]] = []
 
     def start(storage: Path | str, *options: str) -> RunningServer:

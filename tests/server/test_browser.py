@@ -90,8 +90,8 @@ def row_names(page: Any) -> list[str]:
     return [text.strip() for text in page.locator("[data-row] [data-open]").all_inner_texts()]
 
 
-def test_runs_are_found_filtered_and_sorted(start_server, open_page, two_runs):
-    page = open_page(start_server(two_runs).address)
+def test_runs_are_found_filtered_and_sorted(reading_server, open_page):
+    page = open_page(reading_server.address)
     assert row_names(page) == ["perfect", "variant", "baseline"]
 
     page.get_by_role("link", name="Run", exact=True).click()
@@ -109,8 +109,8 @@ def test_runs_are_found_filtered_and_sorted(start_server, open_page, two_runs):
     page.get_by_text("No run fits").wait_for()
 
 
-def test_samples_are_searched_filtered_and_walked_by_keyboard(start_server, open_page, two_runs):
-    page = open_page(start_server(two_runs).address, "/runs/baseline")
+def test_samples_are_searched_filtered_and_walked_by_keyboard(reading_server, open_page):
+    page = open_page(reading_server.address, "/runs/baseline")
     total = page.locator("[data-row]").count()
 
     page.locator("select[name=outcome]").select_option("wrong")
@@ -135,8 +135,8 @@ def test_samples_are_searched_filtered_and_walked_by_keyboard(start_server, open
     assert row_names(page) == ["q7"]
 
 
-def test_two_ticked_runs_are_compared(start_server, open_page, two_runs):
-    page = open_page(start_server(two_runs).address, "/runs")
+def test_two_ticked_runs_are_compared(reading_server, open_page):
+    page = open_page(reading_server.address, "/runs")
     assert page.locator("#compare").is_disabled()
 
     page.get_by_label("Compare baseline").check()
@@ -274,28 +274,48 @@ def test_a_hostile_run_does_nothing_in_a_real_browser(start_server, open_page, t
         assert page.evaluate("window.acted") is None
 
 
-@pytest.mark.parametrize("width", [1280, 768, 390])
+@pytest.fixture(scope="module")
+def lab(two_runs: Path, start_lasting_server: Callable[..., Any], tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A server with runs of both kinds, and a name that is too long."""
+    root = tmp_path_factory.mktemp("lab") / "store"
+    shutil.copytree(two_runs, root)
+    memory = ["memory", "run", "-a", "window(500)", "-y", "-c", str(CONFIGURATION), "--run-id", "talk"]
+    subprocess.run(
+        [sys.executable, "-m", "themis.cli", *memory, "--storage", str(root)], check=True, capture_output=True
+    )
+    ExperimentStorage(root).start_run("a-name-that-somebody-made-from-everything-they-varied" * 3, tags={"team": "lab"})
+    return start_lasting_server(root).address
+
+
+PATHS = {
+    "runs": "/runs",
+    "run": "/runs/baseline",
+    "sample": "/runs/baseline/sample?item=q3",
+    "compare": "/compare?run=baseline&run=variant",
+    "memory": "/runs/talk",
+    "login": "/login",
+    "docs": "/docs",
+}
+
+
+@pytest.mark.parametrize("width", [1440, 820, 390])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_pages_fit_every_width_in_both_themes(start_server, open_page, two_runs, scheme, width, tmp_path):
+def test_pages_fit_every_width_in_both_themes(lab, open_page, scheme, width, tmp_path):
     """Set THEMIS_SCREENSHOTS to a folder to look at them."""
-    address = start_server(two_runs).address
-    page = open_page(address, viewport={"width": width, "height": 900}, color_scheme=scheme)
+    page = open_page(lab, viewport={"width": width, "height": 900}, color_scheme=scheme)
     folder = Path(os.environ.get("THEMIS_SCREENSHOTS", tmp_path))
-    paths = {
-        "runs": "/runs",
-        "run": "/runs/baseline",
-        "sample": "/runs/baseline/sample?item=q3",
-        "compare": "/compare?run=baseline&run=variant",
-        "docs": "/docs",
-    }
-    for name, path in paths.items():
-        page.goto(address + path)
+    for name, path in PATHS.items():
+        page.goto(lab + path)
         page.screenshot(path=folder / f"{name}-{width}-{scheme}.png")
         assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth"), name
+        assert page.evaluate(CUT_OFF) == [], name
         assert page.evaluate(CONTRAST) >= 4.5, name
         assert page.evaluate(UNLABELLED) == [], name
 
 
+# Tables of which a part can only be reached by scrolling sideways.
+CUT_OFF = """() => [...document.querySelectorAll(".table-frame")]
+  .filter((frame) => frame.scrollWidth > frame.clientWidth + 1).map((frame) => frame.textContent.slice(0, 80))"""
 # The lowest contrast of any text on the page against what is behind it.
 CONTRAST = """() => {
   const channels = (colour) => colour.match(/[\\d.]+/g).map(Number);

@@ -41,12 +41,21 @@ def test_a_copy_replaces_an_earlier_copy_but_no_other_files(two_runs, tmp_path):
     write_bundle(two_runs, tmp_path / "copy", ["perfect"])
     assert write_bundle(two_runs, tmp_path / "copy", ["perfect"]).runs == 1
     (tmp_path / "mine").mkdir()
-    (tmp_path / "mine" / "thesis.txt").write_text("years of work")
+    (tmp_path / "mine" / "index.html").write_text("my own page")
 
     with pytest.raises(ConfigurationError, match="not a copy of runs"):
         write_bundle(two_runs, tmp_path / "mine")
+    assert (tmp_path / "mine" / "index.html").read_text() == "my own page"
     with pytest.raises(StorageError, match="did you mean 'perfect'"):
         write_bundle(two_runs, tmp_path / "copy", ["perfekt"])
+
+
+def test_a_run_that_is_left_out_of_a_new_copy_is_gone_from_it(two_runs, tmp_path):
+    write_bundle(two_runs, tmp_path, ["perfect", "baseline"])
+    write_bundle(two_runs, tmp_path, ["perfect"])
+
+    assert not [page for page in tmp_path.glob("*.html") if "baseline" in page.read_text(encoding="utf-8")]
+    assert len(list(tmp_path.glob("sample-*.html"))) == 10
 
 
 @pytest.mark.browser

@@ -14,6 +14,7 @@ from click.testing import CliRunner
 
 from themis.cli.serving import serve
 from themis.exceptions import ConfigurationError, DependencyError
+from themis.storage import ExperimentStorage
 
 
 def test_four_lines_say_where_it_is(start_server, two_runs):
@@ -50,8 +51,10 @@ def test_it_ends_quietly_when_told(start_server, two_runs):
     assert "stopped" in rest
 
 
-def test_several_servers_share_a_store_and_a_token(start_server, two_runs):
-    servers = [start_server(two_runs, "--token", "shared-by-the-team") for _ in range(2)]
+def test_several_servers_share_a_store_and_a_token(start_server, store_location):
+    store = ExperimentStorage(store_location)
+    store.start_run("shared")
+    servers = [start_server(store_location, "--token", "shared-by-the-team") for _ in range(2)]
     form = b"token=shared-by-the-team&next=/runs"
 
     class Stay(urllib.request.HTTPRedirectHandler):
@@ -61,8 +64,15 @@ def test_several_servers_share_a_store_and_a_token(start_server, two_runs):
     with pytest.raises(urllib.error.HTTPError) as entered:
         urllib.request.build_opener(Stay).open(f"{servers[0].address}/login", form)
     cookie = entered.value.headers["set-cookie"].partition(";")[0]
-    elsewhere = urllib.request.Request(f"{servers[1].address}/api/runs", headers={"cookie": cookie})
-    assert urllib.request.urlopen(elsewhere).status == 200
+
+    def ask(server, path, method="GET", **headers):
+        origin = {"origin": server.address, "cookie": cookie}
+        asked = urllib.request.Request(server.address + path, method=method, headers={**origin, **headers})
+        return json.load(urllib.request.urlopen(asked, timeout=60))
+
+    assert [run["run_id"] for server in servers for run in ask(server, "/api/runs")] == ["shared", "shared"]
+    assert ask(servers[1], "/api/runs/shared", "DELETE", **{"x-confirm-delete": "shared"}) == {"deleted": "shared"}
+    assert ask(servers[0], "/api/runs?limit=9") == []
 
 
 def test_a_port_that_is_taken_is_said_in_one_line(tmp_path):

@@ -25,6 +25,8 @@ __all__ = ["BundleLinks", "Written", "write_bundle"]
 # A copy is for reading, not for keeping: of a longer run it has the beginning.
 _MOST_SAMPLES = 1_000
 _MOST_RUNS = 500
+# By this file in it a folder is known as a copy.
+_OURS = "themis.js"
 
 
 @dataclass(frozen=True)
@@ -61,13 +63,18 @@ def write_bundle(storage: str | Path, folder: str | Path, run_ids: Sequence[str]
     store, folder = ExperimentStorage(storage), Path(folder)
     if not store.exists():
         raise StorageError(f"there is no store at {storage}; a first run makes one: themis demo")
-    if folder.exists() and any(folder.iterdir()) and not (folder / "index.html").exists():
+    is_copy = (folder / "static" / _OURS).exists()
+    if folder.exists() and any(folder.iterdir()) and not is_copy:
         raise ConfigurationError(f"{folder} has files that are not a copy of runs; give an empty --bundle directory")
     chosen = run_ids or [run.run_id for run in find_runs(store, limit=_MOST_RUNS).runs]
     runs = [store.get_run(run_id) for run_id in chosen]
     if not runs:
         raise ConfigurationError(f"the store at {storage} has no runs to copy")
     folder.mkdir(parents=True, exist_ok=True)
+    # Whoever leaves a run out of a new copy does not want its pages to stay.
+    for pattern in ("run-*.html", "sample-*.html"):
+        for page in folder.glob(pattern):
+            page.unlink()
     for file in STATIC.iterdir():
         (folder / "static").mkdir(exist_ok=True)
         shutil.copyfile(file, folder / "static" / file.name)
