@@ -208,6 +208,27 @@ def test_without_a_model_questions_are_answered_with_what_was_said():
     assert agent.reply("I also like coffee.", turn=4, now=START).text == "Noted."
 
 
+def test_without_a_model_the_one_sentence_is_quoted_and_of_several_the_latest():
+    island = "Let me tell you about an island. Its roofs are made of slate. Its emblem shows an otter."
+    agent = remembered(island, "My favourite colour is teal.", "My favourite colour is maroon.", "The ferry was late.")
+
+    said = [
+        agent.reply(question, turn=turn, now=START).text
+        for turn, question in enumerate(
+            ("What are the roofs of the island made of?", "What is my favourite colour? Answer with one word."), start=5
+        )
+    ]
+
+    assert said == ["You told me: Its roofs are made of slate.", "You told me: My favourite colour is maroon."]
+
+
+def test_without_a_model_what_was_never_told_is_not_made_up():
+    agent = remembered("The surname of my dentist is Moreau.", "The surname of my vet is Eriksen.")
+
+    assert agent.reply("What is the surname of my gardener?", turn=3, now=START).text == "You have not told me."
+    assert agent.reply("What is the surname of my vet?", turn=4, now=START).text.endswith("Eriksen.")
+
+
 def test_with_a_model_what_was_found_is_put_before_the_recent_exchanges():
     agent = create_agent("retrieval(hearing/model)", max_prompt_tokens=200, options={"embeddings": False})
     Hearing.heard.clear()

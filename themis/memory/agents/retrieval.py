@@ -1,7 +1,8 @@
 """A memory of its own making: past exchanges are found again by their words and put beside the recent ones.
 
 The honest baseline to beat. Words are weighed by BM25; where the package wordllama is installed, static embeddings find what is
-said in other words. Without a model the agent replies with the passages it has found, so it works anywhere.
+said in other words. Without a model the agent answers a question with the sentence that fits it best, so it works anywhere; it
+cannot draw conclusions, follow instructions or keep to a format.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import heapq
 import math
 import re
 from collections import Counter
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any, ClassVar
@@ -34,8 +36,11 @@ _PASSAGES = 12
 # Of the prompt: for what was found again; the rest is for what was said last.
 _FOUND_SHARE = 0.5
 _LONGEST_PASSAGE = 1_200
-# A passage with this part of the best one's score may be what is asked for.
+# A sentence with this part of the best one's score may be what is asked for.
 _NEARLY_AS_GOOD = 0.6
+# A sentence that has less than this part of what a question is about does not answer it.
+_ENOUGH_IN_COMMON = 0.4
+_SENTENCE_END = re.compile(r"(?<=[.!?])[\"'”’)]*\s+|\n+")
 
 
 class PassageIndex:
@@ -64,12 +69,23 @@ class PassageIndex:
         scores: dict[int, float] = {}
         for word in set(_words(query)):
             postings = self._postings.get(word, ())
-            rarity = math.log(1 + (len(self.passages) - len(postings) + 0.5) / (len(postings) + 0.5))
+            rarity = self._rarity(len(postings))
             for number, count in postings:
                 norm = _SATURATION * (1 - _LENGTH_WEIGHT + _LENGTH_WEIGHT * self._lengths[number] / mean)
                 scores[number] = scores.get(number, 0.0) + rarity * count * (_SATURATION + 1) / (count + norm)
         best = heapq.nlargest(most, scores.items(), key=lambda item: (item[1], item[0]))
         return dict(best)
+
+    def in_common(self, query: str, number: int) -> float:
+        """The part of a query's words, weighed by how rare they are, that a passage has."""
+        words = set(_words(query))
+        weights = {word: self._rarity(len(self._postings.get(word, ()))) for word in words}
+        passage = self.passages[number]
+        there = words & set(_words(f"{passage.message} {passage.reply}"))
+        return sum(weights[word] for word in there) / (sum(weights.values()) or 1.0)
+
+    def _rarity(self, passages_having: int) -> float:
+        return math.log(1 + (len(self.passages) - passages_having + 0.5) / (passages_having + 0.5))
 
 
 class RetrievalAgent(Agent):
@@ -93,6 +109,8 @@ class RetrievalAgent(Agent):
         self._recent = History(max_prompt_tokens - self._found_tokens, tokenizer_name=tokenizer_name)
         self._max_prompt_tokens = max_prompt_tokens
         self._index = PassageIndex()
+        # What it may quote: without a model only.
+        self._sentences = PassageIndex()
         self._vectors = _Vectors() if embeddings and _embedder() is not None else None
 
     def reply(self, message: str, *, turn: int, now: datetime, presupplied: str | None = None) -> Reply:
@@ -111,13 +129,18 @@ class RetrievalAgent(Agent):
         return said
 
     def observe(self, message: str, reply: str, *, turn: int, now: datetime) -> None:
-        self._index.add(self._recent.add(message, reply, turn=turn, now=now))
+        exchange = self._recent.add(message, reply, turn=turn, now=now)
+        self._index.add(exchange)
         if self._vectors is not None:
             self._vectors.add(message)
+        if self._model is None and not _asks(message):
+            for sentence in _SENTENCE_END.split(message):
+                if sentence.strip() and len(sentence) <= _LONGEST_PASSAGE:
+                    self._sentences.add(replace(exchange, message=sentence.strip(), reply=""))
 
     def reset(self) -> None:
         self._recent.clear()
-        self._index = PassageIndex()
+        self._index, self._sentences = PassageIndex(), PassageIndex()
         if self._vectors is not None:
             self._vectors = _Vectors()
 
@@ -145,20 +168,20 @@ class RetrievalAgent(Agent):
         return [self._index.passages[number] for number in chosen]
 
     def _quoted(self, message: str) -> str:
-        """The latest of the statements that fit a question best: what was said later has replaced what was said before."""
-        if "?" not in message:
+        """The latest of the sentences that fit a question best: what was said later has replaced what was said before."""
+        if not _asks(message):
             return "Noted."
-        scores = self._index.search(message, 4 * _PASSAGES)
-        passages = self._index.passages
-        statements = {
-            number: score
+        # How to answer is said around the question, and is not what is asked for.
+        asked = " ".join(part for part in _SENTENCE_END.split(message) if "?" in part) or message
+        known = self._sentences
+        scores = known.search(asked, 4 * _PASSAGES)
+        enough = _NEARLY_AS_GOOD * max(scores.values(), default=0.0)
+        fitting = [
+            number
             for number, score in scores.items()
-            if "?" not in passages[number].message and len(passages[number].message) <= _LONGEST_PASSAGE
-        }
-        if not statements:
-            return "I do not remember that."
-        enough = _NEARLY_AS_GOOD * max(statements.values())
-        return f"You told me: {passages[max(n for n, score in statements.items() if score >= enough)].message}"
+            if score >= enough and known.in_common(asked, number) >= _ENOUGH_IN_COMMON
+        ]
+        return f"You told me: {known.passages[max(fitting)].message}" if fitting else "You have not told me."
 
     def _prompt(self, message: str, found: list[Exchange], now: datetime) -> list[dict[str, str]]:
         recent = {exchange.turn for exchange in self._recent}
@@ -180,13 +203,17 @@ class RetrievalAgent(Agent):
         return [*messages, {"role": "user", "content": message}]
 
 
+def _asks(message: str) -> bool:
+    return "?" in message
+
+
 def _words(text: str) -> list[str]:
     return [_stem(word) for word in _WORD.findall(text.lower()) if word not in _STOP]
 
 
 def _stem(word: str) -> str:
     """Plural and singular, and the commonest endings of verbs, as one word."""
-    for ending in ("ing", "ies", "ed", "es", "s"):
+    for ending in ("ing", "ies", "ed", "es", "s", "e"):
         if word.endswith(ending) and len(word) - len(ending) >= 3:
             return word[: -len(ending)]
     return word
