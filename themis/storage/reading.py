@@ -305,8 +305,8 @@ class RunReader:
             .order_by(scores.c.position, scores.c.ordinal)
         )
         with self._engine.connect() as connection:
-            for row in connection.execution_options(yield_per=10_000).execute(query):
-                yield row.position, row.item_id, row.cluster, row.value
+            rows: Iterable[Any] = connection.execution_options(yield_per=10_000).execute(query)
+            yield from rows
 
     def outcomes(self, evaluation: int) -> dict[str, dict[str, int]]:
         """How many verdicts of each outcome every metric has."""
