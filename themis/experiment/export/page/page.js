@@ -93,7 +93,10 @@
     const scores = element("span", undefined, "scores");
     metrics.slice(0, 3).forEach((metric) => {
       const value = sample.scores[metric];
-      if (value !== undefined) scores.append(element("span", number(value), colour(value)));
+      if (value === undefined) return;
+      const scored = element("span", number(value), colour(value));
+      scored.title = metric;
+      scores.append(scored);
     });
     if (sample.failures.length) scores.append(element("span", "failed", "bad"));
     made.append(scores);
