@@ -312,10 +312,10 @@ def test_a_directory_in_place_of_a_file_is_named(report, tmp_path):
 # --- nothing in them can act ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("start", ["=", "+", "-", "@", "\t", "\r"])
+@pytest.mark.parametrize("start", ["=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff20"])
 def test_a_cell_that_a_spreadsheet_would_run_is_neutralised(tmp_path, start):
     rows = [{"id": f"{start}id", f"{start}field": f"{start}HYPERLINK(1)", "answer": "a"}]
-    if start in "\t\r":  # an id is one visible word
+    if start in "\t\r\n":  # an id is one visible word
         rows[0]["id"] = "id"
     report = themis.evaluate(
         rows, model="fake/perfect", prompt="x", storage=tmp_path / "s", run_id="formula", progress=False
@@ -323,7 +323,7 @@ def test_a_cell_that_a_spreadsheet_would_run_is_neutralised(tmp_path, start):
     cells = next(csv.reader(export.export_csv(report, tmp_path / "r.csv").open(newline="")))
     content = read_csv(export.export_csv(report, tmp_path / "r.csv"))[0]
     for cell in (*cells, *content.values()):
-        assert not cell.startswith(("=", "+", "-", "@", "\t", "\r"))
+        assert not cell.startswith(("=", "+", "-", "@", "\t", "\r", start))
     assert f"'{start}HYPERLINK(1)" in content.values()
 
 

@@ -16,7 +16,8 @@ from themis.experiment.export.whole_files import whole_file
 __all__ = ["export_csv", "neutral"]
 
 # A spreadsheet takes a cell that starts so for a formula, and runs it.
-_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
+# The wide forms too: some spreadsheets read them as the narrow ones.
+_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 
 
 def export_csv(report: ExperimentReport, path: str | os.PathLike[str]) -> Path:
