@@ -57,6 +57,7 @@ def test_shared_arguments_reach_every_test_and_its_own_win():
         (("run_name: small", "run_name: 3"), r"config\.run_name must be a text, got 3"),
         (("memory_span: 600, ", ""), r"datasets\.args\.memory_span is missing \(datasets\.datasets\[0\] needs it\)"),
         (("memory_span: 600", "memory_span: 0"), r"datasets\.args\.memory_span must be at least 1, got 0"),
+        (("memory_span: 600", "memory_spam: 600"), r"datasets\.args\.memory_spam is not known, did you mean 'memory_span'"),
         (("memory_span: 600", "memory_span: true"), r"datasets\.args\.memory_span must be a whole number, got True"),
         (("memory_span: 600", "filler_tokens: 9"), r"filler_tokens belongs to older configurations; give memory_span"),
         (("- name: test_orders", "- nmae: test_orders"), r"datasets\.datasets\[1\]\.nmae is not known; did you mean 'name'"),

@@ -192,8 +192,16 @@ def test_an_edited_test_is_noticed_before_anything_is_sent(tmp_path):
     edited = benchmark({"cities": 1})
     edited.tests[0].script[0] = "I live in Bern now."
 
-    with pytest.raises(ConfigurationError, match=r"definitions: stored '1 tests, .*', now '1 tests"):
+    with pytest.raises(ConfigurationError, match=r"(?s)definitions: stored '1 tests, .*not as they were: Cities - 0"):
         run(edited, storage)
+
+
+def test_a_judge_named_later_is_sent_to_rejudge(tmp_path):
+    storage = store_in(tmp_path)
+    run(benchmark({"cities": 1}, judge=None), storage)
+
+    with pytest.raises(ConfigurationError, match="themis rejudge r --judge yes-judge"):
+        run(benchmark({"cities": 1}, judge=YesJudge()), storage)
 
 
 def test_another_tokenizer_agent_or_filler_is_refused_by_name(tmp_path):

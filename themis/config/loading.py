@@ -100,7 +100,9 @@ class _Reading:
         places = {key: f"{place}.args.{key}" if key in own else f"datasets.args.{key}" for key in arguments}
         for needed in ("dataset_examples", "memory_span"):
             if needed not in arguments:
-                raise self.error(f"datasets.args.{needed}", f"is missing ({place} needs it)")
+                meant = next((key for key in arguments if nearest(key, (needed,))), None)
+                hint = "" if meant is None else f"; {places[meant]} is not known, did you mean {needed!r}?"
+                raise self.error(f"datasets.args.{needed}", f"is missing ({place} needs it){hint}")
             self.positive(self.typed(arguments[needed], int, places[needed]), places[needed])
         examples = arguments.pop("dataset_examples")
         return MemoryTestConfig(name=name, examples=examples, arguments=arguments, places=places)

@@ -5,6 +5,7 @@ Two agents' runs of one benchmark have the same item ids, so they can be compare
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
@@ -27,6 +28,7 @@ __all__ = ["OVERALL", "Ledger", "definitions_fingerprint", "identity", "make_roo
 # The metric that every test is scored under, besides the name of its dataset.
 OVERALL = "memory"
 _KIND = "memory"
+_NAMED_TESTS = 5
 
 
 def make_room(benchmark: Benchmark, storage: ExperimentStorage) -> datetime:
@@ -46,11 +48,32 @@ def make_room(benchmark: Benchmark, storage: ExperimentStorage) -> datetime:
     if run.kind != _KIND:
         raise ConfigurationError(f"run {run_id!r} is a run of kind {run.kind!r}; give this one another --run-id")
     if storage.is_planned(run_id) and (differences := diff_identity(storage.identity(run_id), identity(benchmark))):
+        shown = [*differences, *_changed_tests(benchmark, storage)]
         raise ConfigurationError(
-            f"run {run_id!r} exists with other inputs:\n  " + "\n  ".join(differences) + "\nGive another --run-id, "
-            f"restore what has changed, or delete the run with: themis delete {run_id}"
+            f"run {run_id!r} exists with other inputs:\n  " + "\n  ".join(shown) + "\nGive another --run-id, "
+            f"restore what has changed, or delete the run with: themis delete {shlex.quote(run_id)}"
+            + _other_judge(benchmark, storage)
         )
     return datetime.fromisoformat(run.config_snapshot["start"])
+
+
+def _changed_tests(benchmark: Benchmark, storage: ExperimentStorage) -> list[str]:
+    """Which tests are not as they were, the first few by name."""
+    then = {sample.item_id: digest(canonical_json(sample.row)) for sample in storage.reader(benchmark.run_id).samples()}
+    now = {test.test_id: digest(canonical_json(jsonable(_content(test, benchmark)))) for test in benchmark.tests}
+    changed = sorted(name for name in then.keys() | now.keys() if then.get(name) != now.get(name))
+    if not changed:
+        return []
+    more = f" and {len(changed) - _NAMED_TESTS} more" if len(changed) > _NAMED_TESTS else ""
+    return [f"tests that are not as they were: {', '.join(changed[:_NAMED_TESTS])}{more}"]
+
+
+def _other_judge(benchmark: Benchmark, storage: ExperimentStorage) -> str:
+    """How to have another judge without another conversation."""
+    judge = "" if benchmark.judge is None else benchmark.judge.name
+    if not judge or storage.identity(benchmark.run_id).get("judge", "") == judge:
+        return ""
+    return f". Another judge takes its stored answers: themis rejudge {shlex.quote(benchmark.run_id)} --judge {judge}"
 
 
 def plan(benchmark: Benchmark, storage: ExperimentStorage, writer: RunWriter, start: datetime) -> None:
