@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import asyncio
 import datetime
+import math
 import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from themis.backends.execution import LocalExecutionBackend, SequentialExecutionBackend
+from themis.backends.execution import EXECUTION_BACKENDS, LocalExecutionBackend, SequentialExecutionBackend
 from themis.core.entities import (
     EvaluationRecord,
     ExperimentReport,
@@ -36,7 +37,7 @@ from themis.experiment.run import run
 from themis.generation.attempts import Retry
 from themis.generation.engine import EngineSettings
 from themis.generation.limits import RateLimit
-from themis.generation.providers import create_provider, parse_model, provider_accepts
+from themis.generation.providers import parse_model, provider_accepts, provider_maker
 from themis.generation.templates import PromptTemplate
 from themis.integrations.trackers import watchers
 from themis.presets import BenchmarkPreset, get_benchmark_preset
@@ -200,7 +201,8 @@ def _evaluate(
     wiring: dict[str, Any] = {}
     if spec.provider == "replay":
         wiring["answers"] = _stored_answers(store, spec.identifier)
-    executor = create_provider(spec.provider, {**provider_options, **wiring}, model_identifier=spec.identifier)
+    make_executor = provider_maker(spec.provider, {**provider_options, **wiring}, model_identifier=spec.identifier)
+    executor = make_executor()
     workers, backend = _execution(given)
     experiment = Experiment(
         run_id=validate_run_id(given["run_id"]) if given["run_id"] is not None else _fresh_run_id(),
@@ -227,6 +229,7 @@ def _evaluate(
             rate=_rate(given["rate_limit"]),
         ),
         execution_backend=backend,
+        make_executor=make_executor,
         price=price_of(spec.identifier, is_local=bool(getattr(executor, "is_local", False))),
         budget_usd=given["budget_usd"],
         tags=dict(given["tags"] or {}),
@@ -373,14 +376,15 @@ def _pipeline(given: Mapping[str, Any], *, default_metrics: Sequence[Any], defau
             raise ConfigurationError(f"evaluation_pipeline {type(custom).__name__} has no {', '.join(missing)}")
         return custom
     extractor = given["extractor"] if given["extractor"] is not None else default_extractor
+    metrics = [resolve_metric(metric) for metric in given["metrics"] or default_metrics]
     strategy = None
     if given["reducer"] is not None:
-        strategy = strategy_from_name(given["reducer"])
+        strategy = strategy_from_name(given["reducer"], metrics)
     elif given["num_samples"] > 1:
         strategy = strategy_from_name("average")
     return EvaluationPipeline(
         extractor=IdentityExtractor() if extractor is None else resolve_extractor(extractor),
-        metrics=[resolve_metric(metric) for metric in given["metrics"] or default_metrics],
+        metrics=metrics,
         strategy_resolver=None if strategy is None else _always(strategy),
     )
 
@@ -403,19 +407,44 @@ def _check(given: Mapping[str, Any]) -> None:
         raise ConfigurationError(
             f"Unsupported option(s): {hints}. Options of the provider go into provider_options={{...}}"
         )
-    at_least = {"num_samples": 1, "workers": 1, "limit": 1, "max_records_in_memory": 1}
-    for name, least in at_least.items():
-        value = given[name]
-        if value is not None and (not isinstance(value, int) or value < least):
-            raise ConfigurationError(f"{name} is a whole number of at least {least}, got {value!r}")
-    for name in ("timeout_seconds", "deadline_seconds", "budget_usd"):
-        value = given[name]
-        if value is not None and not value > 0:
-            raise ConfigurationError(f"{name} is greater than 0, got {value!r}")
+    defaults = _signature_defaults()
+    for what, names, fits in _EXPECTED:
+        for name in names:
+            left_open = given[name] is None and defaults[name] is None
+            if not left_open and not fits(given[name]):
+                raise ConfigurationError(f"{name} is {what}, got {given[name]!r}")
     if given["cache"] not in ("run", "store", "off"):
         raise ConfigurationError(f"cache is 'run', 'store' or 'off', got {given['cache']!r}")
     if given["metrics"] is not None and (isinstance(given["metrics"], str) or not given["metrics"]):
         raise ConfigurationError(f"metrics is a list of names, such as ['exact_match'], got {given['metrics']!r}")
+
+
+def _whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _number(value: Any) -> bool:
+    return _whole(value) or (isinstance(value, float) and not math.isnan(value))
+
+
+_EXPECTED: tuple[tuple[str, tuple[str, ...], Callable[[Any], bool]], ...] = (
+    (
+        "a whole number of at least 1",
+        ("num_samples", "workers", "limit", "max_records_in_memory"),
+        lambda value: _whole(value) and value >= 1,
+    ),
+    ("a whole number of at least 0", ("max_retries",), lambda value: _whole(value) and value >= 0),
+    ("a whole number", ("max_tokens", "seed"), _whole),
+    ("a number of at least 0", ("temperature",), lambda value: _number(value) and value >= 0),
+    ("a number from 0 to 1", ("top_p",), lambda value: _number(value) and 0 <= value <= 1),
+    (
+        "a number greater than 0",
+        ("timeout_seconds", "deadline_seconds", "budget_usd"),
+        lambda value: _number(value) and value > 0,
+    ),
+    ("a dict", ("provider_options", "tags"), lambda value: isinstance(value, Mapping)),
+    ("a function of one record", ("on_result", "stop_when"), callable),
+)
 
 
 def _provider_options(spec: ModelSpec, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -450,8 +479,10 @@ def _storage(given: Mapping[str, Any]) -> ExperimentStorage:
 def _execution(given: Mapping[str, Any]) -> tuple[int, Any]:
     """How many workers, and the backend to map through; our own local ones are what the engine does anyway."""
     backend = given["execution_backend"]
-    if backend is None:
+    if backend is None or backend == "local":
         return given["workers"], None
+    if isinstance(backend, str):
+        backend = EXECUTION_BACKENDS.get(backend)()
     if not callable(getattr(backend, "map", None)):
         raise ConfigurationError(f"execution_backend {type(backend).__name__} has no method map(func, items, ...)")
     if type(backend) in (LocalExecutionBackend, SequentialExecutionBackend):

@@ -1,4 +1,7 @@
-"""The program that the kill story runs and kills: 2,000 rows, a provider of 5 ms that writes down every call."""
+"""The program that the kill story runs and kills: 2,000 rows, a provider of 5 ms that writes down every call.
+
+While the file named by HELD_BY exists, no call ends.
+"""
 
 from __future__ import annotations
 
@@ -20,6 +23,8 @@ class LoggingProvider(StatelessTaskExecutor):
     def execute(self, task: core.GenerationTask) -> core.GenerationRecord:
         os.write(self._log, f"{task.metadata['dataset_id']}\n".encode())
         time.sleep(0.005)
+        while os.path.exists(os.environ.get("HELD_BY", "")):
+            time.sleep(0.005)
         number = int(task.metadata["dataset_id"])
         text = str(number + 1) if number % 3 else "wrong"
         return core.GenerationRecord(task=task, output=core.ModelOutput(text=text), error=None)

@@ -17,9 +17,9 @@ ROWS = 2_000
 KILLS = 30
 
 
-def _start(root: Path, log: str = "calls.log") -> subprocess.Popen[str]:
+def _start(root: Path, log: str = "calls.log", held_by: Path | None = None) -> subprocess.Popen[str]:
     arguments = [sys.executable, str(PROGRAM), str(root / "store"), str(ROWS)]
-    environment = {**os.environ, "CALLS_LOG": str(root / log)}
+    environment = {**os.environ, "CALLS_LOG": str(root / log), "HELD_BY": str(held_by or "")}
     return subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
 
 
@@ -44,8 +44,8 @@ def test_after_thirty_kills_the_numbers_are_those_of_a_whole_run_and_no_stored_a
         stored_before, called_before = _stored(tmp_path), len(_calls(tmp_path))
         process = _start(tmp_path)
         if kills < KILLS:
-            # Let it get going, then kill it in the middle of whatever it does.
-            deadline = time.monotonic() + 30
+            # Mostly let it get going, then kill it in the middle of whatever it does; else while it starts and plans.
+            deadline = time.monotonic() + (chance.random() * 1.5 if kills % 3 == 0 else 30)
             while len(_calls(tmp_path)) == called_before and process.poll() is None and time.monotonic() < deadline:
                 time.sleep(0.002)
             time.sleep(chance.random() * 0.06)
@@ -73,11 +73,14 @@ def test_after_thirty_kills_the_numbers_are_those_of_a_whole_run_and_no_stored_a
 
 
 def test_a_second_process_on_the_same_run_is_refused_and_the_first_goes_on(tmp_path):
-    first = _start(tmp_path)
-    while len(_calls(tmp_path)) < 20:
+    held = tmp_path / "held"
+    held.touch()
+    first = _start(tmp_path, held_by=held)
+    while not _calls(tmp_path):
         time.sleep(0.01)
     second = _start(tmp_path, log="other.log")
     _, said = second.communicate(timeout=60)
+    held.unlink()
     output, _ = first.communicate(timeout=120)
     assert second.returncode != 0
     assert f"being written by process {first.pid} on" in said

@@ -115,6 +115,7 @@ EXECUTION_BACKENDS: Registry[type[ExecutionBackend]] = Registry(
     "execution backend",
     {
         "local": "themis.backends.execution:LocalExecutionBackend",
+        "ray": "themis.backends.ray:RayExecutionBackend",
         "sequential": "themis.backends.execution:SequentialExecutionBackend",
     },
 )

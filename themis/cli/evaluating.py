@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import click
 
 from themis import api
+from themis.backends.execution import EXECUTION_BACKENDS
 from themis.cli.output import json_option, number, print_json, print_table, printable, storage_option
 from themis.cli.pairs import pairs
 from themis.cli.runs import describe_run
@@ -83,6 +84,15 @@ def _who_watches(function: F) -> F:
     return function
 
 
+def _execution_option(function: F) -> F:
+    return click.option(
+        "--execution",
+        "execution_backend",
+        metavar="|".join(EXECUTION_BACKENDS.names()),
+        help="Where calls are made: here, one after another, or in the processes of a Ray cluster.",
+    )(function)
+
+
 @click.command(name="eval")
 @_what_to_ask
 @click.option("--run-id", help="Name of the run; the same name goes on where it stopped.")
@@ -116,6 +126,7 @@ def _who_watches(function: F) -> F:
 @click.option("--cache", type=click.Choice(["run", "store", "off"]), default="run", show_default=True,
               help="Where stored answers may come from.")  # fmt: skip
 @_who_watches
+@_execution_option
 @click.option("-y", "--yes", is_flag=True, help="Do not ask before spending.")
 @click.option("--progress/--no-progress", default=None, help="Show a bar; by default when stderr is a terminal.")
 @json_option
@@ -166,6 +177,7 @@ def evaluate_command(
 @storage_option
 @click.option("-j", "--workers", "--concurrency", type=click.IntRange(min=1), help="Calls under way at once.")
 @click.option("--budget-usd", type=float, help="Never spend more than this on the run, what it has cost included.")
+@_execution_option
 @_who_watches
 @click.option("--progress/--no-progress", default=None, help="Show a bar; by default when stderr is a terminal.")
 @json_option

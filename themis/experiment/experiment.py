@@ -40,6 +40,8 @@ class Experiment:
     dataset_source: Mapping[str, Any] = field(default_factory=dict)
     engine: EngineSettings = field(default_factory=EngineSettings)
     execution_backend: Any = None
+    # Builds the executor again, in a process of the backend's.
+    make_executor: Callable[[], StatelessTaskExecutor] | None = None
     price: Price | None = None
     budget_usd: float | None = None
     tags: Mapping[str, str] = field(default_factory=dict)

@@ -16,7 +16,7 @@ from themis.core.codec import jsonable
 from themis.core.fingerprint import canonical_json, digest
 from themis.core.registry import nearest
 from themis.exceptions import ConfigurationError, DatasetError
-from themis.generation.templates import PromptTemplate
+from themis.generation.templates import PromptTemplate, TemplateRenderingError
 from themis.storage.records import Item
 
 __all__ = ["RowReader"]
@@ -54,7 +54,10 @@ class RowReader:
             row = _as_row(raw, position)
             item_id = self._item_id(row, position)
             self._check_reference(row, position)
-            self.template.fill(row)
+            try:
+                self.template.fill(row)
+            except TemplateRenderingError as error:
+                raise TemplateRenderingError(f"row {position}: {error}") from None
             content = canonical_json(row)
             item = Item(position, item_id, digest(content), content, self._cluster(row, item_id))
             hasher.update(f"{len(item_id)}:{item_id}{item.fingerprint}".encode("utf-8", "surrogatepass"))

@@ -27,6 +27,7 @@ from themis.experiment.manifest import evaluation_identity
 from themis.experiment.planning import identity_of_calls, make_room, store_plan
 from themis.experiment.report import build_report, summarise_run
 from themis.generation.engine import Engine, Job, Outcome
+from themis.generation.shards import run_on_shards
 from themis.storage import ExperimentStorage, RunStatus
 from themis.storage.reading import RunReader
 from themis.storage.records import Call, verdicts, whole_record
@@ -137,9 +138,7 @@ class _Session:
 
     def generate(self) -> None:
         """Gets the missing answers, commits them in batches, then tells of them and judges them."""
-        backend = self._experiment.execution_backend
-        jobs = self._jobs()
-        batches = self._engine.run(jobs) if backend is None else self._engine.run_through(backend, jobs)
+        batches = self._batches(self._jobs())
         for outcomes in batches:
             if not outcomes:
                 for observer in self._observers:
@@ -206,6 +205,14 @@ class _Session:
                 job = Job(sample.position, attempt, key, task)
                 if not self._reuse(job):
                     yield job
+
+    def _batches(self, jobs: Iterator[Job]) -> Iterator[list[Outcome]]:
+        backend, make = self._experiment.execution_backend, self._experiment.make_executor
+        if backend is None:
+            return self._engine.run(jobs)
+        if hasattr(backend, "stream") and make is not None:
+            return run_on_shards(self._engine, backend, make, jobs)
+        return self._engine.run_through(backend, jobs)
 
     def _reuse(self, job: Job) -> bool:
         """Takes a stored answer of another run, where the user allows it."""

@@ -133,7 +133,7 @@ class Engine:
 
     def run_through(self, backend: Any, jobs: Iterable[Job]) -> Iterator[list[Outcome]]:
         """The same through an execution backend of the user's: `backend.map(function, jobs, max_workers=...)`."""
-        for outcome in backend.map(self.complete, self._until_stopped(jobs), max_workers=self.settings.workers):
+        for outcome in backend.map(self.complete, self.admitted(jobs), max_workers=self.settings.workers):
             yield [outcome]
 
     def complete(self, job: Job) -> Outcome:
@@ -148,6 +148,17 @@ class Engine:
             if isinstance(settled, Outcome):
                 return settled
             time.sleep(settled)
+
+    def admitted(self, jobs: Iterable[Job]) -> Iterator[Job]:
+        """The jobs as long as they may be started, for who makes the calls elsewhere; `settled` is told of each outcome."""
+        for job in jobs:
+            if self._stopping or (self._admit is not None and not self._admit(job)):
+                return
+            yield job
+
+    def settled(self, outcome: Outcome) -> None:
+        if self._settled is not None:
+            self._settled(outcome)
 
     def stop(self) -> None:
         """Starts nothing more; what is under way is finished and comes out of `run`."""
@@ -199,12 +210,6 @@ class Engine:
                 batch, opened = [], time.monotonic()
         if batch:
             yield batch
-
-    def _until_stopped(self, jobs: Iterable[Job]) -> Iterator[Job]:
-        for job in jobs:
-            if self._stopping or (self._admit is not None and not self._admit(job)):
-                return
-            yield job
 
     # --- everything else: through a pool -----------------------------------------------------------------------------
 
@@ -357,8 +362,7 @@ class Engine:
             metrics["prompt_tokens"] = usage.get("prompt_tokens") or self._tokens(text)
             metrics["response_tokens"] = usage.get("completion_tokens") or self._tokens(output.text)
         outcome = Outcome(work.job, record, calls, work.prompt_tokens, work.completion_tokens, work.seconds)
-        if self._settled is not None:
-            self._settled(outcome)
+        self.settled(outcome)
         return outcome
 
     def _tokens(self, text: str) -> int:

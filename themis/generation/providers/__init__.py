@@ -8,6 +8,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from themis.core.entities import ModelSpec
@@ -24,6 +25,7 @@ __all__ = [
     "parse_model",
     "provider_accepts",
     "provider_factory",
+    "provider_maker",
     "register_provider",
 ]
 
@@ -122,9 +124,22 @@ def create_provider(
     A constructor that has a parameter `provider_name` is told the name, and one that has a parameter
     `model_identifier` the model, so that it can find what is missing before the first call.
     """
-    factory, called = provider_factory(name), PROVIDERS.find(name) or name.lower()
+    return provider_maker(name, options, model_identifier=model_identifier)()
+
+
+def provider_maker(
+    name: str, options: Mapping[str, Any] | None = None, *, model_identifier: str = ""
+) -> Callable[[], StatelessTaskExecutor]:
+    """`create_provider` to be called in another process, which does not know what was registered in this one."""
+    called = PROVIDERS.find(name) or name.lower()
+    return partial(_create, provider_factory(name), called, dict(options or {}), model_identifier)
+
+
+def _create(
+    factory: ProviderFactory, called: str, options: dict[str, Any], model_identifier: str
+) -> StatelessTaskExecutor:
     takes = _Takes.of(factory)
-    given = _with_address(dict(options or {}), takes)
+    given = _with_address(dict(options), takes)
     if not takes.anything:
         _reject_unknown(called, given, takes)
     if "provider_name" in takes.names:
