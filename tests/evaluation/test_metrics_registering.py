@@ -308,7 +308,7 @@ def test_everything_registered_describes_itself():
         """
         return 0
 
-    lines = {line.name: line for line in describe(METRICS)}
+    lines = {name: describe(METRICS, name) for name in METRICS.names()}
     assert lines["described"].summary == "Says something."
     assert lines["exact_match"].summary.startswith("1 if the answer equals")
     assert "ExactMatch()" in lines["exact_match"].example

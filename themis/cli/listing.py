@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from themis.cli.output import json_option, number, print_json, print_table, storage_option
+from themis.cli.output import json_option, number, print_json, storage_option
 from themis.core.registry import Registry
 
 __all__ = ["list_"]
@@ -70,19 +70,21 @@ def _registered(name: str, help_text: str, registry: Callable[[], Registry[Any]]
             for entry in names:
                 click.echo(f"  - {entry}")
             return
-        rows = [_described(known, entry) for entry in names]
-        print_table(("name", "what it does", "example"), [(r["name"], r["about"], r["example"]) for r in rows])
+        for described in (_described(known, entry) for entry in names):
+            click.echo(f"{described['name']}: {described['about']}".removesuffix(": "))
+            if described["example"]:
+                click.echo(f"    {described['example']}")
 
 
 def _described(registry: Registry[Any], name: str) -> dict[str, str]:
+    from themis.evaluation.registering import describe
     from themis.exceptions import ThemisError
 
     try:
-        target = registry.get(name)
+        found = describe(registry, name)
     except ThemisError as error:
         return {"name": name, "about": str(error), "example": ""}
-    about = (getattr(target, "description", None) or getattr(target, "__doc__", None) or "").strip()
-    return {"name": name, "about": about.splitlines()[0] if about else "", "example": getattr(target, "example", "")}
+    return {"name": name, "about": found.summary, "example": found.example}
 
 
 def _metrics() -> Registry[Any]:

@@ -133,21 +133,19 @@ def resolve_extractor(extractor: Any) -> Extractor:
 
 
 class Description(NamedTuple):
-    """One line of `themis list metrics --verbose`."""
+    """What `themis list metrics --verbose` says of one."""
 
     name: str
     summary: str
     example: str
 
 
-def describe(registry: Registry[Any]) -> list[Description]:
-    """Name, first line of the documentation and example of everything registered."""
-    described = []
-    for name in registry.names():
-        target = registry.get(name)
-        summary = (inspect.getdoc(getattr(target, "function", target)) or "").partition("\n")[0]
-        described.append(Description(name, summary, getattr(target, "example", "")))
-    return described
+def describe(registry: Registry[Any], name: str) -> Description:
+    """What is registered under a name: its description or the first line of its documentation, and its example."""
+    target = registry.get(name)
+    # A plain function stands inside the metric or extractor that it became.
+    about = getattr(target, "description", "") or inspect.getdoc(getattr(target, "function", target)) or ""
+    return Description(name, about.strip().partition("\n")[0], getattr(target, "example", ""))
 
 
 @dataclass
