@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 
 import pytest
 
@@ -13,7 +14,7 @@ from themis.storage import ExperimentStorage
 def counted(made: list[int], size: int = 1):
     def make() -> Answer:
         made.append(1)
-        return Answer(b"x" * size)
+        return Answer(os.urandom(size))
 
     return make
 
@@ -68,6 +69,17 @@ def test_a_failure_is_told_to_everyone_who_waits_and_is_not_kept(tmp_path):
         return await answers.get("question", lambda: Answer(b"back"))
 
     assert asyncio.run(ask()).body == b"back"
+
+
+def test_a_list_is_sent_packed_to_those_who_can_unpack_it(client):
+    for path in ("/runs", "/api/runs"):
+        packed = client.get(path, headers={"accept-encoding": "gzip"})
+        plain = client.get(path, headers={"accept-encoding": "identity"})
+
+        assert packed.headers["content-encoding"] == "gzip"
+        assert "content-encoding" not in plain.headers
+        assert packed.text == plain.text
+        assert int(packed.headers["content-length"]) < int(plain.headers["content-length"]) / 2
 
 
 @pytest.mark.parametrize("size", [0, 20_000_000])

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 from urllib.parse import unquote, urlencode
 
-from fastapi import APIRouter, Depends, Header, HTTPException, Query
+from fastapi import APIRouter, Depends, Header, HTTPException, Query, Request
 from fastapi import Path as InPath
 from fastapi.responses import FileResponse, Response
 from starlette.background import BackgroundTask
@@ -59,6 +59,7 @@ assert set(Status.__args__) == {status.value for status in RunStatus}  # type: i
 
 @router.get("", summary="Runs in the store", responses={**example([EXAMPLE_RUN]), **PROBLEMS})
 async def list_runs(
+    request: Request,
     serving: Serving,
     status: Annotated[Status | None, Query(description="Only runs of this status")] = None,
     model: Annotated[str | None, Query(description="Only runs of this model", examples=["fake:perfect"])] = None,
@@ -79,7 +80,7 @@ async def list_runs(
 
     def make() -> Answer:
         if not serving.store.exists():
-            return Answer(b"[]", {"x-total-count": "0"})
+            return Answer(b"[]", "application/json", {"x-total-count": "0"})
         name, is_down = sort.removeprefix("-"), sort.startswith("-")
         page = find_runs(serving.store, wanted, sort=name, descending=is_down, limit=limit, offset=offset)
         lines = [run_line(run, page.answered.get(run.run_id)) for run in page.runs]
@@ -88,10 +89,9 @@ async def list_runs(
             following = {**filters, "q": q, "sort": sort, "limit": limit, "offset": offset + len(page.runs)}
             query = urlencode({name: value for name, value in following.items() if value is not None})
             headers["link"] = f'</api/runs?{query}>; rel="next"'
-        return Answer(json_bytes(serving.redactor.deep(lines)), headers)
+        return Answer(json_bytes(serving.redactor.deep(lines)), "application/json", headers)
 
-    answer = await serving.answers.get(question, make)
-    return Response(answer.body, headers=answer.headers, media_type="application/json")
+    return (await serving.answers.get(question, make)).response(request)
 
 
 @router.get(

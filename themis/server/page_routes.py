@@ -61,6 +61,7 @@ def dashboard() -> Response:
 
 @router.get("/runs")
 async def list_page(
+    request: Request,
     serving: Serving,
     rendering: Rendering,
     q: str = "",
@@ -91,8 +92,7 @@ async def list_page(
             return Answer(rendering.render("start.html", storage=location).encode())
         return Answer(rendering.render("runs.html", view=view, chosen=chosen, sorts=RUN_SORTS).encode())
 
-    answer = await serving.answers.get(("page", *chosen.values(), offset), make)
-    return HTMLResponse(answer.body, headers=_PRIVATE)
+    return (await serving.answers.get(("page", *chosen.values(), offset), make)).response(request)
 
 
 @router.get("/runs/{run_id}")
@@ -142,7 +142,7 @@ def overview_fragment(serving: Serving, rendering: Rendering, run_id: str) -> Re
 
 
 @router.get("/runs/{run_id}/progress")
-async def progress_fragment(serving: Serving, rendering: Rendering, run_id: str) -> Response:
+async def progress_fragment(request: Request, serving: Serving, rendering: Rendering, run_id: str) -> Response:
     """The part of a page that changes while its run is under way, made once for all who follow it."""
 
     def make() -> Answer:
@@ -155,8 +155,7 @@ async def progress_fragment(serving: Serving, rendering: Rendering, run_id: str)
         serving.run(run_id)
         return store_version(serving.store) + newest(serving.store, run_id)
 
-    answer = await serving.answers.get(("progress", run_id), make, version)
-    return HTMLResponse(answer.body, headers=_PRIVATE)
+    return (await serving.answers.get(("progress", run_id), make, version)).response(request)
 
 
 @router.get("/runs/{run_id}/sample")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gzip
 import threading
 import time
 from collections import OrderedDict
@@ -12,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fastapi import Request
+from fastapi.responses import Response
 
 from themis.core.redaction import Redactor
 from themis.core.registry import nearest
@@ -30,6 +32,7 @@ _FRESH_SECONDS = 0.2
 # Whether a run's writer still lives is not in the store's version.
 _KEPT_SECONDS = 5.0
 _KEPT_ANSWERS = 500
+_PACKED_FROM_BYTES = 2_000
 _KEPT_BYTES = 16_000_000
 _HEAVY_AT_ONCE = 2
 _HEAVY_WAIT_SECONDS = 60
@@ -74,10 +77,27 @@ async def served(request: Request) -> Served:
 
 @dataclass(frozen=True)
 class Answer:
-    """The body of a response, the same for everyone who may ask."""
+    """The body of a response, the same for everyone who may ask; packed once, for those who can unpack it."""
 
     body: bytes
+    media_type: str = "text/html"
     headers: dict[str, str] = field(default_factory=dict)
+    packed: bytes | None = field(init=False)
+
+    def __post_init__(self) -> None:
+        is_worth_it = len(self.body) > _PACKED_FROM_BYTES
+        object.__setattr__(self, "packed", gzip.compress(self.body, 4, mtime=0) if is_worth_it else None)
+
+    @property
+    def size(self) -> int:
+        return len(self.body) + len(self.packed or b"")
+
+    def response(self, request: Request) -> Response:
+        headers = {**self.headers, "cache-control": "no-store", "vary": "accept-encoding"}
+        if self.packed is not None and "gzip" in request.headers.get("accept-encoding", ""):
+            headers["content-encoding"] = "gzip"
+            return Response(self.packed, headers=headers, media_type=self.media_type)
+        return Response(self.body, headers=headers, media_type=self.media_type)
 
 
 @dataclass
@@ -135,12 +155,12 @@ class FreshAnswers:
     def _keep(self, question: Hashable, made: _Kept) -> None:
         before = self._kept.pop(question, None)
         if before is not None:
-            self.kept_bytes -= len(before.answer.body)
+            self.kept_bytes -= before.answer.size
         self._kept[question] = made
-        self.kept_bytes += len(made.answer.body)
+        self.kept_bytes += made.answer.size
         while self.kept_bytes > _KEPT_BYTES or len(self._kept) > _KEPT_ANSWERS:
             _, oldest = self._kept.popitem(last=False)
-            self.kept_bytes -= len(oldest.answer.body)
+            self.kept_bytes -= oldest.answer.size
 
     def _made(self, question: Hashable, task: asyncio.Task[Answer]) -> None:
         self._making.pop(question, None)
