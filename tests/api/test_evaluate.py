@@ -12,7 +12,7 @@ import pytest
 
 import themis
 from themis.core import entities as core
-from themis.exceptions import ConfigurationError, DatasetError, MetricError, ProviderError
+from themis.exceptions import ConfigurationError, DatasetError, MetricError, ProviderError, RunInterrupted
 from themis.interfaces import StatelessTaskExecutor
 from themis.storage import ExperimentStorage, RunStatus
 
@@ -184,6 +184,16 @@ def test_an_exception_of_on_result_fails_the_run_and_what_was_answered_is_kept(a
     assert len(store.load_cached_records("run")) >= 1
     assert ask(tmp_path).metric("exact_match").count == 4
     assert adder.calls == 4
+
+
+def test_a_run_stopped_at_once_says_how_to_go_on(adder, tmp_path):
+    def stop(record: core.GenerationRecord) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(RunInterrupted, match="Go on with: themis resume run"):
+        ask(tmp_path, on_result=stop)
+    stored = ExperimentStorage(tmp_path).get_run("run")
+    assert (stored.status, stored.error_message) == (RunStatus.INTERRUPTED, "stopped by the user")
 
 
 def test_calls_under_way_when_on_result_raises_are_stored_too(tmp_path):

@@ -241,7 +241,7 @@ def estimate(
             ("prompt tokens", f"{result.prompt_tokens:,}"),
             ("answer tokens", f"{result.likely_completion_tokens:,} (at most {result.most_completion_tokens:,})"),
             ("dollars", _dollars(result)),
-            ("minutes", f"{result.minutes:.1f}"),
+            ("minutes", f"{result.minutes:.1f}" if result.minutes >= 0.1 else "less than 0.1"),
         ],
     )
     for line in result.assumptions:

@@ -41,10 +41,10 @@ def make_room(experiment: Experiment, storage: ExperimentStorage) -> list[int]:
         differences = _drift(experiment, storage)
         if differences and not experiment.allow_drift:
             raise ConfigurationError(
-                f"run {run_id!r} exists with other inputs:\n  "
-                + "\n  ".join(differences)
-                + "\nThree ways on: another run_id; resume=False (--no-resume) to start it anew, keeping the old one as "
-                f"{run_id}@n; allow_drift=True (--allow-drift) to start it anew with every stored answer that still fits"
+                f"run {run_id!r} exists with other inputs:\n  " + "\n  ".join(differences) + "\nThree ways on:\n"
+                "  another run_id\n"
+                f"  resume=False (--no-resume): starts anew, the old one is kept as {run_id}@n\n"
+                "  allow_drift=True (--allow-drift): the same, with every stored answer that still fits"
             )
         if differences:
             storage.archive_run(run_id)

@@ -56,16 +56,23 @@ def run(experiment: Experiment, storage: ExperimentStorage, observers: Iterable[
                 session.generate()
                 session.judge_rest()
         except BaseException as error:
-            status = RunStatus.INTERRUPTED if isinstance(error, KeyboardInterrupt) else RunStatus.FAILED
+            at_once = isinstance(error, KeyboardInterrupt)
+            status = RunStatus.INTERRUPTED if at_once else RunStatus.FAILED
             with contextlib.suppress(StorageError):  # a full disk must not hide what happened
-                session.end(status, error=f"{type(error).__name__}: {error}")
+                session.end(status, error="stopped by the user" if at_once else f"{type(error).__name__}: {error}")
+            if at_once:
+                raise _interrupted(experiment.run_id) from error
             raise
         if session.interrupted:
             session.end(RunStatus.INTERRUPTED, error="stopped by the user")
-            raise RunInterrupted(experiment.run_id, f"Go on with: themis resume {experiment.run_id}")
+            raise _interrupted(experiment.run_id)
         if stopped := session.stopped_early or session.budget_reached:
             return session.end(RunStatus.INTERRUPTED, error=stopped)
         return session.end(RunStatus.COMPLETED)
+
+
+def _interrupted(run_id: str) -> RunInterrupted:
+    return RunInterrupted(run_id, f"Go on with: themis resume {run_id}")
 
 
 class _Session:

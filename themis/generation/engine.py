@@ -166,7 +166,8 @@ class Engine:
 
     @property
     def in_flight(self) -> int:
-        return self._pool.in_flight if self._pool else 0
+        """Calls that are being made now."""
+        return self._pool.active if self._pool else 0
 
     def late(self, after_seconds: float) -> list[Late]:
         """Jobs that have been under way for longer than that, the latest first."""

@@ -55,8 +55,13 @@ class Answer(Generic[W]):
 
 
 class Pool(Protocol[W]):
+    # Calls taken and not given back, and how many of them it takes: more than are made at once.
     in_flight: int
     room: int
+
+    @property
+    def active(self) -> int:
+        """Calls that are being made now."""
 
     def __enter__(self) -> Pool[W]: ...
     def __exit__(
@@ -107,6 +112,10 @@ class AsyncPool(Generic[W]):
         self._thread.join(timeout=_CLOSE_SECONDS)
         if not self._thread.is_alive():
             self._loop.close()
+
+    @property
+    def active(self) -> int:
+        return self._active
 
     def submit(self, calls: Sequence[Assignment[W]]) -> None:
         if calls:
@@ -258,6 +267,10 @@ class ThreadPool(Generic[W]):
         close = getattr(self._executor, "close", None)
         if close is not None:
             close()
+
+    @property
+    def active(self) -> int:
+        return sum(worker.current is not None for worker in list(self._workers))
 
     def submit(self, calls: Sequence[Assignment[W]]) -> None:
         if not calls:
