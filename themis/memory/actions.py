@@ -118,6 +118,16 @@ class Grade:
         if not self.failed and not (math.isfinite(self.score) and 0.0 <= self.score <= 1.0):
             raise ConfigurationError(f"a score lies between 0 and 1, got {self.score!r}")
 
+    def __eq__(self, other: object) -> bool:
+        """Two failures for the same reasons are the same, though no NaN equals another."""
+        if not isinstance(other, Grade):
+            return NotImplemented
+        same_score = self.score == other.score or (math.isnan(self.score) and math.isnan(other.score))
+        return same_score and (self.reasons, self.failed) == (other.reasons, other.failed)
+
+    def __hash__(self) -> int:
+        return hash((self.reasons, self.failed))
+
     @classmethod
     def when(cls, condition: bool, *reasons: str) -> Grade:
         """1 if the condition holds, 0 if not."""
