@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import logging
 import random
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -134,12 +136,12 @@ def _remember(store: ExperimentStorage, folder: Path) -> Path:
     """Twelve memory tests in one conversation, over four spans: perfect memory, a short window, none. Returns the page."""
     configuration, page = folder / "demo-memory.yml", folder / "demo-memory.html"
     configuration.write_text(MEMORY, encoding="utf-8")
-    # A test that takes a few tokens more than its span is marked in the report; here it would only be noise.
-    logging.getLogger("themis.memory.runner").setLevel(logging.ERROR)
     sweep = Sweep(configuration=str(configuration), agents=AGENTS, spans=SPANS)
     total, width = len(AGENTS) * len(SPANS), len(f"{SPANS[-1]:,}")
     click.echo(f"\nMemory: twelve tests in one conversation, {len(AGENTS)} agents, {total} conversations", err=True)
-    if failed := run_sweep(sweep, store):
+    with _quiet("themis.memory.runner"):
+        failed = run_sweep(sweep, store)
+    if failed:
         raise EvaluationError(f"{len(failed)} of {total} conversations are not complete; run the same command again")
     found = read_sweep(sweep, store)
     with whole_file(page) as file:
@@ -151,6 +153,18 @@ def _remember(store: ExperimentStorage, folder: Path) -> Path:
     print_table(("tokens to bridge", *AGENTS), rows, title="Memory")
     click.echo("The window agent remembers the last 2,000 tokens perfectly, and nothing before them.")
     return page
+
+
+@contextlib.contextmanager
+def _quiet(name: str) -> Iterator[None]:
+    """Without warnings: tests that take a few tokens more than their span are marked in the report."""
+    logger = logging.getLogger(name)
+    before = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
 
 
 def _bar(share: float) -> str:
