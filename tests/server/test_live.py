@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import http.client
 import json
 import subprocess
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+import aiohttp
 import pytest
 from fastapi.testclient import TestClient
 
@@ -197,3 +199,22 @@ def test_a_server_with_open_streams_stops_when_told(start_server, tmp_path):
 def test_plain_http_at_the_socket_says_what_to_do(client):
     assert client.get("/ws").status_code == 426
     assert client.get("/ws", headers={"upgrade": "websocket"}).status_code == 501
+
+
+def test_a_real_socket_is_told_of_a_run_of_another_process(start_server, tmp_path):
+    async def listen() -> list[dict[str, Any]]:
+        async with aiohttp.ClientSession() as session, session.ws_connect(f"{server.address}/ws") as socket:
+            await socket.send_json({"type": "subscribe", "run_id": "live"})
+            writer = await asyncio.to_thread(write_elsewhere, tmp_path, 6)
+            found = []
+            async for message in socket:
+                found.append(message.json())
+                if found[-1].get("status") == "completed":
+                    break
+            await asyncio.to_thread(writer.wait)
+            return found
+
+    server = start_server(tmp_path)
+    told = asyncio.run(asyncio.wait_for(listen(), 60))
+
+    assert {event["id"] for event in told if event["type"] == "sample"} == {f"q{n}" for n in range(6)}

@@ -21,7 +21,7 @@ __all__ = ["Finding", "doctor", "examine"]
 
 # extra -> the packages that make it usable
 EXTRAS = {
-    "server": ("fastapi", "uvicorn", "plotly"),
+    "server": ("fastapi", "uvicorn", "websockets"),
     "local": ("xllamacpp",),
     "math": ("math_verify",),
     "nlp": ("sacrebleu", "rouge_score", "nltk", "wordllama"),
