@@ -125,6 +125,7 @@ def work(rows, folder):
         "generation_kwargs": {"until": ["\\n\\n"]}, "metric_list": [{"metric": "exact_match"}],
     }
     results = simple_evaluate(model=Same(), tasks=[task], log_samples=True, bootstrap_iters=0, task_manager=TaskManager())
+    assert results["results"]["rows"]["exact_match,none"] == 1.0 and len(results["samples"]["rows"]) == len(rows)
     with open(os.path.join(folder, "samples.json"), "w") as handle:
         json.dump(results["samples"], handle, default=str)
 """

@@ -290,8 +290,16 @@ def _source(dataset: Any, given: Mapping[str, Any], benchmark: str | None) -> _S
     if isinstance(dataset, Mapping) or not isinstance(dataset, Iterable):
         raise DatasetError(
             f"a dataset is a benchmark's name, a file or an iterable of dicts, got {type(dataset).__name__}"
+            f"{_parts_hint(dataset)}"
         )
     return _custom(dataset, given, {"kind": type(dataset).__name__, **_hub_facts(dataset)})
+
+
+def _parts_hint(dataset: Any) -> str:
+    """A mapping of names to rows, as the Hub's splits come, holds datasets and is none."""
+    parts = dataset if isinstance(dataset, Mapping) else {}
+    named = [repr(name) for name, part in parts.items() if isinstance(part, Iterable) and not isinstance(part, str)]
+    return f"; give one of its parts: {', '.join(named)}" if named else ""
 
 
 class _FileRows:

@@ -297,6 +297,7 @@ def test_a_budget_without_a_known_price_is_refused(adder, tmp_path):
         ({"rows": []}, DatasetError, "no rows"),
         ({"rows": [1, 2]}, DatasetError, "row 0 is a int"),
         ({"rows": {"a": 1}}, DatasetError, "iterable of dicts"),
+        ({"rows": {"train": FOUR_ROWS, "test": []}}, DatasetError, "give one of its parts: 'train', 'test'"),
         ({"rows": [*FOUR_ROWS, FOUR_ROWS[0]]}, ConfigurationError, "two rows have the id '0': rows 0 and 4"),
         ({"rows": [*FOUR_ROWS, {"question": "1 + 1?", "answer": "2"}]}, ConfigurationError, "row 4 has no 'id'"),
         ({"rows": [*FOUR_ROWS, {"id": 7, "question": "1 + 1?"}]}, ConfigurationError, "missing in row(s) 4"),
