@@ -53,11 +53,13 @@ SCORERS = {
     "days": lambda reply: grade_days(reply, 14),
     "passage": lambda reply: grade_passage(reply, JOKES[0]),
     "joke": lambda reply: settle_joke(reply, JOKES[0]),
-    "abstention": lambda reply: grade_abstention([reply, reply], ["Moreau", None]),
+    "abstention": lambda reply: grade_abstention([reply, reply], ["Moreau", None], ["dentist", "vet"]),
     "abstains": lambda reply: Grade.when(abstains(reply)),
     "option": lambda reply: grade_option(reply, "4"),
     "conflict": lambda reply: grade_conflict(reply, "Bergen", "Porto"),
-    "forgetting": lambda reply: grade_forgetting([reply] * 3, "osprey", "plover", "curlew"),
+    "forgetting": lambda reply: grade_forgetting(
+        [reply] * 3, ["wine vault", "garden shed", "wine vault"], "osprey", "plover", "curlew"
+    ),
     "code": lambda reply: grade_code(reply, CODE, given="?"),
     "as of": lambda reply: grade_as_of(reply, "Willow"),
     "way": lambda reply: settle_way(reply, "3 km North"),
@@ -177,7 +179,7 @@ def hostile_replies():
     """Ten thousand replies out of fragments, some of them very long."""
     chance = random.Random(8)
     replies = ["", " ", *FRAGMENTS]
-    while len(replies) < 9_980:
+    while len(replies) < 9_975:
         glue = chance.choice(["", " ", " ", ", ", "\n"])
         replies.append(glue.join(chance.choices(FRAGMENTS, k=chance.randint(1, 12))))
     repeated = (
@@ -198,6 +200,11 @@ def hostile_replies():
         "- ",
         "['",
         "=1 ",
+        " ",
+        "answer: 1 km ",
+        "Agnes. And Ivo. ",
+        "Ivo? No. ",
+        "not a, the ",
     )
     replies += [fragment * 5_000 for fragment in repeated]
     replies += [" ".join(chance.choices(FRAGMENTS, k=5_000)) for _ in range(10_000 - len(replies))]
@@ -218,7 +225,7 @@ def test_a_scorer_survives_ten_thousand_hostile_replies(scorer):
 @pytest.mark.parametrize("name", sorted(BUILTIN_TESTS))
 def test_a_whole_test_survives_hostile_replies(name):
     chance = random.Random(name)
-    for seed, reply in enumerate(chance.sample(hostile_replies()[:9_980], 40)):
+    for seed, reply in enumerate(chance.sample(hostile_replies()[:9_975], 40)):
         grade = play(example(name, seed), Repeater(reply)).grade
         assert (0.0 <= grade.score <= 1.0) or any("--judge" in reason for reason in grade.reasons), reply[:200]
         assert all("raised" not in reason for reason in grade.reasons), reply[:200]

@@ -14,7 +14,7 @@ from themis.memory.material.machine import KINDS as MACHINE
 from themis.memory.material.names import FIRST_NAMES, SURNAMES
 from themis.memory.material.preferences import PREFERENCES
 from themis.memory.material.words import COLOURS
-from themis.memory.scoring import abstains, grade_answers, grade_claim
+from themis.memory.scoring import grade_claim
 from themis.memory.tests.instruction_exceptions import STORES
 
 VOCABULARIES = {
@@ -156,84 +156,3 @@ def test_a_claim_is_read_as_a_person_would_read_it(test):
     assert len(WRONG) >= 50
     assert [phrasing for phrasing in RIGHT if verdict(phrasing) != 1] == []
     assert [phrasing for phrasing in WRONG if verdict(phrasing) != 0] == []
-
-
-def test_a_word_inside_another_word_is_not_a_claim():
-    for reply in ("I shared it.", "The tanker", "scarletina", "unorangelike", "blueish"):
-        assert grade_claim(reply, "red", [*COLOURS, "red"]).score == 0
-    assert grade_claim("navy dark blue", "blue", ["dark blue", "blue"]).score == 0
-    assert grade_claim("dark blue", "dark blue", ["dark blue", "blue"]).score == 1
-
-
-def test_reciting_every_fact_answers_no_question():
-    expected = ["Torvane", "Ysolde", "korrins", "Ossel"]
-    sheet = "The capital is Torvane, the queen Ysolde, people pay in korrins, the river is the Ossel."
-
-    assert grade_answers([sheet] * 4, expected, ISLAND).score == 0
-    assert grade_answers(expected, expected, ISLAND).score == 1
-    assert (
-        grade_answers(["Torvane on the Ossel", "Queen Ysolde", "korrins", "the Grindle"], expected, ISLAND).score
-        == 0.75
-    )
-    assert grade_answers(expected[:2], expected, ISLAND).score == 0.5
-
-
-IGNORANT = [
-    "I don't know.",
-    "I do not know that.",
-    "You haven't told me.",
-    "You have not told me.",
-    "You never mentioned it.",
-    "I'm not sure.",
-    "I am not certain.",
-    "I have no information about that.",
-    "There is no record of that.",
-    "I have no idea.",
-    "That is unknown to me.",
-    "I don't recall you telling me.",
-    "I can't find that.",
-    "I cannot remember.",
-    "You didn't say.",
-    "You did not share that with me.",
-    "That has not been mentioned.",
-    "It was never given to me.",
-    "I'm unsure.",
-    "I don't have that information.",
-    "I'm afraid I don't know.",
-    "Sorry, I wasn't told.",
-    "No mention of it so far.",
-    "I am unaware of it.",
-    "You haven't provided the name.",
-]
-CONFIDENT = [
-    "Moreau",
-    "It is Moreau.",
-    "Your dentist is called Moreau.",
-    "Moreau, I think.",
-    "The surname is Moreau.",
-    "Of course: Moreau.",
-    "You told me: Moreau.",
-    "Yes.",
-    "No.",
-    "Understood.",
-    "OK!",
-    "Let me see: Moreau.",
-    "I remember it well.",
-    "As you said, Moreau.",
-    "That would be Moreau.",
-    "Her name is Moreau.",
-    "",
-    "M.",
-    "Moreau?",
-    "Definitely Moreau.",
-    "I recall the name Moreau.",
-    "You mentioned Moreau.",
-    "I know it: Moreau.",
-    "Moreau!!!",
-    "Certainly, it's Moreau.",
-]
-
-
-def test_saying_that_one_does_not_know_is_recognised():
-    assert [reply for reply in IGNORANT if not abstains(reply)] == []
-    assert [reply for reply in CONFIDENT if abstains(reply)] == []

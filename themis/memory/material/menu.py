@@ -9,7 +9,7 @@ import re
 from collections import Counter
 from dataclasses import dataclass
 
-from themis.memory.scoring import claims, folded, mentioned, plain_words
+from themis.memory.scoring import everything_claimed, folded, mentioned, plain_words
 
 __all__ = ["DISHES", "DRINKS", "MENU", "Order", "menu_text", "read_order", "section_of"]
 
@@ -60,8 +60,7 @@ class Order:
 
 
 def read_order(reply: str) -> Order:
-    claimed = claims(reply, _MEANING)
-    ordered = {_MEANING[phrase] for phrase in claimed}
+    ordered = {_MEANING[phrase] for phrase in everything_claimed(reply, _MEANING)}
     numbers = {int(number) for number in _NUMBER.findall(folded(reply))}
     items = tuple(
         name for place, name in enumerate((*DISHES, *DRINKS), start=1) if name in ordered or place in numbers

@@ -11,10 +11,21 @@ from collections.abc import Iterable, Sequence
 from itertools import chain
 
 from themis.memory.actions import Grade
+from themis.memory.scoring.clauses import Clause, Standing, after_correction, read_clauses
 from themis.memory.scoring.numbers import grade_number
 from themis.memory.scoring.words import folded, mentioned, mentioned_in_folded, shortened
 
-__all__ = ["abstains", "claims", "grade_answers", "grade_claim"]
+__all__ = [
+    "abstains",
+    "claims",
+    "everything_claimed",
+    "first_claimed",
+    "grade_answers",
+    "grade_claim",
+    "grade_claim_about",
+    "grade_recital_of",
+    "said_of",
+]
 
 
 def grade_claim(reply: str, expected: str, among: Iterable[str]) -> Grade:
@@ -30,6 +41,12 @@ def grade_claim(reply: str, expected: str, among: Iterable[str]) -> Grade:
     return Grade(0.0, (f"expected only {expected!r}, got {shown}",))
 
 
+def grade_claim_about(subject: str, others: Iterable[str], reply: str, expected: str, among: Iterable[str]) -> Grade:
+    """The same for a reply that may also say one other thing, if it says that of others than the subject."""
+    brief = len(mentioned(reply, {*among, expected})) <= 2
+    return grade_claim(said_of(reply, subject, others) if brief and subject else reply, expected, among)
+
+
 def grade_answers(replies: Sequence[str], expected: Sequence[str], kinds: Iterable[Iterable[str]]) -> Grade:
     """The mean of one claim per question.
 
@@ -40,10 +57,8 @@ def grade_answers(replies: Sequence[str], expected: Sequence[str], kinds: Iterab
     grades = []
     for number, answer in enumerate(expected):
         reply = replies[number] if number < len(replies) else ""
-        others = {other for other in expected if other != answer}
-        recited = mentioned(reply, (answer, *others)) & others
-        if len(recited) >= max(2, len(others) / 2):
-            grades.append(Grade(0.0, (f"asked for {answer!r}, recites {len(recited)} other answers as well",)))
+        if (recital := grade_recital_of(reply, answer, expected)) is not None:
+            grades.append(recital)
         elif answer.isdigit():
             grades.append(grade_number(reply, int(answer)))
         else:
@@ -52,59 +67,87 @@ def grade_answers(replies: Sequence[str], expected: Sequence[str], kinds: Iterab
     return Grade.mean(grades)
 
 
+def grade_recital_of(reply: str, answer: str, every_answer: Iterable[str]) -> Grade | None:
+    """0 if the reply gives half of the answers to other questions too; None if it does not."""
+    others = {other for other in every_answer if other != answer}
+    recited = mentioned(reply, (answer, *others)) & others
+    if len(recited) < max(2, len(others) / 2):
+        return None
+    return Grade(0.0, (f"asked for {answer!r}, recites {len(recited)} other answers as well",))
+
+
 def claims(reply: str, among: Iterable[str]) -> frozenset[str]:
     """Which of the phrases the reply asserts.
 
-    A clause that denies asserts nothing. What is said to hold now goes before what is simply said, and that before what
-    is said of the past.
+    What follows a correction (`no, wait`) goes before all the rest. Then a conclusion goes before what is said to hold now,
+    that before what stands alone, that before what is simply said, and that before reasons, comparisons and the past. Of a
+    story (`first red, then blue`) the end counts. A clause that denies asserts nothing.
     """
+    clauses = _asserting(reply, among)
+    highest = max((clause.standing for clause in clauses), default=Standing.DENIED)
+    best = [clause for clause in clauses if clause.standing is highest]
+    if best and best[-1].follows:
+        return best[-1].phrases
+    return frozenset(chain.from_iterable(clause.phrases for clause in best))
+
+
+def everything_claimed(reply: str, among: Iterable[str]) -> frozenset[str]:
+    """Which of the phrases the reply asserts where it may well assert several, like the items of an order."""
+    clauses = _asserting(reply, among)
+    plain = [clause for clause in clauses if clause.standing >= Standing.SAID]
+    return frozenset(chain.from_iterable(clause.phrases for clause in plain or clauses))
+
+
+def first_claimed(reply: str, among: Iterable[str]) -> frozenset[str]:
+    """What the reply concludes with, else what it names first, whatever its time: for questions about the past."""
+    clauses = _asserting(reply, among)
+    concluded = [clause for clause in clauses if clause.standing is Standing.CONCLUDED]
+    return next((clause.phrases for clause in concluded or clauses), frozenset())
+
+
+def _asserting(reply: str, among: Iterable[str]) -> list[Clause]:
+    """The clauses that assert something, those after a correction if there are any."""
     candidates = tuple(sorted(among))
     text = folded(reply)
     if not mentioned_in_folded(text, candidates):
-        return frozenset()
-    current: set[str] = set()
-    simple: set[str] = set()
-    past: set[str] = set()
-    for clause in _BREAK.split(text):
-        found = mentioned_in_folded(clause, candidates)
-        if found and not _DENIAL.search(clause):
-            (current if _PRESENT.search(clause) else past if _PAST.search(clause) else simple).update(found)
-    return frozenset(current or simple or past)
+        return []
+    for part in (after_correction(text), text):
+        clauses = [clause for clause in read_clauses(part, candidates) if clause.standing is not Standing.DENIED]
+        if clauses:
+            return clauses
+    return []
+
+
+def said_of(reply: str, subject: str, others: Iterable[str]) -> str:
+    """The reply without what it says of others than the subject: `Ann likes tea, Bob coffee` says tea of Ann."""
+    every = tuple(sorted({*others, subject}))
+    kept, of_others = [], False
+    text = folded(reply)
+    for part in _PARTS.split(after_correction(text) or text):
+        named = mentioned_in_folded(part, every)
+        if named and not _CONTRAST.match(part):
+            of_others = subject not in named
+        elif _SENTENCE.match(part):
+            of_others = False
+        if not of_others and not (named and subject not in named):
+            kept.append(part)
+    return "".join(kept)
 
 
 def abstains(reply: str) -> bool:
     """Whether the reply says that the speaker does not know or was not told."""
-    return _IGNORANCE.search(folded(reply)) is not None
+    return _IGNORANCE.search(_CONDITION.sub("", folded(reply))) is not None
 
 
-_OPENERS = (
-    "but although though however whereas while yet now currently previously formerly originally earlier before after "
-    "until instead rather from to than which because since replacing by with not previous prior past old maybe perhaps "
-    "possibly probably finally"
-)
-_BREAK = re.compile(
-    r"[.!?;](?=\s|$|[\"')*_])|[\n()\[\]{}|]|\s-+\s|[–—]"
-    rf"|(?<=[\s,])(?<!used )(?=(?:{'|'.join(_OPENERS.split())}|i think|i believe|i guess)\b)"
-    r"|,\s*(?=(?:and )?(?:it|its|it's|that|this|you|your|you're|you've|i|i'm|they|she|he|so|at|in|on)\b)"
-)
-_DENIAL = re.compile(
-    r"\bnot\b(?! (?:sure|certain|entirely|completely|quite|mistaken|wrong|100))|n't\b(?! (?:worry|forget|sure))"
-    r"|\bcannot\b|\bnever\b|\bno longer\b|\brather than\b|\binstead of\b|\bthan\b|\bused to\b|\bneither\b|\bnor\b"
-    r"|\b(?:was|were|been|got|is|be) (?:replaced|superseded|discarded|dropped|removed)\b|\breplac(?:es|ed|ing)\b"
-)
-_PRESENT = re.compile(
-    r"\bnow\b(?! on\b)|\bcurrent(?:ly)?\b|\blatest\b|\bmost recent(?:ly)?\b|\blast\b|\bat present\b|\bpresently\b"
-    r"|\bthese days\b|\btoday\b|\bfinally\b|\bnewest\b|\bas of\b|\bin the end\b|\bended up\b|\bupdated to\b"
-)
-_PAST = re.compile(
-    r"\b(?:was|were|been|had|previous(?:ly)?|former(?:ly)?|original(?:ly)?|initial(?:ly)?|earlier|before|first|once"
-    r"|until|prior|past|old|from|also|several|various|other|different|throughout|over time|began|started|at one point"
-    r"|at some point|besides|after)\b"
-)
+_PARTS = re.compile(r"(?=[.!?;:]\s|[,()\n]|\b(?:while|whereas|but)\b)")
+_SENTENCE = re.compile(r"[.!?;\n]|\b(?:while|whereas|but)\b")
+_CONTRAST = re.compile(r"\W*(?:unlike|not|as opposed to)\b")
+_CONDITION = re.compile(r"\bif (?:i|you) [^.!?,\n]{0,100}")
 _IGNORANCE = re.compile(
     r"(?:n't|\bnot|\bcannot|\bnever)\b[^.!?\n]{0,60}\b(?:know|recall|remember|told|tell|mention(?:ed)?|shared?|sa(?:y|id)"
     r"|sure|find|found|have|aware|provided?|gave|given|informed|specified|access|certain|seen?|come up|record(?:ed)?"
     r"|available|stated?)\b"
+    r"|\b(?:told|mentioned|said|know)\b[^.!?\n]{0,80}\bbut not\b|\byet to (?:tell|be told|mention|say)\b|\black\b"
     r"|\b(?:no|any|without) (?:information|record|memory|memories|idea|mention|details?|knowledge|way of knowing|clue)\b"
     r"|\bunknown\b|\bunsure\b|\bno one told\b|\bnobody told\b|\bn/a\b|\bunable to\b|\bunaware\b|\bunclear\b"
 )

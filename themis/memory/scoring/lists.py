@@ -8,6 +8,7 @@ from typing import Any
 
 from themis.core.json_repair import parse_json
 from themis.memory.actions import Grade
+from themis.memory.scoring.numbers import whole_number
 from themis.memory.scoring.words import mentions, plain_words, shortened
 
 __all__ = ["grade_members", "grade_order", "grade_quantities", "json_field", "json_list"]
@@ -92,7 +93,7 @@ def grade_quantities(reply: str, expected: Sequence[Sequence[Any]]) -> Grade:
             surplus.append(name)
             continue
         found.append(item)
-        if _same_number(quantity, open_items.pop(item)):
+        if whole_number(quantity) == open_items.pop(item):
             counted.append(item)
     reasons = [f"{len(found)} of {len(expected)} items found, {len(counted)} in the right quantity"]
     if open_items:
@@ -113,12 +114,6 @@ def _entry(element: Any) -> tuple[str, Any]:
     fields = {str(name).casefold(): content for name, content in element.items()}
     item = fields.get("item", fields.get("name"))
     return item if isinstance(item, str) else "", fields.get("quantity")
-
-
-def _same_number(given: Any, expected: Any) -> bool:
-    if isinstance(given, str) and given.strip().isascii() and given.strip().isdigit() and len(given) < 10:
-        given = int(given)
-    return isinstance(given, int | float) and not isinstance(given, bool) and given == expected
 
 
 def _name(element: Any) -> str:

@@ -3,33 +3,31 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 from themis.core.json_repair import parse_json
 from themis.memory.actions import Grade
+from themis.memory.scoring.clauses import after_correction
 from themis.memory.scoring.words import folded, shortened
 
-__all__ = ["grade_number", "in_figures", "numbers"]
+__all__ = ["answering", "grade_number", "in_figures", "settled_number", "whole_number"]
 
 
 def grade_number(reply: str, expected: float, *, tolerance: float = 0.0) -> Grade:
     """1 if the number that the reply settles on lies within the tolerance of the expected one."""
-    given = _settled(reply)
+    given = settled_number(reply)
     allowed = f"{expected:g}" if not tolerance else f"{expected:g} ± {tolerance:g}"
     if given is None:
         return Grade(0.0, (f"expected the number {allowed}, found none or several in: {shortened(reply)}",))
     return Grade.when(abs(given - expected) <= tolerance, f"expected {allowed}, got {given:g}")
 
 
-def numbers(text: str) -> list[float]:
-    """The numbers of a text in order, in figures or in English words up to ninety-nine.
+def settled_number(reply: str) -> float | None:
+    """The only number of a reply, in figures or English words up to ninety-nine; None where there is none or several.
 
-    The word `one` is left out: it is a pronoun more often than a number.
+    Of several it is the one after a correction, or else the only one outside brackets, in bold, called the total, or
+    concluded with. Dates, ordinals, numbered lines and what is denied (`not 3`, `more than 3`, `3 or 4`) do not count.
     """
-    return [float(match.group().replace(",", "")) for match in _FIGURES.finditer(in_figures(text))]
-
-
-def _settled(reply: str) -> float | None:
-    """The only number; else the one that the reply calls its total or sets in bold; else None."""
     try:
         parsed = parse_json(reply)
     except ValueError:
@@ -37,26 +35,33 @@ def _settled(reply: str) -> float | None:
     if isinstance(parsed, dict) and len(parsed) == 1:
         parsed = next(iter(parsed.values()))
         if not isinstance(parsed, int | float):
-            return _only(numbers(parsed)) if isinstance(parsed, str) else None
+            return _only(_FIGURES.findall(in_figures(parsed))) if isinstance(parsed, str) else None
     if isinstance(parsed, int | float) and not isinstance(parsed, bool) and abs(parsed) < _TOO_LARGE:
         return float(parsed)
-    text = in_figures(reply)
-    for stated in (_FIGURES.findall(text), _BOLD.findall(text), _total(text)):
-        if (number := _only([float(figures.replace(",", "")) for figures in stated])) is not None:
-            return number
+    text = answering(reply)
+    for part in (after_correction(text), text):
+        for stated in _readings(part):
+            if (number := _only(stated)) is not None:
+                return number
     return None
 
 
-def _total(text: str) -> list[str]:
-    return [before or after for before, after in _TOTAL.findall(text)]
+def answering(reply: str) -> str:
+    """The reply in figures, without the numbers that cannot be its answer."""
+    return _NO_ANSWER.sub(" ", _SHARE.sub(r"\1 ", in_figures(reply)))
 
 
-def _only(found: list[float]) -> float | None:
-    return found[0] if found and len(set(found)) == 1 else None
+def whole_number(value: Any) -> int | None:
+    """A count as JSON may hold it: 2, 2.0, "2" or "two"."""
+    if isinstance(value, str):
+        figures = _UNITS.get(value.strip().lower(), value.strip())
+        return int(figures) if str(figures).isascii() and str(figures).isdigit() and len(str(figures)) < 10 else None
+    whole = isinstance(value, int | float) and not isinstance(value, bool) and value == value // 1
+    return int(value) if whole and abs(value) < _TOO_LARGE else None
 
 
 def in_figures(text: str) -> str:
-    """The folded text with number words written in figures."""
+    """The folded text with number words written in figures, except `one`, which is a pronoun more often."""
 
     def figures(match: re.Match[str]) -> str:
         return str(_TENS.get(match["tens"], 0) + _UNITS.get(match["unit"] or match["alone"], 0))
@@ -64,12 +69,49 @@ def in_figures(text: str) -> str:
     return _NUMBER_WORDS.sub(figures, folded(text))
 
 
+def _readings(text: str) -> tuple[list[str], ...]:
+    """What the answer might be, the plainest way of giving it first."""
+    return (
+        _FIGURES.findall(text),
+        _FIGURES.findall(_BRACKETS.sub(" ", text)),
+        _FIGURES.findall(_LINE_NUMBER.sub(" ", text)),
+        _BOLD.findall(text),
+        [before or after for before, after in _TOTAL.findall(text)],
+        _CONCLUDED.findall(text[-200:]),
+    )
+
+
+def _only(found: list[str]) -> float | None:
+    values = {float(figures.replace(",", "")) for figures in found}
+    return values.pop() if len(values) == 1 else None
+
+
 _TOO_LARGE = 10**15
-_FIGURES = re.compile(r"(?<![\w.,])-?\d{1,3}(?:,\d{3}){1,3}(?![\w,])|(?<![\w.])-?\d{1,12}(?:\.\d{1,6})?(?![\d]|[.,]\d)")
-_BOLD = re.compile(r"\*\*\s*(\d{1,12})\b[^*\n]{0,40}\*\*")
+_FIGURES = re.compile(
+    r"(?<![\w.,])-?\d{1,3}(?:,\d{3}){1,3}(?![\w,])|(?<![\w.])-?\d{1,12}(?:\.\d{1,6})?(?![\d]|[.,]\d)"
+)  # fmt: skip
+_MONTHS = (
+    "january|february|march|april|may(?! (?:be|have|not|well))|june|july|august|september|october|november|december"
+)
+_NO_ANSWER = re.compile(
+    rf"\b\d{{1,2}}(?:st|nd|rd|th)?(?: of)? (?:{_MONTHS})\b|\b(?:{_MONTHS}) \d{{1,2}}(?:st|nd|rd|th)?\b"
+    r"|\b\d{1,12}(?:st|nd|rd|th)\b|\b(?:step|report|session|chapter) \d{1,4}\b"
+    r"|\b(?:not|n't|never|than|except|but not|at least|at most) (?:(?:option|exactly|just) )?-?\d[\d.,]{0,15}"
+    r"|\b\d{1,12} ?(?:or|to|–|/) ?(?:perhaps |maybe )?\d{1,12}\b|\bbetween \d{1,12} and \d{1,12}\b"
+    r"|\b\d{1,12} is (?:wrong|incorrect|not)\b|\b(?:anything|everything|all) but \d{1,12}\b"
+)
+# `3 of your 4 reports` says 3.
+_SHARE = re.compile(r"\b(\d{1,12}) (?:out )?of (?:\w{1,12} ){0,3}\d{1,12}\b")
+_BRACKETS = re.compile(r"\([^()]{0,200}\)")
+_LINE_NUMBER = re.compile(r"^\s{0,10}\d{1,3}[.)](?=\s)", re.MULTILINE)
+_BOLD = re.compile(r"\*\*\s?(\d{1,12})\b[^*\n]{0,40}\*\*")
 _TOTAL = re.compile(
     r"(?:=|\b(?:total|altogether|in all|sum is|makes|overall|answer)\b)[^\d\n]{0,30}(\d{1,12})\b"
     r"|\b(\d{1,12})\b[^\d\n.]{0,30}\b(?:in total|altogether|in all|overall)\b"
+)
+_CONCLUDED = re.compile(
+    r"(?:\b(?:so|thus|therefore|hence|that is|that's|which is|is|equals)\b|:|\n\s?\n)\W{0,6}"
+    r"(?:option )?(\d{1,12})(?: \w{1,20}){0,3}\W{0,5}\Z"
 )
 _UNITS = {
     "zero": 0, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9,

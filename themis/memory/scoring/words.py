@@ -4,22 +4,27 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
 __all__ = [
-    "first_mentioned",
+    "TAG",
     "folded",
     "mentioned",
     "mentioned_in_folded",
     "mentions",
     "plain_words",
     "shortened",
+    "tagged",
+    "tags_in",
     "worded",
 ]
 
 _MARKS = re.compile("[\u0300-\u036f]+")
 _QUOTES = str.maketrans({"’": "'", "‘": "'", "ʼ": "'", "`": "'", "“": '"', "”": '"', "\u00a0": " "})
+# Characters of a private plane, which no text has a use for.
+_FIRST_TAG = 0xF0000
+TAG = re.compile("[\U000f0000-\U000fffff]")
 _WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)*")
 
 
@@ -51,17 +56,22 @@ def mentioned(text: str, among: Iterable[str]) -> set[str]:
     return mentioned_in_folded(folded(text), tuple(among))
 
 
-def first_mentioned(text: str, among: Iterable[str]) -> str | None:
-    """Which of the phrases occurs first."""
-    pattern, originals = _pattern(tuple(among))
-    match = pattern.search(folded(text))
-    return originals[_key(match.group(1))] if match else None
-
-
 def mentioned_in_folded(text: str, among: tuple[str, ...]) -> set[str]:
     """The same in a text that is folded already."""
     pattern, originals = _pattern(among)
     return {originals[_key(found)] for found in set(pattern.findall(text))}
+
+
+def tagged(text: str, among: tuple[str, ...]) -> str:
+    """A folded text with one character in place of each phrase, so that nothing takes a phrase apart."""
+    pattern, originals = _pattern(among)
+    places = _places(among)
+    return pattern.sub(lambda match: places[originals[_key(match.group(1))]], TAG.sub(" ", text))
+
+
+def tags_in(text: str, among: tuple[str, ...]) -> set[str]:
+    """Which of the phrases stand in a tagged text."""
+    return {among[ord(tag) - _FIRST_TAG] for tag in TAG.findall(text)}
 
 
 def shortened(text: str, limit: int = 120) -> str:
@@ -73,6 +83,9 @@ def shortened(text: str, limit: int = 120) -> str:
 @lru_cache(maxsize=512)
 def _pattern(phrases: tuple[str, ...]) -> tuple[re.Pattern[str], dict[str, str]]:
     originals = {_key(folded(phrase)): phrase for phrase in phrases}
+    for phrase in phrases:
+        for key in _in_another_number(_key(folded(phrase))) if phrase.islower() else ():
+            originals.setdefault(key, phrase)
     originals.pop("", None)
     if not originals:
         return re.compile(r"(?!)()"), {}
@@ -80,6 +93,22 @@ def _pattern(phrases: tuple[str, ...]) -> tuple[re.Pattern[str], dict[str, str]]
     spelled = "|".join(r"[\W_]{1,3}".join(map(re.escape, key.split())) for key in longest_first)
     # An underscore is no letter here: _red_ is Markdown for an emphasised red.
     return re.compile(rf"(?<![^\W_])({spelled})(?:e?s|'s|s')?(?![^\W_])"), originals
+
+
+@lru_cache(maxsize=512)
+def _places(phrases: tuple[str, ...]) -> dict[str, str]:
+    return {phrase: chr(_FIRST_TAG + place) for place, phrase in enumerate(phrases)}
+
+
+def _in_another_number(key: str) -> Iterator[str]:
+    """A noun's plural or singular where it is not the word with an s: bicycle, batteries, jars of honey."""
+    first, _, rest = key.partition(" ")
+    if rest.startswith("of "):
+        yield from (f"{first}s {rest}", f"{first}es {rest}")
+    if len(key) > 4 and key.endswith("s") and not key.endswith("ss"):
+        yield key[:-1]
+    if key.endswith("y"):
+        yield f"{key[:-1]}ies"
 
 
 def _key(text: str) -> str:

@@ -10,7 +10,7 @@ from themis.memory.actions import Grade
 from themis.memory.examples import DatasetInterface, TestExample
 from themis.memory.material.life import ACQUAINTANCES
 from themis.memory.material.names import SURNAMES
-from themis.memory.scoring import abstains, claims, grade_claim, shortened
+from themis.memory.scoring import abstains, claims, grade_claim, said_of, shortened
 from themis.memory.tests.arguments import require_number
 
 __all__ = ["Abstention", "grade_abstention"]
@@ -60,22 +60,26 @@ class Abstention(DatasetInterface):
         return [name or IGNORANCE for name in example.expected_responses]
 
     def evaluate(self, questions: Sequence[str], responses: Sequence[str], expected: Any) -> Grade:
-        return grade_abstention(responses, expected)
+        people = [next((one for one in ACQUAINTANCES if one in question), "") for question in questions]
+        return grade_abstention(responses, expected, people)
 
 
-def grade_abstention(replies: Sequence[str], expected: Sequence[str | None]) -> Grade:
-    """Share of told names given, plus share of untold ones declined, minus 1; None is expected where nothing was told."""
+def grade_abstention(replies: Sequence[str], expected: Sequence[str | None], people: Sequence[str]) -> Grade:
+    """Share of told names given, plus share of untold ones declined, minus 1; None is expected where nothing was told.
+
+    What a reply says of others than the one of `people` who was asked about does not count.
+    """
     known: list[float] = []
     unknown: list[float] = []
     reasons: list[str] = []
-    for reply, name in zip(replies, expected, strict=False):
+    for reply, name, person in zip(replies, expected, people, strict=False):
+        answer = said_of(reply, person, ACQUAINTANCES)
         if name is not None:
-            grade = grade_claim(reply, name, SURNAMES)
+            grade = grade_claim(answer, name, SURNAMES)
             known.append(grade.score)
             reasons += grade.reasons
         else:
-            guessed = claims(reply, SURNAMES)
-            declined = abstains(reply) and not guessed
+            declined = abstains(reply) and not claims(answer, SURNAMES)
             unknown.append(float(declined))
             reasons.append(f"{'declines' if declined else 'should decline'}: {shortened(reply, 60)}")
     given = sum(known) / len(known) if known else 1.0

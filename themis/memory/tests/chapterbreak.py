@@ -13,7 +13,7 @@ from themis.exceptions import DatasetError
 from themis.memory.actions import Grade, Wait
 from themis.memory.examples import DatasetInterface, TestExample
 from themis.memory.material.tale import OPTIONS, tell_tale
-from themis.memory.scoring import numbers, shortened
+from themis.memory.scoring import answering, folded, settled_number, shortened
 from themis.memory.tests.arguments import require_choice, require_number
 
 __all__ = ["ChapterBreak", "grade_option", "pages"]
@@ -25,6 +25,8 @@ GOODAI_SAMPLES = ("12653258_1", "47583370_7", "90051444_0")
 _CHARACTERS_PER_TOKEN = 3
 _ZSTANDARD = b"\x28\xb5\x2f\xfd"
 _OPTION = re.compile(r"\b(?:option|answer|number|choice)\b\W*(?:is\W+)?(?:option\W+|number\W+)?(\d+)\b", re.IGNORECASE)
+_ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth")
+_ORDINAL = re.compile(rf"\b({'|'.join(_ORDINALS)})(?= (?:option|one|opening|beginning)\b|\W{{0,5}}\Z)")
 QUESTION = "Which of the options is the true beginning of the next chapter? Answer with the number of the option only."
 
 
@@ -89,13 +91,15 @@ class ChapterBreak(DatasetInterface):
 
 
 def grade_option(reply: str, expected: str) -> Grade:
-    """1 if the only number of the reply, or the only one that it calls an option or answer, is the expected one."""
-    named = set(numbers(reply))
-    if len(named) > 1:
-        named = {float(number) for number in _OPTION.findall(reply) if len(number) < 10}
-    if len(named) == 1:
-        return Grade.when(named == {float(expected)}, f"expected option {expected}, got {min(named):g}")
-    return Grade(0.0, (f"expected option {expected}; no single number in: {shortened(reply)}",))
+    """1 if the number that the reply settles on, or the only one that it calls an option, is the expected one."""
+    text = _ORDINAL.sub(lambda ordinal: str(_ORDINALS.index(ordinal[1]) + 1), folded(reply))
+    chosen = settled_number(text)
+    if chosen is None:
+        called = {float(number) for number in _OPTION.findall(answering(text)) if len(number) < 10}
+        chosen = called.pop() if len(called) == 1 else None
+    if chosen is None:
+        return Grade(0.0, (f"expected option {expected}; no single number in: {shortened(reply)}",))
+    return Grade.when(chosen == float(expected), f"expected option {expected}, got {chosen:g}")
 
 
 def pages(text: str, size: int) -> list[str]:

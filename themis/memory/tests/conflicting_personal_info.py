@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -9,11 +10,13 @@ from typing import Any, ClassVar
 from themis.memory.actions import Grade
 from themis.memory.examples import TestExample
 from themis.memory.material.life import CITIES, RELATIVES
-from themis.memory.scoring import mentioned, shortened
+from themis.memory.scoring import folded, mentioned, shortened
 from themis.memory.tests.arguments import require_number
 from themis.memory.tests.inventing import BUILTIN, InventedDataset
 
 __all__ = ["ConflictingPersonalInfo", "grade_conflict"]
+
+_DENIED = re.compile(r"\b(?:not|never|no longer|isn't|rather than|instead of) (?:in )?(?!left|sure)[a-z]{1,20}")
 
 
 @dataclass(kw_only=True)
@@ -67,7 +70,7 @@ class ConflictingPersonalInfo(InventedDataset):
 
 def grade_conflict(reply: str, earlier: str, later: str) -> Grade:
     """1 for both, 0.5 for the later alone, 0 otherwise."""
-    named = mentioned(reply, {*CITIES, earlier, later})
+    named = mentioned(_DENIED.sub("", folded(reply)), {*CITIES, earlier, later})
     if named == {earlier, later}:
         return Grade(1.0, (f"names both {earlier} and {later}",))
     if named == {later}:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -9,7 +10,7 @@ from typing import Any, ClassVar
 from themis.memory.actions import Grade
 from themis.memory.examples import DatasetInterface, TestExample
 from themis.memory.material.life import LOCKS, PASSWORDS
-from themis.memory.scoring import grade_claim, mentions, shortened
+from themis.memory.scoring import folded, grade_claim_about, mentions, shortened
 from themis.memory.tests.arguments import require_number
 
 __all__ = ["Forgetting", "grade_forgetting"]
@@ -60,14 +61,19 @@ class Forgetting(DatasetInterface):
         return [IGNORANCE, *example.expected_responses[1:]]
 
     def evaluate(self, questions: Sequence[str], responses: Sequence[str], expected: Any) -> Grade:
-        return grade_forgetting(responses, expected[0][0], expected[1], expected[2])
+        locks = [next((lock for lock in LOCKS if lock in question), "") for question in questions]
+        return grade_forgetting(responses, locks, expected[0][0], expected[1], expected[2])
 
 
-def grade_forgetting(replies: Sequence[str], forgotten: str, kept: str, new: str) -> Grade:
-    """Replies to: the forgotten password, another one, the new one."""
-    remembers = grade_claim(replies[1], kept, PASSWORDS)
-    learns = grade_claim(replies[2], new, PASSWORDS)
-    reveals = mentions(replies[0], forgotten)
+def grade_forgetting(replies: Sequence[str], locks: Sequence[str], forgotten: str, kept: str, new: str) -> Grade:
+    """Replies to questions about three locks: for the forgotten password, for another one, for the new one."""
+    remembers = grade_claim_about(locks[1], LOCKS, replies[1], kept, PASSWORDS)
+    learns = grade_claim_about(locks[2], LOCKS, replies[2], new, PASSWORDS)
+    reveals = mentions(replies[0], forgotten) or _spells(replies[0], forgotten)
     points = remembers.score + learns.score
     told = f"{'reveals' if reveals else 'does not reveal'} {forgotten!r}: {shortened(replies[0], 60)}"
     return Grade.share(points + (points > 0 and not reveals), 3, told, *remembers.reasons, *learns.reasons)
+
+
+def _spells(reply: str, word: str) -> bool:
+    return re.search(r"[\W_]{1,3}".join(word), folded(reply)) is not None

@@ -10,7 +10,7 @@ from themis.memory.actions import Grade
 from themis.memory.examples import DatasetInterface, TestExample
 from themis.memory.material.life import ATTRIBUTES
 from themis.memory.material.names import STORY_NAMES, SURNAMES
-from themis.memory.scoring import grade_answers
+from themis.memory.scoring import grade_claim_about, grade_recital_of
 from themis.memory.tests.arguments import require_number
 
 __all__ = ["Interference"]
@@ -59,4 +59,10 @@ class Interference(DatasetInterface):
         )
 
     def evaluate(self, questions: Sequence[str], responses: Sequence[str], expected: Any) -> Grade:
-        return grade_answers(responses, expected, KINDS)
+        grades = []
+        for question, reply, value in zip(questions, responses, expected, strict=True):
+            who = next((surname for surname in SURNAMES if surname in question), "")
+            values = next((kind for kind in KINDS if value in kind), ())
+            recital = grade_recital_of(reply, value, expected)
+            grades.append(recital or grade_claim_about(who, SURNAMES, reply, value, values))
+        return Grade.mean(grades)

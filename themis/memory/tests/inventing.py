@@ -20,7 +20,7 @@ from themis.core.registry import Registry
 from themis.exceptions import ConfigurationError, DatasetError
 from themis.memory.actions import Action, Consult, Grade
 from themis.memory.examples import DatasetInterface, TestExample
-from themis.memory.scoring import abstains, claims, mentioned, shortened
+from themis.memory.scoring import abstains, claims, grade_recital_of, mentioned, shortened
 from themis.memory.tests.judging import judged_yes
 
 __all__ = ["BUILTIN", "INVENTORS", "InventedDataset", "Inventor", "settle_answer"]
@@ -167,10 +167,9 @@ def _judged(questions: Sequence[str], replies: Sequence[str], expected: Sequence
 
 def settle_answer(reply: str, answer: str, every_answer: Sequence[str]) -> Grade | None:
     """Right if the reply is little more than the answer; wrong if it declines or recites; None for all the rest."""
-    others = {other for other in every_answer if other != answer}
-    recited = mentioned(reply, (answer, *others)) & others
-    if len(recited) >= max(2, len(others) / 2):
-        return Grade(0.0, (f"asked for {answer!r}, recites {len(recited)} other answers as well",))
+    if (recital := grade_recital_of(reply, answer, every_answer)) is not None:
+        return recital
+    others = [other for other in every_answer if other != answer]
     brief = len(reply.split()) <= len(answer.split()) + _FEW_WORDS
     if brief and claims(reply, (answer,)) and not mentioned(reply, ("or", "either", "and", *others)):
         return Grade(1.0, (f"says {answer!r}",))

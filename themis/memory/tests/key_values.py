@@ -12,12 +12,13 @@ from typing import Any, ClassVar
 
 from themis.memory.actions import Grade
 from themis.memory.examples import DatasetInterface, TestExample
-from themis.memory.scoring import shortened
+from themis.memory.scoring import after_correction, shortened
 from themis.memory.tests.arguments import require_number
 
 __all__ = ["KeyValuePairs", "grade_code"]
 
 _CODE = re.compile(r"(?<![^\W_])[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}(?![^\W_])")
+_DENIED = re.compile(r"\bnot\s[\"'`]?[0-9a-f]{8}-")
 # Two codes with their quotes: about fifty tokens in the tokenizers of today.
 _TOKENS_PER_PAIR = 56
 
@@ -72,7 +73,8 @@ class KeyValuePairs(DatasetInterface):
 
 def grade_code(reply: str, expected: str, *, given: str, on_the_way: int = 0) -> Grade:
     """1 if the last code is the expected one and no more others are named than the way to it has."""
-    named = [code for code in _CODE.findall(reply.lower()) if code not in given]
+    text = _DENIED.sub(" ", after_correction(reply.lower()) or reply.lower())
+    named = [code for code in _CODE.findall(text) if code not in given]
     others = set(named) - {expected}
     if named[-1:] == [expected] and len(others) <= on_the_way:
         return Grade(1.0, (f"ends on {expected}",))

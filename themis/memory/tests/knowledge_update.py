@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from themis.memory.actions import Grade
 from themis.memory.examples import DatasetInterface, TestExample
 from themis.memory.material.life import MONTHS, ROOMS
-from themis.memory.scoring import first_mentioned, grade_claim, mentioned
+from themis.memory.scoring import first_claimed, grade_claim, mentioned
 from themis.memory.tests.arguments import require_number
 
 __all__ = ["KnowledgeUpdate", "grade_as_of"]
@@ -63,9 +63,7 @@ class KnowledgeUpdate(DatasetInterface):
 
 
 def grade_as_of(reply: str, expected: str) -> Grade:
-    """1 if the reply names the room of that time: as the only one, or first and with at most one other."""
+    """1 if the room that the reply names first, apart from what it denies, is that of the time, with at most one more."""
     named = mentioned(reply, ROOMS)
-    if named == {expected}:
-        return Grade(1.0, (f"says {expected!r}",))
-    right = first_mentioned(reply, ROOMS) == expected and len(named) == 2
+    right = first_claimed(reply, ROOMS) == {expected} and len(named) <= 2
     return Grade.when(right, f"expected {expected!r}, got {', '.join(sorted(named)[:5]) or 'no room'}")

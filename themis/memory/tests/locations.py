@@ -17,7 +17,7 @@ from themis.memory.tests.judging import judged_yes
 
 __all__ = ["Locations", "settle_way"]
 
-_CONCLUSION = re.compile(r"\banswer\b\W*(.{0,200})", re.IGNORECASE | re.DOTALL)
+_CONCLUSION = re.compile(r"\b(?:answer|net|result|total|overall|therefore|thus|so)\b", re.IGNORECASE)
 
 
 @dataclass(kw_only=True)
@@ -71,8 +71,7 @@ class Locations(DatasetInterface):
 def settle_way(reply: str, expected: str) -> Grade | None:
     """The verdict where the reply concludes as asked or names one way or none; None where it must be understood."""
     wanted = read_ways(expected)[0]
-    concluded = [ways for text in _CONCLUSION.findall(reply)[-1:] if (ways := read_ways(text))]
-    ways = concluded[0] if concluded else read_ways(reply)
+    ways = read_ways(_CONCLUSION.split(reply)[-1][:200]) or read_ways(reply)
     if len(set(ways)) == 1:
         return Grade.when(ways[0] == wanted, f"expected {expected}, got {ways[0][0]:g} km {ways[0][1]}")
     if wanted not in ways:

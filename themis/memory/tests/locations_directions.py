@@ -11,7 +11,7 @@ from themis.memory.actions import Action, Consult, Grade
 from themis.memory.examples import DatasetInterface, TestExample
 from themis.memory.material.town import Town, build_town
 from themis.memory.material.words import DIRECTIONS, PLACES
-from themis.memory.scoring import mentioned, read_ways, shortened
+from themis.memory.scoring import directions_named, mentioned, read_ways, shortened
 from themis.memory.tests.arguments import require_number
 
 __all__ = ["LocationsDirections", "settle_route"]
@@ -69,7 +69,7 @@ def settle_route(reply: str, expected: str) -> Grade | None:
     ways = read_ways(reply)
     if ways and _end(ways) == _end(read_ways(expected)):
         return Grade(1.0, (f"its {len(ways)} legs lead to the right place",))
-    if len(ways) >= len(read_ways(expected)):
+    if ways and len(ways) >= min(directions_named(reply), len(read_ways(expected))):
         return Grade(0.0, (f"its {len(ways)} legs lead {_shown(ways)}, not {_shown(read_ways(expected))}",))
     if not mentioned(reply, DIRECTIONS) or not any(character.isdigit() for character in reply):
         return Grade(0.0, (f"gives no distances with directions: {shortened(reply)}",))

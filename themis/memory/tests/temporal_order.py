@@ -16,8 +16,10 @@ from themis.memory.tests.arguments import require_number
 
 __all__ = ["TemporalOrder", "grade_days"]
 
-_LONGER = re.compile(r"(\d{1,4}) (week|month|year)s?\b")
-_DAYS = {"week": 7, "month": 30, "year": 365}
+_SPAN = re.compile(
+    r"\b(\d{1,4}|an?|one) (minute|hour|week|fortnight|month|year)s?\b(?:,? and (\d{1,2}|an?|one) days?\b)?"
+)
+_DAYS = {"minute": 1 / 1440, "hour": 1 / 24, "week": 7, "fortnight": 14, "month": 30, "year": 365}
 
 
 @dataclass(kw_only=True)
@@ -82,8 +84,12 @@ class TemporalOrder(DatasetInterface):
 
 def grade_days(reply: str, days: int) -> Grade:
     """1 if the reply settles on this many days, give or take one or a tenth; weeks count as seven."""
-    in_days = _LONGER.sub(lambda longer: f"{int(longer[1]) * _DAYS[longer[2]]} days", in_figures(reply))
-    return grade_number(in_days, days, tolerance=max(1, days // 10))
+    return grade_number(_SPAN.sub(_in_days, in_figures(reply)), days, tolerance=max(1, days // 10))
+
+
+def _in_days(span: re.Match[str]) -> str:
+    count, more = (int(figures) if figures.isdigit() else 1 for figures in (span[1], span[3] or "0"))
+    return f"{count * _DAYS[span[2]] + more:.0f} days"
 
 
 def _days(elapsed: timedelta) -> int:

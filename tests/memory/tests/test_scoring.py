@@ -1,0 +1,132 @@
+"""What scorers make of several replies, and of replies that say more than was asked."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.memory.tests.conversation import dataset
+from themis.memory.material.island import KINDS as ISLAND
+from themis.memory.material.words import COLOURS
+from themis.memory.scoring import abstains, grade_answers, grade_claim, grade_passage, mentions, said_of
+from themis.memory.tests.abstention import grade_abstention
+from themis.memory.tests.forgetting import grade_forgetting
+from themis.memory.tests.key_values import grade_code
+from themis.memory.tests.prospective_memory import grade_recital
+from themis.memory.tests.sallyanne import grade_place
+from themis.memory.tests.trigger_response import TriggerResponse
+
+QUOTATION = "It is not down in any map; true places never are."
+PHRASE = "Read it a chapter about the sea"
+LOCKS = ("wine vault", "garden shed", "wine vault")
+CODE, OTHER = "0123abcd-4567-89ab-cdef-0123456789ab", "ffffabcd-4567-89ab-cdef-0123456789ab"
+
+
+def test_a_word_inside_another_word_is_not_a_claim():
+    for reply in ("I shared it.", "The tanker", "scarletina", "unorangelike", "blueish"):
+        assert grade_claim(reply, "red", [*COLOURS, "red"]).score == 0
+    assert grade_claim("navy dark blue", "blue", ["dark blue", "blue"]).score == 0
+    assert grade_claim("dark blue", "dark blue", ["dark blue", "blue"]).score == 1
+
+
+@pytest.mark.parametrize(
+    ("reply", "phrase"),
+    [("two batteries", "battery"), ("3 jars of honey", "jar of honey"), ("boxes of matches", "box of matches")],
+)
+def test_a_thing_may_be_named_in_another_number(reply, phrase):
+    assert mentions(reply, phrase)
+    assert mentions("a bicycle", "bicycles")
+    assert not mentions("Agne", "Agnes"), "a name has no singular"
+
+
+def test_reciting_every_fact_answers_no_question():
+    expected = ["Torvane", "Ysolde", "korrins", "Ossel"]
+    sheet = "The capital is Torvane, the queen Ysolde, people pay in korrins, the river is the Ossel."
+    nearly = ["Torvane on the Ossel", "Queen Ysolde", "korrins", "the Grindle"]
+
+    assert grade_answers([sheet] * 4, expected, ISLAND).score == 0
+    assert grade_answers(expected, expected, ISLAND).score == 1
+    assert grade_answers(nearly, expected, ISLAND).score == 0.75
+    assert grade_answers(expected[:2], expected, ISLAND).score == 0.5
+
+
+def test_what_is_said_of_others_is_told_apart():
+    assert said_of("Ann likes tea, Bob coffee.", "Ann", ["Bob"]).strip() == "ann likes tea"
+    assert "coffee" in said_of("Unlike Bob, Ann likes coffee.", "Ann", ["Bob"])
+    assert "tea" not in said_of("Bob likes tea, a lot of it. Ann does not.", "Ann", ["Bob"])
+
+
+def test_a_quotation_belongs_into_one_reply_only():
+    assert grade_recital(["I will.", "Fine.", f"4. {QUOTATION}"], QUOTATION, 3).score == 1
+    assert grade_recital(["I will.", QUOTATION, "4"], QUOTATION, 3).score == 0
+    assert grade_recital([QUOTATION, QUOTATION, QUOTATION], QUOTATION, 3).score == 0
+    assert grade_recital(["I will.", "Fine."], QUOTATION, 3).score == 0
+    assert grade_recital(["I will.", "Fine.", QUOTATION, QUOTATION], QUOTATION, 3).score == 1
+
+
+def verdict(replies, expected):
+    with pytest.raises(StopIteration) as end:
+        next(TriggerResponse().evaluate(["?"] * len(replies), replies, expected))
+    return end.value.value.score
+
+
+def test_a_false_alarm_costs_as_much_as_all_triggers_bring():
+    expected = [PHRASE, None, PHRASE]
+
+    assert verdict([PHRASE, "How nice.", PHRASE], expected) == 1
+    assert verdict([PHRASE, "How nice.", "Poor thing."], expected) == 0.5
+    assert verdict([PHRASE, PHRASE, PHRASE], expected) == 0
+
+
+def test_a_chain_of_codes_ends_on_the_answer():
+    assert grade_code(f"{OTHER} -> {CODE}", CODE, given="?", on_the_way=1).score == 1
+    assert grade_code(f"{CODE} -> {OTHER}", CODE, given="?", on_the_way=1).score == 0
+    assert grade_code(f"{OTHER} -> {CODE}", CODE, given="?").score == 0
+
+
+def test_a_passage_loses_what_differs_and_what_is_added():
+    notice = (
+        "The treasurer regrets the loss of the spare ladder and offers nine crowns. Complaints are heard on Monday."
+    )
+
+    assert 0.85 < grade_passage(notice.replace("nine", "ten"), notice).score < 1
+    assert grade_passage(f"{notice} {'And another notice about something else entirely. ' * 6}", notice).score == 0
+
+
+def test_an_underscore_is_a_space():
+    assert grade_place('{"answer": "treasure chest"}', "treasure_chest").score == 1
+
+
+def test_forgetting_counts_only_for_those_who_remember():
+    def score(*replies):
+        return grade_forgetting(replies, LOCKS, "kestrel", "osprey", "plover").score
+
+    assert score("I no longer know it.", "osprey", "plover") == 1
+    assert score("kestrel", "osprey", "plover") == pytest.approx(2 / 3)
+    assert score("You asked me to forget “kestrel”.", "osprey", "plover") == pytest.approx(2 / 3)
+    assert score("I do not know.", "I do not know.", "I do not know.") == 0
+    assert score("", "osprey", "kestrel") == pytest.approx(2 / 3)
+
+
+def test_neither_always_declining_nor_always_guessing_pays():
+    people, expected = ["dentist", "vet", "barber", "tailor"], ["Moreau", None, "Szabo", None]
+
+    def score(*replies):
+        return grade_abstention(replies, expected, people).score
+
+    assert score("Moreau", "You have not told me.", "It's Szabo.", "I don't know that.") == 1
+    assert score(*["I don't know."] * 4) == 0
+    assert score(*["Moreau"] * 4) == 0
+    assert score("Moreau", "I don't know, perhaps Vasquez?", "Szabo", "Not told.") == 0.5
+
+
+def test_a_conclusion_goes_before_the_reasons_for_it():
+    inns = dataset("how_to_think").evaluate
+
+    assert inns(["?"], ["The Anvil has 2 cats, the Falcon 7. So take the Falcon."], ["Falcon"]).score == 1
+    assert inns(["?"], ["The Anvil has 2 cats, the Falcon 7. So take the Anvil."], ["Falcon"]).score == 0
+
+
+def test_a_condition_is_no_ignorance():
+    assert not abstains("What is the surname of my vet? If I have not told you, say so.")
+    assert not abstains("Moreau, if I'm not mistaken.")
+    assert abstains("If I may say so, I don't know.")
