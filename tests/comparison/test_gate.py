@@ -252,6 +252,18 @@ def test_an_expensive_candidate_fails(tmp_path):
     assert verdict.reasons == ["the candidate cost $0.3000, allowed are $0.2500"]
 
 
+def test_a_budget_cannot_be_told_where_a_judge_has_no_price(tmp_path):
+    scored_run(tmp_path, "baseline", [1, 1])
+    scored_run(tmp_path, "candidate", [1, 1])
+    with ExperimentStorage(tmp_path).open_run("candidate") as writer:
+        writer.add_judge_cost(3, None)
+
+    verdict = Gate(baseline="baseline", metric="Number", budget_usd=0.25).judge("candidate", storage_path=tmp_path)
+
+    assert outcomes(verdict)["budget"] == "unknown"
+    assert "the price of a judge is not known; name a price file in THEMIS_PRICES" in verdict.reasons
+
+
 def test_what_must_be_the_same_is_compared(tmp_path):
     verdict = judged(tmp_path, STRONG, WEAK, require_same=("model", "prompt", "dataset", "evaluation.metrics"))
 

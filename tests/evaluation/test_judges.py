@@ -103,8 +103,27 @@ def test_one_repair_is_asked_for_and_remembered(judge_says, tmp_path):
     judge = judge_says(lambda prompt: verdict() if "could not be used" in prompt else "I would say it passes.")
     report = evaluate(tmp_path, RubricJudge(model="scripted:m"))
     assert report.metric("RubricJudge").mean == 1.0
-    assert report.evaluation_report.records[0].scores[0].details["valid_json"] is False
+    details = report.evaluation_report.records[0].scores[0].details
+    assert details["valid_json"] is False
     assert len(judge.asked) == 12
+    first, second = details["transcript"]
+    assert (first["replied"], second["replied"]) == ("I would say it passes.", verdict())
+    assert first["asked"] in judge.asked
+    assert second["asked"].startswith(first["asked"])
+
+
+def test_a_judge_without_a_known_price_makes_the_cost_unknown(judge_says, tmp_path):
+    judge_says(lambda prompt: verdict())
+    cost = evaluate(tmp_path, RubricJudge(model="scripted:m")).metadata["cost"]
+    assert (cost["generation_cost"], cost["evaluation_cost"], cost["total_cost"]) == (0.0, None, None)
+    assert cost["judge_calls"] == 6
+
+
+def test_a_rubric_of_one_text_is_one_criterion(judge_says, tmp_path):
+    judge = judge_says(lambda prompt: verdict(scores={"rubric": 0.25}))
+    report = evaluate(tmp_path, RubricJudge(model="scripted:m", rubric="the answer names a number"))
+    assert report.metric("RubricJudge").mean == 0.25
+    assert "- rubric: the answer names a number" in judge.asked[0]
 
 
 @pytest.mark.parametrize(

@@ -349,7 +349,11 @@ def _print_report(report: MemoryReport, benchmark: Benchmark, store: ExperimentS
         rows.append((name, number(mean, 3), len(scored), len(scores) - len(scored)))
     print_table(("dataset", "score", "tests", "undecided"), rows)
     spent = report.spent
-    cost = "unknown price" if spent.unpriced_calls else f"${spent.cost_usd + spent.judge_cost_usd:.4f}"
+    cost = (
+        "unknown price"
+        if spent.unpriced_calls or spent.unpriced_judge_calls
+        else f"${spent.cost_usd + spent.judge_cost_usd:.4f}"
+    )
     click.echo(
         f"mean {number(report.mean, 3)} over {len(report.scores)} of {len(benchmark.tests)} tests; "
         f"{spent.turns} turns, {spent.conversation_tokens:,} tokens, {cost}"

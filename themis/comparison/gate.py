@@ -292,10 +292,11 @@ def _few_failed(failed: int, most: int) -> GateCheck:
 
 
 def _within_budget(candidate: RunMetadata, budget_usd: float) -> GateCheck:
-    if candidate.cost_usd is None:
-        reason = f"the price of {candidate.model!r} is not known; name a price file in THEMIS_PRICES"
+    cost = candidate.total_cost_usd
+    if cost is None:
+        whose = f"of {candidate.model!r}" if candidate.cost_usd is None else "of a judge"
+        reason = f"the price {whose} is not known; name a price file in THEMIS_PRICES"
         return GateCheck("budget", GateOutcome.UNKNOWN, reason)
-    cost = candidate.cost_usd + candidate.judge_cost_usd
     outcome = GateOutcome.PASS if cost <= budget_usd else GateOutcome.FAIL
     return GateCheck("budget", outcome, f"the candidate cost ${cost:.4f}, allowed are ${budget_usd:.4f}")
 

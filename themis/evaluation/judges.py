@@ -31,6 +31,14 @@ class Reply(NamedTuple):
     stored: bool
 
 
+class Consultation(NamedTuple):
+    """What a judge decided, whether its first reply was readable, and every question and reply it took."""
+
+    verdict: Any
+    valid: bool
+    transcript: list[dict[str, str]]
+
+
 class Ask(Protocol):
     """Gets the stored reply to a question or asks the judge's model, always the latter if `anew`.
 
@@ -58,19 +66,20 @@ class _Judge(Metric):
     def bind(self, ask: Ask) -> None:
         self._ask = ask
 
-    def consult(self, prompt: str, read: Any) -> tuple[Any, bool]:
-        """The verdict, and whether the first reply was readable. `read` raises ValueError for what it cannot use."""
+    def consult(self, prompt: str, read: Any) -> Consultation:
+        """Asks for a verdict. `read` raises ValueError for what it cannot use."""
         if self._ask is None:
             raise EvaluationError(
                 f"judge {self.name} is not bound to a model; use it through themis.evaluate or rejudge"
             )
         for anew in (False, True):
-            asked, was_stored = prompt, True
+            asked, was_stored, transcript = prompt, True, list[dict[str, str]]()
             for attempt in range(_TRIES):
                 reply = self._ask(asked, anew=anew)
                 was_stored = was_stored and reply.stored
+                transcript.append({"asked": asked, "replied": reply.text})
                 try:
-                    return read(parse_json(reply.text)), attempt == 0
+                    return Consultation(read(parse_json(reply.text)), attempt == 0, transcript)
                 except ValueError as error:
                     problem = str(error)
                 asked = (
@@ -87,7 +96,7 @@ class _Judge(Metric):
 class RubricJudge(_Judge):
     """Scores an answer by criteria from 0 to 1; the value is their mean, or the verdict where there are no criteria."""
 
-    rubric: Sequence[str] | Mapping[str, str] = ()
+    rubric: str | Sequence[str] | Mapping[str, str] = ()
     instructions: str = ""
     name: str = "RubricJudge"
     requires_reference: bool = False
@@ -98,11 +107,11 @@ class RubricJudge(_Judge):
     ) -> MetricScore:
         question = str((metadata or {}).get("prompt", ""))
         prompt = self._prompt(question, str(prediction), references)
-        verdict, valid = self.consult(prompt, self._read)
+        verdict, valid, transcript = self.consult(prompt, self._read)
         value = (
             math.fsum(verdict["scores"].values()) / len(verdict["scores"]) if verdict["scores"] else verdict["value"]
         )
-        details = {**verdict, "valid_json": valid, "judge": self.model}
+        details = {**verdict, "valid_json": valid, "judge": self.model, "transcript": transcript}
         del details["value"]
         return MetricScore(self.name, value, details)
 
@@ -174,10 +183,11 @@ class PairwiseJudge(_Judge):
         if other is None:
             raise EvaluationError(f"no other answer: the row has no field {self.other_field!r} and no reference")
         question = str(row.get("prompt", ""))
-        first, valid = self.consult(self._prompt(question, str(prediction), str(other)), _read_preference)
+        first, valid, transcript = self.consult(self._prompt(question, str(prediction), str(other)), _read_preference)
         said, verdicts, all_valid = [first["preference"]], [_PREFERENCES[first["preference"]]], valid
         if self.swap:
-            second, valid = self.consult(self._prompt(question, str(other), str(prediction)), _read_preference)
+            second, valid, more = self.consult(self._prompt(question, str(other), str(prediction)), _read_preference)
+            transcript += more
             said.append(second["preference"])
             verdicts.append(1.0 - _PREFERENCES[second["preference"]])
             all_valid = all_valid and valid
@@ -192,6 +202,7 @@ class PairwiseJudge(_Judge):
             "reason": first["reason"],
             "valid_json": all_valid,
             "judge": self.model,
+            "transcript": transcript,
         }
         return MetricScore(self.name, value, details)
 
@@ -238,6 +249,10 @@ class JudgePanel(Metric):
                       for judge, score in zip(self.judges, scores, strict=True)],
             "agreement": max(votes.values()) / len(values),
             "valid_json": all(score.details.get("valid_json", True) for score in scores),
+            "transcript": [
+                {"judge": judge.model, **exchange}
+                for judge, score in zip(self.judges, scores, strict=True) for exchange in score.details["transcript"]
+            ],
         }  # fmt: skip
         return MetricScore(self.name, value, details)
 
@@ -253,7 +268,10 @@ def judges_in(metrics: Sequence[Metric]) -> list[_Judge]:
     return found
 
 
-def _criteria(rubric: Sequence[str] | Mapping[str, str]) -> dict[str, str]:
+def _criteria(rubric: str | Sequence[str] | Mapping[str, str]) -> dict[str, str]:
+    """What each criterion is called, and what it asks; one text is one criterion."""
+    if isinstance(rubric, str):
+        return {"rubric": rubric} if rubric.strip() else {}
     if isinstance(rubric, Mapping):
         return {str(name): str(text) for name, text in rubric.items()}
     return {str(name): str(name) for name in rubric}

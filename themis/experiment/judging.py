@@ -118,11 +118,11 @@ class _StoredAsk:
         error, output = outcome.record.error, outcome.record.output
         if error is not None or output is None:
             reason = error.message if error is not None else "no output"
-            self._writer.add_judge_cost(outcome.calls, cost or 0.0)
+            self._writer.add_judge_cost(outcome.calls, cost)
             raise EvaluationError(self.redactor.text(f"the judge did not answer: {reason}"))
         text = self.redactor.values(output.text)
         body = encode({"text": text, "usage": output.usage, "model": self._spec.model_key})
-        self._writer.save_judgement(key, body, calls=outcome.calls, cost_usd=cost or 0.0)
+        self._writer.save_judgement(key, body, calls=outcome.calls, cost_usd=cost)
         if self._budget is not None and cost:
             self._budget.spent_usd += cost
         return Reply(text, stored=False)

@@ -153,7 +153,7 @@ def cost_of(run: RunMetadata) -> dict[str, Any]:
     table = price_table()
     generation = run.cost_usd
     return {
-        "total_cost": None if generation is None else generation + run.judge_cost_usd,
+        "total_cost": run.total_cost_usd,
         "generation_cost": generation,
         "evaluation_cost": run.judge_cost_usd,
         "currency": "USD",

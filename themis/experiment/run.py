@@ -330,7 +330,9 @@ class _Session:
             )
         stored = self._storage.get_run(experiment.run_id)
         most = experiment.sampling.max_tokens if experiment.sampling.max_tokens >= 0 else 4_096
-        return Budget(experiment.budget_usd, (stored.cost_usd or 0.0) + stored.judge_cost_usd, experiment.price, most)
+        return Budget(
+            experiment.budget_usd, (stored.cost_usd or 0.0) + (stored.judge_cost_usd or 0.0), experiment.price, most
+        )
 
     def _admit(self, job: Job) -> bool:
         assert self._budget is not None

@@ -77,6 +77,7 @@ class Spent:
     agent_seconds: float = 0.0
     judge_calls: int = 0
     judge_cost_usd: float = 0.0
+    unpriced_judge_calls: int = 0
     judge_seconds: float = 0.0
     conversation_tokens: int = 0
     turns: int = 0
@@ -95,6 +96,7 @@ class Spent:
         elif kind in ("consult", ASKED_LATER):
             self.judge_calls += body.calls
             self.judge_cost_usd += body.cost_usd or 0.0
+            self.unpriced_judge_calls += body.calls if body.cost_usd is None else 0
             self.judge_seconds += body.seconds
 
 

@@ -236,7 +236,7 @@ class Ledger:
             "agent_seconds": used.agent_seconds,
             "cost_usd": None if used.unpriced_calls else used.cost_usd,
             "judge_calls": used.judge_calls,
-            "judge_cost_usd": used.judge_cost_usd,
+            "judge_cost_usd": None if used.unpriced_judge_calls else used.judge_cost_usd,
             "judge_seconds": used.judge_seconds,
         }
         output = ModelOutput(text="\n\n".join(answers))
@@ -253,6 +253,7 @@ def _sums(spent: Spent) -> dict[str, Any]:
         "seconds": spent.agent_seconds,
         "judge_calls": spent.judge_calls,
         "judge_cost_usd": spent.judge_cost_usd,
+        "unpriced_judge_calls": spent.unpriced_judge_calls,
     }
 
 

@@ -162,7 +162,7 @@ class _Bench:
         )
         self._writer.append_turns([Turn(self._next, ASKED_LATER, test_id, encode(body))])
         self._next += 1
-        self._writer.add_judge_cost(said.calls, said.cost_usd or 0.0)
+        self._writer.add_judge_cost(said.calls, said.cost_usd)
         self._asked(body)
         return Ruling(text=said.text)
 

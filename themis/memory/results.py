@@ -66,7 +66,7 @@ class StoredResult(TestResult):
     agent_seconds: float = 0.0
     cost_usd: float | None = 0.0
     judge_calls: int = 0
-    judge_cost_usd: float = 0.0
+    judge_cost_usd: float | None = 0.0
     judge_seconds: float = 0.0
     # A score that somebody published: as it was written, and the automatic one where a person has changed it.
     published: Mapping[str, Any] = field(default_factory=dict)
@@ -137,7 +137,7 @@ class RunSummary:
     overridden: int
     hand_edited: int
     cost_usd: float | None
-    judge_cost_usd: float
+    judge_cost_usd: float | None
     judge_calls: int
     agent_seconds: float
     # The replies that the agent made itself, in tokens.
@@ -284,7 +284,7 @@ def _add_record(result: StoredResult, memory: Mapping[str, Any]) -> None:
     result.agent_seconds = float(memory.get("agent_seconds") or 0.0)
     result.cost_usd = memory.get("cost_usd")
     result.judge_calls = int(memory.get("judge_calls") or 0)
-    result.judge_cost_usd = float(memory.get("judge_cost_usd") or 0.0)
+    result.judge_cost_usd = memory.get("judge_cost_usd", 0.0)
     result.judge_seconds = float(memory.get("judge_seconds") or 0.0)
     if memory.get("expected_responses") is not None:
         result.expected_responses = memory["expected_responses"]

@@ -216,13 +216,12 @@ def _pooled(agent: str, members: Sequence[tuple[SweepRun, RunView]]) -> RunView:
                 points.append((result.distance_tokens, result.score))
                 conversations.append(one.run_id)
     every = [view.found.run for _, view in members]
-    costs = [stored.cost_usd for stored in every]
     together = msgspec.structs.replace(
         every[0],
         run_id=agent,
         model=f"agent:{agent}",
-        cost_usd=None if None in costs else sum(cost or 0.0 for cost in costs),
-        judge_cost_usd=sum(stored.judge_cost_usd for stored in every),
+        cost_usd=_total(stored.cost_usd for stored in every),
+        judge_cost_usd=_total(stored.judge_cost_usd for stored in every),
         judge_calls=sum(stored.judge_calls for stored in every),
         seconds=sum(stored.seconds for stored in every),
     )
@@ -231,3 +230,9 @@ def _pooled(agent: str, members: Sequence[tuple[SweepRun, RunView]]) -> RunView:
     summary = summarise_results(found, verbosity_tokens=said or None)
     span = effective_span(points, conversations if len(members) > 1 else None)
     return RunView(agent, found, replace(summary, effective_span=span), Timeline())
+
+
+def _total(costs: Iterable[float | None]) -> float | None:
+    """A sum that is unknown where a part of it is."""
+    known = list(costs)
+    return None if None in known else sum(cost or 0.0 for cost in known)

@@ -31,7 +31,7 @@ def run_line(run: RunMetadata, answered: int | None = None) -> dict[str, Any]:
         "metric_details": summary,
         "num_answered": _answered(run, answered),
         "num_failed": run.failed_generations,
-        "cost_usd": None if run.cost_usd is None else run.cost_usd + run.judge_cost_usd,
+        "cost_usd": run.total_cost_usd,
         "prompt_tokens": run.prompt_tokens,
         "completion_tokens": run.completion_tokens,
         "calls": run.calls,

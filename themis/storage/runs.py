@@ -52,10 +52,17 @@ class RunMetadata(msgspec.Struct, frozen=True):
     completion_tokens: int = 0
     cost_usd: float | None = 0.0
     judge_calls: int = 0
-    judge_cost_usd: float = 0.0
+    judge_cost_usd: float | None = 0.0
     seconds: float = 0.0
     # Who is writing the run now, if anyone.
     writer: str | None = None
+
+    @property
+    def total_cost_usd(self) -> float | None:
+        """Of answers and judging together; None where a price is not known."""
+        if self.cost_usd is None or self.judge_cost_usd is None:
+            return None
+        return self.cost_usd + self.judge_cost_usd
 
 
 def validate_run_id(run_id: object) -> str:

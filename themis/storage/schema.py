@@ -31,6 +31,7 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
+    inspect,
 )
 
 __all__ = [
@@ -90,6 +91,7 @@ runs = Table(
     Column("cost_usd", Double, nullable=False),
     Column("judge_calls", BigInteger, nullable=False),
     Column("judge_cost_usd", Double, nullable=False),
+    Column("unpriced_judge_calls", BigInteger, nullable=False, server_default="0"),
     Column("seconds", Double, nullable=False),
     Column("lease_holder", Text),
     Column("lease_until", Double),
@@ -203,5 +205,11 @@ def _create_indexes(connection: Connection) -> None:
             index.create(connection, checkfirst=True)
 
 
+def _count_unpriced_judging(connection: Connection) -> None:
+    """A column that was added to a table which older stores have already."""
+    if "unpriced_judge_calls" not in {column["name"] for column in inspect(connection).get_columns("runs")}:
+        connection.exec_driver_sql("ALTER TABLE runs ADD COLUMN unpriced_judge_calls BIGINT NOT NULL DEFAULT 0")
+
+
 # Applied in order on opening; a store remembers how many it has had. Append only.
-MIGRATIONS: list[Callable[[Connection], Any]] = [_create_tables, _create_indexes]
+MIGRATIONS: list[Callable[[Connection], Any]] = [_create_tables, _create_indexes, _count_unpriced_judging]

@@ -41,13 +41,13 @@ DEFAULT_STORAGE = ".cache/experiments"
 METADATA_COLUMNS = (
     *("run_id", "experiment_id", "status", "created_at", "updated_at", "completed_at", "total", "succeeded", "failed"),
     *("config", "error", "kind", "model", "benchmark", "tags", "manifest_hash", "summary", "calls", "prompt_tokens"),
-    *("completion_tokens", "cost_usd", "judge_calls", "judge_cost_usd", "seconds", "unpriced_calls", "lease_holder"),
-    *("lease_until",),
+    *("completion_tokens", "cost_usd", "judge_calls", "judge_cost_usd", "seconds", "unpriced_calls"),
+    *("unpriced_judge_calls", "lease_holder", "lease_until"),
 )
 # Columns of a run that start at zero.
 _COUNTERS = (
     *("planned", "total", "succeeded", "failed", "calls", "unpriced_calls", "prompt_tokens", "completion_tokens"),
-    *("cost_usd", "judge_calls", "judge_cost_usd", "seconds"),
+    *("cost_usd", "judge_calls", "judge_cost_usd", "unpriced_judge_calls", "seconds"),
 )
 
 
@@ -544,7 +544,8 @@ def metadata_of(row: Sequence[Any]) -> RunMetadata:
     """A run from the values of METADATA_COLUMNS."""
     run_id, experiment_id, status, created_at, updated_at, completed_at, total, succeeded, failed, *others = row
     config, error, kind, model, benchmark, tags, manifest_hash, summary, calls, prompt_tokens, *others = others
-    completion_tokens, cost_usd, judge_calls, judge_cost_usd, seconds, unpriced_calls, holder, until = others
+    completion_tokens, cost_usd, judge_calls, judge_cost_usd, seconds, unpriced_calls, *others = others
+    unpriced_judge_calls, holder, until = others
     return RunMetadata(
         run_id,
         experiment_id,
@@ -568,7 +569,7 @@ def metadata_of(row: Sequence[Any]) -> RunMetadata:
         completion_tokens,
         None if unpriced_calls else cost_usd,
         judge_calls,
-        judge_cost_usd,
+        None if unpriced_judge_calls else judge_cost_usd,
         seconds,
         _writer_of(holder, until),
     )

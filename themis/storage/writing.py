@@ -235,7 +235,7 @@ class RunWriter:
         ]
         self._commit(lambda connection: self._put_scores(connection, values))
 
-    def save_judgement(self, key: str, body: str, *, calls: int, cost_usd: float) -> None:
+    def save_judgement(self, key: str, body: str, *, calls: int, cost_usd: float | None) -> None:
         """Makes a judge's reply durable, with what it cost; a reply to the same question takes an earlier one's place."""
 
         def write(connection: Connection) -> None:
@@ -246,7 +246,7 @@ class RunWriter:
 
         self._commit(write)
 
-    def add_judge_cost(self, calls: int, cost_usd: float) -> None:
+    def add_judge_cost(self, calls: int, cost_usd: float | None) -> None:
         """Counts judge calls that gave nothing."""
         self._commit(lambda connection: self._add_judging(connection, calls, cost_usd))
 
@@ -339,9 +339,14 @@ class RunWriter:
             seconds=runs.seconds + sum(call.seconds for call in spent),
         )
 
-    def _add_judging(self, connection: Connection, calls: int, cost_usd: float) -> None:
+    def _add_judging(self, connection: Connection, calls: int, cost_usd: float | None) -> None:
         runs = schema.runs.c
-        self._update(connection, judge_calls=runs.judge_calls + calls, judge_cost_usd=runs.judge_cost_usd + cost_usd)
+        self._update(
+            connection,
+            judge_calls=runs.judge_calls + calls,
+            judge_cost_usd=runs.judge_cost_usd + (cost_usd or 0.0),
+            unpriced_judge_calls=runs.unpriced_judge_calls + (calls if cost_usd is None else 0),
+        )
 
     def _update(self, connection: Connection, **values: Any) -> None:
         connection.execute(
