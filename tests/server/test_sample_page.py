@@ -1,0 +1,44 @@
+"""The page of one sample: what was asked, answered, judged, and why."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi.testclient import TestClient
+
+import themis
+from themis.core.entities import GenerationRecord, GenerationTask, ModelOutput
+from themis.evaluation.extractors import IdentityExtractor
+from themis.evaluation.judges import RubricJudge
+from themis.evaluation.pipeline import EvaluationPipeline
+from themis.interfaces import StatelessTaskExecutor
+from themis.server import create_app
+
+
+class Lenient(StatelessTaskExecutor):
+    """A judge that is content with everything, and says so at the second time of asking."""
+
+    def __init__(self, **options: Any) -> None:
+        pass
+
+    def execute(self, task: GenerationTask) -> GenerationRecord:
+        asked_again = "could not be used" in task.prompt.text
+        said = '{"verdict": "pass", "reason": "<b>fine</b>"}' if asked_again else "I like it."
+        return GenerationRecord(task, ModelOutput(said), None)
+
+
+def test_the_page_of_a_sample_shows_what_the_judge_was_asked_and_replied(tmp_path):
+    themis.register_provider("lenient", Lenient)
+    judge = RubricJudge(model="lenient:m", instructions="Mind the tone.")
+    pipeline = EvaluationPipeline(extractor=IdentityExtractor(), metrics=[judge])
+    rows = [{"id": "q1", "question": "How are you?", "answer": "Well."}]
+    fixed = {"model": "fake/perfect", "prompt": "{question}", "run_id": "judged", "storage": tmp_path}
+    themis.evaluate(rows, evaluation_pipeline=pipeline, **fixed)
+
+    with TestClient(create_app(tmp_path), base_url="http://127.0.0.1") as client:
+        page = client.get("/runs/judged/sample?item=q1").text
+
+    assert "What the judge was asked and replied" in page
+    assert page.count("Mind the tone.") == 2
+    assert "I like it." in page
+    assert "&lt;b&gt;fine&lt;/b&gt;" in page
