@@ -18,7 +18,7 @@ from themis.core.json_repair import parse_json
 from themis.exceptions import ConfigurationError, EvaluationError
 from themis.interfaces import Metric
 
-__all__ = ["Ask", "JudgePanel", "PairwiseJudge", "Reply", "RubricJudge", "judges_in"]
+__all__ = ["Ask", "Consultation", "JudgePanel", "PairwiseJudge", "Reply", "RubricJudge", "judges_in"]
 
 _TRIES = 2  # the question, and one chance to repair the form of the answer
 _LONGEST_SHOWN = 20_000
