@@ -50,27 +50,14 @@ for line in sys.stdin:
 CONFIGURATION = Path(__file__).parents[2] / "configurations" / "quick.yml"
 
 
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Any]:
-    from playwright.sync_api import sync_playwright
-
-    program = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path=program, args=["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"]
-        )
-        yield browser
-        browser.close()
-
-
 @pytest.fixture
-def open_page(chromium: Any) -> Iterator[Callable[..., Any]]:
+def open_page(browser: Any) -> Iterator[Callable[..., Any]]:
     """Opens a page that may not complain on its console nor ask another host for anything."""
     complaints: list[str] = []
     contexts: list[Any] = []
 
     def open_page(address: str, path: str = "/", **options: Any) -> Any:
-        context = chromium.new_context(**{"viewport": {"width": 1280, "height": 900}, **options})
+        context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}, **options})
         context.set_default_timeout(30_000)
         contexts.append(context)
         page = context.new_page()
