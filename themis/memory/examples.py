@@ -86,6 +86,10 @@ class DatasetInterface(ABC):
             return [str(expected)] * questions
         return [str(answer) for answer in answers]
 
+    def needed_lines(self, example: TestExample) -> list[Sequence[int] | None]:
+        """Which lines of the script the answer to each question rests on, None for all: distances are measured to them."""
+        return [None] * sum(example.is_question)
+
     def temporal_question(self, example: TestExample, said: Sequence[Heard], now: Any) -> str:
         """For examples with `is_temporal`: the last question, which depends on when things were said."""
         raise NotImplementedError(f"{type(self).__name__} is temporal and needs a temporal_question method")
@@ -146,6 +150,10 @@ class TestExample:
     def needles(self) -> int:
         """Statements to remember."""
         return len(self.is_question) - sum(self.is_question)
+
+    def lines_with(self, *texts: str) -> list[int] | None:
+        """The lines of the script that contain all of the texts; None where there is none."""
+        return [number for number, line in enumerate(self.script) if all(text in line for text in texts)] or None
 
     def play(self) -> Script:
         return self.dataset.play(self)
@@ -233,7 +241,7 @@ def spread(lines: int) -> list[Wait]:
 
 def _fixed_script(dataset: DatasetInterface, example: TestExample) -> Script:
     """Says the lines, waits between them, collects the answers, then lets the dataset judge."""
-    ideals = iter(dataset.ideal_answers(example))
+    ideals, needed = iter(dataset.ideal_answers(example)), iter(dataset.needed_lines(example))
     said: list[Heard] = []
     questions: list[str] = []
     responses: list[Heard] = []
@@ -243,7 +251,7 @@ def _fixed_script(dataset: DatasetInterface, example: TestExample) -> Script:
             moment = yield Wait()
             line = dataset.temporal_question(example, said, moment.now)
         if is_question:
-            heard = yield Ask(line, ideal=next(ideals, None))
+            heard = yield Ask(line, ideal=next(ideals, None), needs=next(needed, None))
             questions.append(line)
             responses.append(heard)
         else:

@@ -280,11 +280,11 @@ class _Import:
                         "tokens_before": message.tokens_before,
                         "question": message.question,
                         "needle": message.needle,
-                        "needs": None,
+                        "needs": needs,
                         "message": message.text,
                         "reply": message.reply,
                     }
-                    for message in messages
+                    for message, needs in zip(messages, self._needs(test, messages), strict=True)
                 ],
                 "cost_usd": None,
                 "judge_calls": 0 if log is None else log.judged.get(test.test_id, 0),
@@ -293,6 +293,15 @@ class _Import:
             }
         )
         return memory
+
+    def _needs(self, test: PublishedTest, messages: Sequence[Message]) -> list[Sequence[int] | None]:
+        """For each question the earlier messages that its answer rests on; None, for all, where the kind is not ours."""
+        try:
+            example = stored_example(self._rows[test.test_id])
+            needed = iter(example.dataset.needed_lines(example))
+        except ConfigurationError:
+            needed = iter(())
+        return [next(needed, None) if message.question else None for message in messages]
 
     def _call(self, position: int, test: PublishedTest, memory: dict[str, Any]) -> Call:
         questions = [said["message"] for said in memory["said"] if said["question"]]

@@ -79,7 +79,7 @@ def test_the_conversation_comes_from_the_log(storage: ExperimentStorage, tmp_pat
     assert line.latencies == pytest.approx([1.0, 1.5, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0])
     colours = found["Colours - 0"]
     assert [message.text for message in colours.messages] == COLOURS["script"]
-    assert colours.distance_tokens == colours.messages[2].tokens_before - colours.messages[0].tokens_before > 0
+    assert colours.distance_tokens == colours.messages[2].tokens_before - colours.messages[1].tokens_before > 0
     assert found["Prospective Memory - 0"].listened
     assert len(found["Prospective Memory - 0"].messages) == 2, "the request to forget is no part of the test"
 

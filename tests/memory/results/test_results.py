@@ -54,12 +54,14 @@ def test_an_agent_without_memory_scores_nothing_and_has_no_span(finished: Experi
 
 def test_a_result_says_where_its_needles_lie(finished: ExperimentStorage) -> None:
     found = {one.test_id: one for one in load_results(finished, "small - oracle").results}
-    colours = found["Colours - 0"]
+    shopping, colours = found["Shopping - 0"], found["Colours - 0"]
 
-    assert colours.needles == 3
-    assert len(colours.needle_distances) == 3
-    assert colours.needle_distances == sorted(colours.needle_distances, reverse=True)
-    assert colours.distance_tokens == colours.questions[0].tokens_before - colours.messages[0].tokens_before
+    assert shopping.needles == colours.needles == 3
+    assert len(shopping.needle_distances) == 3, "every change of the list counts"
+    assert shopping.needle_distances == sorted(shopping.needle_distances, reverse=True)
+    assert shopping.distance_tokens == shopping.questions[0].tokens_before - shopping.messages[0].tokens_before
+    assert len(colours.needle_distances) == 1, "only the last colour counts"
+    assert colours.distance_tokens == colours.questions[0].tokens_before - colours.messages[2].tokens_before
 
 
 def test_a_test_that_listens_is_as_far_as_the_reply_that_decided_it(finished: ExperimentStorage) -> None:

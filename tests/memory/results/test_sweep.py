@@ -26,7 +26,7 @@ datasets:
 def sweep(tmp_path: Path) -> Sweep:
     file = tmp_path / "tiny.yml"
     file.write_text(CONFIGURATION)
-    return Sweep(configuration=str(file), agents=["oracle", "window(700)"], spans=[400, 1_500], seeds=2)
+    return Sweep(configuration=str(file), agents=["oracle", "window(300)"], spans=[400, 1_500], seeds=2)
 
 
 def test_spans_are_read_as_people_write_them() -> None:
@@ -47,11 +47,11 @@ def test_a_sweep_shows_where_a_window_ends(sweep: Sweep, tmp_path: Path) -> None
     means = {one.name: [(point.span_tokens, point.mean, point.runs) for point in one.points] for one in found.spans}
     assert means == {
         "oracle": [(400, 1.0, 2), (1_500, 1.0, 2)],
-        "window(700)": [(400, 1.0, 2), (1_500, 0.0, 2)],
+        "window(300)": [(400, 1.0, 2), (1_500, 0.0, 2)],
     }
     window = found.agents[1].summary.effective_span
     assert window is not None
-    assert 300 <= window.tokens <= 700
+    assert 100 <= window.tokens <= 300
     assert found.contrasts[0].conversations == 4
     page = agents_page(found.agents, found.spans, found.contrasts)
     assert "Score against span" in page

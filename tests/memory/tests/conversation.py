@@ -20,8 +20,11 @@ NO_JUDGE = "no judge; name one with --judge"
 
 @dataclass
 class Played:
+    """The verdict, how often a judge was asked, and how many tokens (here: words) of conversation the test took."""
+
     grade: Grade
     judged: int
+    tokens: int
 
 
 def dataset(name: str, **arguments: Any) -> DatasetInterface:
@@ -32,9 +35,9 @@ def example(name: str, seed: int, **arguments: Any) -> TestExample:
     return dataset(name, seed=seed, **arguments).generate_examples(1)[0]
 
 
-def play(test: TestExample, agent: Agent, *, judge: str | None = None) -> Played:
+def play(test: TestExample, agent: Agent, *, judge: str | None = None, span_tokens: int = 1_000) -> Played:
     """The verdict on an agent; `judge` is what the judge always answers."""
-    planned = Planned(test_id=test.test_id, kind="test", play=test.play, span_tokens=1_000)
+    planned = Planned(test_id=test.test_id, kind="test", play=test.play, span_tokens=span_tokens)
     scheduler = Scheduler([planned], start=START, log=ConversationLog())
     steps, answer, judged = scheduler.play(), None, 0
     while True:
@@ -53,7 +56,7 @@ def play(test: TestExample, agent: Agent, *, judge: str | None = None) -> Played
             case Jump():
                 answer = Moved(command.to)
             case End():
-                return Played(command.outcome.grade, judged)
+                return Played(command.outcome.grade, judged, command.outcome.tokens)
             case _:
                 answer = None
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
 from tests.memory.tests.conversation import Reciter, Repeater, example, play
-from themis.memory.agents.calibration import Amnesiac, Oracle, Parrot
+from themis.memory.agents.calibration import Amnesiac, Oracle, Parrot, Window
 from themis.memory.material import (
     inns,
     island,
@@ -28,6 +29,8 @@ from themis.memory.tests.instruction_exceptions import STORES
 
 SEEDS = range(100)
 TESTS = sorted(BUILTIN_TESTS)
+# Of all the tokens that a test takes, this share is within the window.
+WINDOWS = (1.0, 0.9, 0.6, 0.3, 0.05)
 # The most that an agent without memory reaches by chance. Ours do not guess, so for each test it is nothing.
 CHANCE = dict.fromkeys(TESTS, 0.0)
 
@@ -53,6 +56,24 @@ def test_without_memory_nobody_scores_more_than_chance(name, agent):
 
 
 @pytest.mark.parametrize("name", TESTS)
+def test_a_window_that_holds_the_whole_test_scores_one_and_less_the_more_it_misses(name):
+    totals = dict.fromkeys(WINDOWS, 0.0)
+    for seed in SEEDS:
+        test = example(name, seed)
+        whole = play(test, Oracle(), span_tokens=2_000).tokens
+        for share in WINDOWS:
+            played = play(test, Window(round(share * whole), "words"), span_tokens=2_000)
+            assert played.grade.score == 1.0 or share < 1, (seed, played.grade.reasons)
+            totals[share] += played.grade.score
+
+    means = [total / len(SEEDS) for total in totals.values()]
+    assert means == sorted(means, reverse=True)
+    assert means[0] == 1.0
+    assert means[-2] < 1.0
+    assert means[-1] == 0.0
+
+
+@pytest.mark.parametrize("name", TESTS)
 def test_reciting_all_that_was_said_scores_less_than_half(name):
     for seed in SEEDS:
         grade = play(example(name, seed), Reciter(), judge="no").grade
@@ -75,7 +96,7 @@ EVERYTHING = {
     "interference": [value for _, _, values in life.ATTRIBUTES.values() for value in values],
     "jokes": JOKES,
     "knowledge_update": life.ROOMS,
-    "kv": [f"{number:08x}-0000-0000-0000-000000000000" for number in range(500)],
+    "kv": lambda test: re.findall(r"[0-9a-f-]{36}", " ".join(test.script[:-1])),
     "locations": [f"{km} km {direction}" for km in range(1, 20) for direction in words.DIRECTIONS],
     "locations_directions": [f"{km} km {direction}" for km in range(1, 5) for direction in words.DIRECTIONS],
     "name_list": names.FIRST_NAMES,
@@ -88,20 +109,30 @@ EVERYTHING = {
     "spy_meeting": [word for variants in spies.HINTS.values() for _, keywords in variants for word in keywords],
     "temporal_order": [*life.DEEDS, *map(str, range(100))],
     "trigger_response": [trigger.phrase for trigger in triggers.TRIGGERS],
-    "verbatim": [*map(str, names.SURNAMES)] * 20,
+    "verbatim": lambda test: test.script[:-1],
 }
 
 
+FORMS = {
+    "sentence": " and ".join,
+    "sentences": ". ".join,
+    "lines": "\n".join,
+    "claims": lambda everything: " ".join(f"It is {one}." for one in everything),
+    "conclusions": lambda everything: " ".join(f"So the answer is {one}." for one in everything),
+    "JSON list": json.dumps,
+    "JSON answer": lambda everything: json.dumps({"answer": everything}),
+}
+
+
+@pytest.mark.parametrize("form", sorted(FORMS))
 @pytest.mark.parametrize("name", TESTS)
-@pytest.mark.parametrize(
-    "form", [" and ".join, ". ".join, "\n".join, json.dumps, lambda all_: json.dumps({"answer": all_})]
-)
 def test_naming_everything_there_is_scores_less_than_half(name, form):
-    everything = list(EVERYTHING[name])
-    texts = [value if isinstance(value, str) else json.dumps(value) for value in everything]
-    reply = form(everything) if form not in (" and ".join, ". ".join, "\n".join) else form(texts)
-    for seed in range(20):
-        grade = play(example(name, seed), Repeater(reply), judge="no").grade
+    for seed in SEEDS:
+        test = example(name, seed)
+        everything = EVERYTHING[name](test) if callable(EVERYTHING[name]) else list(EVERYTHING[name])
+        if "JSON" not in form:
+            everything = [one if isinstance(one, str) else json.dumps(one) for one in everything]
+        grade = play(test, Repeater(FORMS[form](everything)), judge="no").grade
 
         assert grade.score < 0.5, (seed, grade.reasons)
 

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -57,6 +61,23 @@ GOLDEN = {
 @pytest.mark.parametrize("name", TESTS)
 def test_the_definitions_of_seed_zero_never_change(name):
     assert fingerprint(name) == GOLDEN[name]
+
+
+@pytest.mark.parametrize("hash_seed", ["1", "4711"])
+def test_the_definitions_do_not_depend_on_how_python_hashes(hash_seed):
+    code = (
+        "import json; from tests.memory.tests.test_definitions import TESTS, fingerprint;"
+        "print(json.dumps({name: fingerprint(name) for name in TESTS}))"
+    )
+    made = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "PYTHONHASHSEED": hash_seed},
+        cwd=Path(__file__).parents[3],
+        capture_output=True,
+        check=True,
+    )
+
+    assert json.loads(made.stdout) == GOLDEN
 
 
 @pytest.mark.parametrize("name", TESTS)

@@ -274,3 +274,19 @@ def test_interference_is_declared_between_tests_that_exist():
     for name in BUILTIN_TESTS:
         for other in MEMORY_TESTS.get(name).interferes_with:
             assert name in MEMORY_TESTS.get(other).interferes_with
+
+
+@pytest.mark.parametrize("name", sorted(BUILTIN_TESTS))
+def test_an_answer_needs_lines_that_were_said_before_it(name):
+    for seed in range(20):
+        test = example(name, seed)
+        asked = [line for line, question in enumerate(test.is_question) if question]
+        for question, needed in zip(asked, test.dataset.needed_lines(test), strict=True):
+            assert needed is None or (needed and all(0 <= line < question for line in needed))
+
+
+def test_the_line_that_holds_the_answer_is_the_one_that_is_needed():
+    for name in ("names", "colours", "jokes", "verbatim", "kv", "knowledge_update", "interference"):
+        test = example(name, 3)
+        for answer, needed in zip(test.expected_responses, test.dataset.needed_lines(test), strict=True):
+            assert all(answer in test.script[line] for line in needed)

@@ -77,7 +77,8 @@ def _readings(text: str) -> tuple[list[str], ...]:
         _FIGURES.findall(_LINE_NUMBER.sub(" ", text)),
         _BOLD.findall(text),
         [before or after for before, after in _TOTAL.findall(text)],
-        _CONCLUDED.findall(text[-200:]),
+        # Whoever concludes with several numbers has not concluded.
+        [*_LAST.findall(text[-200:]), *(_STATED.findall(text) if _LAST.search(text[-200:]) else [])],
     )
 
 
@@ -109,10 +110,11 @@ _TOTAL = re.compile(
     r"(?:=|\b(?:total|altogether|in all|sum is|makes|overall|answer)\b)[^\d\n]{0,30}(\d{1,12})\b"
     r"|\b(\d{1,12})\b[^\d\n.]{0,30}\b(?:in total|altogether|in all|overall)\b"
 )
-_CONCLUDED = re.compile(
-    r"(?:\b(?:so|thus|therefore|hence|that is|that's|which is|is|equals)\b|:|\n\s?\n)\W{0,6}"
-    r"(?:option )?(\d{1,12})(?: \w{1,20}){0,3}\W{0,5}\Z"
-)
+_STATING = r"\b(?:so|thus|therefore|hence|that is|that's|which is|is|equals)\b"
+_STATED = re.compile(rf"{_STATING}\W{{0,6}}(?:option )?(\d{{1,12}})\b")
+_LAST = re.compile(
+    rf"(?:{_STATING}|:|\n\s?\n)\W{{0,6}}(?:option )?(\d{{1,12}})(?: \w{{1,20}}){{0,3}}\W{{0,5}}\Z"
+)  # fmt: skip
 _UNITS = {
     "zero": 0, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9,
     "ten": 10, "eleven": 11, "twelve": 12, "thirteen": 13, "fourteen": 14, "fifteen": 15, "sixteen": 16,

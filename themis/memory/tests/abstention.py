@@ -59,6 +59,10 @@ class Abstention(DatasetInterface):
     def ideal_answers(self, example: TestExample) -> list[str]:
         return [name or IGNORANCE for name in example.expected_responses]
 
+    def needed_lines(self, example: TestExample) -> list[Sequence[int] | None]:
+        # That nothing was told is known only to those who remember everything.
+        return [example.lines_with(f" {name}.") if name else None for name in example.expected_responses]
+
     def evaluate(self, questions: Sequence[str], responses: Sequence[str], expected: Any) -> Grade:
         people = [next((one for one in ACQUAINTANCES if one in question), "") for question in questions]
         return grade_abstention(responses, expected, people)

@@ -53,5 +53,8 @@ class Colours(DatasetInterface):
             expected_responses=[colours[-1]],
         )
 
+    def needed_lines(self, example: TestExample) -> list[Sequence[int] | None]:
+        return [[len(example.script) - 2]]
+
     def evaluate(self, questions: Sequence[str], responses: Sequence[str], expected: Any) -> Grade:
         return grade_claim(responses[-1], expected[0], COLOURS)

@@ -64,6 +64,11 @@ class ConflictingPersonalInfo(InventedDataset):
         earlier, later = example.expected_responses[0]
         return [f"You have told me two things that do not fit together: {earlier}, and later {later}."]
 
+    def needed_lines(self, example: TestExample) -> list[Sequence[int] | None]:
+        if self.generator != BUILTIN:
+            return super().needed_lines(example)
+        return [[0, len(example.script) - 2]]
+
     def grade_builtin(self, responses: Sequence[str], expected: Any) -> Grade:
         return grade_conflict(responses[0], *expected[0])
 

@@ -60,6 +60,11 @@ class Forgetting(DatasetInterface):
     def ideal_answers(self, example: TestExample) -> list[str]:
         return [IGNORANCE, *example.expected_responses[1:]]
 
+    def needed_lines(self, example: TestExample) -> list[Sequence[int] | None]:
+        request = example.is_question.index(True) - 1
+        kept, new = (example.lines_with(f"“{word}”") for word in example.expected_responses[1:])
+        return [[request], kept, new]
+
     def evaluate(self, questions: Sequence[str], responses: Sequence[str], expected: Any) -> Grade:
         locks = [next((lock for lock in LOCKS if lock in question), "") for question in questions]
         return grade_forgetting(responses, locks, expected[0][0], expected[1], expected[2])

@@ -66,6 +66,9 @@ class InstructionExceptions(DatasetInterface):
             expected_responses=[fragile if breaks else special.get(city, usual) for city, breaks in cases],
         )
 
+    def needed_lines(self, example: TestExample) -> list[Sequence[int] | None]:
+        return [[0] for _ in example.expected_responses]
+
     def evaluate(self, questions: Sequence[str], responses: Sequence[str], expected: Any) -> Grade:
         return Grade.mean(
             grade_claim(reply, store, STORES) for reply, store in zip(responses, expected, strict=False)

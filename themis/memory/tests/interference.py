@@ -58,11 +58,21 @@ class Interference(DatasetInterface):
             expected_responses=[value for _, value in asked],
         )
 
+    def needed_lines(self, example: TestExample) -> list[Sequence[int] | None]:
+        questions = [line for line, asked in zip(example.script, example.is_question, strict=True) if asked]
+        told = zip(questions, example.expected_responses, strict=True)
+        return [example.lines_with(_asked_about(question), value) for question, value in told]
+
     def evaluate(self, questions: Sequence[str], responses: Sequence[str], expected: Any) -> Grade:
         grades = []
         for question, reply, value in zip(questions, responses, expected, strict=True):
-            who = next((surname for surname in SURNAMES if surname in question), "")
+            who = _asked_about(question)
             values = next((kind for kind in KINDS if value in kind), ())
             recital = grade_recital_of(reply, value, expected)
             grades.append(recital or grade_claim_about(who, SURNAMES, reply, value, values))
         return Grade.mean(grades)
+
+
+def _asked_about(question: str) -> str:
+    """The surname in a question."""
+    return next((surname for surname in SURNAMES if surname in question), "")

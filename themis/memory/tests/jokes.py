@@ -63,6 +63,9 @@ class Jokes(DatasetInterface):
             is_temporal=True,
         )
 
+    def needed_lines(self, example: TestExample) -> list[Sequence[int] | None]:
+        return [example.lines_with(example.expected_responses[0])]
+
     def temporal_question(self, example: TestExample, said: Sequence[Heard], now: Any) -> str:
         joke = example.expected_responses[0]
         told = next(heard for heard, line in zip(said, example.script, strict=False) if joke in line)

@@ -67,6 +67,9 @@ class KeyValuePairs(DatasetInterface):
             expected_responses=[asked[-1]],
         )
 
+    def needed_lines(self, example: TestExample) -> list[Sequence[int] | None]:
+        return [example.lines_with(f'"{example.expected_responses[0]}"')] if not self.nested_levels else [None]
+
     def evaluate(self, questions: Sequence[str], responses: Sequence[str], expected: Any) -> Grade:
         return grade_code(responses[0], expected[0], given=questions[0], on_the_way=self.nested_levels)
 

@@ -56,6 +56,9 @@ class KnowledgeUpdate(DatasetInterface):
             expected_responses=[rooms[-1], rooms[then]],
         )
 
+    def needed_lines(self, example: TestExample) -> list[Sequence[int] | None]:
+        return [example.lines_with(f"the {room} room") for room in example.expected_responses]
+
     def evaluate(self, questions: Sequence[str], responses: Sequence[str], expected: Any) -> Grade:
         return Grade.mean(
             [grade_claim(responses[0], expected[0], ROOMS), grade_as_of(responses[1], expected[1])]

@@ -54,5 +54,8 @@ class Names(DatasetInterface):
             expected_responses=[names[-1]],
         )
 
+    def needed_lines(self, example: TestExample) -> list[Sequence[int] | None]:
+        return [[len(example.script) - 2]]
+
     def evaluate(self, questions: Sequence[str], responses: Sequence[str], expected: Any) -> Grade:
         return grade_claim(responses[0], expected[0], FIRST_NAMES)

@@ -53,6 +53,10 @@ class PreferenceFollowing(DatasetInterface):
             expected_responses=expected,
         )
 
+    def needed_lines(self, example: TestExample) -> list[Sequence[int] | None]:
+        told = {option: one.statement for one in PREFERENCES for option in one.fitting}
+        return [example.lines_with(told.get(fitting, fitting)) for fitting in example.expected_responses]
+
     def evaluate(self, questions: Sequence[str], responses: Sequence[str], expected: Any) -> Grade:
         options = [_named(option) for option in _OPTIONS]
         return Grade.mean(

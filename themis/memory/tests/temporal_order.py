@@ -75,9 +75,12 @@ class TemporalOrder(DatasetInterface):
         distance = yield Ask(
             f"How many days after I {DEEDS[deeds[earlier]]} was it that I {DEEDS[deeds[later]]}? Answer in days.",
             ideal=f"{between} days",
+            needs=(earlier, later),
         )
         age = yield Ask(
-            f"How many days ago is it that I {DEEDS[deeds[asked['since']]]}? Answer in days.", ideal=f"{since} days"
+            f"How many days ago is it that I {DEEDS[deeds[asked['since']]]}? Answer in days.",
+            ideal=f"{since} days",
+            needs=(asked["since"],),
         )
         yield Grade.mean([grade_order(order, deeds), grade_days(distance, between), grade_days(age, since)])
 

@@ -65,6 +65,9 @@ class TriggerResponse(DatasetInterface):
     def ideal_answers(self, example: TestExample) -> list[str]:
         return [f"{phrase}." if phrase else "I am glad to hear that." for phrase in example.expected_responses]
 
+    def needed_lines(self, example: TestExample) -> list[Sequence[int] | None]:
+        return [[0] for _ in example.expected_responses]
+
     def evaluate(
         self, questions: Sequence[str], responses: Sequence[str], expected: Any
     ) -> Generator[Action, Any, Grade]:

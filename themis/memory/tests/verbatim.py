@@ -52,5 +52,8 @@ class Verbatim(DatasetInterface):
             expected_responses=[notices[asked]],
         )
 
+    def needed_lines(self, example: TestExample) -> list[Sequence[int] | None]:
+        return [example.lines_with(example.expected_responses[0])]
+
     def evaluate(self, questions: Sequence[str], responses: Sequence[str], expected: Any) -> Grade:
         return grade_passage(responses[0], expected[0])
