@@ -139,6 +139,8 @@ class RunSummary:
     cost_usd: float | None
     judge_cost_usd: float | None
     judge_calls: int
+    # Tests that words did not settle, so that the judge was asked.
+    judged: int
     agent_seconds: float
     # The replies that the agent made itself, in tokens.
     verbosity_tokens: int | None = None
@@ -180,6 +182,7 @@ class RunSummary:
             "cost_usd": self.cost_usd,
             "judge_cost_usd": self.judge_cost_usd,
             "judge_calls": self.judge_calls,
+            "judged": self.judged,
             "agent_seconds": self.agent_seconds,
             "verbosity_tokens": self.verbosity_tokens,
             "speed_tokens_per_second": self.speed_tokens_per_second,
@@ -335,6 +338,7 @@ def summarise_results(found: RunResults, *, verbosity_tokens: int | None = None)
         cost_usd=run.cost_usd,
         judge_cost_usd=run.judge_cost_usd,
         judge_calls=run.judge_calls,
+        judged=sum(result.judge_calls > 0 for result in results),
         agent_seconds=run.seconds,
         verbosity_tokens=verbosity_tokens,
     )

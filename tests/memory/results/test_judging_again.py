@@ -21,7 +21,7 @@ from themis.memory.overrides import override_score, read_overrides, withdraw_ove
 from themis.memory.rejudging import rejudge_memory_run
 from themis.memory.report.pages import run_page
 from themis.memory.report.view import read_view
-from themis.memory.results import load_results
+from themis.memory.results import load_results, summarise_results
 from themis.memory.runner import run
 from themis.memory.tape import read_body
 from themis.storage import ExperimentStorage
@@ -290,3 +290,13 @@ def test_the_command_overrides_lists_and_withdraws(small: ExperimentStorage) -> 
     assert "withdrawn" in call("Colours - 0", "--withdraw", "--reason", "no", "--by", "Ada")
     with pytest.raises(ConfigurationError, match="either --score or --withdraw"):
         call("Colours - 0", "--reason", "no", "--by", "Ada")
+
+
+def test_a_report_says_about_how_many_tests_the_judge_was_asked(every_form: ExperimentStorage) -> None:
+    found = load_results(every_form, "r")
+    asked = [result.test_id for result in found.results if result.judge_calls]
+    printed = CliRunner().invoke(themis, ["memory", "report", "r", "--storage", str(every_form.location)])
+
+    assert 0 < len(asked) < len(found.results)
+    assert summarise_results(found).judged == len(asked)
+    assert f"{len(asked)} of {len(found.results)} tests" in printed.output

@@ -227,7 +227,7 @@ def agents_table(views: Sequence[RunView]) -> tuple[list[str], list[tuple[str, l
     """Columns and rows of the numbers, for pages and for text."""
     columns = [
         *("Score", "95 % interval", "Accuracy", "Effective span", "95 % interval of span"),
-        *("LTM score", "Tokens/s", "Cost", "Verbosity"),
+        *("LTM score", "Tokens/s", "Cost", "Verbosity", "Judge asked"),
     ]
     rows = []
     for view in named_views(views):
@@ -243,6 +243,7 @@ def agents_table(views: Sequence[RunView]) -> tuple[list[str], list[tuple[str, l
             _speed(speed),
             _dollars(summary.cost_usd),
             "n/a" if verbosity is None else short_tokens(verbosity),
+            f"{summary.judged} of {len(view.results)} tests",
         ]
         rows.append((view.name, cells))
     return columns, rows
