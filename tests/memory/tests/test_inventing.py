@@ -9,7 +9,8 @@ import pytest
 from tests.memory.tests.conversation import NO_JUDGE, Repeater, dataset, play
 from themis.exceptions import ConfigurationError, DatasetError
 from themis.memory.agents.calibration import Amnesiac, Oracle
-from themis.memory.tests.inventing import INVENTORS, settle_answer
+from themis.memory.material.inventions import INVENTORS
+from themis.memory.tests.inventing import settle_answer
 
 GOOD = {
     "content": ["In Ulm-on-the-Moon it rains soup.", "Its mayor is a goose.", "Shops open at midnight."],
@@ -31,8 +32,9 @@ class Inventor:
 
 
 @pytest.fixture(autouse=True)
-def forgotten(monkeypatch):
-    """What a test registers is forgotten after it."""
+def forgotten(monkeypatch, tmp_path):
+    """What a test registers and keeps is forgotten after it."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     INVENTORS.names()  # plugins are read once, into the table that stays
     monkeypatch.setattr(INVENTORS, "_targets", dict(INVENTORS._targets))
 
@@ -61,7 +63,7 @@ def test_a_model_is_asked_until_it_keeps_to_the_form():
     assert invented("delayed_recall", inventor)[0].expected_responses == GOOD["answers"]
     assert inventor.asked == 4
     with pytest.raises(DatasetError, match="3 questions but 1 answers"):
-        invented("delayed_recall", Inventor(json.dumps({**GOOD, "answers": ["soup"]})), max_attempts=2)
+        invented("delayed_recall", Inventor(json.dumps({**GOOD, "answers": ["soup"]})), max_attempts=2, seed=1)
 
 
 def test_what_was_invented_is_kept_in_a_file_and_not_asked_for_again(tmp_path):
@@ -75,6 +77,38 @@ def test_what_was_invented_is_kept_in_a_file_and_not_asked_for_again(tmp_path):
     file.write_text("{")
     with pytest.raises(DatasetError, match="cannot be read"):
         invented("delayed_recall", inventor, generation_file=str(file))
+
+
+def test_the_same_is_never_paid_for_twice_even_without_a_file():
+    inventor = Inventor(json.dumps(GOOD))
+
+    first = invented("delayed_recall", inventor, 2)
+    again = invented("delayed_recall", inventor, 3)
+    invented("delayed_recall", inventor, 3, temperature=0.5)
+    invented("delayed_recall", inventor, 3, seed=1)
+
+    assert inventor.asked == 3 + 3 + 3
+    assert [test.definition() for test in first] == [test.definition() for test in again[:2]]
+
+
+def test_what_was_invented_before_a_failure_is_kept():
+    inventor = Inventor(json.dumps(GOOD), "no", "no", "no", json.dumps(GOOD))
+    with pytest.raises(DatasetError, match=r"memory test Delayed Recall: some/model did not keep to the form in 3"):
+        invented("delayed_recall", inventor, 2, max_attempts=3)
+    invented("delayed_recall", inventor, 2, max_attempts=3)
+
+    assert inventor.asked == 1 + 3 + 1
+
+
+def test_a_definition_records_who_invented_it_and_how(tmp_path):
+    text = json.dumps(GOOD).replace(" ", "%20")
+    model = f"fake/constant?text={text}"
+    (test,) = dataset("delayed_recall", generator="model", generation_model=model, temperature=0.3).generate_examples(1)
+    record = test.definition()["material"]["invented"]
+
+    assert (record["generator"], record["model"], record["temperature"]) == ("model", model, 0.3)
+    assert "Invent a fictional place" in record["prompt"]
+    assert (record["attempts"], record["cost_usd"]) == (1, 0.0)
 
 
 def test_a_model_must_be_named():

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from themis.memory.models import ChatModel
+from themis.memory.models import ChatModel, Completion
 
 __all__ = ["ask_model"]
 
 _MAX_TOKENS = 2_048
 
 
-def ask_model(prompt: str, model: str, temperature: float) -> str:
-    return ChatModel(model, temperature=temperature, max_tokens=_MAX_TOKENS).complete(
-        [{"role": "user", "content": prompt}]
-    ).text  # fmt: skip
+def ask_model(prompt: str, model: str, temperature: float) -> Completion:
+    asked = ChatModel(model, temperature=temperature, max_tokens=_MAX_TOKENS)
+    try:
+        return asked.complete([{"role": "user", "content": prompt}])
+    finally:
+        asked.close()

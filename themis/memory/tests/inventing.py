@@ -1,34 +1,24 @@
-"""Tests whose material may also be invented by a model, instead of the built-in generator.
-
-What a model invents becomes part of the stored definitions, so it is asked once for a run name, and all agents get the same
-tests. `generation_file` keeps it beyond that, for other run names.
-"""
+"""Tests whose material may also be invented by a model, instead of the built-in generator."""
 
 from __future__ import annotations
 
-import json
-import os
 from abc import abstractmethod
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, ClassVar
 
-from themis.core.fingerprint import digest
-from themis.core.json_repair import parse_json
-from themis.core.registry import Registry
 from themis.exceptions import ConfigurationError, DatasetError
 from themis.memory.actions import Action, Consult, Grade
 from themis.memory.examples import DatasetInterface, TestExample
+from themis.memory.material.inventions import FORM, Wish, invent
 from themis.memory.scoring import abstains, claims, grade_recital_of, mentioned, shortened
 from themis.memory.tests.judging import judged_yes
 
-__all__ = ["BUILTIN", "INVENTORS", "InventedDataset", "Inventor", "settle_answer"]
+__all__ = ["BUILTIN", "InventedDataset", "settle_answer"]
 
-# From a prompt, a model's name and a temperature to what it says.
-Inventor = Callable[[str, str, float], str]
-INVENTORS: Registry[Inventor] = Registry("generator", {"model": "themis.memory.material.inventor:ask_model"})
 BUILTIN = "builtin"
+# Around an answer that is given as it was expected.
+_FEW_WORDS = 8
 
 
 @dataclass(kw_only=True)
@@ -63,8 +53,28 @@ class InventedDataset(DatasetInterface):
                 f"memory test {self.name}: generator {self.generator!r} needs generation_model, the model to be asked; "
                 f"generator: {BUILTIN} needs none"
             )
-        inventor = INVENTORS.get(self.generator)
-        return [self._invented_example(number, inventor) for number in range(num_examples)]
+        return [self._invented_example(number) for number in range(num_examples)]
+
+    def _invented_example(self, number: int) -> TestExample:
+        wish = Wish(
+            generator=self.generator,
+            model=self.generation_model,
+            temperature=self.temperature,
+            seed=self.seed,
+            prompt=f"{self.invention}\n\n{FORM}\n\nThis is number {number + 1} of a series; make it unlike the others.",
+        )
+        try:
+            invented = invent(wish, max_attempts=self.max_attempts, file=self.generation_file)
+        except DatasetError as error:
+            raise DatasetError(f"memory test {self.name}: {error}") from error
+        return TestExample(
+            dataset=self,
+            example_id=str(number),
+            script=["\n".join(invented.content), *invented.questions],
+            is_question=[False, *(True for _ in invented.questions)],
+            expected_responses=invented.answers,
+            material={"invented": invented.record},
+        )
 
     def needed_lines(self, example: TestExample) -> list[Sequence[int] | None]:
         # All of the material is told in one message.
@@ -76,79 +86,6 @@ class InventedDataset(DatasetInterface):
         if self.generator == BUILTIN:
             return self.grade_builtin(responses, expected)
         return _judged(questions, responses, expected)
-
-    def _invented_example(self, number: int, inventor: Inventor) -> TestExample:
-        invented = self._kept_or_asked(number, inventor)
-        return TestExample(
-            dataset=self,
-            example_id=str(number),
-            script=["\n".join(invented["content"]), *invented["questions"]],
-            is_question=[False, *(True for _ in invented["questions"])],
-            expected_responses=list(invented["answers"]),
-        )
-
-    def _kept_or_asked(self, number: int, inventor: Inventor) -> dict[str, list[str]]:
-        """From the file, if it holds this one; else from the model, tried until it keeps to the form."""
-        prompt = f"{self.invention}\n\n{_FORM}\n\nThis is number {number + 1} of a series; make it unlike the others."
-        key = digest(prompt, self.generation_model, str(self.seed))
-        file = None if self.generation_file is None else Path(self.generation_file)
-        kept = _read(file)
-        if key in kept:
-            return _checked(kept[key])
-        mistakes = []
-        for _ in range(self.max_attempts):
-            text = inventor(prompt, self.generation_model, self.temperature)
-            try:
-                invented = _checked(parse_json(text))
-            except ValueError as mistake:
-                mistakes.append(str(mistake))
-                continue
-            _write(file, {**kept, key: invented})
-            return invented
-        raise DatasetError(
-            f"memory test {self.name}: {self.generation_model} did not keep to the form in {self.max_attempts} attempts, "
-            f"the last time: {mistakes[-1] if mistakes else 'it was never asked'}"
-        )
-
-
-# Around an answer that is given as it was expected.
-_FEW_WORDS = 8
-_FORM = (
-    'Answer with a JSON object and nothing else: {"content": [sentences to be told], "questions": [questions about them], '
-    '"answers": [the short answer to each question, one to five words of the content]}.'
-)
-
-
-def _checked(value: Any) -> dict[str, list[str]]:
-    fields = ("content", "questions", "answers")
-    lists = [value.get(field) for field in fields] if isinstance(value, dict) else [None]
-    if not all(
-        isinstance(one, list) and one and all(isinstance(text, str) and text.strip() for text in one) for one in lists
-    ):
-        raise ValueError("content, questions and answers must be lists of texts")
-    if len(value["questions"]) != len(value["answers"]):
-        raise ValueError(f"{len(value['questions'])} questions but {len(value['answers'])} answers")
-    return {field: [text.strip() for text in value[field]] for field in fields}
-
-
-def _read(file: Path | None) -> dict[str, Any]:
-    if file is None or not file.exists():
-        return {}
-    try:
-        kept = json.loads(file.read_text(encoding="utf-8"))
-        return kept if isinstance(kept, dict) else {}
-    except (OSError, ValueError) as error:
-        raise DatasetError(f"generation_file {str(file)!r} cannot be read: {error}") from error
-
-
-def _write(file: Path | None, kept: dict[str, Any]) -> None:
-    if file is not None:
-        unfinished = file.with_name(f"{file.name}.unfinished")
-        unfinished.write_text(json.dumps(kept, indent=1, sort_keys=True), encoding="utf-8")
-        os.replace(unfinished, file)
-
-
-# --- judging answers whose alternatives nobody has listed ---------------------------------------------------------------
 
 
 def _judged(questions: Sequence[str], replies: Sequence[str], expected: Sequence[str]) -> Generator[Action, Any, Grade]:
