@@ -10,6 +10,7 @@ import pytest
 
 from tests.memory.tests.conversation import Repeater, example, play
 from themis.memory.actions import Grade
+from themis.memory.material.complaints import notices
 from themis.memory.material.island import KINDS
 from themis.memory.material.jokes import JOKES
 from themis.memory.material.menu import read_order
@@ -35,7 +36,6 @@ from themis.memory.tests.knowledge_update import grade_as_of
 from themis.memory.tests.locations import settle_way
 from themis.memory.tests.locations_directions import settle_route
 from themis.memory.tests.prospective_memory import grade_recital
-from themis.memory.tests.restaurant import notices
 from themis.memory.tests.sallyanne import grade_place
 from themis.memory.tests.spy_meeting import SpyMeeting
 from themis.memory.tests.temporal_order import grade_days

@@ -13,12 +13,12 @@ from themis.memory.agents.calibration import Oracle
 from themis.memory.examples import MEMORY_TESTS
 from themis.memory.material import inns, island, life, machine, menu, names, spies, tale, triggers, words
 from themis.memory.material.beliefs import CONTAINERS, World, read_stories, tell_story
+from themis.memory.material.chapters import pages
 from themis.memory.material.jokes import JOKES
 from themis.memory.material.preferences import PREFERENCES
 from themis.memory.material.town import build_town, position_after
 from themis.memory.scoring import claims, mentioned, recited_share
 from themis.memory.tests import BUILTIN_TESTS
-from themis.memory.tests.chapterbreak import pages
 from themis.memory.tests.instruction_exceptions import STORES
 
 SINGLE_ANSWERS = [

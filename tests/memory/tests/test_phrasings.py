@@ -12,13 +12,13 @@ import pytest
 
 from tests.memory.tests.conversation import dataset
 from themis.memory.actions import Grade
+from themis.memory.material.complaints import notices
 from themis.memory.material.jokes import JOKES
 from themis.memory.material.menu import read_order
 from themis.memory.scoring import grade_order
 from themis.memory.tests import BUILTIN_TESTS
 from themis.memory.tests.knowledge_update import grade_as_of
 from themis.memory.tests.prospective_memory import grade_recital
-from themis.memory.tests.restaurant import notices
 from themis.memory.tests.temporal_order import grade_days
 
 FOLDER = Path(__file__).parent / "phrasings"

@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, ClassVar
 
 from themis.exceptions import DatasetError
 from themis.memory.actions import Grade, Wait
 from themis.memory.examples import DatasetInterface, TestExample
+from themis.memory.material.chapters import pages, read_samples
 from themis.memory.material.tale import OPTIONS, tell_tale
 from themis.memory.scoring import answering, folded, settled_number, shortened
 from themis.memory.tests.arguments import require_choice, require_number
 
-__all__ = ["ChapterBreak", "grade_option", "pages"]
+__all__ = ["ChapterBreak", "grade_option"]
 
 SPLITS = ("tale", "goodai", "pg19", "ao3", "all")
-# Samples of the public file that can be solved from their context: the ones that published results are about.
-GOODAI_SAMPLES = ("12653258_1", "47583370_7", "90051444_0")
 # English prose has about four characters to a token; three leave room for other tokenizers.
 _CHARACTERS_PER_TOKEN = 3
-_ZSTANDARD = b"\x28\xb5\x2f\xfd"
 _OPTION = re.compile(r"\b(?:option|answer|number|choice)\b\W*(?:is\W+)?(?:option\W+|number\W+)?(\d+)\b", re.IGNORECASE)
 _ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth")
 _ORDINAL = re.compile(rf"\b({'|'.join(_ORDINALS)})(?= (?:option|one|opening|beginning)\b|\W{{0,5}}\Z)")
@@ -60,7 +56,7 @@ class ChapterBreak(DatasetInterface):
         return examples
 
     def _from_file(self, wanted: int) -> list[TestExample]:
-        samples = _read_samples(self.data_location, self.split)
+        samples = read_samples(self.data_location, self.split)
         if len(samples) < wanted:
             raise DatasetError(f"chapterbreak: {len(samples)} samples in split {self.split}, {wanted} wanted")
         chance = self.random("file")
@@ -100,36 +96,3 @@ def grade_option(reply: str, expected: str) -> Grade:
     if chosen is None:
         return Grade(0.0, (f"expected option {expected}; no single number in: {shortened(reply)}",))
     return Grade.when(chosen == float(expected), f"expected option {expected}, got {chosen:g}")
-
-
-def pages(text: str, size: int) -> list[str]:
-    """The text in parts of at most so many characters, cut between sentences where that is possible; nothing is lost."""
-    cut = []
-    while len(text) > size:
-        end = max(text.rfind(mark, 0, size) + len(mark) for mark in (". ", "\n", "! ", "? "))
-        end = end if end > size // 2 else size
-        cut.append(text[:end])
-        text = text[end:]
-    return [*cut, text]
-
-
-def _read_samples(path: str | None, split: str) -> dict[str, dict[str, Any]]:
-    if path is None:
-        raise DatasetError(f"chapterbreak: split {split!r} needs data_location, the public file; or say split: tale")
-    try:
-        content = Path(path).read_bytes()
-        if content.startswith(_ZSTANDARD):
-            raise DatasetError(f"chapterbreak: {path!r} is compressed; decompress it first: zstd -d {path!r}")
-        books = json.loads(content)
-        wanted = {
-            f"{book}_{index}": sample
-            for part in (("pg19", "ao3") if split in ("all", "goodai") else (split,))
-            for book, samples in books[part].items()
-            for index, sample in enumerate(samples)
-            if len(sample["negs"]) >= OPTIONS - 1 and sample["ctx"] and sample["pos"]
-        }
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        if isinstance(error, DatasetError):
-            raise
-        raise DatasetError(f"chapterbreak: {path!r} cannot be read as ChapterBreak data: {error!r}") from error
-    return {name: wanted[name] for name in GOODAI_SAMPLES if name in wanted} if split == "goodai" else wanted

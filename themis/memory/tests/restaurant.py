@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from random import Random
@@ -11,11 +10,12 @@ from typing import Any, ClassVar
 from themis.core.json_repair import parse_json
 from themis.memory.actions import Action, Ask, Consult, Grade, Heard, Say, Script, Wait
 from themis.memory.examples import DatasetInterface, TestExample
+from themis.memory.material.complaints import notices
 from themis.memory.material.menu import DISHES, DRINKS, Order, menu_text, read_order, section_of
-from themis.memory.scoring import folded, mentioned, shortened
+from themis.memory.scoring import shortened
 from themis.memory.tests.judging import judged_yes
 
-__all__ = ["Restaurant", "notices"]
+__all__ = ["Restaurant"]
 
 POINTS = 5
 # Whoever names more than this has not chosen.
@@ -147,32 +147,6 @@ def _evening(wishes: dict[str, Any]) -> Generator[Action | str, Any, str | None]
         return f"had {', '.join(drinks)}, says: {shortened(reply)}"
     yield f"knows that it had {', '.join(drinks)}"
     return None
-
-
-def notices(reply: str, wrong: str, right: str) -> bool | None:
-    """Whether the reply objects to the wrong dish; None where it neither clearly objects nor clearly accepts."""
-    text = _CONTENT.sub(" ", folded(reply))
-    objects = _OBJECTION.search(text) is not None
-    order = read_order(reply).items
-    named = bool(mentioned(reply, (wrong, right))) or wrong in order or right in order
-    if objects and named:
-        return True
-    if not objects and (right not in order or wrong in order):
-        return False
-    return None
-
-
-# What sounds like an objection and is none: exactly what I ordered, nothing is wrong.
-_CONTENT = re.compile(
-    r"\b(?:as|is what|just what|exactly what|everything) (?:i )?(?:had |have )?ordered\b|\bno (?:mistakes?|errors?|mix[ -]?up)\b"
-    r"|\bnothing (?:is |was |seems )?(?:wrong|missing|incorrect)\b"
-)
-_OBJECTION = re.compile(
-    r"n't (?:order|ask|what|have|right|mine|my|remember|the)|\bnot (?:order|ask|what|mine|my|right|correct|the|quite)|\bordered\b"
-    r"|\bwrong\b|\bmistake\b|\bmix(?:ed)?[ -]?up\b|\binstead\b|\bshould (?:be|have)\b|\bsupposed\b|\bmissing\b"
-    r"|\basked for\b|\bnever (?:order|ask)|\bswap|\bexchange|\bincorrect\b|\berror\b|\bexpect|\bwanted\b"
-    r"|\b(?:somebody|someone|anyone) else|\banother table\b"
-)
 
 
 def _ordered(reply: Heard) -> Generator[Action, Any, Sequence[str]]:
