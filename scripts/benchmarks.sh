@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# benchmarks.sh VENV: runs every measurement in benchmarks/ and prints what it found; writes nothing.
+# benchmarks.sh VENV: runs every measurement in benchmarks/ and prints what it found; writes nothing but the figure that
+# benchmarks/memory_window.py draws for docs/reference.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -19,6 +19,7 @@ from themis.memory.scoring import (
     abstains,
     grade_answers,
     grade_claim,
+    grade_claim_about,
     grade_members,
     grade_number,
     grade_order,
@@ -30,6 +31,7 @@ from themis.memory.tests.abstention import grade_abstention
 from themis.memory.tests.chapterbreak import grade_option
 from themis.memory.tests.conflicting_personal_info import grade_conflict
 from themis.memory.tests.forgetting import grade_forgetting
+from themis.memory.tests.inventing import settle_answer
 from themis.memory.tests.jokes import settle_joke
 from themis.memory.tests.key_values import grade_code
 from themis.memory.tests.knowledge_update import grade_as_of
@@ -69,6 +71,8 @@ SCORERS = {
     "menu": lambda reply: Grade.when(bool(read_order(reply).items)),
     "place": lambda reply: grade_place(reply, "crate"),
     "spies": lambda reply: SpyMeeting().evaluate([""], [reply], [["noon"], ["zoo"], ["compass"]]),
+    "of others": lambda reply: grade_claim_about("Moreau", ["Szabo"], reply, "Agnes", FIRST_NAMES),
+    "invented": lambda reply: settle_answer(reply, "Agnes", ["Agnes", "Ivo", "lemon"]),
     "phrase": lambda reply: Grade.when(bool(said(reply, "Then it is always teatime", 0.75))),
 }
 FRAGMENTS = [
