@@ -51,6 +51,8 @@ datasets:
 # Perfect memory, perfect memory of the last 2,000 tokens, no memory at all.
 AGENTS = ("oracle", "window(2000)", "amnesiac")
 SPANS = (1_000, 2_000, 4_000, 8_000)
+# Fewer conversations could not tell even perfect memory from none beyond chance.
+SEEDS = 3
 
 
 @click.command()
@@ -136,8 +138,8 @@ def _remember(store: ExperimentStorage, folder: Path) -> Path:
     """Twelve memory tests in one conversation, over four spans: perfect memory, a short window, none. Returns the page."""
     configuration, page = folder / "demo-memory.yml", folder / "demo-memory.html"
     configuration.write_text(MEMORY, encoding="utf-8")
-    sweep = Sweep(configuration=str(configuration), agents=AGENTS, spans=SPANS)
-    total, width = len(AGENTS) * len(SPANS), len(f"{SPANS[-1]:,}")
+    sweep = Sweep(configuration=str(configuration), agents=AGENTS, spans=SPANS, seeds=SEEDS)
+    total, width = len(AGENTS) * len(SPANS) * SEEDS, len(f"{SPANS[-1]:,}")
     click.echo(f"\nMemory: twelve tests in one conversation, {len(AGENTS)} agents, {total} conversations", err=True)
     with _quiet("themis.memory.runner"):
         failed = run_sweep(sweep, store)

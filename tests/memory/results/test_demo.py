@@ -28,4 +28,4 @@ def test_the_demo_shows_where_a_window_ends_and_names_its_pages(tmp_path: Path) 
     pages = [Path(line.strip()) for line in shown.stdout.splitlines() if line.endswith(".html")]
     assert [page.name for page in pages] == ["demo-report.html", "demo-memory.html"]
     assert "Score against span" in pages[1].read_text()
-    assert len(ExperimentStorage(storage).list_runs(kind="memory")) == 12
+    assert len(ExperimentStorage(storage).list_runs(kind="memory")) == 36

@@ -299,4 +299,4 @@ def test_a_report_says_about_how_many_tests_the_judge_was_asked(every_form: Expe
 
     assert 0 < len(asked) < len(found.results)
     assert summarise_results(found).judged == len(asked)
-    assert f"{len(asked)} of {len(found.results)} tests" in printed.output
+    assert f"{len(asked)} of {len(found.results)}" in printed.output

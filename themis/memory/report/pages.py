@@ -243,7 +243,7 @@ def agents_table(views: Sequence[RunView]) -> tuple[list[str], list[tuple[str, l
             _speed(speed),
             _dollars(summary.cost_usd),
             "n/a" if verbosity is None else short_tokens(verbosity),
-            f"{summary.judged} of {len(view.results)} tests",
+            f"{summary.judged} of {len(view.results)}",
         ]
         rows.append((view.name, cells))
     return columns, rows
@@ -284,6 +284,9 @@ def _relative(values: Sequence[float | None], *, least: bool = False) -> list[fl
 
 def _verdict(contrasts: Sequence[Contrast]) -> str:
     clear = [contrast for contrast in contrasts if contrast.better]
+    if not clear and contrasts and all("too few" in contrast.note for contrast in contrasts):
+        held = max(contrast.conversations for contrast in contrasts)
+        return f"{held} conversations are too few to tell any two agents apart, whatever they scored: use more seeds."
     if not clear:
         return "No agent is better than another beyond chance."
     return "Beyond chance: " + "; ".join(
