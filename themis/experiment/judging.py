@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -24,7 +25,20 @@ from themis.interfaces import Metric, StatelessTaskExecutor
 from themis.storage import ExperimentStorage
 from themis.storage.writing import RunWriter
 
-__all__ = ["bound_judges", "judge_together"]
+__all__ = ["bound_judges", "collecting_less", "judge_together"]
+
+_FEWER_COLLECTIONS = 50_000
+
+
+@contextmanager
+def collecting_less() -> Iterator[None]:
+    """With thousands of records in hand the collector would walk them all again and again and find nothing."""
+    before = gc.get_threshold()
+    gc.set_threshold(max(before[0], _FEWER_COLLECTIONS), *before[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
 
 
 @contextmanager

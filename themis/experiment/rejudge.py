@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from themis.core.entities import ExperimentReport, GenerationRecord
-from themis.experiment.judging import bound_judges, judge_together
+from themis.experiment.judging import bound_judges, collecting_less, judge_together
 from themis.experiment.manifest import evaluation_identity
 from themis.experiment.report import build_report, summarise_run
 from themis.generation.engine import EngineSettings
@@ -23,8 +23,12 @@ def rejudge(
 ) -> ExperimentReport:
     """Makes the pipeline's evaluation the run's current one, judging what it has not judged yet."""
     status = storage.get_run(run_id).status
-    reader = storage.reader(run_id)
-    with storage.open_run(run_id) as writer, bound_judges(pipeline.metrics, storage, writer, EngineSettings()):
+    reader, names = storage.reader(run_id), pipeline.metric_names
+    with (
+        storage.open_run(run_id) as writer,
+        bound_judges(pipeline.metrics, storage, writer, EngineSettings()),
+        collecting_less(),
+    ):
         # Not before the judges can be asked: the run keeps the scores it has if they cannot.
         evaluation = writer.open_evaluation(*evaluation_identity(pipeline))
         batch: list[tuple[int, GenerationRecord]] = []
@@ -34,7 +38,7 @@ def rejudge(
             rows = [
                 row
                 for (position, record), result in zip(batch, judged, strict=True)
-                for row in verdicts(position, result, pipeline.metric_names, record.task.metadata)
+                for row in verdicts(position, result, names, record.task.metadata)
             ]
             writer.commit_verdicts(evaluation, rows)
             tell(len(batch))

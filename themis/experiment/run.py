@@ -7,7 +7,6 @@ store, so memory does not grow with the dataset. A finished call is committed be
 from __future__ import annotations
 
 import contextlib
-import gc
 import logging
 import signal
 import threading
@@ -22,7 +21,7 @@ from themis.core.tokens import count_tokens
 from themis.exceptions import ConfigurationError, RunInterrupted, StorageError
 from themis.experiment.cost import Budget
 from themis.experiment.experiment import Experiment, Observer
-from themis.experiment.judging import bound_judges, judge_together
+from themis.experiment.judging import bound_judges, collecting_less, judge_together
 from themis.experiment.manifest import evaluation_identity
 from themis.experiment.planning import identity_of_calls, make_room, store_plan
 from themis.experiment.report import build_report, summarise_run
@@ -38,7 +37,6 @@ __all__ = ["run"]
 logger = logging.getLogger(__name__)
 
 _JUDGED_TOGETHER = 256
-_FEWER_COLLECTIONS = 50_000
 
 
 def run(experiment: Experiment, storage: ExperimentStorage, observers: Iterable[Observer] = ()) -> ExperimentReport:
@@ -51,7 +49,7 @@ def run(experiment: Experiment, storage: ExperimentStorage, observers: Iterable[
         if experiment.handle is not None:
             experiment.handle.attach(session.stop)
         try:
-            with _stopping_on_interrupt(session), _collecting_less(), session.judges():
+            with _stopping_on_interrupt(session), collecting_less(), session.judges():
                 session.show_stored()
                 session.generate()
                 session.judge_rest()
@@ -374,14 +372,3 @@ def _stopping_on_interrupt(session: _Session) -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, before)
-
-
-@contextlib.contextmanager
-def _collecting_less() -> Iterator[None]:
-    """With a thousand calls in flight the collector would walk them all again and again and find nothing."""
-    before = gc.get_threshold()
-    gc.set_threshold(max(before[0], _FEWER_COLLECTIONS), *before[1:])
-    try:
-        yield
-    finally:
-        gc.set_threshold(*before)
