@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from themis.cli import COMMANDS, _run
+from themis.cli import COMMANDS
 from themis.storage import ExperimentStorage
 
 
@@ -25,19 +25,9 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-class Said:
-    def __init__(self, code: int, out: str, err: str) -> None:
-        self.code, self.out, self.err = code, out, err
-
-
 @pytest.fixture
-def themis(here: Path, capsys: pytest.CaptureFixture[str]) -> Any:
-    def run(*arguments: str) -> Said:
-        code = _run(arguments)
-        captured = capsys.readouterr()
-        return Said(code, captured.out, captured.err)
-
-    return run
+def themis(here: Path, call: Any) -> Any:
+    return call
 
 
 def test_eval_stores_a_run_that_list_and_show_find(themis):

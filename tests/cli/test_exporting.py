@@ -9,15 +9,9 @@ from typing import Any
 import pytest
 
 import themis
-from themis.cli import _run
 from themis.storage import ExperimentStorage
 
 ROWS = [{"id": f"q{n}", "question": f"{n}?", "answer": str(n)} for n in range(6)]
-
-
-class Said:
-    def __init__(self, code: int, out: str, err: str) -> None:
-        self.code, self.out, self.err = code, out, err
 
 
 @pytest.fixture
@@ -31,13 +25,8 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def cli(here: Path, capsys: pytest.CaptureFixture[str]) -> Any:
-    def run(*arguments: str) -> Said:
-        code = _run(arguments)
-        captured = capsys.readouterr()
-        return Said(code, captured.out, captured.err)
-
-    return run
+def cli(here: Path, call: Any) -> Any:
+    return call
 
 
 def test_export_writes_the_bundle_and_prints_one_path_a_line(cli, here):
