@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sqlite3
+import traceback
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,9 @@ import pytest
 
 import themis
 from tests.stories.endpoint import Endpoint, misbehaving_endpoint
-from themis.core.entities import ExperimentReport
+from themis.core.entities import ExperimentReport, GenerationRecord, GenerationTask
+from themis.exceptions import ThemisError
+from themis.interfaces import StatelessTaskExecutor
 from themis.storage import ExperimentStorage
 
 ROWS = [{"id": n, "question": f"say {n}", "answer": str(n)} for n in range(12)]
@@ -111,3 +114,46 @@ def test_a_refused_key_is_not_tried_again_and_never_written_anywhere(endpoint, t
         assert hidden.encode() not in written
         assert hidden not in dump
         assert hidden not in shown
+
+
+class Telling(StatelessTaskExecutor):
+    """Says in its errors what it was given, in the constructor or when it is asked."""
+
+    def __init__(self, api_key: str = "", when: str = "asked") -> None:
+        self._complaint = f"the key {api_key} is not what it should be"
+        if when == "made":
+            raise ValueError(self._complaint)
+
+    def execute(self, task: GenerationTask) -> GenerationRecord:
+        raise RuntimeError(self._complaint)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"model": "telling:m", "provider_options": {"when": "made"}},
+        {"model": "telling:m", "provider_options": {"when": "asked"}, "on_result": "not a function"},
+        {"model": "openai/gpt-4o", "provider_options": {"api_kye": "sk-live-0123456789abcdefghij"}},
+        {"model": "openai/gpt-4o", "base_url": "user:sk-live-0123456789abcdefghij@nowhere"},
+    ],
+    ids=["constructor", "argument", "misspelt", "address"],
+)
+def test_no_traceback_shows_a_key(given, tmp_path):
+    themis.register_provider("telling", Telling)
+    with pytest.raises(ThemisError) as caught:
+        themis.evaluate(
+            [{"id": "1", "question": "?", "answer": "!"}], prompt="{question}", api_key="sk-live-0123456789abcdefghij",
+            storage=tmp_path, progress=False, **given,
+        )  # fmt: skip
+
+    assert "sk-live-0123456789abcdefghij" not in "".join(traceback.format_exception(caught.value))
+
+
+def test_what_a_provider_complains_of_is_stored_without_the_key(tmp_path):
+    themis.register_provider("telling", Telling)
+    report = themis.evaluate(
+        [{"id": "1", "question": "?", "answer": "!"}], model="telling:m", prompt="{question}", storage=tmp_path,
+        api_key="sk-live-0123456789abcdefghij", max_retries=1, progress=False,
+    )  # fmt: skip
+
+    assert "the key [redacted] is not what it should be" in report.failures[0].message

@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any
 
 from themis.core.entities import ModelSpec
+from themis.core.redaction import Redactor
 from themis.core.registry import Registry, nearest
 from themis.exceptions import ConfigurationError, ProviderError
 from themis.generation.providers.endpoints import KNOWN_ENDPOINTS, base_url_variable, named_by_environment
@@ -149,7 +150,14 @@ def _create(
     missing = [option for option in takes.required if option not in given]
     if missing:
         raise ProviderError(f"provider {called!r} needs the option{_s(missing)} {', '.join(missing)}")
-    executor = factory(**given)
+    try:
+        executor = factory(**given)
+    except Exception as error:  # boundary: a provider is the user's code, and may show in its error what it was given
+        said = f"{type(error).__name__}: {error}"
+        shown = Redactor(options).text(said)
+        if shown == said:
+            raise
+        raise ProviderError(f"provider {called!r} cannot be made: {shown}") from None
     if not callable(getattr(executor, "execute", None)):
         raise ProviderError(f"provider {called!r} built {type(executor).__name__}, which has no method execute(task)")
     return executor
