@@ -182,7 +182,7 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE.keys())
-@pytest.mark.filterwarnings("error")
+@pytest.mark.filterwarnings("error::SyntaxWarning", "error::DeprecationWarning")
 def test_hostile_texts_are_refused_without_harm(text):
     score = judge(text)
 

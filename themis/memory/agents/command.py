@@ -8,6 +8,7 @@ libfaketime is installed.
 from __future__ import annotations
 
 import json
+import math
 import os
 import select
 import shlex
@@ -98,7 +99,9 @@ class CommandAgent(Agent):
         self._now = now
         if self._clock_file is not None:
             # As a distance from the real time: a moment would be counted from the program's start, and run ahead.
-            self._clock_file.write_text(f"{now.timestamp() - time.time():+.3f}\n", encoding="ascii")
+            # Rounded up: no program is told of a moment before the message.
+            ahead = math.ceil((now.timestamp() - time.time()) * 1e6) / 1e6
+            self._clock_file.write_text(f"{ahead:+.6f}\n", encoding="ascii")
 
     def _say(self, kind: str, **fields: Any) -> dict[str, Any]:
         process = self._process or self._start()
