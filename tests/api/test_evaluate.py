@@ -225,10 +225,30 @@ def test_a_judge_that_never_answers_is_a_failure_and_not_the_end_of_the_run(adde
 
     themis.register_provider("silent", Silent)
     metrics = ["exact_match", "rubric_judge(model='silent:m', rubric=['correct'])"]
-    report = ask(tmp_path, metrics=metrics, timeout_seconds=0.05, max_retries=1)
+    report = ask(tmp_path, metrics=metrics, timeout_seconds=1.5, max_retries=1)
     judged = report.metric("RubricJudge")
     assert (judged.count, judged.failed) == (0, 4)
     assert report.metric("exact_match").count == 4
+
+
+UNKNOWN_JUDGE = "rubric_judge(model='nobody:m', rubric=['correct'])"
+
+
+def test_a_judge_that_cannot_be_asked_leaves_a_finished_run_as_it_is(adder, tmp_path):
+    ask(tmp_path)
+    with pytest.raises(ProviderError, match="unknown provider 'nobody'"):
+        ask(tmp_path, metrics=[UNKNOWN_JUDGE])
+    store = ExperimentStorage(tmp_path)
+    assert store.get_run("run").status is RunStatus.COMPLETED
+    assert len(store.load_cached_evaluations("run")) == 4
+
+
+def test_a_judge_that_cannot_be_asked_is_found_before_anything_is_stored_or_called(adder, tmp_path):
+    with pytest.raises(ProviderError, match="unknown provider 'nobody'"):
+        ask(tmp_path, metrics=[UNKNOWN_JUDGE])
+    with pytest.raises(ConfigurationError, match="budget_usd needs a price"):
+        ask(tmp_path, budget_usd=1)
+    assert (adder.calls, ExperimentStorage(tmp_path).list_runs()) == (0, [])
 
 
 def test_a_missing_score_makes_the_mean_nan_and_not_zero(tmp_path):

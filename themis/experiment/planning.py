@@ -5,7 +5,9 @@ First part of `experiment.run`. Whatever is wrong with the inputs is found here,
 
 from __future__ import annotations
 
+import contextlib
 import logging
+from collections.abc import Iterator
 from typing import Any
 
 from themis.core.fingerprint import fingerprint
@@ -24,7 +26,7 @@ from themis.storage import ExperimentStorage, RunStatus
 from themis.storage.records import Frame
 from themis.storage.writing import Description, RunWriter
 
-__all__ = ["identity_of_calls", "make_room", "store_plan"]
+__all__ = ["identity_of_calls", "make_room", "opened", "store_plan"]
 
 logger = logging.getLogger(__name__)
 
@@ -72,19 +74,27 @@ def _drift(experiment: Experiment, storage: ExperimentStorage) -> list[str]:
     return diff_identity(stored, _identity(experiment, reader))
 
 
+@contextlib.contextmanager
+def opened(experiment: Experiment, storage: ExperimentStorage) -> Iterator[RunWriter]:
+    """The run, open for writing. Nothing is left of one that is refused before its plan is stored."""
+    with storage.open_run(experiment.run_id) as writer:
+        try:
+            yield writer
+        except BaseException:
+            if not storage.is_planned(experiment.run_id):
+                writer.close()
+                storage.delete_run(experiment.run_id)
+            raise
+
+
 def store_plan(experiment: Experiment, storage: ExperimentStorage, writer: RunWriter) -> None:
-    """Stores the dataset and, with its fingerprint known, the manifest. Nothing is left of a dataset that is refused."""
+    """Stores the dataset and, with its fingerprint known, the manifest."""
     if storage.is_planned(experiment.run_id):
         writer.update(status=RunStatus.IN_PROGRESS.value, error=None)
         return
     writer.forget_plan()
     reader = _row_reader(experiment)
-    try:
-        total = writer.plan(reader, lambda: _description(experiment, reader))
-    except BaseException:
-        writer.close()
-        storage.delete_run(experiment.run_id)
-        raise
+    total = writer.plan(reader, lambda: _description(experiment, reader))
     logger.info("run %s planned: %d samples", experiment.run_id, total)
 
 

@@ -23,7 +23,7 @@ from themis.experiment.cost import Budget
 from themis.experiment.experiment import Experiment, Observer
 from themis.experiment.judging import bound_judges, collecting_less, judge_together
 from themis.experiment.manifest import evaluation_identity
-from themis.experiment.planning import identity_of_calls, make_room, store_plan
+from themis.experiment.planning import identity_of_calls, make_room, opened, store_plan
 from themis.experiment.report import build_report, summarise_run
 from themis.generation.engine import Engine, Job, Outcome
 from themis.generation.shards import run_on_shards
@@ -43,13 +43,15 @@ def run(experiment: Experiment, storage: ExperimentStorage, observers: Iterable[
     """Runs an experiment, or what is left of it, and reports on all of it."""
     observers = tuple(observers)
     reusable = make_room(experiment, storage)
-    with storage.open_run(experiment.run_id) as writer:
+    with opened(experiment, storage) as writer, _judges(experiment, storage, writer) as budget:
         store_plan(experiment, storage, writer)
-        session = _Session(experiment, storage, writer, observers, reusable)
+        # Not before the judges can be asked: the run keeps the scores it has if they cannot.
+        evaluation = writer.open_evaluation(*evaluation_identity(experiment.pipeline))
+        session = _Session(experiment, storage, writer, observers, reusable, evaluation, budget)
         if experiment.handle is not None:
             experiment.handle.attach(session.stop)
         try:
-            with _stopping_on_interrupt(session), collecting_less(), session.judges():
+            with _stopping_on_interrupt(session), collecting_less():
                 session.show_stored()
                 session.generate()
                 session.judge_rest()
@@ -69,6 +71,30 @@ def run(experiment: Experiment, storage: ExperimentStorage, observers: Iterable[
         return session.end(RunStatus.COMPLETED)
 
 
+@contextlib.contextmanager
+def _judges(experiment: Experiment, storage: ExperimentStorage, writer: RunWriter) -> Iterator[Budget | None]:
+    """Lets metrics that ask a model do so while the run goes on, from the budget that they share with it."""
+    budget = _make_budget(experiment, storage)
+    metrics = getattr(experiment.pipeline, "metrics", ())
+    with bound_judges(metrics, storage, writer, experiment.engine, budget):
+        yield budget
+
+
+def _make_budget(experiment: Experiment, storage: ExperimentStorage) -> Budget | None:
+    if experiment.budget_usd is None:
+        return None
+    if experiment.price is None:
+        raise ConfigurationError(
+            f"budget_usd needs a price, and {experiment.model.identifier!r} is not in the price table; add it to a file "
+            "and name that file in THEMIS_PRICES"
+        )
+    stored = storage.get_run(experiment.run_id)
+    most = experiment.sampling.max_tokens if experiment.sampling.max_tokens >= 0 else 4_096
+    return Budget(
+        experiment.budget_usd, (stored.cost_usd or 0.0) + (stored.judge_cost_usd or 0.0), experiment.price, most
+    )
+
+
 def _interrupted(run_id: str) -> RunInterrupted:
     return RunInterrupted(run_id, f"Go on with: themis resume {run_id}")
 
@@ -83,6 +109,8 @@ class _Session:
         writer: RunWriter,
         observers: tuple[Observer, ...],
         reusable: list[int],
+        evaluation: int,
+        budget: Budget | None,
     ) -> None:
         self.interrupted = False
         self.stopped_early = ""
@@ -94,13 +122,13 @@ class _Session:
         self._reader: RunReader = storage.reader(experiment.run_id)
         self._redactor = Redactor(experiment.provider_options)
         self._call_identity = fingerprint(identity_of_calls(experiment))
-        self._evaluation = writer.open_evaluation(*evaluation_identity(experiment.pipeline))
+        self._evaluation = evaluation
         self._resumed = sum(self._reader.count_records()) > 0
         # Attempts of samples that are not complete yet: how many are missing, and the new ones.
         self._missing: dict[int, int] = {}
         self._fresh: dict[int, list[Call]] = {}
         self._partly_stored: set[int] = set()
-        self._budget = self._make_budget()
+        self._budget = budget
         self._engine = Engine(
             experiment.executor,
             experiment.engine,
@@ -121,11 +149,6 @@ class _Session:
         self._engine.stop()
         for observer in self._observers:
             observer.stopping(under_way)
-
-    def judges(self) -> contextlib.AbstractContextManager[None]:
-        """Metrics that ask a model can do so while the run goes on."""
-        metrics = getattr(self._experiment.pipeline, "metrics", ())
-        return bound_judges(metrics, self._storage, self._writer, self._experiment.engine, self._budget)
 
     def show_stored(self) -> None:
         """Tells observers where the run stands, and `on_result` of every sample that is complete already."""
@@ -316,21 +339,6 @@ class _Session:
             self.stopped_early = next((reason for reason in reasons if reason), "")
             if self.stopped_early:
                 self._engine.stop()
-
-    def _make_budget(self) -> Budget | None:
-        experiment = self._experiment
-        if experiment.budget_usd is None:
-            return None
-        if experiment.price is None:
-            raise ConfigurationError(
-                f"budget_usd needs a price, and {experiment.model.identifier!r} is not in the price table; add it to a file "
-                "and name that file in THEMIS_PRICES"
-            )
-        stored = self._storage.get_run(experiment.run_id)
-        most = experiment.sampling.max_tokens if experiment.sampling.max_tokens >= 0 else 4_096
-        return Budget(
-            experiment.budget_usd, (stored.cost_usd or 0.0) + (stored.judge_cost_usd or 0.0), experiment.price, most
-        )
 
     def _admit(self, job: Job) -> bool:
         assert self._budget is not None
