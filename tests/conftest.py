@@ -55,8 +55,10 @@ def chromium() -> str | None:
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
     """A real Chromium. Closed after each module: while it is open, tests in this process cannot run an event loop."""
-    from playwright.sync_api import sync_playwright
+    from playwright.sync_api import expect, sync_playwright
 
+    # Long, for a machine that is busy with other things; what holds is seen at once.
+    expect.set_options(timeout=120_000)
     with sync_playwright() as playwright:
         started = playwright.chromium.launch(
             executable_path=chromium(), args=["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"]

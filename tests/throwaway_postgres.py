@@ -21,7 +21,7 @@ from pathlib import Path
 
 # Where `make test` unpacks the wheel with PostgreSQL's programs, on machines that have no others.
 WHEEL = Path(__file__).parent.parent / ".make" / "pgserver"
-_START_SECONDS = 60
+_START_SECONDS = 300
 
 
 def find_programs() -> Path | None:

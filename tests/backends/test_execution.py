@@ -45,7 +45,7 @@ def test_local_threads_work_side_by_side_and_take_items_from_an_endless_iterator
             taken.append(number)
             yield number
 
-    meeting = threading.Barrier(3, timeout=10)
+    meeting = threading.Barrier(3, timeout=120)
 
     def meet(number: int) -> int:
         meeting.wait()

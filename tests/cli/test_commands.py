@@ -113,10 +113,12 @@ def test_delete_asks_and_then_forgets(themis, monkeypatch):
 def _registry(what: str) -> Any:
     from themis.cli import listing
 
-    return getattr(listing, f"_{what}")()
+    return getattr(listing, "_" + what.replace("-", "_"))()
 
 
-@pytest.mark.parametrize("what", ["metrics", "extractors", "providers", "benchmarks"])
+@pytest.mark.parametrize(
+    "what", ["agents", "benchmarks", "extractors", "fillers", "memory-tests", "metrics", "providers"]
+)
 def test_list_names_and_describes_what_there_is(themis, what):
     assert f"Available {what}:" in themis("list", what).out
     entries = json.loads(themis("list", what, "--verbose", "--json").out)
@@ -209,9 +211,9 @@ def test_dotenv_is_read_and_the_environment_wins(here, monkeypatch):
     (here / ".env").write_text("# comment\nexport THEMIS_STORAGE='elsewhere'\nOTHER=1 # note\n")
     environment = {name: value for name, value in os.environ.items() if name != "THEMIS_STORAGE"}
     run = [sys.executable, "-m", "themis.cli", "eval", "demo", "-m", "fake-math-llm", "--run-id", "x"]
-    subprocess.run(run, env=environment, check=True, capture_output=True, timeout=60)
+    subprocess.run(run, env=environment, check=True, capture_output=True, timeout=300)
     assert (here / "elsewhere" / "themis.db").exists()
-    subprocess.run(run, env={**environment, "THEMIS_STORAGE": "mine"}, check=True, capture_output=True, timeout=60)
+    subprocess.run(run, env={**environment, "THEMIS_STORAGE": "mine"}, check=True, capture_output=True, timeout=300)
     assert (here / "mine" / "themis.db").exists()
 
 
@@ -244,7 +246,7 @@ def test_ctrl_c_prints_the_command_that_goes_on(here):
         assert process.poll() is None
         time.sleep(0.05)
     process.send_signal(signal.SIGINT)
-    _, said = process.communicate(timeout=60)
+    _, said = process.communicate(timeout=300)
     assert process.returncode == 130
     assert "themis resume long" in said
     assert "Traceback" not in said

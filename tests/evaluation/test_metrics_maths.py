@@ -195,7 +195,7 @@ def _killed_at_work(number):
         time.sleep(1)  # the reference is read in a hundredth of that, the answer would take minutes
         os.kill(worker._process.pid, number)
         try:
-            return asked.result(timeout=60)
+            return asked.result(timeout=300)
         finally:
             worker.stop()
 

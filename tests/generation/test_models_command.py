@@ -96,7 +96,7 @@ def test_a_served_model_answers_as_an_openai_compatible_endpoint(smollm2, task):
         base_url = process.stdout.readline().strip()
         record = asyncio.run(asked_once(base_url, task("Hi", model="smollm2", max_tokens=4)))
         process.send_signal(signal.SIGINT)
-        _, said = process.communicate(timeout=60)
+        _, said = process.communicate(timeout=300)
 
     assert base_url.startswith("http://127.0.0.1:")
     assert record.output.usage["completion_tokens"] == 4

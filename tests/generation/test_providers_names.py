@@ -136,7 +136,7 @@ def test_unknown_options_are_reported_with_the_accepted_ones(monkeypatch):
     monkeypatch.setattr(PROVIDERS, "_targets", dict(PROVIDERS._targets))
     register_provider("parrot", StrictParrot)
 
-    with pytest.raises(ConfigurationError, match=r"'volum'; did you mean 'volume'\?; it takes colour, volume"):
+    with pytest.raises(ConfigurationError, match=r"'volum' \(did you mean 'volume'\?\); it takes colour, volume"):
         create_provider("parrot", {"volum": 2})
 
 

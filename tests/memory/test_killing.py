@@ -84,7 +84,7 @@ def zygote() -> Iterator[subprocess.Popen[str]]:
     yield process
     assert process.stdin is not None
     process.stdin.close()
-    process.wait(timeout=30)
+    process.wait(timeout=300)
     assert process.stdout is not None
     process.stdout.close()
 

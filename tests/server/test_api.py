@@ -159,7 +159,7 @@ def test_an_unknown_run_is_a_404_that_names_the_nearest(client):
     answer = client.get("/api/runs/baselin")
 
     assert answer.status_code == 404
-    assert answer.json() == {"detail": "Run not found: baselin; did you mean 'baseline'?", "code": "not_found"}
+    assert answer.json() == {"detail": "Run not found: baselin (did you mean 'baseline'?)", "code": "not_found"}
 
 
 @pytest.mark.parametrize(

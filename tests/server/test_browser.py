@@ -58,7 +58,7 @@ def open_page(browser: Any) -> Iterator[Callable[..., Any]]:
 
     def open_page(address: str, path: str = "/", **options: Any) -> Any:
         context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}, **options})
-        context.set_default_timeout(30_000)
+        context.set_default_timeout(120_000)
         contexts.append(context)
         page = context.new_page()
         page.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
@@ -155,7 +155,7 @@ def test_a_run_is_watched_to_its_end(start_server, open_page, tmp_path):
     answer(7)
     expect(page.locator("[data-answered]").first).to_have_text("7")
     answer(23)
-    page.get_by_text("completed").wait_for(timeout=60_000)
+    page.get_by_text("completed").wait_for()
     page.get_by_text("(wilson)").wait_for()
     assert page.locator("[data-answered]").first.inner_text() == "30"
     assert page.locator("[data-mean]").inner_text() == "1.0000"
@@ -194,8 +194,8 @@ def test_a_real_memory_run_is_followed_to_its_end(start_server, open_page, tmp_p
 
     page.locator(".gantt g.open").first.wait_for()
     page.locator("#chat .turn").first.wait_for()
-    page.locator(".card.test").first.wait_for(timeout=60_000)
-    page.get_by_text("completed").wait_for(timeout=120_000)
+    page.locator(".card.test").first.wait_for()
+    page.get_by_text("completed").wait_for()
     assert writer.wait() == 0
     expect(page.locator(".gantt g")).to_have_count(12)
     expect(page.locator(".card.test")).to_have_count(12)

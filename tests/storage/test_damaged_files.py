@@ -136,7 +136,7 @@ def test_a_store_begun_by_many_processes_at_once_is_one_store(tmp_path):
     location = str(tmp_path / "store")
     started = [subprocess.Popen([sys.executable, "-c", program, location, f"run-{n}"]) for n in range(4)]
 
-    assert [process.wait(60) for process in started] == [0, 0, 0, 0]
+    assert [process.wait(300) for process in started] == [0, 0, 0, 0]
     storage = ExperimentStorage(location)
     assert len(storage.list_runs()) == 4
     storage.close()

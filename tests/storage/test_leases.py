@@ -144,7 +144,7 @@ def test_the_lease_of_another_machine_is_believed_until_it_lapses(storage):
     storage.start_run("run")
     first = storage.open_run("run")
     first.close()
-    _set_lease(storage, "elsewhere:1:2:abcd", time.time() + 30)
+    _set_lease(storage, "elsewhere:1:2:abcd", time.time() + 600)
     with pytest.raises(RunBusyError, match="process 1 on elsewhere"):
         storage.open_run("run")
 
@@ -157,7 +157,7 @@ def test_the_lease_of_another_machine_is_believed_until_it_lapses(storage):
 def test_a_process_number_given_to_another_process_is_not_taken_for_the_writer(storage):
     storage.start_run("run")
     # Our own number, but begun at another time: the writer of that name is gone.
-    _set_lease(storage, f"{socket.gethostname()}:{os.getpid()}:1:abcd", time.time() + 30)
+    _set_lease(storage, f"{socket.gethostname()}:{os.getpid()}:1:abcd", time.time() + 600)
 
     storage.open_run("run").close()
 

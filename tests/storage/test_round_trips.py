@@ -80,7 +80,7 @@ def test_runs_are_listed_newest_first_and_by_what_is_asked(storage):
 
 def test_an_unknown_status_is_refused_with_those_there_are(storage):
     with pytest.raises(
-        ConfigurationError, match=r"'complete'; did you mean 'completed'\?; known: in_progress, completed"
+        ConfigurationError, match=r"'complete' \(did you mean 'completed'\?\); known: in_progress, completed"
     ):
         storage.list_runs(status="complete")
 
@@ -88,7 +88,7 @@ def test_an_unknown_status_is_refused_with_those_there_are(storage):
 def test_an_unknown_run_is_refused_with_the_nearest(storage):
     storage.start_run("countdown-baseline")
 
-    with pytest.raises(StorageError, match=r"no run 'countdown-basline' in .*; did you mean 'countdown-baseline'"):
+    with pytest.raises(StorageError, match=r"no run 'countdown-basline' in .* \(did you mean 'countdown-baseline'"):
         storage.get_run("countdown-basline")
 
 

@@ -18,7 +18,7 @@ print([run.run_id for run in storage.list_runs()])
 
 def elsewhere(root, run_id):
     done = subprocess.run(
-        [sys.executable, "-c", OTHER, str(root), run_id], capture_output=True, text=True, check=True, timeout=60
+        [sys.executable, "-c", OTHER, str(root), run_id], capture_output=True, text=True, check=True, timeout=300
     )
     return done.stdout
 

@@ -63,7 +63,7 @@ def test_a_final_failure_is_counted_beside_the_mean_and_retried_on_resume(endpoi
 
 
 def test_a_provider_that_hangs_costs_its_timeout_and_no_more(endpoint, tmp_path):
-    report = ask(endpoint, tmp_path, "hangs-on-three", timeout_seconds=0.3, deadline_seconds=0.8)
+    report = ask(endpoint, tmp_path, "hangs-on-three", timeout_seconds=2, deadline_seconds=4)
     assert counts(report) == (1.0, 11, 1)
     assert "no answer within" in report.failures[0].message
 

@@ -79,9 +79,9 @@ def test_a_second_process_on_the_same_run_is_refused_and_the_first_goes_on(tmp_p
     while not _calls(tmp_path):
         time.sleep(0.01)
     second = _start(tmp_path, log="other.log")
-    _, said = second.communicate(timeout=60)
+    _, said = second.communicate(timeout=300)
     held.unlink()
-    output, _ = first.communicate(timeout=120)
+    output, _ = first.communicate(timeout=300)
     assert second.returncode != 0
     assert f"being written by process {first.pid} on" in said
     assert not (tmp_path / "other.log").exists() or not (tmp_path / "other.log").read_text()
@@ -94,13 +94,13 @@ def test_ctrl_c_saves_what_is_under_way_and_the_run_can_be_resumed(tmp_path):
     while len(_calls(tmp_path)) < 50:
         time.sleep(0.01)
     process.send_signal(signal.SIGINT)
-    process.wait(timeout=30)
+    process.wait(timeout=300)
     stored = _stored(tmp_path)
     assert set(_calls(tmp_path)) == stored  # every call that was started is saved
     storage = ExperimentStorage(tmp_path / "store")
     assert storage.get_run("story").status is RunStatus.INTERRUPTED
     storage.close()
     again = _start(tmp_path)
-    output, _ = again.communicate(timeout=120)
+    output, _ = again.communicate(timeout=300)
     assert int(output.split()[1]) == ROWS
     assert len(_calls(tmp_path)) == ROWS  # not one call twice

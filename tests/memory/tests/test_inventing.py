@@ -114,7 +114,7 @@ def test_a_definition_records_who_invented_it_and_how(tmp_path):
 def test_a_model_must_be_named():
     with pytest.raises(ConfigurationError, match="needs generation_model"):
         dataset("how_to_think", generator="model").generate_examples(1)
-    with pytest.raises(ConfigurationError, match="unknown generator 'modle'; did you mean 'model'"):
+    with pytest.raises(ConfigurationError, match=r"unknown generator 'modle' \(did you mean 'model'"):
         dataset("how_to_think", generator="modle", generation_model="some/model").generate_examples(1)
 
 

@@ -22,19 +22,22 @@ __all__ = [
 
 
 def oracle() -> Agent:
+    """Knows every right answer: what a test gives at best."""
     return Oracle()
 
 
 def amnesiac() -> Agent:
+    """Remembers nothing: what a test gives by chance."""
     return Amnesiac()
 
 
 def parrot() -> Agent:
+    """Says back the message it was sent."""
     return Parrot()
 
 
 def window(argument: str, settings: AgentSettings) -> Agent:
-    """`window(2000)`, or `window` with -m 2000."""
+    """Answers rightly what lies within its last tokens: `window(2000)`, or `window` with -m 2000."""
     text = argument or str(settings.max_prompt_tokens or "")
     if not text.isdigit():
         raise ConfigurationError(f"the window agent needs its size in tokens: -m 2000 or window(2000); got {text!r}")
@@ -51,7 +54,7 @@ def chat(
     timestamps: bool = False,
     **provider_options: Any,
 ) -> Agent:
-    """A windowed chat over any model; what is not ours goes to its provider."""
+    """A model that is shown as much of the conversation as fits: `openai/gpt-4o` or `chat(openai/gpt-4o)`."""
     return ChatAgent(
         _model(argument, settings, temperature, max_tokens, provider_options),
         max_prompt_tokens=settings.max_prompt_tokens or DEFAULT_MAX_PROMPT_TOKENS,
@@ -62,7 +65,7 @@ def chat(
 
 
 def timestamped(argument: str, settings: AgentSettings, **options: Any) -> Agent:
-    """`ts-MODEL`."""
+    """A chat that also shows the model how long ago every message was said: `ts-MODEL`."""
     return chat(argument, settings, **{**options, "timestamps": True})
 
 
@@ -76,7 +79,7 @@ def retrieval(
     embeddings: bool = True,
     **provider_options: Any,
 ) -> Agent:
-    """`retrieval` replies with what it finds, `retrieval(MODEL)` lets a model read it."""
+    """Searches what was said before: `retrieval` replies with what it finds, `retrieval(MODEL)` lets a model read it."""
     model = _model(argument, settings, temperature, max_tokens, provider_options) if argument else None
     return RetrievalAgent(
         model,
@@ -95,6 +98,7 @@ def over_http(
     attempts: int = 5,
     headers: dict[str, str] | None = None,
 ) -> Agent:
+    """A service that answers POST requests in JSON: `http://HOST:PORT/PATH`."""
     return HttpAgent(
         argument,
         settings.session,
@@ -106,6 +110,7 @@ def over_http(
 
 
 def command(argument: str, settings: AgentSettings, *, timeout_seconds: float = 120.0, faketime: bool = False) -> Agent:
+    """A program that reads and writes a JSON object a line: `command:PROGRAM ARGUMENTS`."""
     return CommandAgent(
         argument,
         settings.session,
@@ -116,11 +121,12 @@ def command(argument: str, settings: AgentSettings, *, timeout_seconds: float = 
 
 
 def human() -> Agent:
+    """You, typing the replies in this terminal."""
     return Human()
 
 
 def cost(argument: str, settings: AgentSettings) -> Agent:
-    """`cost(0.005,0.015)`: US dollars per 1,000 tokens in and out."""
+    """Calls nothing and counts what a run would cost: `cost(0.005,0.015)`, US dollars per 1,000 tokens in and out."""
     try:
         prices = [float(part) for part in argument.split(",")]
         (input_usd, output_usd) = prices
