@@ -309,7 +309,7 @@ def test_a_budget_without_a_known_price_is_refused(adder, tmp_path):
 @pytest.mark.parametrize(
     ("changes", "error", "says"),
     [
-        ({"temprature": 1}, ConfigurationError, "Unsupported option(s): temprature; did you mean 'temperature'?"),
+        ({"temprature": 1}, ConfigurationError, "Unsupported option(s): temprature (did you mean 'temperature'?)"),
         ({"prompt": None}, ConfigurationError, "need a prompt"),
         ({"prompt": "{qestion}"}, ConfigurationError, "question"),
         ({"prompt": 'Reply {"a": 1}: {question}'}, ConfigurationError, "{{"),

@@ -68,7 +68,7 @@ def test_an_unknown_run_is_named_with_its_nearest_and_exits_3(cli, here, verb):
 def test_an_unknown_format_exits_2(cli):
     said = cli("export", "first", "--to", "out", "--format", "cvs")
     assert said.code == 2
-    assert "unknown export format 'cvs'; did you mean 'csv'" in said.err
+    assert "unknown export format 'cvs' (did you mean 'csv'" in said.err
 
 
 def test_share_prints_paths_and_the_line_to_paste(cli, here):
@@ -87,7 +87,7 @@ def test_publish_names_a_wrong_tracker_or_option_before_sending(cli):
     assert "did you mean 'mlflow'" in cli("publish", "first", "--to", "mlfow").err
     said = cli("publish", "first", "--to", "mlflow", "--option", "tracking=x")
     assert said.code == 2
-    assert "no option 'tracking'; did you mean 'tracking_uri'" in said.err
+    assert "no option 'tracking' (did you mean 'tracking_uri'" in said.err
     assert cli("publish", "first", "--to", "hub", "--option", "repository").code == 2
 
 

@@ -58,7 +58,7 @@ def test_names_are_found_whatever_their_case():
 
 
 def test_an_unknown_name_is_refused_with_the_nearest_and_all_that_are_known():
-    with pytest.raises(ConfigurationError, match=r"unknown animal 'caat'; did you mean 'cat'\?; known: cat$"):
+    with pytest.raises(ConfigurationError, match=r"unknown animal 'caat' \(did you mean 'cat'\?\); known: cat$"):
         animals().get("caat")
     with pytest.raises(ConfigurationError, match=r"unknown animal 'zebra'; known: cat$"):
         animals().get("zebra")
@@ -148,7 +148,7 @@ def test_snake_case_changes_nothing_the_second_time(name):
 
 
 def test_the_nearest_name_is_a_question_or_nothing():
-    assert nearest("exact_mach", ["exact_match", "bleu"]) == "; did you mean 'exact_match'?"
-    assert nearest("BLUE", ["exact_match", "bleu"]) == "; did you mean 'bleu'?"
+    assert nearest("exact_mach", ["exact_match", "bleu"]) == " (did you mean 'exact_match'?)"
+    assert nearest("BLUE", ["exact_match", "bleu"]) == " (did you mean 'bleu'?)"
     assert nearest("zzz", ["exact_match", "bleu"]) == ""
     assert nearest("x", []) == ""

@@ -46,5 +46,5 @@ def test_a_token_is_at_least_one_byte(text, name):
 
 
 def test_an_unknown_tokenizer_is_refused_with_the_nearest():
-    with pytest.raises(ConfigurationError, match="unknown tokenizer 'cl100k'; did you mean 'cl100k_base'"):
+    with pytest.raises(ConfigurationError, match=r"unknown tokenizer 'cl100k' \(did you mean 'cl100k_base'"):
         count_tokens("x", "cl100k")

@@ -179,7 +179,7 @@ class TestExecutionAccuracy:
 
         assert strict.limits == Limits(cpu_seconds=1)
         assert describe_object(strict) != describe_object(lax)
-        with pytest.raises(ConfigurationError, match="unknown limit 'cpu_second'; did you mean 'cpu_seconds'"):
+        with pytest.raises(ConfigurationError, match=r"unknown limit 'cpu_second' \(did you mean 'cpu_seconds'"):
             ExecutionAccuracy(limits={"cpu_second": 1})
 
 

@@ -74,8 +74,8 @@ def test_parameters_may_stand_in_the_name():
 @pytest.mark.parametrize(
     ("written", "message"),
     [
-        ("exact_mach", "unknown metric 'exact_mach'; did you mean 'exact_match'"),
-        ("numeric(tolerence=1)", "unexpected keyword argument 'tolerence'; did you mean 'tolerance'"),
+        ("exact_mach", "unknown metric 'exact_mach' (did you mean 'exact_match'"),
+        ("numeric(tolerence=1)", "unexpected keyword argument 'tolerence' (did you mean 'tolerance'"),
         ("numeric(1, 2, 3, 4)", "too many positional arguments"),
         ("numeric(tolerance=open('x'))", "expected literals"),
         ("numeric(__import__('os').getcwd())", "expected literals"),

@@ -131,7 +131,7 @@ def snake_case(name: str) -> str:
 
 
 def nearest(name: str, known: Iterable[str], *, render: Callable[[str], str] = repr) -> str:
-    """`; did you mean 'x'?` for the closest known name, or nothing."""
+    """` (did you mean 'x'?)` for the closest known name, or nothing."""
     by_fold = {candidate.casefold(): candidate for candidate in known}
     close = difflib.get_close_matches(str(name).casefold(), by_fold, n=1, cutoff=0.6)
-    return f"; did you mean {render(by_fold[close[0]])}?" if close else ""
+    return f" (did you mean {render(by_fold[close[0]])}?)" if close else ""

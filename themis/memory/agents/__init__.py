@@ -130,7 +130,7 @@ def _divided(text: str) -> tuple[str, str]:
     if text in AGENTS:
         return text, ""
     if not any(mark in text for mark in "/:(") and (close := nearest(text, AGENTS.names())):
-        raise ConfigurationError(f"unknown agent {text!r}{close} A model is named as provider/model")
+        raise ConfigurationError(f"unknown agent {text!r}{close}; a model is named as provider/model")
     return "chat", text
 
 
