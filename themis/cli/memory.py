@@ -12,8 +12,9 @@ import click
 
 from themis.cli.memory_results import RESULT_COMMANDS
 from themis.cli.output import json_option, number, print_json, print_table, storage_option
+from themis.cli.pairs import pairs
 from themis.config import load_memory_config
-from themis.exceptions import ConfigurationError, RunInterrupted
+from themis.exceptions import RunInterrupted
 from themis.experiment.cost import price_of
 from themis.generation.providers import parse_model
 from themis.memory import definitions as defining
@@ -123,7 +124,9 @@ def run(
 ) -> None:
     """Run the tests of a configuration with an agent, or what is left of them after an interruption."""
     store = ExperimentStorage(storage)
-    request = Request(**arguments, agent_options=_options(options), judge_options=_options(judge_options))
+    request = Request(
+        **arguments, agent_options=pairs(options, parsed=True), judge_options=pairs(judge_options, parsed=True)
+    )
     benchmark = assemble(request, store, reuse=lambda question: _agreed(question, yes))
     _announce(benchmark, store)
     watching = sys.stderr.isatty() if progress is None else progress
@@ -372,20 +375,6 @@ def _described(report: MemoryReport, benchmark: Benchmark) -> dict[str, Any]:
         "spent": asdict(report.spent),
         "reason": report.reason,
     }
-
-
-def _options(texts: tuple[str, ...]) -> dict[str, Any]:
-    """`K=V` pairs; a value that is JSON is taken as such, anything else as text."""
-    options: dict[str, Any] = {}
-    for text in texts:
-        name, equals, value = text.partition("=")
-        if not equals or not name:
-            raise ConfigurationError(f"an option is written as name=value, got {text!r}")
-        try:
-            options[name] = json.loads(value)
-        except ValueError:
-            options[name] = value
-    return options
 
 
 def _line(entry: dict[str, Any]) -> str:

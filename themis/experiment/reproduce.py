@@ -13,10 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from themis.core.codec import encode
 from themis.core.redaction import REDACTED
+from themis.core.words import write_word
 from themis.evaluation.extractors import EXTRACTORS
 from themis.evaluation.metrics import METRICS
 from themis.exceptions import ConfigurationError
@@ -210,18 +209,7 @@ def _say_provider_options(found: _Described, invocation: Mapping[str, Any]) -> N
         if REDACTED in json.dumps(value):
             found.remarks.append(f"the provider option {name!r} is a secret and not stored; set it in the environment")
         elif name != "seed" or value != invocation.get("seed"):
-            found.words += ["--option", f"{name}={_yaml_word(value)}"]
-
-
-def _yaml_word(value: Any) -> str:
-    """The shortest text that the command line reads as this value."""
-    if isinstance(value, str):
-        try:
-            if yaml.safe_load(value) == value:
-                return value
-        except yaml.YAMLError:
-            pass
-    return json.dumps(value)
+            found.words += ["--option", f"{name}={write_word(value)}"]
 
 
 def _changed_environment(manifest: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
