@@ -17,11 +17,11 @@ from typing import Any, ClassVar
 
 from themis.core.tokens import count_tokens
 from themis.exceptions import ConfigurationError, DatasetError
-from themis.memory.actions import Action, Ask, Consult, Grade, Heard, Say, Script, Wait
+from themis.memory.actions import Action, Ask, Grade, Heard, Say, Script, Wait
 from themis.memory.examples import LAST_SHARE, DatasetInterface, TestExample
 from themis.memory.scoring import abstains, plain_words, recites, shortened
 from themis.memory.tests.arguments import require_choice
-from themis.memory.tests.judging import judged_yes
+from themis.memory.tests.judging import ask_yes_or_no
 
 __all__ = ["History", "HistoryDataset", "Question", "Session", "read_rows", "token_f1"]
 
@@ -194,15 +194,13 @@ class HistoryDataset(DatasetInterface):
 
 
 def _ask_judge(question: str, reply: str, answer: str) -> Generator[Action, Any, Grade]:
-    ruling = yield Consult(
+    return ask_yes_or_no(
         f"Question: {question}\nRight answer: {answer}\nGiven answer: {reply}\n\n"
-        "Does the given answer contain the right answer, in whatever words, and nothing against it? Answer yes or no.",
-        parse=judged_yes,
+        "Does the given answer contain the right answer, in whatever words, and nothing against it?",
         purpose="is this the answer?",
+        undecided=f"only a judge (--judge) can compare it with {shortened(answer)!r}",
+        reason=f"the judge compared it with {shortened(answer)!r}",
     )
-    if ruling.failed:
-        return Grade.failure(f"only a judge (--judge) can compare it with {shortened(answer)!r}: {ruling.failure}")
-    return Grade.when(ruling.value, f"the judge compared it with {shortened(answer)!r}")
 
 
 def token_f1(reply: str, answer: str) -> float:

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from themis.exceptions import ConfigurationError, DatasetError
-from themis.memory.actions import Action, Consult, Grade
+from themis.memory.actions import Action, Grade
 from themis.memory.examples import DatasetInterface, TestExample
 from themis.memory.material.inventions import FORM, Wish, invent
 from themis.memory.scoring import abstains, claims, grade_recital_of, mentioned, shortened
-from themis.memory.tests.judging import judged_yes
+from themis.memory.tests.judging import ask_yes_or_no
 
 __all__ = ["BUILTIN", "InventedDataset", "settle_answer"]
 
@@ -93,15 +93,15 @@ def _judged(questions: Sequence[str], replies: Sequence[str], expected: Sequence
     for question, reply, answer in zip(questions, replies, expected, strict=False):
         grade = settle_answer(reply, answer, expected)
         if grade is None:
-            ruling = yield Consult(
+            grade = yield from ask_yes_or_no(
                 f"Question:\n{question}\n\nRight answer:\n{answer}\n\nGiven answer:\n{reply}\n\n"
-                "Does the given answer say the same as the right one, and nothing that contradicts it? Answer yes or no.",
-                parse=judged_yes,
+                "Does the given answer say the same as the right one, and nothing that contradicts it?",
                 purpose="is this the answer?",
+                undecided=f"only a judge (--judge) can compare {shortened(reply, 60)!r}",
+                reason=f"the judge was asked whether {shortened(reply, 60)!r} means {answer!r}",
             )
-            if ruling.failed:
-                return Grade.failure(f"only a judge (--judge) can compare {shortened(reply, 60)!r}: {ruling.failure}")
-            grade = Grade.when(ruling.value, f"the judge was asked whether {shortened(reply, 60)!r} means {answer!r}")
+            if grade.failed:
+                return grade
         grades.append(grade)
     return Grade.mean(grades)
 

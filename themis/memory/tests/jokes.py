@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, ClassVar
 
-from themis.memory.actions import Action, Consult, Grade, Heard, Wait
+from themis.memory.actions import Action, Grade, Heard, Wait
 from themis.memory.examples import LAST_SHARE, DatasetInterface, TestExample
 from themis.memory.material.jokes import JOKES
 from themis.memory.scoring import recited_share, shortened
 from themis.memory.tests.arguments import require_number
-from themis.memory.tests.judging import judged_yes
+from themis.memory.tests.judging import ask_yes_or_no
 
 __all__ = ["Jokes", "settle_joke"]
 
@@ -91,15 +91,13 @@ def settle_joke(reply: str, expected: str) -> Grade | None:
 
 
 def _ask_judge(reply: str, expected: str) -> Generator[Action, Any, Grade]:
-    ruling = yield Consult(
+    return ask_yes_or_no(
         f"Somebody was to repeat this joke:\n{expected}\n\nThey said:\n{reply}\n\n"
-        "Did they tell or clearly paraphrase this joke, and no other one? Answer yes or no.",
-        parse=judged_yes,
+        "Did they tell or clearly paraphrase this joke, and no other one?",
         purpose="is this the joke?",
+        undecided="a paraphrase that only a judge (--judge) can settle",
+        reason=f"the judge was asked whether the reply paraphrases {shortened(expected, 60)!r}",
     )
-    if ruling.failed:
-        return Grade.failure(f"a paraphrase that only a judge (--judge) can settle: {ruling.failure}")
-    return Grade.when(ruling.value, f"the judge was asked whether the reply paraphrases {shortened(expected, 60)!r}")
 
 
 def _in_words(elapsed: timedelta) -> str:

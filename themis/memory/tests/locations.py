@@ -7,13 +7,13 @@ from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from themis.memory.actions import Action, Consult, Grade
+from themis.memory.actions import Action, Grade
 from themis.memory.examples import DatasetInterface, TestExample
 from themis.memory.material.town import build_town, position_after
 from themis.memory.material.words import PLACES
 from themis.memory.scoring import read_ways, shortened
 from themis.memory.tests.arguments import require_number
-from themis.memory.tests.judging import judged_yes
+from themis.memory.tests.judging import ask_yes_or_no
 
 __all__ = ["Locations", "settle_way"]
 
@@ -80,12 +80,10 @@ def settle_way(reply: str, expected: str) -> Grade | None:
 
 
 def _ask_judge(question: str, reply: str, expected: str) -> Generator[Action, Any, Grade]:
-    ruling = yield Consult(
+    return ask_yes_or_no(
         f"Question:\n{question}\n\nRight answer: {expected}\n\nGiven answer:\n{reply}\n\n"
-        "Does the given answer conclude with the right distance and direction? Answer yes or no.",
-        parse=judged_yes,
+        "Does the given answer conclude with the right distance and direction?",
         purpose="is this the way?",
+        undecided="names several ways; only a judge (--judge) can tell what it concludes",
+        reason=f"names several ways; the judge was asked whether it concludes with {expected}",
     )
-    if ruling.failed:
-        return Grade.failure(f"names several ways; only a judge (--judge) can tell what it concludes: {ruling.failure}")
-    return Grade.when(ruling.value, f"names several ways; the judge was asked whether it concludes with {expected}")

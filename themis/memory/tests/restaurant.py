@@ -13,7 +13,7 @@ from themis.memory.examples import DatasetInterface, TestExample
 from themis.memory.material.complaints import notices
 from themis.memory.material.menu import DISHES, DRINKS, Order, menu_text, read_order, section_of
 from themis.memory.scoring import shortened
-from themis.memory.tests.judging import judged_yes
+from themis.memory.tests.judging import ask_yes_or_no
 
 __all__ = ["Restaurant"]
 
@@ -173,17 +173,16 @@ def _parse_items(text: str) -> list[str]:
 
 
 def _ask_noticed(reply: Heard, wrong: str, right: str) -> Generator[Action, Any, bool]:
-    ruling = yield Consult(
+    ruling = yield from ask_yes_or_no(
         f"A guest ordered {right} and was served {wrong}. The guest says:\n{reply}\n\n"
-        "Does the guest point out that something is wrong with what was served? Answer yes or no.",
-        parse=judged_yes,
+        "Does the guest point out that something is wrong with what was served?",
         purpose="was the wrong dish noticed?",
+        undecided=f"only a judge (--judge) can tell if this is a complaint: {shortened(reply)}",
+        reason=f"the judge was asked whether the guest noticed {wrong}",
     )
     if ruling.failed:
-        raise _Undecided(
-            f"only a judge (--judge) can tell if this is a complaint: {shortened(reply)}: {ruling.failure}"
-        )
-    return bool(ruling.value)
+        raise _Undecided(*ruling.reasons)
+    return ruling.score == 1
 
 
 def _listed(names: Sequence[str]) -> str:

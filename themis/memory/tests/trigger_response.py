@@ -7,12 +7,12 @@ from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from themis.memory.actions import Action, Consult, Grade
+from themis.memory.actions import Action, Grade
 from themis.memory.examples import DatasetInterface, TestExample
 from themis.memory.material.triggers import TRIGGERS, Trigger
 from themis.memory.scoring import recites, shortened, similarity
 from themis.memory.tests.arguments import require_number
-from themis.memory.tests.judging import judged_yes
+from themis.memory.tests.judging import ask_yes_or_no
 
 __all__ = ["TriggerResponse", "said"]
 
@@ -76,10 +76,10 @@ class TriggerResponse(DatasetInterface):
         for reply, wanted in zip(responses, expected, strict=False):
             uttered = said(reply, phrase, self.rouge_score_threshold)
             if uttered is None:
-                ruling = yield _question(reply, phrase)
+                ruling = yield from _ask_judge(reply, phrase)
                 if ruling.failed:
-                    return Grade.failure(f"only a judge (--judge) can tell if it says {phrase!r}: {ruling.failure}")
-                uttered = ruling.value
+                    return ruling
+                uttered = ruling.score == 1
             hits += bool(uttered and wanted)
             false_alarms += bool(uttered and not wanted)
             reasons.append(f"{'says' if uttered else 'does not say'} {phrase!r}: {shortened(reply, 60)}")
@@ -97,10 +97,11 @@ def said(reply: str, phrase: str, threshold: float) -> bool | None:
     return True if alike > threshold else None if alike > _UNLIKE else False
 
 
-def _question(reply: str, phrase: str) -> Consult:
-    return Consult(
+def _ask_judge(reply: str, phrase: str) -> Generator[Action, Any, Grade]:
+    return ask_yes_or_no(
         f"Somebody was to say: {phrase}\n\nThey said:\n{reply}\n\n"
-        "Does this contain that sentence, if perhaps in slightly other words? Answer yes or no.",
-        parse=judged_yes,
+        "Does this contain that sentence, if perhaps in slightly other words?",
         purpose="was the phrase said?",
+        undecided=f"only a judge (--judge) can tell if it says {phrase!r}",
+        reason=f"the judge was asked whether it says {phrase!r}",
     )
