@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import io
 import logging
 import os
 import sys
@@ -12,6 +13,7 @@ from typing import Any
 import click
 
 from themis import __version__
+from themis.cli.output import complain
 from themis.exceptions import (
     ConfigurationError,
     DatasetError,
@@ -131,19 +133,21 @@ def _run(arguments: Sequence[str] | None) -> int:
     except click.exceptions.Exit as leaving:
         return leaving.exit_code
     except click.ClickException as error:
-        error.show()
+        shown = io.StringIO()
+        error.show(file=shown)
+        complain(shown.getvalue().rstrip("\n"))
         return error.exit_code
     except (click.Abort, KeyboardInterrupt) as stopped:
         # click turns an interrupt into an Abort and keeps what it was.
         reason = stopped if isinstance(stopped, RunInterrupted) else stopped.__cause__ or stopped.__context__
-        click.echo(str(reason) if isinstance(reason, RunInterrupted) else "aborted", err=True)
+        complain(str(reason) if isinstance(reason, RunInterrupted) else "aborted")
         return 130
     except BrokenPipeError:
         # The reader of a pipe has seen enough (`themis list runs | head`).
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except ThemisError as error:
-        click.echo(f"Error: {error}", err=True)
+        complain(f"Error: {error}")
         return _exit_code(error)
 
 

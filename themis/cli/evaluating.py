@@ -12,7 +12,7 @@ import click
 
 from themis import api
 from themis.backends.execution import EXECUTION_BACKENDS
-from themis.cli.output import json_option, number, print_json, print_table, printable, storage_option
+from themis.cli.output import complain, json_option, number, print_json, print_table, printable, storage_option
 from themis.cli.pairs import pairs
 from themis.cli.runs import describe_run
 from themis.core.entities import EvaluationFailure, ExperimentFailure, ExperimentReport
@@ -392,11 +392,11 @@ def _present(store: ExperimentStorage, report: ExperimentReport, as_json: bool) 
     _say_why("answered", report.failures)
     _say_why("judged", report.evaluation_report.failures)
     if report.metadata.get("stopped"):
-        click.echo(f"stopped: {report.metadata['stopped']}. Go on with: themis resume {run_id}", err=True)
+        complain(f"stopped: {report.metadata['stopped']}. Go on with: themis resume {run_id}")
     return code
 
 
 def _say_why(what: str, failures: Iterable[ExperimentFailure | EvaluationFailure]) -> None:
     for failure in islice(failures, 1):
         why = " ".join(printable(failure.message).split())[:_LONGEST_REASON]
-        click.echo(f"not {what}, for example {printable(failure.sample_id)}: {why}", err=True)
+        complain(f"not {what}, for example {printable(failure.sample_id)}: {why}")

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import json
 import math
+import shutil
 import sys
+import textwrap
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
 import click
 
-__all__ = ["json_option", "number", "print_json", "print_table", "printable", "storage_option", "when"]
+__all__ = [
+    *("complain", "json_option", "number", "print_json", "print_table", "printable", "storage_option", "when"),
+    "wrapped",
+]
 
 _PIPE_WIDTH = 240
 
@@ -50,6 +55,22 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], *, title:
         table.add_row(*(Text(cell) for cell in row))
     # A pipe has no width; a table for one must not fold its cells.
     Console(width=None if sys.stdout.isatty() else _PIPE_WIDTH).print(table)
+
+
+def complain(message: str) -> None:
+    """A message on stderr; in a terminal its lines end between words, elsewhere they stay whole for who searches them."""
+    width = shutil.get_terminal_size().columns if sys.stderr.isatty() else None
+    click.echo(message if width is None else wrapped(message, width), err=True)
+
+
+def wrapped(text: str, width: int) -> str:
+    """Lines no longer than the width, as far as words allow: a path or a URL is never cut. Indentation is kept."""
+    return "\n".join(line if len(line) <= width else _wrapped_line(line, width) for line in text.splitlines())
+
+
+def _wrapped_line(line: str, width: int) -> str:
+    indent = line[: len(line) - len(line.lstrip())]
+    return textwrap.fill(line, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
 
 
 def number(value: float | None, digits: int = 4) -> str:

@@ -1,0 +1,55 @@
+"""What a terminal shows of a message."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import sys
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from themis.cli.output import wrapped
+
+TEXTS = st.lists(st.text(alphabet="ab-/ ", max_size=60), max_size=4).map("\n".join)
+
+
+@given(TEXTS, st.integers(10, 80))
+def test_wrapping_breaks_between_words_only(text, width):
+    lines = wrapped(text, width).splitlines()
+
+    assert " ".join(lines).split() == text.split()
+    assert all(len(line) <= width or len(line.split()) == 1 for line in lines)
+
+
+def test_wrapped_lines_keep_their_indentation():
+    assert (
+        wrapped("run 'a' differs:\n  prompt: was short, is long", 20)
+        == "run 'a' differs:\n  prompt: was short,\n  is long"
+    )
+
+
+def test_an_error_fits_the_terminal_and_stays_whole_in_a_pipe(tmp_path):
+    command = [sys.executable, "-m", "themis.cli", "eval", "demo", "-m", "fake/perfect", "--metric", "exact_mach"]
+    environment = {**os.environ, "COLUMNS": "50", "THEMIS_STORAGE": str(tmp_path)}
+
+    piped = subprocess.run(command, env=environment, capture_output=True, text=True).stderr
+    assert piped.count("\n") == 1
+
+    ours, theirs = os.openpty()
+    subprocess.run(command, env=environment, stderr=theirs, stdin=subprocess.DEVNULL)
+    os.close(theirs)
+    shown = read_to_the_end(ours).splitlines()
+    assert len(shown) > 2
+    assert max(map(len, shown)) <= 50
+    assert " ".join(shown) == piped.strip()
+
+
+def read_to_the_end(terminal: int) -> str:
+    with open(terminal, "rb", buffering=0) as file:
+        parts = []
+        with contextlib.suppress(OSError):  # how a terminal says that nobody writes to it any more
+            while part := file.read(4096):
+                parts.append(part)
+    return b"".join(parts).decode()
