@@ -237,7 +237,8 @@ import os, signal, sys
 from tests.storage.stored_runs import fill
 from themis.storage import ExperimentStorage
 
-fill(ExperimentStorage(sys.argv[1]), "run-3", 50)
+storage = ExperimentStorage(sys.argv[1])
+fill(storage, "run-3", 50)
 os.kill(os.getpid(), signal.SIGKILL)
 """
 

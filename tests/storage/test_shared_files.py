@@ -1,9 +1,14 @@
-"""Several stores on one file, in one process and in others."""
+"""Several stores in one place, in one process and in others."""
 
 from __future__ import annotations
 
+import gc
 import subprocess
 import sys
+import time
+
+import psycopg
+import pytest
 
 from themis.storage import ExperimentStorage
 
@@ -38,3 +43,25 @@ def test_opening_a_store_twice_keeps_it_safe_from_other_processes(tmp_path):
     assert {run.run_id for run in first.list_runs()} == wanted
     seen = elsewhere(tmp_path, "five")
     assert all(run_id in seen for run_id in wanted)
+
+
+@pytest.mark.postgres
+def test_a_forgotten_store_gives_its_connections_back(empty_postgres):
+    def connections() -> int:
+        with psycopg.connect(empty_postgres) as watching:
+            counted = watching.execute(
+                "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+            ).fetchone()
+        return counted[0]
+
+    store = ExperimentStorage(empty_postgres)
+    assert store.list_runs() == []
+    assert connections() == 1
+    del store
+    gc.collect()
+
+    # The server takes a moment to see that the other end has gone.
+    until = time.monotonic() + 60
+    while connections() and time.monotonic() < until:
+        time.sleep(0.01)
+    assert connections() == 0

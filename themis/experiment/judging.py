@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import gc
-import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from typing import Any
 
 from themis.core.codec import decode, encode
@@ -19,9 +17,10 @@ from themis.evaluation.judges import Reply, judges_in
 from themis.exceptions import ConfigurationError, EvaluationError
 from themis.experiment.cost import Budget, Price, price_of
 from themis.experiment.manifest import call_identity
+from themis.generation.blocking import BlockingProvider
 from themis.generation.engine import Engine, EngineSettings, Job
 from themis.generation.providers import create_provider, parse_model
-from themis.interfaces import Metric, StatelessTaskExecutor
+from themis.interfaces import Metric
 from themis.storage import ExperimentStorage
 from themis.storage.writing import RunWriter
 
@@ -61,7 +60,7 @@ def bound_judges(
                 sampling=judge.sampling,
                 seed=None,
             )
-            calls = stack.enter_context(_OnOneLoop(executor, settings.timeout_seconds))
+            calls = stack.enter_context(closing(BlockingProvider(executor, settings.timeout_seconds)))
             price = price_of(spec.identifier, is_local=bool(getattr(executor, "is_local", False)))
             if budget is not None and price is None:
                 raise ConfigurationError(
@@ -147,33 +146,3 @@ class _StoredAsk:
         most = 0.0 if self._price is None else self._price.of(count_tokens(prompt), max(0, self._sampling.max_tokens))
         if self._budget.spent_usd + most > self._budget.cap_usd:
             raise EvaluationError(f"budget_usd={self._budget.cap_usd:g} allows no further judge call")
-
-
-class _OnOneLoop(StatelessTaskExecutor):
-    """Lets many threads call an async provider, whose connections belong to one event loop."""
-
-    def __init__(self, executor: StatelessTaskExecutor, timeout_seconds: float) -> None:
-        self._executor = executor
-        self._timeout_seconds = timeout_seconds
-        self._async = asyncio.iscoroutinefunction(executor.execute)
-        self._loop = asyncio.new_event_loop() if self._async else None
-
-    def __enter__(self) -> _OnOneLoop:
-        if self._loop is not None:
-            threading.Thread(target=self._loop.run_forever, name="themis-judge", daemon=True).start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._loop is not None:
-            close = getattr(self._executor, "aclose", None)
-            if close is not None:
-                asyncio.run_coroutine_threadsafe(close(), self._loop).result(timeout=5)
-            self._loop.call_soon_threadsafe(self._loop.stop)
-
-    def execute(self, task: GenerationTask) -> GenerationRecord:
-        answer: Any = self._executor.execute(task)
-        if self._loop is not None:
-            waiting = asyncio.wait_for(answer, self._timeout_seconds)
-            answer = asyncio.run_coroutine_threadsafe(waiting, self._loop).result()
-        record: GenerationRecord = answer
-        return record

@@ -2,26 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
-import inspect
-import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from themis.core.entities import (
-    GenerationRecord,
-    GenerationTask,
-    ModelError,
-    PromptRender,
-    PromptSpec,
-    SamplingConfig,
-)
+from themis.core.entities import GenerationTask, ModelError, PromptRender, PromptSpec, SamplingConfig
 from themis.exceptions import EvaluationError
 from themis.experiment.cost import FREE, Price, price_of
+from themis.generation.blocking import BlockingProvider
 from themis.generation.engine import Engine, EngineSettings, Job
 from themis.generation.providers import create_provider, parse_model
-from themis.interfaces import StatelessTaskExecutor
 
 __all__ = ["ChatModel", "Completion"]
 
@@ -56,10 +46,8 @@ class ChatModel:
         executor = create_provider(self.spec.provider, options, model_identifier=self.spec.identifier)
         self.price: Price | None = FREE if is_local or executor.is_local else price_of(self.spec.identifier)
         settings = settings or EngineSettings()
-        self._executor = executor
-        if inspect.iscoroutinefunction(executor.execute):
-            self._executor = _OnItsOwnLoop(executor, settings.timeout_seconds)
-        self._engine = Engine(self._executor, settings)
+        self._provider = BlockingProvider(executor, settings.timeout_seconds)
+        self._engine = Engine(self._provider, settings)
 
     def complete(self, messages: Sequence[Mapping[str, str]]) -> Completion:
         """The model's next message in a conversation; an error that trying again does not mend is raised."""
@@ -82,33 +70,4 @@ class ChatModel:
         )
 
     def close(self) -> None:
-        close = getattr(self._executor, "close", None)
-        if close is not None:
-            close()
-
-
-class _OnItsOwnLoop(StatelessTaskExecutor):
-    """An async provider called from a thread, on a loop that lives as long as its connections."""
-
-    def __init__(self, executor: StatelessTaskExecutor, timeout_seconds: float) -> None:
-        self._provider = executor
-        self._timeout_seconds = timeout_seconds
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="memory-model", daemon=True)
-        self._thread.start()
-
-    def execute(self, task: GenerationTask) -> GenerationRecord:
-        answer: Any = self._provider.execute(task)
-        waiting = asyncio.wait_for(answer, self._timeout_seconds)
-        record: GenerationRecord = asyncio.run_coroutine_threadsafe(waiting, self._loop).result()
-        return record
-
-    def close(self) -> None:
-        if self._loop.is_closed():
-            return
-        close = getattr(self._provider, "aclose", None)
-        if close is not None:
-            asyncio.run_coroutine_threadsafe(close(), self._loop).result(timeout=5.0)
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()
+        self._provider.close()

@@ -11,6 +11,7 @@ import math
 import os
 import shutil
 import time
+import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -72,7 +73,10 @@ class ExperimentStorage:
 
     @cached_property
     def engine(self) -> Engine:
-        return open_database(self.location)
+        engine = open_database(self.location)
+        # A store that nobody closed gives its connections back when it is forgotten.
+        self._forgotten = weakref.finalize(self, engine.dispose)
+        return engine
 
     def exists(self) -> bool:
         """Whether there is a store; asking does not make one."""
@@ -80,7 +84,7 @@ class ExperimentStorage:
 
     def close(self) -> None:
         if "engine" in self.__dict__:
-            self.engine.dispose()
+            self._forgotten()
             del self.__dict__["engine"]
 
     # --- runs --------------------------------------------------------------------------------------------------------

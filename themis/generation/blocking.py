@@ -1,0 +1,62 @@
+"""A provider, sync or async, for callers that wait for each answer in a thread of their own."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import inspect
+import threading
+from typing import Any
+
+from themis.core.entities import GenerationRecord, GenerationTask
+from themis.interfaces import StatelessTaskExecutor
+
+__all__ = ["BlockingProvider"]
+
+_CLOSE_SECONDS = 5.0
+
+
+class BlockingProvider(StatelessTaskExecutor):
+    """The calls of an async provider are made on one event loop, to which its connections belong, until `close`."""
+
+    def __init__(self, provider: StatelessTaskExecutor, timeout_seconds: float) -> None:
+        self._provider = provider
+        self._timeout_seconds = timeout_seconds
+        self._loop = asyncio.new_event_loop() if inspect.iscoroutinefunction(provider.execute) else None
+        if self._loop is not None:
+            self._thread = threading.Thread(target=self._loop.run_forever, name="themis-blocking", daemon=True)
+            self._thread.start()
+
+    def execute(self, task: GenerationTask) -> GenerationRecord:
+        answer: Any = self._provider.execute(task)
+        if self._loop is not None:
+            waiting = asyncio.wait_for(answer, self._timeout_seconds)
+            answer = asyncio.run_coroutine_threadsafe(waiting, self._loop).result()
+        record: GenerationRecord = answer
+        return record
+
+    def close(self) -> None:
+        if self._loop is None:
+            close = getattr(self._provider, "close", None)
+            if close is not None:
+                close()
+        elif not self._loop.is_closed():
+            closing = asyncio.run_coroutine_threadsafe(self._close(), self._loop)
+            with contextlib.suppress(TimeoutError):
+                closing.result(timeout=_CLOSE_SECONDS)
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join(timeout=_CLOSE_SECONDS)
+            if not self._thread.is_alive():
+                self._loop.close()
+
+    async def _close(self) -> None:
+        # Where the caller was interrupted its call is still under way.
+        calls = asyncio.all_tasks() - {asyncio.current_task()}
+        for call in calls:
+            call.cancel()
+        await asyncio.gather(*calls, return_exceptions=True)
+        close = getattr(self._provider, "aclose", None)
+        if close is not None:
+            await close()
+        # Transports close in the next rounds of the loop.
+        await asyncio.sleep(0.01)
