@@ -2,9 +2,10 @@
 
     python reader.py PAGE RESULT < settings.json
 
-`settings` has `instead`, what is written in place of what on the page (ports), and `not_typed`, lines of shell blocks that are
-left out. RESULT becomes a JSON list with a step for each block that was followed. It is a program of its own because what
-the page registers would otherwise stay registered for the tests that follow.
+`settings` has `instead`, what is written in place of what on the page (ports), `not_typed`, lines of shell blocks that are
+left out, and `beside`, a command that runs in a second terminal from the start. A page that has one is followed for its
+Python alone, after the commands `first`. RESULT becomes a JSON list with a step for each block that was followed. It is a
+program of its own because what the page registers would otherwise stay registered for the tests that follow.
 """
 
 from __future__ import annotations
@@ -55,13 +56,23 @@ def blocks(page: str) -> list[Block]:
     return [Block(block[1], block[2], page[: block.start()].count("\n") + 2) for block in found]
 
 
-def follow(page: str, *, instead: dict[str, str], not_typed: list[str], endpoint: str) -> list[Step]:
+def follow(
+    page: str, *, instead: dict[str, str], not_typed: list[str], endpoint: str, beside: str, first: list[str]
+) -> list[Step]:
     for old, new in instead.items():
-        page = page.replace(old, new)
+        page, beside = page.replace(old, new), beside.replace(old, new)
     steps: list[Step] = []
     session, terminals = PythonSession(), list[subprocess.Popen[str]]()
     try:
+        if beside:
+            steps.append(Step("bash", beside, 0))
+            terminals.append(open_terminal(steps[0]))
+        for command in first:
+            steps.append(Step("bash", command, 0))
+            type_in(steps[-1])
         for block in blocks(page):
+            if beside and block.language != "python":
+                continue
             if block.language == "text":
                 steps[-1].shown = block.text
                 continue

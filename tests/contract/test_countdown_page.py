@@ -8,14 +8,13 @@ import fcntl
 import json
 import re
 import shutil
-import socket
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from tests.contract.countdown import EXAMPLES, PAGE, offline_environment, run, working_copy
+from tests.contract.countdown import EXAMPLES, PAGE, run, working_copy
+from tests.contract.following import follow_page
 from tests.contract.reader import Step, blocks
 from themis.storage import ExperimentStorage, RunStatus
 
@@ -29,23 +28,6 @@ NOT_TYPED = {
     "export HF_TOKEN=...": "nothing is published",
     "export HF_REPO_ID=your-org/themis-countdown-results": "nothing is published",
 }
-
-# The page's `datasets.load_dataset`, with the puzzles that the Hub's dataset would have.
-STAND_IN_FOR_DATASETS = """
-import re
-from types import SimpleNamespace
-
-from themis.presets.countdown import raw_puzzles
-
-config = SimpleNamespace(HF_HUB_OFFLINE=False, HF_ENDPOINT="http://127.0.0.1:9")
-exceptions = SimpleNamespace(DatasetsError=type("DatasetsError", (Exception,), {}))
-
-
-def load_dataset(path, name=None, *, split):
-    if path != "predibase/countdown":
-        raise FileNotFoundError(path)
-    return list(raw_puzzles(int(re.fullmatch(r"train\\[:(\\d+)\\]", split)[1])))
-"""
 
 
 class Followed:
@@ -68,47 +50,8 @@ def followed(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Follow
     with root.with_suffix(".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (root / "steps.json").exists():
-            follow_page(root)
+            follow_page(PAGE, working_copy(root), not_typed=NOT_TYPED)
     return Followed(root)
-
-
-def follow_page(root: Path) -> None:
-    working_copy(root)
-    stand_in = root / "stand-ins" / "datasets.py"
-    stand_in.parent.mkdir()
-    stand_in.write_text(STAND_IN_FOR_DATASETS, encoding="utf-8")
-    # The page's ports may be taken here: free ones are written in their place, in the page's text before it is followed
-    # and, for the scripts, in the environment.
-    endpoint_port, server_port = free_ports(2)
-    endpoint = f"http://localhost:{endpoint_port}/api/v1/chat"
-    settings = {
-        "instead": {
-            "localhost:1234": f"localhost:{endpoint_port}",
-            "--port 1234": f"--port {endpoint_port}",
-            "localhost:8080": f"localhost:{server_port}",
-            "--port 8080": f"--port {server_port}",
-        },
-        "not_typed": list(NOT_TYPED),
-        "endpoint": endpoint,
-    }
-    done = subprocess.run(
-        [sys.executable, Path(__file__).with_name("reader.py"), PAGE, root / "steps.json"],
-        input=json.dumps(settings),
-        cwd=root,
-        env=offline_environment(root, PYTHONPATH=str(stand_in.parent), COUNTDOWN_API_BASE=endpoint),
-        capture_output=True,
-        text=True,
-        timeout=900,
-    )
-    assert done.returncode == 0, done.stderr
-
-
-def free_ports(count: int) -> list[int]:
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [taken.getsockname()[1] for taken in sockets]
-    for taken in sockets:
-        taken.close()
-    return ports
 
 
 # --- the page as a whole --------------------------------------------------------------------------------------------
