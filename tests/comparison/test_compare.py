@@ -292,7 +292,7 @@ def test_a_higher_mean_without_evidence_is_best_on_its_metric_but_not_overall(tm
 
     assert report.best_run_per_metric == {"Number": "a"}
     assert report.overall_best_run is None
-    assert "a (0.5000), better than 0 of 1 beyond chance" in report.summary()
+    assert "a (0.5000), but not better beyond chance" in report.summary()
 
 
 def test_two_leaders_that_nothing_separates_leave_no_overall_best_run(tmp_path):

@@ -16,7 +16,7 @@ from playwright.sync_api import expect
 
 import themis
 from themis.core.codec import encode
-from themis.core.entities import GenerationRecord, ModelOutput
+from themis.core.entities import GenerationRecord, ModelError, ModelOutput
 from themis.interfaces import StatelessTaskExecutor
 from themis.storage import ExperimentStorage
 from themis.storage.records import Turn
@@ -261,16 +261,30 @@ def test_a_hostile_run_does_nothing_in_a_real_browser(start_server, open_page, t
         assert page.evaluate("window.acted") is None
 
 
+class Unreachable(StatelessTaskExecutor):
+    def execute(self, task):
+        return GenerationRecord(task, None, ModelError("cannot be reached; is the server running? " * 8, "connection"))
+
+
+LONG_NAME = "a-name-that-somebody-made-from-everything-they-varied-" * 3
+
+
 @pytest.fixture(scope="module")
 def lab(two_runs: Path, start_lasting_server: Callable[..., Any], tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A server with runs of both kinds, and a name that is too long."""
+    """A server with runs of both kinds, one that failed, and names that are too long."""
     root = tmp_path_factory.mktemp("lab") / "store"
     shutil.copytree(two_runs, root)
     memory = ["memory", "run", "-a", "window(500)", "-y", "-c", str(CONFIGURATION), "--run-id", "talk"]
     subprocess.run(
         [sys.executable, "-m", "themis.cli", *memory, "--storage", str(root)], check=True, capture_output=True
     )
-    ExperimentStorage(root).start_run("a-name-that-somebody-made-from-everything-they-varied" * 3, tags={"team": "lab"})
+    ExperimentStorage(root).start_run(LONG_NAME, tags={"team": "lab"})
+    themis.register_provider("unreachable", lambda **options: Unreachable())
+    rows = [{"id": f"q{n}", "question": f"{n} + {n}", "answer": str(2 * n)} for n in range(20)]
+    fixed = {"prompt": "{question}", "metrics": ["exact_match"], "storage": root}
+    for run_id, model in ((f"{LONG_NAME}a", "fake/noisy-0.6"), (f"{LONG_NAME}b", "fake/perfect")):
+        themis.evaluate(rows, model=model, run_id=run_id, **fixed)
+    themis.evaluate(rows[:2], model="unreachable:x", run_id="failed", max_retries=1, **fixed)
     return start_lasting_server(root).address
 
 
@@ -279,7 +293,9 @@ PATHS = {
     "run": "/runs/baseline",
     "sample": "/runs/baseline/sample?item=q3",
     "compare": "/compare?run=baseline&run=variant",
+    "long names": f"/compare?run={LONG_NAME}a&run={LONG_NAME}b",
     "memory": "/runs/talk",
+    "failed": "/runs/failed",
     "login": "/login",
     "docs": "/docs",
 }
@@ -296,13 +312,29 @@ def test_pages_fit_every_width_in_both_themes(lab, open_page, scheme, width, tmp
         page.screenshot(path=folder / f"{name}-{width}-{scheme}.png")
         assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth"), name
         assert page.evaluate(CUT_OFF) == [], name
+        assert page.evaluate(SPILT) == [], name
         assert page.evaluate(CONTRAST) >= 4.5, name
         assert page.evaluate(UNLABELLED) == [], name
+
+
+def test_everything_is_printed(lab, open_page):
+    page = open_page(lab, "/runs/talk")
+    assert "chat" in page.evaluate(SCROLLED_AWAY)
+
+    page.emulate_media(media="print")
+    assert page.evaluate(SCROLLED_AWAY) == []
 
 
 # Tables of which a part can only be reached by scrolling sideways.
 CUT_OFF = """() => [...document.querySelectorAll(".table-frame")]
   .filter((frame) => frame.scrollWidth > frame.clientWidth + 1).map((frame) => frame.textContent.slice(0, 80))"""
+# Cells whose text runs over what stands below them.
+SPILT = """() => [...document.querySelectorAll(".list td")]
+  .filter((cell) => cell.scrollHeight > cell.clientHeight + 1).map((cell) => cell.textContent.slice(0, 80))"""
+# Boxes of which paper would show only what is not scrolled away.
+SCROLLED_AWAY = """() => [...document.querySelectorAll("main *:not(svg *, .hidden)")]
+  .filter((box) => getComputedStyle(box).overflowY !== "visible" && box.scrollHeight > box.clientHeight + 1)
+  .map((box) => box.className)"""
 # The lowest contrast of any text on the page against what is behind it.
 CONTRAST = """() => {
   const channels = (colour) => colour.match(/[\\d.]+/g).map(Number);

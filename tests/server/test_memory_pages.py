@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
+from fastapi.testclient import TestClient
+from scored_runs import Number, scored_run
+
 from themis.core.codec import encode
+from themis.server import create_app
 from themis.server.memory_views import chat_view, drawn_tests
 from themis.storage import ExperimentStorage
 from themis.storage.records import Turn
@@ -68,3 +74,13 @@ def test_a_page_of_the_conversation_never_parts_a_message_from_its_reply(tmp_pat
     for view in (first, rest, live):
         assert all(entry["reply"] for entry in view.entries if entry["kind"] == "say")
         assert not [entry for entry in view.entries if entry["kind"] == "reply"]
+
+
+def test_runs_are_compared_on_the_score_of_the_whole_conversation_first(tmp_path):
+    for run_id in ("one", "other"):
+        scored_run(tmp_path, run_id, [0, 1, 1], metrics=[Number("Colours"), Number("memory")])
+
+    with TestClient(create_app(tmp_path), base_url="http://127.0.0.1") as client:
+        page = client.get("/compare", params={"run": ["one", "other"]}).text
+
+    assert re.findall(r"<h2[^>]*>([^<]*)<", page) == ["memory", "Colours"]

@@ -86,7 +86,7 @@ def _print_report(report: ComparisonReport, *, details: bool) -> None:
     click.echo(report.summary(include_details=details))
     if not details:
         for result in report.pairwise_results:
-            click.echo(result.summary())
+            click.echo(result.summary(report.names()))
     for line in report.reasons():
         click.echo(f"test of {line}")
 

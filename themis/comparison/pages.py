@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from themis.comparison.names import telling_names
 from themis.comparison.reports import TIE, ComparisonReport, ComparisonResult, show_interval, show_p_value
 
 if TYPE_CHECKING:
@@ -101,12 +102,14 @@ def forest_plot(results: Iterable[ComparisonResult]) -> ForestPlot:
     def place(value: float) -> float:
         return round(_MARGIN + (value - low) * span, 3)
 
+    run_ids = dict.fromkeys(run_id for result in results for run_id in (result.run_a_id, result.run_b_id))
+    names = telling_names(list(run_ids), _LONGEST_NAME)
     rows = []
     for number, result in enumerate(results):
         interval = result.interval
         rows.append(
             PlotRow(
-                label=f"{_shortened(result.run_a_id)} − {_shortened(result.run_b_id)}",
+                label=f"{names[result.run_a_id]} − {names[result.run_b_id]}",
                 title=result.summary(),
                 numbers=f"{result.delta:+.4f}" + (f" {show_interval(interval)}" if interval else ""),
                 y=number * _ROW_HEIGHT,
@@ -119,14 +122,6 @@ def forest_plot(results: Iterable[ComparisonResult]) -> ForestPlot:
     axis_y = len(results) * _ROW_HEIGHT + 2
     ticks = [Tick(place(value), _tick_text(value), _anchor(place(value))) for value in _round_values(low, high)]
     return ForestPlot(rows=rows, ticks=ticks, zero=place(0.0), axis_y=axis_y, height=axis_y + 26)
-
-
-def _shortened(run_id: str) -> str:
-    """Run ids often begin alike, so the end is what tells them apart."""
-    if len(run_id) <= _LONGEST_NAME:
-        return run_id
-    head = _LONGEST_NAME // 3
-    return f"{run_id[:head]}…{run_id[head + 1 - _LONGEST_NAME :]}"
 
 
 def _round_values(low: float, high: float) -> list[float]:

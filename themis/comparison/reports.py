@@ -5,10 +5,11 @@ Values only; `comparison.engine` fills them in. A difference is always the first
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
+from themis.comparison.names import telling_names
 from themis.core.registry import nearest
 from themis.exceptions import MetricError
 
@@ -27,6 +28,8 @@ __all__ = [
 
 TIE = "tie"
 _WIDTH = 80
+# Two of them and their numbers fit into two lines of a terminal.
+_LONGEST_NAME = 36
 
 
 @dataclass
@@ -99,27 +102,25 @@ class ComparisonResult:
             return self.corrected_significant
         return self.test_result is not None and self.test_result.significant
 
-    def summary(self) -> str:
-        """One line."""
+    def summary(self, names: Mapping[str, str] | None = None) -> str:
+        """One line; `names` are shorter ones of the runs."""
+        first, second = (names or {}).get(self.run_a_id, self.run_a_id), (names or {}).get(self.run_b_id, self.run_b_id)
         # Of a mean of zero nothing is a percentage.
         percent = f" ({self.delta_percent:+.1f}%)" if self.run_b_mean else ""
         name = f"{self.metric_name} (lower is better)" if self.higher_is_better is False else self.metric_name
-        line = (
-            f"{name}: {self.run_a_id} {self.run_a_mean:.4f} - {self.run_b_id} {self.run_b_mean:.4f} "
-            f"= {self.delta:+.4f}{percent}"
-        )
+        line = f"{name}: {first} {self.run_a_mean:.4f} - {second} {self.run_b_mean:.4f} = {self.delta:+.4f}{percent}"
         if self.interval is not None:
             line += f", interval {show_interval(self.interval)}"
         if self.test_result is not None:
             line += f", {self._evidence(self.test_result)}"
-        line += f": {self.verdict()}"
+        line += f": {self.verdict(names)}"
         return line + (f" ({self.note})" if self.note else "")
 
-    def verdict(self) -> str:
+    def verdict(self, names: Mapping[str, str] | None = None) -> str:
         """Who is better, in words."""
         if self.higher_is_better is None and self.is_significant():
             return "they differ, and neither is better"
-        return "tie" if self.winner == TIE else f"{self.winner} is better"
+        return "tie" if self.winner == TIE else f"{(names or {}).get(self.winner, self.winner)} is better"
 
     def to_dict(self) -> dict[str, Any]:
         test = self.test_result
@@ -246,7 +247,7 @@ class ComparisonReport:
             "=" * _WIDTH,
             "",
             f"Comparing {len(self.run_ids)} runs across {len(self.metrics)} metrics",
-            f"Runs: {', '.join(self.run_ids)}",
+            *self._runs_lines(),
             f"Metrics: {', '.join(self.metrics)}",
             *self.left_out(),
             "",
@@ -259,8 +260,18 @@ class ComparisonReport:
         if include_details:
             for metric in self.metrics:
                 lines += ["", "-" * _WIDTH, self.win_loss_matrices[metric].to_table(), ""]
-                lines += [f"  {result.summary()}" for result in self.get_metric_results(metric)]
+                lines += [f"  {result.summary(self.names())}" for result in self.get_metric_results(metric)]
         return "\n".join([*lines, "=" * _WIDTH])
+
+    def names(self) -> dict[str, str]:
+        """What the runs are called in lines of text."""
+        return telling_names(self.run_ids, _LONGEST_NAME)
+
+    def _runs_lines(self) -> list[str]:
+        """The ids in full, below each other where they are called by a part of them further on."""
+        if all(name == run_id for run_id, name in self.names().items()):
+            return [f"Runs: {', '.join(self.run_ids)}"]
+        return ["Runs:", *(f"  {run_id}" for run_id in self.run_ids)]
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -306,7 +317,12 @@ class ComparisonReport:
         mean = next((r.run_a_mean if r.run_a_id == best else r.run_b_mean for r in against), None)
         shown = "" if mean is None else f" ({mean:.4f})"
         beyond = "" if self.metadata.get("statistical_test") == "none" else " beyond chance"
-        return f"{best}{shown}, better than {beaten} of {len(against)}{beyond}"
+        told = (
+            ("better" if beaten else "but not better")
+            if len(against) == 1
+            else f"better than {beaten} of {len(against)}"
+        )
+        return f"{self.names()[best]}{shown}, {told}{beyond}"
 
     def reasons(self, metric: str | None = None) -> list[str]:
         """Why `auto` took the tests it took, each reason once with its metrics."""

@@ -51,7 +51,9 @@ def _problem(description: str, detail: str, code: str) -> dict[str, Any]:
 
 
 PROBLEMS: dict[int | str, dict[str, Any]] = {
-    400: _problem("What was asked for cannot be done", "unknown outcome 'rigth' (did you mean 'right'?)", "bad_request"),
+    400: _problem(
+        "What was asked for cannot be done", "unknown outcome 'rigth' (did you mean 'right'?)", "bad_request"
+    ),
     401: _problem("The server asks for a token", "this server asks for a token", "token_needed"),
     404: _problem("Not found", "Run not found: countdown-basline (did you mean 'countdown-baseline'?)", "not_found"),
     422: _problem("A value is not of the right kind", "query.limit: Input should be less than 1001", "invalid"),

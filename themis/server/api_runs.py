@@ -20,7 +20,7 @@ from themis.experiment.export.json_text import json_bytes
 from themis.experiment.export.samples import joined
 from themis.experiment.export.whole_files import whole_file
 from themis.experiment.report import build_report
-from themis.server.api_documents import EXAMPLE_RUN, EXAMPLE_SAMPLE, PROBLEMS, example
+from themis.server.api_documents import EXAMPLE_RUN, EXAMPLE_SAMPLE, PROBLEMS, UNDELETABLE, example
 from themis.server.errors import NotFound
 from themis.server.json_answers import json_answer
 from themis.server.shapes import run_line, sample_line, whole_sample
@@ -134,12 +134,7 @@ def get_run(
 @router.delete(
     "/{run_id}",
     summary="Remove a run",
-    responses={
-        200: {"description": "Removed"},
-        403: {"description": "Read-only server"},
-        409: {"description": "Busy"},
-        **PROBLEMS,
-    },
+    responses={**example({"deleted": "countdown-baseline"}, "Removed"), **UNDELETABLE, **PROBLEMS},
 )
 def delete_run(
     serving: Serving,

@@ -9,6 +9,7 @@ from fastapi import APIRouter, Depends, Query, Request
 from fastapi.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
 
 from themis.comparison.hypotheses import StatisticalTest
+from themis.comparison.names import telling_names
 from themis.exceptions import ThemisError
 from themis.server.api_judging import ComparisonRequest, compare
 from themis.server.api_runs import read_sample
@@ -37,6 +38,8 @@ router = APIRouter(include_in_schema=False)
 
 Serving = Annotated[Served, Depends(served)]
 _MOST_SUGGESTED = 200
+# Of a run in a table beside others; the whole id is where it links to.
+_LONGEST_NAME = 32
 
 
 async def pages(request: Request) -> Pages:
@@ -191,7 +194,7 @@ def compare_page(
     rendering: Rendering,
     run: Annotated[list[str], Query()] = [],  # noqa: B006
     metric: str = "",
-    test: str = "bootstrap",
+    test: str = StatisticalTest.AUTO.value,
 ) -> Response:
     run_ids = [run_id for run_id in dict.fromkeys(run) if run_id]
     known = find_runs(serving.store, limit=_MOST_SUGGESTED).runs if serving.store.exists() else []
@@ -209,7 +212,8 @@ def compare_page(
     except ThemisError as error:
         problem = serving.redactor.text(str(error))
         return _page(rendering, "compare.html", 400, report=None, metrics=[], problem=problem, **shared)
-    return _page(rendering, "compare.html", report=report, metrics=metrics, problem=None, **shared)
+    names = telling_names(report.run_ids, _LONGEST_NAME)
+    return _page(rendering, "compare.html", report=report, metrics=metrics, names=names, problem=None, **shared)
 
 
 @router.get("/docs")

@@ -205,14 +205,14 @@ class ComparedMetric:
 
 
 def compared(store: ExperimentStorage, report: ComparisonReport) -> list[ComparedMetric]:
-    """The report by metric; fixed and broken items are read for two runs only."""
+    """The report by metric, a memory run's overall one first; fixed and broken items are read for two runs only."""
     # Of a measure that is neither good nor bad, nothing is fixed or broken.
     sortable = [result.metric_name for result in report.pairwise_results if result.higher_is_better is not None]
     diff = (
         diff_runs(*report.run_ids, storage=store, metrics=sortable) if len(report.run_ids) == 2 and sortable else None
     )
     found = []
-    for metric in report.metrics:
+    for metric in sorted(report.metrics, key=lambda name: name != OVERALL):
         results = report.get_metric_results(metric)
         pairs = [_compared_pair(result, diff if metric in sortable else None) for result in results]
         found.append(ComparedMetric(metric, report.best_line(metric), forest_plot(results), pairs))
