@@ -58,7 +58,7 @@ SCORERS = {
     "abstention": lambda reply: grade_abstention([reply, reply], ["Moreau", None], ["dentist", "vet"]),
     "abstains": lambda reply: Grade.when(abstains(reply)),
     "option": lambda reply: grade_option(reply, "4"),
-    "conflict": lambda reply: grade_conflict(reply, "Bergen", "Porto"),
+    "conflict": lambda reply: grade_conflict(reply, "Bergen", "Porto", relative="sister"),
     "forgetting": lambda reply: grade_forgetting(
         [reply] * 3, ["wine vault", "garden shed", "wine vault"], "osprey", "plover", "curlew"
     ),

@@ -44,12 +44,12 @@ def asked(test, expected, question="?"):
     return lambda reply: settled(dataset(test).evaluate([question], [reply], expected))
 
 
-def one_of(test, answers, place):
+def one_of(test, answers, place, question="?"):
     """The verdict on one of several answers, the others being right."""
 
     def judge(reply):
         replies = [*answers[:place], reply, *answers[place + 1 :]]
-        grade = settled(dataset(test).evaluate(["?"] * len(answers), replies, answers))
+        grade = settled(dataset(test).evaluate([question] * len(answers), replies, answers))
         return None if grade is None else grade * len(answers) - (len(answers) - 1)
 
     return judge
@@ -87,7 +87,9 @@ JUDGES = {
     "aggregation/most": one_of("aggregation", ["21", "3", "bicycles"], 2),
     "chapterbreak": asked("chapterbreak", ["4"]),
     "colours": asked("colours", ["crimson"]),
-    "conflicting_personal_info": asked("conflicting_personal_info", [["Bergen", "Porto"]]),
+    "conflicting_personal_info": asked(
+        "conflicting_personal_info", [["Bergen", "Porto"]], "Where does my sister live?"
+    ),
     "contradiction": asked("contradiction", ["Elena", "Hugo"]),
     "delayed_recall/capital": one_of("delayed_recall", ISLAND, 0),
     "delayed_recall/river": one_of("delayed_recall", ISLAND, 3),
@@ -100,7 +102,7 @@ JUDGES = {
     "instruction_exceptions/fragile": asked("instruction_exceptions", ["chapel"]),
     "instruction_exceptions/ordinary": asked("instruction_exceptions", ["barn"]),
     "instruction_recall/pour": one_of("instruction_recall", MACHINE, 0),
-    "instruction_recall/crank": one_of("instruction_recall", MACHINE, 1),
+    "instruction_recall/crank": one_of("instruction_recall", MACHINE, 1, "How many times do I turn the crank?"),
     "instruction_recall/tap": one_of("instruction_recall", MACHINE, 3),
     **{f"interference/{name}": asked("interference", [value], question) for name, (question, value) in PEOPLE.items()},
     "jokes": asked("jokes", [JOKES[1]]),

@@ -12,7 +12,7 @@ from itertools import chain
 
 from themis.memory.actions import Grade
 from themis.memory.scoring.clauses import Clause, Standing, after_correction, read_clauses
-from themis.memory.scoring.numbers import grade_number
+from themis.memory.scoring.numbers import grade_number, unit_asked
 from themis.memory.scoring.words import folded, mentioned, mentioned_in_folded, shortened
 
 __all__ = [
@@ -32,7 +32,8 @@ def grade_claim(reply: str, expected: str, among: Iterable[str]) -> Grade:
     """1 if, of everything it could have named, the reply claims the expected phrase and nothing else."""
     # A phrase that differs from the expected one in nothing but its letters' case is no other phrase.
     rivals = {phrase for phrase in among if folded(phrase) != folded(expected)}
-    claimed = claims(reply, {*rivals, expected})
+    # Who does not know, and asks whether it is red, has not said so.
+    claimed = claims(_QUESTION.sub(" ", reply) if abstains(reply) else reply, {*rivals, expected})
     if claimed == {expected}:
         return Grade(1.0, (f"says {expected!r}",))
     if not claimed:
@@ -47,11 +48,14 @@ def grade_claim_about(subject: str, others: Iterable[str], reply: str, expected:
     return grade_claim(said_of(reply, subject, others) if brief and subject else reply, expected, among)
 
 
-def grade_answers(replies: Sequence[str], expected: Sequence[str], kinds: Iterable[Iterable[str]]) -> Grade:
+def grade_answers(
+    replies: Sequence[str], expected: Sequence[str], kinds: Iterable[Iterable[str]], questions: Sequence[str] = ()
+) -> Grade:
     """The mean of one claim per question.
 
     `kinds` are lists of phrases of one kind (all rivers, all festivals); an answer is compared with its own kind, a number
-    with the number that the reply settles on. A reply that recites half of the other answers as well is no answer.
+    with the number that the reply settles on, of what its question counts. A reply that recites half of the other answers as
+    well is no answer.
     """
     every = [frozenset(kind) for kind in kinds]
     grades = []
@@ -60,7 +64,8 @@ def grade_answers(replies: Sequence[str], expected: Sequence[str], kinds: Iterab
         if (recital := grade_recital_of(reply, answer, expected)) is not None:
             grades.append(recital)
         elif answer.isdigit():
-            grades.append(grade_number(reply, int(answer)))
+            unit = unit_asked(questions[number]) if number < len(questions) else ""
+            grades.append(grade_number(reply, int(answer), unit=unit))
         else:
             rivals = chain.from_iterable(kind for kind in every if answer in kind)
             grades.append(grade_claim(reply, answer, rivals))
@@ -121,10 +126,17 @@ def _asserting(reply: str, among: Iterable[str]) -> list[Clause]:
 def said_of(reply: str, subject: str, others: Iterable[str]) -> str:
     """The reply without what it says of others than the subject: `Ann likes tea, Bob coffee` says tea of Ann."""
     every = tuple(sorted({*others, subject}))
-    kept, of_others = [], False
+    kept: list[str] = []
+    of_others = False
     text = folded(reply)
-    for part in _PARTS.split(after_correction(text) or text):
+    parts = _PARTS.split(after_correction(text) or text)
+    for part, following in zip(parts, [*parts[1:], ""], strict=True):
         named = mentioned_in_folded(part, every)
+        # `(your aunt)`, and nothing else about her.
+        alone = len(part.split()) - sum(len(name.split()) for name in named) <= 1
+        in_brackets = alone and part.startswith("(") and following.startswith(")")
+        if kept and named and subject not in named and (in_brackets or _WHOSE.match(part)):
+            kept.pop()
         if named and not _CONTRAST.match(part):
             of_others = subject not in named
         elif _SENTENCE.match(part):
@@ -139,15 +151,20 @@ def abstains(reply: str) -> bool:
     return _IGNORANCE.search(_CONDITION.sub("", folded(reply))) is not None
 
 
+# `Red? That is your aunt's` says red of the aunt.
+_WHOSE = re.compile(r"\W*(?:that|this|which)(?:'s| is| was| belongs)\b")
+_QUESTION = re.compile(r"[^.!?\n]{1,200}\?")
 _PARTS = re.compile(r"(?=[.!?;:]\s|[,()\n]|\b(?:while|whereas|but)\b)")
 _SENTENCE = re.compile(r"[.!?;\n]|\b(?:while|whereas|but)\b")
 _CONTRAST = re.compile(r"\W*(?:unlike|not|as opposed to)\b")
 _CONDITION = re.compile(r"\bif (?:i|you) [^.!?,\n]{0,100}")
 _IGNORANCE = re.compile(
-    r"(?:n't|\bnot|\bcannot|\bnever)\b[^.!?\n]{0,60}\b(?:know|recall|remember|told|tell|mention(?:ed)?|shared?|sa(?:y|id)"
-    r"|sure|find|found|have|aware|provided?|gave|given|informed|specified|access|certain|seen?|come up|record(?:ed)?"
-    r"|available|stated?)\b"
+    r"(?:n't|\bnot|\bcannot|\bnever|\bno longer)\b[^.!?\n]{0,60}\b(?:know|recall|remember|told|tell|mention(?:ed)?"
+    r"|shared?|sa(?:y|id)|sure|find|found|have|aware|provided?|gave|given|informed|specified|access|certain|seen?|come up"
+    r"|record(?:ed)?|available|stated?)\b"
     r"|\b(?:told|mentioned|said|know)\b[^.!?\n]{0,80}\bbut not\b|\byet to (?:tell|be told|mention|say)\b|\black\b"
-    r"|\b(?:no|any|without) (?:information|record|memory|memories|idea|mention|details?|knowledge|way of knowing|clue)\b"
+    r"|\b(?:no|any|without) (?:information|record|memory|memories|idea|mention|details?|knowledge|way of knowing|clue"
+    r"|entry|entries|notes?|data|trace)\b|\bnot in my\b"
+    r"|\bno (?:\w{1,20} ){1,2}(?:given|told|mentioned|provided|recorded|shared)\b"
     r"|\bunknown\b|\bunsure\b|\bno one told\b|\bnobody told\b|\bn/a\b|\bunable to\b|\bunaware\b|\bunclear\b"
 )

@@ -37,10 +37,13 @@ class Clause:
 
 
 def read_clauses(text: str, candidates: tuple[str, ...]) -> list[Clause]:
-    """The clauses that name one of the candidates, in order."""
+    """The clauses that name one of the candidates, in order; none where the reply says that it cannot decide."""
     clauses: list[Clause] = []
     joined = False
-    for piece, lead, mark in _pieces(tagged(text, candidates)):
+    marked = _LABELLED.sub(_as_answer, _REFERRED.sub(r"\1\2; so \1", tagged(text, candidates)))
+    if _UNDECIDED.search(f"{TAG.split(marked)[-1]}\n") or _ALTERNATIVE.search(marked):
+        return []
+    for piece, lead, mark in _pieces(marked):
         phrases = frozenset(tags_in(piece, candidates))
         standing = _standing(piece, lead)
         follows = _FOLLOWS.match(f"{lead} {piece}") is not None
@@ -65,6 +68,11 @@ def after_correction(text: str) -> str:
     for marker in _CORRECTION.finditer(text):
         end = marker.end()
     return text[end:] if end else ""
+
+
+def _as_answer(labelled: re.Match[str]) -> str:
+    """A last line such as `Most often: red` is the answer, unless its label says otherwise."""
+    return "\n\nanswer:" if _standing(labelled[1], "") is Standing.SAID else labelled[0]
 
 
 def _together(clause: Clause) -> Clause:
@@ -107,7 +115,7 @@ def _standing(piece: str, lead: str) -> Standing:
     whole = f"{lead} {piece}"
     if _DENIAL.search(whole):
         return Standing.DENIED
-    if _PRESENT.search(whole):
+    if _PRESENT.search(whole) or _FOREMOST.search(whole):
         return Standing.CURRENT
     if _REASON.match(whole):
         return Standing.REASON
@@ -118,19 +126,40 @@ def _standing(piece: str, lead: str) -> Standing:
     return Standing.PAST if _BESIDES.search(whole) else Standing.SAID
 
 
+_TAGS = TAG.pattern.strip("[]")
 # No lead-in of a clause is longer; more would only cost time.
 _LEAD = 200
 _OPENERS = (
     "but although though however whereas while yet currently previously formerly originally earlier before after until "
-    "instead rather from to than which because since replacing by with not previous prior past old maybe perhaps "
+    "instead rather from to than which because since replacing superseding by with not previous prior past old maybe perhaps "
     "possibly probably finally then later so therefore thus hence unlike nowadays followed ahead compared"
 )
 _BREAK = re.compile(
     r"([.!?;](?=\s|$|[\"')*_])|:(?=\s|$)|[\n()\[\]{}|]|\s-+\s|[–—]"
-    r"|,\s*(?=(?:and )?(?:it|its|it's|that|this|you|your|you're|you've|i|i'm|they|she|he|so|as|at|in|on)\b))"
-    rf"|(?<=[\s,])(?<!used )(?=(?:{'|'.join(_OPENERS.split())}|i think|i believe|i guess|no longer|these days|by now"
-    r"|most recently|at present|over(?! time)|now(?!\s*(?:[.!?]|$)))\b)"
+    r"|,\s*(?=(?:and )?(?:it|its|it's|that|this|you|your|you're|you've|i|i'm|they|she|he|so|as|at|in|on)\b)"
+    # `Since red and green are warm, blue is best`: a phrase with its verb begins a clause.
+    rf"|,\s*(?=(?:and |but )?(?:(?:the|a|your) )?{TAG.pattern} (?:is|was|has|it|would|will|wins|remains|seems|plays)\b))"
+    rf"|(?<=[\s,])(?<!used )(?<!ever )(?=(?:{'|'.join(_OPENERS.split())}|i think|i believe|i guess|also known|and ha(?:s|ve)"
+    r"|no longer|these days|by now|most recently|at present|over(?! time)|now(?!\s*(?:[.!?]|$)))\b)"
     r"|(?<!was )(?<!were )(?<!been )(?<!got )(?<!is )(?<!be )(?<=\s)(?=(?:has |have )?(?:replac(?:es|ed)|took the place of)\b)"
+)
+# A phrase that is only referred to when the reply concludes: `red has four, so that is your colour`.
+_REFERRED = re.compile(
+    rf"({TAG.pattern})([^{_TAGS}\n]{{0,80}}?)\b(?:so (?:that|this|it)(?: one)?(?:'s| is) (?:the|your|my|what)"
+    r"|(?:that|this|it)(?: one)?(?:'s| is) (?:the|your|my) (?:answer|choice|one|pick|winner)|(?:that|this) one wins"
+    r"|(?:choose|pick|take|go (?:for|with)) (?:it|that|this)(?: one)?)\b"
+    rf"(?![^.!?\n]{{0,40}}{TAG.pattern})"
+)
+_LABELLED = re.compile(
+    rf"\n\s{{0,5}}\n([^\n:{_TAGS}]{{1,60}}):(?=[\s*_\"'`]{{0,6}}(?:the )?{TAG.pattern}[\s*_\"'`.!]{{0,6}}\Z)"
+)
+_UNDECIDED = re.compile(
+    r"(?:n't|\bnot|\bcannot|\bno idea|\bunsure)\b[^.!?\n]{0,40}\bwhich(?: (?:one|of \w{1,5}(?: two)?|it (?:is|was)))?\s*[.!?\n]"
+    r"|(?:can't|\bcannot|couldn't) (?:say|tell|decide)\s*[.!?\n]"
+)
+# What else it might be need not be one of the candidates.
+_ALTERNATIVE = re.compile(
+    rf"\beither\b[^.!?\n]{{1,60}}\bor\b|\?\s{{1,3}}or (?:\w{{1,10}} ){{0,3}}{TAG.pattern}[^.!?\n]{{0,30}}\?"
 )
 _CORRECTION = re.compile(
     r"(?<![^\s.,;:!?…–—-])(?:no|nope)(?:[,:.!]+| wait\b| sorry\b)(?:\s*(?:wait|sorry|actually)\b)?"
@@ -142,31 +171,34 @@ _EXCEPT = re.compile(r"\b(?:anything|everything|all|any|every \w{1,20}) but\b")
 # `Not a spoon, a thimble`: the denial ends at the comma.
 _NOT_THIS = re.compile(r"(?<=\bnot)([^,]{1,80}),\s+(?=(?:a|an|the|it|to|in)\b)")
 _DENIAL = re.compile(
-    r"\bnot\b(?! (?:sure|certain|entirely|completely|quite|mistaken|wrong|100|only|just))"
+    r"\bnot\b(?! (?:sure|certain|entirely|completely|quite|mistaken|wrong|100|only|just|forgotten))"
     r"|n't\b(?! (?:worry|forg[eo]t|sure|get enough))|\bcannot\b(?! forget)|\bnever\b|\bno longer\b|\brather than\b"
     r"|\binstead of\b|\bthan\b|\bused to\b|\bneither\b|\bnor\b|\bexcept\b|\bapart from\b|\bavoid\b|\bdislikes?\b|\bhates?\b"
-    r"|(?<!not )\b(?:wrong|incorrect|false)\b|\bunlike\b"
-    r"|\b(?:was|were|been|got|is|be) (?:replaced|superseded|discarded|dropped|removed)\b|\breplac(?:es|ed|ing)\b"
-    r"|\btook the place of\b|\A\s*over\b"
+    r"|(?<!not )(?<!n't )\bforgot(?:ten)?\b|(?<!not )\b(?:wrong|incorrect|false)\b|\bunlike\b"
+    r"|\b(?:was|were|been|got|is|be) (?:replaced|superseded|discarded|dropped|removed)\b|\b(?:replac|supersed)(?:es|ed|ing)\b"
+    rf"|\btook the place of\b|\A\s*over\b|\b(?:no|without|to forget) (?:the )?{TAG.pattern}|\b(?:is|are|was|were|be) too\b"
+    r"|\b(?:no|any) (?:memory|record|recollection|information)\b"
 )
 _PRESENT = re.compile(
     r"\bnow\b(?! on\b)|\bcurrent(?:ly)?\b|\blatest\b|\bmost recent(?:ly)?\b|\blast\b|\bat present\b|\bpresently\b"
     r"|\bthese days\b|\bnowadays\b|\btoday\b|\bfinally\b|\blater\b|\bnewest\b|\bas of\b|\bin the end\b|\bended up\b"
-    r"|\bupdated to\b"
+    r"|\bever since\b|\bupdated to\b"
 )
+_FOREMOST = re.compile(r"\bha(?:s|ve) the (?:most|highest|fewest|lowest|least|largest|smallest)\b")
 _REASON = re.compile(
     r"\W*(?:because|since|as|while|whereas|although|though|compared|followed|ahead|second|than|like)\b"
 )  # fmt: skip
 _GONE = re.compile(
     r"\b(?:was|were|been|had|previous(?:ly)?|former(?:ly)?|original(?:ly)?|initial(?:ly)?|earlier|before|first|once"
-    r"|until|prior|past|old)\b"
+    r"|until|prior|past|old|left)\b"
 )
 _BESIDES = re.compile(
     r"\b(?:from|also|several|various|other|different|throughout|over time|began|started|at one point|at some point"
-    r"|besides|after|normally|usually|ordinarily|second|runner-up)\b"
+    r"|besides|also known|after|normally|usually|ordinarily|second|runner-up|tempt(?:ing|ed))\b"
 )
 _CONCLUSION = re.compile(
-    r"\b(?:so|therefore|thus|hence|answer|choice|recommend|suggest|go (?:for|with)|that leaves|wins|better|best)\b"
+    r"\b(?:so|therefore|thus|hence|answer|choice|recommend|suggest|go (?:for|with)|that leaves|wins|winner|decides|better"
+    rf"|best)\b|{TAG.pattern} it is\b"
     r"|\bi(?:'d| would) say\b"
     # `I must choose` is the question, not its answer.
     r"|(?<!must )(?<!to )(?<!shall i )\b(?:choose|pick|take|order)\b"

@@ -10,23 +10,24 @@ from themis.memory.actions import Grade
 from themis.memory.scoring.clauses import after_correction
 from themis.memory.scoring.words import folded, shortened
 
-__all__ = ["answering", "grade_number", "in_figures", "settled_number", "whole_number"]
+__all__ = ["answering", "grade_number", "in_figures", "settled_number", "unit_asked", "whole_number"]
 
 
-def grade_number(reply: str, expected: float, *, tolerance: float = 0.0) -> Grade:
+def grade_number(reply: str, expected: float, *, tolerance: float = 0.0, unit: str = "") -> Grade:
     """1 if the number that the reply settles on lies within the tolerance of the expected one."""
-    given = settled_number(reply)
+    given = settled_number(reply, unit)
     allowed = f"{expected:g}" if not tolerance else f"{expected:g} ± {tolerance:g}"
     if given is None:
         return Grade(0.0, (f"expected the number {allowed}, found none or several in: {shortened(reply)}",))
     return Grade.when(abs(given - expected) <= tolerance, f"expected {allowed}, got {given:g}")
 
 
-def settled_number(reply: str) -> float | None:
+def settled_number(reply: str, unit: str = "") -> float | None:
     """The only number of a reply, in figures or English words up to ninety-nine; None where there is none or several.
 
-    Of several it is the one after a correction, or else the only one outside brackets, in bold, called the total, or
-    concluded with. Dates, ordinals, numbered lines and what is denied (`not 3`, `more than 3`, `3 or 4`) do not count.
+    Of several it is the one after a correction, or else the only one outside brackets, in bold, called the total,
+    concluded with, or of the `unit` that was asked for. Dates, ordinals, numbered lines and what is denied (`not 3`, `more
+    than 3`, `3 or 4`) do not count.
     """
     try:
         parsed = parse_json(reply)
@@ -40,10 +41,16 @@ def settled_number(reply: str) -> float | None:
         return float(parsed)
     text = answering(reply)
     for part in (after_correction(text), text):
-        for stated in _readings(part):
+        for stated in _readings(part, unit):
             if (number := _only(stated)) is not None:
                 return number
     return None
+
+
+def unit_asked(question: str) -> str:
+    """What a question wants to be counted: `times` in `how many times`."""
+    asked = re.search(r"\bhow many (\w+)", folded(question))
+    return asked[1] if asked else ""
 
 
 def answering(reply: str) -> str:
@@ -52,10 +59,10 @@ def answering(reply: str) -> str:
 
 
 def whole_number(value: Any) -> int | None:
-    """A count as JSON may hold it: 2, 2.0, "2" or "two"."""
+    """A count as JSON may hold it: 2, 2.0, "2", "two" or "2 jars"."""
     if isinstance(value, str):
-        figures = _UNITS.get(value.strip().lower(), value.strip())
-        return int(figures) if str(figures).isascii() and str(figures).isdigit() and len(str(figures)) < 10 else None
+        counted = re.fullmatch(r"\s*(\d{1,9})(?: ?[a-z×]{1,12})?\s*", in_figures(value), re.ASCII)
+        return int(counted[1]) if counted else _UNITS.get(value.strip().lower())
     whole = isinstance(value, int | float) and not isinstance(value, bool) and value == value // 1
     return int(value) if whole and abs(value) < _TOO_LARGE else None
 
@@ -69,7 +76,7 @@ def in_figures(text: str) -> str:
     return _NUMBER_WORDS.sub(figures, folded(text))
 
 
-def _readings(text: str) -> tuple[list[str], ...]:
+def _readings(text: str, unit: str) -> tuple[list[str], ...]:
     """What the answer might be, the plainest way of giving it first."""
     return (
         _FIGURES.findall(text),
@@ -79,6 +86,7 @@ def _readings(text: str) -> tuple[list[str], ...]:
         [before or after for before, after in _TOTAL.findall(text)],
         # Whoever concludes with several numbers has not concluded.
         [*_LAST.findall(text[-200:]), *(_STATED.findall(text) if _LAST.search(text[-200:]) else [])],
+        re.findall(rf"(?<![\w.])(\d{{1,12}}) {re.escape(unit)}\b", text) if unit and " or " not in text else [],
     )
 
 
@@ -107,10 +115,10 @@ _BRACKETS = re.compile(r"\([^()]{0,200}\)")
 _LINE_NUMBER = re.compile(r"^\s{0,10}\d{1,3}[.)](?=\s)", re.MULTILINE)
 _BOLD = re.compile(r"\*\*\s?(\d{1,12})\b[^*\n]{0,40}\*\*")
 _TOTAL = re.compile(
-    r"(?:=|\b(?:total|altogether|in all|sum is|makes|overall|answer)\b)[^\d\n]{0,30}(\d{1,12})\b"
+    r"(?:=|\b(?:total|altogether|in all|sum is|makes|gives|comes to|adds up to|overall|answer)\b)[^\d\n]{0,30}(\d{1,12})\b"
     r"|\b(\d{1,12})\b[^\d\n.]{0,30}\b(?:in total|altogether|in all|overall)\b"
 )
-_STATING = r"\b(?:so|thus|therefore|hence|that is|that's|which is|is|equals)\b"
+_STATING = r"(?:\b(?:so|thus|therefore|hence|that is|that's|which is|is|equals|leaves|choose|pick|go with)\b|→|⇒|[-=]>)"
 _STATED = re.compile(rf"{_STATING}\W{{0,6}}(?:option )?(\d{{1,12}})\b")
 _LAST = re.compile(
     rf"(?:{_STATING}|:|\n\s?\n)\W{{0,6}}(?:option )?(\d{{1,12}})(?: \w{{1,20}}){{0,3}}\W{{0,5}}\Z"

@@ -23,6 +23,7 @@ _WAY = re.compile(
 )
 _ONE = re.compile(r"\bone (?=km|kilomet)")
 _DISTANCE, _DIRECTION = re.compile(_KM.format("km")), re.compile(_TO.format("to"))
+_SIDE = re.compile(r"\b(?:left|right|straight|ahead)\b")
 _LETTERS = {"n": "north", "e": "east", "s": "south", "w": "west"}
 
 
@@ -44,5 +45,6 @@ def read_ways(text: str) -> list[tuple[float, str]]:
 
 
 def directions_named(text: str) -> int:
-    """How many times a text names a direction."""
-    return len(_DIRECTION.findall(in_figures(text)))
+    """How many times a text names a direction, be it by turning to a side."""
+    text = in_figures(text)
+    return len(_DIRECTION.findall(text)) + len(_SIDE.findall(text))

@@ -10,12 +10,13 @@ from typing import Any, ClassVar
 from themis.memory.actions import Grade
 from themis.memory.examples import TestExample
 from themis.memory.material.life import CITIES, RELATIVES
-from themis.memory.scoring import folded, mentioned, shortened
+from themis.memory.scoring import folded, mentioned, plain_words, said_of, shortened
 from themis.memory.tests.arguments import require_number
 from themis.memory.tests.inventing import BUILTIN, InventedDataset
 
 __all__ = ["ConflictingPersonalInfo", "grade_conflict"]
 
+_BRIEF_WORDS = 40
 _DENIED = re.compile(r"\b(?:not|never|no longer|isn't|rather than|instead of) (?:in )?(?!left|sure)[a-z]{1,20}")
 
 
@@ -69,13 +70,17 @@ class ConflictingPersonalInfo(InventedDataset):
             return super().needed_lines(example)
         return [[0, len(example.script) - 2]]
 
-    def grade_builtin(self, responses: Sequence[str], expected: Any) -> Grade:
-        return grade_conflict(responses[0], *expected[0])
+    def grade_builtin(self, questions: Sequence[str], responses: Sequence[str], expected: Any) -> Grade:
+        relative = next((one for one in RELATIVES if one in questions[0]), "")
+        return grade_conflict(responses[0], *expected[0], relative=relative)
 
 
-def grade_conflict(reply: str, earlier: str, later: str) -> Grade:
-    """1 for both, 0.5 for the later alone, 0 otherwise."""
-    named = mentioned(_DENIED.sub("", folded(reply)), {*CITIES, earlier, later})
+def grade_conflict(reply: str, earlier: str, later: str, *, relative: str) -> Grade:
+    """1 for both, 0.5 for the later alone, 0 otherwise; a short reply may also say where one other relative lives."""
+    cities = {*CITIES, earlier, later}
+    one_more = len(mentioned(reply, cities) - {earlier, later}) == 1 and len(plain_words(reply)) <= _BRIEF_WORDS
+    answer = said_of(reply, relative, RELATIVES) if one_more and relative else folded(reply)
+    named = mentioned(_DENIED.sub("", answer), cities)
     if named == {earlier, later}:
         return Grade(1.0, (f"names both {earlier} and {later}",))
     if named == {later}:

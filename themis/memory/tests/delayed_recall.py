@@ -60,5 +60,5 @@ class DelayedRecall(InventedDataset):
             expected_responses=[fact.answer for fact in asked],
         )
 
-    def grade_builtin(self, responses: Sequence[str], expected: Any) -> Grade:
-        return grade_answers(responses, expected, KINDS)
+    def grade_builtin(self, questions: Sequence[str], responses: Sequence[str], expected: Any) -> Grade:
+        return grade_answers(responses, expected, KINDS, questions)

@@ -53,5 +53,5 @@ class HowToThink(InventedDataset):
             expected_responses=[dilemma.answer for dilemma in dilemmas],
         )
 
-    def grade_builtin(self, responses: Sequence[str], expected: Any) -> Grade:
+    def grade_builtin(self, questions: Sequence[str], responses: Sequence[str], expected: Any) -> Grade:
         return Grade.mean(grade_claim(reply, answer, INNS) for reply, answer in zip(responses, expected, strict=False))

@@ -52,5 +52,5 @@ class InstructionRecall(InventedDataset):
             expected_responses=list(instructions.answers),
         )
 
-    def grade_builtin(self, responses: Sequence[str], expected: Any) -> Grade:
-        return grade_answers(responses, expected, KINDS)
+    def grade_builtin(self, questions: Sequence[str], responses: Sequence[str], expected: Any) -> Grade:
+        return grade_answers(responses, expected, KINDS, questions)

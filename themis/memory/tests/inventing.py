@@ -43,7 +43,7 @@ class InventedDataset(DatasetInterface):
         """A test whose material and answers are ours."""
 
     @abstractmethod
-    def grade_builtin(self, responses: Sequence[str], expected: Any) -> Grade: ...
+    def grade_builtin(self, questions: Sequence[str], responses: Sequence[str], expected: Any) -> Grade: ...
 
     def generate_examples(self, num_examples: int) -> list[TestExample]:
         if self.generator == BUILTIN:
@@ -84,7 +84,7 @@ class InventedDataset(DatasetInterface):
         self, questions: Sequence[str], responses: Sequence[str], expected: Any
     ) -> Grade | Generator[Action, Any, Grade]:
         if self.generator == BUILTIN:
-            return self.grade_builtin(responses, expected)
+            return self.grade_builtin(questions, responses, expected)
         return _judged(questions, responses, expected)
 
 

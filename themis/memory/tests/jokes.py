@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from themis.memory.actions import Action, Grade, Heard, Wait
 from themis.memory.examples import LAST_SHARE, DatasetInterface, TestExample
 from themis.memory.material.jokes import JOKES
-from themis.memory.scoring import recited_share, shortened
+from themis.memory.scoring import plain_words, recited_share, shortened
 from themis.memory.tests.arguments import require_number
 from themis.memory.tests.judging import ask_yes_or_no
 
@@ -18,6 +18,8 @@ __all__ = ["Jokes", "settle_joke"]
 
 # Of a joke's words: so many mean that it was told again, so few that it was not.
 _TOLD, _NOT_TOLD = 0.8, 0.4
+# So many long words of a joke point at it.
+_ALLUDED, _LONG = 2, 5
 
 
 @dataclass(kw_only=True)
@@ -78,16 +80,21 @@ class Jokes(DatasetInterface):
 
 
 def settle_joke(reply: str, expected: str) -> Grade | None:
-    """The verdict where words decide; None for a paraphrase."""
+    """The verdict where words decide; None for a paraphrase or an allusion."""
     shares = {joke: recited_share(reply, joke) for joke in (*JOKES, expected)}
     others = [joke for joke, share in shares.items() if joke != expected and share >= _TOLD]
     if others:
         return Grade(0.0, (f"expected only {shortened(expected, 60)!r}, tells also {shortened(others[0], 60)!r}",))
     if shares[expected] >= _TOLD:
         return Grade(1.0, (f"tells {shortened(expected, 60)!r}",))
-    if shares[expected] <= _NOT_TOLD:
+    if shares[expected] <= _NOT_TOLD and len(_telling(expected) & _telling(reply)) < _ALLUDED:
         return Grade(0.0, (f"expected {shortened(expected, 60)!r}, got: {shortened(reply)}",))
     return None
+
+
+def _telling(text: str) -> set[str]:
+    """The words of a text that are long enough to tell it from others."""
+    return {word for word in plain_words(text) if len(word) >= _LONG}
 
 
 def _ask_judge(reply: str, expected: str) -> Generator[Action, Any, Grade]:

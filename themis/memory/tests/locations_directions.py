@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -17,6 +18,8 @@ from themis.memory.tests.arguments import require_number
 __all__ = ["LocationsDirections", "settle_route"]
 
 Ways = list[tuple[float, str]]
+# A line of the form that was asked for.
+_LEG = re.compile(r"^\W*(?:\d{1,2}\W+)?(from .{1,200})$", re.IGNORECASE | re.MULTILINE)
 
 
 @dataclass(kw_only=True)
@@ -66,11 +69,13 @@ def _route(town: Town) -> str:
 
 def settle_route(reply: str, expected: str) -> Grade | None:
     """The verdict where every leg of the reply can be read; None where directions are given in some other way."""
-    ways = read_ways(reply)
-    if ways and _end(ways) == _end(read_ways(expected)):
+    wanted = read_ways(expected)
+    as_asked = read_ways("\n".join(_LEG.findall(reply)))
+    ways = as_asked if len(as_asked) == len(wanted) else read_ways(reply)
+    if ways and _end(ways) == _end(wanted):
         return Grade(1.0, (f"its {len(ways)} legs lead to the right place",))
-    if ways and len(ways) >= min(directions_named(reply), len(read_ways(expected))):
-        return Grade(0.0, (f"its {len(ways)} legs lead {_shown(ways)}, not {_shown(read_ways(expected))}",))
+    if ways and len(ways) >= min(directions_named(reply), len(wanted)):
+        return Grade(0.0, (f"its {len(ways)} legs lead {_shown(ways)}, not {_shown(wanted)}",))
     if not mentioned(reply, DIRECTIONS) or not any(character.isdigit() for character in reply):
         return Grade(0.0, (f"gives no distances with directions: {shortened(reply)}",))
     return None

@@ -87,7 +87,7 @@ class TemporalOrder(DatasetInterface):
 
 def grade_days(reply: str, days: int) -> Grade:
     """1 if the reply settles on this many days, give or take one or a tenth; weeks count as seven."""
-    return grade_number(_SPAN.sub(_in_days, in_figures(reply)), days, tolerance=max(1, days // 10))
+    return grade_number(_SPAN.sub(_in_days, in_figures(reply)), days, tolerance=max(1, days // 10), unit="days")
 
 
 def _in_days(span: re.Match[str]) -> str:
