@@ -29,7 +29,7 @@ from themis.evaluation.pipeline import EvaluationPipeline
 from themis.evaluation.registering import resolve_extractor, resolve_metric
 from themis.evaluation.strategies import strategy_from_name
 from themis.exceptions import ConfigurationError, DatasetError
-from themis.experiment.cost import price_of
+from themis.experiment.cost import FREE, price_of
 from themis.experiment.experiment import Experiment, Observer, RunHandle
 from themis.experiment.mirror import BackendMirror
 from themis.experiment.progress import ProgressBar, someone_watches
@@ -204,6 +204,7 @@ def _evaluate(
     make_executor = provider_maker(spec.provider, {**provider_options, **wiring}, model_identifier=spec.identifier)
     executor = make_executor()
     workers, backend = _execution(given)
+    price = price_of(spec.identifier, is_local=bool(getattr(executor, "is_local", False)))
     experiment = Experiment(
         run_id=validate_run_id(given["run_id"]) if given["run_id"] is not None else _fresh_run_id(),
         rows=source.rows,
@@ -227,10 +228,11 @@ def _evaluate(
             timeout_seconds=given["timeout_seconds"],
             deadline_seconds=given["deadline_seconds"],
             rate=_rate(given["rate_limit"]),
+            counts_tokens=price not in (None, FREE),
         ),
         execution_backend=backend,
         make_executor=make_executor,
-        price=price_of(spec.identifier, is_local=bool(getattr(executor, "is_local", False))),
+        price=price,
         budget_usd=given["budget_usd"],
         tags=dict(given["tags"] or {}),
         resume=given["resume"],

@@ -12,6 +12,7 @@ import pytest
 
 import themis
 from themis.core import entities as core
+from themis.evaluation.judges import RubricJudge
 from themis.exceptions import ConfigurationError, DatasetError, MetricError, ProviderError, RunInterrupted
 from themis.interfaces import StatelessTaskExecutor
 from themis.storage import ExperimentStorage, RunStatus
@@ -274,21 +275,25 @@ def test_options_reach_the_provider_and_a_base_url_is_called_api_base(adder, tmp
     assert manifest["prompt"]["template_hash"]
 
 
-def test_a_budget_is_never_passed_not_even_across_resumes(tmp_path, monkeypatch):
-    class Priced(StatelessTaskExecutor):
-        instant = True
+def priced(monkeypatch: pytest.MonkeyPatch, folder: Any, **prices: tuple[float, float]) -> None:
+    file = folder / "prices.json"
+    file.write_text(json.dumps({"version": "mine", "models": prices}))
+    monkeypatch.setenv("THEMIS_PRICES", str(file))
 
-        def __init__(self, **_: Any) -> None:
-            pass
 
+def speaker(text: str, *, usage: dict[str, int] | None = None, seconds: float = 0.0) -> type[StatelessTaskExecutor]:
+    class Speaker(StatelessTaskExecutor):
         def execute(self, task: core.GenerationTask) -> core.GenerationRecord:
-            usage = {"prompt_tokens": 1_000, "completion_tokens": 100, "total_tokens": 1_100}
-            return core.GenerationRecord(task, core.ModelOutput("x", usage=usage), None)
+            time.sleep(seconds)
+            return core.GenerationRecord(task, core.ModelOutput(text, usage=usage), None)
 
-    themis.register_provider("priced", Priced)
-    prices = tmp_path / "prices.json"
-    prices.write_text(json.dumps({"version": "mine", "models": {"m": [1.0, 10.0]}}))
-    monkeypatch.setenv("THEMIS_PRICES", str(prices))
+    return Speaker
+
+
+def test_a_budget_is_never_passed_not_even_across_resumes(tmp_path, monkeypatch):
+    usage = {"prompt_tokens": 1_000, "completion_tokens": 100, "total_tokens": 1_100}
+    themis.register_provider("priced", speaker("x", usage=usage))
+    priced(monkeypatch, tmp_path, m=(1.0, 10.0))
     rows = [{"id": n, "question": f"{n}?", "answer": "x"} for n in range(100)]
     spent = 0.0
     for _ in range(2):
@@ -298,6 +303,29 @@ def test_a_budget_is_never_passed_not_even_across_resumes(tmp_path, monkeypatch)
         assert "budget_usd=0.05 allows no further call" in report.metadata["stopped"]
     assert spent > 0.04
     assert ExperimentStorage(tmp_path).get_run("run").status is RunStatus.INTERRUPTED
+
+
+def test_an_answer_that_does_not_say_its_tokens_is_not_free(tmp_path, monkeypatch):
+    themis.register_provider("terse", speaker("one two three"))
+    priced(monkeypatch, tmp_path, m=(1e6, 1e6))  # a dollar for each token
+    report = ask(tmp_path, [{"id": 1, "question": "what", "answer": "x"}], model="terse:m")
+    assert report.metadata["cost"]["total_cost"] == 4.0
+
+    capped = ask(tmp_path, model="terse:m", run_id="capped", budget_usd=12, max_tokens=3, workers=1)
+    assert 0 < capped.metadata["cost"]["total_cost"] <= 12
+    assert "allows no further call" in capped.metadata["stopped"]
+
+
+def test_judges_that_are_asked_at_once_do_not_pass_the_budget_together(tmp_path, monkeypatch):
+    usage = {"prompt_tokens": 0, "completion_tokens": 200, "total_tokens": 200}
+    themis.register_provider("free", speaker("x"))
+    themis.register_provider("dear", speaker('{"verdict": "pass"}', usage=usage, seconds=0.01))
+    priced(monkeypatch, tmp_path, m=(0.0, 0.0), j=(0.0, 1e4))  # two dollars a verdict
+    judge = RubricJudge(model="dear:j", sampling=core.SamplingConfig(0.0, 1.0, 200))
+    rows = [{"id": n, "question": f"{n}?", "answer": "x"} for n in range(24)]
+    report = ask(tmp_path, rows, model="free:m", metrics=[judge], workers=12, budget_usd=7)
+    assert ExperimentStorage(tmp_path).get_run("run").judge_cost_usd == 6.0
+    assert (report.metric("RubricJudge").count, report.metric("RubricJudge").failed) == (3, 21)
 
 
 def test_a_budget_without_a_known_price_is_refused(adder, tmp_path):

@@ -252,6 +252,12 @@ async def test_half_a_surrogate_pair_in_the_answer_is_kept(server, task, complet
     assert (await ask(server, task())).output.text == "cut \ud83d"
 
 
+async def test_a_byte_that_is_not_utf8_does_not_lose_the_answer(server, task, completion):
+    server.says(json.dumps(completion("caf#")).encode().replace(b"#", b"\xe9"))
+
+    assert (await ask(server, task())).output.text == "caf\N{REPLACEMENT CHARACTER}"
+
+
 async def test_an_answer_of_two_megabytes_arrives_whole(server, task, completion):
     server.says(completion("y" * 2_000_000))
 
@@ -514,6 +520,13 @@ async def test_a_redirect_is_explained_and_not_followed(server, task):
     assert (error.status, error.retryable) == (308, False)
     assert "https://elsewhere.example/v1" in str(error)
     assert len(server.seen) == 1
+
+
+async def test_a_redirect_within_the_server_is_shown_with_its_host(server, task):
+    server.says("", status=307, headers={"Location": "/v2/chat/completions"})
+    error = await failure(server, task())
+
+    assert f"redirects to http://127.0.0.1:{server.port}/v2/chat/completions" in str(error)
 
 
 async def test_a_key_that_the_server_repeats_is_not_shown(server, task):

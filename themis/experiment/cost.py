@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import threading
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -15,7 +16,7 @@ from typing import Any
 
 from themis.exceptions import ConfigurationError
 
-__all__ = ["FREE", "Budget", "Price", "price_of", "price_table"]
+__all__ = ["FREE", "UNLIMITED_TOKENS", "Budget", "Price", "price_of", "price_table"]
 
 PRICES_VARIABLE = "THEMIS_PRICES"
 # Dated snapshots of a model cost what the model costs; anything else must match to the letter.
@@ -34,6 +35,8 @@ class Price:
 
 
 FREE = Price(0.0, 0.0)
+# How long an answer is taken to be at most where nobody limits it.
+UNLIMITED_TOKENS = 4_096
 
 
 def price_of(model: str, *, is_local: bool = False) -> Price | None:
@@ -83,25 +86,36 @@ class Budget:
         self.exhausted = False
         self._price = price
         self._completion = most_completion_tokens
-        self._reserved: dict[int, tuple[int, float]] = {}
+        self._lock = threading.Lock()
         self._reserved_usd = 0.0
+        # Of calls of the judged model: the prompt's tokens as we count them, and what is set aside.
+        self._jobs: dict[int, tuple[int, float]] = {}
         self._ratio = 1.0
 
     def admit(self, job: object, prompt_tokens: int) -> bool:
-        self._release(job)  # a retry replaces its own reservation
+        _, replaced = self._jobs.pop(id(job), (0, 0.0))  # a retry replaces its own reservation
+        self.spend(0.0, reserved_usd=replaced)
         most = self._price.of(round(prompt_tokens * self._ratio), self._completion)
-        self.exhausted = self.spent_usd + self._reserved_usd + most > self.cap_usd + 1e-12
+        self.exhausted = not self.reserve(most)
         if not self.exhausted:
-            self._reserved[id(job)] = (prompt_tokens, most)
-            self._reserved_usd += most
+            self._jobs[id(job)] = (prompt_tokens, most)
         return not self.exhausted
 
     def settle(self, job: object, prompt_tokens: int, completion_tokens: int) -> None:
-        counted = self._release(job)
+        counted, reserved = self._jobs.pop(id(job), (0, 0.0))
         self._ratio = max(self._ratio, prompt_tokens / max(1, counted))
-        self.spent_usd += self._price.of(prompt_tokens, completion_tokens)
+        self.spend(self._price.of(prompt_tokens, completion_tokens), reserved_usd=reserved)
 
-    def _release(self, job: object) -> int:
-        counted, reserved = self._reserved.pop(id(job), (0, 0.0))
-        self._reserved_usd -= reserved
-        return counted
+    def reserve(self, most_usd: float) -> bool:
+        """Sets this much aside for one call, if there is as much."""
+        with self._lock:
+            fits = self.spent_usd + self._reserved_usd + most_usd <= self.cap_usd + 1e-12
+            if fits:
+                self._reserved_usd += most_usd
+            return fits
+
+    def spend(self, usd: float, *, reserved_usd: float) -> None:
+        """What a call cost takes the place of what was set aside for it."""
+        with self._lock:
+            self._reserved_usd -= reserved_usd
+            self.spent_usd += usd

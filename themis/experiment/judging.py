@@ -6,6 +6,7 @@ import gc
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager
+from dataclasses import replace
 from typing import Any
 
 from themis.core.codec import decode, encode
@@ -15,10 +16,10 @@ from themis.core.redaction import Redactor
 from themis.core.tokens import count_tokens
 from themis.evaluation.judges import Reply, judges_in
 from themis.exceptions import ConfigurationError, EvaluationError
-from themis.experiment.cost import Budget, Price, price_of
+from themis.experiment.cost import FREE, UNLIMITED_TOKENS, Budget, Price, price_of
 from themis.experiment.manifest import call_identity
 from themis.generation.blocking import BlockingProvider
-from themis.generation.engine import Engine, EngineSettings, Job
+from themis.generation.engine import Engine, EngineSettings, Job, Outcome
 from themis.generation.providers import create_provider, parse_model
 from themis.interfaces import Metric
 from themis.storage import ExperimentStorage
@@ -67,7 +68,7 @@ def bound_judges(
                     f"budget_usd needs the price of the judge {judge.name}, and {spec.identifier!r} is not in the price "
                     "table; add it to a file and name that file in THEMIS_PRICES"
                 )
-            engine = Engine(calls, settings)
+            engine = Engine(calls, replace(settings, counts_tokens=price not in (None, FREE)))
             ask = _StoredAsk(spec, judge.sampling, fingerprint(identity), engine, storage, writer, price, budget)
             ask.redactor = Redactor(judge.options)
             judge.bind(ask)
@@ -123,11 +124,9 @@ class _StoredAsk:
         stored = None if anew else self._storage.find_judgement(key)
         if stored is not None:
             return Reply(str(decode(stored)["text"]), stored=True)
-        self._keep_to_budget(prompt)
         render = PromptRender(PromptSpec("judge", ""), prompt)
         task = GenerationTask(render, self._spec, self._sampling, {"dataset_id": key})
-        outcome = self._engine.complete(Job(0, 0, key, task))
-        cost = None if self._price is None else self._price.of(outcome.prompt_tokens, outcome.completion_tokens)
+        outcome, cost = self._paid(Job(0, 0, key, task))
         error, output = outcome.record.error, outcome.record.output
         if error is not None or output is None:
             reason = error.message if error is not None else "no output"
@@ -136,13 +135,26 @@ class _StoredAsk:
         text = self.redactor.values(output.text)
         body = encode({"text": text, "usage": output.usage, "model": self._spec.model_key})
         self._writer.save_judgement(key, body, calls=outcome.calls, cost_usd=cost)
-        if self._budget is not None and cost:
-            self._budget.spent_usd += cost
         return Reply(text, stored=False)
 
-    def _keep_to_budget(self, prompt: str) -> None:
-        if self._budget is None:
-            return
-        most = 0.0 if self._price is None else self._price.of(count_tokens(prompt), max(0, self._sampling.max_tokens))
-        if self._budget.spent_usd + most > self._budget.cap_usd:
+    def _paid(self, job: Job) -> tuple[Outcome, float | None]:
+        """The outcome and what it cost, if the budget allows the most that it could."""
+        if self._budget is None or self._price is None:
+            outcome = self._engine.complete(job)
+            return outcome, None if self._price is None else self._cost(outcome)
+        allowed = self._sampling.max_tokens if self._sampling.max_tokens >= 0 else UNLIMITED_TOKENS
+        most = self._price.of(count_tokens(job.task.prompt.text), allowed)
+        # Many threads ask at once: what each may spend is set aside before it does.
+        if not self._budget.reserve(most):
             raise EvaluationError(f"budget_usd={self._budget.cap_usd:g} allows no further judge call")
+        cost = 0.0
+        try:
+            outcome = self._engine.complete(job)
+            cost = self._cost(outcome)
+        finally:
+            self._budget.spend(cost, reserved_usd=most)
+        return outcome, cost
+
+    def _cost(self, outcome: Outcome) -> float:
+        assert self._price is not None
+        return self._price.of(outcome.prompt_tokens, outcome.completion_tokens)

@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from themis.core.entities import GenerationRecord, GenerationTask, ModelError
+from themis.core.tokens import count_tokens
 from themis.exceptions import ProviderCallError
 from themis.generation.attempts import Retry, checked, error_from, final_error, is_rate_limit, retry_delay
 from themis.generation.limits import Limiter, RateLimit
@@ -42,6 +43,8 @@ class EngineSettings:
     timeout_seconds: float = 600.0
     deadline_seconds: float = 1800.0
     rate: RateLimit = field(default_factory=RateLimit)
+    # Where tokens cost money, those that an answer says nothing of are counted here; they were not free.
+    counts_tokens: bool = False
 
 
 @dataclass(slots=True)
@@ -341,10 +344,16 @@ class Engine:
             self.limiter.told(time.monotonic(), quota)
 
     def _add_usage(self, work: _Work, record: GenerationRecord) -> None:
-        usage = record.output.usage if record.output is not None else record.metrics.get("usage")
+        output = record.output
+        usage = output.usage if output is not None else record.metrics.get("usage")
+        prompt = completion = 0
         if usage:
-            work.prompt_tokens += int(usage.get("prompt_tokens") or 0)
-            work.completion_tokens += int(usage.get("completion_tokens") or 0)
+            prompt, completion = int(usage.get("prompt_tokens") or 0), int(usage.get("completion_tokens") or 0)
+        if output is not None and self.settings.counts_tokens:
+            prompt = prompt or count_tokens(work.job.task.prompt.text)
+            completion = completion or count_tokens(output.text)
+        work.prompt_tokens += prompt
+        work.completion_tokens += completion
 
     def _outcome(self, work: _Work, record: GenerationRecord) -> Outcome:
         task = work.job.task

@@ -19,6 +19,7 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any, NamedTuple
+from urllib.parse import urljoin
 
 import aiohttp
 import msgspec
@@ -199,7 +200,7 @@ class HttpEndpoint:
     def _refused(self, status: int, headers: Mapping[str, str], body: bytes) -> ProviderCallError:
         """An answer that is an error: the server's own words, shortened, and what its status means."""
         if 300 <= status < 400:
-            target = _excerpt(headers.get("Location", "elsewhere"))
+            target = _excerpt(urljoin(self.address, headers.get("Location", "elsewhere")))
             what = f"redirects to {target}: give that as base_url"
             return self.failure(what, kind="bad_request", status=status, retryable=False)
         told = _told(body)

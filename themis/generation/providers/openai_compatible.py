@@ -138,9 +138,9 @@ class OpenAICompatible(StatelessTaskExecutor):
         return request_body(task, fields)
 
     def _decode_leniently(self, body: bytes) -> _Answer:
-        """What strict JSON would lose: NaN among log probabilities, halves of surrogate pairs."""
+        """What strict JSON would lose: NaN among log probabilities, halves of surrogate pairs, bytes that are not UTF-8."""
         try:
-            return decode_as(body, _Answer)
+            return decode_as(body.decode("utf-8", "replace"), _Answer)
         except (ValueError, RecursionError) as error:
             raise self._http.unreadable(body, "a chat completion", error) from error
 
