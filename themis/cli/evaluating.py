@@ -36,7 +36,7 @@ __all__ = ["estimate", "evaluate_command", "rejudge", "resume"]
 F = TypeVar("F", bound=Callable[..., Any])
 
 # Fields that a file's rows may have, the likeliest first.
-_PROMPT_FIELDS = ("prompt", "question", "input", "text", "query", "problem")
+_PROMPT_FIELDS = ("prompt", "question", "input", "text", "query", "problem", "messages")
 _REFERENCE_FIELDS = ("answer", "reference", "expected", "label", "target", "solution")
 _INTERRUPTED = 130
 _LONGEST_REASON = 300
@@ -316,7 +316,10 @@ def _file_fields(path: Path, prompt: str | None, arguments: Mapping[str, Any]) -
     if prompt is None:
         field = next((name for name in _PROMPT_FIELDS if name in first), None)
         if field is None:
-            raise ConfigurationError(f"{path} has none of the fields {', '.join(_PROMPT_FIELDS)}; give --prompt")
+            raise ConfigurationError(
+                f"{path} has the fields {', '.join(map(str, first))} and none of {', '.join(_PROMPT_FIELDS)}; "
+                "say by --prompt what to ask"
+            )
         found["prompt"] = f"{{{field}}}"
         click.echo(f"prompt: the field {field!r} as it is (--prompt changes it)", err=True)
     if arguments.get("reference_field") is None:
