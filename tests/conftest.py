@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 import hypothesis
 import pytest
 import throwaway_postgres
+import throwaway_ray
 
 # The same examples every time, so that a change is what makes a law fail; `explore` looks for new ones. No deadlines: the
 # machine's other work must not decide a test.
@@ -103,6 +104,13 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.section("not run", yellow=True)
         for reason, count in reasons.items():
             terminalreporter.line(f"{count} tests: {reason}")
+
+
+@pytest.fixture(scope="module")
+def ray_cluster() -> Iterator[throwaway_ray.Cluster]:
+    """A real Ray cluster on this machine."""
+    with throwaway_ray.connected() as cluster:
+        yield cluster
 
 
 # --- stores ---------------------------------------------------------------------------------------------------------

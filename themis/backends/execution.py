@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 from themis.core.registry import Registry
 from themis.exceptions import ConfigurationError
@@ -35,7 +35,7 @@ class ExecutionBackend(ABC):
     def shutdown(self) -> None:  # noqa: B027 - most backends hold nothing
         """Waits for what is running and lets go of workers."""
 
-    def __enter__(self) -> ExecutionBackend:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(

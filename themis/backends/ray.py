@@ -3,25 +3,31 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Iterator
+import os
+import socket
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from themis.backends.execution import ExecutionBackend
 from themis.exceptions import ConfigurationError, DependencyError
 
-__all__ = ["RayExecutionBackend"]
+__all__ = ["RayExecutionBackend", "on_one_machine"]
 
 T = TypeVar("T")
 R = TypeVar("R")
 
 _WAIT_SECONDS = 0.25
+_CONNECT_SECONDS = 20
 
 
 class RayExecutionBackend(ExecutionBackend):
-    """Processes of a Ray cluster. Without an address it starts one on this machine, and stops it in `shutdown`.
+    """Processes of a Ray cluster: the one at `address` or RAY_ADDRESS, or else one that is started on this machine.
 
-    `processes` is how many are used at once, by default one for each CPU of the cluster; `init_options` go to `ray.init`.
-    Nothing that was sent to a process that is lost is sent again here: the run stores it as a failure, and its resume asks again.
+    What was started here is stopped in `shutdown`; a cluster that was there before is left running, and one that this
+    process is already connected to is used whatever the address. `processes` is how many are used at once, by default
+    one for each CPU of the cluster; `init_options` go to `ray.init`. Nothing that was sent to a process that is lost is
+    sent again here: the run stores it as a failure, and its resume asks again.
     """
 
     def __init__(self, address: str | None = None, *, processes: int | None = None, **init_options: Any) -> None:
@@ -30,10 +36,12 @@ class RayExecutionBackend(ExecutionBackend):
         self._ray = _ray()
         self._started_here = not self._ray.is_initialized()
         if self._started_here:
-            # Without an address of its own Ray joins whatever cluster it finds.
-            quiet = {"include_dashboard": False, "log_to_driver": False, "logging_level": "warning"}
-            self._ray.init(address=address or "local", **({} if address else quiet), **init_options)
+            _start(self._ray, address or os.environ.get("RAY_ADDRESS") or "local", init_options)
         self.processes = processes or max(1, int(self._ray.cluster_resources().get("CPU", 1)))
+
+    @property
+    def is_on_one_machine(self) -> bool:
+        return on_one_machine(self._ray.nodes())
 
     def map(
         self,
@@ -81,6 +89,8 @@ class RayExecutionBackend(ExecutionBackend):
                         yield running[generator], ray.get(next(generator))
                     except StopIteration:
                         del running[generator]
+                    except ray.exceptions.RayTaskError as error:
+                        yield running.pop(generator), error.cause or error
                     except ray.exceptions.RayError as error:
                         yield running.pop(generator), error
         finally:
@@ -92,12 +102,13 @@ class RayExecutionBackend(ExecutionBackend):
 
     def _send(self, func: Any) -> Any:
         try:
-            return self._ray.put(func)
+            return self._ray.put(_There(func, os.getcwd()))
         except Exception as error:  # boundary: whatever the user's object says when it is pickled
+            # Without its cause: Ray tells of everything that the object holds, keys too.
             raise ConfigurationError(
                 f"what is to run on Ray cannot be sent to another process ({type(error).__name__}); a provider must be "
                 "built from its options alone, and replayed runs need this process's store"
-            ) from error
+            ) from None
 
     def _first(self, running: list[Any], timeout: float | None) -> Any:
         done, left = self._ray.wait(running, num_returns=1, timeout=timeout)
@@ -112,6 +123,11 @@ class RayExecutionBackend(ExecutionBackend):
                 self._ray.cancel(one)
 
 
+def on_one_machine(nodes: Iterable[Mapping[str, Any]]) -> bool:
+    """Whether all nodes of a cluster that are alive (`ray.nodes()`) have one address."""
+    return len({node["NodeManagerAddress"] for node in nodes if node["Alive"]}) <= 1
+
+
 def _ray() -> Any:
     try:
         import ray
@@ -120,9 +136,43 @@ def _ray() -> Any:
     return ray
 
 
+def _start(ray: Any, address: str, options: Mapping[str, Any]) -> None:
+    if address == "local":
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # a run tells nobody that it is made
+        quiet = {"include_dashboard": False, "log_to_driver": False, "logging_level": "error"}
+        ray.init(address, **{**quiet, **options})
+        return
+    if address.startswith("ray://"):
+        raise ConfigurationError(
+            f"Ray's client, which {address!r} asks for, cannot stream results; start Themis on a machine of the cluster "
+            "and give 'auto' or the head's address, such as 'head:6379'"
+        )
+    host, _, port = address.rpartition(":")
+    try:
+        if port.isdigit():  # Ray itself would go on trying for minutes
+            socket.create_connection((host.strip("[]"), int(port)), _CONNECT_SECONDS).close()
+        ray.init(address, **options)
+    except OSError as error:
+        raise ConfigurationError(f"no Ray cluster was found at {address!r}: {error}") from error
+
+
+@dataclass(frozen=True)
+class _There:
+    """A function, in another process with the working directory of this one if there is such a folder."""
+
+    func: Callable[[Any], Any]
+    folder: str
+
+    def __call__(self, item: Any) -> Any:
+        with contextlib.suppress(OSError):  # another machine
+            os.chdir(self.folder)
+        return self.func(item)
+
+
 def _call(func: Callable[[T], R], item: T) -> R:
     return func(item)
 
 
 def _each(func: Callable[[T], Iterable[R]], item: T) -> Iterator[R]:
-    yield from func(item)
+    for result in func(item):  # noqa: UP028 - Ray sends values into a generator, which not every iterator can take
+        yield result

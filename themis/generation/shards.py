@@ -81,6 +81,7 @@ def _place(job: Job) -> tuple[int, int]:
 
 
 def _lost(job: Job, reason: BaseException) -> Outcome:
-    error = ModelError(f"the process that made this call was lost: {reason}"[:2000], kind="worker_lost")
+    said = f"the process of this call ended before its answer: {type(reason).__name__}: {reason}"
+    error = ModelError(said[:2000], kind="worker_lost")
     record = GenerationRecord(task=job.task, output=None, error=error)
     return Outcome(job, record, calls=1, prompt_tokens=0, completion_tokens=0, seconds=0.0)
