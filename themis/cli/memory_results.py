@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import click
 
+from themis.backends.ray import RayExecutionBackend
 from themis.cli.output import json_option, print_json, print_table, storage_option
 from themis.core.registry import nearest
 from themis.exceptions import ConfigurationError, EvaluationError
@@ -78,7 +80,10 @@ def report(
               help="The most tokens an agent may send to its model.")  # fmt: skip
 @click.option("--judge", metavar="MODEL", help="Model that decides where words must be understood.")
 @click.option("-l", "--local", "is_local", is_flag=True, help="The agents cost nothing.")
-@click.option("--parallel", type=click.IntRange(min=1), default=1, show_default=True, help="So many runs at once.")
+@click.option("--parallel", type=click.IntRange(min=1), show_default="1; on Ray, one for each CPU",
+              help="So many runs at once.")  # fmt: skip
+@click.option("--execution", type=click.Choice(["local", "ray"]), default="local", show_default=True,
+              help="Where the runs are made: in processes of this machine, or in those of a Ray cluster.")  # fmt: skip
 @click.option("--load", multiple=True, metavar="FILE.py", type=click.Path(exists=True, dir_okay=False),
               help="Python file that registers tests or agents, may be repeated.")  # fmt: skip
 @click.option("--to", "target", type=click.Path(dir_okay=False), help="Write the comparative page to this .html file.")
@@ -86,7 +91,14 @@ def report(
 @storage_option
 @json_option
 def sweep(
-    spans: str, parallel: int, target: str | None, figures: str | None, storage: str, as_json: bool, **given: Any
+    spans: str,
+    parallel: int | None,
+    execution: str,
+    target: str | None,
+    figures: str | None,
+    storage: str,
+    as_json: bool,
+    **given: Any,
 ) -> None:
     """Run agents over several spans and seeds, or what is left of that, and compare them."""
     wanted = Sweep(spans=parse_spans(spans), **given)
@@ -101,7 +113,8 @@ def sweep(
         done += 1
         click.echo(f"[{done}/{total}] {one.run_id}{'' if error is None else f': {error}'}", err=True)
 
-    failed = run_sweep(wanted, store, parallel=parallel, tell=tell)
+    with RayExecutionBackend() if execution == "ray" else nullcontext() as backend:
+        failed = run_sweep(wanted, store, parallel=parallel, backend=backend, tell=tell)
     found = read_sweep(wanted, store)
     if target is not None:
         with whole_file(target) as file:

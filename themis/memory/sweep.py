@@ -7,16 +7,22 @@ command goes on where it stopped, and what is complete is not run again.
 from __future__ import annotations
 
 import multiprocessing
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import os
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import closing
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import msgspec
 
+from themis.backends.ray import RayExecutionBackend
 from themis.core.intervals import summarise
+from themis.core.redaction import redact_text
 from themis.exceptions import ConfigurationError, ThemisError
-from themis.memory import ledger
+from themis.memory import definitions, ledger
 from themis.memory.benchmark import Benchmark
 from themis.memory.command import Request, assemble, configured, default_run_id, load_user_code, parse_span
 from themis.memory.contrasts import Contrast, contrast_agents
@@ -27,6 +33,7 @@ from themis.memory.runner import run
 from themis.memory.spans import effective_span
 from themis.memory.timeline import Timeline
 from themis.storage import ExperimentStorage, RunStatus
+from themis.storage.database import is_url
 
 __all__ = ["Sweep", "SweepReport", "SweepRun", "parse_spans", "plan_sweep", "read_sweep", "run_sweep"]
 
@@ -94,34 +101,87 @@ def run_sweep(
     sweep: Sweep,
     storage: ExperimentStorage,
     *,
-    parallel: int = 1,
+    parallel: int | None = None,
+    backend: RayExecutionBackend | None = None,
     tell: Callable[[SweepRun, str | None], None] = lambda one, error: None,
 ) -> list[SweepRun]:
-    """Runs what is left of the sweep, so many runs at once. A run that fails does not stop the others; returns those."""
+    """Runs what is left of the sweep, so many runs at once. A run that fails does not stop the others; returns those.
+
+    Runs are made here one after another, with `parallel` in so many processes, or in those of a Ray cluster: then
+    `parallel` is at most, and by default, one for each CPU of the cluster.
+    """
     runs = plan_sweep(sweep)
-    failed: list[SweepRun] = []
-
-    def note(one: SweepRun, error: str | None) -> None:
-        if error is not None:
-            failed.append(one)
-        tell(one, error)
-
-    if parallel <= 1:
-        for one in runs:
-            note(one, _run(sweep, one, str(storage.location)))
-        return failed
-    # Definitions are made before, in one place: processes would otherwise make the same ones at once.
-    for one in {planned.run_name: planned for planned in runs}.values():
-        _assembled(sweep, one, storage)
-    # Processes and not threads: an agent may be shown the virtual time by moving its process's clock.
-    with ProcessPoolExecutor(parallel, mp_context=multiprocessing.get_context("spawn")) as pool:
-        waiting = {pool.submit(_run, sweep, one, str(storage.location)): one for one in runs}
-        for finished in as_completed(waiting):
-            note(waiting[finished], finished.result())
+    failed = []
+    with closing(_ended(sweep, runs, storage, parallel, backend)) as ended:
+        for one, error in ended:
+            if error is not None:
+                failed.append(one)
+            tell(one, error)
     return failed
 
 
-def _run(sweep: Sweep, one: SweepRun, location: str) -> str | None:
+def _ended(
+    sweep: Sweep,
+    runs: list[SweepRun],
+    storage: ExperimentStorage,
+    parallel: int | None,
+    backend: RayExecutionBackend | None,
+) -> Generator[tuple[SweepRun, str | None]]:
+    """Every run when it has ended, with what went wrong."""
+    location = storage.location if is_url(storage.location) else os.path.abspath(storage.location)
+    run_one = partial(_run, sweep, str(location))
+    if backend is None and (parallel or 1) == 1:
+        yield from ((one, run_one(one)) for one in runs)
+        return
+    if backend is not None and not is_url(location) and not backend.is_on_one_machine:
+        raise ConfigurationError(
+            f"the runs of a cluster of several machines cannot share the file {str(location)!r}; "
+            "give a PostgreSQL database: --storage postgresql://..."
+        )
+    # Definitions are made before, in one place: processes would otherwise make the same ones at once.
+    for one in {planned.run_name: planned for planned in runs}.values():
+        config = configured(_request(sweep, one.agent, one.span_tokens, one.seed))
+        definitions.prepare(config, storage, reuse=lambda question: True, regenerate=False)
+    if backend is None:
+        yield from _in_processes(run_one, runs, parallel or 1)
+    else:
+        yield from _on_ray(sweep, str(location), runs, backend, parallel)
+
+
+def _in_processes(
+    run_one: Callable[[SweepRun], str | None], runs: list[SweepRun], processes: int
+) -> Iterator[tuple[SweepRun, str | None]]:
+    # Processes and not threads: an agent may be shown the virtual time by moving its process's clock.
+    with ProcessPoolExecutor(processes, mp_context=multiprocessing.get_context("spawn")) as pool:
+        waiting = {pool.submit(run_one, one): one for one in runs}
+        try:
+            for finished in as_completed(waiting):
+                try:
+                    yield waiting[finished], finished.result()
+                except BrokenProcessPool as error:
+                    yield waiting[finished], _broken_off(error)
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+
+def _on_ray(
+    sweep: Sweep, location: str, runs: list[SweepRun], backend: RayExecutionBackend, at_once: int | None
+) -> Iterator[tuple[SweepRun, str | None]]:
+    def ended(one: SweepRun) -> Iterator[str | None]:
+        if is_url(location) or os.path.exists(location):
+            yield _run(sweep, location, one)
+        else:  # a machine that has joined the cluster since
+            yield f"there is no {location} on the machine of this run; give a PostgreSQL database: --storage postgresql://..."
+
+    for one, result in backend.stream(ended, runs, max_workers=at_once):
+        yield one, _broken_off(result) if isinstance(result, BaseException) else result
+
+
+def _broken_off(error: BaseException) -> str:
+    return redact_text(f"broke off: {type(error).__name__}: {error}")
+
+
+def _run(sweep: Sweep, location: str, one: SweepRun) -> str | None:
     """Runs one; returns what went wrong."""
     storage = ExperimentStorage(location)
     try:

@@ -93,11 +93,12 @@ def test_a_sweep_that_was_cut_off_goes_on_where_it_stopped(sweep: Sweep, tmp_pat
     assert {run_id: storage.get_run(run_id).updated_at for run_id in changed} == changed
 
 
-def test_one_run_that_fails_does_not_stop_the_others(sweep: Sweep, tmp_path: Path) -> None:
+@pytest.mark.parametrize("parallel", [1, 2])
+def test_one_run_that_fails_does_not_stop_the_others(sweep: Sweep, tmp_path: Path, parallel: int) -> None:
     storage = ExperimentStorage(tmp_path / "store")
     told: dict[str, str | None] = {}
     broken = Sweep(**{**vars(sweep), "agents": ["oracle", "command:/no/such/program"]})
-    failed = run_sweep(broken, storage, tell=lambda one, error: told.update({one.run_id: error}))
+    failed = run_sweep(broken, storage, parallel=parallel, tell=lambda one, error: told.update({one.run_id: error}))
 
     assert {one.agent for one in failed} == {"command:/no/such/program"}
     assert all(told[one.run_id] for one in failed)
