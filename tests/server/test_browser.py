@@ -181,6 +181,78 @@ def test_a_memory_run_is_followed_turn_by_turn(start_server, open_page, tmp_path
         expect(page.locator(".gantt g.open")).to_have_count(2)
 
 
+def test_many_tabs_stay_open_beside_each_other(reading_server, open_page):
+    """A browser has six connections to a server, whatever is open; a page that kept one would lock the seventh out."""
+    page = open_page(reading_server.address, "/runs")
+    for _ in range(8):
+        page = page.context.new_page()
+        page.goto(f"{reading_server.address}/runs")
+        page.get_by_text("live", exact=True).wait_for()
+
+
+def test_a_conversation_has_no_gap_and_no_echo_after_a_lost_connection(start_server, open_page, tmp_path):
+    store = ExperimentStorage(tmp_path)
+    store.start_run("talk", kind="memory", model="agent:someone", benchmark="small")
+    page = open_page(start_server(tmp_path).address)
+    connections: list[Any] = []
+
+    def pass_on(socket: Any) -> None:
+        connections.append(socket)
+        socket.connect_to_server()
+
+    page.route_web_socket("**/ws", pass_on)
+    page.get_by_role("link", name="talk", exact=True).click()
+    messages = page.locator("#chat .message")
+    with store.open_run("talk") as writer:
+
+        def say(number: int) -> None:
+            reply = {"turn": number, "reply": "I see.", "tokens": 9, "tokens_total": 9 * number}
+            said = Turn(2 * number, "say", "names 1", encode({"turn": number, "message": f"message {number}"}))
+            writer.append_turns([said, Turn(2 * number + 1, "reply", "names 1", encode(reply))])
+
+        page.get_by_text("live", exact=True).wait_for()
+        say(1)
+        expect(messages).to_have_text(["message 1"])
+        connections[0].close(code=1001)
+        page.get_by_text("connecting").wait_for()
+        say(2)
+        page.get_by_text("live", exact=True).wait_for()
+        say(3)
+        expect(messages).to_have_text(["message 1", "message 2", "message 3"])
+        assert page.locator("#chat .waiting").count() == 0
+
+
+def test_a_run_is_followed_where_no_websocket_comes_through(start_server, open_page, tmp_path):
+    store = ExperimentStorage(tmp_path)
+    store.start_run("talk", kind="memory", model="agent:someone", benchmark="small")
+    page = open_page(start_server(tmp_path).address)
+    page.add_init_script("window.WebSocket = class { constructor() { setTimeout(() => this.onclose()); } };")
+    page.get_by_role("link", name="talk", exact=True).click()
+    page.get_by_text("live", exact=True).wait_for()
+    with store.open_run("talk") as writer:
+        writer.append_turns([Turn(0, "say", "names 1", encode({"turn": 1, "message": "Call me Ada."}))])
+        page.get_by_text("Call me Ada.").wait_for()
+
+
+def test_a_list_keeps_its_ticks_when_a_run_begins_and_ends(start_server, open_page, tmp_path):
+    store = ExperimentStorage(tmp_path)
+    store.start_run("first")
+    page = open_page(start_server(tmp_path).address, "/runs")
+    page.get_by_text("live", exact=True).wait_for()
+    page.get_by_label("Compare first").check()
+    page.get_by_label("Search runs").fill("half typ")
+
+    store.start_run("second")
+    page.get_by_role("link", name="second", exact=True).wait_for()
+    store.complete_run("second")
+    page.get_by_text("completed").last.wait_for()
+
+    assert page.get_by_label("Compare first").is_checked()
+    assert page.get_by_label("Search runs").input_value() == "half typ"
+    page.get_by_label("Compare second").check()
+    expect(page.locator("#compare")).to_be_enabled()
+
+
 def test_a_real_memory_run_is_followed_to_its_end(start_server, open_page, tmp_path):
     """`themis memory run` in another process, with an agent that is a program and takes its time."""
     agent = tmp_path / "agent.py"

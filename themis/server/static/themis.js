@@ -15,12 +15,15 @@ document.getElementById("theme")?.addEventListener("click", () => {
 
 // --- times in the reader's own zone ----------------------------------------------------------------------------------
 
-for (const time of document.querySelectorAll("time[datetime]")) {
-  const moment = new Date(time.dateTime);
-  if (Number.isNaN(moment.getTime())) continue;
-  time.title = time.textContent;
-  time.textContent = moment.toLocaleString([], { dateStyle: "medium", timeStyle: "short" });
+function showTimes() {
+  for (const time of document.querySelectorAll("time[datetime]:not([title])")) {
+    const moment = new Date(time.dateTime);
+    if (Number.isNaN(moment.getTime())) continue;
+    time.title = time.textContent;
+    time.textContent = moment.toLocaleString([], { dateStyle: "medium", timeStyle: "short" });
+  }
 }
+showTimes();
 
 // --- filters ---------------------------------------------------------------------------------------------------------
 
@@ -30,19 +33,16 @@ for (const form of document.querySelectorAll("form[data-autosubmit]")) {
   });
 }
 
-const compareForm = document.getElementById("compare-form");
-if (compareForm) {
+function countTicked() {
   const button = document.getElementById("compare");
-  const note = document.getElementById("compare-note");
-  const count = () => {
-    const ticked = document.querySelectorAll('input[name="run"]:checked').length;
-    if (button) button.disabled = ticked < 2;
-    if (note) note.textContent = ticked < 2 ? "Tick two or more runs to compare them." : `${ticked} runs ticked.`;
-  };
-  document.addEventListener("change", (event) => { if (event.target.name === "run") count(); });
-  addEventListener("pageshow", count);
-  count();
+  if (!button) return;
+  const ticked = document.querySelectorAll('input[name="run"]:checked').length;
+  button.disabled = ticked < 2;
+  put(document, "#compare-note", ticked < 2 ? "Tick two or more runs to compare them." : `${ticked} runs ticked.`);
 }
+document.addEventListener("change", (event) => { if (event.target.name === "run") countTicked(); });
+addEventListener("pageshow", countTicked);
+countTicked();
 
 // --- keyboard --------------------------------------------------------------------------------------------------------
 
@@ -116,6 +116,8 @@ function showRun(scope, run) {
   }
   put(scope, "[data-answered]", whole(run.num_answered));
   put(scope, "[data-failed]", whole(run.num_failed));
+  put(scope, "[data-total]", ` / ${whole(run.num_samples)}`);
+  scope.querySelector("[data-total]")?.toggleAttribute("hidden", run.num_answered === run.num_samples);
   put(scope, "[data-cost]", money(run.cost_usd));
   put(scope, "[data-tokens-in]", whole(run.prompt_tokens));
   put(scope, "[data-tokens-out]", whole(run.completion_tokens));
@@ -140,6 +142,7 @@ function addTurn(turn) {
   const chat = document.getElementById("chat");
   const test = turn.test_id ?? "";
   if (chat?.dataset.follows === undefined || (chat.dataset.follows && chat.dataset.follows !== test)) return;
+  if (chat.querySelector(`[data-seq="${turn.seq}"]`)) return;
   document.getElementById("no-turns")?.remove();
   const isAtEnd = chat.scrollTop + chat.clientHeight >= chat.scrollHeight - 80;
   const paragraph = (kind, text) => {
@@ -148,6 +151,7 @@ function addTurn(turn) {
     made.textContent = text;
     return made;
   };
+  const add = (made) => { made.dataset.seq = turn.seq; chat.append(made); };
   const reply = turn.kind === "reply" ? waiting(chat, test) : undefined;
   if (reply) {
     reply.textContent = turn.body.reply ?? "";
@@ -167,10 +171,10 @@ function addTurn(turn) {
     const given = turn.body.presupplied ?? null;
     box.append(who, paragraph("message", turn.body.message));
     box.append(given === null ? paragraph("reply soft waiting", "waiting for the reply …") : paragraph("reply given", given));
-    chat.append(box);
+    add(box);
   } else {
     const score = turn.body.score === undefined ? "" : ` · score ${Number(turn.body.score).toFixed(2)}`;
-    chat.append(paragraph("event soft small", `${turn.kind} ${test}${score}`));
+    add(paragraph("event soft small", `${turn.kind} ${test}${score}`));
   }
   while (chat.children.length > 400) chat.firstElementChild.remove();
   colourTurns();
@@ -201,7 +205,9 @@ async function showProgress() {
     isStale = false;
     const began = performance.now();
     try {
-      place.replaceChildren(...(await parsed(place.dataset.progressOf)).body.childNodes);
+      const part = await parsed(place.dataset.progressOf);
+      // Where it is now: the page may have been put anew meanwhile.
+      document.querySelector("[data-progress-of]")?.replaceChildren(...part.body.childNodes);
       colourTurns();
     } catch (error) { /* the next event asks again */ }
     await new Promise((resolve) => setTimeout(resolve, Math.max(1000, performance.now() - began)));
@@ -209,54 +215,112 @@ async function showProgress() {
   isAsking = false;
 }
 
-function follow(address) {
+// A WebSocket, because a browser keeps only six other connections to a server, and every open tab would hold one of them; where
+// something on the way does not let it through, server-sent events bring the same.
+function follow(run, address) {
   const note = document.getElementById("live-note");
-  const source = new EventSource(address);
-  const isRunPage = body.dataset.run !== undefined;
   const say = (text) => { if (note) { note.textContent = text; note.hidden = !text; } };
-  source.onopen = () => say("live");
-  source.onerror = () => say("connecting …");
-  source.addEventListener("run", (message) => {
-    const run = JSON.parse(message.data);
-    if (body.dataset.reloadOn === "run") return location.reload();
-    if (!isRunPage) {
-      const row = rows.find((one) => one.dataset.run === run.run_id);
-      if (row) showRun(row, run);
-      else if (!location.search) location.reload();
-      return;
-    }
-    if (run.run_id !== body.dataset.run) return;
-    const hasEnded = body.dataset.status === "in_progress" && run.status !== "in_progress";
-    showRun(document, run);
-    body.dataset.status = run.status;
-    // Intervals, distribution and failures are the server's to draw.
-    if (hasEnded) refresh();
-    else showProgress();
-  });
-  source.addEventListener("sample", () => {
-    const fresh = document.getElementById("fresh");
-    if (fresh) fresh.hidden = false;
-  });
-  source.addEventListener("turn", (message) => {
-    addTurn(JSON.parse(message.data));
-    showProgress();
-  });
-  addEventListener("pagehide", () => source.close());
+  let wasOpen = false;
+  const opened = () => {
+    say("live");
+    // What came while nobody listened, be it since the page was made, is on the page as it is now.
+    if (wasOpen || document.getElementById("chat")) refresh(false);
+    wasOpen = true;
+  };
+  const connect = () => {
+    const socket = new WebSocket(`${location.origin.replace("http", "ws")}/ws`);
+    socket.onopen = () => { socket.send(JSON.stringify({ type: "subscribe", run_id: run ?? "*" })); opened(); };
+    socket.onmessage = (message) => take(JSON.parse(message.data));
+    socket.onclose = () => {
+      if (!wasOpen) return listen();
+      say("connecting …");
+      setTimeout(connect, 2000);
+    };
+  };
+  const listen = () => {
+    const source = new EventSource(address);
+    source.onopen = opened;
+    source.onerror = () => say("connecting …");
+    for (const kind of ["run", "sample", "turn", "lagged"]) source.addEventListener(kind, (message) => take(JSON.parse(message.data)));
+  };
+  connect();
 }
 
-async function refresh() {
-  let page;
-  try { page = await parsed(location.href); } catch (error) { return; }
-  const fresh = page.getElementById("content");
-  if (!fresh) return;
-  document.getElementById("content").replaceChildren(...fresh.childNodes);
+// Turns that come while the page is asked for again: it may or may not have them.
+let held = null;
+
+function take(event) {
+  if (event.type === "run") takeRun(event);
+  else if (event.type === "lagged") refresh(false);
+  else if (event.type === "sample") document.getElementById("fresh")?.removeAttribute("hidden");
+  else if (event.type === "turn") {
+    if (held) held.push(event);
+    else addTurn(event);
+    showProgress();
+  }
+}
+
+function takeRun(run) {
+  if (body.dataset.reloadOn === "run") return location.reload();
+  if (body.dataset.run === undefined) {
+    const row = rows.find((one) => one.dataset.run === run.run_id);
+    const hasEnded = row?.querySelector("[data-status].in_progress") && run.status !== "in_progress";
+    // Of runs that are not shown, only one that has just begun belongs on this page.
+    const isNew = !row && !location.search && new Date(run.created_at) > new Date(rows[0]?.querySelector("time")?.dateTime);
+    if (row) showRun(row, run);
+    if (hasEnded || isNew) refresh(true);
+    return;
+  }
+  if (run.run_id !== body.dataset.run) return;
+  const hasEnded = body.dataset.status === "in_progress" && run.status !== "in_progress";
+  showRun(document, run);
+  body.dataset.status = run.status;
+  // Intervals, distribution and failures are the server's to draw.
+  if (hasEnded) refresh(true);
+  else showProgress();
+}
+
+// Puts the page as it is now in place of this one, but leaves what its reader is at: ticks, a half typed search, and the
+// conversation unless some of it was missed.
+let refreshed = Promise.resolve();
+
+function refresh(keepsChat) {
+  refreshed = refreshed.then(() => askAgain(keepsChat));
+}
+
+async function askAgain(keepsChat) {
+  held = [];
+  const fresh = await parsed(location.href).then((page) => page.getElementById("content"), () => null);
+  if (fresh) replaceContent(fresh, keepsChat);
+  held.forEach(addTurn);
+  held = null;
+  // What was drawn last may have been newer than this page.
+  showProgress();
+}
+
+function replaceContent(fresh, keepsChat) {
+  const content = document.getElementById("content");
+  const ticked = new Set([...content.querySelectorAll("[data-row] :checked")].map((box) => box.value));
+  const typing = content.contains(document.activeElement) ? document.activeElement : null;
+  const form = typing?.closest("form[action]");
+  const chat = document.getElementById("chat");
+  const place = chat?.scrollTop;
+  if (form) [...fresh.querySelectorAll("form[action]")].find((one) => one.getAttribute("action") === form.getAttribute("action"))?.replaceWith(form);
+  if (keepsChat && chat) fresh.querySelector("#chat")?.replaceWith(chat);
+  content.replaceChildren(...fresh.childNodes);
+  if (form) typing.focus({ preventScroll: true });
+  for (const box of content.querySelectorAll("[data-row] [type=checkbox]")) box.checked = ticked.has(box.value);
+  const shown = document.getElementById("chat");
+  if (shown) shown.scrollTop = keepsChat ? place : body.dataset.status === "in_progress" ? shown.scrollHeight : 0;
   rows.splice(0, rows.length, ...document.querySelectorAll("[data-row]"));
   current = -1;
+  showTimes();
+  countTicked();
   fillLater();
 }
 
 if (body.dataset.live && (body.dataset.run === undefined || body.dataset.status === "in_progress")) {
-  follow(body.dataset.live);
+  follow(body.dataset.run, body.dataset.live);
   const chat = document.getElementById("chat");
   if (chat) chat.scrollTop = chat.scrollHeight;
 }
