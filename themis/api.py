@@ -143,9 +143,10 @@ def resume(
             f"run {run_id!r} stopped before its dataset was stored, and it came from Python; run that program again"
         )
     named = {**_signature_defaults(), **arguments, "storage": store, "run_id": run_id, **changes}
-    rows: Any = _StoredRows(store, run_id) if store.is_planned(run_id) else dataset
-    named["limit"] = None if store.is_planned(run_id) else named["limit"]
-    named["reference_field"] = store.reader(run_id).frame.reference_field or ""
+    rows: Any = dataset
+    if store.is_planned(run_id):
+        rows = _StoredRows(store, run_id)
+        named.update(limit=None, reference_field=store.reader(run_id).frame.reference_field or "")
     return _evaluate(handle=None, benchmark_or_dataset=rows, options={}, benchmark=stored.benchmark, **named)
 
 

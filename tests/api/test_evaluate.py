@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import themis
+from themis.api import resume
 from themis.core import entities as core
 from themis.evaluation.judges import RubricJudge
 from themis.exceptions import ConfigurationError, DatasetError, MetricError, ProviderError, RunInterrupted
@@ -250,6 +251,18 @@ def test_a_judge_that_cannot_be_asked_is_found_before_anything_is_stored_or_call
     with pytest.raises(ConfigurationError, match="budget_usd needs a price"):
         ask(tmp_path, budget_usd=1)
     assert (adder.calls, ExperimentStorage(tmp_path).list_runs()) == (0, [])
+
+
+def test_a_run_that_was_killed_before_its_rows_were_stored_is_resumed_with_its_reference(adder, tmp_path):
+    rows = tmp_path / "rows.jsonl"
+    rows.write_text("".join(json.dumps({**row, "gold": row["answer"], "answer": "?"}) + "\n" for row in FOUR_ROWS))
+    ask(tmp_path, rows, reference_field="gold")
+    store = ExperimentStorage(tmp_path)
+    config = store.get_run("run").config_snapshot
+    store.delete_run("run")
+    store.start_run("run", model="adder:m", config={"invocation": config["invocation"]})
+
+    assert resume("run", storage=tmp_path).metric("exact_match").mean == 1.0
 
 
 def test_a_missing_score_makes_the_mean_nan_and_not_zero(tmp_path):

@@ -10,6 +10,8 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
+
 from themis.storage import ExperimentStorage, RunStatus
 
 PROGRAM = Path(__file__).with_name("killed_run.py")
@@ -89,11 +91,15 @@ def test_a_second_process_on_the_same_run_is_refused_and_the_first_goes_on(tmp_p
     assert int(output.split()[1]) == ROWS
 
 
-def test_ctrl_c_saves_what_is_under_way_and_the_run_can_be_resumed(tmp_path):
-    process = _start(tmp_path)
-    while len(_calls(tmp_path)) < 50:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_ctrl_c_and_a_friendly_kill_save_what_is_under_way_and_the_run_can_be_resumed(tmp_path, number):
+    held = tmp_path / "held"
+    held.touch()
+    process = _start(tmp_path, held_by=held)
+    while not _calls(tmp_path):
         time.sleep(0.01)
-    process.send_signal(signal.SIGINT)
+    process.send_signal(number)
+    held.unlink()
     process.wait(timeout=300)
     stored = _stored(tmp_path)
     assert set(_calls(tmp_path)) == stored  # every call that was started is saved

@@ -357,7 +357,7 @@ def _conversation(row: Mapping[str, Any]) -> str:
 
 @contextlib.contextmanager
 def _stopping_on_interrupt(session: _Session) -> Iterator[None]:
-    """Ctrl-C once: finish and save what is under way. Twice: stop now."""
+    """Ctrl-C once: finish and save what is under way. Twice: stop now. SIGTERM is the same, said by a program."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -371,12 +371,19 @@ def _stopping_on_interrupt(session: _Session) -> Iterator[None]:
             pressed = time.monotonic()
             session.stop()
 
+    # A program that has something of its own to do when it is terminated goes on doing that.
+    ours = [number for number in (signal.SIGINT, signal.SIGTERM) if _is_free(number)]
     try:
-        before = signal.signal(signal.SIGINT, stop)
+        before = {number: signal.signal(number, stop) for number in ours}
     except ValueError:
         yield
         return
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _is_free(number: signal.Signals) -> bool:
+    return number is signal.SIGINT or signal.getsignal(number) is signal.SIG_DFL
