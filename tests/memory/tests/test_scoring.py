@@ -28,6 +28,11 @@ def test_a_word_inside_another_word_is_not_a_claim():
     assert grade_claim("dark blue", "dark blue", ["dark blue", "blue"]).score == 1
 
 
+def test_the_reason_tells_a_word_that_is_missing_from_one_that_is_not_claimed():
+    assert "which is not in" in grade_claim("I forget.", "red", ["red", "blue"]).reasons[0]
+    assert "which is only mentioned in" in grade_claim("It is not red.", "red", ["red", "blue"]).reasons[0]
+
+
 @pytest.mark.parametrize(
     ("reply", "phrase"),
     [("two batteries", "battery"), ("3 jars of honey", "jar of honey"), ("boxes of matches", "box of matches")],

@@ -18,7 +18,7 @@ def notices(reply: str, wrong: str, right: str) -> bool | None:
     named = bool(mentioned(reply, (wrong, right))) or wrong in order or right in order
     if objects and named:
         return True
-    if not objects and (right not in order or wrong in order):
+    if not objects and right not in order and not mentioned(reply, (right,)):
         return False
     return None
 

@@ -13,7 +13,7 @@ from itertools import chain
 from themis.memory.actions import Grade
 from themis.memory.scoring.clauses import Clause, Standing, after_correction, read_clauses
 from themis.memory.scoring.numbers import grade_number, unit_asked
-from themis.memory.scoring.words import folded, mentioned, mentioned_in_folded, shortened
+from themis.memory.scoring.words import folded, mentioned, mentioned_in_folded, mentions, shortened
 
 __all__ = [
     "abstains",
@@ -33,11 +33,13 @@ def grade_claim(reply: str, expected: str, among: Iterable[str]) -> Grade:
     # A phrase that differs from the expected one in nothing but its letters' case is no other phrase.
     rivals = {phrase for phrase in among if folded(phrase) != folded(expected)}
     # Who does not know, and asks whether it is red, has not said so.
-    claimed = claims(_QUESTION.sub(" ", reply) if abstains(reply) else reply, {*rivals, expected})
+    stated = _QUESTION.sub(" ", reply) if "?" in reply and abstains(reply) else reply
+    claimed = claims(stated, {*rivals, expected})
     if claimed == {expected}:
         return Grade(1.0, (f"says {expected!r}",))
     if not claimed:
-        return Grade(0.0, (f"expected {expected!r}, which is not in: {shortened(reply)}",))
+        seen = "only mentioned" if mentions(reply, expected) else "not"
+        return Grade(0.0, (f"expected {expected!r}, which is {seen} in: {shortened(reply)}",))
     shown = ", ".join(map(repr, sorted(claimed)[:5])) + (" and more" if len(claimed) > 5 else "")
     return Grade(0.0, (f"expected only {expected!r}, got {shown}",))
 
@@ -152,15 +154,15 @@ def abstains(reply: str) -> bool:
 
 
 # `Red? That is your aunt's` says red of the aunt.
-_WHOSE = re.compile(r"\W*(?:that|this|which)(?:'s| is| was| belongs)\b")
+_WHOSE = re.compile(r"\W*(?:but )?(?:that|this|which)(?:'s| is| was| belongs)\b")
 _QUESTION = re.compile(r"[^.!?\n]{1,200}\?")
-_PARTS = re.compile(r"(?=[.!?;:]\s|[,()\n]|\b(?:while|whereas|but)\b)")
-_SENTENCE = re.compile(r"[.!?;\n]|\b(?:while|whereas|but)\b")
+_PARTS = re.compile(r"(?=[.!?;:]\s|[,()\n–—]|\s-+\s|(?<!, )\b(?:and|while|whereas|but)\b)")
+_SENTENCE = re.compile(r"[.!?;\n]|,?\s?\b(?:while|whereas|but)\b")
 _CONTRAST = re.compile(r"\W*(?:unlike|not|as opposed to)\b")
 _CONDITION = re.compile(r"\bif (?:i|you) [^.!?,\n]{0,100}")
 _IGNORANCE = re.compile(
     r"(?:n't|\bnot|\bcannot|\bnever|\bno longer)\b[^.!?\n]{0,60}\b(?:know|recall|remember|told|tell|mention(?:ed)?"
-    r"|shared?|sa(?:y|id)|sure|find|found|have|aware|provided?|gave|given|informed|specified|access|certain|seen?|come up"
+    r"|shared?|sa(?:y|id)|heard|sure|find|found|have|aware|provided?|gave|given|informed|specified|access|certain|seen?|come up"
     r"|record(?:ed)?|available|stated?)\b"
     r"|\b(?:told|mentioned|said|know)\b[^.!?\n]{0,80}\bbut not\b|\byet to (?:tell|be told|mention|say)\b|\black\b"
     r"|\b(?:no|any|without) (?:information|record|memory|memories|idea|mention|details?|knowledge|way of knowing|clue"

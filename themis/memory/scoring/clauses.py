@@ -41,7 +41,8 @@ def read_clauses(text: str, candidates: tuple[str, ...]) -> list[Clause]:
     clauses: list[Clause] = []
     joined = False
     marked = _LABELLED.sub(_as_answer, _REFERRED.sub(r"\1\2; so \1", tagged(text, candidates)))
-    if _UNDECIDED.search(f"{TAG.split(marked)[-1]}\n") or _ALTERNATIVE.search(marked):
+    *before, tail = TAG.split(marked)
+    if _UNDECIDED.search(f"{tail}\n") or (len(before) == 1 and _ALTERNATIVE.search(marked)):
         return []
     for piece, lead, mark in _pieces(marked):
         phrases = frozenset(tags_in(piece, candidates))
@@ -132,7 +133,8 @@ _LEAD = 200
 _OPENERS = (
     "but although though however whereas while yet currently previously formerly originally earlier before after until "
     "instead rather from to than which because since replacing superseding by with not previous prior past old maybe perhaps "
-    "possibly probably finally then later so therefore thus hence unlike nowadays followed ahead compared"
+    "possibly probably finally lastly afterwards eventually then later so therefore thus hence unlike nowadays "
+    "followed ahead compared"
 )
 _BREAK = re.compile(
     r"([.!?;](?=\s|$|[\"')*_])|:(?=\s|$)|[\n()\[\]{}|]|\s-+\s|[–—]"
@@ -157,9 +159,10 @@ _UNDECIDED = re.compile(
     r"(?:n't|\bnot|\bcannot|\bno idea|\bunsure)\b[^.!?\n]{0,40}\bwhich(?: (?:one|of \w{1,5}(?: two)?|it (?:is|was)))?\s*[.!?\n]"
     r"|(?:can't|\bcannot|couldn't) (?:say|tell|decide)\s*[.!?\n]"
 )
-# What else it might be need not be one of the candidates.
+# An only candidate, beside something that is none.
 _ALTERNATIVE = re.compile(
-    rf"\beither\b[^.!?\n]{{1,60}}\bor\b|\?\s{{1,3}}or (?:\w{{1,10}} ){{0,3}}{TAG.pattern}[^.!?\n]{{0,30}}\?"
+    rf"\beither (?:\w{{1,20}} ){{0,3}}(?:{TAG.pattern} or\b|or (?:\w{{1,20}} ){{0,2}}{TAG.pattern})"
+    rf"|(?:\?\s{{1,3}}or|\bor (?:was|is) it) (?:\w{{1,10}} ){{0,3}}{TAG.pattern}[^.!?\n]{{0,30}}\?"
 )
 _CORRECTION = re.compile(
     r"(?<![^\s.,;:!?…–—-])(?:no|nope)(?:[,:.!]+| wait\b| sorry\b)(?:\s*(?:wait|sorry|actually)\b)?"
@@ -181,25 +184,28 @@ _DENIAL = re.compile(
 )
 _PRESENT = re.compile(
     r"\bnow\b(?! on\b)|\bcurrent(?:ly)?\b|\blatest\b|\bmost recent(?:ly)?\b|\blast\b|\bat present\b|\bpresently\b"
-    r"|\bthese days\b|\bnowadays\b|\btoday\b|\bfinally\b|\blater\b|\bnewest\b|\bas of\b|\bin the end\b|\bended up\b"
+    r"|\bthese days\b|\bnowadays\b|\btoday\b|\bfinally\b|\blastly\b|\blater\b|\bnewest\b|\bas of\b|\bin the end\b|\bended up\b"
     r"|\bever since\b|\bupdated to\b"
 )
-_FOREMOST = re.compile(r"\bha(?:s|ve) the (?:most|highest|fewest|lowest|least|largest|smallest)\b")
+_FOREMOST = re.compile(
+    r"\bha(?:s|ve) the (?:most|highest|fewest|lowest|least|largest|smallest)\b|\bmost (?:often|frequently)\b"
+)
 _REASON = re.compile(
     r"\W*(?:because|since|as|while|whereas|although|though|compared|followed|ahead|second|than|like)\b"
 )  # fmt: skip
 _GONE = re.compile(
     r"\b(?:was|were|been|had|previous(?:ly)?|former(?:ly)?|original(?:ly)?|initial(?:ly)?|earlier|before|first|once"
-    r"|until|prior|past|old|left)\b"
+    rf"|until|prior|past|old)\b|\bleft (?:the )?{TAG.pattern}"
 )
 _BESIDES = re.compile(
     r"\b(?:from|also|several|various|other|different|throughout|over time|began|started|at one point|at some point"
     r"|besides|also known|after|normally|usually|ordinarily|second|runner-up|tempt(?:ing|ed))\b"
+    r"|(?:'d|\bwould) have (?:liked|loved|ordered|preferred|taken)\b"
 )
 _CONCLUSION = re.compile(
-    r"\b(?:so|therefore|thus|hence|answer|choice|recommend|suggest|go (?:for|with)|that leaves|wins|winner|decides|better"
-    rf"|best)\b|{TAG.pattern} it is\b"
-    r"|\bi(?:'d| would) say\b"
+    r"\b(?:so|therefore|thus|hence|answer|(?<!second )choice|(?:has|have) to be|must be"
+    r"|recommend|suggest|go (?:for|with)|that leaves|wins|winner|decides|better|best)\b"
+    rf"|{TAG.pattern} it is\b|\bi(?:'d| would) say\b"
     # `I must choose` is the question, not its answer.
     r"|(?<!must )(?<!to )(?<!shall i )\b(?:choose|pick|take|order)\b"
 )
@@ -207,7 +213,9 @@ _CONCLUSION = re.compile(
 _TURN = re.compile(
     r"\W*(?:but|yet|however|so|therefore|thus|hence|because|since|while|whereas|compared|followed|ahead)\b"
 )
-_FOLLOWS = re.compile(r"\W*(?:and )?(?:(?<!back )then|later|afterwards|finally|now|these days|most recently)\b")
+_FOLLOWS = re.compile(
+    r"\W*(?:and )?(?:(?<!back )then|later|afterwards|finally|lastly|eventually|now|these days|most recently)\b"
+)
 _JOINED = re.compile(r"\W*(?:or|and|also|maybe|perhaps|possibly|alternatively)\b")
 _WORD = re.compile(r"\w+")
 # Around a phrase that stands alone.

@@ -118,7 +118,7 @@ _TOTAL = re.compile(
     r"(?:=|\b(?:total|altogether|in all|sum is|makes|gives|comes to|adds up to|overall|answer)\b)[^\d\n]{0,30}(\d{1,12})\b"
     r"|\b(\d{1,12})\b[^\d\n.]{0,30}\b(?:in total|altogether|in all|overall)\b"
 )
-_STATING = r"(?:\b(?:so|thus|therefore|hence|that is|that's|which is|is|equals|leaves|choose|pick|go with)\b|→|⇒|[-=]>)"
+_STATING = r"(?:\b(?:so|thus|therefore|hence|that is|that's|which is|is|equals|leaves|choose|pick|go with|get|count)\b|→|⇒|[-=]>)"
 _STATED = re.compile(rf"{_STATING}\W{{0,6}}(?:option )?(\d{{1,12}})\b")
 _LAST = re.compile(
     rf"(?:{_STATING}|:|\n\s?\n)\W{{0,6}}(?:option )?(\d{{1,12}})(?: \w{{1,20}}){{0,3}}\W{{0,5}}\Z"

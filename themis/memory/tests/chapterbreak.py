@@ -20,7 +20,9 @@ __all__ = ["ChapterBreak", "grade_option"]
 SPLITS = ("tale", "goodai", "pg19", "ao3", "all")
 # English prose has about four characters to a token; three leave room for other tokenizers.
 _CHARACTERS_PER_TOKEN = 3
-_OPTION = re.compile(r"\b(?:option|answer|number|choice)\b\W*(?:is\W+)?(?:option\W+|number\W+)?(\d+)\b", re.IGNORECASE)
+_OPTION = re.compile(
+    r"\b(?:option|answer|number|choice|it's|it is)\b\W*(?:is\W+)?(?:option\W+|number\W+)?(\d+)\b", re.IGNORECASE
+)
 _ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth")
 _ORDINAL = re.compile(rf"\b({'|'.join(_ORDINALS)})(?= (?:option|one|opening|beginning)\b|\W{{0,5}}\Z)")
 QUESTION = "Which of the options is the true beginning of the next chapter? Answer with the number of the option only."
