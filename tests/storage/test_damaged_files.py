@@ -2,6 +2,7 @@
 
 import os
 import random
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -9,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.storage.stored_runs import fill
+from tests.storage.stored_runs import FRAME, answered, call, fill, item, rows
 from themis.exceptions import StorageError
 from themis.storage import ExperimentStorage, schema
 from themis.storage.database import DATABASE_NAME
@@ -234,13 +235,32 @@ def test_what_is_only_in_the_log_of_a_killed_writer_is_read_from_a_read_only_sto
 
 KILLED_AFTER_COMMIT = """
 import os, signal, sys
-from tests.storage.stored_runs import fill
+from tests.storage.stored_runs import FRAME, answered, call, fill, item, rows
 from themis.storage import ExperimentStorage
 
 storage = ExperimentStorage(sys.argv[1])
 fill(storage, "run-3", 50)
 os.kill(os.getpid(), signal.SIGKILL)
 """
+
+
+def test_a_store_whose_log_is_merged_in_part_is_whole_together_with_its_log(tmp_path):
+    """As a full disk leaves it: the first page is new and tells of pages that are still in the log."""
+    storage, many = ExperimentStorage(tmp_path / "store"), rows(200)
+    storage.start_run("run", config={"task": FRAME.to_config()})
+    with storage.open_run("run") as writer:
+        writer.plan(item(n, row) for n, row in enumerate(many))
+        writer.commit_calls([call(n, answered(row, "x" * 2_000)) for n, row in enumerate(many)])
+    file = tmp_path / "store" / "themis.db"
+    stopped = tmp_path / "stopped"
+    stopped.mkdir()
+    for name in ("themis.db", "themis.db-wal"):
+        shutil.copy(file.with_name(name), stopped)
+    storage.close()  # merges the log
+    with (stopped / "themis.db").open("r+b") as half_merged:
+        half_merged.write(file.read_bytes()[:4096])
+
+    assert ExperimentStorage(stopped).reader("run").count_records() == (200, 0)
 
 
 # --- disks that are full ----------------------------------------------------------------------------------------------

@@ -128,9 +128,7 @@ def _refuse_foreign_files(path: Path) -> None:
         what = "is empty" if not size else "is cut off in its header"
         raise StorageError(f"{path} {what}; nothing was changed. {_repair_advice(path)}")
     try:
-        connection = sqlite3.connect(f"file:{quote(str(path.resolve()))}?mode=ro&immutable=1", uri=True)
-        with contextlib.closing(connection):
-            application_id = connection.execute("PRAGMA application_id").fetchone()[0]
+        application_id = _application_id(path)
     except sqlite3.OperationalError as error:
         raise StorageError(f"cannot read {path}: {error}") from error
     except sqlite3.DatabaseError as error:
@@ -141,13 +139,30 @@ def _refuse_foreign_files(path: Path) -> None:
         raise StorageError(f"{path} is an SQLite database of another program; give --storage another directory")
 
 
+def _application_id(path: Path) -> int:
+    def read(query: str) -> int:
+        with contextlib.closing(sqlite3.connect(f"file:{quote(str(path.resolve()))}?{query}", uri=True)) as connection:
+            return int(connection.execute("PRAGMA application_id").fetchone()[0])
+
+    try:
+        return read("mode=ro&immutable=1")
+    except sqlite3.DatabaseError as error:
+        # While its log is being merged, or after a full disk has stopped that, the file is whole only together with it.
+        if error.sqlite_errorname != "SQLITE_CORRUPT" or not _has_log(path):
+            raise
+        return read("mode=ro")
+
+
+def _has_log(path: Path) -> bool:
+    log = path.with_name(f"{path.name}-wal")
+    return log.exists() and log.stat().st_size > 0
+
+
 def _sqlite_engine(path: Path, *, writable: bool) -> Engine:
     target = f"file:{quote(str(path.resolve()))}"
     # Where nothing can be written there is no place for SQLite's lock files, so it is told that nobody else writes either.
     # Not beside a log that was never merged, though: what is in there would not be seen.
-    log = path.with_name(f"{path.name}-wal")
-    alone = not log.exists() or log.stat().st_size == 0
-    query = "?mode=rw" if writable else "?mode=ro&immutable=1" if alone else "?mode=ro"
+    query = "?mode=rw" if writable else "?mode=ro" if _has_log(path) else "?mode=ro&immutable=1"
 
     def connect() -> sqlite3.Connection:
         return sqlite3.connect(target + query, uri=True, timeout=_BUSY_SECONDS, check_same_thread=False)
