@@ -138,10 +138,17 @@ def test_people_are_sent_to_the_login_page_and_back(guarded):
     assert "httponly" in cookie
     assert "samesite=strict" in cookie
     assert TOKEN not in cookie
+    assert "secure" not in cookie
     assert guarded.get("/runs/baseline").status_code == 200
 
     guarded.post("/logout", headers={"origin": HERE})
     assert guarded.get("/runs/baseline", headers=PAGE).status_code == 303
+
+
+def test_a_session_begun_by_https_before_a_proxy_never_goes_by_http(guarded):
+    entered = guarded.post("/login", data={"token": TOKEN}, headers={"origin": HERE.replace("http", "https")})
+
+    assert "; secure" in entered.headers["set-cookie"].lower()
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,12 @@ _WAITING_CONNECTIONS = 1_024
     "--host", default="127.0.0.1", show_default=True, help="Address to listen on; any but this one needs a token."
 )
 @click.option("--port", default=8080, show_default=True, type=click.IntRange(0, 65535), help="0 takes a free one.")
-@click.option("--token", envvar="THEMIS_SERVER_TOKEN", help="What clients must show; made up where one is needed.")
+@click.option(
+    "--token",
+    envvar="THEMIS_SERVER_TOKEN",
+    show_envvar=True,
+    help="What clients must show; made up where one is needed. In the environment, nobody sees it in the list of processes.",
+)
 @click.option("--read-only", is_flag=True, help="Refuse to delete runs.")
 @click.option("--allow-host", "hosts", multiple=True, metavar="NAME", help="Another name of this server.")
 @click.option("--allow-origin", "origins", multiple=True, metavar="URL", help="A page elsewhere that may call the API.")
@@ -49,7 +54,11 @@ def serve(
     bundle: Path | None,
     run_ids: tuple[str, ...],
 ) -> None:
-    """Show the runs of a store in the browser and to programs, or write them as static pages."""
+    """Show the runs of a store in the browser and to programs, or write them as static pages.
+
+    For a team: set THEMIS_SERVER_TOKEN, keep --host 127.0.0.1, and put a proxy with HTTPS before it whose name is given
+    as --allow-host. The token opens every run of the store; --read-only keeps its bearers from deleting any.
+    """
     if bundle is not None:
         _write_bundle(storage, bundle, run_ids)
         return

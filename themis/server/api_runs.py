@@ -40,13 +40,15 @@ from themis.storage.browsing import (
     scores_of,
 )
 
-__all__ = ["read_sample", "router"]
+__all__ = ["LONGEST_SEARCH", "read_sample", "router"]
 
 router = APIRouter(prefix="/api/runs", tags=["runs"])
 
 Serving = Annotated[Served, Depends(served)]
 RunId = Annotated[str, InPath(description="The run's id", examples=["countdown-baseline"])]
 Offset = Annotated[int, Query(ge=0, le=10_000_000_000, description="So many are passed over")]
+# Databases take no pattern of any length.
+LONGEST_SEARCH = 1_000
 # Two kinds of page: of runs, and of samples, which have texts.
 _MOST_RUNS = 1_000
 _MOST_SAMPLES = 200
@@ -66,7 +68,9 @@ async def list_runs(
     benchmark: Annotated[str | None, Query(description="Only runs of this benchmark")] = None,
     kind: Annotated[Kind | None, Query(description="Only runs of this kind; definitions are listed only by it")] = None,
     tag: Annotated[str | None, Query(description="`name` or `name=value`")] = None,
-    q: Annotated[str | None, Query(description="A part of the run id, model or benchmark")] = None,
+    q: Annotated[
+        str | None, Query(max_length=LONGEST_SEARCH, description="A part of the run id, model or benchmark")
+    ] = None,
     sort: Annotated[
         str, Query(description=f"One of {', '.join(RUN_SORTS)}; with a `-` before it descending")
     ] = "-created",
@@ -100,7 +104,9 @@ async def list_runs(
 def get_run(
     serving: Serving,
     run_id: RunId,
-    q: Annotated[str | None, Query(description="Text in ids, prompts, answers or errors")] = None,
+    q: Annotated[
+        str | None, Query(max_length=LONGEST_SEARCH, description="Text in ids, prompts, answers or errors")
+    ] = None,
     outcome: Annotated[str, Query(description=f"One of {', '.join(OUTCOMES)}")] = "all",
     metric: Annotated[str | None, Query(description="The metric that outcome and sort go by")] = None,
     sort: Annotated[str, Query(description=f"One of {', '.join(SAMPLE_SORTS)}; with a `-` descending")] = "dataset",

@@ -12,7 +12,7 @@ from themis.comparison.hypotheses import StatisticalTest
 from themis.comparison.names import telling_names
 from themis.exceptions import ThemisError
 from themis.server.api_judging import ComparisonRequest, compare
-from themis.server.api_runs import read_sample
+from themis.server.api_runs import LONGEST_SEARCH, read_sample
 from themis.server.errors import NotFound
 from themis.server.memory_views import chat_view, drawn_tests
 from themis.server.pages import Pages
@@ -67,7 +67,7 @@ async def list_page(
     request: Request,
     serving: Serving,
     rendering: Rendering,
-    q: str = "",
+    q: Annotated[str, Query(max_length=LONGEST_SEARCH)] = "",
     status: str = "",
     model: str = "",
     benchmark: str = "",
@@ -103,7 +103,7 @@ def run_page(
     serving: Serving,
     rendering: Rendering,
     run_id: str,
-    q: str = "",
+    q: Annotated[str, Query(max_length=LONGEST_SEARCH)] = "",
     outcome: str = "all",
     metric: str = "",
     sort: str = "dataset",
@@ -242,6 +242,8 @@ async def login(request: Request, serving: Serving, rendering: Rendering) -> Res
     if wait or not is_token(token, given):
         problem = f"Too many tries; wait {int(wait) + 1} s." if wait else "That is not this server's token."
         return _page(rendering, "login.html", 429 if wait else 403, target=target, problem=problem)
+    # A proxy that speaks HTTPS asks us by HTTP; the browser says what it speaks itself.
+    is_encrypted = "https" in (request.url.scheme, urlsplit(request.headers.get("origin", "")).scheme)
     answer = RedirectResponse(target, 303)
     answer.set_cookie(
         COOKIE,
@@ -249,7 +251,7 @@ async def login(request: Request, serving: Serving, rendering: Rendering) -> Res
         max_age=LIFETIME_SECONDS,
         httponly=True,
         samesite="strict",
-        secure=request.url.scheme == "https",
+        secure=is_encrypted,
     )
     return answer
 
