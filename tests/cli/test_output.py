@@ -37,17 +37,26 @@ def test_an_error_fits_the_terminal_and_stays_whole_in_a_pipe(tmp_path):
     piped = subprocess.run(command, env=environment, capture_output=True, text=True).stderr
     assert piped.count("\n") == 1
 
-    ours, theirs = os.openpty()
-    subprocess.run(command, env=environment, stderr=theirs, stdin=subprocess.DEVNULL)
-    os.close(theirs)
-    shown = read_to_the_end(ours).splitlines()
+    shown = in_a_terminal(command, environment).splitlines()
     assert len(shown) > 2
     assert max(map(len, shown)) <= 50
     assert " ".join(shown) == piped.strip()
 
 
-def read_to_the_end(terminal: int) -> str:
-    with open(terminal, "rb", buffering=0) as file:
+def test_a_narrow_terminal_cuts_no_number_in_two(tmp_path):
+    environment = {**os.environ, "COLUMNS": "40", "THEMIS_STORAGE": str(tmp_path), "TERM": "dumb"}
+    command = [sys.executable, "-m", "themis.cli", "eval", "demo", "-m", "fake/perfect", "--no-progress"]
+
+    shown = in_a_terminal(command, environment).split()
+
+    assert {"ExactMatch", "1.0000", "[0.7225,", "1.0000]", "unparsed"} <= set(shown)
+
+
+def in_a_terminal(command: list[str], environment: dict[str, str]) -> str:
+    ours, theirs = os.openpty()
+    subprocess.run(command, env=environment, stdout=theirs, stderr=theirs, stdin=subprocess.DEVNULL)
+    os.close(theirs)
+    with open(ours, "rb", buffering=0) as file:
         parts = []
         with contextlib.suppress(OSError):  # how a terminal says that nobody writes to it any more
             while part := file.read(4096):

@@ -8,7 +8,7 @@ import shutil
 import sys
 import textwrap
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import click
 
@@ -18,6 +18,8 @@ __all__ = [
 ]
 
 _PIPE_WIDTH = 240
+_LONGEST_KEPT_WORD = 16
+_GAP = 2
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -48,13 +50,20 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], *, title:
 
     table = Table(title=title, title_justify="left", header_style="bold", box=None, pad_edge=False)
     shown = [[printable(value) for value in row] for row in rows]
+    # A number that is cut in two is another number: no column is narrower than its words, unless they are very long.
+    narrowest = [
+        min(_LONGEST_KEPT_WORD, max(map(len, " ".join([column, *(row[index] for row in shown)]).split()), default=0))
+        for index, column in enumerate(columns)
+    ]
     for index, column in enumerate(columns):
         numeric = bool(shown) and all(_is_number(row[index]) for row in shown)
-        table.add_column(column, justify="right" if numeric else "left", overflow="fold")
+        justify: Literal["left", "right"] = "right" if numeric else "left"
+        table.add_column(column, justify=justify, overflow="fold", min_width=narrowest[index])
     for row in shown:
         table.add_row(*(Text(cell) for cell in row))
     # A pipe has no width; a table for one must not fold its cells.
-    Console(width=None if sys.stdout.isatty() else _PIPE_WIDTH).print(table)
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else _PIPE_WIDTH
+    Console(width=max(width, sum(narrowest) + _GAP * (len(columns) - 1))).print(table)
 
 
 def complain(message: str) -> None:
