@@ -323,6 +323,10 @@ def test_an_answer_that_does_not_say_its_tokens_is_not_free(tmp_path, monkeypatc
     priced(monkeypatch, tmp_path, m=(1e6, 1e6))  # a dollar for each token
     report = ask(tmp_path, [{"id": 1, "question": "what", "answer": "x"}], model="terse:m")
     assert report.metadata["cost"]["total_cost"] == 4.0
+    spoken = [{"role": "user", "content": "one"}, {"role": "assistant", "content": "two"}]
+    row = {"id": 1, "question": "what", "answer": "x", "messages": spoken, "system_prompt": "three"}
+    report = ask(tmp_path, [row], model="terse:m", run_id="conversation")
+    assert report.metadata["cost"]["total_cost"] == 6.0
 
     capped = ask(tmp_path, model="terse:m", run_id="capped", budget_usd=12, max_tokens=3, workers=1)
     assert 0 < capped.metadata["cost"]["total_cost"] <= 12

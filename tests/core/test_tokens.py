@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from themis.core.tokens import DEFAULT_TOKENIZER, count_tokens
+from themis.core.tokens import DEFAULT_TOKENIZER, count_tokens, count_told
 from themis.exceptions import ConfigurationError
 
 # Text -> tokens in cl100k_base and o200k_base, as the tokenizers' publisher gives them in its guide to counting tokens.
@@ -34,6 +34,19 @@ def test_special_tokens_in_a_text_are_ordinary_text():
 
 def test_a_lone_surrogate_is_counted_as_a_replacement():
     assert count_tokens("a\ud800b") == count_tokens("a?b")
+
+
+def test_a_conversation_is_told_whole_and_instead_of_the_prompt():
+    spoken = [
+        {"role": "user", "content": "hello world"},
+        {"role": "assistant", "content": None},
+        {"role": "user", "content": [{"type": "text", "text": "hello world"}, {"type": "image_url", "image_url": {}}]},
+    ]
+
+    assert count_told("hello world", {}) == 2
+    assert count_told("hello world", {"system_prompt": "hello world"}) == 4
+    assert count_told("not sent", {"messages": spoken, "system_prompt": "hello world"}) == 6
+    assert count_told("not sent", {"messages": {"no": "conversation"}}) == 0
 
 
 def test_words_need_no_vocabulary():

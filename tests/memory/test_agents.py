@@ -158,6 +158,22 @@ def test_a_model_that_fails_stops_the_run_with_its_reason(tmp_path):
         run(benchmark(**settings, make_agent=lambda session: create_agent("refusing-key/model")), store_in(tmp_path))
 
 
+def test_a_model_that_does_not_say_its_tokens_is_not_free(tmp_path, monkeypatch):
+    prices = tmp_path / "prices.json"
+    prices.write_text('{"version": "mine", "models": {"terse-model": [1e6, 1e6]}}')  # a dollar for each token
+    monkeypatch.setenv("THEMIS_PRICES", str(prices))
+
+    class Terse(StatelessTaskExecutor):
+        def execute(self, task: GenerationTask) -> GenerationRecord:
+            return GenerationRecord(task, ModelOutput("one two"), None)
+
+    register_provider("terse", Terse)
+    agent = create_agent("terse/terse-model", options={"system_prompt": "Be brief"})
+
+    assert [agent.reply("three", turn=turn, now=START).cost_usd for turn in (1, 2)] == [5.0, 8.0]
+    agent.close()
+
+
 # --- retrieval --------------------------------------------------------------------------------------------------------
 
 

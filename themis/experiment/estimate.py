@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from themis.core.tokens import DEFAULT_TOKENIZER, count_tokens
+from themis.core.tokens import DEFAULT_TOKENIZER, count_told
 from themis.exceptions import DatasetError
 from themis.experiment.cost import UNLIMITED_TOKENS, Price
 from themis.generation.templates import PromptTemplate
@@ -49,7 +49,7 @@ def estimate_run(
     for row in islice(iter(rows), limit):
         total += 1
         if counted < _COUNTED_ROWS:
-            tokens += count_tokens(template.fill(row))
+            tokens += count_told(template.fill(row), row)
             counted += 1
     if not total:
         raise DatasetError("the dataset has no rows")

@@ -17,7 +17,7 @@ from typing import Any
 from themis.core.entities import ExperimentReport, GenerationRecord
 from themis.core.fingerprint import canonical_json, digest, fingerprint
 from themis.core.redaction import Redactor
-from themis.core.tokens import count_tokens
+from themis.core.tokens import count_told
 from themis.exceptions import ConfigurationError, RunInterrupted, StorageError
 from themis.experiment.cost import UNLIMITED_TOKENS, Budget
 from themis.experiment.experiment import Experiment, Observer
@@ -342,7 +342,7 @@ class _Session:
 
     def _admit(self, job: Job) -> bool:
         assert self._budget is not None
-        return self._budget.admit(job, count_tokens(job.task.prompt.text))
+        return self._budget.admit(job, count_told(job.task.prompt.text, job.task.metadata))
 
     def _settled(self, outcome: Outcome) -> None:
         assert self._budget is not None

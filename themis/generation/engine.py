@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from themis.core.entities import GenerationRecord, GenerationTask, ModelError
-from themis.core.tokens import count_tokens
+from themis.core.tokens import count_tokens, count_told
 from themis.exceptions import ProviderCallError
 from themis.generation.attempts import Retry, checked, error_from, final_error, is_rate_limit, retry_delay
 from themis.generation.limits import Limiter, RateLimit
@@ -350,7 +350,7 @@ class Engine:
         if usage:
             prompt, completion = int(usage.get("prompt_tokens") or 0), int(usage.get("completion_tokens") or 0)
         if output is not None and self.settings.counts_tokens:
-            prompt = prompt or count_tokens(work.job.task.prompt.text)
+            prompt = prompt or count_told(work.job.task.prompt.text, work.job.task.metadata)
             completion = completion or count_tokens(output.text)
         work.prompt_tokens += prompt
         work.completion_tokens += completion

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from themis.core.entities import GenerationTask, ModelError, PromptRender, PromptSpec, SamplingConfig
@@ -45,7 +45,7 @@ class ChatModel:
         self.sampling = SamplingConfig(temperature=temperature, top_p=1.0, max_tokens=max_tokens)
         executor = create_provider(self.spec.provider, options, model_identifier=self.spec.identifier)
         self.price: Price | None = FREE if is_local or executor.is_local else price_of(self.spec.identifier)
-        settings = settings or EngineSettings()
+        settings = replace(settings or EngineSettings(), counts_tokens=self.price not in (None, FREE))
         self._provider = BlockingProvider(executor, settings.timeout_seconds)
         self._engine = Engine(self._provider, settings)
 
