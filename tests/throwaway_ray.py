@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import secrets
 import shutil
+import signal
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -16,7 +18,7 @@ from unittest import mock
 # process killed, because the machine is busy.
 _SETTINGS = {
     "RAY_USAGE_STATS_ENABLED": "0",
-    "RAY_AUTH_MODE": "token",
+    # Its mode is left to `ray.init`, which tells it to a Ray that was imported before.
     "RAY_AUTH_TOKEN": secrets.token_hex(32),
     "RAY_memory_monitor_refresh_ms": "0",
     "RAY_gcs_server_port_wait_time_s": "300",
@@ -24,7 +26,12 @@ _SETTINGS = {
     "RAY_health_check_failure_threshold": "100",
 }
 OPTIONS = {"num_cpus": 2, "object_store_memory": 80 * 2**20}
-_ATTEMPTS = 3
+# Ray gives its processes half a minute to start, however busy the machine is.
+ATTEMPTS = 3
+
+
+class NotStarted(Exception):
+    """Ray's processes cannot work here: a sandbox without sockets, too little memory."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +46,8 @@ def surroundings() -> Iterator[Path]:
     # Not pytest's: the path of a socket has about a hundred characters.
     folder = Path(tempfile.mkdtemp(prefix="ray-", dir="/tmp"))
     with mock.patch.dict(os.environ, {**_SETTINGS, "RAY_TMPDIR": str(folder)}):
-        os.environ.pop("RAY_ADDRESS", None)
+        for name in ("RAY_ADDRESS", "RAY_AUTH_MODE"):
+            os.environ.pop(name, None)
         yield folder
     shutil.rmtree(folder, ignore_errors=True)
 
@@ -47,10 +55,11 @@ def surroundings() -> Iterator[Path]:
 @contextmanager
 def connected() -> Iterator[Cluster]:
     """A cluster that this process is connected to."""
+    at_sigterm, at_exceptions = signal.getsignal(signal.SIGTERM), sys.excepthook
     with surroundings() as folder:
         import ray
 
-        for attempt in range(_ATTEMPTS):
+        for attempt in range(ATTEMPTS):
             try:
                 started = ray.init(
                     "local",
@@ -63,12 +72,15 @@ def connected() -> Iterator[Cluster]:
                     **OPTIONS,
                 )
                 break
-            except Exception:  # Ray gives its processes half a minute to start, however busy the machine is
+            except Exception as error:
                 with suppress(Exception):
                     ray.shutdown()
-                if attempt == _ATTEMPTS - 1:
-                    raise
+                if attempt == ATTEMPTS - 1:
+                    raise NotStarted(str(error)) from error
         try:
             yield Cluster(started.address_info["gcs_address"], folder)
         finally:
             ray.shutdown()
+            # Ray puts its own in their place, for good.
+            signal.signal(signal.SIGTERM, at_sigterm)
+            sys.excepthook = at_exceptions
