@@ -389,6 +389,12 @@ def test_a_budget_without_a_known_price_is_refused(adder, tmp_path):
             ConfigurationError,
             "row 4: template 'default' needs the field",
         ),
+        (
+            {"rows": [{"id": 1, "question": "1+1", "solution": "2"}]},
+            ConfigurationError,
+            "ExactMatch can compare answers only with a reference, and the rows have neither 'answer' nor 'reference' but "
+            "id, question, solution; name the field with reference_field",
+        ),
         ({"execution_backend": "rya"}, ConfigurationError, "did you mean 'ray'?"),
         ({"cache": "always"}, ConfigurationError, "cache is 'run', 'store' or 'off'"),
         ({"run_id": "a/x"}, ConfigurationError, "path separators"),
@@ -406,6 +412,14 @@ def test_mistakes_are_found_before_the_first_call_and_leave_no_run_behind(adder,
     assert adder.calls == 0
     store = ExperimentStorage(tmp_path)
     assert not store.exists() or store.list_runs() == []
+
+
+def test_answers_alone_are_had_without_a_reference_when_that_is_said(adder, tmp_path):
+    rows = [{"id": n, "question": f"{n} + 1"} for n in range(3)]
+    report = ask(tmp_path, rows, reference_field="")
+    assert len(report.generation_results) == 3
+    assert (report.metric("exact_match").count, report.metric("exact_match").failed) == (0, 3)
+    assert ask(tmp_path, rows, run_id="measured", metrics=["response_length"]).metric("response_length").count == 3
 
 
 def test_a_model_is_required():

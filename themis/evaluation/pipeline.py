@@ -89,6 +89,13 @@ class EvaluationPipeline:
         return [metric.name for metric in self.metrics]
 
     @property
+    def compared_with_rows(self) -> list[str]:
+        """The metrics that take their reference from the row, and from nowhere else."""
+        if self._select_reference is not None or self._resolve_strategy is not None:
+            return []
+        return [metric.name for metric in self.metrics if getattr(metric, "requires_reference", True)]
+
+    @property
     def is_slow(self) -> bool:
         """Whether a metric does more than compute (runs programs, asks models), so that judging gains from threads."""
         return any(getattr(metric, "slow", False) for metric in self.metrics)

@@ -128,6 +128,7 @@ def _row_reader(experiment: Experiment) -> RowReader:
         reference_field=experiment.reference_field,
         cluster_field=experiment.cluster_field,
         limit=experiment.limit,
+        compared=getattr(experiment.pipeline, "compared_with_rows", ()),
     )
 
 

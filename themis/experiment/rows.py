@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -38,6 +38,8 @@ class RowReader:
     reference_field: str | None = None
     cluster_field: str | None = None
     limit: int | None = None
+    # Metrics that are of no use without references.
+    compared: Sequence[str] = ()
 
     fingerprint: str = ""
     count: int = 0
@@ -115,6 +117,12 @@ class RowReader:
         here = next((name for name in ("answer", "reference") if name in row), None)
         if position == 0:
             self._found_reference = here
+            if here is None and self.compared:
+                raise ConfigurationError(
+                    f"{', '.join(self.compared)} can compare answers only with a reference, and the rows have neither "
+                    f"'answer' nor 'reference' but {', '.join(sorted(row))}; name the field with reference_field, or "
+                    'choose other metrics, or give reference_field="" to have answers alone'
+                )
         elif self._found_reference is None and here is not None:
             raise ConfigurationError(
                 f"row {position} has {here!r} but the rows before it have not; name the field with reference_field, "
