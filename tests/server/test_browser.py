@@ -195,10 +195,18 @@ def test_a_conversation_has_no_gap_and_no_echo_after_a_lost_connection(start_ser
     store.start_run("talk", kind="memory", model="agent:someone", benchmark="small")
     page = open_page(start_server(tmp_path).address)
     connections: list[Any] = []
+    subscribings: list[Callable[[], None]] = []
 
     def pass_on(socket: Any) -> None:
+        server = socket.connect_to_server()
         connections.append(socket)
-        socket.connect_to_server()
+        socket.on_message(lambda message: subscribings.append(lambda: server.send(message)))
+
+    def subscribe(times: int) -> None:
+        """Lets the page's wish through to the server, which until then tells it nothing."""
+        while len(subscribings) < times:
+            page.wait_for_timeout(20)
+        subscribings[-1]()
 
     page.route_web_socket("**/ws", pass_on)
     page.get_by_role("link", name="talk", exact=True).click()
@@ -210,7 +218,7 @@ def test_a_conversation_has_no_gap_and_no_echo_after_a_lost_connection(start_ser
             said = Turn(2 * number, "say", "names 1", encode({"turn": number, "message": f"message {number}"}))
             writer.append_turns([said, Turn(2 * number + 1, "reply", "names 1", encode(reply))])
 
-        page.get_by_text("live", exact=True).wait_for()
+        subscribe(1)
         say(1)
         expect(messages).to_have_text(["message 1"])
         connections[0].close(code=1001)
@@ -218,7 +226,9 @@ def test_a_conversation_has_no_gap_and_no_echo_after_a_lost_connection(start_ser
         say(2)
         page.get_by_text("live", exact=True).wait_for()
         say(3)
-        expect(messages).to_have_text(["message 1", "message 2", "message 3"])
+        subscribe(2)
+        say(4)
+        expect(messages).to_have_text([f"message {number}" for number in (1, 2, 3, 4)])
         assert page.locator("#chat .waiting").count() == 0
 
 

@@ -221,16 +221,25 @@ function follow(run, address) {
   const note = document.getElementById("live-note");
   const say = (text) => { if (note) { note.textContent = text; note.hidden = !text; } };
   let wasOpen = false;
+  let hasMissed = false;
   const opened = () => {
     say("live");
-    // What came while nobody listened, be it since the page was made, is on the page as it is now.
-    if (wasOpen || document.getElementById("chat")) refresh(false);
+    hasMissed = wasOpen || document.getElementById("chat") !== null;
     wasOpen = true;
+  };
+  // What came while nobody listened, be it since the page was made, is on the page as it is now. It is asked for when the server
+  // listens for us, which its first word about the run shows: before, something could still come between.
+  const hear = (event) => {
+    if (hasMissed && event.type === (run === undefined ? "subscribed" : "run")) {
+      hasMissed = false;
+      refresh(false);
+    }
+    take(event);
   };
   const connect = () => {
     const socket = new WebSocket(`${location.origin.replace("http", "ws")}/ws`);
     socket.onopen = () => { socket.send(JSON.stringify({ type: "subscribe", run_id: run ?? "*" })); opened(); };
-    socket.onmessage = (message) => take(JSON.parse(message.data));
+    socket.onmessage = (message) => hear(JSON.parse(message.data));
     socket.onclose = () => {
       if (!wasOpen) return listen();
       say("connecting …");
@@ -239,9 +248,9 @@ function follow(run, address) {
   };
   const listen = () => {
     const source = new EventSource(address);
-    source.onopen = opened;
+    source.onopen = () => { opened(); hear({ type: "subscribed" }); };
     source.onerror = () => say("connecting …");
-    for (const kind of ["run", "sample", "turn", "lagged"]) source.addEventListener(kind, (message) => take(JSON.parse(message.data)));
+    for (const kind of ["run", "sample", "turn", "lagged"]) source.addEventListener(kind, (message) => hear(JSON.parse(message.data)));
   };
   connect();
 }
