@@ -1,10 +1,14 @@
-"""Which rows of a file `themis eval` asks without being told how."""
+"""What `themis eval` makes of rows that it is told little about, and says of answers that it was told little of."""
 
 from __future__ import annotations
 
 import json
 
 import pytest
+
+from themis.core.entities import GenerationRecord, GenerationTask, ModelOutput
+from themis.generation.providers import register_provider
+from themis.interfaces import StatelessTaskExecutor
 
 
 @pytest.fixture
@@ -29,3 +33,23 @@ def test_a_file_without_a_field_to_ask_is_shown_with_the_fields_it_has(call, her
 
     assert said.code == 2
     assert "rows.json has the fields data and none of prompt, question" in said.err
+
+
+def test_answers_that_ended_for_want_of_room_are_counted_and_told(call, here):
+    class Wordy(StatelessTaskExecutor):
+        def execute(self, task: GenerationTask) -> GenerationRecord:
+            reason = "length" if task.prompt.text == "2?" else "stop"
+            return GenerationRecord(task, ModelOutput("well, let me", raw={"finish_reason": reason}), None)
+
+    register_provider("wordy", Wordy)
+    (here / "rows.jsonl").write_text("".join(json.dumps({"question": f"{n}?", "answer": "4"}) + "\n" for n in range(4)))
+    options = ("-m", "wordy/m", "--num-samples", "2", "--max-tokens", "3", "--yes")
+    told = "2 answers were cut off at max_tokens=3"
+
+    said = call("eval", "rows.jsonl", *options, "--run-id", "first")
+    again = call("eval", "rows.jsonl", *options, "--run-id", "second", "--cache", "store")
+
+    assert told in said.err
+    assert told in again.err
+    assert told in call("show", "first").out
+    assert json.loads(call("show", "second", "--json").out)["cut_off"] == 2

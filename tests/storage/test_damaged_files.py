@@ -112,6 +112,17 @@ def test_the_database_of_another_program(root, mode):
     assert "is an SQLite database of another program; give --storage another directory" in refused(root)
 
 
+def test_a_store_of_an_older_version_is_brought_up_to_date(root):
+    with sqlite3.connect(root / DATABASE_NAME) as older:
+        older.execute("ALTER TABLE runs DROP COLUMN cut_off")
+        older.execute("PRAGMA user_version = 3")
+    older.close()
+
+    storage = ExperimentStorage(root)
+    assert {run.cut_off for run in storage.list_runs()} == {0}
+    storage.close()
+
+
 def test_a_store_of_a_newer_version(root):
     known = len(schema.MIGRATIONS)
     with sqlite3.connect(root / DATABASE_NAME) as newer:

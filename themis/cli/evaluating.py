@@ -14,7 +14,7 @@ from themis import api
 from themis.backends.execution import EXECUTION_BACKENDS
 from themis.cli.output import complain, json_option, number, print_json, print_table, printable, storage_option
 from themis.cli.pairs import pairs
-from themis.cli.runs import describe_run
+from themis.cli.runs import describe_run, say_cut_off
 from themis.core.entities import EvaluationFailure, ExperimentFailure, ExperimentReport
 from themis.exceptions import ConfigurationError, DatasetError
 from themis.experiment.cost import price_of
@@ -392,6 +392,8 @@ def _present(store: ExperimentStorage, report: ExperimentReport, as_json: bool) 
     cost = report.metadata["cost"]
     paid = "unknown price" if cost["total_cost"] is None else f"${cost['total_cost']:.4f}"
     click.echo(f"run {run_id}: {report.metadata['total_samples']} samples, {cost['api_calls']} calls, {paid}")
+    if report.metadata["cut_off_generations"]:
+        complain(say_cut_off(store, store.get_run(run_id)))
     _say_why("answered", report.failures)
     _say_why("judged", report.evaluation_report.failures)
     if report.metadata.get("stopped"):

@@ -11,7 +11,7 @@ from themis.core.redaction import redact
 from themis.experiment.report import build_report, summarise_run
 from themis.storage import ExperimentStorage, RunMetadata, RunStatus
 
-__all__ = ["delete", "describe_run", "show"]
+__all__ = ["delete", "describe_run", "say_cut_off", "show"]
 
 
 @click.command()
@@ -39,7 +39,15 @@ def show(run_id: str, storage: str, as_json: bool) -> None:
     cost, tokens = described["cost"], described["tokens"]
     shown = "unknown price" if cost["total_cost"] is None else f"${cost['total_cost']:.4f}"
     click.echo(f"cost {shown}; {cost['api_calls']} calls, {tokens['total_tokens']} tokens")
+    if described["cut_off"]:
+        click.echo(say_cut_off(store, store.get_run(run_id)))
     click.echo(f"manifest {described['manifest_hash']}")
+
+
+def say_cut_off(store: ExperimentStorage, run: RunMetadata) -> str:
+    """The line that saves people from taking a short limit for a bad model."""
+    most = store.reader(run.run_id).frame.sampling.max_tokens
+    return f"{run.cut_off:,} answers were cut off at max_tokens={most}; more may be right with more room (--max-tokens)"
 
 
 def describe_run(store: ExperimentStorage, run: RunMetadata) -> dict[str, Any]:
@@ -58,6 +66,7 @@ def describe_run(store: ExperimentStorage, run: RunMetadata) -> dict[str, Any]:
             "created_at": run.created_at.isoformat(),
             "completed_at": run.completed_at.isoformat() if run.completed_at else None,
             "samples": run.total_samples,
+            "cut_off": run.cut_off,
             "manifest_hash": run.manifest_hash,
             "metrics": summary["metrics"],
             "cost": cost,

@@ -108,6 +108,11 @@ class ModelOutput:
     raw: Any = None
     usage: dict[str, Any] | None = None
 
+    @property
+    def is_cut_off(self) -> bool:
+        """Whether the model had more to say than `max_tokens` let it, as far as its provider tells."""
+        return isinstance(self.raw, dict) and self.raw.get("finish_reason") in ("length", "max_tokens")
+
 
 @dataclass(frozen=True)
 class ModelError:

@@ -78,6 +78,7 @@ def build_report(
             "total_samples": reader.count_samples(),
             "successful_generations": good,
             "failed_generations": failed,
+            "cut_off_generations": run.cut_off,
             "generation_records_retained": kept,
             "generation_records_dropped": good + failed - kept,
             "evaluation_records_retained": kept_judged,

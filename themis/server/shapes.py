@@ -31,6 +31,7 @@ def run_line(run: RunMetadata, answered: int | None = None) -> dict[str, Any]:
         "metric_details": summary,
         "num_answered": _answered(run, answered),
         "num_failed": run.failed_generations,
+        "num_cut_off": run.cut_off,
         "cost_usd": run.total_cost_usd,
         "prompt_tokens": run.prompt_tokens,
         "completion_tokens": run.completion_tokens,

@@ -54,6 +54,8 @@ class RunMetadata(msgspec.Struct, frozen=True):
     judge_calls: int = 0
     judge_cost_usd: float | None = 0.0
     seconds: float = 0.0
+    # Answers that ended at `max_tokens`, of all attempts.
+    cut_off: int = 0
     # Who is writing the run now, if anyone.
     writer: str | None = None
 

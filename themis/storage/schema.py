@@ -93,6 +93,8 @@ runs = Table(
     Column("judge_cost_usd", Double, nullable=False),
     Column("unpriced_judge_calls", BigInteger, nullable=False, server_default="0"),
     Column("seconds", Double, nullable=False),
+    # Answers that ended because they had become as long as they may.
+    Column("cut_off", BigInteger, nullable=False, server_default="0"),
     Column("lease_holder", Text),
     Column("lease_until", Double),
     Index("runs_by_age", "created_at"),
@@ -206,10 +208,20 @@ def _create_indexes(connection: Connection) -> None:
 
 
 def _count_unpriced_judging(connection: Connection) -> None:
+    _add_counter(connection, "unpriced_judge_calls")
+
+
+def _count_cut_off(connection: Connection) -> None:
+    _add_counter(connection, "cut_off")
+
+
+def _add_counter(connection: Connection, name: str) -> None:
     """A column that was added to a table which older stores have already."""
-    if "unpriced_judge_calls" not in {column["name"] for column in inspect(connection).get_columns("runs")}:
-        connection.exec_driver_sql("ALTER TABLE runs ADD COLUMN unpriced_judge_calls BIGINT NOT NULL DEFAULT 0")
+    if name not in {column["name"] for column in inspect(connection).get_columns("runs")}:
+        connection.exec_driver_sql(f"ALTER TABLE runs ADD COLUMN {name} BIGINT NOT NULL DEFAULT 0")
 
 
 # Applied in order on opening; a store remembers how many it has had. Append only.
-MIGRATIONS: list[Callable[[Connection], Any]] = [_create_tables, _create_indexes, _count_unpriced_judging]
+MIGRATIONS: list[Callable[[Connection], Any]] = [
+    *(_create_tables, _create_indexes, _count_unpriced_judging, _count_cut_off),
+]

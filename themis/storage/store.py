@@ -43,12 +43,12 @@ METADATA_COLUMNS = (
     *("run_id", "experiment_id", "status", "created_at", "updated_at", "completed_at", "total", "succeeded", "failed"),
     *("config", "error", "kind", "model", "benchmark", "tags", "manifest_hash", "summary", "calls", "prompt_tokens"),
     *("completion_tokens", "cost_usd", "judge_calls", "judge_cost_usd", "seconds", "unpriced_calls"),
-    *("unpriced_judge_calls", "lease_holder", "lease_until"),
+    *("unpriced_judge_calls", "cut_off", "lease_holder", "lease_until"),
 )
 # Columns of a run that start at zero.
 _COUNTERS = (
     *("planned", "total", "succeeded", "failed", "calls", "unpriced_calls", "prompt_tokens", "completion_tokens"),
-    *("cost_usd", "judge_calls", "judge_cost_usd", "unpriced_judge_calls", "seconds"),
+    *("cost_usd", "judge_calls", "judge_cost_usd", "unpriced_judge_calls", "seconds", "cut_off"),
 )
 
 
@@ -549,7 +549,7 @@ def metadata_of(row: Sequence[Any]) -> RunMetadata:
     run_id, experiment_id, status, created_at, updated_at, completed_at, total, succeeded, failed, *others = row
     config, error, kind, model, benchmark, tags, manifest_hash, summary, calls, prompt_tokens, *others = others
     completion_tokens, cost_usd, judge_calls, judge_cost_usd, seconds, unpriced_calls, *others = others
-    unpriced_judge_calls, holder, until = others
+    unpriced_judge_calls, cut_off, holder, until = others
     return RunMetadata(
         run_id,
         experiment_id,
@@ -575,6 +575,7 @@ def metadata_of(row: Sequence[Any]) -> RunMetadata:
         judge_calls,
         None if unpriced_judge_calls else judge_cost_usd,
         seconds,
+        cut_off,
         _writer_of(holder, until),
     )
 

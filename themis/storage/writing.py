@@ -198,7 +198,7 @@ class RunWriter:
 
         def write(connection: Connection) -> None:
             self._put_calls(connection, rows)
-            self._add_up(connection, [call for call in calls if not call.reused])
+            self._add_up(connection, calls)
             if unsettles is not None:
                 scores = schema.scores
                 positions = [call.position for call in calls]
@@ -325,10 +325,10 @@ class RunWriter:
             "so each must be unique; name another column with dataset_id_field, or drop the id column to number the rows"
         )
 
-    def _add_up(self, connection: Connection, spent: Sequence[Call]) -> None:
-        if not spent:
-            return
+    def _add_up(self, connection: Connection, calls: Sequence[Call]) -> None:
         runs = schema.runs.c
+        spent = [call for call in calls if not call.reused]
+        outputs = [call.record.output for call in calls]
         self._update(
             connection,
             calls=runs.calls + sum(call.calls for call in spent),
@@ -337,6 +337,7 @@ class RunWriter:
             completion_tokens=runs.completion_tokens + sum(call.completion_tokens for call in spent),
             cost_usd=runs.cost_usd + sum(call.cost_usd or 0.0 for call in spent),
             seconds=runs.seconds + sum(call.seconds for call in spent),
+            cut_off=runs.cut_off + sum(output is not None and output.is_cut_off for output in outputs),
         )
 
     def _add_judging(self, connection: Connection, calls: int, cost_usd: float | None) -> None:
