@@ -11,6 +11,8 @@ from fastapi.testclient import TestClient
 
 import themis
 from themis import __version__
+from themis.core.entities import GenerationRecord, GenerationTask, ModelOutput
+from themis.interfaces import StatelessTaskExecutor
 from themis.server import create_app
 from themis.storage import ExperimentStorage
 
@@ -353,6 +355,19 @@ def test_a_store_on_either_database_is_served(store_location):
         for sort in ("dataset", "-dataset", "score", "-score", "slowest"):
             assert len(client.get(f"/api/runs/r?sort={sort}").json()["samples"]) == 6
         assert client.get("/runs/r").status_code == 200
+
+
+def test_answers_that_were_cut_off_are_counted(tmp_path):
+    class Wordy(StatelessTaskExecutor):
+        def execute(self, task: GenerationTask) -> GenerationRecord:
+            return GenerationRecord(task, ModelOutput("well", raw={"finish_reason": "length"}), None)
+
+    themis.register_provider("long-winded", Wordy)
+    rows = [{"id": n, "question": str(n), "answer": str(n)} for n in range(3)]
+    themis.evaluate(rows, model="long-winded/m", prompt="{question}", run_id="r", storage=tmp_path)
+    with TestClient(create_app(tmp_path), base_url=HERE) as client:
+        assert client.get("/api/runs").json()[0]["num_cut_off"] == 3
+        assert "3 cut off" in client.get("/runs/r").text
 
 
 def test_failures_are_told_by_kind(tmp_path):
