@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import inspect
-import threading
 from typing import Any
 
 from themis.core.entities import GenerationRecord, GenerationTask
+from themis.generation.loops import LoopThread
 from themis.interfaces import StatelessTaskExecutor
 
 __all__ = ["BlockingProvider"]
-
-_CLOSE_SECONDS = 5.0
 
 
 class BlockingProvider(StatelessTaskExecutor):
@@ -22,32 +19,26 @@ class BlockingProvider(StatelessTaskExecutor):
     def __init__(self, provider: StatelessTaskExecutor, timeout_seconds: float) -> None:
         self._provider = provider
         self._timeout_seconds = timeout_seconds
-        self._loop = asyncio.new_event_loop() if inspect.iscoroutinefunction(provider.execute) else None
-        if self._loop is not None:
-            self._thread = threading.Thread(target=self._loop.run_forever, name="themis-blocking", daemon=True)
+        self._thread: LoopThread | None = None
+        if inspect.iscoroutinefunction(provider.execute):
+            self._thread = LoopThread("themis-blocking")
             self._thread.start()
 
     def execute(self, task: GenerationTask) -> GenerationRecord:
         answer: Any = self._provider.execute(task)
-        if self._loop is not None:
+        if self._thread is not None:
             waiting = asyncio.wait_for(answer, self._timeout_seconds)
-            answer = asyncio.run_coroutine_threadsafe(waiting, self._loop).result()
+            answer = asyncio.run_coroutine_threadsafe(waiting, self._thread.loop).result()
         record: GenerationRecord = answer
         return record
 
     def close(self) -> None:
-        if self._loop is None:
+        if self._thread is None:
             close = getattr(self._provider, "close", None)
             if close is not None:
                 close()
-        elif not self._loop.is_closed():
-            closing = asyncio.run_coroutine_threadsafe(self._close(), self._loop)
-            with contextlib.suppress(TimeoutError):
-                closing.result(timeout=_CLOSE_SECONDS)
-            self._loop.call_soon_threadsafe(self._loop.stop)
-            self._thread.join(timeout=_CLOSE_SECONDS)
-            if not self._thread.is_alive():
-                self._loop.close()
+        elif not self._thread.loop.is_closed():
+            self._thread.close(self._close())
 
     async def _close(self) -> None:
         # Where the caller was interrupted its call is still under way.

@@ -19,6 +19,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from themis.core.entities import GenerationTask
 from themis.exceptions import ProviderCallError
+from themis.generation.loops import LoopThread
 from themis.interfaces import StatelessTaskExecutor
 
 __all__ = ["Answer", "Assignment", "AsyncPool", "Pool", "ThreadPool"]
@@ -31,7 +32,6 @@ _LARGEST_CHUNK = 64
 # How long a first answer may wait for others: a part of what its call took, so that no slot runs out of work meanwhile.
 _SHORTEST_GATHERING_SECONDS = 0.001
 _LONGEST_GATHERING_SECONDS = 0.02
-_CLOSE_SECONDS = 5.0
 _PARKED_SECONDS = 0.05
 _NEVER = float("inf")
 
@@ -93,10 +93,10 @@ class AsyncPool(Generic[W]):
         self._active = 0
         self._backlog: deque[Assignment[W]] = deque()
         self._answers: queue.SimpleQueue[Answer[W]] = queue.SimpleQueue()
-        self._loop = asyncio.new_event_loop()
+        self._thread = LoopThread("themis-calls")
+        self._loop = self._thread.loop
         self._callers: set[_Caller] = set()
         self._watch: asyncio.TimerHandle | None = None
-        self._thread = threading.Thread(target=self._loop.run_forever, name="themis-calls", daemon=True)
 
     def __enter__(self) -> AsyncPool[W]:
         self._thread.start()
@@ -105,13 +105,7 @@ class AsyncPool(Generic[W]):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        closing = asyncio.run_coroutine_threadsafe(self._close(), self._loop)
-        with contextlib.suppress(TimeoutError):
-            closing.result(timeout=_CLOSE_SECONDS)
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(timeout=_CLOSE_SECONDS)
-        if not self._thread.is_alive():
-            self._loop.close()
+        self._thread.close(self._close())
 
     @property
     def active(self) -> int:
