@@ -29,7 +29,7 @@ from themis.evaluation.pipeline import EvaluationPipeline
 from themis.evaluation.registering import resolve_extractor, resolve_metric
 from themis.evaluation.strategies import strategy_from_name
 from themis.exceptions import ConfigurationError, DatasetError
-from themis.experiment.cost import FREE, price_of
+from themis.experiment.cost import is_paid, price_of
 from themis.experiment.experiment import Experiment, Observer, RunHandle
 from themis.experiment.mirror import BackendMirror
 from themis.experiment.progress import ProgressBar, someone_watches
@@ -229,7 +229,7 @@ def _evaluate(
             timeout_seconds=given["timeout_seconds"],
             deadline_seconds=given["deadline_seconds"],
             rate=_rate(given["rate_limit"]),
-            counts_tokens=price not in (None, FREE),
+            counts_tokens=is_paid(price),
         ),
         execution_backend=backend,
         make_executor=make_executor,

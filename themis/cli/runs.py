@@ -21,14 +21,13 @@ __all__ = ["delete", "describe_run", "say_cut_off", "show"]
 def show(run_id: str, storage: str, as_json: bool) -> None:
     """Status, scores with intervals, cost and tokens of one run."""
     store = ExperimentStorage(storage)
-    described = describe_run(store, store.get_run(run_id))
+    run = store.get_run(run_id)
+    described = describe_run(store, run)
     if as_json:
         print_json(described)
         return
     click.echo(f"{described['run_id']}  [{described['status']}]  {described['model']}")
-    click.echo(
-        f"created {when(store.get_run(run_id).created_at)}, {described['samples']} samples, kind {described['kind']}"
-    )
+    click.echo(f"created {when(run.created_at)}, {described['samples']} samples, kind {described['kind']}")
     if described["error"]:
         click.echo(f"note: {described['error']}")
     rows = [
@@ -40,7 +39,7 @@ def show(run_id: str, storage: str, as_json: bool) -> None:
     shown = "unknown price" if cost["total_cost"] is None else f"${cost['total_cost']:.4f}"
     click.echo(f"cost {shown}; {cost['api_calls']} calls, {tokens['total_tokens']} tokens")
     if described["cut_off"]:
-        click.echo(say_cut_off(store, store.get_run(run_id)))
+        click.echo(say_cut_off(store, run))
     click.echo(f"manifest {described['manifest_hash']}")
 
 

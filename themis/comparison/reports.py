@@ -258,9 +258,10 @@ class ComparisonReport:
             self.method_line(),
         ]
         if include_details:
+            names = self.names()
             for metric in self.metrics:
                 lines += ["", "-" * _WIDTH, self.win_loss_matrices[metric].to_table(), ""]
-                lines += [f"  {result.summary(self.names())}" for result in self.get_metric_results(metric)]
+                lines += [f"  {result.summary(names)}" for result in self.get_metric_results(metric)]
         return "\n".join([*lines, "=" * _WIDTH])
 
     def names(self) -> dict[str, str]:

@@ -16,7 +16,7 @@ from typing import Any
 
 from themis.exceptions import ConfigurationError
 
-__all__ = ["FREE", "UNLIMITED_TOKENS", "Budget", "Price", "price_of", "price_table"]
+__all__ = ["FREE", "Budget", "Price", "is_paid", "longest_answer", "price_of", "price_table"]
 
 PRICES_VARIABLE = "THEMIS_PRICES"
 # Dated snapshots of a model cost what the model costs; anything else must match to the letter.
@@ -36,7 +36,17 @@ class Price:
 
 FREE = Price(0.0, 0.0)
 # How long an answer is taken to be at most where nobody limits it.
-UNLIMITED_TOKENS = 4_096
+_UNLIMITED_TOKENS = 4_096
+
+
+def is_paid(price: Price | None) -> bool:
+    """Whether tokens are known to cost something, and so must be counted where the model does not tell them."""
+    return price is not None and price != FREE
+
+
+def longest_answer(max_tokens: int) -> int:
+    """The most tokens to reckon with; a negative limit is none."""
+    return max_tokens if max_tokens >= 0 else _UNLIMITED_TOKENS
 
 
 def price_of(model: str, *, is_local: bool = False) -> Price | None:

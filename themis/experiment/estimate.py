@@ -9,7 +9,7 @@ from typing import Any
 
 from themis.core.tokens import DEFAULT_TOKENIZER, count_told
 from themis.exceptions import DatasetError
-from themis.experiment.cost import UNLIMITED_TOKENS, Price
+from themis.experiment.cost import Price, longest_answer
 from themis.generation.templates import PromptTemplate
 
 __all__ = ["Estimate", "estimate_run"]
@@ -55,7 +55,7 @@ def estimate_run(
         raise DatasetError("the dataset has no rows")
     calls = total * num_samples
     prompt = round(tokens / counted * calls)
-    most_each = max_tokens if max_tokens >= 0 else UNLIMITED_TOKENS
+    most_each = longest_answer(max_tokens)
     likely_each = min(answer_tokens if answer_tokens is not None else 200, most_each)
     assumptions = (
         f"prompts counted with {DEFAULT_TOKENIZER}" + (f" over the first {counted} rows" if counted < total else ""),

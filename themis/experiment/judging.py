@@ -16,7 +16,7 @@ from themis.core.redaction import Redactor
 from themis.core.tokens import count_tokens
 from themis.evaluation.judges import Reply, judges_in
 from themis.exceptions import ConfigurationError, EvaluationError
-from themis.experiment.cost import FREE, UNLIMITED_TOKENS, Budget, Price, price_of
+from themis.experiment.cost import Budget, Price, is_paid, longest_answer, price_of
 from themis.experiment.manifest import call_identity
 from themis.generation.blocking import BlockingProvider
 from themis.generation.engine import Engine, EngineSettings, Job, Outcome
@@ -68,7 +68,7 @@ def bound_judges(
                     f"budget_usd needs the price of the judge {judge.name}, and {spec.identifier!r} is not in the price "
                     "table; add it to a file and name that file in THEMIS_PRICES"
                 )
-            engine = Engine(calls, replace(settings, counts_tokens=price not in (None, FREE)))
+            engine = Engine(calls, replace(settings, counts_tokens=is_paid(price)))
             ask = _StoredAsk(spec, judge.sampling, fingerprint(identity), engine, storage, writer, price, budget)
             ask.redactor = Redactor(judge.options)
             judge.bind(ask)
@@ -142,8 +142,7 @@ class _StoredAsk:
         if self._budget is None or self._price is None:
             outcome = self._engine.complete(job)
             return outcome, None if self._price is None else self._cost(outcome)
-        allowed = self._sampling.max_tokens if self._sampling.max_tokens >= 0 else UNLIMITED_TOKENS
-        most = self._price.of(count_tokens(job.task.prompt.text), allowed)
+        most = self._price.of(count_tokens(job.task.prompt.text), longest_answer(self._sampling.max_tokens))
         # Many threads ask at once: what each may spend is set aside before it does.
         if not self._budget.reserve(most):
             raise EvaluationError(f"budget_usd={self._budget.cap_usd:g} allows no further judge call")

@@ -19,7 +19,7 @@ from themis.core.fingerprint import canonical_json, digest, fingerprint
 from themis.core.redaction import Redactor
 from themis.core.tokens import count_told
 from themis.exceptions import ConfigurationError, RunInterrupted, StorageError
-from themis.experiment.cost import UNLIMITED_TOKENS, Budget
+from themis.experiment.cost import Budget, longest_answer
 from themis.experiment.experiment import Experiment, Observer
 from themis.experiment.judging import bound_judges, collecting_less, judge_together
 from themis.experiment.manifest import evaluation_identity
@@ -89,10 +89,8 @@ def _make_budget(experiment: Experiment, storage: ExperimentStorage) -> Budget |
             "and name that file in THEMIS_PRICES"
         )
     stored = storage.get_run(experiment.run_id)
-    most = experiment.sampling.max_tokens if experiment.sampling.max_tokens >= 0 else UNLIMITED_TOKENS
-    return Budget(
-        experiment.budget_usd, (stored.cost_usd or 0.0) + (stored.judge_cost_usd or 0.0), experiment.price, most
-    )
+    spent = (stored.cost_usd or 0.0) + (stored.judge_cost_usd or 0.0)
+    return Budget(experiment.budget_usd, spent, experiment.price, longest_answer(experiment.sampling.max_tokens))
 
 
 def _interrupted(run_id: str) -> RunInterrupted:

@@ -8,7 +8,7 @@ from typing import Any
 
 from themis.core.entities import GenerationTask, ModelError, PromptRender, PromptSpec, SamplingConfig
 from themis.exceptions import EvaluationError
-from themis.experiment.cost import FREE, Price, price_of
+from themis.experiment.cost import FREE, Price, is_paid, price_of
 from themis.generation.blocking import BlockingProvider
 from themis.generation.engine import Engine, EngineSettings, Job
 from themis.generation.providers import create_provider, parse_model
@@ -45,7 +45,7 @@ class ChatModel:
         self.sampling = SamplingConfig(temperature=temperature, top_p=1.0, max_tokens=max_tokens)
         executor = create_provider(self.spec.provider, options, model_identifier=self.spec.identifier)
         self.price: Price | None = FREE if is_local or executor.is_local else price_of(self.spec.identifier)
-        settings = replace(settings or EngineSettings(), counts_tokens=self.price not in (None, FREE))
+        settings = replace(settings or EngineSettings(), counts_tokens=is_paid(self.price))
         self._provider = BlockingProvider(executor, settings.timeout_seconds)
         self._engine = Engine(self._provider, settings)
 
