@@ -52,6 +52,7 @@ bench: $(DEV)
 
 docs: $(DEV)
 	$(BIN)/python scripts/cli_reference.py
+	$(BIN)/python scripts/fault_table.py
 
 test-all:
 	@for version in $(VERSIONS); do \

@@ -80,12 +80,26 @@ def test_a_block_is_found_with_its_lines_and_left_out_when_marked():
     assert blocks(page) == [(3, 5)]
 
 
-def test_the_page_of_the_command_line_is_up_to_date():
-    spec = importlib.util.spec_from_file_location("cli_reference", PROJECT / "scripts" / "cli_reference.py")
-    script = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(script)
+@pytest.mark.parametrize("name", ["cli_reference", "fault_table"])
+def test_a_page_that_is_written_by_a_script_is_up_to_date(name):
+    script = load_script(name)
 
     assert script.PAGE.read_text(encoding="utf-8") == script.render(), "run `make docs`"
+
+
+def test_every_row_of_the_table_of_faults_is_what_its_test_asserts():
+    rows = list(load_script("fault_table").read_faults())
+    # "–": nothing of a run or of a command comes to an end there.
+    promised = [(row, {"status", "exit_code"} - {name for name in row if row[name] in (None, "–")}) for row in rows]
+
+    assert [row["test"] for row, fields in promised if not fields <= row["uses"]] == []
+
+
+def load_script(name):
+    spec = importlib.util.spec_from_file_location(name, PROJECT / "scripts" / f"{name}.py")
+    script = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(script)
+    return script
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(PROJECT)))
