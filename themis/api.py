@@ -35,6 +35,7 @@ from themis.experiment.mirror import BackendMirror
 from themis.experiment.progress import ProgressBar, someone_watches
 from themis.experiment.run import run
 from themis.generation.attempts import Retry
+from themis.generation.breaker import TRIPS_AFTER
 from themis.generation.engine import EngineSettings
 from themis.generation.limits import RateLimit
 from themis.generation.providers import parse_model, provider_accepts, provider_maker
@@ -85,6 +86,7 @@ def evaluate(
     deadline_seconds: float = 1800.0,
     rate_limit: Mapping[str, float] | RateLimit | None = None,
     budget_usd: float | None = None,
+    keep_going: bool = False,
     provider_options: Mapping[str, Any] | None = None,
     max_records_in_memory: int | None = None,
     cluster_field: str | None = None,
@@ -100,6 +102,9 @@ def evaluate(
     `benchmark_or_dataset` is a benchmark's name, a `.jsonl/.json/.csv/.parquet` file, or any iterable of dicts.
     The same call with the same `run_id` goes on where an earlier one stopped and never makes a finished call again.
     `observers` hear of the run while it goes on: trackers ("wandb", "mlflow", ...) and observers of your own.
+
+    Five equal failures in a row that every further call would meet too (a wrong key, model, address or option) end the run
+    unless `keep_going`. A run that ends so, or in which nothing was answered or judged, raises `RunFailedError`.
     """
     return _evaluate(handle=None, **locals())
 
@@ -230,6 +235,7 @@ def _evaluate(
             deadline_seconds=given["deadline_seconds"],
             rate=_rate(given["rate_limit"]),
             counts_tokens=is_paid(price),
+            stop_after_failures=None if given["keep_going"] else TRIPS_AFTER,
         ),
         execution_backend=backend,
         make_executor=make_executor,

@@ -7,6 +7,7 @@
     ├── ProviderError        (KeyError)      an unknown provider, or one that cannot be built
     │   └── ProviderCallError                one call to a model failed; says whether trying again makes sense
     ├── EvaluationError      (RuntimeError)  judging could not go on
+    ├── RunFailedError       (RuntimeError)  a run in which nothing worked, or nothing more would
     ├── StorageError         (RuntimeError)  the store cannot be read or written
     │   └── RunBusyError                     another process is writing this run
     └── DependencyError      (ImportError)   an optional package is missing; the message names the pip command
@@ -17,6 +18,8 @@ Stands at the bottom of the house: imports nothing of ours.
 
 from __future__ import annotations
 
+from typing import Any
+
 __all__ = [
     "ConfigurationError",
     "DatasetError",
@@ -26,6 +29,7 @@ __all__ = [
     "ProviderCallError",
     "ProviderError",
     "RunBusyError",
+    "RunFailedError",
     "RunInterrupted",
     "StorageError",
     "ThemisError",
@@ -81,6 +85,19 @@ class ProviderCallError(ProviderError):
 
 class EvaluationError(ThemisError, RuntimeError):
     """Judging could not go on."""
+
+
+class RunFailedError(ThemisError, RuntimeError):
+    """A run that ended without a result: nothing was answered, nothing could be judged, or every further call would fail.
+
+    What was finished is stored. `report` is the report of the run as far as it came; `reason` is why it came no further.
+    """
+
+    def __init__(self, run_id: str, reason: str, report: Any) -> None:
+        super().__init__(f"run {run_id} failed: {reason}")
+        self.run_id = run_id
+        self.reason = reason
+        self.report = report
 
 
 class StorageError(ThemisError, RuntimeError):

@@ -14,7 +14,14 @@ import themis
 from themis.api import resume
 from themis.core import entities as core
 from themis.evaluation.judges import RubricJudge
-from themis.exceptions import ConfigurationError, DatasetError, MetricError, ProviderError, RunInterrupted
+from themis.exceptions import (
+    ConfigurationError,
+    DatasetError,
+    MetricError,
+    ProviderError,
+    RunFailedError,
+    RunInterrupted,
+)
 from themis.interfaces import StatelessTaskExecutor
 from themis.storage import ExperimentStorage, RunStatus
 
@@ -274,7 +281,9 @@ def test_a_missing_score_makes_the_mean_nan_and_not_zero(tmp_path):
             raise ConnectionError("down")
 
     themis.register_provider("broken", Broken)
-    exact = ask(tmp_path, model="broken:m", max_retries=1).metric("exact_match")
+    with pytest.raises(RunFailedError, match=r"none of 4 samples was answered, for example \d: .*: down") as caught:
+        ask(tmp_path, model="broken:m", max_retries=1)
+    exact = caught.value.report.metric("exact_match")
     assert math.isnan(exact.mean)
     assert (exact.count, exact.failed, exact.ci) == (0, 4, None)
 

@@ -67,7 +67,7 @@ def test_a_file_is_asked_by_the_fields_it_has(themis, here):
 
 
 def test_resume_asks_only_what_failed(themis, here):
-    themis("eval", "demo", "-m", "fake/flaky-0.9", "--max-retries", "1", "--run-id", "shaky")
+    themis("eval", "demo", "-m", "fake/flaky-0.5", "--max-retries", "1", "--run-id", "shaky")
     before = ExperimentStorage(here / ".cache/experiments").get_run("shaky")
     assert before.failed_generations > 0
     done = themis("resume", "shaky", "--json")

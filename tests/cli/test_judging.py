@@ -106,9 +106,10 @@ def test_a_panels_votes_are_compared_and_a_pairwise_judge_is_held_against_the_or
 
 def test_what_could_not_be_judged_is_shown_with_a_reason(judged, capsys):
     metric = "rubric_judge(model='fake/constant?text=hello')"
-    assert _run(["rejudge", "run", "--metric", metric, "--storage", str(judged)]) == 0
+    assert _run(["rejudge", "run", "--metric", metric, "--storage", str(judged)]) == 3
     shown = capsys.readouterr()
     assert "RubricJudge" in shown.out
+    assert "none of 20 answers could be judged" in shown.err
     assert "not judged, for example 0: RubricJudge: EvaluationError: the judge's verdict cannot be read" in shown.err
 
 

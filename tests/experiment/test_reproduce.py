@@ -97,7 +97,8 @@ def test_a_benchmark_is_named_and_keeps_its_own_prompt_and_metrics(tmp_path):
 
 
 def test_rows_without_references_are_asked_without(tmp_path):
-    store = made(tmp_path, rows=[{"question": "?"}], reference_field="", metrics=["response_length"])
+    rows = [{"question": "?"}]
+    store = made(tmp_path, rows, reference_field="", metrics=["response_length"], model="fake/constant")
 
     assert options(reproduction(store, "run"))["--reference-field"] == [""]
 

@@ -238,9 +238,18 @@ def test_a_providers_own_timeout_is_told_in_its_own_words():
 
 
 def test_the_deadline_of_an_answer_ends_its_retries():
+    executor = FailsFirst(ProviderCallError("later", status=503), 99)
+    patient = Retry(attempts=5, first_delay_seconds=10)
+    outcomes = finish(Engine(executor, EngineSettings(retry=patient, deadline_seconds=0.5)), 1)
+    assert outcomes[0].record.error.kind == "deadline"
+    assert executor.calls["0"] == 1
+
+
+def test_a_provider_that_asks_for_a_longer_wait_than_the_deadline_leaves_is_not_waited_for():
     executor = FailsFirst(ProviderCallError("later", status=503, retry_after_seconds=10), 99)
     outcomes = finish(Engine(executor, EngineSettings(retry=Retry(attempts=5), deadline_seconds=0.5)), 1)
-    assert outcomes[0].record.error.kind == "deadline"
+    assert outcomes[0].record.error.kind == "wait_too_long"
+    assert "asks to wait 10 s, longer than deadline_seconds=0.5 leaves" in outcomes[0].record.error.message
     assert executor.calls["0"] == 1
 
 

@@ -13,7 +13,7 @@ import pytest
 import themis
 from tests.stories.endpoint import Endpoint, misbehaving_endpoint
 from themis.core.entities import ExperimentReport, GenerationRecord, GenerationTask
-from themis.exceptions import ThemisError
+from themis.exceptions import RunFailedError, ThemisError
 from themis.interfaces import StatelessTaskExecutor
 from themis.storage import ExperimentStorage
 
@@ -89,7 +89,9 @@ def test_two_megabytes_are_stored_and_read_back(endpoint, tmp_path):
 
 
 def test_an_empty_reply_is_a_failure(endpoint, tmp_path):
-    mean, count, failed = counts(ask(endpoint, tmp_path, "silent", max_retries=1))
+    with pytest.raises(RunFailedError, match="none of 12 samples was answered") as caught:
+        ask(endpoint, tmp_path, "silent", max_retries=1)
+    mean, count, failed = counts(caught.value.report)
     assert math.isnan(mean)
     assert (count, failed) == (0, 12)
 
@@ -99,17 +101,26 @@ def test_a_refused_key_is_not_tried_again_and_never_written_anywhere(endpoint, t
     monkeypatch.setenv("SOME_OTHER_API_KEY", "another-secret-value-77")
     rows = [{"id": n, "question": f"say {n}", "answer": "x", "note": "fine"} for n in range(4)]
     caplog.set_level("DEBUG")
-    report = themis.evaluate(
-        rows, model="openai/refuses-the-key", prompt="{question}", base_url=endpoint.url, api_key=secret, storage=tmp_path,
-        run_id="refused", provider_options={"extra_headers": {"X-Token": "another-secret-value-77"}}, progress=False,
-    )  # fmt: skip
+    with pytest.raises(RunFailedError) as caught:
+        themis.evaluate(
+            rows, model="openai/refuses-the-key", prompt="{question}", base_url=endpoint.url, api_key=secret,
+            storage=tmp_path, run_id="refused", provider_options={"extra_headers": {"X-Token": "another-secret-value-77"}},
+            progress=False,
+        )  # fmt: skip
+    report = caught.value.report
     assert report.metadata["cost"]["api_calls"] == 4  # 401 is final
     assert endpoint.keys >= {f"Bearer {secret}"}
     store = ExperimentStorage(tmp_path)
     store.get_run_path("refused")
     written = b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
     dump = "\n".join(sqlite3.connect(tmp_path / "themis.db").iterdump())
-    shown = caplog.text + repr(report.metadata) + repr(list(report.failures)) + "".join(capsys.readouterr())
+    shown = (
+        caplog.text
+        + str(caught.value)
+        + repr(report.metadata)
+        + repr(list(report.failures))
+        + "".join(capsys.readouterr())
+    )
     for hidden in (secret, "another-secret-value-77"):
         assert hidden.encode() not in written
         assert hidden not in dump
@@ -151,9 +162,11 @@ def test_no_traceback_shows_a_key(given, tmp_path):
 
 def test_what_a_provider_complains_of_is_stored_without_the_key(tmp_path):
     themis.register_provider("telling", Telling)
-    report = themis.evaluate(
-        [{"id": "1", "question": "?", "answer": "!"}], model="telling:m", prompt="{question}", storage=tmp_path,
-        api_key="sk-live-0123456789abcdefghij", max_retries=1, progress=False,
-    )  # fmt: skip
+    with pytest.raises(RunFailedError) as caught:
+        themis.evaluate(
+            [{"id": "1", "question": "?", "answer": "!"}], model="telling:m", prompt="{question}", storage=tmp_path,
+            api_key="sk-live-0123456789abcdefghij", max_retries=1, progress=False,
+        )  # fmt: skip
 
-    assert "the key [redacted] is not what it should be" in report.failures[0].message
+    assert "the key [redacted] is not what it should be" in str(caught.value)
+    assert "the key [redacted] is not what it should be" in caught.value.report.failures[0].message

@@ -16,11 +16,12 @@ from themis.cli.output import complain, json_option, number, print_json, print_t
 from themis.cli.pairs import pairs
 from themis.cli.runs import describe_run, say_cut_off
 from themis.core.entities import EvaluationFailure, ExperimentFailure, ExperimentReport
-from themis.exceptions import ConfigurationError, DatasetError
+from themis.exceptions import ConfigurationError, DatasetError, RunFailedError
 from themis.experiment.cost import price_of
 from themis.experiment.estimate import Estimate, estimate_run
 from themis.experiment.rejudge import rejudge as judge_again
 from themis.experiment.report import build_report
+from themis.generation.breaker import TRIPS_AFTER
 from themis.generation.providers import parse_model, provider_factory
 from themis.generation.templates import PromptTemplate
 from themis.integrations.trackers import make_trackers
@@ -29,7 +30,7 @@ from themis.memory.judging import create_judge
 from themis.memory.rejudging import rejudge_memory_run
 from themis.presets import get_benchmark_preset
 from themis.presets.loading import read_rows
-from themis.storage import ExperimentStorage
+from themis.storage import ExperimentStorage, RunStatus
 
 __all__ = ["estimate", "evaluate_command", "rejudge", "resume"]
 
@@ -38,6 +39,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 # Fields that a file's rows may have, the likeliest first.
 _PROMPT_FIELDS = ("prompt", "question", "input", "text", "query", "problem", "messages")
 _REFERENCE_FIELDS = ("answer", "reference", "expected", "label", "target", "solution")
+_TOO_MANY_FAILED = 1
+_BROKEN = 3
 _INTERRUPTED = 130
 _LONGEST_REASON = 300
 _ID_FIELDS = ("id", "sample_id", "dataset_id", "unique_id", "uid")
@@ -78,6 +81,20 @@ def _who_watches(function: F) -> F:
                      help="Show the run live in wandb, mlflow, hub or otel; may be repeated."),
         click.option("--track-option", "track_options", multiple=True, metavar="K=V",
                      help="Option of a tracker, or TRACKER.K=V; may be repeated."),
+    )  # fmt: skip
+    for option in reversed(options):
+        function = option(function)
+    return function
+
+
+def _failure_options(function: F) -> F:
+    """Options that say what failures mean for the command: shared by eval and resume."""
+    options = (
+        click.option("--keep-going", is_flag=True,
+                     help=f"Go on after {TRIPS_AFTER} equal failures in a row that every further call would meet too "
+                     "(a wrong key, model or address). By default the run ends there as failed."),
+        click.option("--fail-on-errors", type=click.FloatRange(0, 1), metavar="SHARE",
+                     help="Exit with 1 if more than this share of the samples failed, for CI; 0 for any."),
     )  # fmt: skip
     for option in reversed(options):
         function = option(function)
@@ -125,6 +142,7 @@ def _execution_option(function: F) -> F:
 @click.option("--allow-drift", is_flag=True, help="Start anew if inputs changed, using every stored answer that fits.")
 @click.option("--cache", type=click.Choice(["run", "store", "off"]), default="run", show_default=True,
               help="Where stored answers may come from.")  # fmt: skip
+@_failure_options
 @_who_watches
 @_execution_option
 @click.option("-y", "--yes", is_flag=True, help="Do not ask before spending.")
@@ -147,6 +165,7 @@ def evaluate_command(
     sample: bool,
     track: tuple[str, ...],
     track_options: tuple[str, ...],
+    fail_on_errors: float | None,
     **arguments: Any,
 ) -> int:
     """Ask a model every row of a BENCHMARK or FILE (.jsonl, .json, .csv, .parquet), judge the answers, store everything."""
@@ -157,7 +176,8 @@ def evaluate_command(
     arguments.update(found)
     if not yes:
         _ask_before_spending(dataset, rows, model, arguments)
-    report = api.evaluate(
+    report = _report_of(
+        api.evaluate,
         rows,
         model=model,
         storage=store,
@@ -169,7 +189,7 @@ def evaluate_command(
         observers=observers,
         **arguments,
     )
-    return _present(store, report, as_json)
+    return _present(store, report, as_json, fail_on_errors)
 
 
 @click.command()
@@ -178,6 +198,7 @@ def evaluate_command(
 @click.option("-j", "--workers", "--concurrency", type=click.IntRange(min=1), help="Calls under way at once.")
 @click.option("--budget-usd", type=float, help="Never spend more than this on the run, what it has cost included.")
 @_execution_option
+@_failure_options
 @_who_watches
 @click.option("--progress/--no-progress", default=None, help="Show a bar; by default when stderr is a terminal.")
 @json_option
@@ -187,6 +208,8 @@ def resume(
     as_json: bool,
     track: tuple[str, ...],
     track_options: tuple[str, ...],
+    keep_going: bool,
+    fail_on_errors: float | None,
     **changes: Any,
 ) -> int:
     """Go on with a run: missing and failed samples are asked, finished ones never again."""
@@ -203,8 +226,9 @@ def resume(
             args=[*words, "-y", "--storage", storage, *(["--json"] if as_json else [])], standalone_mode=False
         )
         return result or 0
-    report = api.resume(run_id, storage=store, observers=_observers(track, track_options), **given)
-    return _present(store, report, as_json)
+    observers = _observers(track, track_options)
+    report = _report_of(api.resume, run_id, storage=store, observers=observers, keep_going=keep_going, **given)
+    return _present(store, report, as_json, fail_on_errors)
 
 
 @click.command()
@@ -277,7 +301,7 @@ def rejudge(
             "--judge is for memory runs; name a judge as a metric: --metric \"rubric_judge(model='...')\""
         )
     pipeline = api.stored_pipeline(store, run_id, metrics=list(metrics) or None, extractor=extractor, reducer=reducer)
-    return _present(store, judge_again(store, run_id, pipeline), as_json)
+    return _present(store, _report_of(judge_again, store, run_id, pipeline), as_json)
 
 
 # --- reading arguments ----------------------------------------------------------------------------------------------
@@ -370,13 +394,35 @@ def _dollars(result: Estimate) -> str:
 # --- showing --------------------------------------------------------------------------------------------------------
 
 
-def _present(store: ExperimentStorage, report: ExperimentReport, as_json: bool) -> int:
-    """Shows a report; 130 when the run is not complete, because a budget ended it."""
+def _report_of(work: Callable[..., ExperimentReport], *given: Any, **named: Any) -> ExperimentReport:
+    """The report of a run, also of one in which nothing worked."""
+    try:
+        return work(*given, **named)
+    except RunFailedError as failed:
+        report: ExperimentReport = failed.report
+        return report
+
+
+def _present(
+    store: ExperimentStorage, report: ExperimentReport, as_json: bool, fail_on_errors: float | None = None
+) -> int:
+    """Shows a report. 3 where nothing worked, 130 where a budget ended the run, 1 where too much failed."""
     run_id = report.metadata["run_id"]
-    code = _INTERRUPTED if report.metadata.get("stopped") else 0
     if as_json:
         print_json(describe_run(store, store.get_run(run_id)))
-        return code
+    else:
+        _print_report(store, report)
+    code = _exit_code(report, fail_on_errors)
+    if report.metadata.get("stopped"):
+        complain(_why_stopped(report))
+    elif code:
+        share = _failed(report) / report.metadata["total_samples"]
+        complain(f"{share:.1%} of the samples failed, more than --fail-on-errors {fail_on_errors:g} allows")
+    return code
+
+
+def _print_report(store: ExperimentStorage, report: ExperimentReport) -> None:
+    run_id = report.metadata["run_id"]
     rows = [
         (
             name,
@@ -391,14 +437,33 @@ def _present(store: ExperimentStorage, report: ExperimentReport, as_json: bool) 
     print_table(("metric", "mean", "95 % interval", "count", "failed", "unparsed"), rows)
     cost = report.metadata["cost"]
     paid = "unknown price" if cost["total_cost"] is None else f"${cost['total_cost']:.4f}"
-    click.echo(f"run {run_id}: {report.metadata['total_samples']} samples, {cost['api_calls']} calls, {paid}")
+    failed = report.metadata["failed_generations"]
+    answered = f", {failed:,} not answered" if failed else ""
+    click.echo(f"run {run_id}: {report.metadata['total_samples']} samples{answered}, {cost['api_calls']} calls, {paid}")
     if report.metadata["cut_off_generations"]:
         complain(say_cut_off(store, store.get_run(run_id)))
     _say_why("answered", report.failures)
     _say_why("judged", report.evaluation_report.failures)
+
+
+def _exit_code(report: ExperimentReport, fail_on_errors: float | None) -> int:
+    if report.metadata["status"] == RunStatus.FAILED:
+        return _BROKEN
     if report.metadata.get("stopped"):
-        complain(f"stopped: {report.metadata['stopped']}. Go on with: themis resume {run_id}")
-    return code
+        return _INTERRUPTED
+    allowed = 1.0 if fail_on_errors is None else fail_on_errors
+    return _TOO_MANY_FAILED if _failed(report) > allowed * report.metadata["total_samples"] else 0
+
+
+def _failed(report: ExperimentReport) -> int:
+    """Samples that were not answered, or that some metric could not judge."""
+    metrics = report.evaluation_report.metrics.values()
+    return max((metric.failed for metric in metrics), default=int(report.metadata["failed_generations"]))
+
+
+def _why_stopped(report: ExperimentReport) -> str:
+    what = "failed" if report.metadata["status"] == RunStatus.FAILED else "stopped"
+    return f"{what}: {printable(report.metadata['stopped'])}. Go on with: themis resume {report.metadata['run_id']}"
 
 
 def _say_why(what: str, failures: Iterable[ExperimentFailure | EvaluationFailure]) -> None:

@@ -1,10 +1,13 @@
-"""Gives judges a way to ask: through the engine, with every reply stored before it is used and never paid for twice."""
+"""Judges answers beside the calls, and gives judges a way to ask: through the engine, with every reply stored before it is
+used and never paid for twice."""
 
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
 from typing import Any
@@ -18,16 +21,24 @@ from themis.evaluation.judges import Reply, judges_in
 from themis.exceptions import ConfigurationError, EvaluationError
 from themis.experiment.cost import Budget, Price, is_paid, longest_answer, price_of
 from themis.experiment.manifest import call_identity
+from themis.generation.attempts import own_words
 from themis.generation.blocking import BlockingProvider
-from themis.generation.engine import Engine, EngineSettings, Job, Outcome
+from themis.generation.engine import Caller, Engine, EngineSettings, Job, Outcome
 from themis.generation.providers import create_provider, parse_model
 from themis.interfaces import Metric
 from themis.storage import ExperimentStorage
+from themis.storage.records import Verdict, verdicts
 from themis.storage.writing import RunWriter
 
-__all__ = ["bound_judges", "collecting_less", "judge_together"]
+__all__ = ["JudgingQueue", "bound_judges", "collecting_less"]
 
 _FEWER_COLLECTIONS = 50_000
+# How long judging goes on before answers are looked for again, and how many samples may wait for it.
+_TURN_SECONDS = 0.002
+_MOST_WAITING = 1_024
+_MOST_WAITING_FOR_THREADS = 4
+_STORED_TOGETHER = 512
+_STORED_AFTER_SECONDS = 0.25
 
 
 @contextmanager
@@ -48,8 +59,9 @@ def bound_judges(
     writer: RunWriter,
     settings: EngineSettings,
     budget: Budget | None = None,
-) -> Iterator[None]:
-    """Binds every judge among the metrics to its model while the block runs."""
+) -> Iterator[list[Engine]]:
+    """Binds every judge among the metrics to its model while the block runs; the engines through which they ask."""
+    engines: list[Engine] = []
     with ExitStack() as stack:
         for judge in judges_in(metrics):
             spec = parse_model(judge.model)
@@ -72,15 +84,91 @@ def bound_judges(
             ask = _StoredAsk(spec, judge.sampling, fingerprint(identity), engine, storage, writer, price, budget)
             ask.redactor = Redactor(judge.options)
             judge.bind(ask)
-        yield
+            engines.append(engine)
+        yield engines
 
 
-def judge_together(pipeline: Any, records: Sequence[GenerationRecord], workers: int) -> list[EvaluationRecord]:
-    """Judges records, in threads where metrics do more than compute."""
-    if not getattr(pipeline, "is_slow", False):
-        return [_judge_one(pipeline, record) for record in records]
-    with ThreadPoolExecutor(workers) as threads:
-        return list(threads.map(lambda record: _judge_one(pipeline, record), records))
+class JudgingQueue(Caller):
+    """Judges answered samples while calls go on, and stores what comes of it.
+
+    A few at a time between commits of answers, or in threads where metrics do more than compute: an answer that arrives is
+    never kept waiting for a verdict on another. Verdicts are stored together; those that a kill takes are made again.
+    """
+
+    def __init__(
+        self,
+        pipeline: Any,
+        writer: RunWriter,
+        evaluation: int,
+        workers: int,
+        *,
+        on_judged: Callable[[EvaluationRecord], None] = lambda judged: None,
+        on_stored: Callable[[list[EvaluationRecord]], None] = lambda judged: None,
+    ) -> None:
+        self._pipeline = pipeline
+        self._writer = writer
+        self._evaluation = evaluation
+        self._on_judged = on_judged
+        self._on_stored = on_stored
+        self._threads = ThreadPoolExecutor(workers) if getattr(pipeline, "is_slow", False) else None
+        self._most = _MOST_WAITING if self._threads is None else _MOST_WAITING_FOR_THREADS * workers
+        self._waiting: deque[tuple[int, GenerationRecord]] = deque()
+        self._under_way: dict[Future[EvaluationRecord], tuple[int, GenerationRecord]] = {}
+        self._judged: list[EvaluationRecord] = []
+        self._rows: list[Verdict] = []
+        self._stored_at = time.monotonic()
+
+    def is_busy(self) -> bool:
+        return bool(self._waiting)
+
+    def is_full(self) -> bool:
+        return len(self._waiting) + len(self._under_way) >= self._most
+
+    def add(self, position: int, record: GenerationRecord) -> None:
+        if self._threads is None:
+            self._waiting.append((position, record))
+        else:
+            self._under_way[self._threads.submit(_judge_one, self._pipeline, record)] = (position, record)
+
+    def work(self) -> None:
+        """Judges for a moment in this thread, takes what the threads have finished, and stores it when it is time."""
+        end = time.perf_counter() + _TURN_SECONDS
+        while self._waiting:
+            position, record = self._waiting.popleft()
+            self._take(position, record, _judge_one(self._pipeline, record))
+            if time.perf_counter() > end:
+                break
+        for future in [future for future in self._under_way if future.done()]:
+            self._take(*self._under_way.pop(future), future.result())
+        if len(self._judged) >= _STORED_TOGETHER or time.monotonic() - self._stored_at > _STORED_AFTER_SECONDS:
+            self._store()
+
+    def finish(self) -> None:
+        """Judges and stores the rest."""
+        while self._waiting or self._under_way:
+            if self._under_way:
+                wait(self._under_way, return_when=FIRST_COMPLETED)
+            self.work()
+        self._store()
+
+    def close(self) -> None:
+        """Starts nothing more and stores what is judged; the rest is judged when the run is taken up again."""
+        if self._threads is not None:
+            self._threads.shutdown(cancel_futures=True)
+            self._under_way.clear()
+        self._store()
+
+    def _take(self, position: int, record: GenerationRecord, judged: EvaluationRecord) -> None:
+        self._rows.extend(verdicts(position, judged, self._pipeline.metric_names, record.task.metadata))
+        self._judged.append(judged)
+        self._on_judged(judged)
+
+    def _store(self) -> None:
+        rows, judged = self._rows, self._judged
+        self._rows, self._judged, self._stored_at = [], [], time.monotonic()
+        if judged:
+            self._writer.commit_verdicts(self._evaluation, rows)
+            self._on_stored(judged)
 
 
 def _judge_one(pipeline: Any, record: GenerationRecord) -> EvaluationRecord:
@@ -124,12 +212,14 @@ class _StoredAsk:
         stored = None if anew else self._storage.find_judgement(key)
         if stored is not None:
             return Reply(str(decode(stored)["text"]), stored=True)
+        if (tripped := self._engine.breaker.tripped_by) is not None:
+            raise EvaluationError(self.redactor.text(f"the judge is not asked any more: {own_words(tripped)}"))
         render = PromptRender(PromptSpec("judge", ""), prompt)
         task = GenerationTask(render, self._spec, self._sampling, {"dataset_id": key})
         outcome, cost = self._paid(Job(0, 0, key, task))
         error, output = outcome.record.error, outcome.record.output
         if error is not None or output is None:
-            reason = error.message if error is not None else "no output"
+            reason = own_words(error) if error is not None else "no output"
             self._writer.add_judge_cost(outcome.calls, cost)
             raise EvaluationError(self.redactor.text(f"the judge did not answer: {reason}"))
         text = self.redactor.values(output.text)

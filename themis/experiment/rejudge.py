@@ -3,27 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import closing
 from typing import Any
 
-from themis.core.entities import ExperimentReport, GenerationRecord
-from themis.experiment.judging import bound_judges, collecting_less, judge_together
+from themis.core.entities import ExperimentReport
+from themis.exceptions import RunFailedError
+from themis.experiment.judging import JudgingQueue, bound_judges, collecting_less
 from themis.experiment.manifest import evaluation_identity
-from themis.experiment.report import build_report, summarise_run
+from themis.experiment.report import build_report, summarise_run, why_not_judged
 from themis.generation.engine import EngineSettings
-from themis.storage import ExperimentStorage
-from themis.storage.records import verdicts
+from themis.storage import ExperimentStorage, RunStatus
 
 __all__ = ["rejudge"]
-
-_TOGETHER = 256
 
 
 def rejudge(
     storage: ExperimentStorage, run_id: str, pipeline: Any, tell: Callable[[int], None] = lambda judged: None
 ) -> ExperimentReport:
     """Makes the pipeline's evaluation the run's current one, judging what it has not judged yet."""
-    status = storage.get_run(run_id).status
-    reader, names = storage.reader(run_id), pipeline.metric_names
+    stored = storage.get_run(run_id)
+    # A run that failed because nothing could be judged is whole once it is.
+    answered = stored.status is RunStatus.FAILED and stored.successful_generations == stored.total_samples
+    status = RunStatus.COMPLETED if answered else stored.status
     with (
         storage.open_run(run_id) as writer,
         bound_judges(pipeline.metrics, storage, writer, EngineSettings()),
@@ -31,24 +32,20 @@ def rejudge(
     ):
         # Not before the judges can be asked: the run keeps the scores it has if they cannot.
         evaluation = writer.open_evaluation(*evaluation_identity(pipeline))
-        batch: list[tuple[int, GenerationRecord]] = []
-
-        def commit() -> None:
-            judged = judge_together(pipeline, [record for _, record in batch], EngineSettings().workers)
-            rows = [
-                row
-                for (position, record), result in zip(batch, judged, strict=True)
-                for row in verdicts(position, result, names, record.task.metadata)
-            ]
-            writer.commit_verdicts(evaluation, rows)
-            tell(len(batch))
-            batch.clear()
-
-        for pair in reader.unjudged(evaluation):
-            batch.append(pair)
-            if len(batch) >= _TOGETHER:
-                commit()
-        commit()
+        queue = JudgingQueue(
+            pipeline, writer, evaluation, EngineSettings().workers, on_stored=lambda judged: tell(len(judged))
+        )
+        with closing(queue):
+            for position, record in storage.reader(run_id).unjudged(evaluation):
+                queue.add(position, record)
+                while queue.is_full():
+                    queue.work()
+            queue.finish()
         report = build_report(storage, run_id, evaluation, pipeline=pipeline)
-        writer.finish(status, summary=summarise_run(report))
+        not_judged = why_not_judged(report)
+        status = RunStatus.FAILED if not_judged else status
+        writer.finish(status, summary=summarise_run(report), error=not_judged or None)
+    if not_judged:
+        report.metadata.update(status=status.value, stopped=not_judged)
+        raise RunFailedError(run_id, not_judged, report)
     return report

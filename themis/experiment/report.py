@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from themis.core.entities import (
@@ -25,7 +25,14 @@ from themis.storage import ExperimentStorage, RunMetadata
 from themis.storage.reading import LazySequence, RunReader
 from themis.storage.records import FAILED, UNPARSED
 
-__all__ = ["build_report", "cost_of", "metric_aggregates", "summarise_run"]
+__all__ = [
+    "build_report",
+    "cost_of",
+    "metric_aggregates",
+    "summarise_run",
+    "why_not_answered",
+    "why_not_judged",
+]
 
 
 def build_report(
@@ -147,6 +154,27 @@ def summarise_run(report: ExperimentReport) -> dict[str, Any]:
         "failed_generations": report.metadata["failed_generations"],
         "cost": report.metadata["cost"],
     }
+
+
+def why_not_answered(report: ExperimentReport) -> str:
+    """Empty unless samples were asked and not one of them was answered."""
+    failed = report.metadata["failed_generations"]
+    if report.metadata["successful_generations"] or not failed:
+        return ""
+    return f"none of {failed:,} samples was answered, for example {_first(report.failures)}"
+
+
+def why_not_judged(report: ExperimentReport) -> str:
+    """Empty unless samples were answered and not one of them could be judged."""
+    metrics = report.evaluation_report.metrics.values()
+    if report.metadata["evaluation_failures"] <= 0 or any(metric.count for metric in metrics):
+        return ""
+    answered = report.metadata["successful_generations"]
+    return f"none of {answered:,} answers could be judged, for example {_first(report.evaluation_report.failures)}"
+
+
+def _first(failures: Iterable[ExperimentFailure | EvaluationFailure]) -> str:
+    return next((f"{failure.sample_id}: {failure.message}" for failure in failures), "")
 
 
 def cost_of(run: RunMetadata) -> dict[str, Any]:

@@ -12,46 +12,47 @@ import signal
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing
 from typing import Any
 
-from themis.core.entities import ExperimentReport, GenerationRecord
+from themis.core.entities import EvaluationRecord, ExperimentReport, GenerationRecord
 from themis.core.fingerprint import canonical_json, digest, fingerprint
 from themis.core.redaction import Redactor
 from themis.core.tokens import count_told
-from themis.exceptions import ConfigurationError, RunInterrupted, StorageError
+from themis.exceptions import ConfigurationError, RunFailedError, RunInterrupted, StorageError
 from themis.experiment.cost import Budget, longest_answer
 from themis.experiment.experiment import Experiment, Observer
-from themis.experiment.judging import bound_judges, collecting_less, judge_together
+from themis.experiment.judging import JudgingQueue, bound_judges, collecting_less
 from themis.experiment.manifest import evaluation_identity
 from themis.experiment.planning import identity_of_calls, make_room, opened, store_plan
-from themis.experiment.report import build_report, summarise_run
-from themis.generation.engine import Engine, Job, Outcome
+from themis.experiment.report import build_report, summarise_run, why_not_answered, why_not_judged
+from themis.generation.attempts import own_words
+from themis.generation.breaker import TRIPS_AFTER
+from themis.generation.engine import Engine, Job, Outcome, Waiting
 from themis.generation.shards import run_on_shards
 from themis.storage import ExperimentStorage, RunStatus
 from themis.storage.reading import RunReader
-from themis.storage.records import Call, verdicts, whole_record
+from themis.storage.records import Call, whole_record
 from themis.storage.writing import RunWriter
 
 __all__ = ["run"]
 
 logger = logging.getLogger(__name__)
 
-_JUDGED_TOGETHER = 256
-
 
 def run(experiment: Experiment, storage: ExperimentStorage, observers: Iterable[Observer] = ()) -> ExperimentReport:
     """Runs an experiment, or what is left of it, and reports on all of it."""
     observers = tuple(observers)
     reusable = make_room(experiment, storage)
-    with opened(experiment, storage) as writer, _judges(experiment, storage, writer) as budget:
+    with opened(experiment, storage) as writer, _judges(experiment, storage, writer) as (budget, judges):
         store_plan(experiment, storage, writer)
         # Not before the judges can be asked: the run keeps the scores it has if they cannot.
         evaluation = writer.open_evaluation(*evaluation_identity(experiment.pipeline))
-        session = _Session(experiment, storage, writer, observers, reusable, evaluation, budget)
+        session = _Session(experiment, storage, writer, observers, reusable, evaluation, budget, judges)
         if experiment.handle is not None:
             experiment.handle.attach(session.stop)
         try:
-            with _stopping_on_interrupt(session), collecting_less():
+            with _stopping_on_interrupt(session), collecting_less(), closing(session):
                 session.show_stored()
                 session.generate()
                 session.judge_rest()
@@ -66,18 +67,26 @@ def run(experiment: Experiment, storage: ExperimentStorage, observers: Iterable[
         if session.interrupted:
             session.end(RunStatus.INTERRUPTED, error="stopped by the user")
             raise _interrupted(experiment.run_id)
-        if stopped := session.stopped_early or session.budget_reached:
+        if session.dead:
+            report = session.end(RunStatus.FAILED, error=session.dead)
+        elif stopped := session.stopped_early or session.budget_reached:
             return session.end(RunStatus.INTERRUPTED, error=stopped)
-        return session.end(RunStatus.COMPLETED)
+        else:
+            report = session.end(RunStatus.COMPLETED)
+        if report.metadata["status"] == RunStatus.FAILED:
+            raise RunFailedError(experiment.run_id, report.metadata["stopped"], report)
+        return report
 
 
 @contextlib.contextmanager
-def _judges(experiment: Experiment, storage: ExperimentStorage, writer: RunWriter) -> Iterator[Budget | None]:
+def _judges(
+    experiment: Experiment, storage: ExperimentStorage, writer: RunWriter
+) -> Iterator[tuple[Budget | None, list[Engine]]]:
     """Lets metrics that ask a model do so while the run goes on, from the budget that they share with it."""
     budget = _make_budget(experiment, storage)
     metrics = getattr(experiment.pipeline, "metrics", ())
-    with bound_judges(metrics, storage, writer, experiment.engine, budget):
-        yield budget
+    with bound_judges(metrics, storage, writer, experiment.engine, budget) as engines:
+        yield budget, engines
 
 
 def _make_budget(experiment: Experiment, storage: ExperimentStorage) -> Budget | None:
@@ -109,6 +118,7 @@ class _Session:
         reusable: list[int],
         evaluation: int,
         budget: Budget | None,
+        judges: list[Engine],
     ) -> None:
         self.interrupted = False
         self.stopped_early = ""
@@ -127,11 +137,22 @@ class _Session:
         self._fresh: dict[int, list[Call]] = {}
         self._partly_stored: set[int] = set()
         self._budget = budget
+        self._judges = judges
+        self._judging = JudgingQueue(
+            experiment.pipeline,
+            writer,
+            evaluation,
+            experiment.engine.workers,
+            on_judged=self._judged,
+            on_stored=self._verdicts_stored,
+        )
+        self._waiting: Waiting | None = None
         self._engine = Engine(
             experiment.executor,
             experiment.engine,
             admit=self._admit if self._budget else None,
             settled=self._settled if self._budget else None,
+            caller=self._judging,
         )
 
     @property
@@ -162,37 +183,48 @@ class _Session:
                 if len(record.attempts) >= experiment.num_samples and record.error is None:
                     experiment.on_result(record)
 
+    @property
+    def dead(self) -> str:
+        """Why every further call would fail, if a model or a judge has shown that."""
+        for engine, what in ((self._engine, "calls"), *((judge, "calls of a judge") for judge in self._judges)):
+            if (error := engine.breaker.tripped_by) is not None:
+                return f"{TRIPS_AFTER} {what} in a row failed alike: {own_words(error)}"
+        return ""
+
     def generate(self) -> None:
-        """Gets the missing answers, commits them in batches, then tells of them and judges them."""
+        """Gets the missing answers, commits them as they come, tells of them, and judges between commits."""
         batches = self._batches(self._jobs())
         for outcomes in batches:
-            if not outcomes:
-                for observer in self._observers:
-                    observer.idle()
-                continue
             calls = self._commit(outcomes)
             try:
                 self._tell(calls)
+                self._judging.work()
             except Exception:
                 # Somebody else's error ends the run, but what is paid for is stored first.
                 self._engine.stop()
                 for answered in batches:
                     self._commit(answered)
                 raise
+            if self.dead:
+                self._engine.stop()
+            self._note_waiting()
+        if not self.interrupted:
+            self._judging.finish()
 
     def judge_rest(self) -> None:
         """Judges what was answered but not judged: by an earlier process, or under another evaluation."""
-        batch: list[tuple[int, GenerationRecord]] = []
         if not self._resumed:
             return
         for position, record in self._reader.unjudged(self._evaluation):
-            if self.interrupted:
+            self._judging.add(position, record)
+            while self._judging.is_full():
+                self._judging.work()
+            if self.interrupted or self.dead:
                 return
-            batch.append((position, record))
-            if len(batch) >= _JUDGED_TOGETHER:
-                self._judge(batch)
-                batch = []
-        self._judge(batch)
+        self._judging.finish()
+
+    def close(self) -> None:
+        self._judging.close()
 
     def end(self, status: RunStatus, error: str | None = None) -> ExperimentReport:
         good, failed = self._reader.count_records()
@@ -204,6 +236,8 @@ class _Session:
             pipeline=self._experiment.pipeline,
             keep=self._experiment.max_records_in_memory,
         )
+        if status is RunStatus.COMPLETED and (nothing := self._why_nothing_worked(report)):
+            status, error = RunStatus.FAILED, nothing
         if error is not None:
             report.metadata["stopped"] = self._redactor.text(error)
         self._writer.finish(status, summary=summarise_run(report), error=report.metadata.get("stopped"))
@@ -211,6 +245,11 @@ class _Session:
         for observer in self._observers:
             observer.ended(status, report)
         return report
+
+    def _why_nothing_worked(self, report: ExperimentReport) -> str:
+        # Whoever says that there are no references wants the answers alone.
+        answers_alone = self._experiment.reference_field == ""
+        return why_not_answered(report) or ("" if answers_alone else why_not_judged(report))
 
     # --- inside ------------------------------------------------------------------------------------------------------
 
@@ -250,24 +289,32 @@ class _Session:
             return False
         record = GenerationRecord(job.task, found.output, None, {**found.metrics, "reused": True})
         call = Call(job.position, job.attempt, job.key, record, cost_usd=0.0, calls=0, reused=True)
-        self._writer.commit_calls([call], unsettles=self._evaluation if self._resumed else None)
+        self._store([call])
         self._tell([call])
         return True
 
     def _commit(self, outcomes: list[Outcome]) -> list[Call]:
         calls = [self._call(outcome) for outcome in outcomes]
-        self._writer.commit_calls(calls, unsettles=self._evaluation if self._resumed else None)
+        self._store(calls)
         return calls
+
+    def _store(self, calls: list[Call]) -> None:
+        # Only a sample that had answers before can have been judged.
+        judged = [call.position for call in calls if call.position in self._partly_stored]
+        self._writer.commit_calls(calls, invalidates=(self._evaluation, judged) if judged else None)
 
     def _tell(self, calls: list[Call]) -> None:
         """What follows when calls are stored: everyone hears of them, and complete samples are judged."""
         for observer in self._observers:
-            observer.advanced(calls)
-        complete = self._complete(calls)
-        if self._experiment.on_result is not None:
-            for _, record in complete:
+            if calls:
+                observer.advanced(calls)
+            else:
+                observer.idle()
+        for position, record in self._complete(calls):
+            if self._experiment.on_result is not None:
                 self._experiment.on_result(record)
-        self._judge(complete)
+            if record.error is None:
+                self._judging.add(position, record)
 
     def _call(self, outcome: Outcome) -> Call:
         price, job = self._experiment.price, outcome.job
@@ -317,26 +364,25 @@ class _Session:
                 complete.append((call.position, whole_record([one.record for one in fresh])))
         return complete
 
-    def _judge(self, records: list[tuple[int, GenerationRecord]]) -> None:
-        answered = [(position, record) for position, record in records if record.error is None]
-        if not answered:
-            return
-        pipeline = self._experiment.pipeline
-        judged = judge_together(pipeline, [record for _, record in answered], self._experiment.engine.workers)
-        names = pipeline.metric_names
-        rows = [
-            row
-            for (position, record), result in zip(answered, judged, strict=True)
-            for row in verdicts(position, result, names, record.task.metadata)
-        ]
-        self._writer.commit_verdicts(self._evaluation, rows)
-        for observer in self._observers:
-            observer.judged(judged)
+    def _judged(self, record: EvaluationRecord) -> None:
         if self._experiment.stop_when is not None and not self.stopped_early:
-            reasons = (self._experiment.stop_when(result) for result in judged)
-            self.stopped_early = next((reason for reason in reasons if reason), "")
+            self.stopped_early = self._experiment.stop_when(record) or ""
             if self.stopped_early:
                 self._engine.stop()
+
+    def _verdicts_stored(self, judged: list[EvaluationRecord]) -> None:
+        for observer in self._observers:
+            observer.judged(judged)
+
+    def _note_waiting(self) -> None:
+        """Says what the run waits for: in the log if nobody asked for it, and in the store for who looks from elsewhere."""
+        waiting = self._engine.waiting
+        if waiting is self._waiting:
+            return
+        self._waiting = waiting
+        if waiting is not None and waiting.unasked:
+            logger.warning("%s: %s", self._experiment.run_id, waiting)
+        self._writer.update(waiting=None if waiting is None else str(waiting))
 
     def _admit(self, job: Job) -> bool:
         assert self._budget is not None

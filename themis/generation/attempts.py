@@ -11,8 +11,18 @@ from dataclasses import dataclass
 
 from themis.core.entities import GenerationRecord, GenerationTask, ModelError
 from themis.exceptions import ProviderCallError
+from themis.generation.limits import LONGEST_WAIT_SECONDS
 
-__all__ = ["Retry", "checked", "error_from", "final_error", "is_rate_limit", "is_retryable", "retry_delay"]
+__all__ = [
+    "Retry",
+    "checked",
+    "error_from",
+    "final_error",
+    "is_rate_limit",
+    "is_retryable",
+    "own_words",
+    "retry_delay",
+]
 
 _TRANSIENT_STATUS = {408, 409, 425, 429}
 _FINAL_WORDS = (
@@ -87,7 +97,7 @@ def retry_delay(
         return None
     asked = error.details.get("retry_after_seconds")
     if isinstance(asked, int | float) and asked >= 0:
-        return float(asked)
+        return min(float(asked), LONGEST_WAIT_SECONDS)
     made = rate_limited if limited else tries
     delay = min(retry.longest_delay_seconds, retry.first_delay_seconds * retry.factor ** max(0, made - 1))
     # Half of the delay is random, so that callers turned away together do not come back together.
@@ -105,6 +115,11 @@ def final_error(task: GenerationTask, error: ModelError, calls: int) -> ModelErr
             "provider": task.model.provider,
         },
     )
+
+
+def own_words(error: ModelError) -> str:
+    """What the provider said, without what `final_error` put before it."""
+    return error.message.partition(" attempt(s): ")[2] or error.message
 
 
 def checked(record: object, task: GenerationTask) -> GenerationRecord:

@@ -2,8 +2,8 @@
 
 `Engine.run` is a generator in the caller's thread. It hands jobs to a pool, which does nothing but single calls (on one event
 loop for async providers, in threads for sync ones, on the spot for instant ones), takes the answers back and decides here, in
-one thread, what each means: finished, or to be tried again and when. Finished jobs come out in batches, so that the caller can
-commit them together.
+one thread, what each means: finished, or to be tried again and when. Finished jobs come out at once, those that finished
+meanwhile together, so that the caller commits what has arrived and never waits for more.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import heapq
 import inspect
 import itertools
 import random
+import threading
 import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -22,15 +23,25 @@ from themis.core.entities import GenerationRecord, GenerationTask, ModelError
 from themis.core.tokens import count_tokens, count_told
 from themis.exceptions import ProviderCallError
 from themis.generation.attempts import Retry, checked, error_from, final_error, is_rate_limit, retry_delay
+from themis.generation.breaker import TRIPS_AFTER, CircuitBreaker
 from themis.generation.limits import Limiter, RateLimit
 from themis.generation.pools import Answer, Assignment, AsyncPool, Pool, ThreadPool
 from themis.interfaces import StatelessTaskExecutor
 
-__all__ = ["Engine", "EngineSettings", "Job", "Late", "Outcome"]
+__all__ = ["Caller", "Engine", "EngineSettings", "Job", "Late", "Outcome", "Waiting"]
 
 _LARGEST_BATCH = 512
-_BATCH_SECONDS = 0.1
+# Answers that cost nothing (instant providers) are committed together for this long.
+_BATCH_SECONDS = 0.01
 _NEVER = 1e9
+# How long nothing need happen before the caller is given a turn.
+_TURN_SECONDS = 0.25
+# A wait that is longer is told to the user.
+_TOLD_SECONDS = 3.0
+# Answers that have come meanwhile are taken up before more calls than these are prepared.
+_STARTED_TOGETHER = 64
+# How long an answer is taken to be, of the tokens a minute, before any has come.
+_FIRST_ESTIMATE_TOKENS = 256
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,6 +56,8 @@ class EngineSettings:
     rate: RateLimit = field(default_factory=RateLimit)
     # Where tokens cost money, those that an answer says nothing of are counted here; they were not free.
     counts_tokens: bool = False
+    # So many equal permanent failures in a row end the run; None goes on whatever happens.
+    stop_after_failures: int | None = TRIPS_AFTER
 
 
 @dataclass(slots=True)
@@ -78,6 +91,23 @@ class Late:
     waiting_for: str
 
 
+@dataclass(frozen=True)
+class Waiting:
+    """Nothing is sent until that moment (monotonic seconds), and why."""
+
+    until: float
+    why: str
+    # Told in the log too: not what the user asked for, as with a rate of their own.
+    unasked: bool
+
+    @property
+    def seconds(self) -> float:
+        return max(0.0, self.until - time.monotonic())
+
+    def __str__(self) -> str:
+        return f"waiting {self.seconds:.0f} s: {self.why}"
+
+
 @dataclass(slots=True)
 class _Work:
     """A job on its way, with its history."""
@@ -91,6 +121,22 @@ class _Work:
     completion_tokens: int = 0
     errors: list[dict[str, Any]] | None = None
     last: str = ""
+    # Of the tokens a minute: what was taken for the call under way.
+    estimated_tokens: int = 0
+    # How often the provider asked for a longer wait than the deadline leaves.
+    asked_too_long: int = 0
+
+
+class Caller:
+    """What the caller of `Engine.run` has to do between batches; here, nothing."""
+
+    def is_busy(self) -> bool:
+        """Whether it has work of its own, so that the engine need not wait for answers."""
+        return False
+
+    def is_full(self) -> bool:
+        """Whether it can take no more work: nothing new is started until it can."""
+        return False
 
 
 Admit = Callable[[Job], bool]
@@ -110,11 +156,20 @@ class Engine:
         *,
         admit: Admit | None = None,
         settled: Callable[[Outcome], None] | None = None,
+        caller: Caller | None = None,
         seed: int = 0,
     ) -> None:
         self.executor = executor
         self.settings = settings or EngineSettings()
-        self.limiter = Limiter(self.settings.workers, self.settings.rate)
+        self.limiter = Limiter(
+            self.settings.workers, self.settings.rate, account=str(getattr(executor, "account", "") or "")
+        )
+        self.breaker = CircuitBreaker(self.settings.stop_after_failures)
+        self.waiting: Waiting | None = None
+        self._caller = caller or Caller()
+        self._usual_answer_tokens: float | None = None
+        # For those who ask one by one in threads of their own (`complete`).
+        self._lock = threading.Lock()
         self._admit = admit
         self._settled = settled
         self._chance = random.Random(seed)
@@ -140,17 +195,31 @@ class Engine:
             yield [outcome]
 
     def complete(self, job: Job) -> Outcome:
-        """One job from first call to outcome, in the thread that asks."""
+        """One job from first call to outcome, in the thread that asks; many threads may."""
         work = _Work(job, began=time.monotonic())
         while True:
+            self._throttle(work)
             began = time.perf_counter()
             answer = _called(self.executor.execute, job.task)
             if inspect.isawaitable(answer):
                 answer = asyncio.run(_bounded(answer, self.settings.timeout_seconds))
-            settled = self._settle(work, answer, time.perf_counter() - began)
+            with self._lock:
+                settled = self._settle(work, answer, time.perf_counter() - began)
             if isinstance(settled, Outcome):
                 return settled
             time.sleep(settled)
+
+    def _throttle(self, work: _Work) -> None:
+        """Waits until the limits let the call start."""
+        while True:
+            with self._lock:
+                now = time.monotonic()
+                work.estimated_tokens = self._estimate_tokens(work.job)
+                wait = self.limiter.wait(now, work.estimated_tokens)
+                if wait <= 1e-6:
+                    self.limiter.started(now, work.estimated_tokens)
+                    return
+            time.sleep(min(wait, _TURN_SECONDS))
 
     def admitted(self, jobs: Iterable[Job]) -> Iterator[Job]:
         """The jobs as long as they may be started, for who makes the calls elsewhere; `settled` is told of each outcome."""
@@ -160,6 +229,13 @@ class Engine:
             yield job
 
     def settled(self, outcome: Outcome) -> None:
+        """Notes a finished job, wherever its calls were made; equal permanent failures in a row stop the engine."""
+        if outcome.record.error is None:
+            self.breaker.on_success()
+        else:
+            self.breaker.on_failure(outcome.record.error)
+            if self.breaker.tripped_by is not None:
+                self._stopping = True
         if self._settled is not None:
             self._settled(outcome)
 
@@ -196,6 +272,9 @@ class Engine:
         batch: list[Outcome] = []
         opened = time.monotonic()
         for job in jobs:
+            while self._caller.is_full() and not self._stopping:
+                yield batch
+                batch = []
             if self._stopping or (self._admit is not None and not self._admit(job)):
                 break
             work = _Work(job)
@@ -227,34 +306,73 @@ class Engine:
 
     def _run_pooled(self, jobs: Iterator[Job], pool: Pool[_Work]) -> Iterator[list[Outcome]]:
         exhausted = False
-        held: Job | None = None  # not admitted yet
+        held: _Work | None = None  # not admitted yet
         while True:
             now = time.monotonic()
-            pause = self._resubmit(pool, now)
+            pause, wait = self._resubmit(pool, now), 0.0
             ready: list[Assignment[_Work]] = []
-            while not (exhausted or self._stopping) and pool.in_flight + len(ready) < pool.room:
-                job = held or next(jobs, None)
-                held = None
-                if job is None:
+            # While it is not known that calls succeed, none is handed out ahead of its turn.
+            room = pool.room if self.breaker.is_calm else self.settings.workers
+            full = self._caller.is_full()
+            while not (exhausted or self._stopping or full) and pool.in_flight + len(ready) < room:
+                held = held or self._next_work(jobs)
+                if held is None:
                     exhausted = True
                     break
-                wait = self.limiter.wait(now)
-                if wait > 1e-6 or (self._admit is not None and not self._admit(job)):
-                    held, pause = job, min(pause, wait or pause)
+                wait = self.limiter.wait(now, held.estimated_tokens)
+                if wait > 1e-6 or (self._admit is not None and not self._admit(held.job)):
+                    pause = min(pause, wait or pause)
                     break
-                self.limiter.started(now)
-                work = _Work(job, began=now)
-                self._under_way[id(work)] = work
-                ready.append(self._assign(work, now))
+                self._start(held, now)
+                ready.append(self._assign(held, now))
+                held = None
+                if len(ready) >= _STARTED_TOGETHER:
+                    pause = 0.0
+                    break
             pool.submit(ready)
+            self._note_waiting(now, wait, pause, idle=pool.in_flight == 0)
             if pool.in_flight == 0:
-                if self._stopping or pause >= _NEVER:
+                if self._stopping or (pause >= _NEVER and not full):
                     return  # nothing left, or nothing more is admitted
-                time.sleep(min(max(pause, 0.001), 0.25))
+                if not self._caller.is_busy():
+                    time.sleep(min(max(pause, 0.001), _TURN_SECONDS))
+                yield []
                 continue
-            answers = pool.collect(min(pause, 0.25), _LARGEST_BATCH)
-            # An empty batch tells the caller that time passes.
+            answers = pool.collect(0.0 if self._caller.is_busy() else min(pause, _TURN_SECONDS), _LARGEST_BATCH)
+            # An empty batch gives the caller a turn, and tells it that time passes.
             yield self._settle_all(answers, pool)
+
+    def _next_work(self, jobs: Iterator[Job]) -> _Work | None:
+        job = next(jobs, None)
+        return None if job is None else _Work(job, estimated_tokens=self._estimate_tokens(job))
+
+    def _start(self, work: _Work, now: float) -> None:
+        self.limiter.started(now, work.estimated_tokens)
+        work.began = now
+        self._under_way[id(work)] = work
+
+    def _estimate_tokens(self, job: Job) -> int:
+        """How many of the tokens a minute a call will use: its prompt, and an answer as long as they usually are."""
+        if not self.limiter.counts_tokens:
+            return 0
+        usual = self._usual_answer_tokens
+        if usual is None:
+            most = job.task.sampling.max_tokens
+            usual = min(most, _FIRST_ESTIMATE_TOKENS) if most >= 0 else _FIRST_ESTIMATE_TOKENS
+        return count_told(job.task.prompt.text, job.task.metadata) + round(usual)
+
+    def _note_waiting(self, now: float, wait: float, pause: float, *, idle: bool) -> None:
+        """Keeps what the run is waiting for, where it is for more than a moment."""
+        if wait > _TOLD_SECONDS:
+            waiting = Waiting(now + wait, self.limiter.reason(now), unasked=self.limiter.resume_at > now)
+        elif idle and self._delayed and _TOLD_SECONDS < pause < _NEVER:
+            waiting = Waiting(now + pause, f"trying again after {self._delayed[0][2].last}", unasked=True)
+        else:
+            self.waiting = None
+            return
+        known = self.waiting
+        if known is None or known.why != waiting.why or abs(known.until - waiting.until) > 1.0:
+            self.waiting = waiting
 
     def _resubmit(self, pool: Pool[_Work], now: float) -> float:
         """Sends the retries that are due; seconds until the next one is (a very long time if there is none)."""
@@ -263,13 +381,14 @@ class Engine:
             self._delayed.clear()
             pool.withdraw()
         while self._delayed and self._delayed[0][0] <= now:
-            wait = self.limiter.wait(now)
+            work = self._delayed[0][2]
+            wait = self.limiter.wait(now, work.estimated_tokens)
             if wait > 1e-6:
                 return wait
-            if self._admit is not None and not self._admit(self._delayed[0][2].job):
+            if self._admit is not None and not self._admit(work.job):
                 return _NEVER
-            _, _, work = heapq.heappop(self._delayed)
-            self.limiter.started(now)
+            heapq.heappop(self._delayed)
+            self.limiter.started(now, work.estimated_tokens)
             pool.submit([self._assign(work, now)])
         return self._delayed[0][0] - now if self._delayed else _NEVER
 
@@ -313,7 +432,7 @@ class Engine:
         now = time.monotonic()
         if is_rate_limit(error):
             work.rate_limited += 1
-            self.limiter.turned_away(now, error.details.get("retry_after_seconds"))
+            self.limiter.on_rate_limited(now, error.details.get("retry_after_seconds"))
         else:
             work.tries += 1
         made = work.tries + work.rate_limited
@@ -325,23 +444,36 @@ class Engine:
         delay = retry_delay(
             error, tries=work.tries, rate_limited=work.rate_limited, retry=self.settings.retry, chance=self._chance
         )
-        if delay is not None and work.began and now + delay - work.began > self.settings.deadline_seconds:
-            error = ModelError(
-                f"no answer within deadline_seconds={self.settings.deadline_seconds:g}; last: {error.message}",
-                kind="deadline",
-                details=error.details,
-            )
-            delay = None
+        if delay is not None and work.began:
+            error, delay = self._within_deadline(work, error, delay, now)
         if delay is not None:
             return delay
         failed = GenerationRecord(task=task, output=None, error=final_error(task, error, made), metrics=record.metrics)
         return self._outcome(work, failed)
 
+    def _within_deadline(
+        self, work: _Work, error: ModelError, delay: float, now: float
+    ) -> tuple[ModelError, float | None]:
+        """The delay if it can be waited for; otherwise what became of the answer."""
+        deadline = self.settings.deadline_seconds
+        left = deadline - (now - work.began)
+        asked = error.details.get("retry_after_seconds")
+        if isinstance(asked, int | float) and asked > left:
+            # Once may be a slip of the provider's; twice it means it.
+            work.asked_too_long += 1
+            if work.asked_too_long > 1 or delay > left:
+                said = f"the provider asks to wait {asked:,.0f} s, longer than deadline_seconds={deadline:g} leaves"
+                return ModelError(f"{said}: {error.message}", kind="wait_too_long", details=error.details), None
+        if delay > left:
+            said = f"no answer within deadline_seconds={deadline:g}; last: {error.message}"
+            return ModelError(said, kind="deadline", details=error.details), None
+        return error, delay
+
     def _learn(self, record: GenerationRecord) -> None:
-        self.limiter.answered()
+        self.limiter.on_success()
         quota = record.metrics.pop("rate_limit", None)
         if quota:
-            self.limiter.told(time.monotonic(), quota)
+            self.limiter.on_quota_headers(time.monotonic(), quota)
 
     def _add_usage(self, work: _Work, record: GenerationRecord) -> None:
         output = record.output
@@ -349,9 +481,15 @@ class Engine:
         prompt = completion = 0
         if usage:
             prompt, completion = int(usage.get("prompt_tokens") or 0), int(usage.get("completion_tokens") or 0)
-        if output is not None and self.settings.counts_tokens:
+        limited = self.limiter.counts_tokens
+        if output is not None and (self.settings.counts_tokens or limited):
             prompt = prompt or count_told(work.job.task.prompt.text, work.job.task.metadata)
             completion = completion or count_tokens(output.text)
+        if limited:
+            self.limiter.used(time.monotonic(), prompt + completion, estimated=work.estimated_tokens)
+            if output is not None:
+                usual = self._usual_answer_tokens
+                self._usual_answer_tokens = completion if usual is None else 0.9 * usual + 0.1 * completion
         work.prompt_tokens += prompt
         work.completion_tokens += completion
 

@@ -1,7 +1,7 @@
-"""Where single calls happen: an event loop in a thread of its own, or worker threads.
+"""Where single calls happen: an event loop, or worker threads.
 
 A pool takes work, makes one call for each, and gives back what came of it. It knows nothing of retries. Its caller lives in
-one thread; only the two queues are shared.
+one thread.
 """
 
 from __future__ import annotations
@@ -12,14 +12,13 @@ import queue
 import threading
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Generic, Protocol, TypeVar
 
 from themis.core.entities import GenerationTask
 from themis.exceptions import ProviderCallError
-from themis.generation.loops import LoopThread
 from themis.interfaces import StatelessTaskExecutor
 
 __all__ = ["Answer", "Assignment", "AsyncPool", "Pool", "ThreadPool"]
@@ -29,9 +28,6 @@ W = TypeVar("W")
 # A thread takes several calls at a time when they are short; together they should not take longer than this.
 _CHUNK_SECONDS = 0.005
 _LARGEST_CHUNK = 64
-# How long a first answer may wait for others: a part of what its call took, so that no slot runs out of work meanwhile.
-_SHORTEST_GATHERING_SECONDS = 0.001
-_LONGEST_GATHERING_SECONDS = 0.02
 _PARKED_SECONDS = 0.05
 _NEVER = float("inf")
 
@@ -81,64 +77,65 @@ class Pool(Protocol[W]):
 
 
 class AsyncPool(Generic[W]):
-    """All calls on one event loop, which runs in its own thread beside the caller's commits."""
+    """All calls on one event loop, which runs in the caller's own thread while it waits for answers.
+
+    So an answer reaches whoever commits it without a change of threads: what has arrived in one round of the loop is given
+    out at once.
+    """
 
     def __init__(self, executor: StatelessTaskExecutor, workers: int) -> None:
         self.in_flight = 0
-        # Two more helpings wait on the loop's side, so that no slot is idle while the caller commits.
+        # More wait here, so that no slot is idle while the caller commits.
         self.room = 3 * workers + 8
         self._executor = executor
         self._limit = workers
         self._resume_at = 0.0
         self._active = 0
         self._backlog: deque[Assignment[W]] = deque()
-        self._answers: queue.SimpleQueue[Answer[W]] = queue.SimpleQueue()
-        self._thread = LoopThread("themis-calls")
-        self._loop = self._thread.loop
+        self._answers: deque[Answer[W]] = deque()
+        self._loop = asyncio.new_event_loop()
         self._callers: set[_Caller] = set()
         self._watch: asyncio.TimerHandle | None = None
 
     def __enter__(self) -> AsyncPool[W]:
-        self._thread.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._thread.close(self._close())
+        with _no_loop_running():
+            self._loop.run_until_complete(self._close())
+            self._loop.close()
 
     @property
     def active(self) -> int:
         return self._active
 
     def submit(self, calls: Sequence[Assignment[W]]) -> None:
-        if calls:
-            self.in_flight += len(calls)
-            self._loop.call_soon_threadsafe(self._take, calls)
+        self.in_flight += len(calls)
+        self._backlog.extend(calls)
+        self._pump()
 
     def withdraw(self) -> None:
-        while True:
-            try:
-                self._backlog.pop()
-            except IndexError:
-                return
-            self.in_flight -= 1
+        self.in_flight -= len(self._backlog)
+        self._backlog.clear()
 
     def collect(self, timeout: float, most: int) -> list[Answer[W]]:
-        answers = _drain(self._answers, timeout, most)
+        # Also when answers are there: calls that were just submitted are to be sent.
+        ending = self._loop.call_later(0.0 if self._answers else max(0.0, timeout), self._loop.stop)
+        with _no_loop_running():
+            self._loop.run_forever()
+        ending.cancel()
+        answers = [self._answers.popleft() for _ in range(min(most, len(self._answers)))]
         self.in_flight -= len(answers)
         return answers
 
     def set_limit(self, limit: int, resume_at: float) -> None:
         if limit != self._limit or resume_at != self._resume_at:
             self._limit, self._resume_at = limit, resume_at
-            self._loop.call_soon_threadsafe(self._pump)
+            self._pump()
 
-    # --- on the loop's thread ----------------------------------------------------------------------------------------
-
-    def _take(self, calls: Sequence[Assignment[W]]) -> None:
-        self._backlog.extend(calls)
-        self._pump()
+    # --- while the loop runs -----------------------------------------------------------------------------------------
 
     def _pump(self) -> None:
         for _ in range(min(self._limit - self._active, len(self._backlog))):
@@ -170,7 +167,8 @@ class AsyncPool(Generic[W]):
                 except Exception as error:  # boundary: a provider is the user's code
                     result = error
                 caller.due = _NEVER
-                self._answers.put(Answer(call.work, result, time.perf_counter() - began))
+                self._answers.append(Answer(call.work, result, time.perf_counter() - began))
+                self._loop.stop()  # when this round is over
         finally:
             self._active -= 1
             self._callers.discard(caller)
@@ -206,6 +204,17 @@ class AsyncPool(Generic[W]):
             await close()
         # Transports close in the next rounds of the loop.
         await asyncio.sleep(0.01)
+
+
+@contextlib.contextmanager
+def _no_loop_running() -> Iterator[None]:
+    """Lets a loop of ours run in a thread whose own loop has called us, as in a notebook; that one waits meanwhile."""
+    running = asyncio._get_running_loop()
+    asyncio._set_running_loop(None)
+    try:
+        yield
+    finally:
+        asyncio._set_running_loop(running)
 
 
 class _Caller:
@@ -361,10 +370,6 @@ def _drain(answers: queue.SimpleQueue[Answer[W]], timeout: float, most: int) -> 
         found = [answers.get(timeout=max(0.0, timeout))]
     except queue.Empty:
         return []
-    # What comes close together is committed together, because a commit costs as much as several calls.
-    gathering = min(_LONGEST_GATHERING_SECONDS, found[0].seconds / 4)
-    if gathering > _SHORTEST_GATHERING_SECONDS:
-        time.sleep(gathering)
     with contextlib.suppress(queue.Empty):
         while len(found) < most:
             found.append(answers.get_nowait())

@@ -56,6 +56,8 @@ class RunMetadata(msgspec.Struct, frozen=True):
     seconds: float = 0.0
     # Answers that ended at `max_tokens`, of all attempts.
     cut_off: int = 0
+    # What a run that is being written waits for, if for more than a moment.
+    waiting: str | None = None
     # Who is writing the run now, if anyone.
     writer: str | None = None
 

@@ -33,6 +33,9 @@ __all__ = ["LEASE_SECONDS", "Description", "RunWriter", "is_gone", "show_holder"
 
 LEASE_SECONDS = 60.0
 _PLAN_BATCH = 2_000
+# What finished calls add to the row of their run, in the order of `_add_up`. As text: building the statement anew for every
+# commit would cost more than the commit.
+_SUMS = ("calls", "unpriced_calls", "prompt_tokens", "completion_tokens", "cost_usd", "seconds", "cut_off")
 # The wall clock when this module was loaded: a memory run may move time for the whole process while an agent replies.
 _CLOCK_OFFSET = time.time() - time.monotonic()
 
@@ -104,6 +107,8 @@ class RunWriter:
         self._put_scores = _Bulk(engine, schema.scores, replaces=True)
         self._put_turns = _Bulk(engine, schema.turns)
         mark = "?" if engine.dialect.name == "sqlite" else "%s"
+        sums = ", ".join(f"{name} = {name} + {mark}" for name in _SUMS)
+        self._addition = f"UPDATE runs SET updated_at = {mark}, {sums} WHERE run = {mark}"
         self._renewal = f"UPDATE runs SET lease_until = {mark} WHERE run = {mark} AND lease_holder = {mark}"
         self._connection = engine.connect()
         if durable and engine.dialect.name == "sqlite":
@@ -171,10 +176,10 @@ class RunWriter:
             lambda connection: connection.execute(sa.delete(schema.samples).where(schema.samples.c.run == self.run))
         )
 
-    def commit_calls(self, calls: Sequence[Call], *, unsettles: int | None = None) -> None:
+    def commit_calls(self, calls: Sequence[Call], *, invalidates: tuple[int, Sequence[int]] | None = None) -> None:
         """Makes finished calls durable, with what they cost. A later call for the same attempt replaces a failure.
 
-        `unsettles` names an evaluation whose verdicts on these samples no longer hold, because an attempt was added.
+        `invalidates` names an evaluation and samples on which its verdicts no longer hold, because an attempt was added.
         """
         if not calls:
             return
@@ -199,11 +204,11 @@ class RunWriter:
         def write(connection: Connection) -> None:
             self._put_calls(connection, rows)
             self._add_up(connection, calls)
-            if unsettles is not None:
+            if invalidates is not None:
+                evaluation, positions = invalidates
                 scores = schema.scores
-                positions = [call.position for call in calls]
                 connection.execute(
-                    sa.delete(scores).where(scores.c.evaluation == unsettles, scores.c.position.in_(positions))
+                    sa.delete(scores).where(scores.c.evaluation == evaluation, scores.c.position.in_(positions))
                 )
 
         self._commit(write)
@@ -275,7 +280,8 @@ class RunWriter:
         self._commit(lambda connection: self._update(connection, **values))
 
     def finish(self, status: RunStatus, *, summary: dict[str, Any] | None = None, error: str | None = None) -> None:
-        values: dict[str, Any] = {"status": status.value, "error": None if error is None else _legible(error)}
+        said = None if error is None else _legible(error)
+        values: dict[str, Any] = {"status": status.value, "error": said, "waiting": None}
         if summary is not None:
             values["summary"] = encode(summary)
         if status is RunStatus.COMPLETED:
@@ -326,19 +332,18 @@ class RunWriter:
         )
 
     def _add_up(self, connection: Connection, calls: Sequence[Call]) -> None:
-        runs = schema.runs.c
         spent = [call for call in calls if not call.reused]
         outputs = [call.record.output for call in calls]
-        self._update(
-            connection,
-            calls=runs.calls + sum(call.calls for call in spent),
-            unpriced_calls=runs.unpriced_calls + sum(call.calls for call in spent if call.cost_usd is None),
-            prompt_tokens=runs.prompt_tokens + sum(call.prompt_tokens for call in spent),
-            completion_tokens=runs.completion_tokens + sum(call.completion_tokens for call in spent),
-            cost_usd=runs.cost_usd + sum(call.cost_usd or 0.0 for call in spent),
-            seconds=runs.seconds + sum(call.seconds for call in spent),
-            cut_off=runs.cut_off + sum(output is not None and output.is_cut_off for output in outputs),
+        sums = (
+            sum(call.calls for call in spent),
+            sum(call.calls for call in spent if call.cost_usd is None),
+            sum(call.prompt_tokens for call in spent),
+            sum(call.completion_tokens for call in spent),
+            sum(call.cost_usd or 0.0 for call in spent),
+            sum(call.seconds for call in spent),
+            sum(output is not None and output.is_cut_off for output in outputs),
         )
+        connection.exec_driver_sql(self._addition, (_now(), *sums, self.run))
 
     def _add_judging(self, connection: Connection, calls: int, cost_usd: float | None) -> None:
         runs = schema.runs.c
