@@ -90,6 +90,40 @@ def misbehaving_endpoint() -> Iterator[Endpoint]:
         def _refuses_the_key(self, question: str, number: int, seen: int) -> None:
             self._send(401, {"error": {"message": f"Incorrect API key provided: {self.headers['Authorization'][7:]}"}})
 
+        def _no_such_model(self, question: str, number: int, seen: int) -> None:
+            self._send(
+                404, {"error": {"message": "The model `no-such-model` does not exist", "code": "model_not_found"}}
+            )
+
+        def _no_temperature(self, question: str, number: int, seen: int) -> None:
+            self._send(
+                400, {"error": {"message": "Unsupported value: 'temperature' does not support 0 with this model."}}
+            )
+
+        def _moved(self, question: str, number: int, seen: int) -> None:
+            self._send(308, {}, {"Location": "https://elsewhere.example/v1"})
+
+        def _come_back_tomorrow(self, question: str, number: int, seen: int) -> None:
+            self._send(429, {"error": {"message": "quota of the day"}}, {"Retry-After": "86400"})
+
+        def _tomorrow_once(self, question: str, number: int, seen: int) -> None:
+            if sum(endpoint.calls.values()) == 1:
+                self._come_back_tomorrow(question, number, seen)
+            else:
+                self._good(question, number, seen)
+
+        def _wait_five_seconds_once(self, question: str, number: int, seen: int) -> None:
+            if sum(endpoint.calls.values()) == 1:
+                self._send(429, {"error": {"message": "slow down"}}, {"Retry-After": "5"})
+            else:
+                self._good(question, number, seen)
+
+        def _revoked_after_ten(self, question: str, number: int, seen: int) -> None:
+            if sum(endpoint.calls.values()) > 10:
+                self._refuses_the_key(question, number, seen)
+            else:
+                self._good(question, number, seen)
+
         def _answer(self, text: str) -> None:
             usage = {"prompt_tokens": 5, "completion_tokens": 2, "total_tokens": 7}
             message = {"role": "assistant", "content": text}

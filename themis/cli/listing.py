@@ -46,6 +46,8 @@ def runs(storage: str, limit: int | None, status: str | None, verbose: bool, as_
     for run in found:
         created = run.created_at.isoformat(timespec="seconds")
         line = f"  - {run.run_id} [{run.status.value}] samples={run.total_samples} created={created}"
+        if run.failed_generations:
+            line += f" failed={run.failed_generations}"
         if verbose:
             scores = " ".join(
                 f"{name}={number(metric['mean'])}" for name, metric in run.summary.get("metrics", {}).items()

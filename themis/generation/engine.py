@@ -24,7 +24,7 @@ from themis.core.tokens import count_tokens, count_told
 from themis.exceptions import ProviderCallError
 from themis.generation.attempts import Retry, checked, error_from, final_error, is_rate_limit, retry_delay
 from themis.generation.breaker import TRIPS_AFTER, CircuitBreaker
-from themis.generation.limits import Limiter, RateLimit
+from themis.generation.limits import LONGEST_WAIT_SECONDS, Limiter, RateLimit
 from themis.generation.pools import Answer, Assignment, AsyncPool, Pool, ThreadPool
 from themis.interfaces import StatelessTaskExecutor
 
@@ -162,7 +162,10 @@ class Engine:
         self.executor = executor
         self.settings = settings or EngineSettings()
         self.limiter = Limiter(
-            self.settings.workers, self.settings.rate, account=str(getattr(executor, "account", "") or "")
+            self.settings.workers,
+            self.settings.rate,
+            account=str(getattr(executor, "account", "") or ""),
+            longest_wait_seconds=min(LONGEST_WAIT_SECONDS, self.settings.deadline_seconds),
         )
         self.breaker = CircuitBreaker(self.settings.stop_after_failures)
         self.waiting: Waiting | None = None

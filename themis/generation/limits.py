@@ -45,12 +45,20 @@ class Limiter:
         rate: What the account allows a minute.
         account: Names the account, so that other processes of this user are counted too; empty for this process alone.
         folder: Where the processes' common buckets are; the user's cache by default.
+        longest_wait_seconds: How long nothing is sent at most, whatever the provider asks for.
     """
 
     def __init__(
-        self, most: int, rate: RateLimit | None = None, *, account: str = "", folder: Path | None = None
+        self,
+        most: int,
+        rate: RateLimit | None = None,
+        *,
+        account: str = "",
+        folder: Path | None = None,
+        longest_wait_seconds: float = LONGEST_WAIT_SECONDS,
     ) -> None:
         self.most = max(1, most)
+        self._longest_wait_seconds = longest_wait_seconds
         self.rate = rate or RateLimit()
         self._limit = float(self.most)
         self._resume_at = 0.0
@@ -120,7 +128,7 @@ class Limiter:
         )
 
     def _pause(self, now: float, seconds: float) -> None:
-        self._resume_at = max(self._resume_at, now + min(seconds, LONGEST_WAIT_SECONDS))
+        self._resume_at = max(self._resume_at, now + min(seconds, self._longest_wait_seconds))
 
 
 class _Bucket(Protocol):
