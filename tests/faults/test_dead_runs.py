@@ -254,7 +254,7 @@ def test_one_slip_of_a_provider_does_not_freeze_the_run(ask, endpoint, tmp_path)
 @pytest.mark.fault(
     area="Calls",
     wrong="The provider asks to wait (`Retry-After`, quota headers)",
-    does="waits, at most 60 s at a time, and says so in the terminal, the log and the page: waiting 5 s: the provider asked for it",
+    does="waits, at most 60 s at a time, and says so in terminal, log and page: waiting 5 s: the provider asked for it",
     status="completed",
     exit_code=0,
 )
