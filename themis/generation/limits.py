@@ -176,14 +176,20 @@ class _TokenBucket:
 
     def take(self, now: float, amount: float) -> None:
         with self._level as level:
-            level.write(self._refilled(level, now) - amount, now)
+            have = self._refilled(level, now)
+            at = level.read()[1]
+            # Another process may have been here since the caller looked at the clock.
+            level.write(have - amount, now if self._is_new(at, now) else max(now, at or now))
 
     def _refilled(self, level: _Level, now: float) -> float:
         have, at = level.read()
-        # A clock that went back is that of a machine started anew.
-        if at is None or now < at:
+        if self._is_new(at, now):
             return self._most
-        return min(self._most, have + (now - at) * self._per_second)
+        return min(self._most, have + max(0.0, now - (at or now)) * self._per_second)
+
+    def _is_new(self, at: float | None, now: float) -> bool:
+        """Nobody has been here since the machine was started: its clock begins anew then."""
+        return at is None or at - now > LONGEST_WAIT_SECONDS
 
 
 class _Level:
