@@ -201,6 +201,9 @@ class YesJudge:
         self.asked.append(prompt)
         return Completion("yes" if prompt.count("soup") > 1 else "no", 0.001, 10, 1, 1)
 
+    def most_cost_usd(self, prompt: str) -> float:
+        return 0.001
+
     def close(self) -> None:
         pass
 
@@ -227,6 +230,9 @@ class Diary(Agent):
 
     def observe(self, message: str, reply: str, *, turn: int, now: datetime.datetime) -> None:
         self.entries.append((message, reply))
+
+    def most_cost_usd(self, message: str) -> float:
+        return 0.01
 
     def reset(self) -> None:
         self.entries.clear()

@@ -315,18 +315,14 @@ def test_a_reply_that_is_no_text_is_the_agents_failure(tmp_path):
 
 
 def test_a_budget_stops_before_it_is_passed_and_a_larger_one_goes_on(tmp_path, source):
-    class Paid(Diary):
-        def most_cost_usd(self, message):
-            return 0.01
-
     storage = store_in(tmp_path)
-    settings = {"agent_name": "diary", "make_agent": lambda session: Paid()}
+    settings = {"agent_name": "diary", "make_agent": lambda session: Diary()}
 
     first = run(benchmark(**settings, budget_usd=0.055, **source(storage)), storage)
     second = run(benchmark(**settings, **source(storage)), storage)
 
     assert first.status is RunStatus.INTERRUPTED
-    assert "budget of $0.055" in (first.reason or "")
+    assert "budget_usd=0.055 allows no further call" in (first.reason or "")
     assert first.spent.cost_usd == pytest.approx(0.05)
     assert second.status is RunStatus.COMPLETED
     assert [row[3].get("turn") for row in rows_of(storage) if row[1] == "reply"] == list(

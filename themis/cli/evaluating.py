@@ -12,12 +12,21 @@ import click
 
 from themis import api
 from themis.backends.execution import EXECUTION_BACKENDS
-from themis.cli.output import complain, json_option, number, print_json, print_table, printable, storage_option
+from themis.cli.output import (
+    complain,
+    interruptible,
+    json_option,
+    number,
+    print_json,
+    print_table,
+    printable,
+    storage_option,
+    words_given,
+)
 from themis.cli.pairs import pairs
 from themis.cli.runs import describe_run, say_cut_off
 from themis.core.entities import EvaluationFailure, ExperimentFailure, ExperimentReport
-from themis.exceptions import ConfigurationError, DatasetError
-from themis.experiment.cost import price_of
+from themis.exceptions import ConfigurationError, DatasetError, RunInterrupted
 from themis.experiment.estimate import Estimate, estimate_run
 from themis.experiment.rejudge import rejudge as judge_again
 from themis.experiment.report import build_report
@@ -29,6 +38,8 @@ from themis.memory.judging import create_judge
 from themis.memory.rejudging import rejudge_memory_run
 from themis.presets import get_benchmark_preset
 from themis.presets.loading import read_rows
+from themis.runs.prices import price_of
+from themis.runs.resuming import how_to_repeat
 from themis.storage import ExperimentStorage
 
 __all__ = ["estimate", "evaluate_command", "rejudge", "resume"]
@@ -130,6 +141,7 @@ def _execution_option(function: F) -> F:
 @click.option("-y", "--yes", is_flag=True, help="Do not ask before spending.")
 @click.option("--progress/--no-progress", default=None, help="Show a bar; by default when stderr is a terminal.")
 @json_option
+@interruptible
 def evaluate_command(
     dataset: str,
     model: str,
@@ -181,6 +193,7 @@ def evaluate_command(
 @_who_watches
 @click.option("--progress/--no-progress", default=None, help="Show a bar; by default when stderr is a terminal.")
 @json_option
+@interruptible
 def resume(
     run_id: str,
     storage: str,
@@ -258,6 +271,7 @@ def estimate(
     "--judge", metavar="MODEL", help="For memory runs: the model that decides where words must be understood."
 )
 @json_option
+@interruptible
 def rejudge(
     run_id: str,
     storage: str,
@@ -269,15 +283,20 @@ def rejudge(
 ) -> int:
     """Judge a run's stored answers again. The model is not called; earlier scores are kept under their own evaluation."""
     store = ExperimentStorage(storage)
-    if store.get_run(run_id).kind == "memory":
-        rejudge_memory_run(store, run_id, create_judge(judge))
-        return _present(store, build_report(store, run_id), as_json)
-    if judge is not None:
+    is_memory_run = store.get_run(run_id).kind == "memory"
+    if judge is not None and not is_memory_run:
         raise ConfigurationError(
             "--judge is for memory runs; name a judge as a metric: --metric \"rubric_judge(model='...')\""
         )
-    pipeline = api.stored_pipeline(store, run_id, metrics=list(metrics) or None, extractor=extractor, reducer=reducer)
-    return _present(store, judge_again(store, run_id, pipeline), as_json)
+    try:
+        if is_memory_run:
+            rejudge_memory_run(store, run_id, create_judge(judge))
+            return _present(store, build_report(store, run_id), as_json)
+        chosen = {"metrics": list(metrics) or None, "extractor": extractor, "reducer": reducer}
+        return _present(store, judge_again(store, run_id, api.stored_pipeline(store, run_id, **chosen)), as_json)
+    except KeyboardInterrupt as stopped:
+        # What the judge has answered is stored, and not asked again.
+        raise RunInterrupted(run_id, how_to_repeat(words_given(), storage)) from stopped
 
 
 # --- reading arguments ----------------------------------------------------------------------------------------------
@@ -374,6 +393,8 @@ def _present(store: ExperimentStorage, report: ExperimentReport, as_json: bool) 
     """Shows a report; 130 when the run is not complete, because a budget ended it."""
     run_id = report.metadata["run_id"]
     code = _INTERRUPTED if report.metadata.get("stopped") else 0
+    if report.metadata.get("stopped"):
+        complain(f"stopped: {report.metadata['stopped']}. {report.metadata.get('resume', '')}".rstrip())
     if as_json:
         print_json(describe_run(store, store.get_run(run_id)))
         return code
@@ -396,8 +417,6 @@ def _present(store: ExperimentStorage, report: ExperimentReport, as_json: bool) 
         complain(say_cut_off(store, store.get_run(run_id)))
     _say_why("answered", report.failures)
     _say_why("judged", report.evaluation_report.failures)
-    if report.metadata.get("stopped"):
-        complain(f"stopped: {report.metadata['stopped']}. Go on with: themis resume {run_id}")
     return code
 
 
