@@ -25,7 +25,7 @@ from themis.generation.engine import Engine, Job, Outcome
 from themis.generation.shards import run_on_shards
 from themis.runs.budget import Budget, PricedCalls, refuse_unknown_cost
 from themis.runs.prices import longest_answer
-from themis.runs.resuming import how_to_resume
+from themis.runs.resuming import how_to_resume, say_how_to_resume
 from themis.runs.stopping import stop_on_signals
 from themis.storage import ExperimentStorage, RunStatus
 from themis.storage.reading import RunReader
@@ -62,7 +62,7 @@ def run(experiment: Experiment, storage: ExperimentStorage, observers: Iterable[
                 session.end(status, error="stopped by the user" if at_once else f"{type(error).__name__}: {error}")
             if at_once:
                 raise _interrupted(experiment, storage) from error
-            raise
+            raise say_how_to_resume(error, _how_to_resume(experiment, storage)) from error.__cause__
         if session.interrupted:
             session.end(RunStatus.INTERRUPTED, error="stopped by the user")
             raise _interrupted(experiment, storage)

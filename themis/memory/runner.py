@@ -32,6 +32,7 @@ from themis.memory.planning import planned_test
 from themis.memory.scheduler import Scheduler
 from themis.memory.tape import ASKED_LATER, Body, ConversationLog, Numbers, Recalled, Tape, read_body
 from themis.runs.budget import Budget, Reservation, refuse_unknown_cost
+from themis.runs.resuming import say_how_to_resume
 from themis.runs.stopping import stop_on_signals
 from themis.storage import ExperimentStorage, RunStatus
 from themis.storage.writing import RunWriter
@@ -78,7 +79,7 @@ def _play_to_the_end(session: _Session) -> MemoryReport:
             session.end(RunStatus.INTERRUPTED if at_once else RunStatus.FAILED, reason)
         if at_once:
             raise RunInterrupted(run_id, resume) from error
-        raise
+        raise say_how_to_resume(error, resume) from error.__cause__
     if not session.stopping.is_set():
         return session.end(RunStatus.COMPLETED, None)
     report = session.end(RunStatus.INTERRUPTED, session.over_budget or "stopped by the user")

@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from themis.core.redaction import redact_text
+from themis.exceptions import RunBusyError, StorageError
 from themis.storage import DEFAULT_STORAGE
 
-__all__ = ["NEEDS_PROGRAM", "how_to_repeat", "how_to_resume"]
+__all__ = ["NEEDS_PROGRAM", "how_to_repeat", "how_to_resume", "say_how_to_resume"]
 
 STORAGE_VARIABLE = "THEMIS_STORAGE"
 # In what is kept of how a run was started: why the store alone is not enough to go on, if it is not.
@@ -32,6 +33,13 @@ def how_to_resume(
     name = ["--", run_id] if run_id.startswith("-") else [run_id]
     words = [*storage, *options, *name] if name[0] == "--" else [*name, *storage, *options]
     return f"Go on with: {shlex.join(['themis', 'resume', *words])}"
+
+
+def say_how_to_resume(error: BaseException, resume: str) -> BaseException:
+    """What ended a run, as whoever started it is told: of a store that failed they also learn how to go on later."""
+    if isinstance(error, StorageError) and not isinstance(error, RunBusyError):
+        return StorageError(f"{error}. {resume}")
+    return error
 
 
 def how_to_repeat(words: Sequence[str], location: str | Path) -> str:
