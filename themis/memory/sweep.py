@@ -40,6 +40,9 @@ from themis.storage.database import is_url
 __all__ = ["Sweep", "SweepReport", "SweepRun", "parse_spans", "plan_sweep", "read_sweep", "run_sweep"]
 
 
+_LEAVE_SECONDS = 5.0
+
+
 @dataclass(frozen=True, kw_only=True)
 class Sweep:
     """What to run. `load` are Python files of the user's that every process needs."""
@@ -167,14 +170,15 @@ def _in_processes(
         except KeyboardInterrupt:
             # A signal may have come to this process alone: the runs are told to save and stop too.
             for child in set(multiprocessing.active_children()) - before:
-                child.terminate()
+                if child.pid is not None:
+                    os.kill(child.pid, signal.SIGINT)
             raise
         finally:
             pool.shutdown(cancel_futures=True)
 
 
 def _leave_signals_to_runs() -> None:
-    """In a process of the sweep: between runs Ctrl-C, which comes to all of them, is for the sweep to hear."""
+    """In a process of the sweep: between runs an interrupt, which comes to all of them, is for the sweep to hear."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
@@ -189,6 +193,10 @@ def _run_unless_stopped(run_one: Callable[[SweepRun], str | None], one: SweepRun
         return run_one(one)
     except KeyboardInterrupt:
         _stopped.set()
+        # A pool that broke ends its processes by a signal and waits for them, but tells this one nothing more.
+        leave = threading.Timer(_LEAVE_SECONDS, os._exit, (130,))
+        leave.daemon = True
+        leave.start()
         raise
 
 
