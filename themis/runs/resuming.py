@@ -10,9 +10,9 @@ from typing import Any
 
 from themis.core.redaction import redact_text
 from themis.exceptions import RunBusyError, StorageError
-from themis.storage import DEFAULT_STORAGE
+from themis.storage import DEFAULT_STORAGE, ExperimentStorage, RunMetadata
 
-__all__ = ["NEEDS_PROGRAM", "how_to_repeat", "how_to_resume", "say_how_to_resume"]
+__all__ = ["NEEDS_PROGRAM", "how_to_repeat", "how_to_resume", "how_to_resume_stored", "say_how_to_resume"]
 
 STORAGE_VARIABLE = "THEMIS_STORAGE"
 # In what is kept of how a run was started: why the store alone is not enough to go on, if it is not.
@@ -33,6 +33,11 @@ def how_to_resume(
     name = ["--", run_id] if run_id.startswith("-") else [run_id]
     words = [*storage, *options, *name] if name[0] == "--" else [*name, *storage, *options]
     return f"Go on with: {shlex.join(['themis', 'resume', *words])}"
+
+
+def how_to_resume_stored(storage: ExperimentStorage, run: RunMetadata) -> str:
+    """The same for a run that somebody else has left."""
+    return how_to_resume(run.run_id, run.config_snapshot.get("invocation") or {}, storage.location)
 
 
 def say_how_to_resume(error: BaseException, resume: str) -> BaseException:
