@@ -6,7 +6,9 @@ Everything a user can get wrong is found here or while the rows are stored, befo
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import datetime
+import logging
 import math
 import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -14,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from themis.backends.execution import EXECUTION_BACKENDS, LocalExecutionBackend, SequentialExecutionBackend
+from themis.core.codec import jsonable
 from themis.core.entities import (
     EvaluationRecord,
     ExperimentReport,
@@ -24,13 +27,13 @@ from themis.core.entities import (
 )
 from themis.core.redaction import REDACTED, redact
 from themis.core.registry import nearest
-from themis.evaluation.extractors import IdentityExtractor
+from themis.evaluation.extractors import EXTRACTORS, IdentityExtractor
+from themis.evaluation.metrics import METRICS
 from themis.evaluation.pipeline import EvaluationPipeline
 from themis.evaluation.registering import resolve_extractor, resolve_metric
 from themis.evaluation.strategies import strategy_from_name
-from themis.exceptions import ConfigurationError, DatasetError
-from themis.experiment.cost import is_paid, price_of
-from themis.experiment.experiment import Experiment, Observer, RunHandle
+from themis.exceptions import ConfigurationError, DatasetError, RunInterrupted
+from themis.experiment.experiment import Experiment, Observer
 from themis.experiment.mirror import BackendMirror
 from themis.experiment.progress import ProgressBar, someone_watches
 from themis.experiment.run import run
@@ -38,15 +41,21 @@ from themis.generation.attempts import Retry
 from themis.generation.breaker import TRIPS_AFTER
 from themis.generation.engine import EngineSettings
 from themis.generation.limits import RateLimit
-from themis.generation.providers import parse_model, provider_accepts, provider_maker
+from themis.generation.providers import PROVIDERS, parse_model, provider_accepts, provider_maker
 from themis.generation.templates import PromptTemplate
 from themis.integrations.trackers import watchers
 from themis.presets import BenchmarkPreset, get_benchmark_preset
+from themis.presets.catalogue import ENTRIES
 from themis.presets.loading import read_rows
+from themis.runs.prices import is_paid, price_of
+from themis.runs.resuming import NEEDS_PROGRAM
+from themis.runs.stopping import RunHandle
 from themis.storage import DEFAULT_STORAGE, ExperimentStorage
 from themis.storage.runs import new_run_id, validate_run_id
 
 __all__ = ["evaluate", "evaluate_async", "resume", "stored_pipeline"]
+
+logger = logging.getLogger(__name__)
 
 _PROVIDER_OPTIONS = (
     *("api_key", "base_url", "api_base", "api_version", "timeout", "n_parallel", "organization", "api_type"),
@@ -110,22 +119,45 @@ def evaluate(
 
 
 async def evaluate_async(benchmark_or_dataset: Any, *, model: str, **arguments: Any) -> ExperimentReport:
-    """`evaluate` for code that runs on an event loop. Cancelling it stops the run as Ctrl-C does."""
+    """`evaluate` for code that runs on an event loop.
+
+    Cancelling it stops the run as Ctrl-C does: calls that are under way are finished and saved, the run is `interrupted`,
+    then `asyncio.CancelledError` is raised here; other tasks of the loop go on. Cancelled again, it does not wait for
+    those calls.
+    """
     handle = RunHandle()
 
-    def work() -> ExperimentReport:
+    def work() -> ExperimentReport | RunInterrupted:
         known = _signature_defaults()
         extra = {name: value for name, value in arguments.items() if name not in known}
         named = {name: arguments.get(name, default) for name, default in known.items()}
-        return _evaluate(handle=handle, benchmark_or_dataset=benchmark_or_dataset, model=model, options=extra, **named)
+        try:
+            return _evaluate(
+                handle=handle, benchmark_or_dataset=benchmark_or_dataset, model=model, options=extra, **named
+            )
+        except RunInterrupted as stopped:
+            # A KeyboardInterrupt ends whatever event loop it comes to, with everything that runs there.
+            return stopped
 
-    running = asyncio.ensure_future(asyncio.to_thread(work))
+    running = asyncio.get_running_loop().run_in_executor(None, work)
     try:
-        return await asyncio.shield(running)
+        outcome = await asyncio.shield(running)
     except asyncio.CancelledError:
-        handle.stop()
-        await asyncio.wait([running])
+        await _stopped(running, handle)
         raise
+    if isinstance(outcome, RunInterrupted):
+        raise asyncio.CancelledError(str(outcome))
+    return outcome
+
+
+async def _stopped(running: asyncio.Future[ExperimentReport | RunInterrupted], handle: RunHandle) -> None:
+    """Waits until the run is saved; whoever cancels again does not wait for the calls that are under way."""
+    while not running.done():
+        handle.stop()
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.wait([running])
+    if not running.cancelled() and (error := running.exception()) is not None:
+        logger.error("the cancelled run ended with %s: %s", type(error).__name__, error)
 
 
 def resume(
@@ -174,6 +206,7 @@ def _stored_arguments(store: ExperimentStorage, run_id: str, *, judged_anew: boo
         raise ConfigurationError(
             f"run {run_id!r} was not made by evaluate, so it cannot be taken up from the store alone"
         )
+    arguments.pop(NEEDS_PROGRAM, None)
     if arguments.pop("custom_pipeline", False) and not judged_anew:
         raise ConfigurationError(
             f"run {run_id!r} was judged by a pipeline made in Python; run that program again, or name metrics to judge it by"
@@ -248,7 +281,10 @@ def _evaluate(
         max_records_in_memory=given["max_records_in_memory"],
         on_result=given["on_result"],
         stop_when=given["stop_when"],
-        invocation=_invocation(benchmark_or_dataset, model, given, provider_options),
+        invocation={
+            **_invocation(benchmark_or_dataset, model, given, provider_options),
+            NEEDS_PROGRAM: _why_program_is_needed(spec, source, given, provider_options),
+        },
         handle=handle,
     )
     return run(experiment, store, _observers(given, experiment))
@@ -550,6 +586,33 @@ def _fresh_run_id() -> str:
     return new_run_id(datetime.datetime.now(datetime.UTC), secrets.token_hex(3))
 
 
+def _why_program_is_needed(
+    spec: ModelSpec, source: _Source, given: Mapping[str, Any], options: Mapping[str, Any]
+) -> str:
+    """What a command would lack that takes the run up from the store; nothing if it has all."""
+    if PROVIDERS.is_of_this_program(spec.provider):
+        return f"the provider {spec.provider!r} is the program's own"
+    if given["evaluation_pipeline"] is not None:
+        return "the evaluation_pipeline is the program's own"
+    if not isinstance(given["prompt"], str | None):
+        return "the prompt is an object of the program's"
+    if source.benchmark is not None and source.benchmark.lower() not in ENTRIES:
+        return f"the benchmark {source.benchmark!r} is the program's own"
+    for kind, registry, named in (
+        ("metric", METRICS, given["metrics"] or ()),
+        ("extractor", EXTRACTORS, (given["extractor"],) if given["extractor"] is not None else ()),
+    ):
+        for one in named:
+            if not isinstance(one, str) or registry.is_of_this_program(one.partition("(")[0]):
+                return f"its {kind} {one if isinstance(one, str) else type(one).__name__} is the program's own"
+    for name, value in redact(dict(options)).items():
+        if value != options[name]:
+            return f"the option {name} is a secret, which is not stored"
+        if jsonable(value) != value:
+            return f"the option {name} is an object of the program's"
+    return ""
+
+
 def _invocation(dataset: Any, model: str, given: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
     """What a command line needs to take the run up again; objects and secrets are left out."""
     kept: dict[str, Any] = {
@@ -585,6 +648,8 @@ def _invocation(dataset: Any, model: str, given: Mapping[str, Any], options: Map
         kept["metrics"] = list(given["metrics"])
     if isinstance(given["extractor"], str):
         kept["extractor"] = given["extractor"]
+    if isinstance(given["execution_backend"], str):
+        kept["execution_backend"] = given["execution_backend"]
     kept["provider_options"] = redact(dict(options))
     kept["custom_pipeline"] = given["evaluation_pipeline"] is not None
     return kept

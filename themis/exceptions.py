@@ -123,3 +123,7 @@ class RunInterrupted(KeyboardInterrupt):
         super().__init__(f"run {run_id} interrupted; everything finished is saved. {resume}")
         self.run_id = run_id
         self.resume = resume
+
+    def __reduce__(self) -> tuple[type[RunInterrupted], tuple[str, str]]:
+        # It may have to leave the process that it was raised in.
+        return type(self), (self.run_id, self.resume)

@@ -199,7 +199,7 @@ def test_a_run_stopped_at_once_says_how_to_go_on(adder, tmp_path):
     def stop(record: core.GenerationRecord) -> None:
         raise KeyboardInterrupt
 
-    with pytest.raises(RunInterrupted, match="Go on with: themis resume run"):
+    with pytest.raises(RunInterrupted, match="run id 'run': the provider 'adder' is the program's own"):
         ask(tmp_path, on_result=stop)
     stored = ExperimentStorage(tmp_path).get_run("run")
     assert (stored.status, stored.error_message) == (RunStatus.INTERRUPTED, "stopped by the user")
@@ -255,7 +255,7 @@ def test_a_judge_that_cannot_be_asked_leaves_a_finished_run_as_it_is(adder, tmp_
 def test_a_judge_that_cannot_be_asked_is_found_before_anything_is_stored_or_called(adder, tmp_path):
     with pytest.raises(ProviderError, match="unknown provider 'nobody'"):
         ask(tmp_path, metrics=[UNKNOWN_JUDGE])
-    with pytest.raises(ConfigurationError, match="budget_usd needs a price"):
+    with pytest.raises(ConfigurationError, match="a budget needs the price of the model"):
         ask(tmp_path, budget_usd=1)
     assert (adder.calls, ExperimentStorage(tmp_path).list_runs()) == (0, [])
 
@@ -355,7 +355,7 @@ def test_judges_that_are_asked_at_once_do_not_pass_the_budget_together(tmp_path,
 
 
 def test_a_budget_without_a_known_price_is_refused(adder, tmp_path):
-    with pytest.raises(ConfigurationError, match="budget_usd needs a price"):
+    with pytest.raises(ConfigurationError, match="a budget needs the price of the model"):
         ask(tmp_path, budget_usd=1.0)
     assert adder.calls == 0
 

@@ -215,7 +215,7 @@ def test_a_confidence_is_kept_between_zero_and_one_and_never_made_up(judge_says,
 
 def test_a_budget_without_the_judges_price_is_refused_before_the_first_call(judge_says, tmp_path):
     judge = judge_says(lambda prompt: verdict())
-    with pytest.raises(ConfigurationError, match="price of the judge RubricJudge, and 'm' is not in the price table"):
+    with pytest.raises(ConfigurationError, match="a budget needs the price of the judge RubricJudge, 'm'"):
         evaluate(tmp_path, RubricJudge(model="scripted:m"), budget_usd=1.0)
     assert judge.asked == []
 

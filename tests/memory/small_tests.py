@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from themis.config.schema import MemoryConfig, MemoryTestConfig
+from themis.memory import definitions
 from themis.memory.actions import Ask, Consult, Grade, Listen, Say, Wait
 from themis.memory.agents.agent import Agent, Reply
 from themis.memory.agents.calibration import Oracle
@@ -38,6 +40,27 @@ class Cities(DatasetInterface):
                 TestExample(dataset=self, example_id=str(number), script=script, expected_responses=[cities[-1]])
             )
         return examples
+
+    def evaluate(self, questions: Any, responses: Any, expected: Any) -> Grade:
+        return Grade.when(expected[0] in responses[0], f"expected {expected[0]}")
+
+
+@dataclass(kw_only=True)
+class Errands(DatasetInterface):
+    """Fixed, with so many lines that their shares of a span are no round numbers."""
+
+    name = "Errands"
+
+    def generate_examples(self, num_examples: int) -> list[TestExample]:
+        return [
+            TestExample(
+                dataset=self,
+                example_id=str(number),
+                script=[*(f"Errand {errand} is done." for errand in range(10)), "Which errand was the last?"],
+                expected_responses=["9"],
+            )
+            for number in range(num_examples)
+        ]
 
     def evaluate(self, questions: Any, responses: Any, expected: Any) -> Grade:
         return Grade.when(expected[0] in responses[0], f"expected {expected[0]}")
@@ -152,6 +175,7 @@ def _yes_or_no(text: str) -> bool:
 
 KINDS: dict[str, type[DatasetInterface]] = {
     "cities": Cities,
+    "errands": Errands,
     "appointments": Appointments,
     "promises": Promises,
     "orders": Orders,
@@ -160,9 +184,9 @@ KINDS: dict[str, type[DatasetInterface]] = {
 
 
 def register_small_tests() -> None:
-    """Makes three of them usable in configurations."""
-    for kind in (Cities, Orders, Promises):
-        register_memory_test(f"test_{kind.__name__.lower()}")(kind)
+    """Makes them usable in configurations."""
+    for name, kind in KINDS.items():
+        register_memory_test(f"test_{name}")(kind)
 
 
 class YesJudge:
@@ -176,6 +200,9 @@ class YesJudge:
     def answer(self, prompt: str) -> Completion:
         self.asked.append(prompt)
         return Completion("yes" if prompt.count("soup") > 1 else "no", 0.001, 10, 1, 1)
+
+    def most_cost_usd(self, prompt: str) -> float:
+        return 0.001
 
     def close(self) -> None:
         pass
@@ -204,6 +231,9 @@ class Diary(Agent):
     def observe(self, message: str, reply: str, *, turn: int, now: datetime.datetime) -> None:
         self.entries.append((message, reply))
 
+    def most_cost_usd(self, message: str) -> float:
+        return 0.01
+
     def reset(self) -> None:
         self.entries.clear()
 
@@ -217,8 +247,27 @@ def examples(counts: dict[str, int], span: int = 600) -> list[tuple[str, TestExa
     return made
 
 
-def benchmark(counts: dict[str, int] | None = None, *, span: int = 600, **changed: Any) -> Benchmark:
-    made = examples(counts or {"cities": 2, "appointments": 1, "promises": 1, "orders": 1, "echoes": 1}, span)
+def prepared(storage: ExperimentStorage, counts: dict[str, int], span: int) -> list[tuple[str, TestExample]]:
+    """The same through the store: generated into it by the first run, loaded from it by every later one."""
+    tests = [
+        MemoryTestConfig(name=f"test_{kind}", examples=number, arguments={"memory_span": span})
+        for kind, number in counts.items()
+    ]
+    config = MemoryConfig(run_name="small", tests=tests)
+    defined = definitions.prepare(config, storage, reuse=lambda question: True)
+    return [(one.kind.removeprefix("test_"), one.example) for one in defined]
+
+
+def benchmark(
+    counts: dict[str, int] | None = None,
+    *,
+    span: int = 600,
+    generated_in: ExperimentStorage | None = None,
+    **changed: Any,
+) -> Benchmark:
+    """A run of the small tests; with `generated_in`, of definitions that the run itself generates and stores."""
+    counts = counts or {"cities": 2, "appointments": 1, "promises": 1, "orders": 1, "echoes": 1}
+    made = examples(counts, span) if generated_in is None else prepared(generated_in, counts, span)
     settings: dict[str, Any] = {
         "run_id": "r",
         "name": "small",

@@ -136,7 +136,7 @@ def test_a_budget_that_is_used_up_ends_the_run_as_interrupted_and_names_the_way_
     stopped = call(tmp_path, "run", "-c", configuration, "-a", "cost(1,1)", "--budget-usd", "1", ok=False)
 
     assert stopped.exit_code == 130
-    assert "budget of $1" in stopped.stderr
+    assert "budget_usd=1 allows no further call" in stopped.stderr
     assert f"themis resume 'small - cost(1-1)' --storage {tmp_path / 'store'}" in stopped.stderr
     assert store_in(tmp_path).list_runs(kind="memory")[0].status.value == "interrupted"
 

@@ -7,17 +7,36 @@ import sqlite3
 import subprocess
 import sys
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from tests.memory.small_tests import store_in
+from tests.memory.small_tests import Cities, Order, Orders, store_in
 from tests.memory.test_configuration import GOOD, parsed
+from tests.memory.test_scheduler import play
+from themis.config import load_memory_config
+from themis.config.schema import MemoryConfig
+from themis.core.codec import decode, jsonable
+from themis.core.fingerprint import canonical_json
 from themis.exceptions import ConfigurationError
 from themis.memory import definitions
+from themis.memory.examples import MEMORY_TESTS, TestExample, register_memory_test
+from themis.memory.planning import planned_test
+from themis.memory.tests import BUILTIN_TESTS
 
 ROOT = Path(__file__).parents[2]
+CONFIGURATIONS = sorted((ROOT / "configurations").rglob("*.yml"))
 pytestmark = pytest.mark.usefixtures("registered")
+
+
+def commands(defined: list[definitions.Defined], config: MemoryConfig | None = None) -> list[object]:
+    """What the scheduler wants, with an agent whose every exchange has the same length."""
+    planned = [planned_test(one.example, one.kind, len) for one in defined]
+    conflicts = definitions.conflicts_of(defined, config.incompatibilities if config else ())
+    return play(planned, conflicts=conflicts, max_message_tokens=100_000).commands
 
 
 def shapes(defined: list[definitions.Defined]) -> list[object]:
@@ -68,6 +87,57 @@ def test_definitions_edited_in_the_store_are_noticed(tmp_path):
 
     with pytest.raises(ConfigurationError, match="changed after they were generated"):
         definitions.prepare(config, store_in(tmp_path), reuse=lambda question: True)
+
+
+@pytest.mark.parametrize("path", CONFIGURATIONS, ids=lambda path: f"{path.parent.name}/{path.stem}")
+def test_a_run_that_generates_its_definitions_plays_what_later_ones_load(tmp_path, path):
+    storage, config = store_in(tmp_path), load_memory_config(path)
+
+    generated = definitions.prepare(config, storage, reuse=lambda question: True)
+    loaded = definitions.prepare(config, storage, reuse=lambda question: True)
+
+    assert [one.example for one in generated] == [one.example for one in loaded]
+    assert commands(generated, config) == commands(loaded, config)
+
+
+@pytest.mark.parametrize("kind", sorted(BUILTIN_TESTS))
+def test_a_test_of_any_kind_seed_and_span_is_the_same_when_it_is_loaded(kind):
+    dataset_class = MEMORY_TESTS.get(kind)
+    for seed, span in product((0, 1, 7, 1_234), (4_000, 8_191, 32_000, 99_999, 1_000_003)):
+        dataset = dataset_class(seed=seed, memory_span=span)
+        for made in dataset.generate_examples(2):
+            stored = decode(canonical_json(jsonable(made.definition())))
+            loaded = dataset.load_example(made.example_id, stored)
+
+            assert loaded == made, f"seed {seed}, span {span}"
+            assert commands([definitions.Defined(kind, loaded)]) == commands([definitions.Defined(kind, made)])
+
+
+@given(st.integers(2, 60), st.integers(500, 2_000_000))
+def test_the_waits_of_any_script_over_any_span_come_back_to_the_token(lines, span):
+    dataset = Cities(memory_span=span)
+    made = TestExample(dataset=dataset, example_id="0", script=["x"] * lines)
+
+    assert dataset.load_example("0", decode(canonical_json(made.definition()))) == made
+    assert all(isinstance(wait.until_tokens, int) and not wait.until_share for wait in made.waits)
+    assert made.waits[-2].until_tokens == pytest.approx(0.9 * span, abs=0.5)
+
+
+def test_a_kind_that_forgets_its_definition_is_refused_before_anything_is_stored(tmp_path):
+    class Forgetful(Orders):
+        name = "Forgetful"
+
+        def load_example(self, example_id, definition):
+            return Order(dataset=self, example_id=example_id, material={"dish": "salad"})
+
+    register_memory_test("test_forgetful")(Forgetful)
+    forgetful = parsed(GOOD.replace("test_orders", "test_forgetful"))
+    storage = store_in(tmp_path)
+
+    with pytest.raises(ConfigurationError, match=r"'Forgetful - 0' is not the same .* Forgetful.load_example must"):
+        definitions.prepare(forgetful, storage, reuse=lambda question: True)
+
+    assert storage.list_runs() == []
 
 
 def test_they_go_out_and_come_back_as_files(tmp_path):

@@ -103,7 +103,7 @@ def test_a_torn_database_is_said_to_be_one_and_left_as_it_is(tmp_path):
     assert file.read_bytes() == before
 
 
-def test_a_run_is_resumed_from_either_database(store_location):
+def test_a_run_is_resumed_from_either_database(store_location, source):
     storage = ExperimentStorage(store_location)
 
     class Dying(Diary):
@@ -113,8 +113,8 @@ def test_a_run_is_resumed_from_either_database(store_location):
             return super().reply(message, turn=turn, now=now, presupplied=presupplied)
 
     with pytest.raises(Exception, match="gone"):
-        run(benchmark(agent_name="diary", make_agent=lambda session: Dying()), storage)
-    report = run(benchmark(agent_name="diary", make_agent=lambda session: Diary()), storage)
+        run(benchmark(agent_name="diary", make_agent=lambda session: Dying(), **source(storage)), storage)
+    report = run(benchmark(agent_name="diary", make_agent=lambda session: Diary(), **source(storage)), storage)
 
     assert len(report.scores) == len(benchmark().tests)
     turns = [row[3]["turn"] for row in rows_of(storage) if row[1] == "reply"]

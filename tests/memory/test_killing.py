@@ -21,7 +21,7 @@ from tests.memory.small_tests import rows_of, store_in
 from themis.storage import ExperimentStorage, RunStatus
 
 ROOT = Path(__file__).parents[2]
-KILLS = 40
+KILLS = 25
 
 
 class CountingServer:
@@ -89,9 +89,11 @@ def zygote() -> Iterator[subprocess.Popen[str]]:
     process.stdout.close()
 
 
-def start(zygote: subprocess.Popen[str], url: str, folder: Path) -> int:
+def start(
+    zygote: subprocess.Popen[str], url: str, folder: Path, source: str = "given", *, dies_before_commit: int = 0
+) -> int:
     assert zygote.stdin is not None
-    zygote.stdin.write(f"{url} {folder}\n")
+    zygote.stdin.write(f"{url} {folder} {source} {dies_before_commit}\n")
     zygote.stdin.flush()
     return int(heard(zygote))
 
@@ -107,9 +109,10 @@ def answered(storage: ExperimentStorage) -> set[int]:
     return {row[3]["turn"] for row in rows_of(storage) if row[1] == "reply"}
 
 
-def test_killed_at_forty_random_moments_the_run_is_the_same_and_nothing_is_sent_twice(tmp_path, server, zygote):
+@pytest.mark.parametrize("source", ["given", "generating"])
+def test_killed_at_random_moments_the_run_is_the_same_and_nothing_is_sent_twice(tmp_path, server, zygote, source):
     whole = tmp_path / "whole"
-    start(zygote, server.url, whole)
+    start(zygote, server.url, whole, source)
     assert heard(zygote) == "ended 0"
     expected = rows_of(store_in(whole))
     scores = store_in(whole).get_run("r").summary["metrics"]
@@ -124,7 +127,7 @@ def test_killed_at_forty_random_moments_the_run_is_the_same_and_nothing_is_sent_
         while not finished:
             done = answered(store_in(folder))
             before = len(server.sent)
-            child = start(zygote, server.url, folder)
+            child = start(zygote, server.url, folder, source)
             if kills < KILLS:
                 time.sleep(chance.uniform(0.0, 0.3))
                 try:
@@ -147,20 +150,58 @@ def test_killed_at_forty_random_moments_the_run_is_the_same_and_nothing_is_sent_
     assert kills >= KILLS
 
 
-def test_a_server_that_lost_its_memory_is_told_everything_again(tmp_path, server, zygote):
+def test_killed_before_any_commit_of_its_beginning_a_generating_run_goes_on(tmp_path, zygote):
+    whole = tmp_path / "whole"
+    start(zygote, "oracle", whole, "generating")
+    assert heard(zygote) == "ended 0"
+    expected = rows_of(store_in(whole))
+
+    left_behind: list[dict[str, str]] = []
+    has_begun, commit = False, 0
+    while not has_begun:
+        commit += 1
+        folder = tmp_path / str(commit)
+        start(zygote, "oracle", folder, "generating", dies_before_commit=commit)
+        assert heard(zygote) == "ended -9"
+        has_begun = bool(answered(store_in(folder)))
+        left_behind.append(kinds_of_runs(store_in(folder)))
+
+        start(zygote, "oracle", folder, "generating")
+
+        assert heard(zygote) == "ended 0", f"killed before commit {commit}"
+        storage = store_in(folder)
+        assert rows_of(storage) == expected
+        assert storage.get_run("r").status is RunStatus.COMPLETED
+        assert len(storage.list_runs(kind="definitions")) == 1
+        storage.close()
+
+    assert left_behind[0] == {}
+    assert {"definitions": "in_progress"} in left_behind
+    assert {"definitions": "completed"} in left_behind
+    assert left_behind[-1] == {"definitions": "completed", "memory": "in_progress"}
+
+
+def kinds_of_runs(storage: ExperimentStorage) -> dict[str, str]:
+    found = {run.kind: run.status.value for run in storage.list_runs()} if storage.exists() else {}
+    storage.close()
+    return found
+
+
+@pytest.mark.parametrize("source", ["given", "generating"])
+def test_a_server_that_lost_its_memory_is_told_everything_again(tmp_path, server, zygote, source):
     whole, folder = tmp_path / "whole", tmp_path / "cut"
-    start(zygote, server.url, whole)
+    start(zygote, server.url, whole, source)
     assert heard(zygote) == "ended 0"
     expected, memory = rows_of(store_in(whole)), server.sessions["r"].messages
     server.sessions.clear()
-    child = start(zygote, server.url, folder)
+    child = start(zygote, server.url, folder, source)
     while len(answered(store_in(folder))) < 3:
         time.sleep(0.005)
     os.kill(child, signal.SIGKILL)
     assert heard(zygote) == "ended -9"
 
     server.sessions.clear()
-    start(zygote, server.url, folder)
+    start(zygote, server.url, folder, source)
 
     assert heard(zygote) == "ended 0"
     assert rows_of(store_in(folder)) == expected

@@ -1,42 +1,75 @@
 """A process that has imported everything and forks one run of the small tests for every line it reads.
 
-Lines are `URL FOLDER`; it answers with the child's process id, and with `ended CODE` when the child is gone.
+Lines are `URL FOLDER SOURCE COMMITS`: the agent's server (or `oracle`), where the store is, whether the tests are `given` or
+the run generates their definitions (`generating`), and how many commits the child lives (0: to its end). It answers with the
+child's process id, and with `ended CODE` when the child is gone.
 """
 
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import traceback
 from pathlib import Path
+from typing import Any
+
+import sqlalchemy
 
 import themis.experiment.report
 import themis.memory.runner
-from tests.memory.small_tests import YesJudge, benchmark, store_in
+from tests.memory.small_tests import YesJudge, benchmark, register_small_tests, store_in
+from themis.memory.agents.agent import Agent
+from themis.memory.agents.calibration import Oracle
 from themis.memory.agents.http import HttpAgent
 
+# A run that generates has a test whose stored waits must be exact; errands are long enough for that alone.
+GENERATED = {"errands": 1, "promises": 1, "orders": 1}
 
-def play(url: str, folder: str) -> None:
+
+def play(url: str, folder: str, source: str) -> None:
+    storage = store_in(Path(folder))
+
+    def make(session: str) -> Agent:
+        if url == "oracle":
+            return Oracle()
+        return HttpAgent(url, session, first_delay_seconds=0.01, is_local=True)
+
+    settings: dict[str, Any] = {}
+    if source == "generating":
+        settings = {"counts": GENERATED, "span": 1_200, "generated_in": storage}
     themis.memory.runner.run(
-        benchmark(
-            agent_name="http",
-            make_agent=lambda session: HttpAgent(url, session, first_delay_seconds=0.01, is_local=True),
-            judge=YesJudge(),
-        ),
-        store_in(Path(folder)),
+        benchmark(agent_name="http", make_agent=make, judge=YesJudge(), **settings),
+        storage,
     )
+
+
+def die_before_commit(number: int) -> None:
+    """Kills this process just before its commit of this number, counted from 1."""
+    seen = 0
+
+    def count(connection: sqlalchemy.Connection) -> None:
+        nonlocal seen
+        seen += 1
+        if seen == number:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    sqlalchemy.event.listen(sqlalchemy.Engine, "commit", count)
 
 
 def main() -> None:
     # What a run imports late is imported now, so that a child spends its life running.
     assert themis.experiment.report
+    register_small_tests()
     for line in sys.stdin:
-        url, folder = line.split()
+        url, folder, source, commits = line.split()
         child = os.fork()
         if child == 0:
             code = 1
             try:
-                play(url, folder)
+                if commits != "0":
+                    die_before_commit(int(commits))
+                play(url, folder, source)
                 code = 0
             except BaseException:
                 traceback.print_exc()

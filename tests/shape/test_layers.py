@@ -10,6 +10,7 @@ LAYERS = [
     ["interfaces"],
     ["generation", "evaluation", "storage", "config"],
     ["backends"],
+    ["runs"],
     ["experiment", "comparison"],
     ["memory", "presets", "integrations"],
     ["api"],

@@ -320,8 +320,7 @@ def test_a_full_disk_stops_the_run_and_loses_nothing(tmp_path, in_own_mounts):
     full, counts, also_full, leftovers, after = in_own_mounts(FULL_DISK, disk).splitlines()
 
     assert full == (
-        f"the disk of {disk}/store/themis.db is full; everything committed so far is safe. "
-        "Make room and run the same command again: it goes on where it stopped"
+        f"the disk of {disk}/store/themis.db is full; everything committed so far is safe. Make room and try again"
     )
     committed, counted, read = counts.split()
     assert int(committed) > 10

@@ -125,10 +125,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _run(arguments: Sequence[str] | None) -> int:
+    words = sys.argv[1:] if arguments is None else list(arguments)
     try:
-        result: Any = themis.main(
-            args=None if arguments is None else list(arguments), prog_name="themis", standalone_mode=False
-        )
+        result: Any = themis.main(args=words, prog_name="themis", standalone_mode=False, obj=tuple(words))
         return result if isinstance(result, int) else 0
     except click.exceptions.Exit as leaving:
         return leaving.exit_code

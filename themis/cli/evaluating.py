@@ -12,12 +12,21 @@ import click
 
 from themis import api
 from themis.backends.execution import EXECUTION_BACKENDS
-from themis.cli.output import complain, json_option, number, print_json, print_table, printable, storage_option
+from themis.cli.output import (
+    complain,
+    interruptible,
+    json_option,
+    number,
+    print_json,
+    print_table,
+    printable,
+    storage_option,
+    words_given,
+)
 from themis.cli.pairs import pairs
 from themis.cli.runs import describe_run, say_cut_off
 from themis.core.entities import EvaluationFailure, ExperimentFailure, ExperimentReport
-from themis.exceptions import ConfigurationError, DatasetError, RunFailedError
-from themis.experiment.cost import price_of
+from themis.exceptions import ConfigurationError, DatasetError, RunFailedError, RunInterrupted
 from themis.experiment.estimate import Estimate, estimate_run
 from themis.experiment.rejudge import rejudge as judge_again
 from themis.experiment.report import build_report
@@ -30,6 +39,8 @@ from themis.memory.judging import create_judge
 from themis.memory.rejudging import rejudge_memory_run
 from themis.presets import get_benchmark_preset
 from themis.presets.loading import read_rows
+from themis.runs.prices import price_of
+from themis.runs.resuming import how_to_repeat
 from themis.storage import ExperimentStorage, RunStatus
 
 __all__ = ["estimate", "evaluate_command", "rejudge", "resume"]
@@ -148,6 +159,7 @@ def _execution_option(function: F) -> F:
 @click.option("-y", "--yes", is_flag=True, help="Do not ask before spending.")
 @click.option("--progress/--no-progress", default=None, help="Show a bar; by default when stderr is a terminal.")
 @json_option
+@interruptible
 def evaluate_command(
     dataset: str,
     model: str,
@@ -202,6 +214,7 @@ def evaluate_command(
 @_who_watches
 @click.option("--progress/--no-progress", default=None, help="Show a bar; by default when stderr is a terminal.")
 @json_option
+@interruptible
 def resume(
     run_id: str,
     storage: str,
@@ -282,6 +295,7 @@ def estimate(
     "--judge", metavar="MODEL", help="For memory runs: the model that decides where words must be understood."
 )
 @json_option
+@interruptible
 def rejudge(
     run_id: str,
     storage: str,
@@ -293,15 +307,21 @@ def rejudge(
 ) -> int:
     """Judge a run's stored answers again. The model is not called; earlier scores are kept under their own evaluation."""
     store = ExperimentStorage(storage)
-    if store.get_run(run_id).kind == "memory":
-        rejudge_memory_run(store, run_id, create_judge(judge))
-        return _present(store, build_report(store, run_id), as_json)
-    if judge is not None:
+    is_memory_run = store.get_run(run_id).kind == "memory"
+    if judge is not None and not is_memory_run:
         raise ConfigurationError(
             "--judge is for memory runs; name a judge as a metric: --metric \"rubric_judge(model='...')\""
         )
-    pipeline = api.stored_pipeline(store, run_id, metrics=list(metrics) or None, extractor=extractor, reducer=reducer)
-    return _present(store, _report_of(judge_again, store, run_id, pipeline), as_json)
+    try:
+        if is_memory_run:
+            rejudge_memory_run(store, run_id, create_judge(judge))
+            return _present(store, build_report(store, run_id), as_json)
+        chosen = {"metrics": list(metrics) or None, "extractor": extractor, "reducer": reducer}
+        pipeline = api.stored_pipeline(store, run_id, **chosen)
+        return _present(store, _report_of(judge_again, store, run_id, pipeline), as_json)
+    except KeyboardInterrupt as stopped:
+        # What the judge has answered is stored, and not asked again.
+        raise RunInterrupted(run_id, how_to_repeat(words_given(), storage)) from stopped
 
 
 # --- reading arguments ----------------------------------------------------------------------------------------------
@@ -463,7 +483,7 @@ def _failed(report: ExperimentReport) -> int:
 
 def _why_stopped(report: ExperimentReport) -> str:
     what = "failed" if report.metadata["status"] == RunStatus.FAILED else "stopped"
-    return f"{what}: {printable(report.metadata['stopped'])}. Go on with: themis resume {report.metadata['run_id']}"
+    return f"{what}: {printable(report.metadata['stopped'])}. {report.metadata.get('resume', '')}".rstrip()
 
 
 def _say_why(what: str, failures: Iterable[ExperimentFailure | EvaluationFailure]) -> None:

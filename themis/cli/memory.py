@@ -11,11 +11,10 @@ from typing import Any, TypeVar
 import click
 
 from themis.cli.memory_results import RESULT_COMMANDS
-from themis.cli.output import json_option, number, print_json, print_table, storage_option
+from themis.cli.output import interruptible, json_option, number, print_json, print_table, storage_option
 from themis.cli.pairs import pairs
 from themis.config import load_memory_config
 from themis.exceptions import RunInterrupted
-from themis.experiment.cost import price_of
 from themis.generation.providers import parse_model
 from themis.memory import definitions as defining
 from themis.memory.benchmark import Benchmark, MemoryReport
@@ -26,6 +25,7 @@ from themis.memory.planning import draw, make_plan
 from themis.memory.progress import ProgressBar
 from themis.memory.runner import run as run_benchmark
 from themis.memory.transcript import entries, from_master_log, to_master_log
+from themis.runs.prices import price_of
 from themis.storage import ExperimentStorage, RunStatus
 from themis.storage.reading import batched
 
@@ -113,6 +113,7 @@ def _span_option(function: F) -> F:
 @click.option("--regenerate", is_flag=True, help="Generate the definitions anew; the old ones and their runs are kept.")
 @click.option("--progress/--no-progress", default=None, help="Show a bar; by default when stderr is a terminal.")
 @json_option
+@interruptible
 def run(
     storage: str,
     yes: bool,
@@ -141,7 +142,7 @@ def run(
     else:
         _print_report(report, benchmark, store)
     if report.status is not RunStatus.COMPLETED:
-        click.echo(f"stopped: {report.reason}. {benchmark.way_on(store)}", err=True)
+        click.echo(f"stopped: {report.reason}. {report.resume}", err=True)
         raise click.exceptions.Exit(_INTERRUPTED)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from themis.backends.ray import RayExecutionBackend
-from themis.cli.output import json_option, print_json, print_table, storage_option
+from themis.cli.output import complain, interruptible, json_option, print_json, print_table, storage_option, words_given
 from themis.core.registry import nearest
 from themis.exceptions import ConfigurationError, EvaluationError
 from themis.experiment.export.whole_files import whole_file
@@ -23,11 +23,13 @@ from themis.memory.report.pages import agents_figures, agents_page, agents_table
 from themis.memory.report.tables import latex_table, markdown_table
 from themis.memory.report.view import RunView, read_view
 from themis.memory.sweep import Sweep, SweepReport, SweepRun, parse_spans, plan_sweep, read_sweep, run_sweep
+from themis.runs.resuming import how_to_repeat
 from themis.storage import ExperimentStorage
 
 __all__ = ["RESULT_COMMANDS", "export", "import_", "override", "report", "sweep"]
 
 _SUFFIXES = (".html", ".md", ".tex")
+_INTERRUPTED = 130
 
 
 @click.command()
@@ -90,6 +92,7 @@ def report(
 @click.option("--figures", type=click.Path(file_okay=False), help="Write the main figures as SVG files to this folder.")
 @storage_option
 @json_option
+@interruptible
 def sweep(
     spans: str,
     parallel: int | None,
@@ -113,8 +116,13 @@ def sweep(
         done += 1
         click.echo(f"[{done}/{total}] {one.run_id}{'' if error is None else f': {error}'}", err=True)
 
-    with RayExecutionBackend() if execution == "ray" else nullcontext() as backend:
-        failed = run_sweep(wanted, store, parallel=parallel, backend=backend, tell=tell)
+    try:
+        with RayExecutionBackend() if execution == "ray" else nullcontext() as backend:
+            failed = run_sweep(wanted, store, parallel=parallel, backend=backend, tell=tell)
+    except KeyboardInterrupt as stopped:
+        go_on = how_to_repeat(words_given(), storage)
+        complain(f"sweep interrupted after {done} of {total} runs; everything finished is saved. {go_on}")
+        raise click.exceptions.Exit(_INTERRUPTED) from stopped
     found = read_sweep(wanted, store)
     if target is not None:
         with whole_file(target) as file:

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 import shutil
 import sys
 import textwrap
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar, cast
 
 import click
 
+from themis.runs.stopping import interrupt_on_termination
+
 __all__ = [
     *("complain", "json_option", "number", "print_json", "print_table", "printable", "storage_option", "when"),
-    "wrapped",
+    *("interruptible", "words_given", "wrapped"),
 ]
 
 _PIPE_WIDTH = 240
@@ -32,6 +35,22 @@ def storage_option(function: F) -> F:
         show_default=True,
         help="Storage directory, or a postgresql:// URL.",
     )(function)
+
+
+def interruptible(function: F) -> F:
+    """For commands that run for long: SIGTERM ends them as Ctrl-C does, whatever they are at."""
+
+    @functools.wraps(function)
+    def called(*arguments: Any, **named: Any) -> Any:
+        interrupt_on_termination()
+        return function(*arguments, **named)
+
+    return cast(F, called)
+
+
+def words_given() -> list[str]:
+    """The words behind `themis` that this command was called with; none where it was called from a program."""
+    return list(click.get_current_context().find_root().obj or ())
 
 
 def json_option(function: F) -> F:

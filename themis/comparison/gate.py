@@ -27,6 +27,7 @@ from themis.comparison.store import open_store
 from themis.core.intervals import normal_quantile
 from themis.core.registry import nearest
 from themis.exceptions import ConfigurationError, MetricError, StorageError
+from themis.runs.resuming import how_to_resume_stored
 from themis.storage import ExperimentStorage, RunMetadata, RunStatus
 from themis.storage.records import FAILED
 
@@ -155,7 +156,7 @@ class Gate:
             runs = store.get_run(candidate), store.get_run(self.baseline)
         except StorageError as error:
             return self._verdict(candidate, [GateCheck("runs", GateOutcome.UNKNOWN, str(error))])
-        checks = [_finished(*runs), *(self._same(store, *runs, name) for name in self.require_same)]
+        checks = [_finished(store, *runs), *(self._same(store, *runs, name) for name in self.require_same)]
         evidence: dict[str, Any] = {}
         if checks[0].outcome is GateOutcome.PASS:
             evidence = self._compare(store, candidate, checks)
@@ -271,10 +272,10 @@ class Gate:
         return GateCheck(f"same-{name}", GateOutcome.FAIL, reason)
 
 
-def _finished(candidate: RunMetadata, baseline: RunMetadata) -> GateCheck:
+def _finished(store: ExperimentStorage, candidate: RunMetadata, baseline: RunMetadata) -> GateCheck:
     for run in (candidate, baseline):
         if run.status is not RunStatus.COMPLETED:
-            reason = f"run {run.run_id!r} is {run.status.value}; finish it with: themis resume {run.run_id}"
+            reason = f"run {run.run_id!r} is {run.status.value}. {how_to_resume_stored(store, run)}"
             return GateCheck("runs", GateOutcome.UNKNOWN, reason)
     return GateCheck("runs", GateOutcome.PASS, "both runs are completed")
 

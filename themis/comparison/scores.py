@@ -14,6 +14,7 @@ import numpy as np
 from themis.core.intervals import Floats
 from themis.core.registry import nearest, snake_case
 from themis.exceptions import ConfigurationError, MetricError
+from themis.runs.resuming import how_to_resume_stored
 from themis.storage import ExperimentStorage
 from themis.storage.reading import RunReader
 
@@ -184,7 +185,7 @@ def _metrics_of(store: ExperimentStorage, run_id: str) -> list[str]:
         answered, failed = reader.count_records()
         raise MetricError(
             f"run {run_id!r} has no scores: {answered} of its {reader.count_samples()} samples are answered, "
-            f"{failed} failed; go on with: themis resume {run_id}"
+            f"{failed} failed. {how_to_resume_stored(store, store.get_run(run_id))}"
         )
     return names
 

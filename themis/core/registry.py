@@ -32,6 +32,7 @@ class Registry(Generic[T]):
         self.kind = kind
         self._targets: dict[str, T | str] = dict(builtin or {})
         self._builtin = frozenset(self._targets)
+        self._registered: set[str] = set()
         self._error = error
         self._plugins_read = False
 
@@ -40,6 +41,7 @@ class Registry(Generic[T]):
             raise ConfigurationError(f"a {self.kind} is registered under a non-empty string, got {name!r}")
         self._read_plugins()
         self._targets[name] = target
+        self._registered.add(name)
 
     def get(self, name: str) -> T:
         """Exact name, then without regard to case, then CamelCase as snake_case."""
@@ -69,6 +71,10 @@ class Registry(Generic[T]):
 
     def is_builtin(self, name: str) -> bool:
         return name in self._builtin
+
+    def is_of_this_program(self, name: str) -> bool:
+        """Whether it was registered by the program that runs, so that another process would not know it."""
+        return self.find(name) in self._registered
 
     def target(self, name: str) -> T | str:
         """What is registered, without importing it."""

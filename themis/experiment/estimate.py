@@ -9,8 +9,8 @@ from typing import Any
 
 from themis.core.tokens import DEFAULT_TOKENIZER, count_told
 from themis.exceptions import DatasetError
-from themis.experiment.cost import Price, longest_answer
 from themis.generation.templates import PromptTemplate
+from themis.runs.prices import Price, longest_answer
 
 __all__ = ["Estimate", "estimate_run"]
 

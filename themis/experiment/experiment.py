@@ -1,4 +1,4 @@
-"""What a run is made of, who watches it, and how it is stopped from outside."""
+"""What a run is made of, and who watches it."""
 
 from __future__ import annotations
 
@@ -8,14 +8,15 @@ from typing import Any
 
 from themis.core.entities import EvaluationRecord, ExperimentReport, GenerationRecord, ModelSpec, SamplingConfig
 from themis.evaluation.pipeline import EvaluationPipeline
-from themis.experiment.cost import Price
 from themis.generation.engine import Engine, EngineSettings
 from themis.generation.templates import PromptTemplate
 from themis.interfaces import StatelessTaskExecutor
+from themis.runs.prices import Price
+from themis.runs.stopping import RunHandle
 from themis.storage import RunStatus
 from themis.storage.records import Call
 
-__all__ = ["Experiment", "Observer", "RunHandle"]
+__all__ = ["Experiment", "Observer"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,24 +58,6 @@ class Experiment:
     invocation: Mapping[str, Any] = field(default_factory=dict)
     # Lets another thread stop the run.
     handle: RunHandle | None = None
-
-
-class RunHandle:
-    """Stops a run from outside, as Ctrl-C does: what is under way is finished and saved."""
-
-    def __init__(self) -> None:
-        self._stop: Callable[[], None] | None = None
-        self._wanted = False
-
-    def stop(self) -> None:
-        self._wanted = True
-        if self._stop is not None:
-            self._stop()
-
-    def attach(self, stop: Callable[[], None]) -> None:
-        self._stop = stop
-        if self._wanted:
-            stop()
 
 
 class Observer:

@@ -18,14 +18,15 @@ from themis.core.fingerprint import digest, fingerprint
 from themis.core.redaction import Redactor
 from themis.core.tokens import count_tokens
 from themis.evaluation.judges import Reply, judges_in
-from themis.exceptions import ConfigurationError, EvaluationError
-from themis.experiment.cost import Budget, Price, is_paid, longest_answer, price_of
+from themis.exceptions import EvaluationError
 from themis.experiment.manifest import call_identity
 from themis.generation.attempts import own_words
 from themis.generation.blocking import BlockingProvider
 from themis.generation.engine import Caller, Engine, EngineSettings, Job, Outcome
 from themis.generation.providers import create_provider, parse_model
 from themis.interfaces import Metric
+from themis.runs.budget import Budget, refuse_unknown_cost
+from themis.runs.prices import Price, is_paid, longest_answer, price_of
 from themis.storage import ExperimentStorage
 from themis.storage.records import Verdict, verdicts
 from themis.storage.writing import RunWriter
@@ -76,10 +77,7 @@ def bound_judges(
             calls = stack.enter_context(closing(BlockingProvider(executor, settings.timeout_seconds)))
             price = price_of(spec.identifier, is_local=bool(getattr(executor, "is_local", False)))
             if budget is not None and price is None:
-                raise ConfigurationError(
-                    f"budget_usd needs the price of the judge {judge.name}, and {spec.identifier!r} is not in the price "
-                    "table; add it to a file and name that file in THEMIS_PRICES"
-                )
+                refuse_unknown_cost(f"the judge {judge.name}, {spec.identifier!r}")
             engine = Engine(calls, replace(settings, counts_tokens=is_paid(price)))
             ask = _StoredAsk(spec, judge.sampling, fingerprint(identity), engine, storage, writer, price, budget)
             ask.redactor = Redactor(judge.options)
@@ -234,15 +232,12 @@ class _StoredAsk:
             return outcome, None if self._price is None else self._cost(outcome)
         most = self._price.of(count_tokens(job.task.prompt.text), longest_answer(self._sampling.max_tokens))
         # Many threads ask at once: what each may spend is set aside before it does.
-        if not self._budget.reserve(most):
-            raise EvaluationError(f"budget_usd={self._budget.cap_usd:g} allows no further judge call")
-        cost = 0.0
-        try:
+        with self._budget.reserving(most) as reserved:
+            if reserved is None:
+                raise EvaluationError(f"{self._budget.reached}: this answer is not judged")
             outcome = self._engine.complete(job)
-            cost = self._cost(outcome)
-        finally:
-            self._budget.spend(cost, reserved_usd=most)
-        return outcome, cost
+            reserved.cost_usd = self._cost(outcome)
+            return outcome, reserved.cost_usd
 
     def _cost(self, outcome: Outcome) -> float:
         assert self._price is not None

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from themis.core.fingerprint import fingerprint
-from themis.exceptions import ConfigurationError
+from themis.exceptions import ConfigurationError, StorageError
 from themis.experiment.experiment import Experiment
 from themis.experiment.manifest import (
     build_reproducibility_manifest,
@@ -81,9 +81,10 @@ def opened(experiment: Experiment, storage: ExperimentStorage) -> Iterator[RunWr
         try:
             yield writer
         except BaseException:
-            if not storage.is_planned(experiment.run_id):
-                writer.close()
-                storage.delete_run(experiment.run_id)
+            with contextlib.suppress(StorageError):  # a store that is lost must not hide what happened
+                if not storage.is_planned(experiment.run_id):
+                    writer.close()
+                    storage.delete_run(experiment.run_id)
             raise
 
 

@@ -20,7 +20,7 @@ from themis.core.entities import (
 from themis.core.intervals import summarise
 from themis.core.registry import snake_case
 from themis.evaluation.pipeline import aggregate, slices_of
-from themis.experiment.cost import price_table
+from themis.runs.prices import price_table
 from themis.storage import ExperimentStorage, RunMetadata
 from themis.storage.reading import LazySequence, RunReader
 from themis.storage.records import FAILED, UNPARSED

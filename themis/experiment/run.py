@@ -8,10 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import signal
-import threading
-import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import closing
 from typing import Any
 
@@ -19,8 +16,7 @@ from themis.core.entities import EvaluationRecord, ExperimentReport, GenerationR
 from themis.core.fingerprint import canonical_json, digest, fingerprint
 from themis.core.redaction import Redactor
 from themis.core.tokens import count_told
-from themis.exceptions import ConfigurationError, RunFailedError, RunInterrupted, StorageError
-from themis.experiment.cost import Budget, longest_answer
+from themis.exceptions import RunFailedError, RunInterrupted, StorageError
 from themis.experiment.experiment import Experiment, Observer
 from themis.experiment.judging import JudgingQueue, bound_judges, collecting_less
 from themis.experiment.manifest import evaluation_identity
@@ -30,6 +26,10 @@ from themis.generation.attempts import own_words
 from themis.generation.breaker import TRIPS_AFTER
 from themis.generation.engine import Engine, Job, Outcome, Waiting
 from themis.generation.shards import run_on_shards
+from themis.runs.budget import Budget, PricedCalls, refuse_unknown_cost
+from themis.runs.prices import longest_answer
+from themis.runs.resuming import how_to_resume, say_how_to_resume
+from themis.runs.stopping import stop_on_signals
 from themis.storage import ExperimentStorage, RunStatus
 from themis.storage.reading import RunReader
 from themis.storage.records import Call, whole_record
@@ -52,7 +52,7 @@ def run(experiment: Experiment, storage: ExperimentStorage, observers: Iterable[
         if experiment.handle is not None:
             experiment.handle.attach(session.stop)
         try:
-            with _stopping_on_interrupt(session), collecting_less(), closing(session):
+            with stop_on_signals(session.stop), collecting_less(), closing(session):
                 session.show_stored()
                 session.generate()
                 session.judge_rest()
@@ -62,17 +62,20 @@ def run(experiment: Experiment, storage: ExperimentStorage, observers: Iterable[
             with contextlib.suppress(StorageError):  # a full disk must not hide what happened
                 session.end(status, error="stopped by the user" if at_once else f"{type(error).__name__}: {error}")
             if at_once:
-                raise _interrupted(experiment.run_id) from error
-            raise
+                raise _interrupted(experiment, storage) from error
+            raise say_how_to_resume(error, _how_to_resume(experiment, storage)) from error.__cause__
         if session.interrupted:
             session.end(RunStatus.INTERRUPTED, error="stopped by the user")
-            raise _interrupted(experiment.run_id)
+            raise _interrupted(experiment, storage)
         if session.dead:
             report = session.end(RunStatus.FAILED, error=session.dead)
         elif stopped := session.stopped_early or session.budget_reached:
-            return session.end(RunStatus.INTERRUPTED, error=stopped)
+            report = session.end(RunStatus.INTERRUPTED, error=stopped)
         else:
             report = session.end(RunStatus.COMPLETED)
+        if report.metadata.get("stopped"):
+            larger = budget.larger_cap_usd() if budget is not None and session.budget_reached else None
+            report.metadata["resume"] = _how_to_resume(experiment, storage, larger)
         if report.metadata["status"] == RunStatus.FAILED:
             raise RunFailedError(experiment.run_id, report.metadata["stopped"], report)
         return report
@@ -93,17 +96,18 @@ def _make_budget(experiment: Experiment, storage: ExperimentStorage) -> Budget |
     if experiment.budget_usd is None:
         return None
     if experiment.price is None:
-        raise ConfigurationError(
-            f"budget_usd needs a price, and {experiment.model.identifier!r} is not in the price table; add it to a file "
-            "and name that file in THEMIS_PRICES"
-        )
+        refuse_unknown_cost(f"the model {experiment.model.identifier!r}")
     stored = storage.get_run(experiment.run_id)
-    spent = (stored.cost_usd or 0.0) + (stored.judge_cost_usd or 0.0)
-    return Budget(experiment.budget_usd, spent, experiment.price, longest_answer(experiment.sampling.max_tokens))
+    return Budget(experiment.budget_usd, (stored.cost_usd or 0.0) + (stored.judge_cost_usd or 0.0))
 
 
-def _interrupted(run_id: str) -> RunInterrupted:
-    return RunInterrupted(run_id, f"Go on with: themis resume {run_id}")
+def _interrupted(experiment: Experiment, storage: ExperimentStorage) -> RunInterrupted:
+    return RunInterrupted(experiment.run_id, _how_to_resume(experiment, storage))
+
+
+def _how_to_resume(experiment: Experiment, storage: ExperimentStorage, budget_usd: float | None = None) -> str:
+    larger = [] if budget_usd is None else ["--budget-usd", f"{budget_usd:g}"]
+    return how_to_resume(experiment.run_id, experiment.invocation, storage.location, options=larger)
 
 
 class _Session:
@@ -136,7 +140,6 @@ class _Session:
         self._missing: dict[int, int] = {}
         self._fresh: dict[int, list[Call]] = {}
         self._partly_stored: set[int] = set()
-        self._budget = budget
         self._judges = judges
         self._judging = JudgingQueue(
             experiment.pipeline,
@@ -147,25 +150,31 @@ class _Session:
             on_stored=self._verdicts_stored,
         )
         self._waiting: Waiting | None = None
+        self._priced: PricedCalls | None = None
+        if budget is not None and experiment.price is not None:
+            self._priced = PricedCalls(budget, experiment.price, longest_answer(experiment.sampling.max_tokens))
         self._engine = Engine(
             experiment.executor,
             experiment.engine,
-            admit=self._admit if self._budget else None,
-            settled=self._settled if self._budget else None,
+            admit=self._admit if self._priced else None,
+            settled=self._settled if self._priced else None,
             caller=self._judging,
         )
 
     @property
     def budget_reached(self) -> str:
-        if self._budget is None or not self._budget.exhausted:
+        if self._priced is None:
             return ""
-        left = self._reader.count_samples() - self._reader.count_records()[0]
-        return f"budget_usd={self._budget.cap_usd:g} allows no further call; {left} samples are left" if left else ""
+        budget = self._priced.budget
+        left = self._reader.count_samples() - self._reader.count_records()[0] if self._priced.exhausted else 0
+        if left:
+            return f"{budget.reached}; {left} samples are left"
+        return f"{budget.reached}; {budget.given_up} questions to judges are left" if budget.given_up else ""
 
-    def stop(self) -> None:
+    def stop(self, at_once: bool = False) -> None:
         self.interrupted = True
         under_way = self._engine.in_flight
-        self._engine.stop()
+        self._engine.stop(at_once=at_once)
         for observer in self._observers:
             observer.stopping(under_way)
 
@@ -193,21 +202,22 @@ class _Session:
 
     def generate(self) -> None:
         """Gets the missing answers, commits them as they come, tells of them, and judges between commits."""
-        batches = self._batches(self._jobs())
-        for outcomes in batches:
-            calls = self._commit(outcomes)
-            try:
-                self._tell(calls)
-                self._judging.work()
-            except Exception:
-                # Somebody else's error ends the run, but what is paid for is stored first.
-                self._engine.stop()
-                for answered in batches:
-                    self._commit(answered)
-                raise
-            if self.dead:
-                self._engine.stop()
-            self._note_waiting()
+        # Closed here and not when it is collected: then calls would still be under way when the process ends.
+        with closing(self._batches(self._jobs())) as batches:
+            for outcomes in batches:
+                calls = self._commit(outcomes)
+                try:
+                    self._tell(calls)
+                    self._judging.work()
+                except Exception:
+                    # Somebody else's error ends the run, but what is paid for is stored first.
+                    self._engine.stop()
+                    for answered in batches:
+                        self._commit(answered)
+                    raise
+                if self.dead:
+                    self._engine.stop()
+                self._note_waiting()
         if not self.interrupted:
             self._judging.finish()
 
@@ -271,7 +281,7 @@ class _Session:
                 if not self._reuse(job):
                     yield job
 
-    def _batches(self, jobs: Iterator[Job]) -> Iterator[list[Outcome]]:
+    def _batches(self, jobs: Iterator[Job]) -> Generator[list[Outcome]]:
         backend, make = self._experiment.execution_backend, self._experiment.make_executor
         if backend is None:
             return self._engine.run(jobs)
@@ -385,49 +395,15 @@ class _Session:
         self._writer.update(waiting=None if waiting is None else str(waiting))
 
     def _admit(self, job: Job) -> bool:
-        assert self._budget is not None
-        return self._budget.admit(job, count_told(job.task.prompt.text, job.task.metadata))
+        assert self._priced is not None
+        return self._priced.admit(job, count_told(job.task.prompt.text, job.task.metadata))
 
     def _settled(self, outcome: Outcome) -> None:
-        assert self._budget is not None
-        self._budget.settle(outcome.job, outcome.prompt_tokens, outcome.completion_tokens)
+        assert self._priced is not None
+        self._priced.settle(outcome.job, outcome.prompt_tokens, outcome.completion_tokens)
 
 
 def _conversation(row: Mapping[str, Any]) -> str:
     """What a chat provider takes from a row beside the prompt."""
     said = [row.get("system_prompt"), row.get("messages")]
     return canonical_json(said) if any(said) else ""
-
-
-@contextlib.contextmanager
-def _stopping_on_interrupt(session: _Session) -> Iterator[None]:
-    """Ctrl-C once: finish and save what is under way. Twice: stop now. SIGTERM is the same, said by a program."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    pressed = 0.0
-
-    def stop(number: int, frame: Any) -> None:
-        nonlocal pressed
-        if pressed and time.monotonic() - pressed > 0.2:
-            raise KeyboardInterrupt
-        if not pressed:
-            pressed = time.monotonic()
-            session.stop()
-
-    # A program that has something of its own to do when it is terminated goes on doing that.
-    ours = [number for number in (signal.SIGINT, signal.SIGTERM) if _is_free(number)]
-    try:
-        before = {number: signal.signal(number, stop) for number in ours}
-    except ValueError:
-        yield
-        return
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
-def _is_free(number: signal.Signals) -> bool:
-    return number is signal.SIGINT or signal.getsignal(number) is signal.SIG_DFL

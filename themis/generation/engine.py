@@ -15,7 +15,7 @@ import itertools
 import random
 import threading
 import time
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -182,8 +182,9 @@ class Engine:
         self._order = itertools.count()
         self._under_way: dict[int, _Work] = {}
         self._stopping = False
+        self._giving_up = False
 
-    def run(self, jobs: Iterable[Job]) -> Iterator[list[Outcome]]:
+    def run(self, jobs: Iterable[Job]) -> Generator[list[Outcome]]:
         """Finished jobs in batches, in the order in which they finish; an empty batch while nothing does."""
         if self.executor.instant:
             yield from self._run_here(iter(jobs))
@@ -192,7 +193,7 @@ class Engine:
             self._pool = pool
             yield from self._run_pooled(iter(jobs), pool)
 
-    def run_through(self, backend: Any, jobs: Iterable[Job]) -> Iterator[list[Outcome]]:
+    def run_through(self, backend: Any, jobs: Iterable[Job]) -> Generator[list[Outcome]]:
         """The same through an execution backend of the user's: `backend.map(function, jobs, max_workers=...)`."""
         for outcome in backend.map(self.complete, self.admitted(jobs), max_workers=self.settings.workers):
             yield [outcome]
@@ -242,9 +243,10 @@ class Engine:
         if self._settled is not None:
             self._settled(outcome)
 
-    def stop(self) -> None:
-        """Starts nothing more; what is under way is finished and comes out of `run`."""
+    def stop(self, *, at_once: bool = False) -> None:
+        """Starts nothing more; what is under way is finished and comes out of `run`, or, at once, is given up."""
         self._stopping = True
+        self._giving_up = at_once
 
     @property
     def in_flight(self) -> int:
@@ -310,7 +312,7 @@ class Engine:
     def _run_pooled(self, jobs: Iterator[Job], pool: Pool[_Work]) -> Iterator[list[Outcome]]:
         exhausted = False
         held: _Work | None = None  # not admitted yet
-        while True:
+        while not self._giving_up:
             now = time.monotonic()
             pause, wait = self._resubmit(pool, now), 0.0
             ready: list[Assignment[_Work]] = []

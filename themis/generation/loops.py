@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
+import logging
 import threading
 from collections.abc import Coroutine
 from typing import Any
 
 __all__ = ["LoopThread"]
+
+logger = logging.getLogger(__name__)
 
 _CLOSE_SECONDS = 5.0
 
@@ -25,10 +27,18 @@ class LoopThread:
 
     def close(self, last: Coroutine[Any, Any, None]) -> None:
         """Ends once `last` has been run; what hangs is left to end with the process."""
+        if not self._thread.is_alive():
+            last.close()
+            return
         closing = asyncio.run_coroutine_threadsafe(last, self.loop)
-        with contextlib.suppress(TimeoutError):
+        try:
             closing.result(timeout=_CLOSE_SECONDS)
+        except TimeoutError:
+            logger.warning("%s did not end within %g s and is left to itself", self._thread.name, _CLOSE_SECONDS)
+        except Exception as error:  # boundary: a provider closes its own connections
+            logger.warning("%s did not close: %s: %s", self._thread.name, type(error).__name__, error)
         self.loop.call_soon_threadsafe(self.loop.stop)
         self._thread.join(timeout=_CLOSE_SECONDS)
-        if not self._thread.is_alive():
+        # When the interpreter ends, threads stop where they are: not alive, and their loop still running.
+        if not self._thread.is_alive() and not self.loop.is_running():
             self.loop.close()

@@ -6,7 +6,7 @@ starts jobs, keeps the budget and commits.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any
@@ -36,7 +36,7 @@ class ShardRunner:
 
 def run_on_shards(
     engine: Engine, backend: Any, make_executor: Callable[[], StatelessTaskExecutor], jobs: Iterable[Job]
-) -> Iterator[list[Outcome]]:
+) -> Generator[list[Outcome]]:
     """Finished jobs in batches. A process that is lost leaves its unfinished jobs as failures, to be retried on resume."""
     processes = max(1, min(engine.settings.workers, backend.processes))
     settings = _share(engine.settings, processes)

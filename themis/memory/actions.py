@@ -64,21 +64,33 @@ class Ask:
 class Wait:
     """Lets the conversation go on without this test until every given condition holds.
 
-    `tokens` and `time` count from now. `share_of_span` is the part (0 to 1) of the memory span that must pass from now,
-    `until_share` the part that must have passed since the test began. `Wait()` returns at once and tells the time.
+    `tokens` and `time` count from now, `until_tokens` from the test's beginning. `share_of_span` is the part (0 to 1) of
+    the memory span that must pass from now, `until_share` the part that must have passed since the test began.
+    `Wait()` returns at once and tells the time.
     """
 
     tokens: int = 0
     time: timedelta | None = None
     share_of_span: float = 0.0
     until_share: float = 0.0
+    until_tokens: int = 0
 
     def __post_init__(self) -> None:
-        if self.tokens < 0 or (self.time is not None and self.time < timedelta(0)):
+        if min(self.tokens, self.until_tokens) < 0 or (self.time is not None and self.time < timedelta(0)):
             raise ConfigurationError(f"a test cannot wait for less than nothing: {self}")
         for share in (self.share_of_span, self.until_share):
             if not 0.0 <= share <= 1.0:
                 raise ConfigurationError(f"a share of the span is between 0 and 1, got {share:g}")
+
+    def in_tokens(self, span_tokens: int) -> Wait:
+        """The same wait in whole tokens of a span. The one place where shares are rounded: a stored test must wait as long."""
+        if not (self.share_of_span or self.until_share):
+            return self
+        return Wait(
+            tokens=max(self.tokens, round(span_tokens * self.share_of_span)),
+            time=self.time,
+            until_tokens=max(self.until_tokens, round(span_tokens * self.until_share)),
+        )
 
 
 @dataclass(frozen=True, slots=True)

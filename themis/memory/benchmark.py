@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from themis.core.redaction import redact_text
 from themis.core.tokens import DEFAULT_TOKENIZER
 from themis.memory.agents.agent import Agent
 from themis.memory.clock import Clock
@@ -16,7 +14,8 @@ from themis.memory.examples import TestExample
 from themis.memory.filler import Filler
 from themis.memory.judging import Judge
 from themis.memory.tape import ASKED_LATER, Body
-from themis.storage import DEFAULT_STORAGE, ExperimentStorage, RunStatus
+from themis.runs.resuming import NEEDS_PROGRAM, how_to_resume
+from themis.storage import ExperimentStorage, RunStatus
 
 __all__ = ["INTRODUCTION", "Benchmark", "MemoryReport", "Spent"]
 
@@ -53,16 +52,15 @@ class Benchmark:
     budget_usd: float | None = None
     # What decides the agent's replies beyond its name.
     agent_options: Mapping[str, Any] = field(default_factory=dict)
+    # Its replies cost nothing, whatever it says of them.
+    agent_is_free: bool = False
     # Kept beside the run: the command that started it, if one did.
-    invocation: Mapping[str, Any] = field(default_factory=dict)
+    invocation: Mapping[str, Any] = field(default_factory=lambda: {NEEDS_PROGRAM: "a program started it"})
 
-    def way_on(self, storage: ExperimentStorage) -> str:
+    def how_to_resume(self, storage: ExperimentStorage, *, budget_usd: float | None = None) -> str:
         """How to go on with the run once it has stopped."""
-        if "command" not in self.invocation:
-            return "Run the same program again to go on"
-        location = redact_text(str(storage.location))
-        at = "" if location == DEFAULT_STORAGE else f" --storage {shlex.quote(location)}"
-        return f"Go on with: themis resume {shlex.quote(self.run_id)}{at}"
+        larger = [] if budget_usd is None else ["--budget-usd", f"{budget_usd:g}"]
+        return how_to_resume(self.run_id, self.invocation, storage.location, options=larger)
 
 
 @dataclass(slots=True)
@@ -108,7 +106,9 @@ class MemoryReport:
     status: RunStatus
     scores: dict[str, float | None]
     spent: Spent
+    # Why it ended early, and how to go on.
     reason: str | None = None
+    resume: str = ""
 
     @property
     def mean(self) -> float:

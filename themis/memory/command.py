@@ -18,11 +18,12 @@ from themis.config.schema import MemoryConfig
 from themis.core.redaction import REDACTED, redact, redact_text
 from themis.exceptions import ConfigurationError
 from themis.memory import definitions
-from themis.memory.agents import Agent, AgentSettings, agent_maker
+from themis.memory.agents import AgentSettings, agent_maker
 from themis.memory.benchmark import INTRODUCTION, Benchmark
 from themis.memory.clock import Clock
 from themis.memory.filler import create_filler
 from themis.memory.judging import create_judge
+from themis.runs.resuming import NEEDS_PROGRAM
 from themis.storage import ExperimentStorage, RunMetadata
 from themis.storage.runs import validate_run_id
 
@@ -37,6 +38,7 @@ __all__ = [
     "resuming_command",
 ]
 
+_BOUND = "most_cost_usd"
 _UNITS = {"": 1, "k": 1_000, "m": 1_000_000}
 
 
@@ -89,6 +91,7 @@ def assemble(request: Request, storage: ExperimentStorage, *, reuse: Callable[[s
         defined = definitions.prepare(config, storage, reuse=reuse, regenerate=request.regenerate)
     # A key decides no reply, and belongs neither into the store nor into what a run is known by.
     options = dict(redact(dict(request.agent_options)))
+    options.pop(_BOUND, None)  # nor does the most that a reply may cost
     if request.max_prompt_tokens is not None:
         options["max_prompt_tokens"] = request.max_prompt_tokens
     run_id = validate_run_id(request.run_id or default_run_id(config.run_name, request))
@@ -99,7 +102,8 @@ def assemble(request: Request, storage: ExperimentStorage, *, reuse: Callable[[s
         kinds={one.example.test_id: one.kind for one in defined},
         conflicts=definitions.conflicts_of(defined, config.incompatibilities),
         agent_name=redact_text(request.agent),
-        make_agent=_made_once(make_agent, run_id),
+        make_agent=make_agent,
+        agent_is_free=request.is_local,
         filler=filler,
         judge=judge,
         clock=clock,
@@ -113,12 +117,6 @@ def assemble(request: Request, storage: ExperimentStorage, *, reuse: Callable[[s
         agent_options=options,
         invocation=command_of(request),
     )
-
-
-def _made_once(make_agent: Callable[[str], Agent], session: str) -> Callable[[str], Agent]:
-    """Makes the first agent now, so that one that cannot be made is found before there is a run."""
-    ready = {session: make_agent(session)}
-    return lambda wanted: ready.pop(wanted, None) or make_agent(wanted)
 
 
 def configured(request: Request) -> MemoryConfig:
@@ -151,7 +149,7 @@ def parse_span(text: str) -> int:
 
 
 def command_of(request: Request) -> dict[str, Any]:
-    """The words behind `themis` that ask for this again under any run id, and the names of options left out as secrets."""
+    """The words behind `themis` that ask for this again under any run id, and what is missing in them."""
     words = ["memory", "run", "-c", request.configuration, "-a", redact_text(request.agent)]
     for option, value in (
         ("-m", request.max_prompt_tokens),
@@ -176,7 +174,12 @@ def command_of(request: Request) -> dict[str, Any]:
                 words += [option, f"{name}={value if isinstance(value, str) else json.dumps(value)}"]
     for path in request.load:
         words += ["--load", path]
-    return {"command": words, **({"secret_options": secrets} if secrets else {})}
+    invocation: dict[str, Any] = {"command": words}
+    if secrets:
+        invocation |= {"secret_options": secrets, NEEDS_PROGRAM: f"{', '.join(secrets)}: a secret, which is not stored"}
+    elif any(REDACTED in word for word in words):
+        invocation[NEEDS_PROGRAM] = "the agent's address holds a secret, which is not stored"
+    return invocation
 
 
 def resuming_command(run: RunMetadata, *, budget_usd: float | None = None) -> list[str]:

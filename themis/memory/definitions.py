@@ -72,9 +72,9 @@ def prepare(
             "generating the definitions of %s anew. %s", config.run_name, _dependants(storage, config.run_name)
         )
         storage.archive_run(run_id)
-    defined = generate(config)
-    store(defined, config, storage)
-    return defined
+    store(generate(config), config, storage)
+    # What is played is what was stored, now as in every later process.
+    return load_stored(storage, config.run_name)
 
 
 def _dependants(storage: ExperimentStorage, name: str) -> str:
@@ -111,7 +111,21 @@ def generate(config: MemoryConfig) -> list[Defined]:
             _refuse_too_long(example, config.tokenizer)
             defined.append(Defined(kind, example))
     _refuse_doubles(defined)
-    return defined
+    return _through_codec(defined)
+
+
+def _through_codec(defined: Sequence[Defined]) -> list[Defined]:
+    """The tests as they come out of the store; one that would come out as another test is refused."""
+    entries = [_entry(one) for one in defined]
+    loaded = _from_entries(decode(canonical_json(entries)))
+    for entry, one in zip(entries, loaded, strict=True):
+        if canonical_json(_entry(one)) != canonical_json(entry):
+            dataset = one.example.dataset
+            raise ConfigurationError(
+                f"test {one.example.test_id!r} is not the same when it is loaded from its definition; "
+                f"{type(dataset).__name__}.load_example must make of what definition() gives the test that gave it"
+            )
+    return loaded
 
 
 def _dataset(test: MemoryTestConfig, config: MemoryConfig) -> DatasetInterface:

@@ -141,6 +141,8 @@ class TestExample:
         if len(self.waits) < lines:
             # A temporal question is made at run time, so stored waits may be one short.
             self.waits = [*self.waits, *[Wait()] * (lines - len(self.waits))]
+        # Fixed when the test is made, so that a stored one waits exactly as long.
+        self.waits = [wait.in_tokens(self.dataset.memory_span) for wait in self.waits]
 
     @property
     def test_id(self) -> str:
@@ -163,7 +165,7 @@ class TestExample:
         stored: dict[str, Any] = {
             "script": list(self.script),
             "is_question": list(self.is_question),
-            "waits": [_wait_fields(wait) for wait in self.waits],
+            "waits": [_wait_fields(wait, self.dataset.memory_span) for wait in self.waits],
             "expected_responses": self.expected_responses,
             "can_be_interleaved": True,
             "is_temporal": self.is_temporal,
@@ -180,7 +182,7 @@ class TestExample:
             example_id=example_id,
             script=list(definition.get("script", [])),
             is_question=list(definition.get("is_question", [])),
-            waits=[_wait_from(fields) for fields in definition.get("waits", [])],
+            waits=[_wait_from(fields, dataset.memory_span) for fields in definition.get("waits", [])],
             expected_responses=definition.get("expected_responses"),
             is_temporal=bool(definition.get("is_temporal", False)),
             uses_callback=bool(definition.get("uses_callback", False)),
@@ -279,27 +281,25 @@ def _until_callback(dataset: DatasetInterface, example: TestExample, log: Log | 
         log = heard.log
 
 
-def _wait_fields(wait: Wait) -> dict[str, Any]:
+def _wait_fields(wait: Wait, span_tokens: int) -> dict[str, Any]:
     fields: dict[str, Any] = {}
     if wait.tokens:
         fields["tokens"] = wait.tokens
     if wait.time:
         seconds = wait.time.total_seconds()
         fields["time"] = int(seconds) if seconds == int(seconds) else seconds
-    if wait.until_share:
-        # Rounded to what a person would write: 0.9 * 100 is 90.00000000000001.
-        fields["percentage_finished"] = round(wait.until_share * 100, 9)
-    if wait.share_of_span:
-        fields["share_of_span"] = wait.share_of_span
+    if wait.until_tokens:
+        # So many digits give the whole tokens back, of any span; 0.9 * 100 without rounding is 90.00000000000001.
+        fields["percentage_finished"] = round(wait.until_tokens / span_tokens * 100, 9)
     return fields
 
 
-def _wait_from(fields: dict[str, Any]) -> Wait:
+def _wait_from(fields: dict[str, Any], span_tokens: int) -> Wait:
     seconds = fields.get("time") or 0
     return Wait(
         tokens=int(fields.get("tokens") or 0),
         time=timedelta(seconds=seconds) if seconds else None,
-        until_share=min(1.0, float(fields.get("percentage_finished") or 0.0) / 100),
+        until_tokens=round(float(fields.get("percentage_finished") or 0.0) / 100 * span_tokens),
         share_of_span=float(fields.get("share_of_span") or 0.0),
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Protocol
 
+from themis.core.tokens import count_tokens
 from themis.memory.models import ChatModel, Completion
 
 __all__ = ["NO_JUDGE", "Judge", "ModelJudge", "create_judge"]
@@ -19,6 +20,9 @@ class Judge(Protocol):
 
     def answer(self, prompt: str) -> Completion: ...
 
+    def most_cost_usd(self, prompt: str) -> float | None:
+        """The most that an answer may cost; None where the price is not known."""
+
     def close(self) -> None: ...
 
 
@@ -31,6 +35,10 @@ class ModelJudge:
 
     def answer(self, prompt: str) -> Completion:
         return self._model.complete([{"role": "user", "content": prompt}])
+
+    def most_cost_usd(self, prompt: str) -> float | None:
+        price = self._model.price
+        return None if price is None else price.of(count_tokens(prompt), self._model.sampling.max_tokens)
 
     def close(self) -> None:
         self._model.close()

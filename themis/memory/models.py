@@ -8,10 +8,10 @@ from typing import Any
 
 from themis.core.entities import GenerationTask, ModelError, PromptRender, PromptSpec, SamplingConfig
 from themis.exceptions import EvaluationError
-from themis.experiment.cost import FREE, Price, is_paid, price_of
 from themis.generation.blocking import BlockingProvider
 from themis.generation.engine import Engine, EngineSettings, Job
 from themis.generation.providers import create_provider, parse_model
+from themis.runs.prices import FREE, Price, is_paid, price_of
 
 __all__ = ["ChatModel", "Completion"]
 

@@ -8,7 +8,6 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from themis.core.tokens import tokenizer
-from themis.experiment.cost import Price
 from themis.memory.actions import Ask, Consult, Heard, Line, Listen, Moment, Ruling, Say, Script, Wait
 from themis.memory.benchmark import INTRODUCTION
 from themis.memory.clock import Clock
@@ -18,6 +17,7 @@ from themis.memory.examples import TestExample
 from themis.memory.filler import Filler
 from themis.memory.scheduler import Planned, Scheduler
 from themis.memory.tape import ConversationLog
+from themis.runs.prices import Price
 
 __all__ = ["Bar", "Plan", "draw", "make_plan", "planned_test"]
 

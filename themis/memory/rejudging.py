@@ -38,7 +38,9 @@ def rejudge_memory_run(storage: ExperimentStorage, run_id: str, judge: Judge | N
     """Every ended test judged anew, as the run's new current evaluation. Returns the results under it."""
     found = load_results(storage, run_id)
     with storage.open_run(run_id) as writer:
-        grades = _grades(storage, writer, found, judge, [result for result in found.results if result.ended])
+        # All of them before the first is stored: the run keeps the scores it has if the judge cannot be asked to the end.
+        ended = [result for result in found.results if result.ended]
+        grades = list(_grades(storage, writer, found, judge, ended))
         number = 1 + sum(way.name.startswith("rejudged") for way in judged_ways(storage, run_id))
         name = f"rejudged {number}" + (f" by {judge.name}" if judge is not None else "")
         config = {"metrics": [OVERALL], "extractor": None, "judge": None if judge is None else judge.name, "name": name}

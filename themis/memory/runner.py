@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import signal
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import datetime
 from typing import Any, Protocol
 
@@ -20,15 +20,20 @@ from themis.core.tokens import tokenizer
 from themis.exceptions import ConfigurationError, EvaluationError, RunInterrupted, StorageError, ThemisError
 from themis.memory import ledger, rejudging
 from themis.memory.actions import Line
-from themis.memory.agents.agent import Reply
+from themis.memory.agents.agent import Agent, Reply
 from themis.memory.agents.calibration import CalibrationAgent
 from themis.memory.benchmark import Benchmark, MemoryReport, Spent
 from themis.memory.commands import Command, End, Fill, Hint, Judge, Jump, Moved, Outcome, Replied, Ruled, Send
 from themis.memory.examples import TestExample
 from themis.memory.judging import NO_JUDGE
+from themis.memory.judging import Judge as JudgeOfTests
+from themis.memory.models import Completion
 from themis.memory.planning import planned_test
 from themis.memory.scheduler import Scheduler
 from themis.memory.tape import ASKED_LATER, Body, ConversationLog, Numbers, Recalled, Tape, read_body
+from themis.runs.budget import Budget, Reservation, refuse_unknown_cost
+from themis.runs.resuming import say_how_to_resume
+from themis.runs.stopping import stop_on_signals
 from themis.storage import ExperimentStorage, RunStatus
 from themis.storage.writing import RunWriter
 
@@ -50,25 +55,76 @@ class Observer(Protocol):
 
 def run(benchmark: Benchmark, storage: ExperimentStorage, observers: Iterable[Observer] = ()) -> MemoryReport:
     """Runs a benchmark, or what is left of it, and reports on all of it."""
-    start = ledger.make_room(benchmark, storage)
-    with storage.open_run(benchmark.run_id, durable=True) as writer:
-        ledger.plan(benchmark, storage, writer, start)
-        session = _Session(benchmark, storage, writer, tuple(observers), start)
-        try:
-            with _finishing_on_interrupt(session.stop):
-                session.play()
-                session.settle()
-        except BaseException as error:
-            stopped = isinstance(error, KeyboardInterrupt)
-            with contextlib.suppress(StorageError):  # a full disk must not hide what happened
-                session.end(RunStatus.INTERRUPTED if stopped else RunStatus.FAILED, str(error) or type(error).__name__)
-            raise
-        if session.stopping.is_set():
-            report = session.end(RunStatus.INTERRUPTED, session.why or "stopped by the user")
-            if session.why is None:
-                raise RunInterrupted(benchmark.run_id, benchmark.way_on(storage))
-            return report
+    with contextlib.closing(_Agents(benchmark)) as agents:
+        agents.make_first()
+        _refuse_unknown_costs(benchmark, agents.first)
+        start = ledger.make_room(benchmark, storage)
+        with storage.open_run(benchmark.run_id, durable=True) as writer:
+            ledger.plan(benchmark, storage, writer, start)
+            session = _Session(benchmark, storage, writer, tuple(observers), start, agents)
+            return _play_to_the_end(session)
+
+
+def _play_to_the_end(session: _Session) -> MemoryReport:
+    """Plays until the run is complete or stopped; either way its status says so before anyone is told."""
+    run_id, resume = session.benchmark.run_id, session.benchmark.how_to_resume(session.storage)
+    try:
+        with stop_on_signals(session.stop):
+            session.play()
+            session.settle()
+    except BaseException as error:
+        at_once = isinstance(error, KeyboardInterrupt)
+        reason = "stopped by the user" if at_once else str(error) or type(error).__name__
+        with contextlib.suppress(StorageError):  # a full disk must not hide what happened
+            session.end(RunStatus.INTERRUPTED if at_once else RunStatus.FAILED, reason)
+        if at_once:
+            raise RunInterrupted(run_id, resume) from error
+        raise say_how_to_resume(error, resume) from error.__cause__
+    if not session.stopping.is_set():
         return session.end(RunStatus.COMPLETED, None)
+    report = session.end(RunStatus.INTERRUPTED, session.over_budget or "stopped by the user")
+    if not session.over_budget:
+        raise RunInterrupted(run_id, resume)
+    larger = session.budget.larger_cap_usd()
+    return replace(report, resume=session.benchmark.how_to_resume(session.storage, budget_usd=larger))
+
+
+def _refuse_unknown_costs(benchmark: Benchmark, agent: Agent) -> None:
+    """A budget over calls of unknown price would bind nothing."""
+    if benchmark.budget_usd is None:
+        return
+    if not benchmark.agent_is_free and agent.most_cost_usd("") is None:
+        refuse_unknown_cost(f"the agent {benchmark.agent_name!r}", agent.how_to_bound_cost)
+    if benchmark.judge is not None and benchmark.judge.most_cost_usd("") is None:
+        refuse_unknown_cost(f"the judge {benchmark.judge.name!r}")
+
+
+class _Agents:
+    """Makes the agent of each conversation; the first before there is a run, so that what is wrong with it is found then."""
+
+    def __init__(self, benchmark: Benchmark) -> None:
+        self._benchmark = benchmark
+        self._ready: dict[str, Agent] = {}
+
+    @property
+    def first(self) -> Agent:
+        return next(iter(self._ready.values()))
+
+    def make_first(self) -> None:
+        tests = self._benchmark.tests
+        session = self._session(tests[0].test_id if self._benchmark.isolated and tests else None)
+        self._ready[session] = self._benchmark.make_agent(session)
+
+    def take(self, lane: str | None) -> Agent:
+        session = self._session(lane)
+        return self._ready.pop(session, None) or self._benchmark.make_agent(session)
+
+    def close(self) -> None:
+        for agent in self._ready.values():
+            agent.close()
+
+    def _session(self, lane: str | None) -> str:
+        return self._benchmark.run_id if lane is None else f"{self._benchmark.run_id} {lane}"
 
 
 class _Session:
@@ -81,15 +137,18 @@ class _Session:
         writer: RunWriter,
         observers: tuple[Observer, ...],
         start: datetime,
+        agents: _Agents,
     ) -> None:
         self.benchmark = benchmark
         self.storage = storage
+        self.agents = agents
         self.writer = writer
         self.start = start
         self.spent = Spent()
         self.scores: dict[str, float | None] = {}
         self.stopping = threading.Event()
-        self.why: str | None = None
+        self.over_budget = ""
+        self.budget = Budget(benchmark.budget_usd, self._spent_before())
         self.ledger = ledger.Ledger(benchmark, storage, writer)
         self._observers = observers
         self._lock = threading.Lock()
@@ -134,16 +193,17 @@ class _Session:
     def settle(self) -> None:
         """Asks the judge again where an earlier process could not have its verdict. The agent is not spoken to."""
         judge, undecided = self.benchmark.judge, self.ledger.undecided
-        if judge is not None and undecided and not self.stopping.is_set() and self.afford(0.0):
-            rejudging.settle(
-                self.storage,
-                self.writer,
-                self.benchmark.run_id,
-                self.ledger.evaluation,
-                judge,
-                undecided,
-                asked=lambda body: self.add(ASKED_LATER, body),
-            )
+        if judge is not None and undecided and not self.stopping.is_set():
+            with contextlib.suppress(_Stopped):
+                rejudging.settle(
+                    self.storage,
+                    self.writer,
+                    self.benchmark.run_id,
+                    self.ledger.evaluation,
+                    _PaidJudge(judge, self),
+                    undecided,
+                    asked=lambda body: self.add(ASKED_LATER, body),
+                )
         self.scores.update(self.ledger.scores())
 
     def add(self, kind: str, body: Body) -> None:
@@ -151,17 +211,27 @@ class _Session:
             self.spent.add(kind, body)
 
     def stop(self) -> None:
+        logger.warning("stopping after this exchange; Ctrl-C again stops at once")
         self.stopping.set()
 
-    def afford(self, most_usd: float) -> bool:
-        """Whether an exchange that may cost so much stays within the budget; if not, the run stops here."""
-        cap = self.benchmark.budget_usd
-        if cap is None or self.spent.cost_usd + self.spent.judge_cost_usd + most_usd <= cap + 1e-12:
-            return True
-        used = self.spent.cost_usd + self.spent.judge_cost_usd
-        self.why = f"the next reply may cost more than is left of the budget of ${cap:g} (${used:.4f} spent); raise --budget-usd"
-        self.stopping.set()
-        return False
+    def _spent_before(self) -> float:
+        """What earlier processes paid, which counts before their part of the tape is played."""
+        if self.benchmark.budget_usd is None:
+            return 0.0
+        spent = Spent()
+        for row in self.storage.turns(self.benchmark.run_id):
+            spent.add(row.kind, read_body(row))
+        return spent.cost_usd + spent.judge_cost_usd
+
+    @contextlib.contextmanager
+    def paying(self, most_usd: float | None) -> Iterator[Reservation]:
+        """Sets aside the most that an exchange may cost while it is made; the run stops where too little is left."""
+        with self.budget.reserving(most_usd or 0.0) as reserved:
+            if reserved is None:
+                self.over_budget = self.budget.reached
+                self.stopping.set()
+                raise _Stopped
+            yield reserved
 
     def advanced(self, scheduler: Scheduler, *, replaying: bool) -> None:
         for observer in self._observers:
@@ -192,6 +262,28 @@ class _Stopped(Exception):
     """The run ends before its next exchange."""
 
 
+class _PaidJudge:
+    """The run's judge, who is paid from its budget."""
+
+    def __init__(self, judge: JudgeOfTests, session: _Session) -> None:
+        self.name = judge.name
+        self._judge = judge
+        self._session = session
+
+    def answer(self, prompt: str) -> Completion:
+        most = None if self._session.benchmark.budget_usd is None else self._judge.most_cost_usd(prompt)
+        with self._session.paying(most) as paid:
+            said = self._judge.answer(prompt)
+            paid.cost_usd = said.cost_usd
+            return said
+
+    def most_cost_usd(self, prompt: str) -> float | None:
+        return self._judge.most_cost_usd(prompt)
+
+    def close(self) -> None:
+        self._judge.close()
+
+
 class _Conversation:
     """One scheduler between a tape and an agent."""
 
@@ -212,7 +304,7 @@ class _Conversation:
             max_message_tokens=benchmark.max_message_tokens,
             log=self._log,
         )
-        self._agent = benchmark.make_agent(benchmark.run_id if lane is None else f"{benchmark.run_id} {lane}")
+        self._agent = session.agents.take(lane)
         self._known_turn = 0
         self._doubtful: set[str] = set()
         self._used: dict[str, Spent] = {}
@@ -293,9 +385,7 @@ class _Conversation:
     def _exchange(self, command: Send | Fill) -> Replied:
         """Writes what is about to be sent, sends it, writes the reply; only then does anyone see it."""
         message, presupplied = self._message(command)
-        if self._session.stopping.is_set() or not self._session.afford(
-            0.0 if presupplied is not None else self._agent.most_cost_usd(message)
-        ):
+        if self._session.stopping.is_set():
             raise _Stopped
         if self._known_turn > command.turn:
             raise ConfigurationError(
@@ -303,11 +393,13 @@ class _Conversation:
                 f"{command.turn - 1} are stored; it has been talked to elsewhere. Reset it and use another run id"
             )
         in_doubt = self._tape.in_doubt and self._agent.remembers_elsewhere and not self._agent.idempotent
-        # An agent whose memory is in this process dies with it and is rebuilt from replies: only others can be in doubt.
-        self._tape.intend(command, message, presupplied, durable=self._agent.remembers_elsewhere)
         now = self._scheduler.now
         began = time.perf_counter()
-        reply = self._ask_agent(command, message, presupplied, now)
+        with self._session.paying(self._most_cost_usd(message, presupplied)) as paid:
+            # An agent whose memory is in this process dies with it and is rebuilt from replies: only others can be in doubt.
+            self._tape.intend(command, message, presupplied, durable=self._agent.remembers_elsewhere)
+            reply = self._ask_agent(command, message, presupplied, now)
+            paid.cost_usd = reply.cost_usd
         seconds = time.perf_counter() - began
         elapsed = self._benchmark.clock.exchange_took(now)
         tokens = self._count(message) + self._count(reply.text)
@@ -331,6 +423,12 @@ class _Conversation:
         self._heard(command, replied, body, replaying=False)
         self._save_snapshot(command.turn)
         return replied
+
+    def _most_cost_usd(self, message: str, presupplied: str | None) -> float | None:
+        benchmark = self._benchmark
+        if benchmark.budget_usd is None or benchmark.agent_is_free or presupplied is not None:
+            return 0.0
+        return self._agent.most_cost_usd(message)
 
     def _message(self, command: Send | Fill) -> tuple[str, str | None]:
         """What is sent, and the reply that is put into the agent's mouth, if any."""
@@ -364,7 +462,7 @@ class _Conversation:
         return self._failed(f"agent {self._benchmark.agent_name!r} failed at turn {turn}: {what}")
 
     def _failed(self, what: str) -> str:
-        return f"{what}. Everything before is saved. {self._benchmark.way_on(self._session.storage)}"
+        return f"{what}. Everything before is saved. {self._benchmark.how_to_resume(self._session.storage)}"
 
     def _consult(self, command: Judge) -> Ruled:
         judge = self._benchmark.judge
@@ -373,7 +471,9 @@ class _Conversation:
         else:
             began = time.perf_counter()
             try:
-                ruling = judge.answer(command.prompt)
+                ruling = _PaidJudge(judge, self._session).answer(command.prompt)
+            except _Stopped:
+                raise
             except Exception as error:  # boundary: a judge is a model, or the user's code
                 what = str(error) if isinstance(error, ThemisError) else f"{type(error).__name__}: {error}"
                 raise EvaluationError(self._failed(f"judge {judge.name!r} did not answer: {what}")) from error
@@ -416,22 +516,3 @@ class _Conversation:
     def _save_snapshot(self, turn: int) -> None:
         if turn % _SNAPSHOT_EVERY_TURNS == 0 and (memory := self._agent.snapshot()) is not None:
             self._session.ledger.save_snapshot(self._lane, turn, memory)
-
-
-@contextlib.contextmanager
-def _finishing_on_interrupt(stop: Callable[[], None]) -> Iterator[None]:
-    """Ctrl-C once: the exchange under way is finished and stored, then the run stops; twice: at once."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def first(number: int, frame: Any) -> None:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-        logger.warning("stopping after this exchange; Ctrl-C again stops at once")
-        stop()
-
-    before = signal.signal(signal.SIGINT, first)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)

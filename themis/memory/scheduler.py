@@ -191,13 +191,9 @@ class Scheduler:
     def _wait(self, test: _Test, wait: Wait) -> Steps:
         if wait == Wait():
             return Moment(self.now, self.tokens)
+        wait = wait.in_tokens(test.planned.span_tokens)
         time = self.now + (wait.time or timedelta(0))
-        span = test.planned.span_tokens
-        tokens = max(
-            self.tokens + wait.tokens,
-            self.tokens + int(span * wait.share_of_span),
-            test.began.tokens + int(span * wait.until_share),
-        )
+        tokens = max(self.tokens + wait.tokens, test.began.tokens + wait.until_tokens)
         if self._isolated:
             # Alone in its conversation a test waits for nobody; only the clock moves.
             yield from self._pass_time(time)

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import signal
+import threading
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
@@ -36,6 +38,9 @@ from themis.storage import ExperimentStorage, RunStatus
 from themis.storage.database import is_url
 
 __all__ = ["Sweep", "SweepReport", "SweepRun", "parse_spans", "plan_sweep", "read_sweep", "run_sweep"]
+
+
+_LEAVE_SECONDS = 5.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -152,16 +157,47 @@ def _in_processes(
     run_one: Callable[[SweepRun], str | None], runs: list[SweepRun], processes: int
 ) -> Iterator[tuple[SweepRun, str | None]]:
     # Processes and not threads: an agent may be shown the virtual time by moving its process's clock.
-    with ProcessPoolExecutor(processes, mp_context=multiprocessing.get_context("spawn")) as pool:
-        waiting = {pool.submit(run_one, one): one for one in runs}
+    before = set(multiprocessing.active_children())
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(processes, mp_context=context, initializer=_leave_signals_to_runs) as pool:
+        waiting = {pool.submit(_run_unless_stopped, run_one, one): one for one in runs}
         try:
             for finished in as_completed(waiting):
                 try:
                     yield waiting[finished], finished.result()
                 except BrokenProcessPool as error:
                     yield waiting[finished], _broken_off(error)
+        except KeyboardInterrupt:
+            # A signal may have come to this process alone: the runs are told to save and stop too.
+            for child in set(multiprocessing.active_children()) - before:
+                if child.pid is not None:
+                    os.kill(child.pid, signal.SIGINT)
+            raise
         finally:
             pool.shutdown(cancel_futures=True)
+
+
+def _leave_signals_to_runs() -> None:
+    """In a process of the sweep: between runs an interrupt, which comes to all of them, is for the sweep to hear."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+# In a process of the sweep: whether a run was stopped here, so that those which wait for it do not begin.
+_stopped = threading.Event()
+
+
+def _run_unless_stopped(run_one: Callable[[SweepRun], str | None], one: SweepRun) -> str | None:
+    if _stopped.is_set():
+        return "not begun: the sweep was stopped"
+    try:
+        return run_one(one)
+    except KeyboardInterrupt:
+        _stopped.set()
+        # A pool that broke ends its processes by a signal and waits for them, but tells this one nothing more.
+        leave = threading.Timer(_LEAVE_SECONDS, os._exit, (130,))
+        leave.daemon = True
+        leave.start()
+        raise
 
 
 def _on_ray(

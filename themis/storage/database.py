@@ -97,12 +97,17 @@ def _create_sqlite(path: Path) -> None:
     os.close(handle)
     fresh = Path(name)
     try:
-        engine = _sqlite_engine(fresh, writable=True)
-        with engine.begin() as connection:
-            _migrate(connection, 0)
-            connection.exec_driver_sql(f"PRAGMA application_id = {_APPLICATION_ID}")
-            connection.exec_driver_sql(f"PRAGMA user_version = {len(schema.MIGRATIONS)}")
-        engine.dispose()
+        engine = _sqlite_engine(fresh, writable=True, shown=path)
+        try:
+            with engine.begin() as connection:
+                _migrate(connection, 0)
+                connection.exec_driver_sql(f"PRAGMA application_id = {_APPLICATION_ID}")
+                connection.exec_driver_sql(f"PRAGMA user_version = {len(schema.MIGRATIONS)}")
+            with engine.connect() as connection:
+                # Said aloud where it fails, as on a full disk: without its log, which stays behind, the file is not whole.
+                connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
+        finally:
+            engine.dispose()
         try:
             os.link(fresh, path)
         except FileExistsError:
@@ -158,7 +163,7 @@ def _has_log(path: Path) -> bool:
     return log.exists() and log.stat().st_size > 0
 
 
-def _sqlite_engine(path: Path, *, writable: bool) -> Engine:
+def _sqlite_engine(path: Path, *, writable: bool, shown: Path | None = None) -> Engine:
     target = f"file:{quote(str(path.resolve()))}"
     # Where nothing can be written there is no place for SQLite's lock files, so it is told that nobody else writes either.
     # Not beside a log that was never merged, though: what is in there would not be seen.
@@ -181,7 +186,7 @@ def _sqlite_engine(path: Path, *, writable: bool) -> Engine:
             cursor.execute("PRAGMA synchronous = NORMAL")
         cursor.close()
 
-    _translate_errors(engine, where=str(path), advice=_repair_advice(path))
+    _translate_errors(engine, where=str(shown or path), advice=_repair_advice(shown or path))
     return engine
 
 
@@ -263,8 +268,7 @@ def _translate_errors(engine: Engine, *, where: str, advice: str) -> None:
             return ConfigurationError("a name or id holds a NUL character, which PostgreSQL cannot store")
         if code.startswith(_FULL):
             return StorageError(
-                f"the disk of {where} is full; everything committed so far is safe. "
-                "Make room and run the same command again: it goes on where it stopped"
+                f"the disk of {where} is full; everything committed so far is safe. Make room and try again"
             )
         if code.startswith(_DAMAGED):
             return StorageError(f"{where} is damaged ({text}); nothing was changed. {advice}")
@@ -277,7 +281,7 @@ def _translate_errors(engine: Engine, *, where: str, advice: str) -> None:
         if code.startswith(_FAILING):
             return StorageError(
                 f"the disk of {where} failed ({text}: a quota that is used up, a lost mount or a broken disk); everything "
-                "committed so far is safe. Run the same command again when it works: it goes on where it stopped"
+                "committed so far is safe. Try again when it works"
             )
         return StorageError(f"the store {where} refused: {text}. {advice}")
 

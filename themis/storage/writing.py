@@ -143,11 +143,12 @@ class RunWriter:
                     .values(lease_holder=None, lease_until=None)
                 )
                 self._connection.commit()
-            except StorageError:
-                pass  # a full disk must not hide what went wrong before it; the lease lapses by itself
-            finally:
                 if self._durable and self._engine.dialect.name == "sqlite":
                     self._connection.exec_driver_sql("PRAGMA synchronous = NORMAL")
+            except StorageError:
+                # A full disk or a lost server must not hide what went wrong before it; the lease lapses by itself.
+                self._connection.invalidate()
+            finally:
                 self._connection.close()
 
     # --- what a run writes, in the order it does ---------------------------------------------------------------------

@@ -216,7 +216,7 @@ def test_f1_counts_words_without_articles(reply: str, answer: str, score: float)
 def test_waits_lead_through_the_span(tmp_path: Path) -> None:
     (example,) = LoCoMo(data_location=write(tmp_path / "l.json", LOCOMO), memory_span=5_000).generate_examples(1)
 
-    assert [wait for wait in example.waits if isinstance(wait, Wait) and wait.until_share] == [
-        Wait(time=timedelta(hours=25, minutes=4), until_share=0.45),
-        Wait(until_share=0.9),
+    assert [wait for wait in example.waits if wait.until_tokens] == [
+        Wait(time=timedelta(hours=25, minutes=4), until_tokens=2_250),
+        Wait(until_tokens=4_500),
     ]

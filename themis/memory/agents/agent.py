@@ -6,12 +6,25 @@ memory in this process needs no files of its own.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import ClassVar
+from typing import Any, ClassVar
 
-__all__ = ["Agent", "Reply"]
+from themis.runs.prices import PRICES_VARIABLE
+
+__all__ = ["BOUND_BY_OPTION", "PRICED_OR_LOCAL", "Agent", "Reply", "told_cost"]
+
+# For agents that call a model, and for those whose prices only they know.
+PRICED_OR_LOCAL = (
+    f"add its model to a price file and name that file in {PRICES_VARIABLE}, or give -l if it costs nothing"
+)
+BOUND_BY_OPTION = (
+    "give the most that a reply may cost with --option most_cost_usd=0.05 (what it says in `cost_usd` is counted), "
+    "or -l if it costs nothing"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +45,10 @@ class Agent(ABC):
     remembers_elsewhere: ClassVar[bool] = False
     # Asked twice under one turn number it takes the second for the first; only matters if it remembers elsewhere.
     idempotent: ClassVar[bool] = False
+    # What to do where a run has a budget and `most_cost_usd` does not know.
+    how_to_bound_cost: ClassVar[str] = (
+        "let its method most_cost_usd say the most that a reply may cost, or give -l if it costs nothing"
+    )
     # Runs in this process and may look at its clock, which then shows the virtual time while it is called.
     reads_clock: ClassVar[bool] = True
 
@@ -64,9 +81,17 @@ class Agent(ABC):
         """The opposite of `snapshot`."""
         raise NotImplementedError(f"{type(self).__name__} makes snapshots but cannot restore them")
 
-    def most_cost_usd(self, message: str) -> float:
-        """The most that the reply to a message may cost; a budget is checked against it."""
-        return 0.0
+    def most_cost_usd(self, message: str) -> float | None:
+        """The most that the reply to a message may cost, which a budget sets aside; None, not known, refuses a budget."""
+        return None
 
     def close(self) -> None:  # noqa: B027 - optional
         """Lets go of connections and processes."""
+
+
+def told_cost(answer: Mapping[str, Any], *, is_free: bool) -> float | None:
+    """The `cost_usd` of an agent's JSON; None where it says nothing that can be a sum of money."""
+    cost = answer.get("cost_usd", 0.0 if is_free else None)
+    if isinstance(cost, bool) or not isinstance(cost, int | float) or not math.isfinite(cost) or cost < 0:
+        return None
+    return float(cost)

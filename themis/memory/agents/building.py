@@ -97,6 +97,7 @@ def over_http(
     timeout_seconds: float = 120.0,
     attempts: int = 5,
     headers: dict[str, str] | None = None,
+    most_cost_usd: float | None = None,
 ) -> Agent:
     """A service that answers POST requests in JSON: `http://HOST:PORT/PATH`."""
     return HttpAgent(
@@ -106,10 +107,18 @@ def over_http(
         attempts=attempts,
         headers=headers,
         is_local=settings.is_local,
+        most_cost_usd=most_cost_usd,
     )
 
 
-def command(argument: str, settings: AgentSettings, *, timeout_seconds: float = 120.0, faketime: bool = False) -> Agent:
+def command(
+    argument: str,
+    settings: AgentSettings,
+    *,
+    timeout_seconds: float = 120.0,
+    faketime: bool = False,
+    most_cost_usd: float | None = None,
+) -> Agent:
     """A program that reads and writes a JSON object a line: `command:PROGRAM ARGUMENTS`."""
     return CommandAgent(
         argument,
@@ -117,6 +126,7 @@ def command(argument: str, settings: AgentSettings, *, timeout_seconds: float = 
         timeout_seconds=timeout_seconds,
         faketime=faketime,
         is_local=settings.is_local,
+        most_cost_usd=most_cost_usd,
     )
 
 

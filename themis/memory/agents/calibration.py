@@ -47,6 +47,9 @@ class CalibrationAgent(Agent):
     def observe(self, message: str, reply: str, *, turn: int, now: datetime) -> None:
         """It has no memory but what it is told."""
 
+    def most_cost_usd(self, message: str) -> float:
+        return 0.0
+
     def reset(self) -> None:
         self._hint = Hint()
 

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from themis.core.tokens import DEFAULT_TOKENIZER
 from themis.exceptions import ConfigurationError
-from themis.memory.agents.agent import Agent, Reply
+from themis.memory.agents.agent import PRICED_OR_LOCAL, Agent, Reply
 from themis.memory.agents.history import MESSAGE_TOKENS, History
 from themis.memory.models import ChatModel
 
@@ -23,6 +23,7 @@ class ChatAgent(Agent):
     """A windowed chat over one model. With `timestamps` it sees how long ago every message was said."""
 
     reads_clock: ClassVar[bool] = False
+    how_to_bound_cost: ClassVar[str] = PRICED_OR_LOCAL
 
     def __init__(
         self,
@@ -70,10 +71,10 @@ class ChatAgent(Agent):
     def reset(self) -> None:
         self.history.clear()
 
-    def most_cost_usd(self, message: str) -> float:
+    def most_cost_usd(self, message: str) -> float | None:
         price = self.model.price
         if price is None:
-            return 0.0
+            return None
         prompt = min(self._max_prompt_tokens, self.history.tokens + self.history.size(message) + 100)
         return price.of(prompt, self.model.sampling.max_tokens)
 

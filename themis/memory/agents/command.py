@@ -20,7 +20,7 @@ from tempfile import NamedTemporaryFile
 from typing import Any, ClassVar
 
 from themis.exceptions import ConfigurationError, ProviderCallError
-from themis.memory.agents.agent import Agent, Reply
+from themis.memory.agents.agent import BOUND_BY_OPTION, Agent, Reply, told_cost
 
 __all__ = ["FAKETIME_PLACES", "CommandAgent", "libfaketime"]
 
@@ -37,6 +37,7 @@ class CommandAgent(Agent):
     """Runs a program and speaks with it line by line. The command is split as a shell would, but no shell runs it."""
 
     reads_clock: ClassVar[bool] = False
+    how_to_bound_cost: ClassVar[str] = BOUND_BY_OPTION
 
     def __init__(
         self,
@@ -46,6 +47,7 @@ class CommandAgent(Agent):
         timeout_seconds: float = 120.0,
         faketime: bool = False,
         is_local: bool = False,
+        most_cost_usd: float | None = None,
     ) -> None:
         arguments = shlex.split(command)
         if not arguments:
@@ -55,6 +57,9 @@ class CommandAgent(Agent):
         self._session = session
         self._timeout_seconds = timeout_seconds
         self._is_local = is_local
+        if most_cost_usd is not None and not most_cost_usd >= 0:
+            raise ConfigurationError(f"most_cost_usd is a sum of US dollars, got {most_cost_usd!r}")
+        self._most_cost_usd = 0.0 if is_local else most_cost_usd
         self._clock_file: Path | None = _clock_file() if faketime else None
         self._process: subprocess.Popen[bytes] | None = None
         self._unread = b""
@@ -66,12 +71,15 @@ class CommandAgent(Agent):
         text = answer.get("reply")
         if not isinstance(text, str):
             raise ProviderCallError(f"its answer has no text in `reply`: {str(answer)[:200]}")
-        cost = answer.get("cost_usd", 0.0 if self._is_local or presupplied is not None else None)
-        return Reply(text, cost_usd=float(cost) if isinstance(cost, int | float) else None, calls=1)
+        cost = told_cost(answer, is_free=self._is_local or presupplied is not None)
+        return Reply(text, cost_usd=cost, calls=1)
 
     def observe(self, message: str, reply: str, *, turn: int, now: datetime) -> None:
         self._show_time(now)
         self._say("observe", turn=turn, message=message, reply=reply)
+
+    def most_cost_usd(self, message: str) -> float | None:
+        return self._most_cost_usd
 
     def reset(self) -> None:
         self._say("reset")

@@ -24,7 +24,7 @@ from urllib.parse import urlsplit
 
 from themis.core.redaction import redact_text
 from themis.exceptions import ConfigurationError, ProviderCallError
-from themis.memory.agents.agent import Agent, Reply
+from themis.memory.agents.agent import BOUND_BY_OPTION, Agent, Reply, told_cost
 
 __all__ = ["HttpAgent"]
 
@@ -37,6 +37,7 @@ class HttpAgent(Agent):
     remembers_elsewhere: ClassVar[bool] = True
     idempotent: ClassVar[bool] = True
     reads_clock: ClassVar[bool] = False
+    how_to_bound_cost: ClassVar[str] = BOUND_BY_OPTION
 
     def __init__(
         self,
@@ -48,6 +49,7 @@ class HttpAgent(Agent):
         first_delay_seconds: float = 0.2,
         headers: dict[str, str] | None = None,
         is_local: bool = False,
+        most_cost_usd: float | None = None,
     ) -> None:
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
@@ -61,6 +63,9 @@ class HttpAgent(Agent):
         self._first_delay_seconds = first_delay_seconds
         self._headers = dict(headers or {})
         self._is_local = is_local
+        if most_cost_usd is not None and not most_cost_usd >= 0:
+            raise ConfigurationError(f"most_cost_usd is a sum of US dollars, got {most_cost_usd!r}")
+        self._most_cost_usd = 0.0 if is_local else most_cost_usd
         self._connection: http.client.HTTPConnection | None = None
         self._now: datetime | None = None
 
@@ -70,10 +75,10 @@ class HttpAgent(Agent):
         text = answer.get("reply")
         if not isinstance(text, str):
             raise ProviderCallError(f"its answer has no text in `reply`: {str(answer)[:200]}", retryable=False)
-        cost = answer.get("cost_usd", 0.0 if self._is_local or presupplied is not None else None)
+        cost = told_cost(answer, is_free=self._is_local or presupplied is not None)
         return Reply(
             text,
-            cost_usd=float(cost) if isinstance(cost, int | float) else None,
+            cost_usd=cost,
             prompt_tokens=_count(answer, "prompt_tokens"),
             completion_tokens=_count(answer, "completion_tokens"),
             calls=1,
@@ -85,6 +90,9 @@ class HttpAgent(Agent):
     def observe(self, message: str, reply: str, *, turn: int, now: datetime) -> None:
         self._now = now
         self._post("observe", turn=turn, message=message, reply=reply)
+
+    def most_cost_usd(self, message: str) -> float | None:
+        return self._most_cost_usd
 
     def reset(self) -> None:
         self._post("reset")

@@ -32,5 +32,8 @@ class Human(Agent):
     def observe(self, message: str, reply: str, *, turn: int, now: datetime) -> None:
         """People need not be told again what they said."""
 
+    def most_cost_usd(self, message: str) -> float:
+        return 0.0
+
     def reset(self) -> None:
         click.echo("\nAnother conversation begins: forget what was said.", err=True)

@@ -148,9 +148,11 @@ class RetrievalAgent(Agent):
         if self._model is not None:
             self._model.close()
 
-    def most_cost_usd(self, message: str) -> float:
-        if self._model is None or self._model.price is None:
+    def most_cost_usd(self, message: str) -> float | None:
+        if self._model is None:
             return 0.0
+        if self._model.price is None:
+            return None
         return self._model.price.of(self._max_prompt_tokens, self._model.sampling.max_tokens)
 
     def find(self, message: str) -> list[Exchange]:

@@ -1,4 +1,4 @@
-"""What calls cost: prices from a dated table, and a budget that is never passed.
+"""What calls cost: prices from a dated table.
 
 An unknown price is unknown, not zero; a local model costs nothing.
 """
@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import threading
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -16,7 +15,7 @@ from typing import Any
 
 from themis.exceptions import ConfigurationError
 
-__all__ = ["FREE", "Budget", "Price", "is_paid", "longest_answer", "price_of", "price_table"]
+__all__ = ["FREE", "PRICES_VARIABLE", "Price", "is_paid", "longest_answer", "price_of", "price_table"]
 
 PRICES_VARIABLE = "THEMIS_PRICES"
 # Dated snapshots of a model cost what the model costs; anything else must match to the letter.
@@ -81,51 +80,3 @@ def _table(override: str) -> dict[str, Any]:
         table["models"].update(prices)
         table["version"] = f"{table['version']}+{own.get('version', Path(override).name)}"
     return table
-
-
-class Budget:
-    """Reserves the most that each call could cost before it starts, so that the sum does not pass the cap.
-
-    A provider may count more prompt tokens than we do (its own system prompt, another tokenizer): the largest ratio seen
-    is applied to every later reservation.
-    """
-
-    def __init__(self, cap_usd: float, spent_usd: float, price: Price, most_completion_tokens: int) -> None:
-        self.cap_usd = cap_usd
-        self.spent_usd = spent_usd
-        self.exhausted = False
-        self._price = price
-        self._completion = most_completion_tokens
-        self._lock = threading.Lock()
-        self._reserved_usd = 0.0
-        # Of calls of the judged model: the prompt's tokens as we count them, and what is set aside.
-        self._jobs: dict[int, tuple[int, float]] = {}
-        self._ratio = 1.0
-
-    def admit(self, job: object, prompt_tokens: int) -> bool:
-        _, replaced = self._jobs.pop(id(job), (0, 0.0))  # a retry replaces its own reservation
-        self.spend(0.0, reserved_usd=replaced)
-        most = self._price.of(round(prompt_tokens * self._ratio), self._completion)
-        self.exhausted = not self.reserve(most)
-        if not self.exhausted:
-            self._jobs[id(job)] = (prompt_tokens, most)
-        return not self.exhausted
-
-    def settle(self, job: object, prompt_tokens: int, completion_tokens: int) -> None:
-        counted, reserved = self._jobs.pop(id(job), (0, 0.0))
-        self._ratio = max(self._ratio, prompt_tokens / max(1, counted))
-        self.spend(self._price.of(prompt_tokens, completion_tokens), reserved_usd=reserved)
-
-    def reserve(self, most_usd: float) -> bool:
-        """Sets this much aside for one call, if there is as much."""
-        with self._lock:
-            fits = self.spent_usd + self._reserved_usd + most_usd <= self.cap_usd + 1e-12
-            if fits:
-                self._reserved_usd += most_usd
-            return fits
-
-    def spend(self, usd: float, *, reserved_usd: float) -> None:
-        """What a call cost takes the place of what was set aside for it."""
-        with self._lock:
-            self._reserved_usd -= reserved_usd
-            self.spent_usd += usd
