@@ -38,6 +38,7 @@ __all__ = [
     "Verdict",
     "body_of",
     "evaluation_record",
+    "is_whole_body",
     "verdicts",
     "whole_record",
 ]
@@ -197,6 +198,15 @@ def body_of(record: GenerationRecord) -> str:
             metadata=added,
         )
     )
+
+
+def is_whole_body(body: str) -> bool:
+    """Whether a stored body can be read."""
+    try:
+        decode_as(body, _Body)
+    except (ValueError, msgspec.MsgspecError):
+        return False
+    return True
 
 
 def whole_record(attempts: list[GenerationRecord]) -> GenerationRecord:
