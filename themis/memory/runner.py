@@ -51,7 +51,7 @@ class Observer(Protocol):
 def run(benchmark: Benchmark, storage: ExperimentStorage, observers: Iterable[Observer] = ()) -> MemoryReport:
     """Runs a benchmark, or what is left of it, and reports on all of it."""
     start = ledger.make_room(benchmark, storage)
-    with storage.open_run(benchmark.run_id, durable=True) as writer:
+    with storage.open_run(benchmark.run_id) as writer:
         ledger.plan(benchmark, storage, writer, start)
         session = _Session(benchmark, storage, writer, tuple(observers), start)
         try:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from themis.core.codec import decode
+from themis.core.fingerprint import canonical_json, digest
 from themis.storage import schema
 from themis.storage.runs import RunStatus
 
@@ -82,6 +83,7 @@ def settle_runs(new: sqlite3.Connection, location: str | Path, *, has_lost_runs:
     if has_lost_runs:
         _name_nameless_runs(new)
     _remove_strays(new)
+    _name_nameless_samples(new)
     losses = [_settle(new, run, location) for run in new.execute("SELECT * FROM runs ORDER BY run").fetchall()]
     return [loss for loss in losses if loss]
 
@@ -92,7 +94,10 @@ def _name_nameless_runs(new: sqlite3.Connection) -> None:
     numbers = " UNION ".join(f"SELECT run FROM {table}" for table in tables)
     for (run,) in new.execute(f"SELECT run FROM ({numbers}) WHERE run NOT IN (SELECT run FROM runs)").fetchall():
         (turns,) = new.execute("SELECT count(*) FROM turns WHERE run = ?", (run,)).fetchone()
-        (total,) = new.execute("SELECT count(*) FROM samples WHERE run = ?", (run,)).fetchone()
+        places = (
+            f"SELECT position FROM samples WHERE run = {run:d} UNION SELECT position FROM records WHERE run = {run:d}"
+        )
+        (last_place,) = new.execute(f"SELECT max(position) FROM ({places})").fetchone()
         (evaluation,) = new.execute("SELECT max(evaluation) FROM evaluations WHERE run = ?", (run,)).fetchone()
         times = (
             f"SELECT created_at FROM records WHERE run = {run:d} UNION SELECT created_at FROM turns WHERE run = {run:d}"
@@ -111,13 +116,31 @@ def _name_nameless_runs(new: sqlite3.Connection) -> None:
             "created_at": first or now,
             "updated_at": last or now,
             "planned": 1,
-            "total": total,
+            "total": (last_place or 0) + 1,
             "identity": "{}",
             "config": "{}",
             "tags": "{}",
         }
         names, marks = ", ".join(values), ", ".join("?" for _ in values)
         new.execute(f"INSERT OR IGNORE INTO runs ({names}) VALUES ({marks})", list(values.values()))
+
+
+def _name_nameless_samples(new: sqlite3.Connection) -> None:
+    """Gives answers whose row is gone a row of their own, in runs that no dataset can bring it back to."""
+    here = "SELECT 1 FROM samples JOIN items USING (fingerprint) WHERE samples.run = records.run"
+    query = (
+        f"SELECT DISTINCT run, position FROM records WHERE NOT EXISTS ({here} AND samples.position = records.position)"
+    )
+    kinds = {run: (decode(config), kind) for run, config, kind in new.execute("SELECT run, config, kind FROM runs")}
+    for run, position in new.execute(query).fetchall():
+        config, kind = kinds[run]
+        if config.get("invocation") or kind == "definitions":
+            continue
+        content = canonical_json({"lost_row": position})
+        new.execute("INSERT OR IGNORE INTO items VALUES (?, ?)", (digest(content), content))
+        old = new.execute("SELECT item_id FROM samples WHERE run = ? AND position = ?", (run, position)).fetchone()
+        values = (run, position, old[0] if old else f"lost-row-{position}", digest(content))
+        new.execute("INSERT OR REPLACE INTO samples VALUES (?, ?, ?, ?, NULL)", values)
 
 
 def _remove_strays(new: sqlite3.Connection) -> None:
@@ -140,12 +163,16 @@ def _settle(new: sqlite3.Connection, run: sqlite3.Row, location: str | Path) -> 
             loss.other = "the stored definitions lost"
     elif run["config"] == "{}" and run["run_id"] == f"recovered-{run['run']}":
         loss.other = "the description of the run lost: it has a new name"
+        loss.rows = _stand_ins(new, run)
+        new.execute(
+            "UPDATE runs SET total = (SELECT count(*) FROM samples WHERE run = ?) WHERE run = ?", (run["run"],) * 2
+        )
     elif run["kind"] == "memory" and config.get("invocation"):
         _settle_conversation(new, run, loss, isolated=bool(config.get("memory", {}).get("isolated")))
         loss.rows = _lost_rows(new, run)
     else:
         attempts = config.get("task", {}).get("attempts", 1) if config.get("invocation") else 1
-        loss.rows = _lost_rows(new, run)
+        loss.rows = _lost_rows(new, run) if config.get("invocation") else _stand_ins(new, run)
         loss.answers = _lost_answers(new, run, attempts if has_ended else 0)
         loss.verdicts = _lost_verdicts(new, run, is_whole=has_ended, same_metrics=bool(config.get("invocation")))
     if loss:
@@ -196,9 +223,19 @@ def _update(new: sqlite3.Connection, run: sqlite3.Row, loss: Loss) -> None:
 def _lost_rows(new: sqlite3.Connection, run: sqlite3.Row) -> list[int]:
     if not run["planned"]:
         return []
-    new.execute("DELETE FROM samples WHERE run = ? AND fingerprint NOT IN (SELECT fingerprint FROM items)", (run["run"],))
+    new.execute(
+        "DELETE FROM samples WHERE run = ? AND fingerprint NOT IN (SELECT fingerprint FROM items)", (run["run"],)
+    )
     present = {position for (position,) in new.execute("SELECT position FROM samples WHERE run = ?", (run["run"],))}
     return [position for position in range(_total(new, run)) if position not in present]
+
+
+def _stand_ins(new: sqlite3.Connection, run: sqlite3.Row) -> list[int]:
+    """Positions whose row was lost and has another in its place."""
+    query = (
+        "SELECT position FROM samples JOIN items USING (fingerprint) WHERE run = ? AND content LIKE '{\"lost_row\":%'"
+    )
+    return [position for (position,) in new.execute(f"{query} ORDER BY position", (run["run"],))]
 
 
 def _total(new: sqlite3.Connection, run: sqlite3.Row) -> int:
