@@ -103,6 +103,8 @@ def _keep(programs: Path, lives_for: int, *, restartable: bool) -> None:
         port = _free_port()
         # Nothing in here outlives the tests, so nothing has to reach the disk.
         options = {"fsync": "off", "full_page_writes": "off", "synchronous_commit": "off", "max_connections": "200"}
+        if restartable:
+            del options["synchronous_commit"]  # what was committed is to be there after a crash of the server
         command = [programs / "postgres", "-D", data, "-h", "127.0.0.1", "-p", str(port), "-k", folder]
         command += [part for name, value in options.items() for part in ("-c", f"{name}={value}")]
 

@@ -6,6 +6,8 @@ Only where a run is being written: whoever just looks is told at once. The wait 
 from __future__ import annotations
 
 import logging
+import math
+import os
 import threading
 import time
 from collections.abc import Callable
@@ -13,14 +15,14 @@ from typing import TypeVar
 
 from sqlalchemy.engine import Connection, Engine
 
-from themis.exceptions import StorageError
+from themis.exceptions import ConfigurationError, StorageError
 
-__all__ = ["LONGEST_OUTAGE_SECONDS", "DatabaseAwayError", "Outage", "outage_of", "outlast"]
+__all__ = ["DatabaseAwayError", "Outage", "outage_of", "outlast"]
 
 logger = logging.getLogger(__name__)
 
-LONGEST_OUTAGE_SECONDS = 300.0
-_FIRST_DELAY_SECONDS, _LONGEST_DELAY_SECONDS = 0.2, 2.0
+_LONGEST_OUTAGE_SECONDS = 300.0
+_FIRST_DELAY_SECONDS, _LONGEST_DELAY_SECONDS = 0.05, 2.0
 _TOLD_EVERY_SECONDS = 30.0
 
 T = TypeVar("T")
@@ -39,6 +41,7 @@ class Outage:
 
     def __init__(self, where: str) -> None:
         self.patient = False
+        self._longest_seconds = _longest_outage_seconds()
         self._where = where
         self._lock = threading.Lock()
         self._since: float | None = None
@@ -53,7 +56,7 @@ class Outage:
             if self._since is None:
                 self._since, self._told, self._delay = now, now - _TOLD_EVERY_SECONDS, _FIRST_DELAY_SECONDS
             away = now - self._since
-            if away > LONGEST_OUTAGE_SECONDS:
+            if away > self._longest_seconds:
                 raise _TooLongError(
                     f"the database {self._where} has been away for {away:.0f} s ({_reason(error)}); everything committed so "
                     "far is safe. Run the same command again when it is back: it goes on where it stopped"
@@ -62,10 +65,10 @@ class Outage:
                 self._told = now
                 logger.warning(
                     "waiting for the database %s, away for %.0f s, at most %.0f s (%s)",
-                    *(self._where, away, LONGEST_OUTAGE_SECONDS, _reason(error)),
+                    *(self._where, away, self._longest_seconds, _reason(error)),
                 )
             delay = self._delay
-            self._delay = min(_LONGEST_DELAY_SECONDS, delay * 1.5)
+            self._delay = min(_LONGEST_DELAY_SECONDS, delay * 2)
         time.sleep(delay)
 
     def end(self) -> None:
@@ -74,6 +77,17 @@ class Outage:
             if self._since is not None:
                 logger.warning("the database %s is back after %.1f s", self._where, time.monotonic() - self._since)
             self._since = None
+
+
+def _longest_outage_seconds() -> float:
+    given = os.environ.get("THEMIS_DATABASE_WAIT_SECONDS") or _LONGEST_OUTAGE_SECONDS
+    try:
+        seconds = float(given)
+    except ValueError:
+        seconds = math.nan
+    if not 0 <= seconds < math.inf:
+        raise ConfigurationError(f"THEMIS_DATABASE_WAIT_SECONDS is a number of seconds, got {given!r}")
+    return seconds
 
 
 def _reason(error: Exception) -> str:
