@@ -277,7 +277,7 @@ def test_connections_dropped_again_and_again_lose_and_double_nothing(database, s
     with writing(database) as (storage, writer):
         dropper.start()
         try:
-            for n in range(50):
+            for n in range(25):
                 writer.commit_calls([call(n, answered(rows(n + 1)[n]), prompt_tokens=1)])
                 assert sum(storage.reader("run").count_records()) == n + 1
         finally:
@@ -285,7 +285,7 @@ def test_connections_dropped_again_and_again_lose_and_double_nothing(database, s
             dropper.join()
 
     run = ExperimentStorage(database).get_run("run")
-    assert (run.calls, run.prompt_tokens) == (50, 50)
+    assert (run.calls, run.prompt_tokens) == (25, 25)
 
 
 def test_a_run_that_another_took_during_the_outage_is_not_written_to(database):

@@ -306,7 +306,8 @@ def _translate_errors(engine: Engine, *, where: str, advice: str) -> None:
         # SQLite's name for it, or the standard's number that PostgreSQL gives.
         code = getattr(error, "sqlite_errorname", None) or getattr(error, "sqlstate", None) or ""
         if context.is_disconnect or code.startswith(_AWAY):
-            return DatabaseAwayError(f"the database {where} went away: {text}. {advice}")
+            # A connection that has broken while it lay in the pool is replaced there by another.
+            return None if context.is_pre_ping else DatabaseAwayError(where, text)
         if "NUL (0x00)" in text:
             return ConfigurationError("a name or id holds a NUL character, which PostgreSQL cannot store")
         if code.startswith(_FULL):

@@ -31,9 +31,21 @@ T = TypeVar("T")
 class DatabaseAwayError(StorageError):
     """The server cannot be reached, or the connection to it broke."""
 
+    def __init__(self, where: str, reason: str) -> None:
+        super().__init__(f"the database {where} went away: {reason}. `themis doctor` checks the connection")
+        self.reason = reason
+
 
 class _TooLongError(DatabaseAwayError):
     """Nobody waits any longer."""
+
+    def __init__(self, where: str, reason: str, away_seconds: float) -> None:
+        StorageError.__init__(
+            self,
+            f"the database {where} has been away for {away_seconds:.0f} s ({reason}); everything committed so far is safe. "
+            "Run the same command again when it is back: it goes on where it stopped",
+        )
+        self.reason = reason
 
 
 class Outage:
@@ -57,10 +69,7 @@ class Outage:
                 self._since, self._told, self._delay = now, now - _TOLD_EVERY_SECONDS, _FIRST_DELAY_SECONDS
             away = now - self._since
             if away > self._longest_seconds:
-                raise _TooLongError(
-                    f"the database {self._where} has been away for {away:.0f} s ({_reason(error)}); everything committed so "
-                    "far is safe. Run the same command again when it is back: it goes on where it stopped"
-                ) from error
+                raise _TooLongError(self._where, _reason(error), away) from error
             if now - self._told >= _TOLD_EVERY_SECONDS:
                 self._told = now
                 logger.warning(
@@ -91,6 +100,8 @@ def _longest_outage_seconds() -> float:
 
 
 def _reason(error: Exception) -> str:
+    if isinstance(error, DatabaseAwayError):
+        return error.reason
     return (str(error).strip() or type(error).__name__).splitlines()[0]
 
 

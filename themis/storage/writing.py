@@ -334,7 +334,9 @@ class RunWriter:
         """Whether the store has the commit that was under way; waits for a transaction of ours that still runs there."""
         runs = schema.runs
         query = sa.select(runs.c.lease_holder).where(runs.c.run == self.run).with_for_update()
-        return bool(self._connection.execute(query).scalar() == self._holder(self._commits + 1))
+        was_made = bool(self._connection.execute(query).scalar() == self._holder(self._commits + 1))
+        self._connection.rollback()
+        return was_made
 
     def _reconnect(self, error: DatabaseAwayError) -> None:
         if self._outage is None:
