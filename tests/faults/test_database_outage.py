@@ -1,4 +1,4 @@
-"""A PostgreSQL server that restarts, crashes or drops connections while runs are written: waited out, told, nothing done twice."""
+"""A PostgreSQL server that restarts, crashes or drops connections while runs are written: waited out, told, nothing twice."""
 
 from __future__ import annotations
 

@@ -33,6 +33,7 @@ __all__ = [
     "open_sqlite",
     "process_identity",
     "process_start",
+    "refuse_newer",
 ]
 
 DATABASE_NAME = "themis.db"
@@ -109,7 +110,7 @@ def open_sqlite(path: Path) -> Engine:
     try:
         with engine.connect() as connection:
             version = int(connection.exec_driver_sql("PRAGMA user_version").scalar() or 0)
-        _refuse_newer(version, str(path))
+        refuse_newer(version, str(path))
         if version < len(schema.MIGRATIONS) and writable:
             with engine.begin() as connection:
                 connection.exec_driver_sql("BEGIN IMMEDIATE")
@@ -270,7 +271,7 @@ def _prepare_postgres(engine: Engine, shown: str) -> None:
         schema.meta.create(connection, checkfirst=True)
         row = connection.execute(sa.select(schema.meta.c.value).where(schema.meta.c.key == "schema_version")).first()
         version = int(row[0]) if row else 0
-        _refuse_newer(version, shown)
+        refuse_newer(version, shown)
         if version < len(schema.MIGRATIONS):
             _migrate(connection, version)
             connection.execute(sa.delete(schema.meta).where(schema.meta.c.key == "schema_version"))
@@ -285,7 +286,7 @@ def _migrate(connection: Connection, version: int) -> None:
         step(connection)
 
 
-def _refuse_newer(version: int, where: str) -> None:
+def refuse_newer(version: int, where: str) -> None:
     if version > len(schema.MIGRATIONS):
         raise StorageError(
             f"{where} was written by a newer Themis (store version {version}, this one knows {len(schema.MIGRATIONS)}); "

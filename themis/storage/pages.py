@@ -141,6 +141,8 @@ class PageFile:
         self.has_header = header[:16] == _MAGIC
         self.page_bytes = _page_bytes(header if self.has_header else b"", self._log)
         self.usable = self.page_bytes - (header[20] if self.has_header and header[20] < 32 else 0)
+        # What the program that wrote the file counts its versions by.
+        self.user_version = int.from_bytes(header[60:64], "big") if self.has_header else 0
         # Pages that a tree has led to.
         self.reached: set[int] = set()
         self._over: dict[int, int] = {}

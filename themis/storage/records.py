@@ -109,6 +109,10 @@ class _Body(msgspec.Struct, omit_defaults=True):
     metadata: dict[str, Any] = msgspec.field(default_factory=dict)
 
 
+class _StrictBody(_Body, omit_defaults=True, forbid_unknown_fields=True):
+    """A flipped bit in a field's name leaves an answer without its text: unknown names are refused."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Frame:
     """What all tasks of a run have in common."""
@@ -203,7 +207,7 @@ def body_of(record: GenerationRecord) -> str:
 def is_whole_body(body: str) -> bool:
     """Whether a stored body can be read."""
     try:
-        decode_as(body, _Body)
+        decode_as(body, _StrictBody)
     except (ValueError, msgspec.MsgspecError):
         return False
     return True

@@ -21,7 +21,7 @@ from themis.core.codec import decode
 from themis.core.fingerprint import digest
 from themis.exceptions import RunBusyError, StorageError
 from themis.storage import schema
-from themis.storage.database import database_file, is_url, open_sqlite
+from themis.storage.database import database_file, is_url, open_sqlite, refuse_newer
 from themis.storage.pages import INDEX, TABLE, DamagedText, Page, PageFile, Row, Tree
 from themis.storage.records import FAILED, SCORED, UNPARSED, Frame, is_whole_body
 from themis.storage.runs import RunStatus
@@ -124,7 +124,8 @@ def _refuse_live_writers(new: sqlite3.Connection) -> None:
 
 def _swap(path: Path, made: Path, kept: Path) -> None:
     """Puts the new file into the damaged one's place, which has another name before: killed at any moment, nothing is gone."""
-    for suffix in _PARTS[:2]:
+    # The log first: by the file's second name the next repair knows that the log has one too.
+    for suffix in ("-wal", ""):
         part, other = Path(f"{path}{suffix}"), Path(f"{kept}{suffix}")
         if part.exists() and not other.exists():
             os.link(part, other)
@@ -170,6 +171,8 @@ class _Salvage:
         schema_rows = list(_schema_rows(pages))
         self._roots = {name: root for kind, name, _, root, _ in schema_rows if kind in (TABLE, INDEX)}
         declared = {name: sql for kind, name, _, _, sql in schema_rows if kind == TABLE and sql}
+        if pages.user_version > len(schema.MIGRATIONS) and _has_unknown_columns(declared):
+            refuse_newer(pages.user_version, str(repair.kept))
         self._shapes = {table.name: _Shape(table, declared.get(table.name)) for table in _TABLES}
 
     def run(self) -> None:
@@ -297,17 +300,26 @@ class _Shape:
 
 def _declared_order(table: sa.Table, sql: str | None) -> list[str] | None:
     """The order of the columns as the damaged file's own schema gives it."""
-    if sql is None:
-        return None
-    with contextlib.closing(sqlite3.connect(":memory:")) as scratch:
-        try:
-            scratch.execute(sql)
-            names = [row[1] for row in scratch.execute(f'PRAGMA table_info("{table.name}")')]
-        except (sqlite3.Error, UnicodeEncodeError):
-            return None
+    names = _declared_columns(table.name, sql)
     known = {column.name for column in table.columns}
     required = {column.name for column in table.columns if column.server_default is None}
     return names if required <= set(names) <= known else None
+
+
+def _has_unknown_columns(declared: dict[str, str]) -> bool:
+    return any(
+        not set(_declared_columns(table.name, declared.get(table.name))) <= {column.name for column in table.columns}
+        for table in _TABLES
+    )
+
+
+def _declared_columns(table: str, sql: str | None) -> list[str]:
+    with contextlib.closing(sqlite3.connect(":memory:")) as scratch:
+        try:
+            scratch.execute(sql or "")
+            return [row[1] for row in scratch.execute(f'PRAGMA table_info("{table}")')]
+        except (sqlite3.Error, UnicodeEncodeError):
+            return []
 
 
 def _orders(table: sa.Table) -> Iterator[list[str]]:

@@ -167,7 +167,7 @@ def _settle(new: sqlite3.Connection, run: sqlite3.Row, location: str | Path) -> 
         new.execute(
             "UPDATE runs SET total = (SELECT count(*) FROM samples WHERE run = ?) WHERE run = ?", (run["run"],) * 2
         )
-    elif run["kind"] == "memory" and config.get("invocation"):
+    elif _is_played_here(run, config):
         _settle_conversation(new, run, loss, isolated=bool(config.get("memory", {}).get("isolated")))
         loss.rows = _lost_rows(new, run)
     else:
@@ -181,27 +181,34 @@ def _settle(new: sqlite3.Connection, run: sqlite3.Row, location: str | Path) -> 
     return loss
 
 
+def _is_played_here(run: sqlite3.Row, config: dict[str, Any]) -> bool:
+    """Whether it is a memory run that can be replayed, rather than an imported one."""
+    return run["kind"] == "memory" and "memory" in config and "imported_from" not in decode(run["tags"])
+
+
 def _one(new: sqlite3.Connection, query: str, *values: Any) -> Any:
     return new.execute(query, values).fetchone()[0]
 
 
 def _advice(loss: Loss, run: sqlite3.Row, config: dict[str, Any], location: str | Path) -> str:
     where = "" if str(location) == ".cache/experiments" else f" --storage {shlex.quote(str(location))}"
-    resume = f"themis resume {shlex.quote(loss.run_id)}{where}"
+    resume = f"`themis resume {shlex.quote(loss.run_id)}{where}`"
     if run["kind"] == "definitions":
         return "Generate them anew with --regenerate"
-    if not config.get("invocation"):
+    if _is_played_here(run, config) and not config.get("invocation"):
+        resume = "the program that made it, run again,"
+    elif not config.get("invocation"):
         return "It was not made by Themis here, so it can be read but not gone on with; import it again"
     if loss.rows:
         return (
             "Run what made it again, with the same dataset and run id: it stores those rows anew and asks only for what is "
-            f"missing. If the dataset is a file or a benchmark, `{resume}` does that"
+            f"missing. If the dataset is a file or a benchmark, {resume} does that"
         )
-    if loss.turns:
-        return f"`{resume}` goes on from the last exchange before the gap"
+    if loss.turns or loss.other:
+        return f"{resume} goes on from the last exchange before the gap"
     if run["kind"] == "memory":
-        return f"`{resume}` restores it from the stored conversation"
-    return f"`{resume}` asks for them again" if loss.answers else f"`{resume}` judges them again"
+        return f"{resume} restores it from the stored conversation"
+    return f"{resume} asks for them again" if loss.answers else f"{resume} judges them again"
 
 
 def _update(new: sqlite3.Connection, run: sqlite3.Row, loss: Loss) -> None:
