@@ -11,6 +11,7 @@ import os
 import pwd
 import select
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -49,7 +50,42 @@ def start(programs: Path, lives_for: int) -> str:
     return url
 
 
-def _keep(programs: Path, lives_for: int) -> None:
+class Restartable:
+    """A server that can be stopped and started again, at the same address with the same data."""
+
+    def __init__(self, programs: Path) -> None:
+        self._keeper = subprocess.Popen(
+            [sys.executable, __file__, str(programs), str(os.getpid()), "restartable"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            start_new_session=True,
+            text=True,
+        )
+        self.url = self._hear()
+
+    def stop(self, how: str) -> None:
+        """`fast` ends every connection, `immediate` lets the server die as in a crash."""
+        self._say(f"stop {how}")
+
+    def start(self) -> None:
+        self._say("start")
+
+    def close(self) -> None:
+        self._say("end")
+        self._keeper.wait()
+
+    def _say(self, what: str) -> None:
+        assert self._keeper.stdin is not None
+        self._keeper.stdin.write(f"{what}\n")
+        self._keeper.stdin.flush()
+        self._hear()
+
+    def _hear(self) -> str:
+        assert self._keeper.stdout is not None
+        return self._keeper.stdout.readline().strip()
+
+
+def _keep(programs: Path, lives_for: int, *, restartable: bool) -> None:
     with _folder() as folder:
         become = _unprivileged(folder)
         if become and programs.is_relative_to(WHEEL):
@@ -67,21 +103,50 @@ def _keep(programs: Path, lives_for: int) -> None:
         port = _free_port()
         # Nothing in here outlives the tests, so nothing has to reach the disk.
         options = {"fsync": "off", "full_page_writes": "off", "synchronous_commit": "off", "max_connections": "200"}
+        if restartable:
+            del options["synchronous_commit"]  # what was committed is to be there after a crash of the server
         command = [programs / "postgres", "-D", data, "-h", "127.0.0.1", "-p", str(port), "-k", folder]
         command += [part for name, value in options.items() for part in ("-c", f"{name}={value}")]
-        with (folder / "log").open("w") as log:
-            server = subprocess.Popen(command, **{**quiet, "stderr": log})
+
+        def start_server() -> subprocess.Popen[bytes]:
+            with (folder / "log").open("a") as log:
+                started = subprocess.Popen(command, **{**quiet, "stderr": log})
+            _wait_until_ready(started, port, folder / "log")
+            return started
+
+        server = start_server()
         try:
-            _wait_until_ready(server, port, folder / "log")
             print(f"postgresql://themis@127.0.0.1:{port}/postgres", flush=True)
-            _wait_for_end(lives_for)
+            while restartable and (order := _next_order(lives_for)) is not None:
+                if order == "start":
+                    server = start_server()
+                elif order.startswith("stop"):
+                    server.send_signal(signal.SIGQUIT if order.endswith("immediate") else signal.SIGINT)
+                    server.wait()
+                print(order, flush=True)
+            if not restartable:
+                _wait_for_end(lives_for)
         finally:
-            server.terminate()
-            try:
-                server.wait(5)
-            except subprocess.TimeoutExpired:
-                server.send_signal(3)  # SIGQUIT: stop without waiting for connections
-                server.wait()
+            _end(server)
+
+
+def _end(server: subprocess.Popen[bytes]) -> None:
+    server.terminate()
+    try:
+        server.wait(5)
+    except subprocess.TimeoutExpired:
+        server.send_signal(signal.SIGQUIT)  # stop without waiting for connections
+        server.wait()
+
+
+def _next_order(lives_for: int) -> str | None:
+    """What is to be done next; None when the process is gone or has said that it needs no more."""
+    sources = [sys.stdin, *([os.pidfd_open(lives_for)] if hasattr(os, "pidfd_open") else [])]
+    select.select(sources, [], [])
+    line = sys.stdin.readline().strip() if select.select([sys.stdin], [], [], 0)[0] else ""
+    if line == "end":
+        print(line, flush=True)
+    return None if line in ("", "end") else line
 
 
 @contextlib.contextmanager
@@ -148,4 +213,4 @@ def _wait_for_end(process: int) -> None:
 
 
 if __name__ == "__main__":
-    _keep(Path(sys.argv[1]), int(sys.argv[2]))
+    _keep(Path(sys.argv[1]), int(sys.argv[2]), restartable="restartable" in sys.argv[3:])

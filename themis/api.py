@@ -179,9 +179,15 @@ def resume(
         raise ConfigurationError(
             f"run {run_id!r} stopped before its dataset was stored, and it came from Python; run that program again"
         )
+    lost_rows = store.count_lost_rows(run_id)
+    if lost_rows and dataset is None:
+        raise ConfigurationError(
+            f"run {run_id!r} has lost {lost_rows} rows of its dataset, which came from Python; run that program again: it "
+            "stores them anew and asks only for what is missing"
+        )
     named = {**_signature_defaults(), **arguments, "storage": store, "run_id": run_id, **changes}
     rows: Any = dataset
-    if store.is_planned(run_id):
+    if store.is_planned(run_id) and not lost_rows:
         rows = _StoredRows(store, run_id)
         named.update(limit=None, reference_field=store.reader(run_id).frame.reference_field or "")
     return _evaluate(handle=None, benchmark_or_dataset=rows, options={}, benchmark=stored.benchmark, **named)

@@ -320,7 +320,7 @@ def test_what_is_lost_is_an_error(storage):
 
     assert found["valid"] is False
     assert found["errors"][:2] == ["600 samples were planned but 599 are stored", "1 samples have lost their content"]
-    assert found["errors"][2].startswith("the record at position 555 is not JSON")
+    assert found["errors"][2] == "the record at position 555 cannot be read"
 
 
 def test_an_unknown_run_is_not_valid(storage):

@@ -215,6 +215,68 @@ def test_a_process_killed_while_it_writes_loses_nothing_that_was_committed(stora
         heir.update(error="goes on")
 
 
+# --- clocks ----------------------------------------------------------------------------------------------------------
+
+# A process of another machine, as far as it can tell, whose clock is wrong by so many seconds.
+ELSEWHERE = """
+import socket, sys, time
+import time_machine
+
+location, run_id, shift, mode = sys.argv[1:]
+socket.gethostname = lambda: "elsewhere"
+with time_machine.travel(time.time() + float(shift)):
+    from themis.exceptions import RunBusyError
+    from themis.storage import ExperimentStorage, writing
+
+    writing.LEASE_SECONDS = 3.0
+    try:
+        writer = ExperimentStorage(location).open_run(run_id)
+    except RunBusyError as error:
+        print(f"refused: {error}", flush=True)
+    else:
+        print("took it", flush=True)
+        if mode == "hold":
+            sys.stdin.readline()
+        writer.close()
+"""
+
+
+def _elsewhere(storage: ExperimentStorage, shift: int, mode: str = "take") -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-c", ELSEWHERE, str(storage.location), "run", str(shift), mode],
+        cwd=PROJECT,
+        env={**os.environ, "PYTHONPATH": str(PROJECT)},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+
+
+@pytest.mark.parametrize("shift", [90, -90, 86_400])
+def test_a_machine_with_a_wrong_clock_cannot_take_a_live_run(storage, shift):
+    storage.start_run("run")
+    with storage.open_run("run"):
+        said, _ = _elsewhere(storage, shift).communicate(timeout=300)
+
+    assert said.startswith(f"refused: run 'run' is being written by process {os.getpid()}")
+
+
+@pytest.mark.parametrize("shift", [3_600, -3_600])
+def test_the_lease_of_a_machine_with_a_wrong_clock_holds_while_it_lives_and_lapses_on_time(storage, shift):
+    storage.start_run("run")
+    holder = _elsewhere(storage, shift, "hold")
+    assert holder.stdout.readline() == "took it\n"
+
+    with pytest.raises(RunBusyError, match=r"process .* on elsewhere.* its hold ends in [0-3] s"):
+        storage.open_run("run")
+    assert storage.get_run("run").writer is not None
+    holder.kill()
+    holder.communicate()
+    began = time.monotonic()
+    _open_when_free(storage, "run").close()
+    assert time.monotonic() - began < 60
+
+
 def _open_when_free(storage, run_id):
     while True:
         try:

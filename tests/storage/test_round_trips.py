@@ -293,7 +293,7 @@ def test_two_ways_of_judging_lie_beside_each_other(storage):
 def test_turns_and_artifacts_come_back_as_they_were(storage):
     storage.start_run("run", kind="memory")
     turns = [Turn(n, "say", f"test-{n % 2}", f'{{"text":"\\u0000 {n}"}}') for n in range(2_300)]
-    with storage.open_run("run", durable=True) as writer:
+    with storage.open_run("run") as writer:
         writer.append_turns(turns)
         writer.save_artifact("page.html", b"\x00\xff first", "text/html")
         writer.save_artifact("page.html", b"\x00\xff second", "text/html")

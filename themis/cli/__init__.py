@@ -71,6 +71,9 @@ Exit codes:
 \b
 Environment:
   THEMIS_STORAGE     where runs are stored (default .cache/experiments)
+  THEMIS_DURABILITY  process or power: what a stored answer outlives
+  THEMIS_DATABASE_WAIT_SECONDS
+                     how long a run waits for PostgreSQL (default 300)
   THEMIS_PRICES      a file of prices that replaces those of the package
   THEMIS_MODELS_DIR  where embedded models are kept
   NO_COLOR           no colours

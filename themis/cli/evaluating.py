@@ -12,6 +12,7 @@ import click
 
 from themis import api
 from themis.backends.execution import EXECUTION_BACKENDS
+from themis.cli.durability import durability_option
 from themis.cli.output import (
     complain,
     interruptible,
@@ -154,6 +155,7 @@ def _execution_option(function: F) -> F:
 @click.option("--cache", type=click.Choice(["run", "store", "off"]), default="run", show_default=True,
               help="Where stored answers may come from.")  # fmt: skip
 @_failure_options
+@durability_option
 @_who_watches
 @_execution_option
 @click.option("-y", "--yes", is_flag=True, help="Do not ask before spending.")
@@ -209,6 +211,7 @@ def evaluate_command(
 @storage_option
 @click.option("-j", "--workers", "--concurrency", type=click.IntRange(min=1), help="Calls under way at once.")
 @click.option("--budget-usd", type=float, help="Never spend more than this on the run, what it has cost included.")
+@durability_option
 @_execution_option
 @_failure_options
 @_who_watches

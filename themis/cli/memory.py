@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 import click
 
+from themis.cli.durability import durability_option
 from themis.cli.memory_results import RESULT_COMMANDS
 from themis.cli.output import interruptible, json_option, number, print_json, print_table, storage_option
 from themis.cli.pairs import pairs
@@ -99,6 +100,7 @@ def _span_option(function: F) -> F:
 )
 @click.option("--max-message-tokens", type=click.IntRange(min=60), help="Longest filler message.  [default: 4096]")
 @click.option("--budget-usd", type=click.FloatRange(min=0), help="Stop before spending more than this.")
+@durability_option
 @click.option(
     "--parallel", type=click.IntRange(min=1), default=1, show_default=True, help="With -i: so many tests at once."
 )

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+
 import click
 
-from themis.cli.output import json_option, print_json, storage_option
+from themis.cli.output import json_option, print_json, printable, storage_option
 from themis.storage import ExperimentStorage, RetentionPolicy
-from themis.storage.maintenance import check_store, copy_store, repair_store, vacuum_store
+from themis.storage.maintenance import check_store, copy_store, vacuum_store
+from themis.storage.repair import Repair, repair_store
 
 __all__ = ["store"]
 
@@ -35,11 +38,29 @@ def check(storage: str, as_json: bool) -> int:
 
 @store.command()
 @storage_option
-def repair(storage: str) -> None:
-    """Salvage a damaged SQLite store into a new file; the damaged one is kept beside it."""
+@json_option
+def repair(storage: str, as_json: bool) -> int:
+    """Salvage a damaged SQLite store into a new file; the damaged one is kept beside it.
+
+    Says of every run what was lost and how to get it back. Exit 1 if anything was lost, 3 if nothing could be read.
+    """
     result = repair_store(storage)
+    if as_json:
+        print_json({**asdict(result), "complete": result.is_complete})
+    else:
+        _print_repair(result)
+    return 0 if result.is_complete else 1
+
+
+def _print_repair(result: Repair) -> None:
     for table, rows in result.rows.items():
-        click.echo(f"{table}: {rows} rows saved" + (", read around a broken place" if result.lost[table] else ""))
+        broken = result.broken[table]
+        click.echo(f"{table}: {rows:,} rows saved" + (f", {broken:,} places could not be read" if broken else ""))
+    for line in result.altered:
+        click.echo(printable(f"kept with unreadable characters: {line}"))
+    for loss in result.runs:
+        click.echo(printable(f"run {loss.run_id!r}: {loss}"))
+    click.echo("everything was saved" if result.is_complete else "not everything could be saved")
     click.echo(f"the damaged file is kept as {result.kept}")
 
 

@@ -91,12 +91,25 @@ def opened(experiment: Experiment, storage: ExperimentStorage) -> Iterator[RunWr
 def store_plan(experiment: Experiment, storage: ExperimentStorage, writer: RunWriter) -> None:
     """Stores the dataset and, with its fingerprint known, the manifest."""
     if storage.is_planned(experiment.run_id):
+        if lost := storage.count_lost_rows(experiment.run_id):
+            _restore_rows(experiment, writer, lost)
         writer.update(status=RunStatus.IN_PROGRESS.value, error=None)
         return
     writer.forget_plan()
     reader = _row_reader(experiment)
     total = writer.plan(reader, lambda: _description(experiment, reader))
     logger.info("run %s planned: %d samples", experiment.run_id, total)
+
+
+def _restore_rows(experiment: Experiment, writer: RunWriter, lost: int) -> None:
+    """Stores rows again that a damaged store has lost; that they are the same rows was seen when the run was taken up."""
+    if iter(experiment.rows) is experiment.rows:
+        raise ConfigurationError(
+            f"run {experiment.run_id!r} has lost {lost} rows of its dataset, which was given as a generator and can be read only "
+            "once; give it as a list"
+        )
+    writer.restore_rows(_row_reader(experiment))
+    logger.info("run %s: %d rows that were lost are stored again", experiment.run_id, lost)
 
 
 def _description(experiment: Experiment, reader: RowReader) -> Description:

@@ -79,6 +79,8 @@ def _other_judge(benchmark: Benchmark, storage: ExperimentStorage) -> str:
 def plan(benchmark: Benchmark, storage: ExperimentStorage, writer: RunWriter, start: datetime) -> None:
     """Stores the tests as items and what decides the run, once."""
     if storage.is_planned(benchmark.run_id):
+        if storage.count_lost_rows(benchmark.run_id):
+            writer.restore_rows(_item(position, test, benchmark) for position, test in enumerate(benchmark.tests))
         writer.update(status=RunStatus.IN_PROGRESS.value, error=None)
         return
     manifest = _manifest(benchmark)

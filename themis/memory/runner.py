@@ -59,7 +59,7 @@ def run(benchmark: Benchmark, storage: ExperimentStorage, observers: Iterable[Ob
         agents.make_first()
         _refuse_unknown_costs(benchmark, agents.first)
         start = ledger.make_room(benchmark, storage)
-        with storage.open_run(benchmark.run_id, durable=True) as writer:
+        with storage.open_run(benchmark.run_id) as writer:
             ledger.plan(benchmark, storage, writer, start)
             session = _Session(benchmark, storage, writer, tuple(observers), start, agents)
             return _play_to_the_end(session)

@@ -19,7 +19,7 @@ from themis.exceptions import ConfigurationError
 from themis.storage import schema
 from themis.storage.records import FAILED, UNPARSED, Turn
 from themis.storage.runs import RunMetadata, RunStatus, is_storable
-from themis.storage.store import METADATA_COLUMNS, ExperimentStorage, metadata_of
+from themis.storage.store import ExperimentStorage, metadata_columns, metadata_of
 
 __all__ = [
     "OUTCOMES",
@@ -107,7 +107,7 @@ def find_runs(
     if conditions is None:
         return RunPage([], 0)
     order = _run_order(sort)
-    query = sa.select(*_listed(), runs.c.run.label("number")).where(*conditions)
+    query = sa.select(*metadata_columns(with_config=False), runs.c.run.label("number")).where(*conditions)
     ordered = (order.desc(), runs.c.run.desc()) if descending else (order, runs.c.run)
     with store.engine.connect() as connection:
         total = int(connection.execute(sa.select(sa.func.count()).select_from(runs).where(*conditions)).scalar_one())
@@ -129,15 +129,9 @@ def changed_runs(store: ExperimentStorage, since: float, *, limit: int = 200) ->
     """Runs written to after a moment, the earliest first; no definitions."""
     runs = schema.runs
     is_new = (runs.c.updated_at > since, runs.c.kind != _UNLISTED_KIND)
-    query = sa.select(*_listed()).where(*is_new).order_by(runs.c.updated_at).limit(limit)
+    query = sa.select(*metadata_columns(with_config=False)).where(*is_new).order_by(runs.c.updated_at).limit(limit)
     with store.engine.connect() as connection:
         return [metadata_of(row) for row in connection.execute(query)]
-
-
-def _listed() -> list[sa.ColumnElement[Any]]:
-    """The columns of a run's line, without its configuration, which may be large."""
-    runs = schema.runs.c
-    return [sa.literal("{}").label(name) if name == "config" else runs[name] for name in METADATA_COLUMNS]
 
 
 def count_answers(store: ExperimentStorage, run_id: str) -> int:

@@ -6,6 +6,7 @@ Every error of the database leaves here as a `StorageError` that says what to do
 from __future__ import annotations
 
 import contextlib
+import enum
 import os
 import socket
 import sqlite3
@@ -21,15 +22,18 @@ from sqlalchemy.engine import Connection, Engine
 from themis.core.redaction import redact_text
 from themis.exceptions import ConfigurationError, DependencyError, StorageError, ThemisError
 from themis.storage import schema
+from themis.storage.outage import DatabaseAwayError, Outage
 
 __all__ = [
     "DATABASE_NAME",
+    "Durability",
     "database_file",
     "is_url",
     "open_database",
     "open_sqlite",
     "process_identity",
     "process_start",
+    "refuse_newer",
 ]
 
 DATABASE_NAME = "themis.db"
@@ -45,6 +49,37 @@ _DAMAGED = ("SQLITE_CORRUPT", "SQLITE_NOTADB", "SQLITE_IOERR_SHORT_READ", "SQLIT
 _READ_ONLY = ("SQLITE_READONLY", "25006")
 _LOCKED = ("SQLITE_BUSY", "SQLITE_LOCKED", "55P03")
 _FAILING = ("SQLITE_IOERR", "58030")
+# Without these a connection that broke without a word is waited on for hours. What the URL says wins.
+_NOTICING = {
+    "connect_timeout": 10,
+    "keepalives_idle": 30,
+    "keepalives_interval": 10,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 60_000,
+}
+# A server that shuts down, crashed or starts, and a connection that broke.
+_AWAY = ("57P01", "57P02", "57P03", "08")
+
+
+class Durability(enum.StrEnum):
+    """What a committed answer outlives: the death of the process, or a power cut too."""
+
+    PROCESS = "process"
+    POWER = "power"
+
+    @property
+    def synchronous(self) -> str:
+        """SQLite's word for it. NORMAL leaves it to the system when the log reaches the disk, FULL waits for every commit."""
+        return "FULL" if self is Durability.POWER else "NORMAL"
+
+    @classmethod
+    def choose(cls, given: str | None, default: Durability) -> Durability:
+        """What was given, what THEMIS_DURABILITY says, or the default."""
+        wanted = given or os.environ.get("THEMIS_DURABILITY") or default
+        known = [one.value for one in cls]
+        if wanted not in known:
+            raise ConfigurationError(f"durability (THEMIS_DURABILITY) is {' or '.join(known)}, got {wanted!r}")
+        return cls(wanted)
 
 
 def open_database(location: str | Path) -> Engine:
@@ -75,7 +110,7 @@ def open_sqlite(path: Path) -> Engine:
     try:
         with engine.connect() as connection:
             version = int(connection.exec_driver_sql("PRAGMA user_version").scalar() or 0)
-        _refuse_newer(version, str(path))
+        refuse_newer(version, str(path))
         if version < len(schema.MIGRATIONS) and writable:
             with engine.begin() as connection:
                 connection.exec_driver_sql("BEGIN IMMEDIATE")
@@ -182,8 +217,7 @@ def _sqlite_engine(path: Path, *, writable: bool, shown: Path | None = None) -> 
         cursor.execute(f"PRAGMA wal_autocheckpoint = {_CHECKPOINT_PAGES}")
         if writable:
             cursor.execute("PRAGMA journal_mode = WAL")
-            # WAL with NORMAL survives the death of the process at any moment; only a power cut may cost the last commits.
-            cursor.execute("PRAGMA synchronous = NORMAL")
+            cursor.execute(f"PRAGMA synchronous = {Durability.PROCESS.synchronous}")
         cursor.close()
 
     _translate_errors(engine, where=str(shown or path), advice=_repair_advice(shown or path))
@@ -202,11 +236,24 @@ def _open_postgres(url: str) -> Engine:
     if scheme.split("+")[0] not in {"postgresql", "postgres"}:
         raise ConfigurationError(f"storage {redact_text(url)!r}: expected a directory or a postgresql:// URL")
     try:
-        import psycopg  # noqa: F401
+        import psycopg
     except ImportError as error:
         raise DependencyError.for_extra("psycopg", "postgres", "a PostgreSQL store") from error
-    engine = sa.create_engine(f"postgresql+psycopg://{rest}", pool_pre_ping=True, paramstyle="format")
+    address = sa.make_url(f"postgresql+psycopg://{rest}")
+    noticing = {name: value for name, value in _NOTICING.items() if name not in address.query}
+    engine = sa.create_engine(address, pool_pre_ping=True, paramstyle="format", connect_args=noticing)
     shown = redact_text(url)
+    outage = Outage(shown)
+    engine.update_execution_options(outage=outage)
+
+    @event.listens_for(engine, "do_connect")
+    def connect(dialect: Any, _: Any, arguments: Any, options: Any) -> Any:
+        while True:
+            try:
+                return dialect.connect(*arguments, **options)
+            except psycopg.OperationalError as error:
+                outage.wait(error)
+
     _translate_errors(engine, where=shown, advice="`themis doctor` checks the connection")
     try:
         _prepare_postgres(engine, shown)
@@ -229,7 +276,7 @@ def _prepare_postgres(engine: Engine, shown: str) -> None:
         schema.meta.create(connection, checkfirst=True)
         row = connection.execute(sa.select(schema.meta.c.value).where(schema.meta.c.key == "schema_version")).first()
         version = int(row[0]) if row else 0
-        _refuse_newer(version, shown)
+        refuse_newer(version, shown)
         if version < len(schema.MIGRATIONS):
             _migrate(connection, version)
             connection.execute(sa.delete(schema.meta).where(schema.meta.c.key == "schema_version"))
@@ -244,7 +291,7 @@ def _migrate(connection: Connection, version: int) -> None:
         step(connection)
 
 
-def _refuse_newer(version: int, where: str) -> None:
+def refuse_newer(version: int, where: str) -> None:
     if version > len(schema.MIGRATIONS):
         raise StorageError(
             f"{where} was written by a newer Themis (store version {version}, this one knows {len(schema.MIGRATIONS)}); "
@@ -264,6 +311,9 @@ def _translate_errors(engine: Engine, *, where: str, advice: str) -> None:
         text = redact_text(str(error).strip() or type(error).__name__).splitlines()[0]
         # SQLite's name for it, or the standard's number that PostgreSQL gives.
         code = getattr(error, "sqlite_errorname", None) or getattr(error, "sqlstate", None) or ""
+        if context.is_disconnect or code.startswith(_AWAY):
+            # A connection that has broken while it lay in the pool is replaced there by another.
+            return None if context.is_pre_ping else DatabaseAwayError(where, text)
         if "NUL (0x00)" in text:
             return ConfigurationError("a name or id holds a NUL character, which PostgreSQL cannot store")
         if code.startswith(_FULL):

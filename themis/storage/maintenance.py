@@ -1,32 +1,21 @@
-"""Care of a whole store: check it, salvage a damaged one, copy it to another, give space back."""
+"""Care of a whole store: check it, copy it to another, give space back. A damaged one is for `storage.repair`."""
 
 from __future__ import annotations
 
-import os
-import sqlite3
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.engine import Engine
 
 from themis.core.redaction import redact_text
 from themis.exceptions import StorageError
 from themis.storage import schema
-from themis.storage.database import database_file, is_url, open_sqlite
 from themis.storage.store import ExperimentStorage, remove_unused_items
 
-__all__ = ["CheckResult", "Repair", "check_store", "copy_store", "repair_store", "vacuum_store"]
+__all__ = ["CheckResult", "check_store", "copy_store", "vacuum_store"]
 
-_TABLES = (
-    *(schema.runs, schema.items, schema.samples, schema.records, schema.evaluations, schema.scores, schema.turns),
-    schema.artifacts,
-    schema.judgements,
-)
 _BATCH = 1_000
 # Columns of a run that mean something only in its own store.
 _NOT_COPIED = ("run", "evaluation", "lease_holder", "lease_until")
@@ -162,71 +151,3 @@ def _pump(
         rows = [changed for row in page if (changed := change(dict(row))) is not None]
         if rows:
             writing.execute(sa.insert(table), rows)
-
-
-# --- repair ---------------------------------------------------------------------------------------------------------
-
-
-@dataclass
-class Repair:
-    """What was salvaged into which file; the damaged one is kept under `kept`."""
-
-    kept: Path
-    rows: dict[str, int] = field(default_factory=dict)
-    lost: dict[str, int] = field(default_factory=dict)
-
-
-def repair_store(location: str | Path) -> Repair:
-    """Salvages what SQLite can read into a new file. The damaged file is renamed, never deleted."""
-    if is_url(location):
-        raise StorageError("a PostgreSQL store is repaired with the server's own tools")
-    path = database_file(Path(location))
-    if not path.is_file():
-        raise StorageError(f"there is no store at {path}")
-    made = path.with_name(f".{path.stem}-repaired-{os.getpid()}.db")
-    engine = open_sqlite(made)
-    repair = Repair(kept=path.with_name(f"{path.name}.damaged-{time.strftime('%Y%m%d-%H%M%S')}"))
-    try:
-        with sqlite3.connect(f"file:{path}?mode=ro", uri=True) as damaged:
-            damaged.text_factory = lambda data: data.decode("utf-8", "surrogateescape")
-            for table in _TABLES:
-                repair.rows[table.name], repair.lost[table.name] = _salvage(damaged, engine, table)
-    except sqlite3.Error as error:
-        engine.dispose()
-        _remove(made)
-        raise StorageError(
-            f"nothing of {path} can be read ({error}); it was left as it is. Restore a backup"
-        ) from error
-    with engine.begin() as connection:
-        connection.execute(sa.update(schema.runs).values(lease_holder=None, lease_until=None))
-    engine.dispose()
-    for suffix in ("", "-wal", "-shm"):
-        part = Path(f"{path}{suffix}")
-        if part.exists():
-            part.rename(f"{repair.kept}{suffix}")
-    made.rename(path)
-    return repair
-
-
-def _salvage(damaged: sqlite3.Connection, engine: Engine, table: sa.Table) -> tuple[int, int]:
-    """Copies a table row by row over the broken places; how many rows were saved, and how many places were broken."""
-    columns = ", ".join(f'"{column.name}"' for column in table.columns)
-    marks = ", ".join("?" for _ in table.columns)
-    saved = broken = 0
-    with engine.begin() as connection:
-        raw: Any = connection.connection.driver_connection
-        for direction in ("ASC", "DESC"):
-            order = ", ".join(f'"{column.name}" {direction}' for column in table.primary_key.columns)
-            try:
-                for row in damaged.execute(f'SELECT {columns} FROM "{table.name}" ORDER BY {order}'):
-                    added = raw.execute(f'INSERT OR IGNORE INTO "{table.name}" ({columns}) VALUES ({marks})', row)
-                    saved += added.rowcount
-                return saved, broken
-            except sqlite3.Error:
-                broken += 1  # read on from the other end, up to the same place
-    return saved, broken
-
-
-def _remove(path: Path) -> None:
-    for suffix in ("", "-wal", "-shm"):
-        Path(f"{path}{suffix}").unlink(missing_ok=True)

@@ -8,22 +8,29 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from typing import Any, Generic, TypeVar, overload
 
+import msgspec
 import sqlalchemy as sa
-from sqlalchemy.engine import Engine
+from sqlalchemy.engine import Connection, Engine
 
 from themis.core.codec import decode
 from themis.core.entities import EvaluationRecord, GenerationRecord
+from themis.core.fingerprint import digest
+from themis.exceptions import StorageError
 from themis.storage import schema
-from themis.storage.records import FAILED, Frame, evaluation_record, whole_record
+from themis.storage.outage import outlast
+from themis.storage.records import FAILED, Frame, evaluation_record, is_whole_body, whole_record
 from themis.storage.runs import is_storable
 
 __all__ = ["LazyMapping", "LazySequence", "RunReader", "StoredKey", "StoredSample", "batched"]
 
 T = TypeVar("T")
 _PAGE = 500
+# Of rows that are a few numbers each.
+_LARGE_PAGE = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,8 +118,7 @@ class RunReader:
         query = sa.select(records.c.attempt).where(
             records.c.run == self.run, records.c.position == position, records.c.ok == 1
         )
-        with self._engine.connect() as connection:
-            return frozenset(connection.execute(query).scalars())
+        return outlast(self._engine, lambda connection: frozenset(connection.execute(query).scalars()))
 
     # --- records -----------------------------------------------------------------------------------------------------
 
@@ -126,8 +132,7 @@ class RunReader:
             .subquery()
         )
         query = sa.select(sa.func.coalesce(sa.func.sum(best.c.ok), 0), sa.func.count()).select_from(best)
-        with self._engine.connect() as connection:
-            good, total = connection.execute(query).one()
+        good, total = outlast(self._engine, lambda connection: connection.execute(query).one())
         return int(good), int(total) - int(good)
 
     def records(
@@ -157,7 +162,10 @@ class RunReader:
                 yield position, whole_record(attempts)
                 attempts = []
             position = place
-            attempts.append(self.frame.read(body, item_id, decode(content), attempt))
+            try:
+                attempts.append(self.frame.read(body, item_id, decode(content), attempt))
+            except (ValueError, msgspec.MsgspecError) as error:
+                raise _damaged(f"the record of {item_id!r}", error) from error
         if attempts:
             yield position, whole_record(attempts)
 
@@ -202,11 +210,21 @@ class RunReader:
         if count := self._scalar(lost):
             problems.append(f"{count} samples have lost their content")
         bodies = sa.select(records.c.position, records.c.body).where(records.c.run == self.run)
-        for row in self._paged(bodies, records.c.position, -1):
-            try:
-                decode(row.body)
-            except ValueError as error:
-                problems.append(f"the record at position {row.position} is not JSON: {error}")
+        problems += [
+            f"the record at position {row.position} cannot be read"
+            for row in self._paged(bodies, records.c.position, -1)
+            if not is_whole_body(row.body)
+        ]
+        contents = (
+            sa.select(samples.c.position, samples.c.fingerprint, items.c.content)
+            .join(items, items.c.fingerprint == samples.c.fingerprint)
+            .where(samples.c.run == self.run)
+        )
+        problems += [
+            f"the row at position {row.position} is not what it was"
+            for row in self._paged(contents, samples.c.position, -1)
+            if digest(row.content) != row.fingerprint
+        ]
         return problems
 
     def failed_records(self) -> Iterator[tuple[str, str]]:
@@ -275,15 +293,8 @@ class RunReader:
 
     def metric_names(self, evaluation: int) -> list[str]:
         scores = schema.scores
-        with self._engine.connect() as connection:
-            return list(
-                connection.execute(
-                    sa.select(scores.c.metric)
-                    .where(scores.c.evaluation == evaluation)
-                    .distinct()
-                    .order_by(scores.c.metric)
-                ).scalars()
-            )
+        query = sa.select(scores.c.metric).where(scores.c.evaluation == evaluation).distinct().order_by(scores.c.metric)
+        return outlast(self._engine, lambda connection: list(connection.execute(query).scalars()))
 
     def evaluation_config(self, evaluation: int) -> dict[str, Any]:
         """What was written down of a way of judging."""
@@ -302,11 +313,8 @@ class RunReader:
             sa.select(scores.c.position, samples.c.item_id, samples.c.cluster, scores.c.value)
             .join(samples, (samples.c.run == self.run) & (samples.c.position == scores.c.position))
             .where(scores.c.evaluation == evaluation, scores.c.metric == metric, scores.c.outcome != FAILED)
-            .order_by(scores.c.position, scores.c.ordinal)
         )
-        with self._engine.connect() as connection:
-            rows: Iterable[Any] = connection.execution_options(yield_per=10_000).execute(query)
-            yield from rows
+        return self._paged(query, scores.c.position, -1, then=scores.c.ordinal, size=_LARGE_PAGE)
 
     def outcomes(self, evaluation: int) -> dict[str, dict[str, int]]:
         """How many verdicts of each outcome every metric has."""
@@ -317,9 +325,8 @@ class RunReader:
             .group_by(scores.c.metric, scores.c.outcome)
         )
         counted: dict[str, dict[str, int]] = {}
-        with self._engine.connect() as connection:
-            for row in connection.execute(query):
-                counted.setdefault(row.metric, {})[row.outcome] = int(row.n)
+        for row in outlast(self._engine, lambda connection: connection.execute(query).all()):
+            counted.setdefault(row.metric, {})[row.outcome] = int(row.n)
         return counted
 
     def last_records_after(self, count: int) -> int:
@@ -342,29 +349,39 @@ class RunReader:
         position: sa.ColumnElement[Any],
         after: int,
         then: sa.ColumnElement[Any] | tuple[sa.ColumnElement[Any], ...] = (),
+        size: int = _PAGE,
     ) -> Iterator[Any]:
         """Rows in order of position, their first column. A page ends with a position's last row: no sample is cut in two."""
         order = (position, *(then if isinstance(then, tuple) else (then,)))
         query = query.order_by(*order)
         while True:
-            with self._engine.connect() as connection:
-                rows = connection.execute(query.where(position > after).limit(_PAGE)).all()
-                if len(rows) == _PAGE:
-                    last = rows[-1][0]
-                    whole = [row for row in rows if row[0] != last]
-                    # A sample with more rows than a page is read alone.
-                    rows = whole or connection.execute(query.where(position == last)).all()
-                    done = False
-                else:
-                    done = True
+            rows, is_last = outlast(
+                self._engine, partial(_page, query=query, position=position, after=after, size=size)
+            )
             yield from rows
-            if done:
+            if is_last:
                 return
             after = rows[-1][0]
 
     def _scalar(self, query: sa.Select[Any]) -> Any:
-        with self._engine.connect() as connection:
-            return connection.execute(query).scalar()
+        return outlast(self._engine, lambda connection: connection.execute(query).scalar())
+
+
+def _page(
+    connection: Connection, query: sa.Select[Any], position: sa.ColumnElement[Any], after: int, size: int
+) -> tuple[Sequence[Any], bool]:
+    """The rows of the next page, and whether it is the last."""
+    rows = connection.execute(query.where(position > after).limit(size)).all()
+    if len(rows) < size:
+        return rows, True
+    last = rows[-1][0]
+    whole = [row for row in rows if row[0] != last]
+    # A sample with more rows than a page is read alone.
+    return whole or connection.execute(query.where(position == last)).all(), False
+
+
+def _damaged(what: str, error: Exception) -> StorageError:
+    return StorageError(f"{what} is damaged ({error}); `themis store repair` salvages what can be read into a new file")
 
 
 def batched(values: Iterable[T], size: int) -> Iterator[list[T]]:

@@ -38,6 +38,7 @@ __all__ = [
     "Verdict",
     "body_of",
     "evaluation_record",
+    "is_whole_body",
     "verdicts",
     "whole_record",
 ]
@@ -106,6 +107,10 @@ class _Body(msgspec.Struct, omit_defaults=True):
     error: ModelError | None = None
     metrics: dict[str, Any] = msgspec.field(default_factory=dict)
     metadata: dict[str, Any] = msgspec.field(default_factory=dict)
+
+
+class _StrictBody(_Body, omit_defaults=True, forbid_unknown_fields=True):
+    """A flipped bit in a field's name leaves an answer without its text: unknown names are refused."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -197,6 +202,15 @@ def body_of(record: GenerationRecord) -> str:
             metadata=added,
         )
     )
+
+
+def is_whole_body(body: str) -> bool:
+    """Whether a stored body can be read."""
+    try:
+        decode_as(body, _StrictBody)
+    except (ValueError, msgspec.MsgspecError):
+        return False
+    return True
 
 
 def whole_record(attempts: list[GenerationRecord]) -> GenerationRecord:

@@ -33,11 +33,15 @@ from sqlalchemy import (
     UniqueConstraint,
     inspect,
 )
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql import expression
+from sqlalchemy.sql.compiler import SQLCompiler
 
 __all__ = [
     *(
         "MIGRATIONS",
         "artifacts",
+        "clock",
         "evaluations",
         "items",
         "judgements",
@@ -51,6 +55,24 @@ __all__ = [
 ]
 
 metadata = MetaData()
+
+
+class clock(expression.FunctionElement[float]):
+    """The database's own clock, in seconds since 1970: machines that share a store need not agree on the time."""
+
+    type = Double()
+    inherit_cache = True
+
+
+@compiles(clock, "postgresql")
+def _postgresql_clock(element: clock, compiler: SQLCompiler, **options: Any) -> str:
+    return "extract(epoch FROM clock_timestamp())::double precision"
+
+
+@compiles(clock, "sqlite")
+def _sqlite_clock(element: clock, compiler: SQLCompiler, **options: Any) -> str:
+    return "((julianday('now') - 2440587.5) * 86400.0)"
+
 
 # SQLite only counts upwards by itself on a column declared INTEGER.
 _Serial = BigInteger().with_variant(Integer(), "sqlite")

@@ -13,7 +13,7 @@ import shutil
 import time
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -27,23 +27,24 @@ from themis.core.redaction import redact_text
 from themis.core.registry import nearest
 from themis.exceptions import ConfigurationError, MetricError, RunBusyError, StorageError
 from themis.storage import schema
-from themis.storage.database import database_file, is_url, open_database
+from themis.storage.database import Durability, database_file, is_url, open_database
+from themis.storage.outage import outlast
 from themis.storage.reading import LazyMapping, RunReader
 from themis.storage.records import Call, Frame, Item, Turn, verdicts
 from themis.storage.retention import RetentionPolicy, expired
 from themis.storage.runs import RunMetadata, RunStatus, is_storable, validate_run_id, validate_text
 from themis.storage.writing import RunWriter, is_gone, show_holder
 
-__all__ = ["DEFAULT_STORAGE", "METADATA_COLUMNS", "ExperimentStorage", "metadata_of", "remove_unused_items"]
+__all__ = ["DEFAULT_STORAGE", "ExperimentStorage", "metadata_columns", "metadata_of", "remove_unused_items"]
 
 DEFAULT_STORAGE = ".cache/experiments"
 
 # What a line of a list is made of, in the order in which `metadata_of` takes it.
-METADATA_COLUMNS = (
+_METADATA = (
     *("run_id", "experiment_id", "status", "created_at", "updated_at", "completed_at", "total", "succeeded", "failed"),
     *("config", "error", "kind", "model", "benchmark", "tags", "manifest_hash", "summary", "calls", "prompt_tokens"),
     *("completion_tokens", "cost_usd", "judge_calls", "judge_cost_usd", "seconds", "unpriced_calls"),
-    *("unpriced_judge_calls", "cut_off", "waiting", "lease_holder", "lease_until"),
+    *("unpriced_judge_calls", "cut_off", "waiting", "lease_holder", "lease_seconds"),
 )
 # Columns of a run that start at zero.
 _COUNTERS = (
@@ -59,7 +60,12 @@ _UNNAMED = "unnamed"
 class ExperimentStorage:
     """The runs under one root. Opening is quick whatever it holds; the database is opened on first use."""
 
-    def __init__(self, root: str | Path = DEFAULT_STORAGE) -> None:
+    def __init__(self, root: str | Path = DEFAULT_STORAGE, *, durability: str | None = None) -> None:
+        """`durability` says what a committed answer outlives: "process", its death at any moment, or "power", a power cut too.
+
+        Without it THEMIS_DURABILITY decides, or else the kind of run: "power" for memory runs, "process" for others.
+        """
+        self._durability = durability
         if not isinstance(root, str | Path) or not str(root):
             raise ConfigurationError(f"storage is a directory or a postgresql:// URL, got {root!r}")
         self.location: str | Path = root if is_url(root) else Path(root)
@@ -109,8 +115,9 @@ class ExperimentStorage:
         if not self.exists():
             return []
         runs = schema.runs
-        columns = (runs.c[name] for name in METADATA_COLUMNS)
-        query = sa.select(*columns).order_by(runs.c.created_at.desc(), runs.c.run.desc()).offset(offset or None)
+        query = (
+            sa.select(*metadata_columns()).order_by(runs.c.created_at.desc(), runs.c.run.desc()).offset(offset or None)
+        )
         wanted = {
             "experiment_id": experiment_id,
             "status": status,
@@ -129,7 +136,7 @@ class ExperimentStorage:
     def get_run(self, run_id: str) -> RunMetadata:
         """The run of an id; an unknown one is an error that names the nearest."""
         row = self._row(run_id)
-        return metadata_of([getattr(row, name) for name in METADATA_COLUMNS])
+        return metadata_of([getattr(row, name) for name in _METADATA])
 
     def run_exists(self, run_id: str) -> bool:
         return self._find(run_id) is not None
@@ -180,10 +187,12 @@ class ExperimentStorage:
             ) from error
         return self.get_run(run_id)
 
-    def open_run(self, run_id: str, *, durable: bool = False) -> RunWriter:
-        """Takes the lease of a run for writing. `durable` forces every commit to the disk, for memory turns."""
+    def open_run(self, run_id: str) -> RunWriter:
+        """Takes the lease of a run for writing."""
         row = self._row(run_id)
-        return RunWriter(self.engine, row.run, run_id, durable=durable)
+        # An exchange of a conversation cannot be had again: a memory that lives elsewhere would hear it twice.
+        usual = Durability.POWER if row.kind == "memory" else Durability.PROCESS
+        return RunWriter(self.engine, row.run, run_id, durability=Durability.choose(self._durability, usual))
 
     def reader(self, run_id: str) -> RunReader:
         row = self._row(run_id)
@@ -197,6 +206,11 @@ class ExperimentStorage:
 
     def is_planned(self, run_id: str) -> bool:
         return bool(self._row(run_id).planned)
+
+    def count_lost_rows(self, run_id: str) -> int:
+        """Rows of the dataset that the run was planned with and a repair could not save."""
+        row = self._row(run_id)
+        return max(0, row.total - self.reader(run_id).count_samples()) if row.planned else 0
 
     def current_evaluation(self, run_id: str) -> int | None:
         evaluation = self._row(run_id).evaluation
@@ -229,7 +243,7 @@ class ExperimentStorage:
     def delete_run(self, run_id: str) -> None:
         """Removes a run and everything that only it uses. One that is being written is refused."""
         row = self._row(run_id)
-        if writer := _writer_of(row.lease_holder, row.lease_until):
+        if writer := _writer_of(row.lease_holder, row.lease_seconds):
             raise RunBusyError(f"run {run_id!r} is being written by {writer}; stop it first")
         runs = schema.runs
         unchanged = runs.c.lease_holder.is_not_distinct_from(row.lease_holder)
@@ -346,18 +360,15 @@ class ExperimentStorage:
         )
         if among is not None:
             query = query.where(records.c.run.in_(among))
-        with self.engine.connect() as connection:
-            row = connection.execute(query.limit(1)).first()
-            if row is None:
-                return None
-            run_id = connection.execute(sa.select(schema.runs.c.run_id).where(schema.runs.c.run == row.run)).scalar()
-        return None if run_id is None else self.reader(run_id).call(row.position, row.attempt)
+        named = query.add_columns(schema.runs.c.run_id).join(schema.runs, schema.runs.c.run == records.c.run)
+        row = outlast(self.engine, lambda connection: connection.execute(named.limit(1)).first())
+        return None if row is None else self.reader(row.run_id).call(row.position, row.attempt)
 
     def find_judgement(self, key: str) -> str | None:
         """A judge's stored reply, as JSON text."""
         table = schema.judgements
-        with self.engine.connect() as connection:
-            return connection.execute(sa.select(table.c.body).where(table.c.key == key)).scalar()
+        query = sa.select(table.c.body).where(table.c.key == key)
+        return outlast(self.engine, lambda connection: connection.execute(query).scalar())
 
     def generations(self, run_id: str) -> list[int]:
         """Numbers of the archived generations of a run (`id@1`, ...)."""
@@ -384,8 +395,7 @@ class ExperimentStorage:
             query = sa.select(table).where(table.c.run == run, table.c.seq > after).order_by(table.c.seq).limit(1_000)
             if test_id is not None:
                 query = query.where(table.c.test_id == test_id)
-            with self.engine.connect() as connection:
-                rows = connection.execute(query).all()
+            rows = outlast(self.engine, partial(_all, query=query))
             for row in rows:
                 yield Turn(row.seq, row.kind, row.test_id, row.body)
             if len(rows) < 1_000:
@@ -394,10 +404,8 @@ class ExperimentStorage:
 
     def artifact(self, run_id: str, name: str) -> bytes | None:
         table = schema.artifacts
-        with self.engine.connect() as connection:
-            found = connection.execute(
-                sa.select(table.c.content).where(table.c.run == self._row(run_id).run, table.c.name == name)
-            ).scalar()
+        query = sa.select(table.c.content).where(table.c.run == self._row(run_id).run, table.c.name == name)
+        found = outlast(self.engine, lambda connection: connection.execute(query).scalar())
         return None if found is None else bytes(found)
 
     # --- care --------------------------------------------------------------------------------------------------------
@@ -515,8 +523,8 @@ class ExperimentStorage:
     def _find(self, run_id: str) -> Any:
         if not is_storable(run_id) or not self.exists():
             return None
-        with self.engine.connect() as connection:
-            return connection.execute(sa.select(schema.runs).where(schema.runs.c.run_id == run_id)).first()
+        query = sa.select(schema.runs, _lease_seconds()).where(schema.runs.c.run_id == run_id)
+        return outlast(self.engine, lambda connection: connection.execute(query).first())
 
     def _row(self, run_id: str) -> Any:
         row = self._find(run_id)
@@ -529,6 +537,10 @@ class ExperimentStorage:
             return f"no run {run_id!r}: there is no store at {redact_text(str(self.location))}"
         known = [run.run_id for run in self.list_runs(limit=1_000)]
         return f"no run {run_id!r} in {redact_text(str(self.location))}{nearest(run_id, known)}"
+
+
+def _all(connection: sa.Connection, query: sa.Select[Any]) -> Sequence[Any]:
+    return connection.execute(query).all()
 
 
 def remove_unused_items(connection: sa.Connection) -> None:
@@ -544,12 +556,34 @@ def _evaluation_name(eval_id: str, config: Mapping[str, Any] | None) -> str:
     return digest(eval_id, canonical_json(config or {}))
 
 
+def metadata_columns(*, with_config: bool = True) -> list[sa.ColumnElement[Any]]:
+    """What `metadata_of` makes a run of; the configuration, which may be large, can be left out."""
+    columns: list[sa.ColumnElement[Any]] = [schema.runs.c[name] for name in _METADATA[:-1]]
+    if not with_config:
+        columns[_METADATA.index("config")] = sa.literal("{}").label("config")
+    return [*columns, _lease_seconds()]
+
+
+def _lease_seconds() -> sa.ColumnElement[Any]:
+    """How long the run's lease still holds, by the database's clock."""
+    return (schema.runs.c.lease_until - schema.clock()).label("lease_seconds")
+
+
 def metadata_of(row: Sequence[Any]) -> RunMetadata:
-    """A run from the values of METADATA_COLUMNS."""
+    """A run from the values of `metadata_columns`."""
+    try:
+        return _metadata_of(row)
+    except ValueError as error:
+        raise StorageError(
+            f"the row of run {row[0]!r} is damaged ({error}); `themis store repair` salvages what can be read into a new file"
+        ) from error
+
+
+def _metadata_of(row: Sequence[Any]) -> RunMetadata:
     run_id, experiment_id, status, created_at, updated_at, completed_at, total, succeeded, failed, *others = row
     config, error, kind, model, benchmark, tags, manifest_hash, summary, calls, prompt_tokens, *others = others
     completion_tokens, cost_usd, judge_calls, judge_cost_usd, seconds, unpriced_calls, *others = others
-    unpriced_judge_calls, cut_off, waiting, holder, until = others
+    unpriced_judge_calls, cut_off, waiting, holder, lease_seconds = others
     return RunMetadata(
         run_id,
         experiment_id,
@@ -577,13 +611,13 @@ def metadata_of(row: Sequence[Any]) -> RunMetadata:
         seconds,
         cut_off,
         waiting,
-        _writer_of(holder, until),
+        _writer_of(holder, lease_seconds),
     )
 
 
-def _writer_of(holder: str | None, until: float | None) -> str | None:
+def _writer_of(holder: str | None, lease_seconds: float | None) -> str | None:
     """The live process that is writing the run."""
-    if holder is None or (until or 0) < time.time() or is_gone(holder):
+    if holder is None or (lease_seconds or 0) < 0 or is_gone(holder):
         return None
     return show_holder(holder)
 

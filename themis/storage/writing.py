@@ -6,6 +6,7 @@ a result is told after `commit` returned.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import secrets
 import socket
@@ -25,7 +26,8 @@ from sqlalchemy.engine import Connection, Engine
 from themis.core.codec import encode
 from themis.exceptions import ConfigurationError, RunBusyError, StorageError
 from themis.storage import schema
-from themis.storage.database import process_identity, process_start
+from themis.storage.database import Durability, process_identity, process_start
+from themis.storage.outage import DatabaseAwayError, outage_of, outlast
 from themis.storage.records import Call, Item, Turn, Verdict, body_of
 from themis.storage.runs import RunStatus
 
@@ -94,12 +96,15 @@ def _insert_sql(engine: Engine, table: sa.Table, *, replaces: bool, ignores: boo
 class RunWriter:
     """The one writer of a run. Use as a context manager: the lease is let go at the end, whatever happened."""
 
-    def __init__(self, engine: Engine, run: int, run_id: str, *, durable: bool = False) -> None:
+    def __init__(self, engine: Engine, run: int, run_id: str, *, durability: Durability = Durability.PROCESS) -> None:
         self.run = run
         self.run_id = run_id
         self._engine = engine
+        self._outage = outage_of(engine)
         # The token tells two writers of one process apart.
-        self._holder = f"{process_identity()}:{secrets.token_hex(4)}"
+        self._name = f"{process_identity()}:{secrets.token_hex(4)}"
+        # How many commits are known to have been made; the number is in the lease, so that the store can be asked.
+        self._commits = 0
         self._insert = sqlite.insert if engine.dialect.name == "sqlite" else postgresql.insert
         self._put_items = _Bulk(engine, schema.items, ignores=True)
         self._put_samples = _Bulk(engine, schema.samples)
@@ -109,14 +114,18 @@ class RunWriter:
         mark = "?" if engine.dialect.name == "sqlite" else "%s"
         sums = ", ".join(f"{name} = {name} + {mark}" for name in _SUMS)
         self._addition = f"UPDATE runs SET updated_at = {mark}, {sums} WHERE run = {mark}"
-        self._renewal = f"UPDATE runs SET lease_until = {mark} WHERE run = {mark} AND lease_holder = {mark}"
+        self._renewal = (
+            f"UPDATE runs SET lease_until = {schema.clock().compile(dialect=engine.dialect)} + {mark}, "
+            f"lease_holder = {mark} WHERE run = {mark} AND lease_holder = {mark}"
+        )
         self._connection = engine.connect()
-        if durable and engine.dialect.name == "sqlite":
-            self._connection.exec_driver_sql("PRAGMA synchronous = FULL")
-        self._durable = durable
+        self._durability = durability
+        self._set_synchronous(durability)
         self._lock = threading.Lock()
         self._stop_heart = threading.Event()
         self._take_lease()
+        if self._outage is not None:
+            self._outage.patient = True
         self._heart = threading.Thread(target=self._beat, name=f"lease-{run_id}", daemon=True)
         self._heart.start()
 
@@ -134,22 +143,26 @@ class RunWriter:
         self._stop_heart.set()
         self._heart.join()
         with self._lock:
-            try:
-                runs = schema.runs
-                self._connection.rollback()
-                self._connection.execute(
-                    sa.update(runs)
-                    .where(runs.c.run == self.run, runs.c.lease_holder == self._holder)
-                    .values(lease_holder=None, lease_until=None)
-                )
-                self._connection.commit()
-                if self._durable and self._engine.dialect.name == "sqlite":
-                    self._connection.exec_driver_sql("PRAGMA synchronous = NORMAL")
-            except StorageError:
-                # A full disk or a lost server must not hide what went wrong before it; the lease lapses by itself.
-                self._connection.invalidate()
-            finally:
+            # A full disk must not hide what went wrong before it; the lease lapses by itself.
+            with contextlib.suppress(StorageError):
+                outlast(self._engine, self._release)
+            if not self._connection.closed:
+                self._set_synchronous(Durability.PROCESS)
                 self._connection.close()
+
+    def _release(self, connection: Connection) -> None:
+        runs = schema.runs
+        mine = runs.c.lease_holder.startswith(f"{self._name}:", autoescape=True)
+        connection.execute(
+            sa.update(runs).where(runs.c.run == self.run, mine).values(lease_holder=None, lease_until=None)
+        )
+        connection.commit()
+
+    def _set_synchronous(self, durability: Durability) -> None:
+        """In a file; of a server's commits its own settings decide."""
+        if self._engine.dialect.name == "sqlite" and self._durability is not Durability.PROCESS:
+            self._connection.rollback()
+            self._connection.exec_driver_sql(f"PRAGMA synchronous = {durability.synchronous}")
 
     # --- what a run writes, in the order it does ---------------------------------------------------------------------
 
@@ -176,6 +189,12 @@ class RunWriter:
         self._commit(
             lambda connection: connection.execute(sa.delete(schema.samples).where(schema.samples.c.run == self.run))
         )
+
+    def restore_rows(self, items: Iterable[Item]) -> None:
+        """Stores again those of a dataset's rows that were lost."""
+        iterator = iter(items)
+        while batch := list(islice(iterator, _PLAN_BATCH)):
+            self._commit(partial(self._restore_items, batch=batch))
 
     def commit_calls(self, calls: Sequence[Call], *, invalidates: tuple[int, Sequence[int]] | None = None) -> None:
         """Makes finished calls durable, with what they cost. A later call for the same attempt replaces a failure.
@@ -292,15 +311,45 @@ class RunWriter:
     # --- the transaction ---------------------------------------------------------------------------------------------
 
     def _commit(self, write: Callable[[Connection], Any]) -> Any:
+        """One transaction, made exactly once: if the server goes away, it is asked afterwards whether it had it."""
         with self._lock:
-            try:
-                self._renew(self._connection)
-                result = write(self._connection)
-                self._connection.commit()
-            except BaseException:
-                self._connection.rollback()
-                raise
-        return result
+            results: list[Any] = []
+            while True:
+                try:
+                    if not results or not self._was_committed():
+                        self._transact(write, results)
+                    break
+                except DatabaseAwayError as error:
+                    self._reconnect(error)
+            self._commits += 1
+            if self._outage is not None:
+                self._outage.end()
+        return results[-1]
+
+    def _transact(self, write: Callable[[Connection], Any], results: list[Any]) -> None:
+        """Adds what the transaction gives to `results` before its commit: from then on it may have been made."""
+        try:
+            self._renew(self._connection)
+            results.append(write(self._connection))
+            self._connection.commit()
+        except BaseException:
+            self._connection.rollback()
+            raise
+
+    def _was_committed(self) -> bool:
+        """Whether the store has the commit that was under way; waits for a transaction of ours that still runs there."""
+        runs = schema.runs
+        query = sa.select(runs.c.lease_holder).where(runs.c.run == self.run).with_for_update()
+        was_made = bool(self._connection.execute(query).scalar() == self._holder(self._commits + 1))
+        self._connection.rollback()
+        return was_made
+
+    def _reconnect(self, error: DatabaseAwayError) -> None:
+        if self._outage is None:
+            raise error
+        self._connection.close()
+        self._outage.wait(error)
+        self._connection = self._engine.connect()
 
     def _insert_items(self, connection: Connection, batch: Sequence[Item]) -> None:
         self._put_items(connection, [(item.fingerprint, item.content) for item in batch])
@@ -311,6 +360,20 @@ class RunWriter:
         except sa.exc.IntegrityError as error:
             connection.rollback()
             raise ConfigurationError(self._which_id_twice(connection, batch)) from error
+
+    def _restore_items(self, connection: Connection, batch: Sequence[Item]) -> None:
+        self._put_items(connection, [(item.fingerprint, item.content) for item in batch])
+        rows = [
+            {
+                "run": self.run,
+                "position": item.position,
+                "item_id": item.item_id,
+                "fingerprint": item.fingerprint,
+                "cluster": item.cluster,
+            }
+            for item in batch
+        ]
+        connection.execute(self._insert(schema.samples).on_conflict_do_nothing(), rows)
 
     def _which_id_twice(self, connection: Connection, batch: Sequence[Item]) -> str:
         seen: dict[str, int] = {}
@@ -366,20 +429,19 @@ class RunWriter:
         """Takes the run if nobody has it, the holder's process is gone, or its lease has lapsed."""
         runs = schema.runs
         try:
-            row = self._connection.execute(
-                sa.select(runs.c.lease_holder, runs.c.lease_until).where(runs.c.run == self.run)
-            ).one()
+            left = (runs.c.lease_until - schema.clock()).label("left")
+            row = self._connection.execute(sa.select(runs.c.lease_holder, left).where(runs.c.run == self.run)).one()
             self._connection.rollback()
-            holder, until = row.lease_holder, row.lease_until or 0.0
-            if holder is not None and until > _now() and not is_gone(holder):
+            holder, seconds = row.lease_holder, row.left or 0.0
+            if holder is not None and seconds > 0 and not is_gone(holder):
                 raise RunBusyError(
                     f"run {self.run_id!r} is being written by {show_holder(holder)}; wait for it, stop it, or use "
-                    f"another run id. If that process is gone, its hold ends in {until - _now():.0f} s"
+                    f"another run id. If that process is gone, its hold ends in {seconds:.0f} s"
                 )
             taken = self._connection.execute(
                 sa.update(runs)
                 .where(runs.c.run == self.run, runs.c.lease_holder.is_not_distinct_from(holder))
-                .values(lease_holder=self._holder, lease_until=_now() + LEASE_SECONDS)
+                .values(lease_holder=self._holder(0), lease_until=schema.clock() + LEASE_SECONDS)
             )
             self._connection.commit()
             if taken.rowcount != 1:
@@ -388,8 +450,12 @@ class RunWriter:
             self._connection.close()
             raise
 
+    def _holder(self, commits: int) -> str:
+        return f"{self._name}:{commits}"
+
     def _renew(self, connection: Connection) -> None:
-        kept = connection.exec_driver_sql(self._renewal, (_now() + LEASE_SECONDS, self.run, self._holder))
+        now, then = self._holder(self._commits), self._holder(self._commits + 1)
+        kept = connection.exec_driver_sql(self._renewal, (LEASE_SECONDS, then, self.run, now))
         if kept.rowcount != 1:
             raise RunBusyError(
                 f"run {self.run_id!r} was taken over by another process, or deleted; this one stops writing"
