@@ -34,6 +34,7 @@ from themis.experiment.experiment import Experiment, Observer, RunHandle
 from themis.experiment.mirror import BackendMirror
 from themis.experiment.progress import ProgressBar, someone_watches
 from themis.experiment.run import run
+from themis.experiment.tables import TableRows, is_table
 from themis.generation.attempts import Retry
 from themis.generation.engine import EngineSettings
 from themis.generation.limits import RateLimit
@@ -41,7 +42,7 @@ from themis.generation.providers import parse_model, provider_accepts, provider_
 from themis.generation.templates import PromptTemplate
 from themis.integrations.trackers import watchers
 from themis.presets import BenchmarkPreset, get_benchmark_preset
-from themis.presets.loading import read_rows
+from themis.presets.loading import READABLE_SUFFIXES, read_rows
 from themis.storage import DEFAULT_STORAGE, ExperimentStorage
 from themis.storage.runs import new_run_id, validate_run_id
 
@@ -51,7 +52,6 @@ _PROVIDER_OPTIONS = (
     *("api_key", "base_url", "api_base", "api_version", "timeout", "n_parallel", "organization", "api_type"),
     "region_name",
 )
-_ROW_FILES = (".jsonl", ".json", ".csv", ".parquet")
 
 
 def evaluate(
@@ -88,6 +88,8 @@ def evaluate(
     provider_options: Mapping[str, Any] | None = None,
     max_records_in_memory: int | None = None,
     cluster_field: str | None = None,
+    data: str | Path | None = None,
+    sample: bool = False,
     on_result: Callable[[GenerationRecord], Any] | None = None,
     stop_when: Callable[[EvaluationRecord], str | None] | None = None,
     progress: bool | None = None,
@@ -97,7 +99,10 @@ def evaluate(
 ) -> ExperimentReport:
     """Asks a model every row of a dataset, judges the answers, stores everything, and reports.
 
-    `benchmark_or_dataset` is a benchmark's name, a `.jsonl/.json/.csv/.parquet` file, or any iterable of dicts.
+    `benchmark_or_dataset` is a benchmark's name, a file (`.jsonl`, `.json`, `.csv`, `.tsv`, `.parquet`), a table (a
+    DataFrame of pandas or polars, a dataset of the Hub, an Arrow table) or any iterable of dicts. With `data` a
+    benchmark's rows are read from that file or folder; with `sample=True` they are the few that are shipped: a smoke
+    test, not a result.
     The same call with the same `run_id` goes on where an earlier one stopped and never makes a finished call again.
     `observers` hear of the run while it goes on: trackers ("wandb", "mlflow", ...) and observers of your own.
     """
@@ -145,8 +150,10 @@ def resume(
     named = {**_signature_defaults(), **arguments, "storage": store, "run_id": run_id, **changes}
     rows: Any = dataset
     if store.is_planned(run_id):
-        rows = _StoredRows(store, run_id)
-        named.update(limit=None, reference_field=store.reader(run_id).frame.reference_field or "")
+        rows, frame = _StoredRows(store, run_id), store.reader(run_id).frame
+        # What is stored has been checked, and may have been a template made in Python.
+        prompt = PromptTemplate(frame.prompt.name, frame.prompt.template, metadata={"as_written": True})
+        named.update(limit=None, reference_field=frame.reference_field or "", prompt=prompt)
     return _evaluate(handle=None, benchmark_or_dataset=rows, options={}, benchmark=stored.benchmark, **named)
 
 
@@ -196,7 +203,7 @@ def _evaluate(
     """`benchmark` says what stored rows are of, when a run is taken up again."""
     _check(given)
     store = _storage(given)
-    spec = parse_model(model)
+    spec = parse_model(model, {**given["options"], **(given["provider_options"] or {})})
     provider_options = _provider_options(spec, given)
     source = _source(benchmark_or_dataset, given, benchmark)
     wiring: dict[str, Any] = {}
@@ -277,6 +284,8 @@ class _Source:
 
 
 def _source(dataset: Any, given: Mapping[str, Any], benchmark: str | None) -> _Source:
+    if (given["data"] is not None or given["sample"]) and (not isinstance(dataset, str) or _is_row_file(dataset)):
+        raise ConfigurationError("data and sample say where a benchmark's rows come from; here the rows are given")
     if benchmark is not None:
         return _benchmark(get_benchmark_preset(benchmark), given, rows=dataset)
     if isinstance(dataset, BenchmarkPreset):
@@ -287,9 +296,11 @@ def _source(dataset: Any, given: Mapping[str, Any], benchmark: str | None) -> _S
             raise DatasetError(f"no file {str(dataset)!r}; a benchmark's name has no ending like {path.suffix!r}")
         return _custom(_FileRows(path), given, {"kind": "file", "path": str(dataset)})
     if isinstance(dataset, str):
-        return _benchmark(get_benchmark_preset(dataset), given)
+        return _benchmark(get_benchmark_preset(dataset, data=given["data"], sample=given["sample"]), given)
     if hasattr(dataset, "iter_samples"):
         return _custom(dataset.iter_samples(), given, {"kind": type(dataset).__name__})
+    if is_table(dataset):
+        return _custom(TableRows(dataset), given, {"kind": type(dataset).__name__})
     if isinstance(dataset, Mapping) or not isinstance(dataset, Iterable):
         raise DatasetError(
             f"a dataset is a benchmark's name, a file or an iterable of dicts, got {type(dataset).__name__}"
@@ -326,7 +337,7 @@ class _StoredRows:
 
 
 def _is_row_file(dataset: str | Path) -> bool:
-    return isinstance(dataset, Path) or dataset.lower().endswith(_ROW_FILES)
+    return isinstance(dataset, Path) or dataset.lower().endswith(READABLE_SUFFIXES)
 
 
 def _hub_facts(dataset: Any) -> dict[str, Any]:
@@ -390,7 +401,7 @@ def _pipeline(given: Mapping[str, Any], *, default_metrics: Sequence[Any], defau
     metrics = [resolve_metric(metric) for metric in given["metrics"] or default_metrics]
     strategy = None
     if given["reducer"] is not None:
-        strategy = strategy_from_name(given["reducer"], metrics)
+        strategy = strategy_from_name(given["reducer"], metrics, attempts=given["num_samples"])
     elif given["num_samples"] > 1:
         strategy = strategy_from_name("average")
     return EvaluationPipeline(
@@ -463,7 +474,7 @@ def _provider_options(spec: ModelSpec, given: Mapping[str, Any]) -> dict[str, An
     if "base_url" in options and "api_base" not in options:
         options["api_base"] = options.pop("base_url")
     options.update(given["provider_options"] or {})
-    if given["seed"] is not None and "seed" not in options and provider_accepts(spec.provider, "seed"):
+    if given["seed"] is not None and "seed" not in options and provider_accepts(spec.provider, "seed", options):
         options["seed"] = given["seed"]
     return options
 

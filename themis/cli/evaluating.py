@@ -28,7 +28,7 @@ from themis.memory.command import resuming_command
 from themis.memory.judging import create_judge
 from themis.memory.rejudging import rejudge_memory_run
 from themis.presets import get_benchmark_preset
-from themis.presets.loading import read_rows
+from themis.presets.loading import READABLE_SUFFIXES, read_rows
 from themis.storage import ExperimentStorage
 
 __all__ = ["estimate", "evaluate_command", "rejudge", "resume"]
@@ -149,20 +149,21 @@ def evaluate_command(
     track_options: tuple[str, ...],
     **arguments: Any,
 ) -> int:
-    """Ask a model every row of a BENCHMARK or FILE (.jsonl, .json, .csv, .parquet), judge the answers, store everything."""
+    """Ask a model every row of a BENCHMARK or FILE (.jsonl, .json, .csv, .tsv, .parquet), judge the answers, store everything."""
     store = ExperimentStorage(storage)
     observers = _observers(track, track_options)
     prompt = _prompt(prompt, prompt_file)
     rows, found = _rows(dataset, prompt, arguments, data=data, sample=sample)
     arguments.update(found)
+    provider_options = pairs(options, parsed=True)
     if not yes:
-        _ask_before_spending(dataset, rows, model, arguments)
+        _ask_before_spending(dataset, rows, model, {**arguments, "provider_options": provider_options})
     report = api.evaluate(
         rows,
         model=model,
         storage=store,
         metrics=list(metrics) or None,
-        provider_options=pairs(options, parsed=True),
+        provider_options=provider_options,
         tags=pairs(tags),
         rate_limit={k: v for k, v in (("requests_per_minute", rpm), ("tokens_per_minute", tpm)) if v is not None}
         or None,
@@ -300,7 +301,7 @@ def _rows(
 ) -> tuple[Any, dict[str, Any]]:
     """The dataset as `evaluate` takes it, with what was found out about it."""
     path = Path(dataset)
-    if path.exists() or path.suffix in (".jsonl", ".json", ".csv", ".parquet"):
+    if path.exists() or path.suffix.lower() in READABLE_SUFFIXES:
         if not path.is_file():
             raise DatasetError(f"no file {dataset!r}")
         return path, _file_fields(path, prompt, arguments)
@@ -330,8 +331,9 @@ def _file_fields(path: Path, prompt: str | None, arguments: Mapping[str, Any]) -
 
 
 def _estimate(rows: Any, model: str, arguments: Mapping[str, Any], **assumed: Any) -> Estimate:
-    spec = parse_model(model)
-    provider = provider_factory(spec.provider)
+    options = arguments.get("provider_options")
+    spec = parse_model(model, options)
+    provider = provider_factory(spec.provider, options)
     prompt = arguments.get("prompt")
     if isinstance(rows, Path):
         source, template = read_rows(rows), PromptTemplate("default", prompt or "")
@@ -352,7 +354,7 @@ def _estimate(rows: Any, model: str, arguments: Mapping[str, Any], **assumed: An
 
 def _ask_before_spending(dataset: str, rows: Any, model: str, arguments: Mapping[str, Any]) -> None:
     """Where a person is there to answer and the price is known, says what it may cost and asks."""
-    spec = parse_model(model)
+    spec = parse_model(model, arguments["provider_options"])
     price = price_of(spec.identifier)
     if price is None or not sys.stdin.isatty() or spec.provider in ("fake", "local", "replay"):
         return

@@ -77,7 +77,10 @@ def get_registered_extractors() -> dict[str, Any]:
 def metric(function: Callable[..., Any], /) -> FunctionMetric: ...
 @overload
 def metric(
-    *, name: str | None = None, higher_is_better: bool | None = True
+    *,
+    name: str | None = None,
+    higher_is_better: bool | None = True,
+    score_range: tuple[float | None, float | None] | None = None,
 ) -> Callable[[Callable[..., Any]], FunctionMetric]: ...
 def metric(
     function: Callable[..., Any] | None = None,
@@ -85,16 +88,18 @@ def metric(
     *,
     name: str | None = None,
     higher_is_better: bool | None = True,
+    score_range: tuple[float | None, float | None] | None = None,
 ) -> Any:
     """Turns a plain function into a registered metric: `@metric` or `@metric(name="...")`.
 
     The function takes the prediction and, as far as it names them, `reference` (called once for each, the best
     counts), `references` and `metadata`. It returns a number, a bool, `(value, details)` or a `MetricScore`. Say
-    `higher_is_better=False` of a time or a distance, and None of what is neither good nor bad.
+    `higher_is_better=False` of a time or a distance, and None of what is neither good nor bad. With `score_range=(0, 1)`
+    no interval leaves it, and a score outside is a failure of the metric.
     """
 
     def decorate(function: Callable[..., Any]) -> FunctionMetric:
-        built = FunctionMetric(function, name=name or function.__name__, higher_is_better=higher_is_better)
+        built = FunctionMetric(function, name or function.__name__, higher_is_better, score_range)
         register_metric(built.name, built)
         return built
 
@@ -157,6 +162,7 @@ class FunctionMetric(Metric):
     function: Callable[..., Any]
     name: str
     higher_is_better: bool | None = True
+    score_range: tuple[float | None, float | None] | None = None
 
     def __post_init__(self) -> None:
         self._roles = _roles(self.function)

@@ -52,7 +52,7 @@ def bound_judges(
     """Binds every judge among the metrics to its model while the block runs."""
     with ExitStack() as stack:
         for judge in judges_in(metrics):
-            spec = parse_model(judge.model)
+            spec = parse_model(judge.model, judge.options)
             executor = create_provider(spec.provider, judge.options, model_identifier=spec.identifier)
             identity = call_identity(
                 provider=spec.provider,

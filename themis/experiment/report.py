@@ -19,7 +19,7 @@ from themis.core.entities import (
 )
 from themis.core.intervals import summarise
 from themis.core.registry import snake_case
-from themis.evaluation.pipeline import aggregate, slices_of
+from themis.evaluation.pipeline import aggregate, score_ranges, slices_of
 from themis.experiment.cost import price_table
 from themis.storage import ExperimentStorage, RunMetadata
 from themis.storage.reading import LazySequence, RunReader
@@ -101,6 +101,7 @@ def metric_aggregates(
 ) -> dict[str, MetricAggregate]:
     """Every metric of an evaluation, over what has a score."""
     counted = reader.outcomes(evaluation)
+    ranges = reader.evaluation_config(evaluation).get("score_range", {})
     aggregates = {}
     for name in names if names is not None else sorted(counted):
         outcomes = counted.get(name, {})
@@ -109,7 +110,8 @@ def metric_aggregates(
             values.append(value)
             if cluster is not None:
                 clusters.append(cluster)
-        summary = summarise(values, clusters=clusters if clusters and len(clusters) == len(values) else None)
+        clustered = clusters if clusters and len(clusters) == len(values) else None
+        summary = summarise(values, clusters=clustered, score_range=ranges.get(name))
         per_sample = _scores(reader, evaluation, name, summary.count if after < 0 else None, after)
         shown = len(per_sample)
         aggregates[name] = MetricAggregate(
@@ -215,4 +217,5 @@ def _slices(reader: RunReader, evaluation: int, pipeline: Any) -> dict[str, dict
     for of_unanswered in slices.values():
         for name in of_unanswered:
             judged[name].append(EvaluationRecord(None, []))
-    return {name: aggregate(records, pipeline.metric_names) for name, records in judged.items()}
+    ranges = score_ranges(pipeline)
+    return {name: aggregate(records, pipeline.metric_names, ranges) for name, records in judged.items()}

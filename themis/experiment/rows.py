@@ -58,6 +58,7 @@ class RowReader:
             self._check_reference(row, position)
             try:
                 self.template.fill(row)
+                self.template.refuse_unfilled(row, not_asked=(self._found_reference or "answer", "reference"))
             except TemplateRenderingError as error:
                 raise TemplateRenderingError(f"row {position}: {error}") from None
             content = canonical_json(row)
@@ -109,7 +110,7 @@ class RowReader:
             return
         if self.reference_field is not None:
             self._found_reference = self.reference_field
-            if self.reference_field not in row:
+            if self._is_missing(row, self.reference_field):
                 self._without_reference.append(position)
                 if len(self._without_reference) >= _SHOWN_ROWS or position == 0:
                     self._refuse_missing_references(row)
@@ -128,10 +129,14 @@ class RowReader:
                 f"row {position} has {here!r} but the rows before it have not; name the field with reference_field, "
                 'or give reference_field="" for none'
             )
-        elif self._found_reference is not None and self._found_reference not in row:
+        elif self._found_reference is not None and self._is_missing(row, self._found_reference):
             self._without_reference.append(position)
             if len(self._without_reference) >= _SHOWN_ROWS:
                 self._refuse_missing_references(row)
+
+    def _is_missing(self, row: Mapping[str, Any], name: str) -> bool:
+        """An empty reference is none where answers are compared with it."""
+        return name not in row or (row[name] is None and bool(self.compared))
 
     def _refuse_missing_references(self, row: Mapping[str, Any] | None = None) -> None:
         if not self._without_reference:
@@ -139,7 +144,7 @@ class RowReader:
         rows = ", ".join(map(str, self._without_reference))
         name = self._found_reference or ""
         hint = f"{nearest(name, row)}; that row has {', '.join(sorted(row))}" if row is not None else ""
-        raise ConfigurationError(f"reference_field {name!r} is missing in row(s) {rows}{hint}")
+        raise ConfigurationError(f"reference_field {name!r} is missing or empty in row(s) {rows}{hint}")
 
     def _cluster(self, row: Mapping[str, Any], item_id: str) -> str | None:
         if self.cluster_field is None:
