@@ -50,7 +50,7 @@ __all__ = ["evaluate", "evaluate_async", "resume", "stored_pipeline"]
 
 _PROVIDER_OPTIONS = (
     *("api_key", "base_url", "api_base", "api_version", "timeout", "n_parallel", "organization", "api_type"),
-    "region_name",
+    *("region_name", "system_prompt"),
 )
 
 

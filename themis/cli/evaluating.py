@@ -117,6 +117,7 @@ def _execution_option(function: F) -> F:
 @click.option("--rpm", type=float, help="At most so many requests a minute.")
 @click.option("--tpm", type=float, help="At most so many tokens a minute.")
 @click.option("--budget-usd", type=float, help="Never spend more than this on the run.")
+@click.option("--system", metavar="TEXT", help="System prompt; a row's own `system_prompt` wins.")
 @click.option("--option", "options", multiple=True, metavar="K=V", help="Option of the provider, may be repeated.")
 @click.option("--tag", "tags", multiple=True, metavar="K=V", help="Tag of the run, may be repeated.")
 @click.option(
@@ -137,6 +138,7 @@ def evaluate_command(
     prompt_file: str | None,
     storage: str,
     metrics: tuple[str, ...],
+    system: str | None,
     options: tuple[str, ...],
     tags: tuple[str, ...],
     rpm: float | None,
@@ -155,7 +157,7 @@ def evaluate_command(
     prompt = _prompt(prompt, prompt_file)
     rows, found = _rows(dataset, prompt, arguments, data=data, sample=sample)
     arguments.update(found)
-    provider_options = pairs(options, parsed=True)
+    provider_options = pairs(options, parsed=True) | ({} if system is None else {"system_prompt": system})
     if not yes:
         _ask_before_spending(dataset, rows, model, {**arguments, "provider_options": provider_options})
     report = api.evaluate(

@@ -128,13 +128,17 @@ def resolve_metric(metric: Any) -> Metric:
         found = FunctionMetric(found, name=found.__name__)
     if not isinstance(getattr(found, "name", None), str):
         raise MetricError(f"the metric {found!r} has no name: give its class an attribute name = '...'")
+    _refuse_uncallable(found.compute, "metric", prediction="", references=[], metadata={})
     return cast(Metric, found)
 
 
 def resolve_extractor(extractor: Any) -> Extractor:
     """The extractor behind a name (with or without parameters), class, object, factory or function."""
     found = _resolve(extractor, EXTRACTORS, "extract")
-    return FunctionExtractor(found) if inspect.isfunction(found) else cast(Extractor, found)
+    if inspect.isfunction(found):
+        found = FunctionExtractor(found)
+    _refuse_uncallable(found.extract, "extractor", "")
+    return cast(Extractor, found)
 
 
 class Description(NamedTuple):
@@ -256,6 +260,23 @@ def _required_parameters(function: Callable[..., Any]) -> list[str]:
 def _refuse_async(function: Callable[..., Any], kind: str) -> None:
     if inspect.iscoroutinefunction(function):
         raise ConfigurationError(f"{kind} {function.__name__} is async; scoring is not: write it as a plain function")
+
+
+def _refuse_uncallable(method: Callable[..., Any], kind: str, *args: Any, **kwargs: Any) -> None:
+    """A method that cannot be called as the pipeline calls it would fail on every answer, after it is paid for."""
+    _refuse_async(method, kind)
+    try:
+        signature = inspect.signature(method)
+        signature.bind(*args, **kwargs)
+    except TypeError as error:
+        owner = type(getattr(method, "__self__", None)).__name__
+        expected = ", ".join(["raw_output"] if args else ["*", *kwargs])
+        raise ConfigurationError(
+            f"the {kind} {owner} cannot be used: {method.__name__}({', '.join(signature.parameters)}) is called as "
+            f"{method.__name__}({expected}) ({error})"
+        ) from error
+    except ValueError:  # built in C: it will speak for itself
+        return
 
 
 def _refuse_unfit(target: Any, method: str, kind: str, error: type[Exception]) -> None:

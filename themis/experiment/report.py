@@ -87,7 +87,7 @@ def build_report(
             "evaluation_failures": evaluation_failures,
             "manifest_hash": run.manifest_hash,
             "reproducibility_manifest": run.config_snapshot.get("reproducibility_manifest", {}),
-            "cost": cost_of(run),
+            "cost": cost_of(run, reader.count_untold()),
             "model": run.model,
             "prompt_template": reader.frame.prompt.name,
             "status": run.status.value,
@@ -151,8 +151,11 @@ def summarise_run(report: ExperimentReport) -> dict[str, Any]:
     }
 
 
-def cost_of(run: RunMetadata) -> dict[str, Any]:
-    """What a run has cost so far, over all its processes and every call made. None where a price is not known."""
+def cost_of(run: RunMetadata, untold: int) -> dict[str, Any]:
+    """What a run has cost so far, over all its processes and every call made. None where a price is not known.
+
+    `untold` are answers of which nobody knows the tokens; the totals are without them.
+    """
     table = price_table()
     generation = run.cost_usd
     return {
@@ -164,6 +167,7 @@ def cost_of(run: RunMetadata) -> dict[str, Any]:
             "prompt_tokens": run.prompt_tokens,
             "completion_tokens": run.completion_tokens,
             "total_tokens": run.prompt_tokens + run.completion_tokens,
+            "answers_without_tokens": untold,
         },
         "api_calls": run.calls,
         "judge_calls": run.judge_calls,

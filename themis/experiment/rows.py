@@ -144,7 +144,7 @@ class RowReader:
         rows = ", ".join(map(str, self._without_reference))
         name = self._found_reference or ""
         hint = f"{nearest(name, row)}; that row has {', '.join(sorted(row))}" if row is not None else ""
-        raise ConfigurationError(f"reference_field {name!r} is missing or empty in row(s) {rows}{hint}")
+        raise ConfigurationError(f"reference_field {name!r} is missing in row(s) {rows}{hint}; an empty one is none")
 
     def _cluster(self, row: Mapping[str, Any], item_id: str) -> str | None:
         if self.cluster_field is None:

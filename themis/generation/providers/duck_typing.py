@@ -24,9 +24,9 @@ def refuse_unfit(name: str, target: Any) -> None:
         if inspect.isabstract(target) or not callable(getattr(target, "execute", None)):
             raise ConfigurationError(f"provider {name!r}: {target.__name__} has no method execute(task); {_EXPECTED}")
         if inspect.isfunction(execute) and not _takes(execute, 2):
+            taken = ", ".join(inspect.signature(execute).parameters)
             raise ConfigurationError(
-                f"provider {name!r}: {target.__name__}.execute{inspect.signature(execute)} cannot be called with a task; "
-                f"{_EXPECTED}"
+                f"provider {name!r}: {target.__name__}.execute({taken}) cannot be called with a task; {_EXPECTED}"
             )
     elif not callable(target):
         hint = f"; register its class, or `lambda: {name}`" if callable(getattr(target, "execute", None)) else ""

@@ -100,6 +100,9 @@ class LiteLLM(StatelessTaskExecutor):
         refusal = getattr(message, "refusal", None)
         if isinstance(refusal, str) and refusal:
             raw["refusal"] = refusal
+        spoke = isinstance(message.content, str) or refusal or reasoning or getattr(message, "tool_calls", None)
+        if not spoke and raw["finish_reason"] != "length":
+            raise ProviderCallError("litellm returned no text", kind="empty_response", retryable=True)
         text = message.content if isinstance(message.content, str) else refusal or ""
         return GenerationRecord(
             task=task,
