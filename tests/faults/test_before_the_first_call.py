@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +16,14 @@ import pytest
 import themis as package
 from tests.faults.conftest import CommandLine, Fault
 from tests.stories.endpoint import Endpoint
+from themis.cli import main
 from themis.core.entities import GenerationRecord, GenerationTask, MetricScore, ModelOutput
 from themis.exceptions import ConfigurationError, DatasetError, ProviderError
 from themis.generation.providers import PROVIDERS, parse_model
 from themis.generation.templates import PromptTemplate, TemplateRenderingError
 from themis.memory.agents import register_agent
+
+Evaluate = Callable[..., tuple[int, str]]
 
 ROWS = [{"id": n, "question": f"say {n}", "answer": str(n)} for n in range(4)]
 
@@ -38,6 +41,27 @@ def no_call(endpoint: Endpoint) -> Iterator[dict[str, str]]:
     before = endpoint.calls.total()
     yield {"OPENAI_BASE_URL": endpoint.url, "OPENAI_API_KEY": "sk-none"}
     assert endpoint.calls.total() == before
+
+
+@pytest.fixture
+def evaluate(
+    tmp_path: Path,
+    rows: str,
+    no_call: dict[str, str],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> Evaluate:
+    """`themis eval rows.jsonl WORDS` in this process, against the endpoint: the exit code, and what it complained of."""
+    monkeypatch.chdir(tmp_path)
+    for name, value in no_call.items():
+        monkeypatch.setenv(name, value)
+
+    def run(*words: str) -> tuple[int, str]:
+        with pytest.raises(SystemExit) as ended:
+            main(["eval", rows, *words])
+        return int(str(ended.value.code)), capsys.readouterr().err
+
+    return run
 
 
 class Duck:
@@ -92,11 +116,11 @@ def test_a_field_in_double_braces_is_refused(themis: CommandLine, rows: str, no_
     status="–",
     exit_code=2,
 )
-def test_a_prompt_without_a_field_is_refused(themis: CommandLine, rows: str, no_call: dict[str, str], fault: Fault):
-    done = themis("eval", rows, "-m", "openai/good", "--prompt", "Answer $question", **no_call)
+def test_a_prompt_without_a_field_is_refused(evaluate: Evaluate, fault: Fault):
+    code, said = evaluate("-m", "openai/good", "--prompt", "Answer $question")
 
-    assert done.returncode == fault.exit_code
-    assert "uses no field of the row, which has id, question, answer" in done.stderr
+    assert code == fault.exit_code
+    assert "uses no field of the row, which has id, question, answer" in said
 
 
 @pytest.mark.parametrize("text", ["{{question}} ({topic})", "{{ question|trim }} {topic}", "{{question}}", "Hello", ""])
@@ -153,14 +177,14 @@ def test_an_empty_field_is_not_asked_as_the_word_none(tmp_path: Path, duck: str,
     status="–",
     exit_code=2,
 )
-def test_an_empty_reference_is_refused(themis: CommandLine, tmp_path: Path, no_call: dict[str, str], fault: Fault):
+def test_an_empty_reference_is_refused(evaluate: Evaluate, tmp_path: Path, fault: Fault):
     (tmp_path / "rows.jsonl").write_text(
         "".join(json.dumps({**row, "answer": None if row["id"] == 2 else "x"}) + "\n" for row in ROWS)
     )
-    done = themis("eval", "rows.jsonl", "-m", "openai/good", "--metric", "exact_match", **no_call)
+    code, said = evaluate("-m", "openai/good", "--metric", "exact_match")
 
-    assert done.returncode == fault.exit_code
-    assert "reference_field 'answer' is missing in row(s) 2; an empty one is none" in done.stderr
+    assert code == fault.exit_code
+    assert "reference_field 'answer' is missing in row(s) 2; an empty one is none" in said
 
 
 # --- reducers -------------------------------------------------------------------------------------------------------
@@ -173,11 +197,11 @@ def test_an_empty_reference_is_refused(themis: CommandLine, tmp_path: Path, no_c
     status="–",
     exit_code=2,
 )
-def test_a_reducer_needs_its_attempts(themis: CommandLine, rows: str, no_call: dict[str, str], fault: Fault):
-    done = themis("eval", rows, "-m", "openai/good", "--num-samples", "4", "--reducer", "pass@5", **no_call)
+def test_a_reducer_needs_its_attempts(evaluate: Evaluate, fault: Fault):
+    code, said = evaluate("-m", "openai/good", "--num-samples", "4", "--reducer", "pass@5")
 
-    assert done.returncode == fault.exit_code
-    assert "needs 5 answers per row, and there are 4: give num_samples=5 (--num-samples 5)" in done.stderr
+    assert code == fault.exit_code
+    assert "needs 5 answers per row, and there are 4: give num_samples=5 (--num-samples 5)" in said
 
 
 def test_every_reducer_with_a_number_needs_as_many_attempts(tmp_path: Path, duck: str):
@@ -200,14 +224,12 @@ def test_every_reducer_with_a_number_needs_as_many_attempts(tmp_path: Path, duck
     status="–",
     exit_code=3,
 )
-def test_an_unknown_provider_is_named_with_the_nearest(
-    themis: CommandLine, rows: str, no_call: dict[str, str], fault: Fault
-):
-    done = themis("eval", rows, "-m", "opnai/good", **no_call)
+def test_an_unknown_provider_is_named_with_the_nearest(evaluate: Evaluate, fault: Fault):
+    code, said = evaluate("-m", "opnai/good")
 
-    assert done.returncode == fault.exit_code
-    assert "unknown provider 'opnai' in model 'opnai/good' (did you mean 'openai'?)" in done.stderr
-    assert all(way in done.stderr for way in ("base_url=URL", "OPNAI_BASE_URL", "azure/...", "litellm/opnai/good"))
+    assert code == fault.exit_code
+    assert "unknown provider 'opnai' in model 'opnai/good' (did you mean 'openai'?)" in said
+    assert all(way in said for way in ("base_url=URL", "OPNAI_BASE_URL", "azure/...", "litellm/opnai/good"))
 
 
 @pytest.mark.fault(

@@ -151,7 +151,7 @@ def test_a_provider_that_asks_is_told_its_name_and_its_model(monkeypatch):
 
 def test_what_cannot_execute_is_no_provider(monkeypatch):
     monkeypatch.setattr(PROVIDERS, "_targets", dict(PROVIDERS._targets))
-    register_provider("dictionary", lambda: {})
+    register_provider("dictionary", lambda: {"execute": "no"})
 
     with pytest.raises(ProviderError, match="no method execute"):
         create_provider("dictionary", {})
