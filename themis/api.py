@@ -313,6 +313,8 @@ def _parts_hint(dataset: Any) -> str:
     """A mapping of names to rows, as the Hub's splits come, holds datasets and is none."""
     parts = dataset if isinstance(dataset, Mapping) else {}
     named = [repr(name) for name, part in parts.items() if isinstance(part, Iterable) and not isinstance(part, str)]
+    if named and all(isinstance(part, list) and part and not isinstance(part[0], Mapping) for part in parts.values()):
+        return "; its parts are columns, so give them as a table, such as pandas.DataFrame(...), or as rows"
     return f"; give one of its parts: {', '.join(named)}" if named else ""
 
 
@@ -456,7 +458,8 @@ _EXPECTED: tuple[tuple[str, tuple[str, ...], Callable[[Any], bool]], ...] = (
         lambda value: _whole(value) and value >= 1,
     ),
     ("a whole number of at least 0", ("max_retries",), lambda value: _whole(value) and value >= 0),
-    ("a whole number", ("max_tokens", "seed"), _whole),
+    ("a whole number, at least 1 or -1 for no limit", ("max_tokens",), lambda value: _whole(value) and value != 0),
+    ("a whole number", ("seed",), _whole),
     ("a number of at least 0", ("temperature",), lambda value: _number(value) and value >= 0),
     ("a number from 0 to 1", ("top_p",), lambda value: _number(value) and 0 <= value <= 1),
     (
@@ -466,6 +469,7 @@ _EXPECTED: tuple[tuple[str, tuple[str, ...], Callable[[Any], bool]], ...] = (
     ),
     ("a dict", ("provider_options", "tags"), lambda value: isinstance(value, Mapping)),
     ("a function of one record", ("on_result", "stop_when"), callable),
+    ("a name, such as 'average' or 'pass@3'", ("reducer",), lambda value: isinstance(value, str)),
 )
 
 
@@ -518,11 +522,17 @@ def _rate(value: Mapping[str, float] | RateLimit | None) -> RateLimit:
     if isinstance(value, RateLimit):
         return value
     if isinstance(value, int | float):
-        return RateLimit(requests_per_minute=float(value))
+        value = {"requests_per_minute": float(value)}
+    if not isinstance(value, Mapping):
+        raise ConfigurationError(f"rate_limit is requests a minute, or a dict of limits, got {value!r}")
     known = ("requests_per_minute", "tokens_per_minute")
     for name in value:
         if name not in known:
             raise ConfigurationError(f"unknown rate limit {name!r}{nearest(name, known)}; known: {', '.join(known)}")
+        if not (_number(value[name]) and value[name] > 0):
+            raise ConfigurationError(
+                f"{name} is a number greater than 0, got {value[name]!r}; leave it out for no limit"
+            )
     return RateLimit(**value)
 
 

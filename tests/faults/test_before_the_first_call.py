@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from tests.faults.conftest import CommandLine, Fault
 from tests.stories.endpoint import Endpoint
 from themis.cli import main
 from themis.core.entities import GenerationRecord, GenerationTask, MetricScore, ModelOutput
-from themis.exceptions import ConfigurationError, DatasetError, ProviderError
+from themis.exceptions import ConfigurationError, DatasetError, ProviderError, ThemisError
 from themis.generation.providers import PROVIDERS, parse_model
 from themis.generation.templates import PromptTemplate, TemplateRenderingError
 from themis.memory.agents import register_agent
@@ -75,6 +76,10 @@ class Duck:
     def execute(self, task: GenerationTask) -> GenerationRecord:
         Duck.asked.append(task.prompt.text)
         return GenerationRecord(task=task, output=ModelOutput(text=task.prompt.text.removeprefix("say ")), error=None)
+
+
+class Silent:
+    """Has no method at all."""
 
 
 @pytest.fixture
@@ -214,6 +219,67 @@ def test_every_reducer_with_a_number_needs_as_many_attempts(tmp_path: Path, duck
     assert report.metric("exact_match").mean == 1.0
 
 
+# --- numbers and options ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.fault(
+    area="Before the first call",
+    wrong="An option that cannot be meant: a rate of 0, an answer of 0 tokens, `--sample` for a file of one's own",
+    does="Refuses, and says what is expected",
+    status="–",
+    exit_code=2,
+)
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("--rpm", "0"), "requests_per_minute is a number greater than 0, got 0.0; leave it out for no limit"),
+        (("--tpm", "-5"), "tokens_per_minute is a number greater than 0"),
+        (("--max-tokens", "0"), "max_tokens is a whole number, at least 1 or -1 for no limit"),
+        (("--sample",), "--data and --sample are for benchmarks"),
+        (("--option", "temperature=1"), "it is said by temperature=, --temperature"),
+    ],
+)
+def test_an_option_that_cannot_be_meant_is_refused(evaluate: Evaluate, fault: Fault, words: tuple[str, ...], says: str):
+    code, said = evaluate("-m", "openai/good", *words)
+
+    assert code == fault.exit_code
+    assert says in said
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"dataset": {"question": ["a"], "answer": ["b"]}}, "its parts are columns"),
+        (
+            {"dataset": [{**row, "group": None} for row in ROWS], "cluster_field": "group"},
+            "'group' is empty in row '0'",
+        ),
+        ({"model": Silent}, "a provider of your own is registered first"),
+        ({"metrics": [len]}, "neither a plain function nor a factory"),
+        ({"reducer": max}, "reducer is a name"),
+        ({"rate_limit": "60"}, "rate_limit is requests a minute, or a dict of limits"),
+    ],
+)
+def test_arguments_of_the_wrong_kind_are_told_as_such(tmp_path: Path, duck: str, changes: dict[str, Any], says: str):
+    with pytest.raises(ThemisError, match=re.escape(says)):
+        ask(tmp_path, **changes)
+
+    assert Duck.asked == []
+
+
+def test_a_file_with_other_separators_is_told_as_such(tmp_path: Path):
+    (tmp_path / "rows.csv").write_text("id;question;answer\n1;say 1;1\n")
+
+    with pytest.raises(DatasetError, match="seem to be separated by ';'"):
+        ask(tmp_path, tmp_path / "rows.csv", model="fake/perfect")
+
+
+def test_a_prompt_that_gives_the_answer_away_is_told(tmp_path: Path, duck: str, caplog: pytest.LogCaptureFixture):
+    ask(tmp_path, prompt="{question} is {answer}")
+
+    assert "the prompt shows the model the expected answer: it uses {answer}" in caplog.text
+
+
 # --- who answers ----------------------------------------------------------------------------------------------------
 
 
@@ -301,10 +367,6 @@ def test_an_async_one_with_slots_works_and_is_closed(tmp_path: Path, duck: str):
     package.register_provider("async-duck", Async)
     assert ask(tmp_path, model="async-duck/quack").metric("exact_match").mean == 1.0
     assert closed == [True]
-
-
-class Silent:
-    """Has no method at all."""
 
 
 class Forgetful:

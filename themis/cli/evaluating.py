@@ -305,7 +305,11 @@ def _rows(
     path = Path(dataset)
     if path.exists() or path.suffix.lower() in READABLE_SUFFIXES:
         if not path.is_file():
-            raise DatasetError(f"no file {dataset!r}")
+            raise DatasetError(
+                f"{dataset!r} is a folder; name a file in it" if path.is_dir() else f"no file {dataset!r}"
+            )
+        if data is not None or sample:
+            raise ConfigurationError(f"--data and --sample are for benchmarks; {dataset!r} is a file of its own rows")
         return path, _file_fields(path, prompt, arguments)
     return get_benchmark_preset(dataset, data=data, sample=sample), {"prompt": prompt}
 

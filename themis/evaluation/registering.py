@@ -309,12 +309,19 @@ def _resolve(wanted: Any, registry: Registry[Any], method: str) -> Any:
     elif args or kwargs:
         raise ConfigurationError(f"{registry.kind} {label} takes no parameters")
     elif not inspect.isfunction(target) and not callable(getattr(target, method, None)) and callable(target):
-        target = target()
+        target = _made(target, f"{registry.kind} {label}")
     if not inspect.isfunction(target) and not callable(getattr(target, method, None)):
         raise ConfigurationError(
             f"{registry.kind} {label} is a {type(target).__name__}, expected a name, an object with {method}() or a function"
         )
     return target
+
+
+def _made(factory: Callable[[], Any], label: str) -> Any:
+    try:
+        return factory()
+    except TypeError as error:
+        raise ConfigurationError(f"{label} is neither a plain function nor a factory: {error}") from error
 
 
 def _parse_call(written: str, kind: str) -> tuple[str, list[Any], dict[str, Any]]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import itertools
+import logging
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,6 +21,8 @@ from themis.generation.templates import PromptTemplate, TemplateRenderingError
 from themis.storage.records import Item
 
 __all__ = ["RowReader"]
+
+logger = logging.getLogger(__name__)
 
 _SHOWN_ROWS = 5
 _LONGEST_ID = 1_000
@@ -56,6 +59,8 @@ class RowReader:
             row = _as_row(raw, position)
             item_id = self._item_id(row, position)
             self._check_reference(row, position)
+            if position == 0 and self._found_reference in self.template.fields:
+                logger.warning("the prompt shows the model the expected answer: it uses {%s}", self._found_reference)
             try:
                 self.template.fill(row)
                 self.template.refuse_unfilled(row, not_asked=(self._found_reference or "answer", "reference"))
@@ -155,6 +160,10 @@ class RowReader:
                 f"which has {', '.join(sorted(row))}"
             )
         value = row[self.cluster_field]
+        if value is None:
+            raise ConfigurationError(
+                f"cluster_field {self.cluster_field!r} is empty in row {item_id!r}; a row of its own gets a name of its own"
+            )
         return value if isinstance(value, str) else canonical_json(value)
 
 

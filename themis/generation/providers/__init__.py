@@ -72,7 +72,9 @@ def parse_model(text: str, options: Mapping[str, Any] | None = None) -> ModelSpe
     read_dotenv()
     model = text.strip() if isinstance(text, str) else ""
     if not model:
-        raise ProviderError(f"a model is named as 'provider/model' or 'provider:model', got {text!r}")
+        hint = "; a provider of your own is registered first: themis.register_provider(name, class)"
+        shown = f"got {text!r}{hint if callable(text) else ''}"
+        raise ProviderError(f"a model is named as 'provider/model' or 'provider:model', {shown}")
     prefix, separator, rest = _divided(model)
     provider = _provider_called(prefix, options if separator else None)
     if provider is not None and separator and rest:
@@ -226,13 +228,19 @@ def _with_address(options: dict[str, Any], takes: _Takes) -> dict[str, Any]:
     return options
 
 
+# What a run decides, whoever answers.
+_SAID_ELSEWHERE = ("temperature", "top_p", "max_tokens", "num_samples", "max_retries", "workers")
+
+
 def _reject_unknown(name: str, options: Mapping[str, Any], takes: _Takes) -> None:
     accepted = sorted(takes.names - {"provider_name", "model_identifier"})
     unknown = [option for option in options if option not in accepted]
     if unknown:
+        own = [option for option in unknown if option in _SAID_ELSEWHERE]
+        hint = f" (it is said by {own[0]}=, --{own[0].replace('_', '-')})" if own else nearest(unknown[0], accepted)
         raise ConfigurationError(
-            f"provider {name!r} does not take the option{_s(unknown)} {', '.join(map(repr, unknown))}"
-            f"{nearest(unknown[0], accepted)}; it takes {', '.join(accepted) or 'none'}"
+            f"provider {name!r} does not take the option{_s(unknown)} {', '.join(map(repr, unknown))}{hint}; "
+            f"it takes {', '.join(accepted) or 'none'}"
         )
 
 
