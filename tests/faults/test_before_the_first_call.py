@@ -177,19 +177,17 @@ def test_an_empty_field_is_not_asked_as_the_word_none(tmp_path: Path, duck: str,
 
 @pytest.mark.fault(
     area="Before the first call",
-    wrong="Rows without an expected answer (missing or null) for a metric that compares with one",
-    does="Refuses, and names the rows",
+    wrong="Rows without a single expected answer, for a metric that compares with one",
+    does="Refuses, and names the field",
     status="–",
     exit_code=2,
 )
-def test_an_empty_reference_is_refused(evaluate: Evaluate, tmp_path: Path, fault: Fault):
-    (tmp_path / "rows.jsonl").write_text(
-        "".join(json.dumps({**row, "answer": None if row["id"] == 2 else "x"}) + "\n" for row in ROWS)
-    )
+def test_references_that_are_all_empty_are_refused(evaluate: Evaluate, tmp_path: Path, fault: Fault):
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps({**row, "answer": None}) + "\n" for row in ROWS))
     code, said = evaluate("-m", "openai/good", "--metric", "exact_match")
 
     assert code == fault.exit_code
-    assert "reference_field 'answer' is missing in row(s) 2; an empty one is none" in said
+    assert "ExactMatch can compare answers only with a reference, and 'answer' is empty in every row" in said
 
 
 # --- reducers -------------------------------------------------------------------------------------------------------

@@ -48,17 +48,19 @@ class RowReader:
     count: int = 0
     _found_reference: str | None = None
     _numbered: bool | None = None
+    _unlabelled: int = 0
     _without_reference: list[int] = field(default_factory=list)
 
     def __iter__(self) -> Iterator[Item]:
         hasher = hashlib.sha256()
-        self.count, self._numbered, self._found_reference = 0, None, None
+        self.count, self._unlabelled, self._numbered, self._found_reference = 0, 0, None, None
         self._without_reference = []
         rows = iter(self.rows) if self.limit is None else itertools.islice(iter(self.rows), self.limit)
         for position, raw in enumerate(rows):
             row = _as_row(raw, position)
             item_id = self._item_id(row, position)
             self._check_reference(row, position)
+            self._unlabelled += row.get(self._found_reference or "") is None
             if position == 0 and self._found_reference in self.template.fields:
                 logger.warning("the prompt shows the model the expected answer: it uses {%s}", self._found_reference)
             try:
@@ -74,6 +76,11 @@ class RowReader:
         if self.count == 0:
             raise DatasetError("the dataset has no rows" + (f" (limit={self.limit})" if self.limit is not None else ""))
         self._refuse_missing_references()
+        if self.compared and self._found_reference is not None and self._unlabelled == self.count:
+            raise ConfigurationError(
+                f"{', '.join(self.compared)} can compare answers only with a reference, and {self._found_reference!r} is "
+                "empty in every row; name another field with reference_field, or choose other metrics"
+            )
         self.fingerprint = hasher.hexdigest()
 
     @property
@@ -115,7 +122,7 @@ class RowReader:
             return
         if self.reference_field is not None:
             self._found_reference = self.reference_field
-            if self._is_missing(row, self.reference_field):
+            if self.reference_field not in row:
                 self._without_reference.append(position)
                 if len(self._without_reference) >= _SHOWN_ROWS or position == 0:
                     self._refuse_missing_references(row)
@@ -134,14 +141,10 @@ class RowReader:
                 f"row {position} has {here!r} but the rows before it have not; name the field with reference_field, "
                 'or give reference_field="" for none'
             )
-        elif self._found_reference is not None and self._is_missing(row, self._found_reference):
+        elif self._found_reference is not None and self._found_reference not in row:
             self._without_reference.append(position)
             if len(self._without_reference) >= _SHOWN_ROWS:
                 self._refuse_missing_references(row)
-
-    def _is_missing(self, row: Mapping[str, Any], name: str) -> bool:
-        """An empty reference is none where answers are compared with it."""
-        return name not in row or (row[name] is None and bool(self.compared))
 
     def _refuse_missing_references(self, row: Mapping[str, Any] | None = None) -> None:
         if not self._without_reference:
@@ -149,7 +152,7 @@ class RowReader:
         rows = ", ".join(map(str, self._without_reference))
         name = self._found_reference or ""
         hint = f"{nearest(name, row)}; that row has {', '.join(sorted(row))}" if row is not None else ""
-        raise ConfigurationError(f"reference_field {name!r} is missing in row(s) {rows}{hint}; an empty one is none")
+        raise ConfigurationError(f"reference_field {name!r} is missing in row(s) {rows}{hint}")
 
     def _cluster(self, row: Mapping[str, Any], item_id: str) -> str | None:
         if self.cluster_field is None:

@@ -25,9 +25,9 @@ _WAYS = {
         "base_url=https://RESOURCE.openai.azure.com/openai/v1 and AZURE_API_KEY set"
     ),
     "vertex_ai": (
-        "without it, use its OpenAI-compatible address: model 'vertex/google/MODEL' with the options base_url="
-        "https://REGION-aiplatform.googleapis.com/v1/projects/PROJECT/locations/REGION/endpoints/openapi and "
-        "api_key=$(gcloud auth print-access-token)"
+        "without it, use its OpenAI-compatible address: model 'vertex/google/MODEL' with the option base_url="
+        "https://REGION-aiplatform.googleapis.com/v1/projects/PROJECT/locations/REGION/endpoints/openapi and an access token "
+        "in VERTEX_API_KEY"
     ),
 }
 _OTHERS = (
