@@ -458,8 +458,8 @@ _EXPECTED: tuple[tuple[str, tuple[str, ...], Callable[[Any], bool]], ...] = (
         lambda value: _whole(value) and value >= 1,
     ),
     ("a whole number of at least 0", ("max_retries",), lambda value: _whole(value) and value >= 0),
-    ("a whole number, at least 1 or -1 for no limit", ("max_tokens",), lambda value: _whole(value) and value != 0),
-    ("a whole number", ("seed",), _whole),
+    ("a whole number", ("max_tokens", "seed"), _whole),
+    ("at least 1, or -1 for no limit", ("max_tokens",), lambda value: value != 0),
     ("a number of at least 0", ("temperature",), lambda value: _number(value) and value >= 0),
     ("a number from 0 to 1", ("top_p",), lambda value: _number(value) and 0 <= value <= 1),
     (

@@ -268,11 +268,9 @@ def _compute(metric: Metric, answer: Any, references: list[Any], metadata: dict[
     if not references and getattr(metric, "requires_reference", True):
         return _Failure("needs a reference, and this sample has none; set reference_field")
     try:
-        score: Any = metric.compute(prediction=answer, references=references, metadata=metadata)
+        score = metric.compute(prediction=answer, references=references, metadata=metadata)
     except Exception as error:  # boundary: a metric is the user's code
         return _Failure(_said(error))
-    if isinstance(score, int | float):
-        score = MetricScore(metric.name, float(score))
     if not isinstance(score, MetricScore):
         return _Failure(f"compute returned {type(score).__name__}, expected a MetricScore")
     value = score.value
