@@ -18,6 +18,7 @@ import themis as package
 from tests.faults.conftest import CommandLine, Fault
 from tests.stories.endpoint import Endpoint
 from themis.cli import main
+from themis.comparison import compare_runs
 from themis.core.entities import GenerationRecord, GenerationTask, MetricScore, ModelOutput
 from themis.exceptions import ConfigurationError, DatasetError, ProviderError, ThemisError
 from themis.generation.providers import PROVIDERS, parse_model
@@ -320,6 +321,9 @@ def test_an_endpoint_of_any_name_is_reached_by_its_address(themis: CommandLine, 
     )
     assert json.loads(done.stdout)["metrics"]["ExactMatch"]["mean"] == 1.0
 
+    told = json.loads(done.stdout)["tokens"]
+    assert (told["total_tokens"], told["answers_without_tokens"]) == (28, 0)
+
     again = themis("resume", "by-address", "--json")
     assert (again.returncode, json.loads(again.stdout)["model"]) == (0, "acme:good")
 
@@ -346,8 +350,11 @@ def test_vendors_are_found_by_name_or_by_address(text: str, options: dict[str, s
 
 
 def test_a_provider_that_merely_has_the_method_works(tmp_path: Path, duck: str):
-    assert ask(tmp_path).metric("exact_match").mean == 1.0
+    report = ask(tmp_path)
+    assert report.metric("exact_match").mean == 1.0
     assert Duck.asked == [row["question"] for row in ROWS]
+    # It says nothing of tokens, and that is told.
+    assert report.metadata["cost"]["token_counts"]["answers_without_tokens"] == 4
 
 
 def test_an_async_one_with_slots_works_and_is_closed(tmp_path: Path, duck: str):
@@ -520,6 +527,21 @@ def test_no_interval_leaves_the_range_that_a_metric_declares(tmp_path: Path, duc
 
     assert 0.8 < low < 0.975
     assert high == 1.0
+
+
+def test_no_interval_of_a_difference_leaves_the_width_of_the_range(tmp_path: Path):
+    class NearlyAll(Graded):
+        def compute(self, *, prediction: str, references: list[str], metadata: dict[str, Any]) -> MetricScore:
+            wrong = 0.05 if references == ["1"] else 0.0
+            return MetricScore(self.name, (0.9 if prediction == "0" else 1.0) if prediction in references else wrong)
+
+    for model in ("fake/perfect", "fake/constant?text=nothing"):
+        ask(tmp_path, model=model, metrics=[NearlyAll], run_id=model[5:9])
+    for test in ("t_test", "permutation"):
+        (row,) = compare_runs(["perf", "cons"], storage_path=tmp_path / "runs", statistical_test=test).pairwise_results
+        assert row.interval is not None
+        assert 0.8 < row.interval[0] < row.delta
+        assert row.interval[1] == 1.0
 
 
 def test_a_score_outside_the_declared_range_is_a_failure_of_the_metric(tmp_path: Path, duck: str):
