@@ -8,6 +8,7 @@ mistake in it is found before the first row is read, and rendering a row costs a
 from __future__ import annotations
 
 import itertools
+import math
 import re
 import string
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
@@ -91,7 +92,8 @@ class PromptTemplate:
         if (self.metadata or {}).get("as_written"):
             return
         for name in self._plain_fields:
-            if (value := row[name]) is None or value != value:
+            value = row[name]
+            if value is None or (isinstance(value, float) and math.isnan(value)):
                 raise TemplateRenderingError(
                     f"the field {name!r} is empty ({value}), and the prompt would show that word; fill it or leave the row out"
                 )
