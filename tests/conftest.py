@@ -25,10 +25,11 @@ hypothesis.settings.register_profile("themis", deadline=None, derandomize=True, 
 hypothesis.settings.register_profile("explore", deadline=None, database=None, print_blob=True, max_examples=1_000)
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "themis"))
 
-# What the developer has set for their own runs does not reach the tests.
+# What the developer has set for their own runs does not reach the tests, and neither does a .env file.
 for _name in [name for name in os.environ if name.startswith("THEMIS_")]:
     if _name not in ("THEMIS_TEST_POSTGRES_URL", "THEMIS_MODELS_DIR"):
         del os.environ[_name]
+os.environ["THEMIS_NO_DOTENV"] = "1"
 
 
 # --- any order ------------------------------------------------------------------------------------------------------

@@ -37,6 +37,7 @@ from themis.experiment.experiment import Experiment, Observer
 from themis.experiment.mirror import BackendMirror
 from themis.experiment.progress import ProgressBar, someone_watches
 from themis.experiment.run import run
+from themis.experiment.tables import TableRows, is_table
 from themis.generation.attempts import Retry
 from themis.generation.breaker import TRIPS_AFTER
 from themis.generation.engine import EngineSettings
@@ -46,7 +47,7 @@ from themis.generation.templates import PromptTemplate
 from themis.integrations.trackers import watchers
 from themis.presets import BenchmarkPreset, get_benchmark_preset
 from themis.presets.catalogue import ENTRIES
-from themis.presets.loading import read_rows
+from themis.presets.loading import READABLE_SUFFIXES, read_rows
 from themis.runs.prices import is_paid, price_of
 from themis.runs.resuming import NEEDS_PROGRAM
 from themis.runs.stopping import RunHandle
@@ -59,9 +60,8 @@ logger = logging.getLogger(__name__)
 
 _PROVIDER_OPTIONS = (
     *("api_key", "base_url", "api_base", "api_version", "timeout", "n_parallel", "organization", "api_type"),
-    "region_name",
+    *("region_name", "system_prompt"),
 )
-_ROW_FILES = (".jsonl", ".json", ".csv", ".parquet")
 
 
 def evaluate(
@@ -99,6 +99,8 @@ def evaluate(
     provider_options: Mapping[str, Any] | None = None,
     max_records_in_memory: int | None = None,
     cluster_field: str | None = None,
+    data: str | Path | None = None,
+    sample: bool = False,
     on_result: Callable[[GenerationRecord], Any] | None = None,
     stop_when: Callable[[EvaluationRecord], str | None] | None = None,
     progress: bool | None = None,
@@ -108,7 +110,10 @@ def evaluate(
 ) -> ExperimentReport:
     """Asks a model every row of a dataset, judges the answers, stores everything, and reports.
 
-    `benchmark_or_dataset` is a benchmark's name, a `.jsonl/.json/.csv/.parquet` file, or any iterable of dicts.
+    `benchmark_or_dataset` is a benchmark's name, a file (`.jsonl`, `.json`, `.csv`, `.tsv`, `.parquet`), a table (a
+    DataFrame of pandas or polars, a dataset of the Hub, an Arrow table) or any iterable of dicts. With `data` a
+    benchmark's rows are read from that file or folder; with `sample=True` they are the few that are shipped: a smoke
+    test, not a result.
     The same call with the same `run_id` goes on where an earlier one stopped and never makes a finished call again.
     `observers` hear of the run while it goes on: trackers ("wandb", "mlflow", ...) and observers of your own.
 
@@ -188,8 +193,10 @@ def resume(
     named = {**_signature_defaults(), **arguments, "storage": store, "run_id": run_id, **changes}
     rows: Any = dataset
     if store.is_planned(run_id) and not lost_rows:
-        rows = _StoredRows(store, run_id)
-        named.update(limit=None, reference_field=store.reader(run_id).frame.reference_field or "")
+        rows, frame = _StoredRows(store, run_id), store.reader(run_id).frame
+        # What is stored has been checked, and may have been a template made in Python.
+        prompt = PromptTemplate(frame.prompt.name, frame.prompt.template, metadata={"as_written": True})
+        named.update(limit=None, reference_field=frame.reference_field or "", prompt=prompt)
     return _evaluate(handle=None, benchmark_or_dataset=rows, options={}, benchmark=stored.benchmark, **named)
 
 
@@ -240,7 +247,7 @@ def _evaluate(
     """`benchmark` says what stored rows are of, when a run is taken up again."""
     _check(given)
     store = _storage(given)
-    spec = parse_model(model)
+    spec = parse_model(model, {**given["options"], **(given["provider_options"] or {})})
     provider_options = _provider_options(spec, given)
     source = _source(benchmark_or_dataset, given, benchmark)
     wiring: dict[str, Any] = {}
@@ -325,6 +332,8 @@ class _Source:
 
 
 def _source(dataset: Any, given: Mapping[str, Any], benchmark: str | None) -> _Source:
+    if (given["data"] is not None or given["sample"]) and (not isinstance(dataset, str) or _is_row_file(dataset)):
+        raise ConfigurationError("data and sample say where a benchmark's rows come from; here the rows are given")
     if benchmark is not None:
         return _benchmark(get_benchmark_preset(benchmark), given, rows=dataset)
     if isinstance(dataset, BenchmarkPreset):
@@ -335,9 +344,11 @@ def _source(dataset: Any, given: Mapping[str, Any], benchmark: str | None) -> _S
             raise DatasetError(f"no file {str(dataset)!r}; a benchmark's name has no ending like {path.suffix!r}")
         return _custom(_FileRows(path), given, {"kind": "file", "path": str(dataset)})
     if isinstance(dataset, str):
-        return _benchmark(get_benchmark_preset(dataset), given)
+        return _benchmark(get_benchmark_preset(dataset, data=given["data"], sample=given["sample"]), given)
     if hasattr(dataset, "iter_samples"):
         return _custom(dataset.iter_samples(), given, {"kind": type(dataset).__name__})
+    if is_table(dataset):
+        return _custom(TableRows(dataset), given, {"kind": type(dataset).__name__})
     if isinstance(dataset, Mapping) or not isinstance(dataset, Iterable):
         raise DatasetError(
             f"a dataset is a benchmark's name, a file or an iterable of dicts, got {type(dataset).__name__}"
@@ -350,6 +361,8 @@ def _parts_hint(dataset: Any) -> str:
     """A mapping of names to rows, as the Hub's splits come, holds datasets and is none."""
     parts = dataset if isinstance(dataset, Mapping) else {}
     named = [repr(name) for name, part in parts.items() if isinstance(part, Iterable) and not isinstance(part, str)]
+    if named and all(isinstance(part, list) and part and not isinstance(part[0], Mapping) for part in parts.values()):
+        return "; its parts are columns, so give them as a table, such as pandas.DataFrame(...), or as rows"
     return f"; give one of its parts: {', '.join(named)}" if named else ""
 
 
@@ -374,7 +387,7 @@ class _StoredRows:
 
 
 def _is_row_file(dataset: str | Path) -> bool:
-    return isinstance(dataset, Path) or dataset.lower().endswith(_ROW_FILES)
+    return isinstance(dataset, Path) or dataset.lower().endswith(READABLE_SUFFIXES)
 
 
 def _hub_facts(dataset: Any) -> dict[str, Any]:
@@ -438,7 +451,7 @@ def _pipeline(given: Mapping[str, Any], *, default_metrics: Sequence[Any], defau
     metrics = [resolve_metric(metric) for metric in given["metrics"] or default_metrics]
     strategy = None
     if given["reducer"] is not None:
-        strategy = strategy_from_name(given["reducer"], metrics)
+        strategy = strategy_from_name(given["reducer"], metrics, attempts=given["num_samples"])
     elif given["num_samples"] > 1:
         strategy = strategy_from_name("average")
     return EvaluationPipeline(
@@ -494,6 +507,7 @@ _EXPECTED: tuple[tuple[str, tuple[str, ...], Callable[[Any], bool]], ...] = (
     ),
     ("a whole number of at least 0", ("max_retries",), lambda value: _whole(value) and value >= 0),
     ("a whole number", ("max_tokens", "seed"), _whole),
+    ("at least 1, or -1 for no limit", ("max_tokens",), lambda value: value != 0),
     ("a number of at least 0", ("temperature",), lambda value: _number(value) and value >= 0),
     ("a number from 0 to 1", ("top_p",), lambda value: _number(value) and 0 <= value <= 1),
     (
@@ -503,6 +517,7 @@ _EXPECTED: tuple[tuple[str, tuple[str, ...], Callable[[Any], bool]], ...] = (
     ),
     ("a dict", ("provider_options", "tags"), lambda value: isinstance(value, Mapping)),
     ("a function of one record", ("on_result", "stop_when"), callable),
+    ("a name, such as 'average' or 'pass@3'", ("reducer",), lambda value: isinstance(value, str)),
 )
 
 
@@ -511,7 +526,7 @@ def _provider_options(spec: ModelSpec, given: Mapping[str, Any]) -> dict[str, An
     if "base_url" in options and "api_base" not in options:
         options["api_base"] = options.pop("base_url")
     options.update(given["provider_options"] or {})
-    if given["seed"] is not None and "seed" not in options and provider_accepts(spec.provider, "seed"):
+    if given["seed"] is not None and "seed" not in options and provider_accepts(spec.provider, "seed", options):
         options["seed"] = given["seed"]
     return options
 
@@ -555,11 +570,17 @@ def _rate(value: Mapping[str, float] | RateLimit | None) -> RateLimit:
     if isinstance(value, RateLimit):
         return value
     if isinstance(value, int | float):
-        return RateLimit(requests_per_minute=float(value))
+        value = {"requests_per_minute": float(value)}
+    if not isinstance(value, Mapping):
+        raise ConfigurationError(f"rate_limit is requests a minute, or a dict of limits, got {value!r}")
     known = ("requests_per_minute", "tokens_per_minute")
     for name in value:
         if name not in known:
             raise ConfigurationError(f"unknown rate limit {name!r}{nearest(name, known)}; known: {', '.join(known)}")
+        if not (_number(value[name]) and value[name] > 0):
+            raise ConfigurationError(
+                f"{name} is a number greater than 0, got {value[name]!r}; leave it out for no limit"
+            )
     return RateLimit(**value)
 
 

@@ -50,6 +50,9 @@ class Metric(ABC):
     # False where less is better (a time, a distance), None for a measure that is neither good nor bad (a length).
     # Comparisons, gates and diffs go by it.
     higher_is_better: bool | None = True
+    # The least and the most that a score can be, None for no limit on that side; None altogether where nobody has said.
+    # A score outside is a failure of the metric, and intervals stay inside.
+    score_range: tuple[float | None, float | None] | None = None
 
     @abstractmethod
     def compute(

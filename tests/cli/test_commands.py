@@ -208,16 +208,6 @@ def test_doctor_has_one_line_for_everything_and_fails_on_a_problem(themis, here)
     assert themis("doctor", "--endpoint", "http://127.0.0.1:9/").code == 1
 
 
-def test_dotenv_is_read_and_the_environment_wins(here, monkeypatch):
-    (here / ".env").write_text("# comment\nexport THEMIS_STORAGE='elsewhere'\nOTHER=1 # note\n")
-    environment = {name: value for name, value in os.environ.items() if name != "THEMIS_STORAGE"}
-    run = [sys.executable, "-m", "themis.cli", "eval", "demo", "-m", "fake-math-llm", "--run-id", "x"]
-    subprocess.run(run, env=environment, check=True, capture_output=True, timeout=300)
-    assert (here / "elsewhere" / "themis.db").exists()
-    subprocess.run(run, env={**environment, "THEMIS_STORAGE": "mine"}, check=True, capture_output=True, timeout=300)
-    assert (here / "mine" / "themis.db").exists()
-
-
 @pytest.mark.parametrize("command", [name for name in COMMANDS if name not in ("demo", "memory")])
 def test_every_command_answers_help(themis, command):
     said = themis(command, "--help")

@@ -52,6 +52,16 @@ def test_a_narrow_terminal_cuts_no_number_in_two(tmp_path):
     assert {"ExactMatch", "1.0000", "[0.7225,", "1.0000]", "unparsed"} <= set(shown)
 
 
+def test_sentences_on_a_narrow_terminal_end_between_words():
+    sentence = "no difference can be claimed from so few puzzles, and nothing before them is remembered at all"
+    program = f"from themis.cli.output import say; say({sentence!r})"
+
+    shown = in_a_terminal([sys.executable, "-c", program], {**os.environ, "COLUMNS": "40"})
+
+    assert " ".join(shown.split()) == sentence
+    assert max(map(len, shown.splitlines())) <= 40
+
+
 def in_a_terminal(command: list[str], environment: dict[str, str]) -> str:
     ours, theirs = os.openpty()
     subprocess.run(command, env=environment, stdout=theirs, stderr=theirs, stdin=subprocess.DEVNULL)

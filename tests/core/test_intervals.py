@@ -185,6 +185,29 @@ def test_more_confidence_is_a_wider_interval_around_the_mean(scores, level):
     assert wide.ci[0] <= narrow.ci[0] <= narrow.mean <= narrow.ci[1] <= wide.ci[1]
 
 
+GRADES = st.lists(st.floats(0, 1), min_size=2, max_size=30)
+
+
+@given(scores=GRADES, groups=st.integers(2, 5), clustered=st.booleans())
+def test_no_interval_leaves_the_range_of_the_scores(scores, groups, clustered):
+    clusters = [place % groups for place in range(len(scores))] if clustered else None
+    found = summarise(scores, clusters=clusters, score_range=(0.0, 1.0))
+
+    assert 0.0 <= found.ci[0] <= found.mean + 1e-12
+    assert found.mean - 1e-12 <= found.ci[1] <= 1.0
+
+
+def test_a_range_cuts_the_interval_and_nothing_else():
+    scores = [1.0] * 9 + [0.9]
+    free, bounded = summarise(scores), summarise(scores, score_range=(0.0, 1.0))
+
+    assert free.ci[1] > 1.0
+    assert bounded.ci == (free.ci[0], 1.0)
+    assert (bounded.mean, bounded.stderr, bounded.method) == (free.mean, free.stderr, free.method)
+    assert summarise([0.0, 9.0, 0.5], score_range=(0.0, None)).ci[0] == 0.0
+    assert summarise([0.5, 9.0, 0.5], score_range=(0.0, 1.0)) == summarise([0.5, 9.0, 0.5])
+
+
 def test_importing_loads_neither_numpy_nor_scipy():
     code = "import sys, themis.core.intervals; print({'numpy', 'scipy'} & set(sys.modules))"
 

@@ -318,7 +318,7 @@ def test_a_cell_that_a_spreadsheet_would_run_is_neutralised(tmp_path, start):
     if start in "\t\r\n":  # an id is one visible word
         rows[0]["id"] = "id"
     report = themis.evaluate(
-        rows, model="fake/perfect", prompt="x", storage=tmp_path / "s", run_id="formula", progress=False
+        rows, model="fake/perfect", prompt="{id}", storage=tmp_path / "s", run_id="formula", progress=False
     )
     cells = next(csv.reader(export.export_csv(report, tmp_path / "r.csv").open(newline="")))
     content = read_csv(export.export_csv(report, tmp_path / "r.csv"))[0]
@@ -393,7 +393,7 @@ def test_parquet_takes_rows_whose_fields_differ_in_kind(tmp_path):
     values: list[Any] = [1, 2.5, None, "text", {"a": [1]}, 2**70, True, "half \ud800 a pair"]
     rows = [{"id": str(n), "mixed": value, "whole": n, "answer": "a"} for n, value in enumerate(values)]
     report = themis.evaluate(
-        rows, model="fake/perfect", prompt="x", storage=tmp_path / "s", run_id="kinds", progress=False
+        rows, model="fake/perfect", prompt="{id}", storage=tmp_path / "s", run_id="kinds", progress=False
     )
     table = pq.read_table(export.export_parquet(report, tmp_path / "r.parquet"))
     assert table["mixed"].to_pylist()[:6] == ["1", "2.5", None, "text", '{"a": [1]}', str(2**70)]

@@ -59,7 +59,7 @@ class NamedParrot(Parrot):
         ("my-Fake-model", "fake", "my-Fake-model"),
         ("gpt-4o", "litellm", "gpt-4o"),
         ("bedrock/some-model:0", "litellm", "bedrock/some-model:0"),
-        ("acme/fake-7b", "litellm", "acme/fake-7b"),
+        ("Azure/some-model", "litellm", "azure/some-model"),
     ],
 )
 def test_a_model_string_names_its_provider(text, provider, identifier):
@@ -78,7 +78,8 @@ def test_colon_and_slash_mean_the_same_and_divide_once(provider, identifier):
 
 
 def test_a_base_url_in_the_environment_makes_a_name_a_provider(monkeypatch):
-    assert parse_model("my-lab/x").provider == "litellm"
+    with pytest.raises(ProviderError, match="unknown provider 'my-lab'"):
+        parse_model("my-lab/x")
 
     monkeypatch.setenv("MY_LAB_BASE_URL", "http://127.0.0.1:1/v1")
     assert parse_model("my-lab/x").provider == parse_model("My-Lab:x").provider == "my-lab"
@@ -92,15 +93,16 @@ def test_an_endpoint_of_the_environment_can_be_asked_about_before_it_is_built(mo
     assert not provider_accepts("my-lab", "tmeout")
 
 
-def test_an_unknown_provider_before_a_colon_is_explained():
+@pytest.mark.parametrize("text", ["opnai:gpt-4o", "opnai/gpt-4o"])
+def test_an_unknown_provider_is_explained(text):
     with pytest.raises(ProviderError) as raised:
-        parse_model("opnai:gpt-4o")
+        parse_model(text)
 
     message = str(raised.value)
     assert "unknown provider 'opnai'" in message
     assert "did you mean 'openai'?" in message
     assert "OPNAI_BASE_URL" in message
-    assert "'litellm/opnai:gpt-4o'" in message
+    assert f"'litellm/{text}'" in message
 
 
 @pytest.mark.parametrize("text", ["openai", "openai/", "openai:"])
@@ -149,7 +151,7 @@ def test_a_provider_that_asks_is_told_its_name_and_its_model(monkeypatch):
 
 def test_what_cannot_execute_is_no_provider(monkeypatch):
     monkeypatch.setattr(PROVIDERS, "_targets", dict(PROVIDERS._targets))
-    register_provider("dictionary", dict)
+    register_provider("dictionary", lambda: {"execute": "no"})
 
     with pytest.raises(ProviderError, match="no method execute"):
         create_provider("dictionary", {})

@@ -220,11 +220,76 @@ async def test_a_refusal_is_the_models_answer(server, task, completion):
     assert output.text == output.raw["refusal"] == "I can't help with that."
 
 
-@pytest.mark.parametrize("content", [None, ""])
-async def test_silence_is_an_answer_not_a_failure(server, task, completion, content):
-    server.says(completion(content))
+async def test_silence_is_an_answer_not_a_failure(server, task, completion):
+    server.says(completion(""))
 
     assert (await ask(server, task())).output.text == ""
+
+
+@pytest.mark.parametrize(
+    "instead", [{"tool_calls": [{"id": "1"}]}, {"reasoning_content": "hm"}, {"reasoning": "hm"}, {"refusal": "No."}]
+)
+async def test_a_model_that_did_something_else_than_speak_has_answered(server, task, completion, instead):
+    answer = completion(None)
+    answer["choices"][0]["message"].update(instead)
+    server.says(answer)
+
+    assert (await ask(server, task())).output.text == instead.get("refusal", "")
+
+
+async def test_an_answer_that_came_to_its_limit_before_a_word_is_the_models(server, task, completion):
+    answer = completion(None)
+    answer["choices"][0]["finish_reason"] = "length"
+    server.says(answer)
+
+    output = (await ask(server, task())).output
+    assert (output.text, output.is_cut_off) == ("", True)
+
+
+@pytest.mark.parametrize("content", [None, [], [{"type": "image_url", "image_url": {"url": "x"}}]])
+async def test_an_answer_without_any_text_is_a_failure_not_a_zero(server, task, completion, content):
+    server.says(completion(content))
+
+    error = await failure(server, task())
+    assert (error.kind, error.retryable) == ("empty_response", True)
+
+
+async def test_what_the_providers_filter_took_is_a_failure(server, task, completion):
+    answer = completion(None)
+    answer["choices"][0]["finish_reason"] = "content_filter"
+    server.says(answer)
+
+    error = await failure(server, task())
+    assert (error.kind, error.retryable) == ("content_filter", False)
+
+
+@pytest.mark.parametrize(
+    ("said", "option"),
+    [
+        (
+            "Unsupported value: 'temperature' does not support 0.0 with this model. Only the default (1) value is supported.",
+            "omit=temperature,top_p",
+        ),
+        (
+            "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.",
+            "max_tokens_field=max_completion_tokens",
+        ),
+        ("Unrecognized request argument supplied: seed", "omit=seed"),
+    ],
+)
+async def test_a_parameter_that_the_model_refuses_is_told_with_the_option_that_helps(server, task, said, option):
+    server.says({"error": {"message": said}}, status=400)
+
+    error = await failure(server, task())
+    assert f"--option {option})" in str(error)
+    assert said in str(error)
+    assert error.retryable is False
+
+
+async def test_other_bad_requests_are_told_as_they_are(server, task):
+    server.says({"error": {"message": "max_tokens is too large: 9 is the most"}}, status=400)
+
+    assert "--option" not in str(await failure(server, task()))
 
 
 async def test_content_in_parts_is_joined(server, task, completion):
@@ -703,6 +768,12 @@ def test_openais_own_endpoint_is_given_the_newer_name_of_the_token_limit(monkeyp
 
     assert json.loads(hosted._body(task(max_tokens=9)))["max_completion_tokens"] == 9
     assert json.loads(own._body(task(max_tokens=9)))["max_tokens"] == 9
+
+    gateway = create_provider(
+        "openai", {"base_url": "http://127.0.0.1:1/v1", "max_tokens_field": "max_completion_tokens"}
+    )
+    sent = json.loads(gateway._body(task(max_tokens=9)))
+    assert (sent["max_completion_tokens"], "max_tokens" in sent) == (9, False)
 
 
 @given(st.integers(0, 23), st.integers(0, 59), st.integers(0, 59), st.integers(0, 999))

@@ -14,6 +14,7 @@ import click
 
 from themis import __version__
 from themis.cli.output import complain
+from themis.core.environment import read_dotenv
 from themis.exceptions import (
     ConfigurationError,
     DatasetError,
@@ -74,10 +75,10 @@ Environment:
   THEMIS_DURABILITY  process or power: what a stored answer outlives
   THEMIS_DATABASE_WAIT_SECONDS
                      how long a run waits for PostgreSQL (default 300)
-  THEMIS_PRICES      a file of prices that replaces those of the package
+  THEMIS_PRICES      a file of prices; those it names win over the package's own
   THEMIS_MODELS_DIR  where embedded models are kept
   NO_COLOR           no colours
-  THEMIS_NO_DOTENV   1: do not read the .env file of the working directory
+  THEMIS_NO_DOTENV   1: do not read the nearest .env file, of the working directory or above
                      (what is set already wins over it)
 """
 
@@ -119,7 +120,7 @@ def themis(verbose: bool) -> None:
     """Judge language models and the agents built on them."""
     level = logging.INFO if verbose else logging.WARNING
     logging.basicConfig(level=level, stream=sys.stderr, format="%(levelname)s %(name)s: %(message)s")
-    _read_dotenv()
+    read_dotenv()
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -159,24 +160,3 @@ def _exit_code(error: ThemisError) -> int:
     if isinstance(error, ConfigurationError | DatasetError | MetricError):
         return 2
     return 3
-
-
-def _read_dotenv() -> None:
-    """Sets what `.env` in the working directory says and the environment does not."""
-    if os.environ.get("THEMIS_NO_DOTENV"):
-        return
-    try:
-        with open(".env", encoding="utf-8") as handle:
-            lines = handle.read().splitlines()
-    except (OSError, UnicodeDecodeError):
-        return
-    for line in lines:
-        name, equals, value = line.strip().removeprefix("export ").partition("=")
-        name, value = name.strip(), value.strip()
-        if not equals or not name or name.startswith("#"):
-            continue
-        if len(value) >= 2 and value[0] == value[-1] and value[0] in "\"'":
-            value = value[1:-1]
-        else:
-            value = value.split(" #", 1)[0].rstrip()
-        os.environ.setdefault(name, value)

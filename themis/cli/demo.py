@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from themis import api
-from themis.cli.output import number, print_table, storage_option
+from themis.cli.output import complain, number, print_table, say, storage_option
 from themis.comparison import StatisticalTest, compare_runs
 from themis.core.entities import ExperimentReport
 from themis.exceptions import EvaluationError, ThemisError
@@ -62,7 +62,7 @@ SEEDS = 3
 def demo(storage: str, model: str | None, limit: int) -> None:
     """Countdown with two prompts on a real model in this process, compared with statistics; then three agents' memory."""
     chosen, options = (model, {}) if model else _embedded_model()
-    click.echo(f"Countdown, {limit} easy puzzles, two prompts, model {chosen}", err=True)
+    complain(f"Countdown, {limit} easy puzzles, two prompts, model {chosen}")
     reports = {
         run_id: api.evaluate(
             easy_puzzles(limit),
@@ -92,14 +92,14 @@ def demo(storage: str, model: str | None, limit: int) -> None:
 def _embedded_model() -> tuple[str, dict[str, Any]]:
     """The small real model where it can be had; otherwise a fake one, and that is said aloud."""
     if importlib.util.find_spec("xllamacpp") is None:
-        click.echo("no xllamacpp (pip install 'themis-eval[local]'): using a fake model instead", err=True)
+        complain("no xllamacpp (pip install 'themis-eval[local]'): using a fake model instead")
         return "fake/noisy-0.4", {}
     try:
         if not models.is_installed(models.catalogued(SMALL_MODEL)):
             click.echo(f"installing the model {SMALL_MODEL} (98 MB, once) ...", err=True)
             models.install_model(SMALL_MODEL)
     except ThemisError as error:
-        click.echo(f"{error}: using a fake model instead", err=True)
+        complain(f"{error}: using a fake model instead")
         return "fake/noisy-0.4", {}
     return f"local/{SMALL_MODEL}", {"grammar": GRAMMAR}
 
@@ -126,7 +126,7 @@ def _compare(storage: str) -> None:
             continue
         p_value = "" if test.p_value is None else f", p = {test.p_value:.3f}"
         verdict = "a real difference" if row.is_significant() else "no difference can be claimed from so few puzzles"
-        click.echo(f"{row.run_a_id} - {row.run_b_id}: {row.delta:+.2f} ({test.test_name}{p_value}): {verdict}")
+        say(f"{row.run_a_id} - {row.run_b_id}: {row.delta:+.2f} ({test.test_name}{p_value}): {verdict}")
 
 
 def _folder(storage: str) -> Path:
@@ -140,7 +140,7 @@ def _remember(store: ExperimentStorage, folder: Path) -> Path:
     configuration.write_text(MEMORY, encoding="utf-8")
     sweep = Sweep(configuration=str(configuration), agents=AGENTS, spans=SPANS, seeds=SEEDS)
     total, width = len(AGENTS) * len(SPANS) * SEEDS, len(f"{SPANS[-1]:,}")
-    click.echo(f"\nMemory: twelve tests in one conversation, {len(AGENTS)} agents, {total} conversations", err=True)
+    complain(f"\nMemory: twelve tests in one conversation, {len(AGENTS)} agents, {total} conversations")
     with _quiet("themis.memory.runner"):
         failed = run_sweep(sweep, store)
     if failed:
@@ -153,7 +153,7 @@ def _remember(store: ExperimentStorage, folder: Path) -> Path:
         for place, span in enumerate(SPANS)
     ]
     print_table(("tokens to bridge", *AGENTS), rows, title="Memory")
-    click.echo("The window agent remembers the last 2,000 tokens perfectly, and nothing before them.")
+    say("The window agent remembers the last 2,000 tokens perfectly, and nothing before them.")
     return page
 
 
@@ -184,5 +184,5 @@ def _show(reports: dict[str, ExperimentReport]) -> None:
     for run_id, report in reports.items():
         record = report.generation_results[0]
         said = record.output.text if record.output else "nothing"
-        click.echo(f"{run_id}: to {record.task.prompt.context['numbers_str']} -> "
-                   f"{record.task.prompt.context['target']} it said {said!r}")  # fmt: skip
+        asked = record.task.prompt.context
+        say(f"{run_id}: to {asked['numbers_str']} -> {asked['target']} it said {said!r}")

@@ -39,7 +39,7 @@ from themis.memory.command import resuming_command
 from themis.memory.judging import create_judge
 from themis.memory.rejudging import rejudge_memory_run
 from themis.presets import get_benchmark_preset
-from themis.presets.loading import read_rows
+from themis.presets.loading import READABLE_SUFFIXES, read_rows
 from themis.runs.prices import price_of
 from themis.runs.resuming import how_to_repeat
 from themis.storage import ExperimentStorage, RunStatus
@@ -146,6 +146,7 @@ def _execution_option(function: F) -> F:
 @click.option("--rpm", type=float, help="At most so many requests a minute.")
 @click.option("--tpm", type=float, help="At most so many tokens a minute.")
 @click.option("--budget-usd", type=float, help="Never spend more than this on the run.")
+@click.option("--system", metavar="TEXT", help="System prompt; a row's own `system_prompt` wins.")
 @click.option("--option", "options", multiple=True, metavar="K=V", help="Option of the provider, may be repeated.")
 @click.option("--tag", "tags", multiple=True, metavar="K=V", help="Tag of the run, may be repeated.")
 @click.option(
@@ -169,6 +170,7 @@ def evaluate_command(
     prompt_file: str | None,
     storage: str,
     metrics: tuple[str, ...],
+    system: str | None,
     options: tuple[str, ...],
     tags: tuple[str, ...],
     rpm: float | None,
@@ -182,21 +184,22 @@ def evaluate_command(
     fail_on_errors: float | None,
     **arguments: Any,
 ) -> int:
-    """Ask a model every row of a BENCHMARK or FILE (.jsonl, .json, .csv, .parquet), judge the answers, store everything."""
+    """Ask a model every row of a BENCHMARK or FILE (.jsonl, .json, .csv, .tsv, .parquet), judge the answers, store everything."""
     store = ExperimentStorage(storage)
     observers = _observers(track, track_options)
     prompt = _prompt(prompt, prompt_file)
     rows, found = _rows(dataset, prompt, arguments, data=data, sample=sample)
     arguments.update(found)
+    provider_options = pairs(options, parsed=True) | ({} if system is None else {"system_prompt": system})
     if not yes:
-        _ask_before_spending(dataset, rows, model, arguments)
+        _ask_before_spending(dataset, rows, model, {**arguments, "provider_options": provider_options})
     report = _report_of(
         api.evaluate,
         rows,
         model=model,
         storage=store,
         metrics=list(metrics) or None,
-        provider_options=pairs(options, parsed=True),
+        provider_options=provider_options,
         tags=pairs(tags),
         rate_limit={k: v for k, v in (("requests_per_minute", rpm), ("tokens_per_minute", tpm)) if v is not None}
         or None,
@@ -347,9 +350,13 @@ def _rows(
 ) -> tuple[Any, dict[str, Any]]:
     """The dataset as `evaluate` takes it, with what was found out about it."""
     path = Path(dataset)
-    if path.exists() or path.suffix in (".jsonl", ".json", ".csv", ".parquet"):
+    if path.exists() or path.suffix.lower() in READABLE_SUFFIXES:
         if not path.is_file():
-            raise DatasetError(f"no file {dataset!r}")
+            raise DatasetError(
+                f"{dataset!r} is a folder; name a file in it" if path.is_dir() else f"no file {dataset!r}"
+            )
+        if data is not None or sample:
+            raise ConfigurationError(f"--data and --sample are for benchmarks; {dataset!r} is a file of its own rows")
         return path, _file_fields(path, prompt, arguments)
     return get_benchmark_preset(dataset, data=data, sample=sample), {"prompt": prompt}
 
@@ -377,8 +384,9 @@ def _file_fields(path: Path, prompt: str | None, arguments: Mapping[str, Any]) -
 
 
 def _estimate(rows: Any, model: str, arguments: Mapping[str, Any], **assumed: Any) -> Estimate:
-    spec = parse_model(model)
-    provider = provider_factory(spec.provider)
+    options = arguments.get("provider_options")
+    spec = parse_model(model, options)
+    provider = provider_factory(spec.provider, options)
     prompt = arguments.get("prompt")
     if isinstance(rows, Path):
         source, template = read_rows(rows), PromptTemplate("default", prompt or "")
@@ -399,7 +407,7 @@ def _estimate(rows: Any, model: str, arguments: Mapping[str, Any], **assumed: An
 
 def _ask_before_spending(dataset: str, rows: Any, model: str, arguments: Mapping[str, Any]) -> None:
     """Where a person is there to answer and the price is known, says what it may cost and asks."""
-    spec = parse_model(model)
+    spec = parse_model(model, arguments["provider_options"])
     price = price_of(spec.identifier)
     if price is None or not sys.stdin.isatty() or spec.provider in ("fake", "local", "replay"):
         return

@@ -16,7 +16,7 @@ import click
 from themis.runs.stopping import interrupt_on_termination
 
 __all__ = [
-    *("complain", "json_option", "number", "print_json", "print_table", "printable", "storage_option", "when"),
+    *("complain", "json_option", "number", "print_json", "print_table", "printable", "say", "storage_option", "when"),
     *("interruptible", "words_given", "wrapped"),
 ]
 
@@ -83,6 +83,11 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], *, title:
     # A pipe has no width; a table for one must not fold its cells.
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else _PIPE_WIDTH
     Console(width=max(width, sum(narrowest) + _GAP * (len(columns) - 1))).print(table)
+
+
+def say(message: str) -> None:
+    """Sentences on stdout; in a terminal their lines end between words."""
+    click.echo(wrapped(message, shutil.get_terminal_size().columns) if sys.stdout.isatty() else message)
 
 
 def complain(message: str) -> None:

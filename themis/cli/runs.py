@@ -37,7 +37,9 @@ def show(run_id: str, storage: str, as_json: bool) -> None:
     print_table(("metric", "mean", "95 % interval", "count", "failed", "unparsed"), rows)
     cost, tokens = described["cost"], described["tokens"]
     shown = "unknown price" if cost["total_cost"] is None else f"${cost['total_cost']:.4f}"
-    click.echo(f"cost {shown}; {cost['api_calls']} calls, {tokens['total_tokens']} tokens")
+    untold = tokens.get("answers_without_tokens", 0)
+    without = f" ({untold:,} answers came without a count of tokens)" if untold else ""
+    click.echo(f"cost {shown}; {cost['api_calls']} calls, {tokens['total_tokens']} tokens{without}")
     if described["cut_off"]:
         click.echo(say_cut_off(store, run))
     click.echo(f"manifest {described['manifest_hash']}")

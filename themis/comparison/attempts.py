@@ -121,13 +121,13 @@ def _counts(successes: Scores, attempts: Scores | int, k: int) -> tuple[Floats, 
 
 
 def _estimate(values: Floats, k: int, clusters: Labels | None, level: float) -> PassEstimate:
-    summary = summarise(values, clusters=clusters, level=level)
+    summary = summarise(values, clusters=clusters, level=level, score_range=(0.0, 1.0))
     return PassEstimate(
         k=k,
         items=summary.count,
         estimate=summary.mean,
         stderr=summary.stderr,
-        ci=None if summary.ci is None else (max(summary.ci[0], 0.0), min(summary.ci[1], 1.0)),
+        ci=summary.ci,
         method=summary.method,
         level=level,
     )

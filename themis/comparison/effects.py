@@ -75,7 +75,7 @@ def paired_effects(a: Scores, b: Scores, *, clusters: Labels | None = None, leve
         stderr_of_mean(scores, clusters) for scores in (pairs.a, pairs.b, pairs.differences)
     )
     wins, losses = (int(np.count_nonzero(sign * pairs.differences > 0)) for sign in (1, -1))
-    won = summarise((np.sign(pairs.differences) + 1) / 2, clusters=clusters, level=level)
+    won = summarise((np.sign(pairs.differences) + 1) / 2, clusters=clusters, level=level, score_range=(0.0, 1.0))
     dz = _cohens_dz(pairs)
     return PairedEffects(
         n=pairs.n,
@@ -95,7 +95,7 @@ def paired_effects(a: Scores, b: Scores, *, clusters: Labels | None = None, leve
         losses=losses,
         ties=pairs.n - wins - losses,
         win_rate=won.mean,
-        win_rate_ci=None if won.ci is None else (max(won.ci[0], 0.0), min(won.ci[1], 1.0)),
+        win_rate_ci=won.ci,
     )
 
 

@@ -20,6 +20,7 @@ from themis.comparison.statistics import (
     paired_t_test,
     wilcoxon_test,
 )
+from themis.core.intervals import clip
 from themis.core.registry import nearest
 from themis.exceptions import ConfigurationError, MetricError
 
@@ -89,7 +90,7 @@ def examine(shared: SharedScores, test: StatisticalTest, settings: TestSettings)
         significant=result.significant,
         confidence_level=1 - settings.alpha,
         effect_size=paired_effects(shared.a, shared.b, clusters=shared.clusters).cohens_dz,
-        confidence_interval=result.ci,
+        confidence_interval=None if result.ci is None else clip(result.ci, shared.difference_range),
         inference_mode="ci_only" if result.p_value is None else "hypothesis_test",
         n=result.n,
         clusters=result.clusters,
@@ -103,7 +104,8 @@ def examine(shared: SharedScores, test: StatisticalTest, settings: TestSettings)
 
 def difference_interval(shared: SharedScores, alpha: float) -> tuple[float, float] | None:
     """Student's interval of the mean difference, for tests that have none of their own."""
-    return paired_t_test(shared.a, shared.b, alpha=alpha, clusters=shared.clusters).ci
+    interval = paired_t_test(shared.a, shared.b, alpha=alpha, clusters=shared.clusters).ci
+    return None if interval is None else clip(interval, shared.difference_range)
 
 
 def _fitting(shared: SharedScores) -> tuple[StatisticalTest, str]:

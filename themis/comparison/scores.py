@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from themis.core.intervals import Floats
+from themis.core.intervals import Floats, ScoreRange
 from themis.core.registry import nearest, snake_case
 from themis.exceptions import ConfigurationError, MetricError
 from themis.runs.resuming import how_to_resume_stored
@@ -40,6 +40,7 @@ class RunScores:
     item_ids: list[str]
     values: Floats
     clusters: list[str] | None
+    score_range: ScoreRange | None = None
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,7 @@ class SharedScores:
     a: Floats
     b: Floats
     clusters: list[str] | None
+    score_range: ScoreRange | None = None
 
     @property
     def n(self) -> int:
@@ -58,6 +60,15 @@ class SharedScores:
     @property
     def is_binary(self) -> bool:
         return all(bool(((scores == 0) | (scores == 1)).all()) for scores in (self.a, self.b))
+
+    @property
+    def difference_range(self) -> ScoreRange | None:
+        """What the difference of two scores can be, where both have a least and a most and keep to them."""
+        low, high = self.score_range or (None, None)
+        if low is None or high is None or self.n == 0:
+            return None
+        seen = (min(self.a.min(), self.b.min()), max(self.a.max(), self.b.max()))
+        return (low - high, high - low) if low <= seen[0] and seen[1] <= high else None
 
     @property
     def units(self) -> int:
@@ -139,13 +150,15 @@ def read_scores(store: ExperimentStorage, run_id: str, metric: str) -> RunScores
         item_ids=item_ids,
         values=np.fromiter((totals[item_id] for item_id in item_ids), dtype=np.float64, count=len(item_ids)),
         clusters=[clusters[item_id] for item_id in item_ids] if totals and len(clusters) == len(totals) else None,
+        score_range=reader.evaluation_config(evaluation).get("score_range", {}).get(metric),
     )
 
 
 def line_up(a: RunScores, b: RunScores) -> SharedScores:
     """The items that both runs have a score of; none at all is an error."""
     if a.item_ids == b.item_ids:
-        shared = SharedScores(a.item_ids, a.values, b.values, _clusters(a, b, a.item_ids, a.clusters, b.clusters))
+        clusters = _clusters(a, b, a.item_ids, a.clusters, b.clusters)
+        shared = SharedScores(a.item_ids, a.values, b.values, clusters, a.score_range or b.score_range)
     else:
         places = {item_id: place for place, item_id in enumerate(b.item_ids)}
         mine = [place for place, item_id in enumerate(a.item_ids) if item_id in places]
@@ -156,6 +169,7 @@ def line_up(a: RunScores, b: RunScores) -> SharedScores:
             a.values[mine],
             b.values[theirs],
             _clusters(a, b, item_ids, _picked(a.clusters, mine), _picked(b.clusters, theirs)),
+            a.score_range or b.score_range,
         )
     if shared.n == 0:
         raise MetricError(

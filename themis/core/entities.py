@@ -203,7 +203,8 @@ class MetricAggregate:
     `mean` is over the `count` samples that have a score; `failed` ones have none and are counted beside it, `unparsed`
     ones are those among the scored whose answer no extractor could read. With nothing scored the mean is NaN.
     `ci` is a 95 % interval: Wilson for scores that are all 0 or 1, Student's t otherwise, clustered where a cluster
-    field was given; `ci_method` names it. It is None where it cannot be computed (fewer than two samples).
+    field was given; `ci_method` names it. It does not leave the metric's `score_range`, and is None where it cannot be
+    computed (fewer than two samples).
     """
 
     name: str
@@ -219,11 +220,17 @@ class MetricAggregate:
     ci_method: str | None = None
 
     @classmethod
-    def from_scores(cls, name: str, scores: Sequence[MetricScore]) -> MetricAggregate:
+    def from_scores(
+        cls,
+        name: str,
+        scores: Sequence[MetricScore],
+        *,
+        score_range: tuple[float | None, float | None] | None = None,
+    ) -> MetricAggregate:
         # Imported here because numpy costs more than the whole command line, and most commands never aggregate.
         from themis.core.intervals import summarise
 
-        summary = summarise([score.value for score in scores])
+        summary = summarise([score.value for score in scores], score_range=score_range)
         return cls(
             name=name,
             count=summary.count,

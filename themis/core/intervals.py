@@ -23,8 +23,10 @@ __all__ = [
     "ClusterTotals",
     "Floats",
     "Labels",
+    "ScoreRange",
     "Scores",
     "Summary",
+    "clip",
     "cluster_totals",
     "clustered_stderr",
     "finite_scores",
@@ -37,6 +39,8 @@ __all__ = [
 
 Floats: TypeAlias = "npt.NDArray[np.float64]"
 Scores: TypeAlias = "Sequence[float] | npt.NDArray[Any]"
+# The least and the most that a score can be; None for no limit on that side.
+ScoreRange: TypeAlias = "tuple[float | None, float | None]"
 Labels: TypeAlias = "Sequence[Hashable] | npt.NDArray[Any]"
 
 
@@ -59,11 +63,14 @@ class ClusterTotals:
     sizes: Floats
 
 
-def summarise(values: Scores, *, clusters: Labels | None = None, level: float = 0.95) -> Summary:
+def summarise(
+    values: Scores, *, clusters: Labels | None = None, level: float = 0.95, score_range: ScoreRange | None = None
+) -> Summary:
     """Mean, standard error and interval of scores; refuses values that are not finite.
 
     Scores that are all 0 or 1 get Wilson's interval, others Student's. With `clusters` (one label an item: the passage,
-    the conversation) both rest on whole clusters, and one cluster alone says nothing about its own spread.
+    the conversation) both rest on whole clusters, and one cluster alone says nothing about its own spread. A mean cannot
+    lie outside the range of what it is of, so the interval ends with it.
     """
     scores = finite_scores(values)
     _checked_level(level)
@@ -74,11 +81,25 @@ def summarise(values: Scores, *, clusters: Labels | None = None, level: float = 
     if scores.size == 1:
         return Summary(1, float(scores[0]), None, None, None)
     if clusters is not None:
-        return _clustered_summary(scores, clusters, level)
+        return _clustered_summary(scores, clusters, level, score_range)
     mean, stderr = _mean_and_stderr(scores)
     if _is_binary(scores):
         return Summary(scores.size, mean, stderr, wilson_interval(float(scores.sum()), scores.size, level), "wilson")
-    return Summary(scores.size, mean, stderr, _around(mean, stderr, scores.size - 1, level), "student")
+    around = clip(_around(mean, stderr, scores.size - 1, level), score_range, scores)
+    return Summary(scores.size, mean, stderr, around, "student")
+
+
+def clip(
+    interval: tuple[float, float], score_range: ScoreRange | None, scores: Floats | None = None
+) -> tuple[float, float]:
+    """The part of an interval that lies in a range, unless some of these scores do not."""
+    if score_range is None:
+        return interval
+    low, high = (-math.inf if score_range[0] is None else score_range[0]), score_range[1]
+    high = math.inf if high is None else high
+    if scores is not None and scores.size and (scores.min() < low or scores.max() > high):
+        return interval
+    return max(interval[0], low), min(interval[1], high)
 
 
 def wilson_interval(successes: float, n: int, level: float = 0.95) -> tuple[float, float]:
@@ -165,7 +186,7 @@ def student_quantile(share: float, degrees_of_freedom: float) -> float:
     return float(stdtrit(degrees_of_freedom, share))
 
 
-def _clustered_summary(scores: Floats, clusters: Labels, level: float) -> Summary:
+def _clustered_summary(scores: Floats, clusters: Labels, level: float, score_range: ScoreRange | None) -> Summary:
     mean, _ = _mean_and_stderr(scores)
     totals = cluster_totals(scores - mean, clusters)
     count = totals.sums.size
@@ -177,8 +198,8 @@ def _clustered_summary(scores: Floats, clusters: Labels, level: float) -> Summar
         if mean in (0.0, 1.0):
             # No spread was seen, which is not certainty: count each cluster as one observation.
             low, high = wilson_interval(mean * count, count, level)
-        low, high = max(low, 0.0), min(high, 1.0)
-    return Summary(scores.size, mean, stderr, (low, high), "clustered")
+        score_range = score_range or (0.0, 1.0)
+    return Summary(scores.size, mean, stderr, clip((low, high), score_range, scores), "clustered")
 
 
 def _stderr_of_totals(totals: ClusterTotals) -> float:

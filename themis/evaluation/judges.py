@@ -56,6 +56,7 @@ class _Judge(Metric):
     sampling: SamplingConfig = field(default_factory=lambda: SamplingConfig(temperature=0.0, top_p=1.0, max_tokens=512))
     options: dict[str, Any] = field(default_factory=dict)
 
+    score_range = (0.0, 1.0)
     # Asks a model, so judging gains from threads.
     slow: ClassVar[bool] = True
 
@@ -222,6 +223,7 @@ class JudgePanel(Metric):
     judges: Sequence[_Judge]
     combine: str = "mean"
     name: str = "JudgePanel"
+    score_range = (0.0, 1.0)
     requires_reference: bool = False
     slow: ClassVar[bool] = True
     example: ClassVar[str] = "JudgePanel(judges=[RubricJudge(model='openai/gpt-4o'), RubricJudge(model='local/qwen')])"

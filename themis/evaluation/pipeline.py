@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import math
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,7 +29,7 @@ from themis.evaluation.strategies import DefaultEvaluationStrategy, EvaluationSt
 from themis.exceptions import ConfigurationError
 from themis.interfaces import Extractor, Metric
 
-__all__ = ["EvaluationPipeline", "aggregate", "slices_of"]
+__all__ = ["EvaluationPipeline", "aggregate", "score_ranges", "slices_of"]
 
 logger = logging.getLogger(__name__)
 
@@ -39,6 +39,8 @@ StrategyResolver = Callable[[GenerationRecord], EvaluationStrategy]
 _DEFAULT_STRATEGY = DefaultEvaluationStrategy()
 # Beyond this, sums of squares overflow and no mean has a standard error.
 _LARGEST = 1e100
+# What arithmetic may put a score beyond the end of its range by.
+_ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
@@ -142,10 +144,10 @@ class EvaluationPipeline:
             for name in slices_of(self, record):
                 sliced[name].append(judged)
         return EvaluationReport(
-            metrics=aggregate([judged for _, judged in pairs], self.metric_names),
+            metrics=aggregate([judged for _, judged in pairs], self.metric_names, score_ranges(self)),
             failures=failures,
             records=[judged for _, judged in pairs],
-            slices={name: aggregate(judged, self.metric_names) for name, judged in sliced.items()},
+            slices={name: aggregate(judged, self.metric_names, score_ranges(self)) for name, judged in sliced.items()},
             metadata={"metric_ids": {name: snake_case(name) for name in self.metric_names}},
         )
 
@@ -237,12 +239,22 @@ def slices_of(pipeline: Any, record: GenerationRecord) -> list[str]:
     return found
 
 
-def aggregate(judged: Sequence[EvaluationRecord], metric_names: Iterable[str]) -> dict[str, MetricAggregate]:
+def score_ranges(pipeline: Any) -> dict[str, tuple[float | None, float | None]]:
+    """What the scores of each metric can be, as far as the metrics say."""
+    ranges = {metric.name: getattr(metric, "score_range", None) for metric in getattr(pipeline, "metrics", ())}
+    return {name: (found[0], found[1]) for name, found in ranges.items() if found is not None}
+
+
+def aggregate(
+    judged: Sequence[EvaluationRecord],
+    metric_names: Iterable[str],
+    ranges: Mapping[str, tuple[float | None, float | None]],
+) -> dict[str, MetricAggregate]:
     """Every metric over judged samples; one that a sample has no score of has failed there."""
     aggregates: dict[str, MetricAggregate] = {}
     for name in metric_names:
         scores = [score for record in judged for score in record.scores if score.metric_name == name]
-        aggregates[name] = found = MetricAggregate.from_scores(name, scores)
+        aggregates[name] = found = MetricAggregate.from_scores(name, scores, score_range=ranges.get(name))
         found.failed = len(judged) - sum(any(s.metric_name == name for s in record.scores) for record in judged)
         found.unparsed = sum(score.metadata.get("outcome") == "unparsed" for score in scores)
     return aggregates
@@ -262,7 +274,7 @@ def _compute(metric: Metric, answer: Any, references: list[Any], metadata: dict[
     if not isinstance(score, MetricScore):
         return _Failure(f"compute returned {type(score).__name__}, expected a MetricScore")
     value = score.value
-    if type(value) is float and -_LARGEST <= value <= _LARGEST:
+    if type(value) is float and -_LARGEST <= value <= _LARGEST and _is_within(value, metric):
         return score
     try:
         number = float(value) if not isinstance(value, str) else math.nan
@@ -270,7 +282,16 @@ def _compute(metric: Metric, answer: Any, references: list[Any], metadata: dict[
         number = math.nan
     if not -_LARGEST <= number <= _LARGEST:
         return _Failure(f"compute returned the value {str(value)[:80]!r}, expected a number that a mean can be made of")
+    if not _is_within(number, metric):
+        return _Failure(f"compute returned {number:g}, outside the metric's own score_range {metric.score_range}")
     return MetricScore(score.metric_name, number, score.details, score.metadata)
+
+
+def _is_within(value: float, metric: Metric) -> bool:
+    found = getattr(metric, "score_range", None)
+    return found is None or (
+        (found[0] is None or value >= found[0] - _ROUNDING) and (found[1] is None or value <= found[1] + _ROUNDING)
+    )
 
 
 def _as_list(reference: Any) -> list[Any]:

@@ -77,7 +77,10 @@ def get_registered_extractors() -> dict[str, Any]:
 def metric(function: Callable[..., Any], /) -> FunctionMetric: ...
 @overload
 def metric(
-    *, name: str | None = None, higher_is_better: bool | None = True
+    *,
+    name: str | None = None,
+    higher_is_better: bool | None = True,
+    score_range: tuple[float | None, float | None] | None = None,
 ) -> Callable[[Callable[..., Any]], FunctionMetric]: ...
 def metric(
     function: Callable[..., Any] | None = None,
@@ -85,16 +88,18 @@ def metric(
     *,
     name: str | None = None,
     higher_is_better: bool | None = True,
+    score_range: tuple[float | None, float | None] | None = None,
 ) -> Any:
     """Turns a plain function into a registered metric: `@metric` or `@metric(name="...")`.
 
     The function takes the prediction and, as far as it names them, `reference` (called once for each, the best
     counts), `references` and `metadata`. It returns a number, a bool, `(value, details)` or a `MetricScore`. Say
-    `higher_is_better=False` of a time or a distance, and None of what is neither good nor bad.
+    `higher_is_better=False` of a time or a distance, and None of what is neither good nor bad. With `score_range=(0, 1)`
+    no interval leaves it, and a score outside is a failure of the metric.
     """
 
     def decorate(function: Callable[..., Any]) -> FunctionMetric:
-        built = FunctionMetric(function, name=name or function.__name__, higher_is_better=higher_is_better)
+        built = FunctionMetric(function, name or function.__name__, higher_is_better, score_range)
         register_metric(built.name, built)
         return built
 
@@ -123,13 +128,17 @@ def resolve_metric(metric: Any) -> Metric:
         found = FunctionMetric(found, name=found.__name__)
     if not isinstance(getattr(found, "name", None), str):
         raise MetricError(f"the metric {found!r} has no name: give its class an attribute name = '...'")
+    _refuse_uncallable(found.compute, "metric", prediction="", references=[], metadata={})
     return cast(Metric, found)
 
 
 def resolve_extractor(extractor: Any) -> Extractor:
     """The extractor behind a name (with or without parameters), class, object, factory or function."""
     found = _resolve(extractor, EXTRACTORS, "extract")
-    return FunctionExtractor(found) if inspect.isfunction(found) else cast(Extractor, found)
+    if inspect.isfunction(found):
+        found = FunctionExtractor(found)
+    _refuse_uncallable(found.extract, "extractor", "")
+    return cast(Extractor, found)
 
 
 class Description(NamedTuple):
@@ -157,6 +166,7 @@ class FunctionMetric(Metric):
     function: Callable[..., Any]
     name: str
     higher_is_better: bool | None = True
+    score_range: tuple[float | None, float | None] | None = None
 
     def __post_init__(self) -> None:
         self._roles = _roles(self.function)
@@ -252,6 +262,23 @@ def _refuse_async(function: Callable[..., Any], kind: str) -> None:
         raise ConfigurationError(f"{kind} {function.__name__} is async; scoring is not: write it as a plain function")
 
 
+def _refuse_uncallable(method: Callable[..., Any], kind: str, *args: Any, **kwargs: Any) -> None:
+    """A method that cannot be called as the pipeline calls it would fail on every answer, after it is paid for."""
+    _refuse_async(method, kind)
+    try:
+        signature = inspect.signature(method)
+        signature.bind(*args, **kwargs)
+    except TypeError as error:
+        owner = type(getattr(method, "__self__", None)).__name__
+        expected = ", ".join(["raw_output"] if args else ["*", *kwargs])
+        raise ConfigurationError(
+            f"the {kind} {owner} cannot be used: {method.__name__}({', '.join(signature.parameters)}) is called as "
+            f"{method.__name__}({expected}) ({error})"
+        ) from error
+    except ValueError:  # built in C: it will speak for itself
+        return
+
+
 def _refuse_unfit(target: Any, method: str, kind: str, error: type[Exception]) -> None:
     expected = f"expected a class or object with {method}(), or a function"
     if inspect.isclass(target):
@@ -282,12 +309,19 @@ def _resolve(wanted: Any, registry: Registry[Any], method: str) -> Any:
     elif args or kwargs:
         raise ConfigurationError(f"{registry.kind} {label} takes no parameters")
     elif not inspect.isfunction(target) and not callable(getattr(target, method, None)) and callable(target):
-        target = target()
+        target = _made(target, f"{registry.kind} {label}")
     if not inspect.isfunction(target) and not callable(getattr(target, method, None)):
         raise ConfigurationError(
             f"{registry.kind} {label} is a {type(target).__name__}, expected a name, an object with {method}() or a function"
         )
     return target
+
+
+def _made(factory: Callable[[], Any], label: str) -> Any:
+    try:
+        return factory()
+    except TypeError as error:
+        raise ConfigurationError(f"{label} is neither a plain function nor a factory: {error}") from error
 
 
 def _parse_call(written: str, kind: str) -> tuple[str, list[Any], dict[str, Any]]:

@@ -171,12 +171,20 @@ _REDUCERS: dict[str, Callable[[Sequence[Metric]], EvaluationStrategy]] = {
 }
 
 
-def strategy_from_name(name: str, metrics: Sequence[Metric] = ()) -> EvaluationStrategy:
-    """`average`, `keep`, `first`, `best` (as these metrics see it), `majority`, `any`, `pass@3`, `pass^3`."""
+def strategy_from_name(name: str, metrics: Sequence[Metric] = (), *, attempts: int | None = None) -> EvaluationStrategy:
+    """`average`, `keep`, `first`, `best` (as these metrics see it), `majority`, `any`, `pass@3`, `pass^3`.
+
+    With `attempts` a reducer that needs more of them is refused: it could score nothing.
+    """
     if match := re.fullmatch(r"pass([@^])(\d+)", name.strip()):
         k = int(match[2])
         if k < 1:
             raise ConfigurationError(f"reducer {name!r}: k must be at least 1")
+        if attempts is not None and k > attempts:
+            raise ConfigurationError(
+                f"reducer {name!r} needs {k} answers per row, and there are {attempts}: "
+                f"give num_samples={k} (--num-samples {k}) or more, or a smaller k"
+            )
         return PassAtK(k) if match[1] == "@" else PassHatK(k)
     if name not in _REDUCERS:
         known = [*_REDUCERS, "pass@k", "pass^k"]

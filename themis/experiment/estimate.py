@@ -50,6 +50,7 @@ def estimate_run(
         total += 1
         if counted < _COUNTED_ROWS:
             tokens += count_told(template.fill(row), row)
+            template.refuse_unfilled(row)
             counted += 1
     if not total:
         raise DatasetError("the dataset has no rows")

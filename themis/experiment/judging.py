@@ -65,7 +65,7 @@ def bound_judges(
     engines: list[Engine] = []
     with ExitStack() as stack:
         for judge in judges_in(metrics):
-            spec = parse_model(judge.model)
+            spec = parse_model(judge.model, judge.options)
             executor = create_provider(spec.provider, judge.options, model_identifier=spec.identifier)
             identity = call_identity(
                 provider=spec.provider,

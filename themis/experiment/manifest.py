@@ -17,6 +17,7 @@ from themis.core.entities import SamplingConfig
 from themis.core.fingerprint import canonical_json, fingerprint
 from themis.core.redaction import is_secret_name, redact
 from themis.core.tokens import DEFAULT_TOKENIZER
+from themis.evaluation.pipeline import score_ranges
 from themis.exceptions import ConfigurationError
 
 __all__ = [
@@ -168,13 +169,16 @@ def call_identity(
 def evaluation_identity(pipeline: Any) -> tuple[str, dict[str, Any]]:
     """The fingerprint of a way of judging, and what it is made of; a judge's key is part of neither.
 
-    Beside it stands which metrics are not better when higher, for those who compare scores.
+    Beside it stands which metrics are not better when higher, and what their scores can be, for those who summarise and
+    compare them.
     """
     described = pipeline.evaluation_fingerprint()
     config = redact(described if isinstance(described, Mapping) else {"fingerprint": described})
     directions = {metric.name: getattr(metric, "higher_is_better", True) for metric in getattr(pipeline, "metrics", ())}
     others = {name: direction for name, direction in directions.items() if direction is not True}
-    return fingerprint(config), {**config, "higher_is_better": others} if others else config
+    ranges = {name: list(found) for name, found in score_ranges(pipeline).items()}
+    beside = {"higher_is_better": others, "score_range": ranges}
+    return fingerprint(config), {**config, **{name: told for name, told in beside.items() if told}}
 
 
 def run_identity(

@@ -19,7 +19,7 @@ from themis.core.entities import (
 )
 from themis.core.intervals import summarise
 from themis.core.registry import snake_case
-from themis.evaluation.pipeline import aggregate, slices_of
+from themis.evaluation.pipeline import aggregate, score_ranges, slices_of
 from themis.runs.prices import price_table
 from themis.storage import ExperimentStorage, RunMetadata
 from themis.storage.reading import LazySequence, RunReader
@@ -94,7 +94,7 @@ def build_report(
             "evaluation_failures": evaluation_failures,
             "manifest_hash": run.manifest_hash,
             "reproducibility_manifest": run.config_snapshot.get("reproducibility_manifest", {}),
-            "cost": cost_of(run),
+            "cost": cost_of(run, reader.count_untold()),
             "model": run.model,
             "prompt_template": reader.frame.prompt.name,
             "status": run.status.value,
@@ -108,6 +108,7 @@ def metric_aggregates(
 ) -> dict[str, MetricAggregate]:
     """Every metric of an evaluation, over what has a score."""
     counted = reader.outcomes(evaluation)
+    ranges = reader.evaluation_config(evaluation).get("score_range", {})
     aggregates = {}
     for name in names if names is not None else sorted(counted):
         outcomes = counted.get(name, {})
@@ -116,7 +117,8 @@ def metric_aggregates(
             values.append(value)
             if cluster is not None:
                 clusters.append(cluster)
-        summary = summarise(values, clusters=clusters if clusters and len(clusters) == len(values) else None)
+        clustered = clusters if clusters and len(clusters) == len(values) else None
+        summary = summarise(values, clusters=clustered, score_range=ranges.get(name))
         per_sample = _scores(reader, evaluation, name, summary.count if after < 0 else None, after)
         shown = len(per_sample)
         aggregates[name] = MetricAggregate(
@@ -177,8 +179,11 @@ def _first(failures: Iterable[ExperimentFailure | EvaluationFailure]) -> str:
     return next((f"{failure.sample_id}: {failure.message}" for failure in failures), "")
 
 
-def cost_of(run: RunMetadata) -> dict[str, Any]:
-    """What a run has cost so far, over all its processes and every call made. None where a price is not known."""
+def cost_of(run: RunMetadata, untold: int) -> dict[str, Any]:
+    """What a run has cost so far, over all its processes and every call made. None where a price is not known.
+
+    `untold` are answers of which nobody knows the tokens; the totals are without them.
+    """
     table = price_table()
     generation = run.cost_usd
     return {
@@ -190,6 +195,7 @@ def cost_of(run: RunMetadata) -> dict[str, Any]:
             "prompt_tokens": run.prompt_tokens,
             "completion_tokens": run.completion_tokens,
             "total_tokens": run.prompt_tokens + run.completion_tokens,
+            "answers_without_tokens": untold,
         },
         "api_calls": run.calls,
         "judge_calls": run.judge_calls,
@@ -243,4 +249,5 @@ def _slices(reader: RunReader, evaluation: int, pipeline: Any) -> dict[str, dict
     for of_unanswered in slices.values():
         for name in of_unanswered:
             judged[name].append(EvaluationRecord(None, []))
-    return {name: aggregate(records, pipeline.metric_names) for name, records in judged.items()}
+    ranges = score_ranges(pipeline)
+    return {name: aggregate(records, pipeline.metric_names, ranges) for name, records in judged.items()}

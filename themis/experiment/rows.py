@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import itertools
+import logging
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,6 +21,8 @@ from themis.generation.templates import PromptTemplate, TemplateRenderingError
 from themis.storage.records import Item
 
 __all__ = ["RowReader"]
+
+logger = logging.getLogger(__name__)
 
 _SHOWN_ROWS = 5
 _LONGEST_ID = 1_000
@@ -45,19 +48,24 @@ class RowReader:
     count: int = 0
     _found_reference: str | None = None
     _numbered: bool | None = None
+    _unlabelled: int = 0
     _without_reference: list[int] = field(default_factory=list)
 
     def __iter__(self) -> Iterator[Item]:
         hasher = hashlib.sha256()
-        self.count, self._numbered, self._found_reference = 0, None, None
+        self.count, self._unlabelled, self._numbered, self._found_reference = 0, 0, None, None
         self._without_reference = []
         rows = iter(self.rows) if self.limit is None else itertools.islice(iter(self.rows), self.limit)
         for position, raw in enumerate(rows):
             row = _as_row(raw, position)
             item_id = self._item_id(row, position)
             self._check_reference(row, position)
+            self._unlabelled += row.get(self._found_reference or "") is None
+            if position == 0 and self._found_reference in self.template.fields:
+                logger.warning("the prompt shows the model the expected answer: it uses {%s}", self._found_reference)
             try:
                 self.template.fill(row)
+                self.template.refuse_unfilled(row, not_asked=(self._found_reference or "answer", "reference"))
             except TemplateRenderingError as error:
                 raise TemplateRenderingError(f"row {position}: {error}") from None
             content = canonical_json(row)
@@ -68,6 +76,11 @@ class RowReader:
         if self.count == 0:
             raise DatasetError("the dataset has no rows" + (f" (limit={self.limit})" if self.limit is not None else ""))
         self._refuse_missing_references()
+        if self.compared and self._found_reference is not None and self._unlabelled == self.count:
+            raise ConfigurationError(
+                f"{', '.join(self.compared)} can compare answers only with a reference, and {self._found_reference!r} is "
+                "empty in every row; name another field with reference_field, or choose other metrics"
+            )
         self.fingerprint = hasher.hexdigest()
 
     @property
@@ -150,6 +163,10 @@ class RowReader:
                 f"which has {', '.join(sorted(row))}"
             )
         value = row[self.cluster_field]
+        if value is None:
+            raise ConfigurationError(
+                f"cluster_field {self.cluster_field!r} is empty in row {item_id!r}; a row of its own gets a name of its own"
+            )
         return value if isinstance(value, str) else canonical_json(value)
 
 

@@ -126,7 +126,10 @@ def checked(record: object, task: GenerationTask) -> GenerationRecord:
     """What a provider returned, if it is a record at all."""
     if not isinstance(record, GenerationRecord):
         raise ProviderCallError(
-            f"the provider returned {type(record).__name__}, expected a GenerationRecord", kind="invalid_response"
+            f"the provider returned {type(record).__name__}, expected "
+            "GenerationRecord(task=task, output=ModelOutput(text=...), error=None)",
+            kind="invalid_response",
+            retryable=False,
         )
     if record.error is None and (record.output is None or not isinstance(record.output.text, str)):
         raise ProviderCallError("the provider returned neither an output text nor an error", kind="empty_response")

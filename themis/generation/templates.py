@@ -8,9 +8,10 @@ mistake in it is found before the first row is read, and rendering a row costs a
 from __future__ import annotations
 
 import itertools
+import math
 import re
 import string
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from operator import itemgetter
@@ -23,13 +24,20 @@ from themis.exceptions import ConfigurationError
 __all__ = ["PromptTemplate", "TemplateRenderingError"]
 
 
+_LONGEST_SHOWN = 80
+
+
 class TemplateRenderingError(ConfigurationError, RuntimeError):
     """A template that cannot be read, or a row that does not have what it needs."""
 
 
 @dataclass(frozen=True)
 class PromptTemplate:
-    """A named text with `{fields}`; literal braces are written `{{` and `}}`."""
+    """A named text with `{fields}`; literal braces are written `{{` and `}}`.
+
+    `metadata={"as_written": True}` says that a text which looks like a mistake (it uses no field of the row, or has a
+    field's name between literal braces) is meant.
+    """
 
     name: str
     template: str
@@ -74,6 +82,51 @@ class PromptTemplate:
             raise self._missing(row, error) from error
         except (IndexError, TypeError, ValueError) as error:
             raise TemplateRenderingError(f"template {self.name!r} cannot be filled from this row: {error}") from error
+
+    def refuse_unfilled(self, row: Mapping[str, Any], *, not_asked: Container[str] = ("answer", "reference")) -> None:
+        """Raises where the row is not what is asked: the text uses none of its fields, only seems to, or they are empty.
+
+        A row that has its own `messages` or `system_prompt` says something of its own. `not_asked` are fields that a
+        prompt may name without giving them, such as the expected answer in `\\boxed{{answer}}`.
+        """
+        if (self.metadata or {}).get("as_written"):
+            return
+        for name in self._plain_fields:
+            value = row[name]
+            if value is None or (isinstance(value, float) and math.isnan(value)):
+                raise TemplateRenderingError(
+                    f"the field {name!r} is empty ({value}), and the prompt would show that word; fill it or leave the row out"
+                )
+        if self._braced or not self.fields:
+            self._refuse_seeming(row, not_asked)
+
+    def _refuse_seeming(self, row: Mapping[str, Any], not_asked: Container[str]) -> None:
+        seeming = [name for name in self._braced if name in row and name not in self.fields]
+        names = [name for name in seeming if name not in not_asked] or ([] if self.fields else seeming)
+        speaks_itself = bool(row.get("messages") or row.get("system_prompt"))
+        if not names and (self.fields or speaks_itself):
+            return
+        other = next((str(name) for name in row if name != "id" and name not in not_asked), "question")
+        why = (
+            f"has {names[0]!r} between literal braces, and so asks for the text '{{{names[0]}}}'"
+            if names
+            else f"uses no field of the row, which has {', '.join(map(str, row))}, and so asks every row the same"
+        )
+        raise TemplateRenderingError(
+            f"the prompt {_excerpt(self.template)!r} {why}. Write {{{names[0] if names else other}}}, with single braces, "
+            'to put the field in. If it is meant: PromptTemplate(name, text, metadata={"as_written": True}), '
+            "or rows with `messages`"
+        )
+
+    @cached_property
+    def _plain_fields(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(part.field.name for part in self._parts if part.field and part.field.is_plain))
+
+    @cached_property
+    def _braced(self) -> tuple[str, ...]:
+        """Names that stand between literal braces, as other template languages write fields; not after a LaTeX command."""
+        literal = "".join(part.literal + ("\0" if part.field else "") for part in self._parts)
+        return tuple(match["name"] for match in _BRACED.finditer(literal) if not match["command"])
 
     def expand_variants(
         self, base_context: Mapping[str, Any], variant_values: Mapping[str, Iterable[Any]]
@@ -164,6 +217,10 @@ class _PlainTemplate:
         return (found,) if self.single else found
 
 
+def _excerpt(text: str) -> str:
+    return text if len(text) <= _LONGEST_SHOWN else text[: _LONGEST_SHOWN - 1] + "…"
+
+
 def _parse(template: str) -> Iterator[_Part]:
     try:
         for literal, name, spec, conversion in string.Formatter().parse(template):
@@ -177,6 +234,7 @@ def _parse(template: str) -> Iterator[_Part]:
 
 
 _NAME = re.compile(r"\w[\w \-]*")
+_BRACED = re.compile(r"(?P<command>\\[A-Za-z]+(?:\{[^{}]*\})*)?\{+\s*(?P<name>\w[\w\-]*)\s*(?:[|.\[][^{}]*)?\}")
 _ITEMS = re.compile(r"(?:\[[^\[\]]+\])*")
 
 

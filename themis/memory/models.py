@@ -41,7 +41,7 @@ class ChatModel:
         settings: EngineSettings | None = None,
     ) -> None:
         self.name = name
-        self.spec = parse_model(name)
+        self.spec = parse_model(name, options)
         self.sampling = SamplingConfig(temperature=temperature, top_p=1.0, max_tokens=max_tokens)
         executor = create_provider(self.spec.provider, options, model_identifier=self.spec.identifier)
         self.price: Price | None = FREE if is_local or executor.is_local else price_of(self.spec.identifier)

@@ -35,6 +35,7 @@ class InstructionFollowing(Metric):
     )
 
     name: str = "InstructionFollowing"
+    score_range = (0.0, 1.0)
 
     def compute(
         self, *, prediction: Any, references: Sequence[Any], metadata: dict[str, Any] | None = None

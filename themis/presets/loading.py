@@ -198,6 +198,10 @@ def _read_csv(path: Path) -> Iterator[Row]:
                 raise DatasetError(
                     f"{path}: the first line must name each column once, it says {', '.join(names) or 'nothing'}"
                 )
+            if len(names) == 1 and (other := next((mark for mark in ";\t|," if mark in names[0]), None)):
+                raise DatasetError(
+                    f"{path}: its columns seem to be separated by {other!r}; a .csv file has commas, a .tsv file tabs"
+                )
             for cells in table:
                 if len(cells) not in (0, len(names)):
                     raise DatasetError(

@@ -135,6 +135,15 @@ class RunReader:
         good, total = outlast(self._engine, lambda connection: connection.execute(query).one())
         return int(good), int(total) - int(good)
 
+    def count_untold(self) -> int:
+        """Answers of calls that told no tokens; one that was taken from another run made no call."""
+        records = schema.records
+        told = records.c.prompt_tokens + records.c.completion_tokens
+        query = sa.select(sa.func.count()).where(
+            records.c.run == self.run, records.c.ok == 1, told == 0, records.c.seconds > 0
+        )
+        return int(self._scalar(query))
+
     def records(
         self, *, after: int = -1, until: int | None = None, positions: Sequence[int] | None = None
     ) -> Iterator[tuple[int, GenerationRecord]]:

@@ -30,6 +30,7 @@ class MultipleChoice(Metric):
     options_fields: tuple[str, ...] = ("options", "choices")
     index_base: int | None = None
     name: str = "MultipleChoice"
+    score_range = (0.0, 1.0)
 
     def __post_init__(self) -> None:
         letters_of(self.choices)

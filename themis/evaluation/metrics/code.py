@@ -44,6 +44,7 @@ class ExecutionAccuracy(Metric):
     limits: Limits = field(default_factory=Limits)
     tolerance: float = 1e-6
     name: str = "execution_accuracy"
+    score_range = (0.0, 1.0)
 
     def __post_init__(self) -> None:
         self.limits = _limits(self.limits)
@@ -76,6 +77,7 @@ class PassAtK(Metric):
     limits: Limits = field(default_factory=Limits)
     tolerance: float = 1e-6
     name: str = ""
+    score_range = (0.0, 1.0)
 
     def __post_init__(self) -> None:
         if not isinstance(self.k, int) or isinstance(self.k, bool) or self.k < 1:

@@ -50,6 +50,9 @@ class CompositeMetric(Metric):
         # What is good for one part and not for another makes a sum that is neither.
         directions = {metric.higher_is_better for metric in self.metrics}
         self.higher_is_better = directions.pop() if len(directions) == 1 else None
+        # A weighted mean lies where its parts do.
+        ranges = {getattr(metric, "score_range", None) for metric in self.metrics}
+        self.score_range = ranges.pop() if len(ranges) == 1 else None
         self.requires_reference = any(metric.requires_reference for metric in self.metrics)
         self.slow = any(getattr(metric, "slow", False) for metric in self.metrics)
 
@@ -76,6 +79,7 @@ class ConsistencyMetric(Metric):
 
     extractor: Any = None
     name: str = "ConsistencyMetric"
+    score_range = (0.0, 1.0)
     requires_reference = False
     requires_answer = False
 

@@ -35,6 +35,7 @@ class CountdownValidity(Metric):
     )
 
     name: str = "CountdownValidity"
+    score_range = (0.0, 1.0)
     use_every_number: bool = False
 
     def compute(

@@ -33,6 +33,7 @@ class EmbeddingSimilarity(Metric):
     # Longer texts are compared by their beginnings.
     max_characters: int = 20_000
     name: str = "EmbeddingSimilarity"
+    score_range = (-1.0, 1.0)
 
     def __post_init__(self) -> None:
         need_package("wordllama", "wordllama", "nlp", "the metric embedding_similarity")

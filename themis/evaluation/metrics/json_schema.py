@@ -28,6 +28,7 @@ class JsonSchema(Metric):
 
     schema: dict[str, Any] | bool | None = None
     name: str = "JsonSchema"
+    score_range = (0.0, 1.0)
 
     def __post_init__(self) -> None:
         self.requires_reference = self.schema is None

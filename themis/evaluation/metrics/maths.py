@@ -41,6 +41,7 @@ class MathVerifyAccuracy(Metric):
 
     timeout_seconds: float = 5.0
     name: str = "MathVerifyAccuracy"
+    score_range = (0.0, 1.0)
 
     def __post_init__(self) -> None:
         need_package("math_verify", "math-verify", "math", "the metric math_verify")

@@ -22,6 +22,7 @@ class ResponseLength(Metric):
     example: ClassVar[str] = 'ResponseLength().compute(prediction="Paris", references=[]).value == 5.0'
 
     name: str = "ResponseLength"
+    score_range = (0.0, None)
     requires_reference = False
     higher_is_better = None
 
@@ -41,6 +42,7 @@ class LengthDifferenceTolerance(Metric):
 
     max_delta: int = 0
     name: str = "LengthDifferenceTolerance"
+    score_range = (0.0, 1.0)
 
     def compute(
         self, *, prediction: Any, references: Sequence[Any], metadata: dict[str, Any] | None = None
@@ -62,6 +64,7 @@ class Latency(Metric):
     )
 
     name: str = "Latency"
+    score_range = (0.0, None)
     requires_reference = False
     requires_answer = False
     higher_is_better = False

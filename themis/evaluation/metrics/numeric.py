@@ -34,6 +34,7 @@ class Numeric(Metric):
     tolerance: float = 0.0
     relative_tolerance: float = 0.0
     name: str = "Numeric"
+    score_range = (0.0, 1.0)
 
     def __post_init__(self) -> None:
         for parameter in ("tolerance", "relative_tolerance"):

@@ -33,6 +33,7 @@ class Bleu(Metric):
     )
 
     name: str = "bleu"
+    score_range = (0.0, 1.0)
 
     def __post_init__(self) -> None:
         need_package("sacrebleu", "sacrebleu", "nlp", "the metric bleu")
@@ -64,6 +65,7 @@ class Chrf(Metric):
 
     word_order: int = 0
     name: str = "chrf"
+    score_range = (0.0, 1.0)
 
     def __post_init__(self) -> None:
         need_package("sacrebleu", "sacrebleu", "nlp", "the metric chrf")
@@ -90,6 +92,7 @@ class _Rouge(Metric):
     """Agrees with rouge-score on Latin text; reads other scripts as well, of which rouge-score drops every letter."""
 
     stem: bool = True
+    score_range = (0.0, 1.0)
 
     def __post_init__(self) -> None:
         if self.stem:
@@ -201,6 +204,7 @@ class Meteor(Metric):
     gamma: float = 0.5
     synonyms: bool = False
     name: str = "meteor"
+    score_range = (0.0, 1.0)
 
     def __post_init__(self) -> None:
         need_package("nltk", "nltk", "nlp", "the metric meteor")

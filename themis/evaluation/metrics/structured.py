@@ -38,6 +38,7 @@ class JsonEqual(Metric):
 
     ignore_order: bool = False
     name: str = "JsonEqual"
+    score_range = (0.0, 1.0)
 
     def compute(
         self, *, prediction: Any, references: Sequence[Any], metadata: dict[str, Any] | None = None
@@ -59,6 +60,7 @@ class JsonSubset(Metric):
     )
 
     name: str = "JsonSubset"
+    score_range = (0.0, 1.0)
 
     def compute(
         self, *, prediction: Any, references: Sequence[Any], metadata: dict[str, Any] | None = None
@@ -84,6 +86,7 @@ class ListF1(Metric):
 
     case_sensitive: bool = False
     name: str = "ListF1"
+    score_range = (0.0, 1.0)
 
     def compute(
         self, *, prediction: Any, references: Sequence[Any], metadata: dict[str, Any] | None = None

@@ -41,6 +41,7 @@ class ExactMatch(Metric):
     ignore_punctuation: bool = False
     ignore_articles: bool = False
     name: str = "ExactMatch"
+    score_range = (0.0, 1.0)
 
     def compute(
         self, *, prediction: Any, references: Sequence[Any], metadata: dict[str, Any] | None = None
@@ -82,6 +83,7 @@ class Includes(Metric):
     whole_words: bool = False
     every: bool = False
     name: str = "Includes"
+    score_range = (0.0, 1.0)
 
     def compute(
         self, *, prediction: Any, references: Sequence[Any], metadata: dict[str, Any] | None = None
@@ -115,6 +117,7 @@ class RegexMatch(Metric):
     full: bool = False
     ignore_case: bool = False
     name: str = "RegexMatch"
+    score_range = (0.0, 1.0)
 
     def __post_init__(self) -> None:
         self.requires_reference = self.pattern is None
@@ -151,6 +154,7 @@ class TokenF1(Metric):
     example: ClassVar[str] = 'TokenF1().compute(prediction="the cat sat", references=["A cat"]).value == 2 / 3'
 
     name: str = "F1"
+    score_range = (0.0, 1.0)
 
     def compute(
         self, *, prediction: Any, references: Sequence[Any], metadata: dict[str, Any] | None = None
@@ -174,6 +178,7 @@ class EditSimilarity(Metric):
     # The cost grows with the product of the lengths: longer texts are compared by their beginnings.
     max_characters: int = 20_000
     name: str = "EditSimilarity"
+    score_range = (0.0, 1.0)
 
     def compute(
         self, *, prediction: Any, references: Sequence[Any], metadata: dict[str, Any] | None = None

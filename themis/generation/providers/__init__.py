@@ -9,13 +9,18 @@ import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
+from inspect import isfunction
 from typing import Any
+from urllib.parse import urlsplit
 
 from themis.core.entities import ModelSpec
+from themis.core.environment import read_dotenv
 from themis.core.redaction import Redactor
 from themis.core.registry import Registry, nearest
 from themis.exceptions import ConfigurationError, ProviderError
-from themis.generation.providers.endpoints import KNOWN_ENDPOINTS, base_url_variable, named_by_environment
+from themis.generation.providers.duck_typing import as_provider, refuse_unfit
+from themis.generation.providers.endpoints import KNOWN_ENDPOINTS, address_of, base_url_variable
+from themis.generation.providers.vendors import LITELLM_VENDORS
 from themis.interfaces import StatelessTaskExecutor
 
 __all__ = [
@@ -55,29 +60,32 @@ PROVIDERS: Registry[ProviderFactory] = Registry(
 )
 
 
-def parse_model(text: str) -> ModelSpec:
+def parse_model(text: str, options: Mapping[str, Any] | None = None) -> ModelSpec:
     """Who serves the model that a string names.
 
     `provider:model` and `provider/model` mean the same; only the first `:` or `/` divides, so `ollama/llama3:8b` and
-    `localchat:qwen/qwen3-1.7b` are what they look like. What stands before it is a provider when it is registered or
-    has its `<NAME>_BASE_URL` in the environment. Otherwise a bare name with `fake` in it is a fake model, and any other
-    name, such as `gpt-4o` or `bedrock/some-model`, is litellm's to resolve. An unknown provider before a colon is an
-    error, because nothing else could be meant by it.
+    `localchat:qwen/qwen3-1.7b` are what they look like. What stands before it is a provider when it is registered, or
+    when the provider's options (`base_url`) or the environment (`<NAME>_BASE_URL`) say where it is. litellm's vendors
+    are litellm's, and so is a bare name such as `gpt-4o`, unless it has `fake` in it. Anything else is an error
+    that names the nearest provider.
     """
+    read_dotenv()
     model = text.strip() if isinstance(text, str) else ""
     if not model:
-        raise ProviderError(f"a model is named as 'provider/model' or 'provider:model', got {text!r}")
+        hint = "; a provider of your own is registered first: themis.register_provider(name, class)"
+        shown = f"got {text!r}{hint if callable(text) else ''}"
+        raise ProviderError(f"a model is named as 'provider/model' or 'provider:model', {shown}")
     prefix, separator, rest = _divided(model)
-    provider = _provider_called(prefix)
+    provider = _provider_called(prefix, options if separator else None)
     if provider is not None and separator and rest:
         return ModelSpec(identifier=rest, provider=provider)
     if provider is not None:
         raise ProviderError(f"model {text!r} names the provider {provider!r} but no model: write '{provider}/MODEL'")
-    if separator == ":":
-        raise ProviderError(_unknown_before_colon(model, prefix))
-    if not separator and "fake" in model.lower():
-        return ModelSpec(identifier=model, provider="fake")
-    return ModelSpec(identifier=model, provider="litellm")
+    if separator and prefix.lower() in LITELLM_VENDORS:
+        return ModelSpec(identifier=f"{prefix.lower()}/{rest}", provider="litellm")
+    if separator:
+        raise ProviderError(_unknown(model, prefix))
+    return ModelSpec(identifier=model, provider="fake" if "fake" in model.lower() else "litellm")
 
 
 def _divided(model: str) -> tuple[str, str, str]:
@@ -88,26 +96,36 @@ def _divided(model: str) -> tuple[str, str, str]:
     return model, "", ""
 
 
-def _provider_called(name: str) -> str | None:
+def _provider_called(name: str, options: Mapping[str, Any] | None) -> str | None:
     registered = PROVIDERS.find(name)
     if registered is not None:
         return registered
-    return name.lower() if named_by_environment(name) else None
+    address = address_of(name, options)
+    # litellm takes a vendor's host and finds the path itself; an address with a path is a whole one.
+    if not address or (name.lower() in LITELLM_VENDORS and not urlsplit(address).path.strip("/")):
+        return None
+    return name.lower()
 
 
-def _unknown_before_colon(model: str, prefix: str) -> str:
-    variable = f" or set {base_url_variable(prefix)} if it is an endpoint," if prefix.isidentifier() else ""
+def _unknown(model: str, prefix: str) -> str:
+    known = PROVIDERS.names()
+    variable = f", or set {base_url_variable(prefix)}" if prefix.replace("-", "_").isidentifier() else ""
     return (
-        f"unknown provider {prefix!r} in model {model!r}{nearest(prefix, PROVIDERS.names())}; "
-        f"known: {', '.join(PROVIDERS.names())}. Register it with themis.register_provider,{variable} "
-        f"or, if the colon is part of the model's name, put the provider in front: 'litellm/{model}'"
+        f"unknown provider {prefix!r} in model {model!r}{nearest(prefix, [*known, *LITELLM_VENDORS])}; "
+        f"known: {', '.join(known)}. Ways on:\n"
+        f"  an OpenAI-compatible endpoint of any name: give the option base_url=URL{variable}\n"
+        f"  Azure, Bedrock, Vertex and others: 'azure/...', 'bedrock/...', 'vertex_ai/...', or 'litellm/{model}'\n"
+        f"  a model with such a mark in its own name: put its provider in front, as in 'openrouter/{model}'\n"
+        "  one of your own: themis.register_provider"
     )
 
 
 def register_provider(name: str, factory: ProviderFactory) -> None:
-    """Make a provider known under a name, whatever the case of its letters; the last registration wins."""
-    if not callable(factory):
-        raise ConfigurationError(f"provider {name!r} must be a class or a function that builds one, got {factory!r}")
+    """Make a provider known under a name, whatever the case of its letters; the last registration wins.
+
+    A class needs a method `execute(task)` and no base class; one that has none is refused here.
+    """
+    refuse_unfit(name, factory)
     if isinstance(name, str) and (":" in name or "/" in name):
         raise ConfigurationError(f"a provider's name cannot hold ':' or '/', which divide it from the model: {name!r}")
     PROVIDERS.register(name.lower() if isinstance(name, str) else name, factory)
@@ -125,6 +143,7 @@ def create_provider(
     A constructor that has a parameter `provider_name` is told the name, and one that has a parameter
     `model_identifier` the model, so that it can find what is missing before the first call.
     """
+    read_dotenv()
     return provider_maker(name, options, model_identifier=model_identifier)()
 
 
@@ -133,7 +152,7 @@ def provider_maker(
 ) -> Callable[[], StatelessTaskExecutor]:
     """`create_provider` to be called in another process, which does not know what was registered in this one."""
     called = PROVIDERS.find(name) or name.lower()
-    return partial(_create, provider_factory(name), called, dict(options or {}), model_identifier)
+    return partial(_create, provider_factory(name, options), called, dict(options or {}), model_identifier)
 
 
 def _create(
@@ -149,7 +168,9 @@ def _create(
         given["model_identifier"] = model_identifier
     missing = [option for option in takes.required if option not in given]
     if missing:
-        raise ProviderError(f"provider {called!r} needs the option{_s(missing)} {', '.join(missing)}")
+        raise ProviderError(
+            f"provider {called!r} needs the option{_s(missing)} {', '.join(missing)}{_made_by(factory)}"
+        )
     try:
         executor = factory(**given)
     except Exception as error:  # boundary: a provider is the user's code, and may show in its error what it was given
@@ -158,20 +179,23 @@ def _create(
         if shown == said:
             raise
         raise ProviderError(f"provider {called!r} cannot be made: {shown}") from None
-    if not callable(getattr(executor, "execute", None)):
-        raise ProviderError(f"provider {called!r} built {type(executor).__name__}, which has no method execute(task)")
-    return executor
+    return as_provider(called, executor)
 
 
-def provider_factory(name: str) -> ProviderFactory:
-    """What builds the provider of a name, be it registered or an endpoint that the environment names."""
-    by_environment = name not in PROVIDERS and named_by_environment(name)
-    return PROVIDERS.get(_ANY_ENDPOINT if by_environment else name)
+def _made_by(factory: ProviderFactory) -> str:
+    """A function that answers is easily registered where one that makes a provider is meant."""
+    return "; a registered function makes a provider from options, it does not answer" if isfunction(factory) else ""
 
 
-def provider_accepts(name: str, option: str) -> bool:
-    """Whether the provider's constructor takes an option of that name."""
-    takes = _Takes.of(provider_factory(name))
+def provider_factory(name: str, options: Mapping[str, Any] | None = None) -> ProviderFactory:
+    """What builds the provider of a name, be it registered or an endpoint that has an address."""
+    by_address = name not in PROVIDERS and address_of(name, options)
+    return PROVIDERS.get(_ANY_ENDPOINT if by_address else name)
+
+
+def provider_accepts(name: str, option: str, options: Mapping[str, Any] | None = None) -> bool:
+    """Whether the constructor of the provider with these options takes another of that name."""
+    takes = _Takes.of(provider_factory(name, options))
     return takes.anything or option in takes.names
 
 
@@ -204,13 +228,19 @@ def _with_address(options: dict[str, Any], takes: _Takes) -> dict[str, Any]:
     return options
 
 
+# What a run decides, whoever answers.
+_SAID_ELSEWHERE = ("temperature", "top_p", "max_tokens", "num_samples", "max_retries", "workers")
+
+
 def _reject_unknown(name: str, options: Mapping[str, Any], takes: _Takes) -> None:
     accepted = sorted(takes.names - {"provider_name", "model_identifier"})
     unknown = [option for option in options if option not in accepted]
     if unknown:
+        own = [option for option in unknown if option in _SAID_ELSEWHERE]
+        hint = f" (it is said by {own[0]}=, --{own[0].replace('_', '-')})" if own else nearest(unknown[0], accepted)
         raise ConfigurationError(
-            f"provider {name!r} does not take the option{_s(unknown)} {', '.join(map(repr, unknown))}"
-            f"{nearest(unknown[0], accepted)}; it takes {', '.join(accepted) or 'none'}"
+            f"provider {name!r} does not take the option{_s(unknown)} {', '.join(map(repr, unknown))}{hint}; "
+            f"it takes {', '.join(accepted) or 'none'}"
         )
 
 

@@ -1,15 +1,18 @@
 """The OpenAI-compatible endpoints known by name: where they are, and which environment variables speak of them.
 
-Any other one is named by its variable: with `ACME_BASE_URL` set, `acme/some-model` is a model there.
+Any other one is named by its address: with `ACME_BASE_URL` set, or the option `base_url` given, `acme/some-model` is a
+model there.
 """
 
 from __future__ import annotations
 
 import os
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
-__all__ = ["KNOWN_ENDPOINTS", "KnownEndpoint", "base_url_variable", "key_variable", "named_by_environment"]
+__all__ = ["KNOWN_ENDPOINTS", "KnownEndpoint", "address_of", "base_url_variable", "key_variable"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,6 +24,8 @@ class KnownEndpoint:
     other_keys: tuple[str, ...] = ()
 
 
+_GEMINI = "https://generativelanguage.googleapis.com/v1beta/openai"
+
 KNOWN_ENDPOINTS: dict[str, KnownEndpoint] = {
     "openai": KnownEndpoint(base_url="https://api.openai.com/v1"),
     "openrouter": KnownEndpoint(base_url="https://openrouter.ai/api/v1"),
@@ -30,9 +35,9 @@ KNOWN_ENDPOINTS: dict[str, KnownEndpoint] = {
     "mistral": KnownEndpoint(base_url="https://api.mistral.ai/v1"),
     "fireworks": KnownEndpoint(base_url="https://api.fireworks.ai/inference/v1"),
     "xai": KnownEndpoint(base_url="https://api.x.ai/v1"),
-    "gemini": KnownEndpoint(
-        base_url="https://generativelanguage.googleapis.com/v1beta/openai", other_keys=("GOOGLE_API_KEY",)
-    ),
+    "gemini": KnownEndpoint(base_url=_GEMINI, other_keys=("GOOGLE_API_KEY",)),
+    "google": KnownEndpoint(base_url=_GEMINI, other_keys=("GEMINI_API_KEY",)),
+    "huggingface": KnownEndpoint(base_url="https://router.huggingface.co/v1", other_keys=("HF_TOKEN",)),
     "vllm": KnownEndpoint(base_url="http://localhost:8000/v1", is_local=True),
     "llamacpp": KnownEndpoint(base_url="http://localhost:8080/v1", is_local=True),
     "ollama": KnownEndpoint(base_url="http://localhost:11434/v1", is_local=True),
@@ -49,9 +54,12 @@ def key_variable(name: str) -> str:
     return f"{_upper(name)}_API_KEY"
 
 
-def named_by_environment(name: str) -> bool:
-    """Whether the environment says where the endpoint of this name is."""
-    return bool(re.fullmatch(r"[A-Za-z0-9][\w\-]*", name)) and bool(os.environ.get(base_url_variable(name)))
+def address_of(name: str, options: Mapping[str, Any] | None) -> str:
+    """Where the options or the environment say that the endpoint of this name is; empty where they do not."""
+    if not re.fullmatch(r"[A-Za-z0-9][\w\-]*", name):
+        return ""
+    given = options or {}
+    return str(given.get("base_url") or given.get("api_base") or os.environ.get(base_url_variable(name)) or "")
 
 
 def _upper(name: str) -> str:

@@ -14,6 +14,7 @@ from themis.core.redaction import Redactor
 from themis.exceptions import DependencyError, ProviderCallError
 from themis.generation.providers.conversation import attempt_index, messages_of
 from themis.generation.providers.http import retry_after_seconds
+from themis.generation.providers.vendors import LITELLM_VENDORS, describe_way
 from themis.interfaces import StatelessTaskExecutor
 
 __all__ = ["LiteLLM"]
@@ -42,9 +43,7 @@ class LiteLLM(StatelessTaskExecutor):
         **passed_on: Any,
     ) -> None:
         if importlib.util.find_spec("litellm") is None:
-            example = f" (or name the provider, such as openai/{model_identifier})" if model_identifier else ""
-            purpose = f"a model without a provider of its own{example}"
-            raise DependencyError.for_extra("litellm", "litellm", purpose)
+            raise _missing(model_identifier)
         address = api_base or base_url
         self._system_prompt = system_prompt
         self._seed = seed
@@ -101,6 +100,9 @@ class LiteLLM(StatelessTaskExecutor):
         refusal = getattr(message, "refusal", None)
         if isinstance(refusal, str) and refusal:
             raw["refusal"] = refusal
+        spoke = isinstance(message.content, str) or refusal or reasoning or getattr(message, "tool_calls", None)
+        if not spoke and raw["finish_reason"] != "length":
+            raise ProviderCallError("litellm returned no text", kind="empty_response", retryable=True)
         text = message.content if isinstance(message.content, str) else refusal or ""
         return GenerationRecord(
             task=task,
@@ -120,6 +122,14 @@ class LiteLLM(StatelessTaskExecutor):
             retry_after_seconds=_retry_after(error),
             retryable=retryable,
         )
+
+
+def _missing(model: str) -> DependencyError:
+    if model.partition("/")[0] in LITELLM_VENDORS:
+        needed = DependencyError.for_extra("litellm", "litellm", f"the model {model!r}")
+        return DependencyError(f"{needed}; {describe_way(model)}")
+    example = f" (or name the provider, such as openai/{model})" if model else ""
+    return DependencyError.for_extra("litellm", "litellm", f"a model without a provider of its own{example}")
 
 
 def _import_litellm() -> Any:

@@ -7,6 +7,7 @@ the constructor.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -14,7 +15,7 @@ import msgspec
 
 from themis.core.codec import decode_as
 from themis.core.entities import GenerationRecord, GenerationTask, ModelOutput
-from themis.exceptions import ConfigurationError, ProviderError
+from themis.exceptions import ConfigurationError, ProviderCallError, ProviderError
 from themis.generation.providers.conversation import attempt_index, field_names, messages_of, request_body
 from themis.generation.providers.endpoints import KNOWN_ENDPOINTS, base_url_variable, key_variable
 from themis.generation.providers.http import HttpEndpoint, duration_seconds, token_count
@@ -30,7 +31,8 @@ class OpenAICompatible(StatelessTaskExecutor):
 
     `provider_name` finds the endpoint in the table of known ones and its variables `<NAME>_BASE_URL` and
     `<NAME>_API_KEY`; `base_url` (or `api_base`) and `api_key` win over both. `omit` names fields of the body that a
-    model refuses, such as `temperature`; `extra_body` adds fields that it needs.
+    model refuses, such as `temperature`; `extra_body` adds fields that it needs; `max_tokens_field` is what the limit is
+    called where a gateway stands before a model that knows it by another name.
     """
 
     prompt_only = True
@@ -47,6 +49,7 @@ class OpenAICompatible(StatelessTaskExecutor):
         extra_headers: Mapping[str, str] | None = None,
         extra_body: Mapping[str, Any] | None = None,
         omit: Sequence[str] = (),
+        max_tokens_field: str | None = None,
         proxy: str | None = None,
         ca_file: str | os.PathLike[str] | None = None,
         verify: bool = True,
@@ -88,7 +91,8 @@ class OpenAICompatible(StatelessTaskExecutor):
         self._system_prompt = system_prompt
         self._seed = seed
         # OpenAI's newer models refuse the old name, other servers may not know the new one.
-        self._limit_field = "max_completion_tokens" if hosted and provider_name == "openai" else "max_tokens"
+        usual = "max_completion_tokens" if hosted and provider_name == "openai" else "max_tokens"
+        self._limit_field = max_tokens_field or usual
         self._always = _constant_fields(stop, logprobs, response_format, grammar, extra_body)
         self._omit = field_names(omit)
 
@@ -100,7 +104,10 @@ class OpenAICompatible(StatelessTaskExecutor):
         self._http.make_room(calls)
 
     async def execute(self, task: GenerationTask) -> GenerationRecord:
-        reply = await self._http.post(self._body(task))
+        try:
+            reply = await self._http.post(self._body(task))
+        except ProviderCallError as error:
+            raise _with_advice(error) from error
         try:
             answer = _DECODER.decode(reply.body)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -148,15 +155,51 @@ class OpenAICompatible(StatelessTaskExecutor):
         content = choice.message.content
         if isinstance(content, str):
             return content
-        if content is None:
-            # Silence is an answer, and so is a refusal; both are the model's own.
-            return choice.message.refusal or ""
-        if isinstance(content, list):
-            parts = [part.get("text") for part in content if isinstance(part, dict) and part.get("type") == "text"]
-            return "".join(part for part in parts if isinstance(part, str))
+        if content is not None and not isinstance(content, list):
+            raise self._http.failure(
+                f"answered with content of type {type(content).__name__}", kind="invalid_response", retryable=True
+            )
+        parts = [part.get("text") for part in content or () if isinstance(part, dict) and part.get("type") == "text"]
+        texts = [part for part in parts if isinstance(part, str)]
+        if texts or _did_something_else(choice):
+            return "".join(texts) or choice.message.refusal or ""
+        blocked = choice.finish_reason == "content_filter"
         raise self._http.failure(
-            f"answered with content of type {type(content).__name__}", kind="invalid_response", retryable=True
+            "answered without any text" + (": the provider's content filter took it" if blocked else ""),
+            kind="content_filter" if blocked else "empty_response",
+            retryable=not blocked,
         )
+
+
+def _did_something_else(choice: _Choice) -> bool:
+    """Whether the model itself is why there is no text: it refused, called a tool, thought, or came to its limit."""
+    message = choice.message
+    spoke = message.refusal or message.tool_calls or message.reasoning_content or message.reasoning
+    return bool(spoke) or choice.finish_reason == "length"
+
+
+_REFUSES = re.compile(r"unsupported|not support|only the default|unknown|unrecognized|unexpected|not permitted", re.I)
+_NAMED = re.compile(r"\b(temperature|top_p|max_tokens|seed|stop|logprobs|top_logprobs|response_format|grammar)\b")
+
+
+def _with_advice(error: ProviderCallError) -> ProviderCallError:
+    """Of a parameter that the model refuses, the option that leaves it out."""
+    said = str(error)
+    if error.status not in (400, 422) or not _REFUSES.search(said) or (named := _NAMED.search(said)) is None:
+        return error
+    name = named[1]
+    if name == "max_tokens" and "max_completion_tokens" in said:
+        option = "max_tokens_field=max_completion_tokens"
+    else:
+        option = "omit=temperature,top_p" if name in ("temperature", "top_p") else f"omit={name}"
+    # The way out comes first: the server's words may be long, and are cut where a line must be short.
+    return ProviderCallError(
+        f"the model does not take {name}: give the provider option {option} (--option {option}). {said}",
+        kind=error.kind,
+        status=error.status,
+        retry_after_seconds=error.retry_after_seconds,
+        retryable=False,
+    )
 
 
 class LocalOpenAICompatible(OpenAICompatible):

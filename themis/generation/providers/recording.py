@@ -55,11 +55,12 @@ class Recording(StatelessTaskExecutor):
         self._cassette = _Cassette(Path(cassette))
         self._options = dict(options or {})
         self._recorded: StatelessTaskExecutor | None = None
-        if model_identifier and mode != "replay":
-            self._recorded = self._provider_of(parse_model(model_identifier))
+        self._model = parse_model(model_identifier, self._options) if model_identifier else None
+        if self._model is not None and mode != "replay":
+            self._recorded = self._provider_of(self._model)
 
     async def execute(self, task: GenerationTask) -> GenerationRecord:
-        recorded_task = replace(task, model=parse_model(task.model.identifier))
+        recorded_task = replace(task, model=self._model or parse_model(task.model.identifier, self._options))
         key = self._key(recorded_task)
         output = None if self._mode == "record" else self._cassette.find(key)
         if output is None and self._mode == "replay":

@@ -69,6 +69,11 @@ def register_agent(name: str, factory: AgentFactory | None = None) -> Any:
         return lambda made: register_agent(name, made)
     if not callable(factory):
         raise ConfigurationError(f"agent {name!r} must be a class or a function that makes one, got {factory!r}")
+    if inspect.isclass(factory) and not (issubclass(factory, Agent) and not inspect.isabstract(factory)):
+        missing = (
+            ", ".join(sorted(getattr(factory, "__abstractmethods__", ()))) or "themis.memory.Agent as its base class"
+        )
+        raise ConfigurationError(f"agent {name!r}: the class {factory.__name__} lacks {missing}")
     AGENTS.register(name, factory)
     return factory
 
