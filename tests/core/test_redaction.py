@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from themis.core.redaction import REDACTED, Redactor, is_secret_name, redact, redact_text
+from themis.core.redaction import REDACTED, Redactor, redact, redact_text
+from themis.core.secret_names import is_secret_name
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,8 @@ from typing import Any
 import click
 
 from themis import __version__
-from themis.cli.output import complain
+from themis.cli.output import complain, hide_secrets_in_output
+from themis.core.redaction import redact_text
 from themis.exceptions import (
     ConfigurationError,
     DatasetError,
@@ -73,6 +74,8 @@ Environment:
   THEMIS_STORAGE     where runs are stored (default .cache/experiments)
   THEMIS_PRICES      a file of prices that replaces those of the package
   THEMIS_MODELS_DIR  where embedded models are kept
+  THEMIS_SECRETS     names of variables, divided by commas, whose values are shown and
+                     stored nowhere; those with KEY, TOKEN, ... in their names never are
   NO_COLOR           no colours
   THEMIS_NO_DOTENV   1: do not read the .env file of the working directory
                      (what is set already wins over it)
@@ -121,6 +124,7 @@ def themis(verbose: bool) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """The console script: runs the command and turns errors into a line and an exit code."""
+    hide_secrets_in_output()
     sys.exit(_run(arguments))
 
 
@@ -135,7 +139,7 @@ def _run(arguments: Sequence[str] | None) -> int:
     except click.ClickException as error:
         shown = io.StringIO()
         error.show(file=shown)
-        complain(shown.getvalue().rstrip("\n"))
+        complain(redact_text(shown.getvalue()).rstrip("\n"))
         return error.exit_code
     except (click.Abort, KeyboardInterrupt) as stopped:
         # click turns an interrupt into an Abort and keeps what it was.
@@ -147,7 +151,7 @@ def _run(arguments: Sequence[str] | None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except ThemisError as error:
-        complain(f"Error: {error}")
+        complain(f"Error: {redact_text(str(error))}")
         return _exit_code(error)
 
 

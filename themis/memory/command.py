@@ -15,7 +15,7 @@ from typing import Any
 
 from themis.config import load_memory_config
 from themis.config.schema import MemoryConfig
-from themis.core.redaction import REDACTED, redact, redact_text
+from themis.core.redaction import REDACTED, redact_options
 from themis.exceptions import ConfigurationError
 from themis.memory import definitions
 from themis.memory.agents import Agent, AgentSettings, agent_maker
@@ -88,7 +88,7 @@ def assemble(request: Request, storage: ExperimentStorage, *, reuse: Callable[[s
     else:
         defined = definitions.prepare(config, storage, reuse=reuse, regenerate=request.regenerate)
     # A key decides no reply, and belongs neither into the store nor into what a run is known by.
-    options = dict(redact(dict(request.agent_options)))
+    options = redact_options(request.agent_options)
     if request.max_prompt_tokens is not None:
         options["max_prompt_tokens"] = request.max_prompt_tokens
     run_id = validate_run_id(request.run_id or default_run_id(config.run_name, request))
@@ -98,7 +98,7 @@ def assemble(request: Request, storage: ExperimentStorage, *, reuse: Callable[[s
         tests=[one.example for one in defined],
         kinds={one.example.test_id: one.kind for one in defined},
         conflicts=definitions.conflicts_of(defined, config.incompatibilities),
-        agent_name=redact_text(request.agent),
+        agent_name=_agent_without_secrets(request),
         make_agent=_made_once(make_agent, run_id),
         filler=filler,
         judge=judge,
@@ -152,7 +152,8 @@ def parse_span(text: str) -> int:
 
 def command_of(request: Request) -> dict[str, Any]:
     """The words behind `themis` that ask for this again under any run id, and the names of options left out as secrets."""
-    words = ["memory", "run", "-c", request.configuration, "-a", redact_text(request.agent)]
+    agent = _agent_without_secrets(request)
+    words = ["memory", "run", "-c", request.configuration, "-a", agent]
     for option, value in (
         ("-m", request.max_prompt_tokens),
         ("--span", request.span_tokens),
@@ -167,10 +168,10 @@ def command_of(request: Request) -> dict[str, Any]:
     ):
         words += [] if value is None else [option, str(value)]
     words += ["-i"] * request.isolated + ["-l"] * request.is_local
-    secrets = []
+    secrets = ["agent"] if REDACTED in agent else []
     for option, given in (("--option", request.agent_options), ("--judge-option", request.judge_options)):
         for name, value in given.items():
-            if REDACTED in json.dumps(redact({name: value}), default=str):
+            if REDACTED in json.dumps(redact_options({name: value}), default=str):
                 secrets.append(name)
             else:
                 words += [option, f"{name}={value if isinstance(value, str) else json.dumps(value)}"]
@@ -203,8 +204,12 @@ def load_user_code(path: str) -> None:
     specification.loader.exec_module(module)
 
 
+def _agent_without_secrets(request: Request) -> str:
+    return str(redact_options({"agent": request.agent})["agent"])
+
+
 def default_run_id(name: str, request: Request) -> str:
     """One run for each configuration, agent and prompt size, so that the same command resumes it."""
-    agent = re.sub(r"[^\w.()-]+", "-", request.agent).strip("-.") or "agent"
+    agent = re.sub(r"[^\w.()-]+", "-", _agent_without_secrets(request)).strip("-.") or "agent"
     size = "" if request.max_prompt_tokens is None else f" {request.max_prompt_tokens}"
     return f"{name} - {agent}{size}{' (isolated)' if request.isolated else ''}"

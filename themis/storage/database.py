@@ -18,7 +18,7 @@ import sqlalchemy as sa
 from sqlalchemy import event
 from sqlalchemy.engine import Connection, Engine
 
-from themis.core.redaction import redact_text
+from themis.core.redaction import redact_options, redact_text
 from themis.exceptions import ConfigurationError, DependencyError, StorageError, ThemisError
 from themis.storage import schema
 
@@ -201,7 +201,7 @@ def _open_postgres(url: str) -> Engine:
     except ImportError as error:
         raise DependencyError.for_extra("psycopg", "postgres", "a PostgreSQL store") from error
     engine = sa.create_engine(f"postgresql+psycopg://{rest}", pool_pre_ping=True, paramstyle="format")
-    shown = redact_text(url)
+    shown = str(redact_options({"storage": url})["storage"])
     _translate_errors(engine, where=shown, advice="`themis doctor` checks the connection")
     try:
         _prepare_postgres(engine, shown)

@@ -23,6 +23,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Connection, Engine
 
 from themis.core.codec import encode
+from themis.core.redaction import Redactor, redact_text
 from themis.exceptions import ConfigurationError, RunBusyError, StorageError
 from themis.storage import schema
 from themis.storage.database import process_identity, process_start
@@ -109,6 +110,7 @@ class RunWriter:
         if durable and engine.dialect.name == "sqlite":
             self._connection.exec_driver_sql("PRAGMA synchronous = FULL")
         self._durable = durable
+        self._redactor = Redactor()
         self._lock = threading.Lock()
         self._stop_heart = threading.Event()
         self._take_lease()
@@ -231,7 +233,11 @@ class RunWriter:
         if not rows:
             return
         values: list[tuple[Any, ...]] = [
-            (evaluation, row.position, row.metric, row.ordinal, row.value, row.outcome, row.details) for row in rows
+            (
+                *(evaluation, row.position, row.metric, row.ordinal, row.value, row.outcome),
+                row.details and self._redactor.values(row.details),
+            )
+            for row in rows
         ]
         self._commit(lambda connection: self._put_scores(connection, values))
 
@@ -275,7 +281,10 @@ class RunWriter:
         self._commit(lambda connection: self._update(connection, **values))
 
     def finish(self, status: RunStatus, *, summary: dict[str, Any] | None = None, error: str | None = None) -> None:
-        values: dict[str, Any] = {"status": status.value, "error": None if error is None else _legible(error)}
+        values: dict[str, Any] = {
+            "status": status.value,
+            "error": None if error is None else _legible(redact_text(error)),
+        }
         if summary is not None:
             values["summary"] = encode(summary)
         if status is RunStatus.COMPLETED:
