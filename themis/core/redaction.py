@@ -171,12 +171,18 @@ def _forms_of_all(secrets: frozenset[str]) -> _Forms:
 
 
 def _unchanging(secret: str) -> str:
-    return max(re.findall(r"[A-Za-z0-9]+", secret), key=len, default="")
+    """A part that stands as it is in every escaped form; the whole where there is only one, because it is found faster."""
+    return (
+        secret if _LOOKS_THE_SAME.fullmatch(secret) else max(re.findall(r"[A-Za-z0-9]+", secret), key=len, default="")
+    )
+
+
+_LOOKS_THE_SAME = re.compile(r"[\w\-.~]+", re.ASCII)
 
 
 def _escaped(secret: str) -> tuple[str, ...]:
     """The secret as it is, and as JSON, Python, HTML and URLs write it; most keys look the same in all of them."""
-    if re.fullmatch(r"[\w\-.~]+", secret, re.ASCII):
+    if _LOOKS_THE_SAME.fullmatch(secret):
         return (secret,)
     in_json = json.dumps(secret)[1:-1]
     in_url = {

@@ -39,11 +39,16 @@ def _clean(value: Any, kind: Kind, found: set[str]) -> Any:
 
 
 _URL = re.compile(r"^[a-z][a-z0-9+.\-]*://", re.IGNORECASE)
+# An address whose scheme was forgotten: `user:password@host`.
+_PAIR = re.compile(r"^(?P<user>[^\s/:@]+):(?P<password>\S+)@(?P<host>[^\s@/]+)")
 
 
 def clean_text(text: str, found: set[str]) -> str:
     if _URL.match(text):
         text = _clean_url(text, found)
+    elif pair := _PAIR.match(text):
+        _learn_password(pair["user"], pair["password"], pair["host"], found)
+        text = f"{pair['user']}:{REDACTED}{text[pair.end('password') :]}"
     found.update(find_keys(text))
     _, stated = find_stated(text)
     found.update(part for value in stated for part in split_secret(value))
@@ -89,7 +94,7 @@ def _split_credentials(scheme: str, ahead: str) -> tuple[str, str, str]:
 
 def _has_password_with_marks(ahead: str) -> bool:
     """Whether what stands behind the first colon is no port: then it is the beginning of a password."""
-    return not re.match(r"[^:@/]*(?::\d*)?(?:[/?#]|$)|\[", ahead)
+    return not re.match(r"[^:@/]*(?::\d{0,5})?(?:[/?#]|$)|\[", ahead)
 
 
 def _learn_password(user: str, password: str, host: str, found: set[str]) -> None:

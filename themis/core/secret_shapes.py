@@ -43,7 +43,7 @@ _SHAPES = re.compile(
     rf"|(?<![A-Za-z0-9])(?P<key>{'|'.join(re.escape(prefix) + rest for prefix, rest in _KEYS.items())}"
     r"|(?-i:(?:AKIA|ASIA)[0-9A-Z]{16}\b))"
     r"|(?P<block>-----BEGIN [A-Z ]*PRIVATE KEY-----)(?:(?!-----END)[\s\S])*(?:-----END [A-Z ]*PRIVATE KEY-----)?"
-    r"|(?P<url>[a-z][a-z0-9+.\-]{0,30}://)(?P<user>[^\s/:@]*):(?!\d+[/?#\s])[^\s\"'<>]+@"
+    r"|(?P<url>[a-z][a-z0-9+.\-]{0,30}://)(?P<user>[^\s/:@]*):(?!\d{1,5}[/?#\s])[^\s\"'<>]+@"
     r"|(?P<userless>https?://)[^\s/:@]{8,}@"
     r"|(?P<query>[?&](?P<name>[\w.\-]+)=)[^&\s#\"']+",
     re.IGNORECASE,
