@@ -6,7 +6,7 @@ import json
 from urllib.parse import quote, quote_plus
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from themis.core.redaction import (
@@ -253,6 +253,7 @@ def test_a_secret_is_found_in_whatever_form_a_text_holds_it(secret, before):
     assert REDACTED in redactor.text(f"Authorization {pair}")
 
 
+@settings(max_examples=40)
 @given(st.text(st.characters(codec="ascii", categories=("L", "N")), min_size=12, max_size=20), st.sampled_from("@/?#"))
 def test_a_password_with_marks_of_a_url_in_it_leaves_no_tail(half, mark):
     url = f"postgresql://ada:{half}{mark}{half[::-1]}@db.example:5432/runs"

@@ -16,6 +16,8 @@ import signal
 import subprocess
 import sys
 import threading
+import urllib.error
+import urllib.request
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -211,12 +213,21 @@ def options_of(gossip: Gossip, flag: str = "--option", headers: str = "extra_hea
     return [word for name, value in given.items() for word in (flag, f"{name}={value}")]
 
 
-def test_no_key_comes_out_of_sample_runs(tour, gossip):
+@pytest.mark.fault(
+    area="Secrets",
+    wrong="An endpoint, agent or judge repeats a key, in an answer or an error",
+    does="The key is taken out, also escaped or in base64, before anything is stored, printed, exported or sent",
+    status="completed",
+    exit_code=0,
+)
+def test_no_key_comes_out_of_sample_runs(tour, gossip, fault):
     judge = {"api_key": key("judge"), "extra_headers": {"X-Judge": key("judge's header")}}
     metric = f"rubric_judge(model='acme/judge', rubric=['right'], options={judge!r})"
     rows = ("given/rows.jsonl", "--prompt", "{question}", "-y", "-n", "6", "--max-retries", "1")
 
-    assert tour("eval", *rows, "-m", "acme/echo", "--run-id", "told", "--metric", metric, *options_of(gossip)) == 0
+    told = tour("eval", *rows, "-m", "acme/echo", "--run-id", "told", "--metric", metric, *options_of(gossip))
+    assert told == fault.exit_code
+    assert ExperimentStorage(tour.storage).get_run("told").status.value == fault.status
     assert tour("eval", *rows, "-m", "plain/echo", "--run-id", "plain") == 0
     tour("eval", *rows, "-m", "acme/refuse", "--run-id", "refused", *options_of(gossip))
     tour("eval", *rows, "-m", "plain/refuse", "--run-id", "plain-refused", "--json")
@@ -226,7 +237,6 @@ def test_no_key_comes_out_of_sample_runs(tour, gossip):
     tour("eval", *rows, "-m", "acme/echo", "--option", f'extra_headers={{"X-Key": "{key("broken JSON")}"')
     tour("eval", *rows, "-m", "acme/echo", "--option", f"api_kye={key('misspelt')}")
     tour("eval", *rows, "-m", "acme/echo", "--option", f"base_url=ada:{key('no address')}@nowhere")
-    assert tour("resume", "told") == 2
 
     everything = " ".join(gossip.received)
     for place in (
@@ -242,7 +252,7 @@ def test_no_key_comes_out_of_sample_runs(tour, gossip):
     ):
         assert key(place) in everything, f"the key of {place} was never sent"
     assert base64.b64encode(f"ada:{key('user info')}".encode()).decode() in everything
-    _look_at_everything(tour, gossip, ("told", "plain", "refused", "dotted"))
+    _look_at_everything(tour, gossip, ("told", "refused", "plain", "dotted"))
     assert "tour" in tour.printed["manifest show told --json"]
     assert "${REFERRED}" in tour.printed["manifest show told --json"]
     assert tour.leaks() == []
@@ -257,10 +267,11 @@ def _look_at_everything(tour: Tour, gossip: Gossip, runs: tuple[str, ...]) -> No
         tour("manifest", "show", run)
         tour("manifest", "show", run, "--json")
         tour("reproduce", run)
+    for run in runs[:2]:
         assert tour("export", run, "--to", str(out / run), "--format", EXPORTS) == 0
     tour("list", "runs")
     tour("share", runs[0], "--output-dir", str(out / "share"))
-    tour("compare", runs[0], runs[1], "--html", str(out / "compare.html"))
+    tour("compare", runs[0], runs[2], "--html", str(out / "compare.html"))
     assert tour("serve", "--bundle", str(out / "bundle")) == 0
     places = ("--to", "wandb", "--to", "mlflow", "--to", "otel", "--option", f"tracking_uri={out / 'mlruns'}")
     assert (
@@ -292,6 +303,53 @@ def _crawl(tour: Tour) -> None:
             waiting += [link for link in links if not link.startswith(("/static", "/logout"))]
             waiting += [f"/api/{path[1:]}"] if path.startswith("/runs/") else []
     assert len(seen) > 10
+
+
+@pytest.mark.fault(
+    area="Secrets",
+    wrong="A run whose options hold a secret, such as a header, is resumed by its name alone",
+    does="Refused before a call, with the option's name; written as `${NAME}`, a variable of the environment, it is found again",
+    status="–",
+    exit_code=2,
+)
+def test_a_run_is_not_resumed_without_the_secret_it_was_given(tour, gossip, fault):
+    rows = ("given/rows.jsonl", "--prompt", "{question}", "-y", "-m", "acme/refuse", "--max-retries", "1")
+    written, referred = (json.dumps({"X-Key": value}) for value in (key("X-Key"), "${REFERRED}"))
+    tour("eval", *rows, "--run-id", "written", "--option", f"extra_headers={written}")
+    tour("eval", *rows, "--run-id", "referred", "--option", f"extra_headers={referred}")
+    asked = len(gossip.received)
+
+    assert tour("resume", "written") == fault.exit_code
+    assert "a secret in the option extra_headers" in tour.printed["resume written"]
+    assert len(gossip.received) == asked
+
+    tour("resume", "referred")
+    assert len(gossip.received) > asked
+    assert all(key("referred") in told for told in gossip.received[asked:])
+    assert tour("reproduce", "referred") == 0
+    assert "${REFERRED}" in tour.printed["reproduce referred"]
+    assert tour.leaks() == []
+
+
+@pytest.mark.fault(
+    area="Secrets",
+    wrong="An option refers to an environment variable (`${NAME}`) that is not set",
+    does="Refused before the first call, with the names of the option and the variable",
+    status="–",
+    exit_code=2,
+)
+@pytest.mark.parametrize("kind", ["samples", "memory"])
+def test_a_reference_to_a_variable_that_is_not_set_is_refused(tour, kind, fault):
+    command = {
+        "samples": ("eval", "given/rows.jsonl", "--prompt", "{question}", "-m", "acme/echo", "--run-id", "never"),
+        "memory": ("memory", "run", "-c", "given/memory.yml", "-a", "acme/echo", "--run-id", "never"),
+    }[kind]
+
+    assert tour(*command, "-y", "--option", 'extra_headers={"X-Key": "${NOWHERE_SET}"}') == fault.exit_code
+
+    said = next(iter(tour.printed.values()))
+    assert "'extra_headers.X-Key' refers to the environment variable NOWHERE_SET, which is not set" in said
+    assert not ExperimentStorage(tour.storage).run_exists("never")
 
 
 def test_no_key_comes_out_of_memory_runs(tour, gossip):
@@ -370,10 +428,12 @@ def test_the_server_does_not_print_the_token_that_the_environment_gave_it(tour):
         stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
     assert server.stderr is not None
-    banner = [server.stderr.readline() for _ in range(4)]
+    banner = server.stderr.readline()
+    # It listens before it prints, and answers when all is printed.
+    with contextlib.suppress(urllib.error.HTTPError):
+        urllib.request.urlopen(re.search(r"http://[\w.:]+", banner)[0], timeout=60).close()
     server.send_signal(signal.SIGTERM)
-    banner.append(server.stderr.read())
-    server.wait(timeout=60)
+    banner += server.communicate(timeout=60)[1]
 
-    assert "127.0.0.1" in "".join(banner)
-    assert _leaks({"banner": "".join(banner).encode()}) == []
+    assert tour.storage in banner
+    assert _leaks({"banner": banner.encode()}) == []
