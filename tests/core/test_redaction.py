@@ -127,6 +127,12 @@ def test_the_path_of_a_credentials_file_is_no_secret(monkeypatch, tmp_path):
             "-----BEGIN EC PRIVATE KEY-----\nMHcCAQEE\n-----END EC PRIVATE KEY-----",
             f"-----BEGIN EC PRIVATE KEY----- {REDACTED}",
         ),
+        (
+            "curl -H 'X-Lab: research' -H 'Accept: */*' -u ada:hunter2",
+            f"curl -H 'X-Lab: {REDACTED}' -H 'Accept: */*' -u ada:{REDACTED}",
+        ),
+        ("env LAB_KEY=q7w8e9r0t1 ./agent -k z9y8x7w6v5", f"env LAB_KEY={REDACTED} ./agent -k {REDACTED}"),
+        ("Incorrect API key provided: Xk29fjQp1Lz8Yt7Rw3Vb6Nm4", f"Incorrect API key provided: {REDACTED}"),
         ("./agent --api-key abc123 --verbose", f"./agent --api-key {REDACTED} --verbose"),
         ("ACME_TOKEN='abc123' ./agent", f"ACME_TOKEN='{REDACTED}' ./agent"),
         ('sent {"api_key": "q7w8e9r0t1", "n": 1}', f'sent {{"api_key": "{REDACTED}", "n": 1}}'),
@@ -149,6 +155,7 @@ def test_secrets_are_known_by_their_shape(text, shown):
         "unexpected token: expected a name, in pass: 0.5; --token --verbose",
         "the risk-averse-and-overly-careful agent in asiapacificnorthwest",
         "api_key=${ACME_KEY} --token ${OTHER}",
+        "sort_key=created_at, the key question-17 and the token <eos> were not found",
     ],
 )
 def test_ordinary_text_is_left_alone(text):
@@ -203,6 +210,12 @@ def test_headers_are_secret_unless_they_are_known_to_be_harmless():
     assert "abc" not in str(shown["headers"])
 
 
+def test_names_that_are_in_doubt_hide_what_looks_like_a_key():
+    options = {"license_key": "q7w8e9r0t1", "sort_key": "created_at", "sessionKey": "z9y8x7w6v5", "signature": "short"}
+
+    assert redact_options(options) == {**options, "license_key": REDACTED, "sessionKey": REDACTED}
+
+
 def test_parameters_of_an_address_are_secret_unless_they_are_known_to_be_harmless():
     shown = redact_options({"base_url": "https://host/v1?subscription=a-1&unheard=b&api-version=2024-10-21&model=m"})
 
@@ -250,7 +263,8 @@ def test_a_secret_is_found_in_whatever_form_a_text_holds_it(secret, before):
         text = redactor.values(f"<{form}>")
         assert REDACTED in text, form
     pair = base64.b64encode(f"{'u' * before}:{secret}".encode()).decode()
-    assert REDACTED in redactor.text(f"Authorization {pair}")
+    for form in (pair, secret.encode().hex(), quote(quote(secret, safe=""), safe=""), json.dumps(json.dumps(secret))):
+        assert REDACTED in redactor.text(f"<{form}>"), form
 
 
 @settings(max_examples=40)

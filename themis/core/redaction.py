@@ -22,9 +22,9 @@ from typing import Any, NamedTuple
 from urllib.parse import quote, quote_plus, unquote, unquote_plus
 
 from themis.core.references import TEXTS, resolve_references
-from themis.core.secret_names import Kind, hides, is_secret_name
+from themis.core.secret_names import Kind, hides, is_secret_name, may_name_a_secret
 from themis.core.secret_options import clean_mapping, clean_text
-from themis.core.secret_shapes import REDACTED, SHORTEST_SECRET, split_secret, without_shapes
+from themis.core.secret_shapes import REDACTED, SHORTEST_SECRET, is_random, split_secret, without_shapes
 
 __all__ = [
     "REDACTED",
@@ -38,6 +38,8 @@ __all__ = [
 
 # What the user marks is taken at its word, but blanking every "on" or "1" would blank the data.
 _SHORTEST_MARKED = 4
+# The beginning of a key by which it is known where a server tells no more of it.
+_KNOWN_BY = 16
 
 
 class Redactor:
@@ -166,7 +168,7 @@ def _forms_of_all(secrets: frozenset[str]) -> _Forms:
     decoded = {unquote(secret) for secret in secrets} | {unquote_plus(secret) for secret in secrets}
     ordered = sorted(secrets | {secret for secret in decoded if len(secret) >= _SHORTEST_MARKED}, key=len, reverse=True)
     plain = tuple((_unchanging(secret), _escaped(secret)) for secret in ordered)
-    encoded = {form for secret in ordered for form in _in_base64(secret)}
+    encoded = {form for secret in ordered for form in (*_in_base64(secret), *_retold(secret))} - secrets
     return _Forms(plain, tuple(sorted(encoded, key=len, reverse=True)))
 
 
@@ -199,6 +201,18 @@ def _escaped(secret: str) -> tuple[str, ...]:
     return tuple(sorted(forms, key=len, reverse=True))
 
 
+def _retold(secret: str) -> Iterator[str]:
+    """The secret as others write it who are not only careful: in hexadecimal, in one case, escaped once more, cut off."""
+    content = secret.encode("utf-8", "surrogatepass")
+    yield from (content.hex(), content.hex().upper(), "".join(f"%{byte:02X}" for byte in content))
+    if is_random(secret):
+        yield from (secret.lower(), secret.upper())
+    if is_random(secret[:_KNOWN_BY]):
+        yield secret[:_KNOWN_BY]
+    if not _LOOKS_THE_SAME.fullmatch(secret):
+        yield from (quote(quote(secret, safe=""), safe=""), json.dumps(json.dumps(secret)[1:-1])[1:-1])
+
+
 def _in_base64(secret: str) -> Iterator[str]:
     """The characters of base64 that only the secret decides, for each of the three places it may begin at."""
     content = secret.encode("utf-8", "surrogatepass")
@@ -224,8 +238,11 @@ def _environment_secrets() -> frozenset[str]:
         elif _names_a_secret_variable(name):
             # The path of a file with credentials is none.
             found.update(() if os.path.exists(value) else split_secret(value))
-        elif "://" in value:
-            clean_text(value, found)
+        else:
+            if may_name_a_secret(name) and not os.path.exists(value):
+                found.update(filter(is_random, split_secret(value)))
+            if "://" in value:
+                clean_text(value, found)
     return frozenset(found)
 
 

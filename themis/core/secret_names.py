@@ -9,7 +9,7 @@ from typing import Any
 
 from themis.core.references import is_reference
 
-__all__ = ["SECRET_PARAMETERS", "Kind", "hides", "is_secret_name", "kind_of"]
+__all__ = ["SECRET_PARAMETERS", "Kind", "hides", "is_secret_name", "kind_of", "may_name_a_secret"]
 
 _SECRET_WORDS = (
     "apikey", "accesskey", "secret", "password", "passwd", "passphrase", "authorization", "credential", "privatekey",
@@ -25,6 +25,12 @@ _LAST_WORD = re.compile(
 _TOKEN_NAME = re.compile(r"(?:^|[_\-.])token$|(?-i:[a-z0-9]Token$)", re.IGNORECASE)
 _WORD_OF_A_MODEL = re.compile(
     r"^(?:bos|eos|eot|pad|unk|sep|cls|mask|stop|start|end|max|image|audio)[_\-]?token$", re.IGNORECASE
+)
+
+# Last words of names whose values are secret if they look so: `license_key` may be one, `sort_key` is the name of a column.
+_DOUBTFUL_WORDS = frozenset(
+    {"key", "keys", "dsn", "passcode", "otp", "pin", "pem", "hmac", "mnemonic", "phrase", "login", "webhook", "session"}
+    | {"signature", "sig", "assertion", "connection", "string"}
 )
 
 _HARMLESS_HEADERS = {
@@ -56,6 +62,12 @@ def is_secret_name(name: str) -> bool:
     return bool(_TOKEN_NAME.search(name)) and not _WORD_OF_A_MODEL.match(name)
 
 
+@lru_cache(maxsize=4_096)
+def may_name_a_secret(name: str) -> bool:
+    words = re.findall(r"[A-Z]?[a-z]+|[A-Z]+", name)
+    return bool(words) and words[-1].casefold() in _DOUBTFUL_WORDS
+
+
 def hides(key: Any, item: Any) -> bool:
     if not isinstance(key, str) or item is None or item == "" or not is_secret_name(key) or is_reference(item):
         return False
@@ -67,6 +79,8 @@ class Kind(Enum):
     """What the place of a value in the options says of it."""
 
     PLAIN = auto()
+    # Secret if the value looks so.
+    DOUBTFUL = auto()
     NAMED = auto()
     HEADERS = auto()
     PARAMETERS = auto()
@@ -86,4 +100,6 @@ def kind_of(name: str, parent: Kind) -> Kind:
         return Kind.PLAIN if folded in _HARMLESS_PARAMETERS else Kind.UNKNOWN
     if folded.endswith("headers"):
         return Kind.HEADERS
-    return Kind.PARAMETERS if folded.replace("-", "") in _PARAMETERS else Kind.PLAIN
+    if folded.replace("-", "") in _PARAMETERS:
+        return Kind.PARAMETERS
+    return Kind.DOUBTFUL if may_name_a_secret(name) else Kind.PLAIN

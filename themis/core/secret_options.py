@@ -31,7 +31,7 @@ def _clean(value: Any, kind: Kind, found: set[str]) -> Any:
         return [_clean(item, inside, found) for item in value]
     if value is None or value == "" or isinstance(value, bool) or is_reference(value):
         return value
-    if kind is Kind.PLAIN:
+    if kind is Kind.PLAIN or (kind is Kind.DOUBTFUL and not is_random(str(value))):
         return clean_text(value, found) if isinstance(value, str) else value
     text = value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
     found.update(split_secret(text) if kind is Kind.NAMED else filter(is_random, split_secret(text)))

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from themis.core.references import is_reference
-from themis.core.secret_names import SECRET_PARAMETERS, is_secret_name
+from themis.core.secret_names import SECRET_PARAMETERS, Kind, is_secret_name, kind_of, may_name_a_secret
 
 __all__ = ["REDACTED", "SHORTEST_SECRET", "find_keys", "find_stated", "is_random", "split_secret", "without_shapes"]
 
@@ -31,7 +31,9 @@ _KEYS = {
     "r8_": r"\w{16,}", "hf_": r"[A-Za-z0-9]{16,}", "pplx-": r"\w{16,}", "fw_": r"[A-Za-z0-9]{20,}", "tgp_v1_": r"[\w\-]{16,}",
     "lsv2_": r"\w{16,}", "jina_": r"\w{20,}", "glpat-": r"[\w\-]{16,}", "github_pat_": r"\w{20,}", "npm_": r"\w{30,}",
     "ghp_": r"\w{20,}", "gho_": r"\w{20,}", "ghu_": r"\w{20,}", "ghs_": r"\w{20,}", "ghr_": r"\w{20,}",
-    "pypi-": r"[\w\-]{30,}", "dop_v1_": r"\w{30,}", "dapi": r"[0-9a-f]{32,}", "ya29.": r"[\w\-.]{16,}", "aiza": r"[\w\-]{30,}",
+    "sg.": r"[\w\-]{16,}\.[\w\-]{16,}", "hvs.": r"[\w\-]{20,}", "shpat_": r"[0-9a-f]{32}", "dp.pt.": r"\w{30,}",
+    "age-secret-key-": r"\w{20,}", "pypi-": r"[\w\-]{30,}", "dop_v1_": r"\w{30,}", "dapi": r"[0-9a-f]{32,}",
+    "ya29.": r"[\w\-.]{16,}", "aiza": r"[\w\-]{30,}",
     **{f"xox{kind}-": r"[A-Za-z0-9\-]{10,}" for kind in "abeoprs"}, "xapp-": r"[A-Za-z0-9\-]{16,}",
     # A JSON Web Token: `{"` in base64, twice, with dots between the parts.
     "eyj": r"[\w\-]{8,}\.eyJ[\w\-]{8,}(?:\.[\w\-]*)?",
@@ -48,6 +50,16 @@ _SHAPES = re.compile(
     r"|(?P<query>[?&](?P<name>[\w.\-]+)=)[^&\s#\"']+",
     re.IGNORECASE,
 )
+# `curl -H 'X-Lab: abc' -u ada:abc`, up to the value.
+_SAID_TO_CURL = re.compile(
+    r"(?<!\S)(?:(?:-H|--header)[=\s]\s*[\"']?(?P<header>[\w\-]+):\s*|(?:-u|--user)[=\s]\s*[\"']?(?P<user>[^\s:\"']+):)"
+)
+# `Incorrect API key provided: abc`, `the token 'abc' has expired`, up to the value.
+_TOLD = re.compile(
+    r"\b(?:key|token|secret|password|credential)s?(?:\s+(?:provided|given|used|is|was))?\s*[:=]?\s*[\"'(<]?",
+    re.IGNORECASE,
+)
+_LONGEST_WORD = 20
 # `--token abc`, `API_KEY=abc`, `"password": "abc"`, up to the value.
 _SAID = re.compile(
     r"(?<![\w.\-])(?:(?P<dashes>--?)(?P<option>[A-Za-z][\w\-]*)[=\s]\s*|(?P<name>[A-Za-z_][\w.\-]*)\\?[\"']?\s*(?P<mark>[:=])\s*)"
@@ -56,7 +68,23 @@ _SAID = re.compile(
 _SCHEME_BEFORE = re.compile(r"(?:bearer|basic|token|apikey)\s+", re.IGNORECASE)
 _VALUE = re.compile(r"[^\s\"',;&<>{}\[\]()\\]{4,}")
 # Text without any of these has none of the shapes, which takes a tenth of the time to find out.
-_MARKS = ("bearer", "basic", "://", "=", ":", "--", "akia", "asia", *_KEYS)
+_MARKS = (
+    "bearer",
+    "basic",
+    "://",
+    "=",
+    ":",
+    "--",
+    "-k",
+    "key",
+    "token",
+    "secret",
+    "password",
+    "credential",
+    "akia",
+    "asia",
+    *_KEYS,
+)
 
 
 def without_shapes(text: str) -> str:
@@ -74,24 +102,36 @@ def find_keys(text: str) -> Iterator[str]:
 
 def find_stated(text: str) -> tuple[str, list[str]]:
     """The text without the values that it says are secret, and these values."""
-    pieces, found, done = list[str](), list[str](), 0
-    for match in _SAID.finditer(text):
-        start = match.end()
-        if scheme := _SCHEME_BEFORE.match(text, start):
-            start = scheme.end()
-        value = _VALUE.match(text, start)
-        if value is not None and start >= done and _states_a_secret(match, value[0]):
-            pieces += [text[done:start], REDACTED]
-            found.append(value[0])
-            done = value.end()
-    return ("".join([*pieces, text[done:]]) if pieces else text), found
+    found: list[str] = []
+    for pattern, states in ((_SAID, _says_a_secret), (_SAID_TO_CURL, _is_sent), (_TOLD, _tells_a_secret)):
+        pieces, done = list[str](), 0
+        for match in pattern.finditer(text):
+            start = match.end()
+            if scheme := _SCHEME_BEFORE.match(text, start):
+                start = scheme.end()
+            value = _VALUE.match(text, start)
+            if value is not None and start >= done and not is_reference(value[0]) and states(match, value[0]):
+                pieces += [text[done:start], REDACTED]
+                found.append(value[0])
+                done = value.end()
+        text = "".join([*pieces, text[done:]])
+    return text, found
 
 
-def _states_a_secret(match: re.Match[str], value: str) -> bool:
-    """`unexpected token: expected` and `--token --verbose` state none."""
-    if not is_secret_name(match["option"] or match["name"]) or is_reference(value):
-        return False
-    return is_random(value) if match["mark"] == ":" else not value.startswith("-")
+def _says_a_secret(match: re.Match[str], value: str) -> bool:
+    """`unexpected token: expected` and `--token --verbose` say none."""
+    name = match["option"] or match["name"]
+    if is_secret_name(name):
+        return is_random(value) if match["mark"] == ":" else not value.startswith("-")
+    return match["mark"] != ":" and (may_name_a_secret(name) or name == "k") and is_random(value)
+
+
+def _is_sent(match: re.Match[str], value: str) -> bool:
+    return match["header"] is None or kind_of(match["header"], Kind.HEADERS) is not Kind.PLAIN
+
+
+def _tells_a_secret(match: re.Match[str], value: str) -> bool:
+    return len(value) >= _LONGEST_WORD and is_random(value)
 
 
 def _replacement(match: re.Match[str]) -> str:
