@@ -196,7 +196,8 @@ def _escaped(secret: str) -> tuple[str, ...]:
     forms = {
         *(secret, in_json, in_json.replace("/", "\\/"), json.dumps(secret, ensure_ascii=False)[1:-1]),
         *(repr(secret)[1:-1], html.escape(secret), html.escape(secret, quote=False)),
-        *(*in_url, *lower),
+        # Headers are bytes, which servers read as Latin-1.
+        *(*in_url, *lower, secret.encode("utf-8", "surrogatepass").decode("latin-1")),
     }
     return tuple(sorted(forms, key=len, reverse=True))
 
