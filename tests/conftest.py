@@ -47,6 +47,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items.sort(key=lambda item: (places[str(item.path)], random.Random(f"{seed}{item.nodeid}").random()))
 
 
+@pytest.fixture(autouse=True)
+def _other_tests_secrets_are_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the options of one test taught this process must not blank the texts of another."""
+    monkeypatch.setattr("themis.core.redaction._learned", frozenset())
+
+
 # --- components that may be missing ---------------------------------------------------------------------------------
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import datetime
+import json
 import logging
 import math
 import secrets
@@ -25,7 +26,7 @@ from themis.core.entities import (
     ModelSpec,
     SamplingConfig,
 )
-from themis.core.redaction import REDACTED, redact
+from themis.core.redaction import REDACTED, Redactor, redact, redact_options
 from themis.core.registry import nearest
 from themis.evaluation.extractors import EXTRACTORS, IdentityExtractor
 from themis.evaluation.metrics import METRICS
@@ -224,12 +225,27 @@ def _stored_arguments(store: ExperimentStorage, run_id: str, *, judged_anew: boo
         raise ConfigurationError(
             f"run {run_id!r} was judged by a pipeline made in Python; run that program again, or name metrics to judge it by"
         )
+    _refuse_lost_secrets(run_id, arguments, judged_anew=judged_anew)
     return arguments
 
 
 def _without_redacted(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Secrets are not stored; they come from the environment again."""
+    """Keys are not stored; they come from the environment again."""
     return {name: value for name, value in options.items() if value != REDACTED}
+
+
+def _refuse_lost_secrets(run_id: str, arguments: Mapping[str, Any], *, judged_anew: bool) -> None:
+    """A secret inside an option or a metric, such as a header, comes from nowhere again."""
+    options = _without_redacted(arguments.get("provider_options", {}))
+    lost = [f"the option {name}" for name, value in options.items() if REDACTED in json.dumps(value, default=str)]
+    if not judged_anew:
+        metrics = arguments.get("metrics", ())
+        lost += [f"the metric {metric.partition('(')[0]}" for metric in metrics if REDACTED in metric]
+    if lost:
+        raise ConfigurationError(
+            f"run {run_id!r} was given a secret in {', '.join(lost)}, and secrets are not stored; run the command that started "
+            "it again: it goes on. Written as ${NAME}, the name of an environment variable, it would be found again"
+        )
 
 
 def _signature_defaults() -> dict[str, Any]:
@@ -287,7 +303,7 @@ def _evaluate(
         make_executor=make_executor,
         price=price,
         budget_usd=given["budget_usd"],
-        tags=dict(given["tags"] or {}),
+        tags=redact(dict(given["tags"] or {})),
         resume=given["resume"],
         allow_drift=given["allow_drift"],
         cache=given["cache"],
@@ -672,11 +688,11 @@ def _invocation(dataset: Any, model: str, given: Mapping[str, Any], options: Map
     if isinstance(given["prompt"], str):
         kept["prompt"] = given["prompt"]
     if given["metrics"] is not None and all(isinstance(metric, str) for metric in given["metrics"]):
-        kept["metrics"] = list(given["metrics"])
+        kept["metrics"] = [Redactor().values(metric) for metric in given["metrics"]]
     if isinstance(given["extractor"], str):
         kept["extractor"] = given["extractor"]
     if isinstance(given["execution_backend"], str):
         kept["execution_backend"] = given["execution_backend"]
-    kept["provider_options"] = redact(dict(options))
+    kept["provider_options"] = redact_options(options)
     kept["custom_pipeline"] = given["evaluation_pipeline"] is not None
     return kept

@@ -13,8 +13,9 @@ from typing import Any
 import click
 
 from themis import __version__
-from themis.cli.output import complain
+from themis.cli.output import complain, hide_secrets_in_output
 from themis.core.environment import read_dotenv
+from themis.core.redaction import redact_text
 from themis.exceptions import (
     ConfigurationError,
     DatasetError,
@@ -77,6 +78,8 @@ Environment:
                      how long a run waits for PostgreSQL (default 300)
   THEMIS_PRICES      a file of prices; those it names win over the package's own
   THEMIS_MODELS_DIR  where embedded models are kept
+  THEMIS_SECRETS     names of variables, divided by commas, whose values are shown and
+                     stored nowhere; those with KEY, TOKEN, ... in their names never are
   NO_COLOR           no colours
   THEMIS_NO_DOTENV   1: do not read the nearest .env file, of the working directory or above
                      (what is set already wins over it)
@@ -125,6 +128,7 @@ def themis(verbose: bool) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """The console script: runs the command and turns errors into a line and an exit code."""
+    hide_secrets_in_output()
     sys.exit(_run(arguments))
 
 
@@ -138,7 +142,7 @@ def _run(arguments: Sequence[str] | None) -> int:
     except click.ClickException as error:
         shown = io.StringIO()
         error.show(file=shown)
-        complain(shown.getvalue().rstrip("\n"))
+        complain(redact_text(shown.getvalue()).rstrip("\n"))
         return error.exit_code
     except (click.Abort, KeyboardInterrupt) as stopped:
         # click turns an interrupt into an Abort and keeps what it was.
@@ -150,7 +154,7 @@ def _run(arguments: Sequence[str] | None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except ThemisError as error:
-        complain(f"Error: {error}")
+        complain(f"Error: {redact_text(str(error))}")
         return _exit_code(error)
 
 

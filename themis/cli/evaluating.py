@@ -147,7 +147,13 @@ def _execution_option(function: F) -> F:
 @click.option("--tpm", type=float, help="At most so many tokens a minute.")
 @click.option("--budget-usd", type=float, help="Never spend more than this on the run.")
 @click.option("--system", metavar="TEXT", help="System prompt; a row's own `system_prompt` wins.")
-@click.option("--option", "options", multiple=True, metavar="K=V", help="Option of the provider, may be repeated.")
+@click.option(
+    "--option",
+    "options",
+    multiple=True,
+    metavar="K=V",
+    help="Option of the provider, may be repeated; ${NAME} in it is a secret of the environment.",
+)
 @click.option("--tag", "tags", multiple=True, metavar="K=V", help="Tag of the run, may be repeated.")
 @click.option(
     "--resume/--no-resume", default=True, show_default=True, help="Go on with a run of this id, or start anew."

@@ -104,7 +104,13 @@ def _span_option(function: F) -> F:
 @click.option(
     "--parallel", type=click.IntRange(min=1), default=1, show_default=True, help="With -i: so many tests at once."
 )
-@click.option("--option", "options", multiple=True, metavar="K=V", help="Option of the agent, may be repeated.")
+@click.option(
+    "--option",
+    "options",
+    multiple=True,
+    metavar="K=V",
+    help="Option of the agent, may be repeated; ${NAME} in it is a secret of the environment.",
+)
 @click.option("--judge-option", "judge_options", multiple=True, metavar="K=V", help="Option of the judge's provider.")
 @click.option(
     "--definitions",

@@ -5,19 +5,21 @@ from __future__ import annotations
 import functools
 import json
 import math
+import os
 import shutil
 import sys
 import textwrap
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Literal, TypeVar, cast
+from typing import Any, Literal, TextIO, TypeVar, cast
 
 import click
 
+from themis.core.redaction import Redactor
 from themis.runs.stopping import interrupt_on_termination
 
 __all__ = [
     *("complain", "json_option", "number", "print_json", "print_table", "printable", "say", "storage_option", "when"),
-    *("interruptible", "words_given", "wrapped"),
+    *("hide_secrets_in_output", "interruptible", "words_given", "wrapped"),
 ]
 
 _PIPE_WIDTH = 240
@@ -57,6 +59,33 @@ def json_option(function: F) -> F:
     return click.option("--json", "as_json", is_flag=True, help="Print JSON and nothing else on stdout.")(function)
 
 
+def hide_secrets_in_output() -> None:
+    """From now on the known secrets are taken out of whatever this process prints or logs, tracebacks too."""
+    sys.stdout, sys.stderr = cast(TextIO, _Screened(sys.stdout)), cast(TextIO, _Screened(sys.stderr))
+
+
+class _Screened:
+    """A stream that is another one, without secrets."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._redactor: Redactor | None = None
+        self._variables = 0
+
+    def write(self, text: str) -> int:
+        # A .env file, or the user's own code, adds to the environment after the start.
+        if self._redactor is None or self._variables != len(os.environ):
+            self._redactor, self._variables = Redactor(), len(os.environ)
+        return self._stream.write(self._redactor.values(text))
+
+    def writelines(self, lines: Iterable[str]) -> None:
+        for line in lines:
+            self.write(line)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
 def print_json(value: Any) -> None:
     click.echo(json.dumps(_plain(value), indent=2, ensure_ascii=False, default=str))
 
@@ -67,8 +96,10 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], *, title:
     from rich.table import Table
     from rich.text import Text
 
+    redactor = Redactor()
     table = Table(title=title, title_justify="left", header_style="bold", box=None, pad_edge=False)
-    shown = [[printable(value) for value in row] for row in rows]
+    # Before cells are folded: half a key is known to nobody.
+    shown = [[redactor.values(printable(value)) for value in row] for row in rows]
     # A number that is cut in two is another number: no column is narrower than its words, unless they are very long.
     narrowest = [
         min(_LONGEST_KEPT_WORD, max(map(len, " ".join([column, *(row[index] for row in shown)]).split()), default=0))

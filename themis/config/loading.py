@@ -9,6 +9,7 @@ from typing import Any
 import yaml
 
 from themis.config.schema import MemoryConfig, MemoryTestConfig
+from themis.core.redaction import redact
 from themis.core.registry import nearest
 from themis.exceptions import ConfigurationError
 
@@ -117,7 +118,7 @@ class _Reading:
     def typed(self, value: Any, kind: type, place: str) -> Any:
         # True is an int to Python but not to whoever writes YAML.
         if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
-            raise self.error(place, f"must be {_IN_WORDS[kind]}, got {value!r}")
+            raise self.error(place, f"must be {_IN_WORDS[kind]}, got {redact(value)!r}")
         return value
 
     def positive(self, value: int, place: str) -> None:

@@ -1,88 +1,107 @@
 """Takes secrets out of whatever is about to be written or shown.
 
-Three ways a secret is known: by the name of its key at any depth, by being the value of an environment variable with
-such a name, or by its shape (bearer strings, well-known key prefixes, credentials and keys in a URL).
+A secret is known by its name (of an option, a header, a parameter of a URL, an environment variable), because the user marks it
+(`THEMIS_SECRETS`, `${NAME}` in an option), or by its shape (bearer strings, well-known prefixes, credentials in a URL). What
+options hold is learned by value: from then on it is taken out of every text of this process, whatever stands around it, also
+as JSON, a URL, HTML, Python or base64 would write it.
+
+Names and shapes are for options, errors and logs. Of a model's answer only the values of known secrets are taken: what merely
+looks like a key there is data.
 """
 
 from __future__ import annotations
 
 import base64
+import html
+import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
+from urllib.parse import quote, quote_plus, unquote, unquote_plus
 
-__all__ = ["REDACTED", "Redactor", "is_secret_name", "redact", "redact_text"]
+from themis.core.references import TEXTS, resolve_references
+from themis.core.secret_names import Kind, hides, is_secret_name, may_name_a_secret
+from themis.core.secret_options import clean_mapping, clean_text
+from themis.core.secret_shapes import REDACTED, SHORTEST_SECRET, is_random, split_secret, without_shapes
 
-REDACTED = "[redacted]"
+__all__ = [
+    "REDACTED",
+    "Redactor",
+    "learn_secrets",
+    "look_up_secrets",
+    "redact",
+    "redact_options",
+    "redact_text",
+]
 
-_SECRET_WORDS = (
-    "apikey", "accesskey", "secret", "password", "passwd", "passphrase", "authorization", "credential", "privatekey",
-    "sessiontoken", "authtoken", "accesstoken", "bearer", "cookie",
-)  # fmt: skip
-# `token` and `hubToken` are secrets; `max_tokens` is a number, and `eos_token` a word of the model's own.
-_TOKEN_NAME = re.compile(r"(?:^|[_\-.])token$|(?-i:[a-z0-9]Token$)", re.IGNORECASE)
-_WORD_OF_A_MODEL = re.compile(
-    r"^(?:bos|eos|eot|pad|unk|sep|cls|mask|stop|start|end|max|image|audio)[_\-]?token$", re.IGNORECASE
-)
-
-_SHAPES = re.compile(
-    r"(?P<scheme>\bbearer\s+)[A-Za-z0-9._~+/=\-]{8,}"
-    r"|(?P<basic>\bbasic\s+)(?P<pair>[A-Za-z0-9+/]{8,}={0,2})"
-    r"|\b(?:sk|pk|rk)-[A-Za-z0-9_\-]{16,}"
-    r"|\bhf_[A-Za-z0-9]{16,}"
-    r"|\bgh[pousr]_[A-Za-z0-9]{20,}"
-    r"|\bxox[abprs]-[A-Za-z0-9\-]{10,}"
-    r"|\bAKIA[0-9A-Z]{16}\b"
-    r"|\bAIza[0-9A-Za-z_\-]{30,}"
-    r"|(?P<url>[a-z][a-z0-9+.\-]*://)(?P<user>[^\s/:@]*):[^\s/]+@"
-    r"|(?P<query>[?&](?P<name>[\w.\-]+)=)[^&\s#\"']+",
-    re.IGNORECASE,
-)
-# Text without any of these has none of the shapes, which takes a tenth of the time to find out.
-_MARKS = (
-    *("bearer", "basic", "sk-", "pk-", "rk-", "hf_", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "xox", "akia", "aiza"),
-    *("://", "="),
-)
-# Parameters of a URL that are secret there, though as names of options they would not be.
-_SECRET_PARAMETERS = frozenset({"key", "sig", "signature", "code"})
-_SHORTEST_SECRET = 8
+# What the user marks is taken at its word, but blanking every "on" or "1" would blank the data.
+_SHORTEST_MARKED = 4
+# The beginning of a key by which it is known where a server tells no more of it.
+_KNOWN_BY = 16
 
 
 class Redactor:
-    """Knows this process's secrets. Built once per run, because reading the environment for every record would cost."""
+    """Takes this process's secrets out of texts. Built once per run, because reading the environment for every record costs."""
 
     def __init__(self, options: Mapping[str, Any] | None = None) -> None:
-        """`options` are a provider's: the values under their secret names are secrets too."""
-        found = _environment_secrets() | _option_secrets(options or {})
-        self._secrets = tuple(sorted(found, key=len, reverse=True))
+        """`options` are a provider's or an agent's, of which the secrets are learned first."""
+        learn_secrets(options or {})
+        self._environment = _environment_secrets()
+        self._learned: frozenset[str] | None = None
+        self._forms = _Forms((), ())
 
     def values(self, text: str) -> str:
         """Without the known secrets. Leaves anything that only looks like one: a model's answer is data."""
-        for secret in self._secrets:
-            if secret in text:
-                text = text.replace(secret, REDACTED)
+        if len(text) < _SHORTEST_MARKED:
+            return text
+        for part, forms in self._known().plain:
+            if part in text:
+                for form in forms:
+                    text = text.replace(form, REDACTED)
         return text
 
     def text(self, text: str) -> str:
-        """Without the known secrets and without what looks like one."""
+        """Without the known secrets, also in base64, and without what looks like one: for errors, logs and addresses."""
+        if len(text) < _SHORTEST_MARKED:
+            return text
         text = self.values(text)
-        folded = text.casefold()
-        for mark in _MARKS:
-            if mark in folded:
-                return _SHAPES.sub(_replacement, text)
-        return text
+        for form in self._known().encoded:
+            if form in text:
+                text = text.replace(form, REDACTED)
+        return without_shapes(text)
 
     def deep(self, value: Any) -> Any:
-        """A copy of the value without secrets, at any depth."""
+        """A copy of the value without secrets, at any depth: by the names of keys, by value and by shape."""
         if isinstance(value, str):
             return self.text(value)
         if isinstance(value, dict | Mapping):
-            return {key: REDACTED if _hides(key, item) else self.deep(item) for key, item in value.items()}
+            return {key: REDACTED if hides(key, item) else self._below(key, item) for key, item in value.items()}
         if isinstance(value, list | tuple):
             return [self.deep(item) for item in value]
         return value
+
+    def _below(self, key: Any, item: Any) -> Any:
+        if isinstance(item, Mapping) and isinstance(key, str) and key.casefold().endswith("headers"):
+            item = clean_mapping(item, Kind.HEADERS, set())
+        return self.deep(item)
+
+    def data(self, value: Any) -> Any:
+        """A copy of a model's own words, at any depth, without the known secrets: names in it hide nothing."""
+        if isinstance(value, str):
+            return self.values(value)
+        if isinstance(value, dict):
+            return {key: self.data(item) for key, item in value.items()}
+        if isinstance(value, list | tuple):
+            return [self.data(item) for item in value]
+        return value
+
+    def _known(self) -> _Forms:
+        if self._learned is not _learned:
+            self._learned = _learned
+            self._forms = _forms_of_all(self._environment | _learned)
+        return self._forms
 
 
 def redact(value: Any) -> Any:
@@ -94,54 +113,140 @@ def redact_text(text: str) -> str:
     return Redactor().text(text)
 
 
-# Every reply of a provider has the same few names in it.
-@lru_cache(maxsize=4_096)
-def is_secret_name(name: str) -> bool:
-    folded = re.sub(r"[_\-.\s]", "", name).casefold()
-    if any(word in folded for word in _SECRET_WORDS):
-        return True
-    return bool(_TOKEN_NAME.search(name)) and not _WORD_OF_A_MODEL.match(name)
+def redact_options(options: Mapping[str, Any]) -> dict[str, Any]:
+    """A copy of a provider's or an agent's options that may be stored, after learning what is secret in them.
 
-
-def _hides(key: Any, item: Any) -> bool:
-    return isinstance(key, str) and is_secret_name(key) and item is not None and item != ""
-
-
-def _replacement(match: re.Match[str]) -> str:
-    if match["url"]:
-        return f"{match['url']}{match['user']}:{REDACTED}@"
-    if match["query"]:
-        hidden = is_secret_name(match["name"]) or match["name"].casefold() in _SECRET_PARAMETERS
-        return f"{match['query']}{REDACTED}" if hidden else match[0]
-    if match["basic"]:
-        return f"{match['basic']}{REDACTED}" if _is_user_and_password(match["pair"]) else match[0]
-    return f"{match['scheme'] or ''}{REDACTED}"
-
-
-def _is_user_and_password(pair: str) -> bool:
-    """Whether the word behind `Basic` is a header's `user:password`; "basic arithmetic" is not."""
-    try:
-        return b":" in base64.b64decode(pair, validate=True)
-    except ValueError:
-        return False
-
-
-def _environment_secrets() -> set[str]:
-    """Values of environment variables whose names say that they are secret; paths to credential files are not."""
-    return {
-        value
-        for name, value in os.environ.items()
-        if len(value) >= _SHORTEST_SECRET and is_secret_name(name) and not os.path.exists(value)
-    }
-
-
-def _option_secrets(options: Mapping[str, Any]) -> set[str]:
+    Headers and parameters of URLs are secret unless they are known to be harmless; references (`${NAME}`) stay.
+    """
     found: set[str] = set()
-    for name, value in options.items():
-        if isinstance(value, Mapping):
-            found |= _option_secrets(value)
-        elif isinstance(value, str) and len(value) >= _SHORTEST_SECRET and is_secret_name(str(name)):
-            found.add(value)
-            # An `Authorization` header carries its secret behind a scheme.
-            found.update(part for part in value.split() if len(part) >= _SHORTEST_SECRET)
-    return found
+    cleaned = clean_mapping(options, Kind.PLAIN, found)
+    _learn(found)
+    redactor = Redactor()
+    return {name: (redactor.data if name in TEXTS else redactor.deep)(value) for name, value in cleaned.items()}
+
+
+def learn_secrets(options: Mapping[str, Any]) -> None:
+    """From now on the secrets in these options are known by value to the whole process."""
+    if options:
+        found: set[str] = set()
+        clean_mapping(options, Kind.PLAIN, found)
+        _learn(found)
+
+
+def look_up_secrets(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options as they are used: with what their references stand for, which is learned with their other secrets."""
+    resolved, marked = resolve_references(options)
+    _learn({part for value in marked for part in split_secret(value, _SHORTEST_MARKED)})
+    learn_secrets(resolved)
+    return resolved
+
+
+# --- what this process knows -----------------------------------------------------------------------------------------
+
+_learned: frozenset[str] = frozenset()
+
+
+def _learn(values: set[str]) -> None:
+    global _learned
+    if not values <= _learned:
+        _learned = _learned | values
+
+
+class _Forms(NamedTuple):
+    """How texts may hold the secrets, the longest first.
+
+    `plain` has for each secret a part that no escaping changes, by which a text without it is known at once, and the secret
+    as it is and escaped; `encoded` is base64.
+    """
+
+    plain: tuple[tuple[str, tuple[str, ...]], ...]
+    encoded: tuple[str, ...]
+
+
+@lru_cache(maxsize=64)
+def _forms_of_all(secrets: frozenset[str]) -> _Forms:
+    decoded = {unquote(secret) for secret in secrets} | {unquote_plus(secret) for secret in secrets}
+    ordered = sorted(secrets | {secret for secret in decoded if len(secret) >= _SHORTEST_MARKED}, key=len, reverse=True)
+    plain = tuple((_unchanging(secret), _escaped(secret)) for secret in ordered)
+    encoded = {form for secret in ordered for form in (*_in_base64(secret), *_retold(secret))} - secrets
+    return _Forms(plain, tuple(sorted(encoded, key=len, reverse=True)))
+
+
+def _unchanging(secret: str) -> str:
+    """A part that stands as it is in every escaped form; the whole where there is only one, because it is found faster."""
+    return (
+        secret if _LOOKS_THE_SAME.fullmatch(secret) else max(re.findall(r"[A-Za-z0-9]+", secret), key=len, default="")
+    )
+
+
+_LOOKS_THE_SAME = re.compile(r"[\w\-.~]+", re.ASCII)
+
+
+def _escaped(secret: str) -> tuple[str, ...]:
+    """The secret as it is, and as JSON, Python, HTML and URLs write it; most keys look the same in all of them."""
+    if _LOOKS_THE_SAME.fullmatch(secret):
+        return (secret,)
+    in_json = json.dumps(secret)[1:-1]
+    in_url = {
+        quote(secret, safe="", errors="replace"),
+        quote(secret, errors="replace"),
+        quote_plus(secret, errors="replace"),
+    }
+    lower = {re.sub(r"%[0-9A-F]{2}", lambda code: code[0].lower(), form) for form in in_url}
+    forms = {
+        *(secret, in_json, in_json.replace("/", "\\/"), json.dumps(secret, ensure_ascii=False)[1:-1]),
+        *(repr(secret)[1:-1], html.escape(secret), html.escape(secret, quote=False)),
+        # Headers are bytes, which servers read as Latin-1.
+        *(*in_url, *lower, secret.encode("utf-8", "surrogatepass").decode("latin-1")),
+    }
+    return tuple(sorted(forms, key=len, reverse=True))
+
+
+def _retold(secret: str) -> Iterator[str]:
+    """The secret as others write it who are not only careful: in hexadecimal, in one case, escaped once more, cut off."""
+    content = secret.encode("utf-8", "surrogatepass")
+    yield from (content.hex(), content.hex().upper(), "".join(f"%{byte:02X}" for byte in content))
+    if is_random(secret):
+        yield from (secret.lower(), secret.upper())
+    if is_random(secret[:_KNOWN_BY]):
+        yield secret[:_KNOWN_BY]
+    if not _LOOKS_THE_SAME.fullmatch(secret):
+        yield from (quote(quote(secret, safe=""), safe=""), json.dumps(json.dumps(secret)[1:-1])[1:-1])
+
+
+def _in_base64(secret: str) -> Iterator[str]:
+    """The characters of base64 that only the secret decides, for each of the three places it may begin at."""
+    content = secret.encode("utf-8", "surrogatepass")
+    for before in range(3):
+        code = base64.b64encode(b"\0" * before + content).decode().rstrip("=")
+        whole = (before + len(content)) % 3 == 0
+        core = code[(0, 2, 3)[before] : None if whole else -1]
+        if len(core) >= SHORTEST_SECRET:
+            yield core
+            yield core.replace("+", "-").replace("/", "_")
+
+
+def _environment_secrets() -> frozenset[str]:
+    """Values of environment variables that are named or marked as secret, and credentials in addresses among the others."""
+    found: set[str] = set()
+    marked = {name.strip() for name in os.environ.get("THEMIS_SECRETS", "").split(",")}
+    for name, value in os.environ.items():
+        if name in marked:
+            found.update(split_secret(value, _SHORTEST_MARKED))
+        elif name.endswith("_HEADERS"):  # `name=value,name=value`, as exporters of traces take them
+            pairs = (pair.partition("=") for pair in value.split(","))
+            clean_mapping({"headers": {key.strip(): item.strip() for key, _, item in pairs}}, Kind.PLAIN, found)
+        elif _names_a_secret_variable(name):
+            # The path of a file with credentials is none.
+            found.update(() if os.path.exists(value) else split_secret(value))
+        else:
+            if may_name_a_secret(name) and not os.path.exists(value):
+                found.update(filter(is_random, split_secret(value)))
+            if "://" in value:
+                clean_text(value, found)
+    return frozenset(found)
+
+
+@lru_cache(maxsize=4_096)
+def _names_a_secret_variable(name: str) -> bool:
+    return is_secret_name(name) and name not in ("PWD", "OLDPWD")  # where the shell is

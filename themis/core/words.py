@@ -20,7 +20,8 @@ def read_word(word: str) -> Any:
     except (ValueError, RecursionError) as error:
         if word.lstrip().startswith(("[", "{")):
             raise ConfigurationError(
-                f"{word!r} begins like JSON and is none ({error}); text that begins so is written in double quotes"
+                f"a word begins like JSON, with {word.lstrip()[0]!r}, and is none ({error}); text that begins so is written "
+                "in double quotes"
             ) from error
         return word
 

@@ -15,6 +15,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 from themis.core.entities import MetricScore, SamplingConfig
 from themis.core.fingerprint import digest
 from themis.core.json_repair import parse_json
+from themis.core.redaction import learn_secrets
 from themis.exceptions import ConfigurationError, EvaluationError
 from themis.interfaces import Metric
 
@@ -61,6 +62,7 @@ class _Judge(Metric):
     slow: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
+        learn_secrets(self.options)
         # No field: how a judge is asked is not part of what it is.
         self._ask: Ask | None = None
 

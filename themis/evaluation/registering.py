@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple, cast, overload
 
 from themis.core.entities import MetricScore
+from themis.core.redaction import learn_secrets, redact_text
 from themis.core.registry import Registry, nearest
 from themis.evaluation.extractors import EXTRACTORS
 from themis.evaluation.extractors.exceptions import FieldExtractionError
@@ -301,6 +302,7 @@ def _resolve(wanted: Any, registry: Registry[Any], method: str) -> Any:
     kwargs: dict[str, Any] = {}
     if isinstance(wanted, str):
         name, args, kwargs = _parse_call(wanted, registry.kind)
+        learn_secrets(kwargs)
         target, label = registry.get(name), repr(name)
         if inspect.isfunction(target):
             target = target()
@@ -337,7 +339,8 @@ def _parse_call(written: str, kind: str) -> tuple[str, list[Any], dict[str, Any]
         kwargs = {str(keyword.arg): ast.literal_eval(keyword.value) for keyword in parsed.keywords}
     except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError) as error:
         raise ConfigurationError(
-            f"cannot read the parameters of {kind} {written!r}: expected literals, as in {call[1]}(name=0.5) ({error})"
+            f"cannot read the parameters of {kind} {redact_text(written)!r}: expected literals, as in {call[1]}(name=0.5) "
+            f"({error})"
         ) from error
     return call[1], args, kwargs
 

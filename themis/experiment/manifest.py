@@ -15,7 +15,8 @@ from typing import Any
 
 from themis.core.entities import SamplingConfig
 from themis.core.fingerprint import canonical_json, fingerprint
-from themis.core.redaction import is_secret_name, redact
+from themis.core.redaction import redact, redact_options
+from themis.core.secret_names import is_secret_name
 from themis.core.tokens import DEFAULT_TOKENIZER
 from themis.evaluation.pipeline import score_ranges
 from themis.exceptions import ConfigurationError
@@ -83,7 +84,7 @@ def build_reproducibility_manifest(
         "model": {
             "identifier": model,
             "provider": provider,
-            "provider_options": redact(dict(provider_options)),
+            "provider_options": redact_options(provider_options),
         },
         "sampling": {
             "temperature": float(values["temperature"]),
@@ -159,7 +160,7 @@ def call_identity(
     return {
         "provider": provider,
         "model": model,
-        "provider_options": canonical_json(redact(deciding)) if deciding else "",
+        "provider_options": canonical_json(redact_options(deciding)) if deciding else "",
         "sampling": f"temperature={sampling.temperature:g} top_p={sampling.top_p:g} max_tokens={sampling.max_tokens}",
         "seed": "" if seed is None else str(seed),
         "endpoint": redact(endpoint),

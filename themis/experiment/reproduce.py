@@ -27,6 +27,7 @@ from themis.storage.records import Frame
 
 __all__ = ["Reproduction", "reproduction", "write_rows"]
 
+_HIDDEN = "is a secret and not stored; set it in the environment, or give it again as ${NAME}, the name of a variable"
 _ROW_FILES = (".jsonl", ".json", ".csv", ".parquet")
 # How rows are judged when nobody says otherwise.
 _DEFAULT_METRICS = ["themis.evaluation.metrics.text.ExactMatch:ExactMatch"]
@@ -93,7 +94,7 @@ def reproduction(
     if given is not None:
         described = _Described(words=[*map(str, given), "--run-id", new_run_id])
         for name in invocation.get("secret_options", ()):
-            described.remarks.append(f"the option {name!r} is a secret and not stored; set it in the environment")
+            described.remarks.append(f"the option {name!r} {_HIDDEN}")
     elif run.kind == "samples" and "model" in invocation:
         frame = storage.reader(run_id).frame
         described = _describe(run, frame, invocation, manifest, rows_file or f"{run_id}.rows.jsonl")
@@ -207,7 +208,7 @@ def _say_judging(
 def _say_provider_options(found: _Described, invocation: Mapping[str, Any]) -> None:
     for name, value in (invocation.get("provider_options") or {}).items():
         if REDACTED in json.dumps(value):
-            found.remarks.append(f"the provider option {name!r} is a secret and not stored; set it in the environment")
+            found.remarks.append(f"the provider option {name!r} {_HIDDEN}")
         elif name != "seed" or value != invocation.get("seed"):
             found.words += ["--option", f"{name}={write_word(value)}"]
 

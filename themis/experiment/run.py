@@ -349,7 +349,7 @@ class _Session:
             record.error = type(error)(cleaned["message"], error.kind, cleaned["details"])
         if output is not None:
             text = self._redactor.values(output.text)
-            raw = output.raw if output.raw is None else self._redactor.deep(output.raw)
+            raw = output.raw if output.raw is None else self._redactor.data(output.raw)
             if text is not output.text or raw is not output.raw:
                 record.output = type(output)(text, raw, output.usage)
         if "retry_errors" in record.metrics:

@@ -12,6 +12,7 @@ from itertools import islice
 from typing import Any
 
 from themis.core.entities import GenerationRecord, ModelError
+from themis.core.redaction import redact_text
 from themis.generation.engine import Engine, EngineSettings, Job, Outcome
 from themis.generation.limits import RateLimit
 from themis.interfaces import StatelessTaskExecutor
@@ -82,6 +83,6 @@ def _place(job: Job) -> tuple[int, int]:
 
 def _lost(job: Job, reason: BaseException) -> Outcome:
     said = f"the process of this call ended before its answer: {type(reason).__name__}: {reason}"
-    error = ModelError(said[:2000], kind="worker_lost")
+    error = ModelError(redact_text(said)[:2000], kind="worker_lost")
     record = GenerationRecord(task=job.task, output=None, error=error)
     return Outcome(job, record, calls=1, prompt_tokens=0, completion_tokens=0, seconds=0.0)

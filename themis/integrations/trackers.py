@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from themis.core.redaction import look_up_secrets
 from themis.core.registry import Registry, nearest
 from themis.exceptions import ConfigurationError
 from themis.experiment.experiment import Observer
@@ -68,7 +69,7 @@ def make_tracker(name: str, options: Mapping[str, Any] | None = None) -> Tracker
     factory = TRACKERS.get(name)
     parameters = inspect.signature(factory).parameters
     given = {}
-    for option, value in (options or {}).items():
+    for option, value in look_up_secrets(options or {}).items():
         if option not in parameters:
             raise ConfigurationError(
                 f"{name} has no option {option!r}{nearest(option, parameters)}; it has {', '.join(parameters)}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -63,8 +64,9 @@ class WandbTracker:
             name=run_id,
             id=key_of(run_id, manifest_hash)[:16],
             resume="allow",
-            mode=self._mode,
-            dir=self._directory,
+            # Read now: W&B reads its variables once in a process, when it is first used.
+            mode=self._mode or os.environ.get("WANDB_MODE") or None,
+            dir=self._directory or os.environ.get("WANDB_DIR") or os.getcwd(),
             # What the process prints may be anybody's; only what is sent below is published.
             settings=wandb.Settings(console="off", silent=True, save_code=False, x_disable_stats=True),
         )

@@ -15,7 +15,7 @@ from typing import Any
 
 from themis.config import load_memory_config
 from themis.config.schema import MemoryConfig
-from themis.core.redaction import REDACTED, redact, redact_text
+from themis.core.redaction import REDACTED, redact_options
 from themis.exceptions import ConfigurationError
 from themis.memory import definitions
 from themis.memory.agents import AgentSettings, agent_maker
@@ -90,7 +90,7 @@ def assemble(request: Request, storage: ExperimentStorage, *, reuse: Callable[[s
     else:
         defined = definitions.prepare(config, storage, reuse=reuse, regenerate=request.regenerate)
     # A key decides no reply, and belongs neither into the store nor into what a run is known by.
-    options = dict(redact(dict(request.agent_options)))
+    options = redact_options(request.agent_options)
     options.pop(_BOUND, None)  # nor does the most that a reply may cost
     if request.max_prompt_tokens is not None:
         options["max_prompt_tokens"] = request.max_prompt_tokens
@@ -101,7 +101,7 @@ def assemble(request: Request, storage: ExperimentStorage, *, reuse: Callable[[s
         tests=[one.example for one in defined],
         kinds={one.example.test_id: one.kind for one in defined},
         conflicts=definitions.conflicts_of(defined, config.incompatibilities),
-        agent_name=redact_text(request.agent),
+        agent_name=_agent_without_secrets(request),
         make_agent=make_agent,
         agent_is_free=request.is_local,
         filler=filler,
@@ -150,7 +150,8 @@ def parse_span(text: str) -> int:
 
 def command_of(request: Request) -> dict[str, Any]:
     """The words behind `themis` that ask for this again under any run id, and what is missing in them."""
-    words = ["memory", "run", "-c", request.configuration, "-a", redact_text(request.agent)]
+    agent = _agent_without_secrets(request)
+    words = ["memory", "run", "-c", request.configuration, "-a", agent]
     for option, value in (
         ("-m", request.max_prompt_tokens),
         ("--span", request.span_tokens),
@@ -165,10 +166,10 @@ def command_of(request: Request) -> dict[str, Any]:
     ):
         words += [] if value is None else [option, str(value)]
     words += ["-i"] * request.isolated + ["-l"] * request.is_local
-    secrets = []
+    secrets = ["agent"] if REDACTED in agent else []
     for option, given in (("--option", request.agent_options), ("--judge-option", request.judge_options)):
         for name, value in given.items():
-            if REDACTED in json.dumps(redact({name: value}), default=str):
+            if REDACTED in json.dumps(redact_options({name: value}), default=str):
                 secrets.append(name)
             else:
                 words += [option, f"{name}={value if isinstance(value, str) else json.dumps(value)}"]
@@ -177,8 +178,6 @@ def command_of(request: Request) -> dict[str, Any]:
     invocation: dict[str, Any] = {"command": words}
     if secrets:
         invocation |= {"secret_options": secrets, NEEDS_PROGRAM: f"{', '.join(secrets)}: a secret, which is not stored"}
-    elif any(REDACTED in word for word in words):
-        invocation[NEEDS_PROGRAM] = "the agent's address holds a secret, which is not stored"
     return invocation
 
 
@@ -206,8 +205,12 @@ def load_user_code(path: str) -> None:
     specification.loader.exec_module(module)
 
 
+def _agent_without_secrets(request: Request) -> str:
+    return str(redact_options({"agent": request.agent})["agent"])
+
+
 def default_run_id(name: str, request: Request) -> str:
     """One run for each configuration, agent and prompt size, so that the same command resumes it."""
-    agent = re.sub(r"[^\w.()-]+", "-", request.agent).strip("-.") or "agent"
+    agent = re.sub(r"[^\w.()-]+", "-", _agent_without_secrets(request)).strip("-.") or "agent"
     size = "" if request.max_prompt_tokens is None else f" {request.max_prompt_tokens}"
     return f"{name} - {agent}{size}{' (isolated)' if request.isolated else ''}"

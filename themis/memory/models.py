@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from themis.core.entities import GenerationTask, ModelError, PromptRender, PromptSpec, SamplingConfig
+from themis.core.redaction import Redactor
 from themis.exceptions import EvaluationError
 from themis.generation.blocking import BlockingProvider
 from themis.generation.engine import Engine, EngineSettings, Job
@@ -46,6 +47,7 @@ class ChatModel:
         executor = create_provider(self.spec.provider, options, model_identifier=self.spec.identifier)
         self.price: Price | None = FREE if is_local or executor.is_local else price_of(self.spec.identifier)
         settings = replace(settings or EngineSettings(), counts_tokens=is_paid(self.price))
+        self._redactor = Redactor()
         self._provider = BlockingProvider(executor, settings.timeout_seconds)
         self._engine = Engine(self._provider, settings)
 
@@ -59,10 +61,10 @@ class ChatModel:
         outcome = self._engine.complete(Job(0, 0, "", task))
         if outcome.record.output is None:
             error = outcome.record.error or ModelError("no output and no error")
-            raise EvaluationError(f"{self.name}: {error.message}")
+            raise EvaluationError(f"{self.name}: {self._redactor.text(error.message)}")
         cost = None if self.price is None else self.price.of(outcome.prompt_tokens, outcome.completion_tokens)
         return Completion(
-            text=outcome.record.output.text,
+            text=self._redactor.values(outcome.record.output.text),
             cost_usd=cost,
             prompt_tokens=outcome.prompt_tokens,
             completion_tokens=outcome.completion_tokens,

@@ -16,6 +16,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any, Protocol
 
+from themis.core.redaction import Redactor
 from themis.core.tokens import tokenizer
 from themis.exceptions import ConfigurationError, EvaluationError, RunInterrupted, StorageError, ThemisError
 from themis.memory import ledger, rejudging
@@ -150,6 +151,7 @@ class _Session:
         self.over_budget = ""
         self.budget = Budget(benchmark.budget_usd, self._spent_before())
         self.ledger = ledger.Ledger(benchmark, storage, writer)
+        self.redactor = Redactor()
         self._observers = observers
         self._lock = threading.Lock()
 
@@ -456,13 +458,15 @@ class _Conversation:
             raise EvaluationError(
                 self._agent_failed(command.turn, f"it replied with {type(said).__name__}, expected text or a Reply")
             )
-        return reply
+        text = self._session.redactor.values(reply.text)
+        return reply if text is reply.text else replace(reply, text=text)
 
     def _agent_failed(self, turn: int, what: str) -> str:
         return self._failed(f"agent {self._benchmark.agent_name!r} failed at turn {turn}: {what}")
 
     def _failed(self, what: str) -> str:
-        return f"{what}. Everything before is saved. {self._benchmark.how_to_resume(self._session.storage)}"
+        told = self._session.redactor.text(what)
+        return f"{told}. Everything before is saved. {self._benchmark.how_to_resume(self._session.storage)}"
 
     def _consult(self, command: Judge) -> Ruled:
         judge = self._benchmark.judge

@@ -19,7 +19,7 @@ import sqlalchemy as sa
 from sqlalchemy import event
 from sqlalchemy.engine import Connection, Engine
 
-from themis.core.redaction import redact_text
+from themis.core.redaction import redact_options, redact_text
 from themis.exceptions import ConfigurationError, DependencyError, StorageError, ThemisError
 from themis.storage import schema
 from themis.storage.outage import DatabaseAwayError, Outage
@@ -242,7 +242,7 @@ def _open_postgres(url: str) -> Engine:
     address = sa.make_url(f"postgresql+psycopg://{rest}")
     noticing = {name: value for name, value in _NOTICING.items() if name not in address.query}
     engine = sa.create_engine(address, pool_pre_ping=True, paramstyle="format", connect_args=noticing)
-    shown = redact_text(url)
+    shown = str(redact_options({"storage": url})["storage"])
     outage = Outage(shown)
     engine.update_execution_options(outage=outage)
 

@@ -232,7 +232,7 @@ class ExperimentStorage:
 
     def fail_run(self, run_id: str, message: str) -> None:
         with self.open_run(run_id) as writer:
-            writer.finish(RunStatus.FAILED, error=redact_text(message))
+            writer.finish(RunStatus.FAILED, error=message)
 
     def update_run_progress(
         self, run_id: str, *, total_samples: int, successful_generations: int, failed_generations: int

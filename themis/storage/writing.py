@@ -24,6 +24,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Connection, Engine
 
 from themis.core.codec import encode
+from themis.core.redaction import Redactor, redact_text
 from themis.exceptions import ConfigurationError, RunBusyError, StorageError
 from themis.storage import schema
 from themis.storage.database import Durability, process_identity, process_start
@@ -121,6 +122,7 @@ class RunWriter:
         self._connection = engine.connect()
         self._durability = durability
         self._set_synchronous(durability)
+        self._redactor = Redactor()
         self._lock = threading.Lock()
         self._stop_heart = threading.Event()
         self._take_lease()
@@ -256,7 +258,11 @@ class RunWriter:
         if not rows:
             return
         values: list[tuple[Any, ...]] = [
-            (evaluation, row.position, row.metric, row.ordinal, row.value, row.outcome, row.details) for row in rows
+            (
+                *(evaluation, row.position, row.metric, row.ordinal, row.value, row.outcome),
+                row.details and self._redactor.values(row.details),
+            )
+            for row in rows
         ]
         self._commit(lambda connection: self._put_scores(connection, values))
 
@@ -300,7 +306,7 @@ class RunWriter:
         self._commit(lambda connection: self._update(connection, **values))
 
     def finish(self, status: RunStatus, *, summary: dict[str, Any] | None = None, error: str | None = None) -> None:
-        said = None if error is None else _legible(error)
+        said = None if error is None else _legible(redact_text(error))
         values: dict[str, Any] = {"status": status.value, "error": said, "waiting": None}
         if summary is not None:
             values["summary"] = encode(summary)

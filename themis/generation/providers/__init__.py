@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 from themis.core.entities import ModelSpec
 from themis.core.environment import read_dotenv
-from themis.core.redaction import Redactor
+from themis.core.redaction import Redactor, look_up_secrets
 from themis.core.registry import Registry, nearest
 from themis.exceptions import ConfigurationError, ProviderError
 from themis.generation.providers.duck_typing import as_provider, refuse_unfit
@@ -152,12 +152,13 @@ def provider_maker(
 ) -> Callable[[], StatelessTaskExecutor]:
     """`create_provider` to be called in another process, which does not know what was registered in this one."""
     called = PROVIDERS.find(name) or name.lower()
-    return partial(_create, provider_factory(name, options), called, dict(options or {}), model_identifier)
+    return partial(_create, provider_factory(name, options), called, look_up_secrets(options or {}), model_identifier)
 
 
 def _create(
     factory: ProviderFactory, called: str, options: dict[str, Any], model_identifier: str
 ) -> StatelessTaskExecutor:
+    redactor = Redactor(options)  # first, because another process may know nothing of them yet
     takes = _Takes.of(factory)
     given = _with_address(dict(options), takes)
     if not takes.anything:
@@ -175,7 +176,7 @@ def _create(
         executor = factory(**given)
     except Exception as error:  # boundary: a provider is the user's code, and may show in its error what it was given
         said = f"{type(error).__name__}: {error}"
-        shown = Redactor(options).text(said)
+        shown = redactor.text(said)
         if shown == said:
             raise
         raise ProviderError(f"provider {called!r} cannot be made: {shown}") from None

@@ -53,9 +53,11 @@ class Anthropic(StatelessTaskExecutor):
         key = api_key or os.environ.get("ANTHROPIC_API_KEY", "").strip() or None
         if key is None and not own_server:
             raise ProviderError("provider 'anthropic' needs a key: set ANTHROPIC_API_KEY or give api_key=")
-        address = (own_server or "https://api.anthropic.com").rstrip("/").removesuffix(_PATH).removesuffix("/v1")
+        # Parameters that a gateway may want stand behind the path.
+        place, mark, query = (own_server or "https://api.anthropic.com").partition("?")
+        address = place.rstrip("/").removesuffix(_PATH).removesuffix("/v1")
         self._http = HttpEndpoint(
-            address + _PATH,
+            f"{address}{_PATH}{mark}{query}",
             headers={
                 "anthropic-version": anthropic_version,
                 **({"x-api-key": key} if key else {}),

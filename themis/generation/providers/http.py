@@ -26,12 +26,13 @@ import msgspec
 from multidict import CIMultiDict
 from yarl import URL
 
-from themis.core.redaction import Redactor
+from themis.core.redaction import Redactor, redact_text
 from themis.exceptions import ConfigurationError, ProviderCallError
 
 __all__ = ["HttpEndpoint", "Reply", "duration_seconds", "retry_after_seconds", "token_count"]
 
 _LONGEST_MESSAGE = 500
+_LONGEST_READ = 16_384
 _CONNECT_SECONDS = 30.0
 # Shorter than the idle time after which servers hang up: a connection closed under a request costs a retry.
 _KEEP_ALIVE_SECONDS = 15.0
@@ -70,7 +71,8 @@ class HttpEndpoint:
             total=None if timeout is None else _seconds(timeout), sock_connect=_CONNECT_SECONDS
         )
         self._max_response_bytes = max_response_bytes
-        self._redactor = Redactor({"api_key": api_key or "", "headers": dict(headers)})
+        secrets = {"api_key": api_key or "", "headers": dict(headers), "url": url, "proxy": str(self._proxy or "")}
+        self._redactor = Redactor(secrets)
         self._sessions: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, aiohttp.ClientSession]
         self._sessions = weakref.WeakKeyDictionary()
         # Says whose quota a call uses without saying the key.
@@ -123,7 +125,7 @@ class HttpEndpoint:
             return refusal
         reason = str(error) if isinstance(error, msgspec.ValidationError) else "not JSON"
         return self.failure(
-            f"did not answer with {expected} ({reason}): {_excerpt(body[:1000].decode('utf-8', 'replace'))}",
+            f"did not answer with {expected} ({reason}): {self._excerpt(body)}",
             kind="invalid_response",
             retryable=True,
         )
@@ -133,10 +135,17 @@ class HttpEndpoint:
         if refusal := self._refused_in_body(body):
             return refusal
         return self.failure(
-            f"answered without {expected}: {_excerpt(body[:1000].decode('utf-8', 'replace'))}",
+            f"answered without {expected}: {self._excerpt(body)}",
             kind="empty_response",
             retryable=True,
         )
+
+    def _excerpt(self, said: bytes | str) -> str:
+        """What was said on one line, cut where it becomes too long for a message; first without secrets, of which the cut
+        would leave a half that nobody knows."""
+        text = said[:_LONGEST_READ] if isinstance(said, str) else said[:_LONGEST_READ].decode("utf-8", "replace")
+        line = " ".join(self._redactor.text(text)[: 4 * _LONGEST_MESSAGE].split())
+        return line if len(line) <= _LONGEST_MESSAGE else line[: _LONGEST_MESSAGE - 1] + "…"
 
     def _refused_in_body(self, body: bytes) -> ProviderCallError | None:
         told = _told(body)
@@ -200,14 +209,14 @@ class HttpEndpoint:
     def _refused(self, status: int, headers: Mapping[str, str], body: bytes) -> ProviderCallError:
         """An answer that is an error: the server's own words, shortened, and what its status means."""
         if 300 <= status < 400:
-            target = _excerpt(urljoin(self.address, headers.get("Location", "elsewhere")))
+            target = self._excerpt(urljoin(self.address, headers.get("Location", "elsewhere")))
             what = f"redirects to {target}: give that as base_url"
             return self.failure(what, kind="bad_request", status=status, retryable=False)
         told = _told(body)
-        message = (told.message if told else "") or body[: 4 * _LONGEST_MESSAGE].decode("utf-8", "replace")
+        message = self._excerpt((told.message if told else "") or body)
         kind = _KINDS_BY_CODE.get(told.code if told else "") or _KINDS_BY_STATUS.get(status) or _kind_of_range(status)
         return self.failure(
-            f"answered {status}: {_excerpt(message) or 'with an empty body'}",
+            f"answered {status}: {message or 'with an empty body'}",
             kind=kind,
             status=status,
             retry_after_seconds=retry_after_seconds(headers),
@@ -271,12 +280,6 @@ def _told(body: bytes) -> _Told | None:
     )
 
 
-def _excerpt(text: str) -> str:
-    """The text on one line, cut where it becomes too long for a message."""
-    line = " ".join(text[: 4 * _LONGEST_MESSAGE].split())
-    return line if len(line) <= _LONGEST_MESSAGE else line[: _LONGEST_MESSAGE - 1] + "…"
-
-
 def retry_after_seconds(headers: Mapping[str, str]) -> float | None:
     """How long the server wants to be left alone: `retry-after-ms`, `Retry-After` in seconds or as a date."""
     milliseconds = _number(headers.get("retry-after-ms"))
@@ -331,12 +334,10 @@ def _web_address(url: str) -> URL:
     except (ValueError, TypeError):
         parsed = URL()
     if parsed.scheme not in ("http", "https") or not parsed.host:
-        raise ConfigurationError(f"an address starts with http:// or https:// and names a host, got {_shown(url)!r}")
+        raise ConfigurationError(
+            f"an address starts with http:// or https:// and names a host, got {redact_text(str(url))!r}"
+        )
     return parsed
-
-
-def _shown(url: object) -> str:
-    return re.sub(r"//[^/@]*@", "//", str(url))
 
 
 def _checked_headers(headers: Mapping[str, str]) -> CIMultiDict[str]:

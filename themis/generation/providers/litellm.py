@@ -50,7 +50,7 @@ class LiteLLM(StatelessTaskExecutor):
         self._always = {"timeout": timeout, "num_retries": 0, "max_retries": 0, "drop_params": True, **passed_on}
         self._always |= {"api_key": api_key} if api_key else {}
         self._always |= {"api_base": address} if address else {}
-        self._redactor = Redactor({"api_key": api_key or "", **passed_on})
+        self._redactor = Redactor({"api_key": api_key or "", "api_base": address or "", **passed_on})
         self._litellm: Any = None
         digest = hashlib.sha256(api_key.encode()).hexdigest()[:12] if api_key else "key-of-environment"
         self.account = f"{address or 'litellm'}#{digest}"

@@ -78,7 +78,7 @@ class OpenAICompatible(StatelessTaskExecutor):
                 f"(or base_url= for a server of your own)"
             )
         self._http = HttpEndpoint(
-            address if address.rstrip("/").endswith(_PATH) else address.rstrip("/") + _PATH,
+            _completions_url(address),
             headers=_headers(key, organization, api_version, extra_headers),
             query={"api-version": api_version} if api_version else None,
             api_key=key,
@@ -200,6 +200,13 @@ def _with_advice(error: ProviderCallError) -> ProviderCallError:
         retry_after_seconds=error.retry_after_seconds,
         retryable=False,
     )
+
+
+def _completions_url(address: str) -> str:
+    """The address with the path of completions, before the parameters that a gateway may want."""
+    place, mark, query = address.partition("?")
+    place = place.rstrip("/").removesuffix(_PATH)
+    return f"{place}{_PATH}{mark}{query}"
 
 
 class LocalOpenAICompatible(OpenAICompatible):

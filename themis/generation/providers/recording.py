@@ -1,7 +1,7 @@
 """Keeps the answers of another provider in a file, and answers from it: tests of a paid model that run for nothing.
 
 The cassette is JSON lines, one answer each, found again by a hash of everything that was sent. It holds what was asked
-and answered; provider options, and so keys, never reach it.
+and answered; provider options never reach it, nor does a key that an answer repeats.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from typing import Any
 from themis.core.codec import decode, encode
 from themis.core.entities import GenerationRecord, GenerationTask, ModelOutput, ModelSpec
 from themis.core.fingerprint import fingerprint
+from themis.core.redaction import Redactor
 from themis.exceptions import ConfigurationError, ProviderCallError
 from themis.generation.providers import create_provider, parse_model
 from themis.generation.providers.conversation import attempt_index, item_name, messages_of
@@ -116,6 +117,7 @@ class _Cassette:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self._redactor = Redactor()
         self._lock = threading.Lock()
         self._lines: dict[str, dict[str, Any]] | None = None
 
@@ -129,8 +131,8 @@ class _Cassette:
             "key": key,
             "model": task.model.model_key,
             "prompt": task.prompt.text,
-            "text": output.text,
-            "raw": output.raw,
+            "text": self._redactor.values(output.text),
+            "raw": self._redactor.data(output.raw),
             "usage": output.usage,
         }
         with self._lock:

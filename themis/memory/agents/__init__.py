@@ -19,6 +19,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from themis.core.redaction import look_up_secrets
 from themis.core.registry import Registry, nearest
 from themis.core.tokens import DEFAULT_TOKENIZER
 from themis.exceptions import ConfigurationError
@@ -98,8 +99,9 @@ def agent_maker(text: str, settings: AgentSettings, options: Mapping[str, Any] |
     """Makes agents of one kind, each for a conversation of its own."""
     name, argument = _divided(text)
     factory = AGENTS.get(name)
-    given = dict(options or {})
-    _reject_unknown(name, factory, given)
+    _reject_unknown(name, factory, options or {})
+    given = look_up_secrets(options or {})
+    argument = look_up_secrets({"agent": argument})["agent"]
 
     def make(session: str) -> Agent:
         told = {

@@ -19,11 +19,13 @@ from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import Any, ClassVar
 
+from themis.core.redaction import redact_text
 from themis.exceptions import ConfigurationError, ProviderCallError
 from themis.memory.agents.agent import BOUND_BY_OPTION, Agent, Reply, told_cost
 
 __all__ = ["FAKETIME_PLACES", "CommandAgent", "libfaketime"]
 
+_LONGEST_READ = 16_384
 FAKETIME_PLACES = (
     "/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1",
     "/usr/lib/aarch64-linux-gnu/faketime/libfaketime.so.1",
@@ -70,7 +72,9 @@ class CommandAgent(Agent):
         answer = self._say("message", turn=turn, message=message, presupplied=presupplied)
         text = answer.get("reply")
         if not isinstance(text, str):
-            raise ProviderCallError(f"its answer has no text in `reply`: {str(answer)[:200]}")
+            raise ProviderCallError(
+                f"its answer has no text in `reply`: {redact_text(str(answer)[:_LONGEST_READ])[:200]}"
+            )
         cost = told_cost(answer, is_free=self._is_local or presupplied is not None)
         return Reply(text, cost_usd=cost, calls=1)
 
@@ -125,9 +129,9 @@ class CommandAgent(Agent):
         try:
             parsed = json.loads(answer.decode("utf-8", "replace"))
         except ValueError as error:
-            raise ProviderCallError(f"{self.name} wrote a line that is not JSON: {answer[:200]!r}") from error
+            raise ProviderCallError(f"{self.name} wrote a line that is not JSON: {_excerpt(answer)!r}") from error
         if not isinstance(parsed, dict):
-            raise ProviderCallError(f"{self.name} wrote {answer[:200]!r}, expected a JSON object")
+            raise ProviderCallError(f"{self.name} wrote {_excerpt(answer)!r}, expected a JSON object")
         return parsed
 
     def _start(self) -> subprocess.Popen[bytes]:
@@ -151,7 +155,7 @@ class CommandAgent(Agent):
             )
         except OSError as error:
             raise ConfigurationError(
-                f"the agent's command cannot be started: {shlex.join(self._arguments)}: {error.strerror}"
+                f"the agent's command cannot be started: {redact_text(shlex.join(self._arguments))}: {error.strerror}"
             ) from error
         return self._process
 
@@ -168,6 +172,11 @@ class CommandAgent(Agent):
             self._unread += piece
         line, _, self._unread = self._unread.partition(b"\n")
         return line
+
+
+def _excerpt(line: bytes) -> str:
+    """Its beginning, cut after secrets are taken out: half a key is known to nobody."""
+    return redact_text(line[:_LONGEST_READ].decode("utf-8", "replace"))[:200]
 
 
 def libfaketime() -> str:

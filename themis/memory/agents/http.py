@@ -22,12 +22,13 @@ from datetime import datetime
 from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
-from themis.core.redaction import redact_text
+from themis.core.redaction import Redactor, redact_options, redact_text
 from themis.exceptions import ConfigurationError, ProviderCallError
 from themis.memory.agents.agent import BOUND_BY_OPTION, Agent, Reply, told_cost
 
 __all__ = ["HttpAgent"]
 
+_LONGEST_READ = 16_384
 _TRANSIENT = (408, 425, 429, 500, 502, 503, 504)
 
 
@@ -54,7 +55,7 @@ class HttpAgent(Agent):
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise ConfigurationError(f"an agent's address is http://host:port/path, got {redact_text(url)!r}")
-        self.name = redact_text(url)
+        self.name = str(redact_options({"url": url})["url"])
         self._parts = parts
         self._path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
         self._session = session
@@ -62,6 +63,7 @@ class HttpAgent(Agent):
         self._attempts = attempts
         self._first_delay_seconds = first_delay_seconds
         self._headers = dict(headers or {})
+        self._redactor = Redactor({"headers": self._headers})
         self._is_local = is_local
         if most_cost_usd is not None and not most_cost_usd >= 0:
             raise ConfigurationError(f"most_cost_usd is a sum of US dollars, got {most_cost_usd!r}")
@@ -74,7 +76,7 @@ class HttpAgent(Agent):
         answer = self._post("message", turn=turn, message=message, presupplied=presupplied)
         text = answer.get("reply")
         if not isinstance(text, str):
-            raise ProviderCallError(f"its answer has no text in `reply`: {str(answer)[:200]}", retryable=False)
+            raise ProviderCallError(f"its answer has no text in `reply`: {self._excerpt(str(answer))}", retryable=False)
         cost = told_cost(answer, is_free=self._is_local or presupplied is not None)
         return Reply(
             text,
@@ -118,16 +120,33 @@ class HttpAgent(Agent):
                 status, answer = self._send(body, headers)
             except (OSError, http.client.HTTPException) as error:
                 self.close()
-                problem = f"{type(error).__name__}: {error}"
+                problem = self._redactor.text(f"{type(error).__name__}: {error}")
             else:
+                # Bytes that are not UTF-8 are the agent's words too: what can be read is kept.
+                text = answer.decode("utf-8", "replace")
                 if status == 200:
-                    return _parsed(answer)
-                problem = f"HTTP {status}: {answer[:200].decode('utf-8', 'replace')}"
+                    return self._parse(text)
+                problem = f"HTTP {status}: {self._excerpt(text)}"
                 if status not in _TRANSIENT:
                     raise ProviderCallError(f"{self.name} refused a {kind} request: {problem}", status=status)
             if attempt < self._attempts:
                 time.sleep(self._first_delay_seconds * 2 ** (attempt - 1))
         raise ProviderCallError(f"{self.name} did not answer a {kind} request after {self._attempts} tries: {problem}")
+
+    def _parse(self, text: str) -> dict[str, Any]:
+        try:
+            parsed = json.loads(text) if text.strip() else {}
+        except ValueError as error:
+            raise ProviderCallError(
+                f"its answer is not JSON ({error}): {self._excerpt(text)!r}", retryable=False
+            ) from error
+        if not isinstance(parsed, dict):
+            raise ProviderCallError(f"its answer is not a JSON object: {self._excerpt(text)!r}", retryable=False)
+        return parsed
+
+    def _excerpt(self, text: str) -> str:
+        """Its beginning, cut after secrets are taken out: half a key is known to nobody."""
+        return self._redactor.text(text[:_LONGEST_READ])[:200]
 
     def _send(self, body: bytes, headers: dict[str, str]) -> tuple[int, bytes]:
         if self._connection is None:
@@ -142,18 +161,6 @@ class HttpAgent(Agent):
             context = ssl.create_default_context()
             return http.client.HTTPSConnection(host, port, timeout=self._timeout_seconds, context=context)
         return http.client.HTTPConnection(host, port, timeout=self._timeout_seconds)
-
-
-def _parsed(answer: bytes) -> dict[str, Any]:
-    # Bytes that are not UTF-8 are the agent's words too: what can be read is kept.
-    text = answer.decode("utf-8", "replace")
-    try:
-        parsed = json.loads(text) if text.strip() else {}
-    except ValueError as error:
-        raise ProviderCallError(f"its answer is not JSON ({error}): {text[:200]!r}", retryable=False) from error
-    if not isinstance(parsed, dict):
-        raise ProviderCallError(f"its answer is not a JSON object: {text[:200]!r}", retryable=False)
-    return parsed
 
 
 def _count(answer: dict[str, Any], name: str) -> int:
