@@ -7,7 +7,7 @@ against these too.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from themis.core.entities import GenerationRecord, GenerationTask, MetricScore
@@ -50,6 +50,15 @@ class Metric(ABC):
     # False where less is better (a time, a distance), None for a measure that is neither good nor bad (a length).
     # Comparisons, gates and diffs go by it.
     higher_is_better: bool | None = True
+
+    def check_machine(self) -> None:
+        """Raises where this machine cannot compute the metric; called once, before the first model call."""
+
+    def check_row(self, references: Sequence[Any], row: Mapping[str, Any]) -> None:
+        """Raises where no answer to this row could be scored; called for every row, before the first model call.
+
+        `references` and `row` are what `compute` gets as `references` and `metadata`.
+        """
 
     @abstractmethod
     def compute(

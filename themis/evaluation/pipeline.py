@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import math
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -94,6 +94,20 @@ class EvaluationPipeline:
         if self._select_reference is not None or self._resolve_strategy is not None:
             return []
         return [metric.name for metric in self.metrics if getattr(metric, "requires_reference", True)]
+
+    def check_machine(self) -> None:
+        """Raises where one of the metrics cannot be computed on this machine."""
+        for metric in self.metrics:
+            if hasattr(metric, "check_machine"):
+                metric.check_machine()
+
+    def check_row(self, reference: Any, row: Mapping[str, Any]) -> None:
+        """Raises where one of the metrics could score no answer to this row."""
+        if self._select_reference is not None:
+            return
+        for metric in self.metrics:
+            if hasattr(metric, "check_row"):
+                metric.check_row(_as_list(reference), row)
 
     @property
     def is_slow(self) -> bool:

@@ -48,6 +48,9 @@ class ExecutionAccuracy(Metric):
     def __post_init__(self) -> None:
         self.limits = _limits(self.limits)
 
+    def check_row(self, references: Sequence[Any], row: Mapping[str, Any]) -> None:
+        read_suite(references, row, self.tolerance)
+
     def compute(
         self, *, prediction: Any, references: Sequence[Any], metadata: dict[str, Any] | None = None
     ) -> MetricScore:
@@ -82,6 +85,9 @@ class PassAtK(Metric):
             raise ConfigurationError(f"pass_at_k: k is a whole number of at least 1, got {self.k!r}")
         self.limits = _limits(self.limits)
         self.name = self.name or f"pass_at_{self.k}"
+
+    def check_row(self, references: Sequence[Any], row: Mapping[str, Any]) -> None:
+        read_suite(references, row, self.tolerance)
 
     def compute(
         self, *, prediction: Any, references: Sequence[Any], metadata: dict[str, Any] | None = None
@@ -179,9 +185,21 @@ def _suite(described: Mapping[str, Any], row: Mapping[str, Any], tolerance: floa
             "the reference describes no tests: give inputs and expected (with function_name), inputs and outputs, stdin "
             f"and stdout, test_list, or test and entry_point; it has {', '.join(map(str, described)) or 'nothing'}"
         )
-    if not suite.tests:
-        raise MetricError("running code needs tests in the reference, and this sample has none")
+    _refuse_tests_of_nothing(suite.tests)
     return suite
+
+
+def _refuse_tests_of_nothing(tests: Sequence[CodeTest]) -> None:
+    if not tests:
+        raise MetricError("running code needs tests in the reference, and this sample has none")
+    for number, test in enumerate(tests, start=1):
+        if isinstance(test, AssertTest):
+            try:
+                test.refuse_if_it_tests_nothing()
+            except ConfigurationError as error:
+                raise MetricError(f"test {number} is {error}") from None
+    if all(isinstance(test, ProgramTest) and not test.stdout.strip() for test in tests):
+        raise MetricError("every test of this sample expects a program that prints nothing: any program that ends passes")
 
 
 def _assertions(statements: Sequence[str], known: Mapping[str, Any]) -> Suite:
