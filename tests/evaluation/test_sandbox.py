@@ -99,7 +99,12 @@ class TestOrdinaryCode:
                 "with Pool(4) as pool: print(sum(pool.map(abs, [-1, -2])))",
                 "3\n",
             ),
-            ("import subprocess\nsubprocess.run(['/bin/echo', 'hi'])", "hi\n"),
+            ("import subprocess\nsubprocess.run('echo hi', shell=True)", "hi\n"),
+            (
+                "import subprocess, sys\nsubprocess.run([sys.executable, '-c', 'print(7)'])",
+                "7\n",
+            ),
+            ("from zoneinfo import ZoneInfo\nprint(ZoneInfo('Europe/Paris'))", "Europe/Paris\n"),
             ("open('note.txt', 'w').write('kept')\nprint(open('note.txt').read())", "kept\n"),
             ("if __name__ == '__main__':\n    print('main')\n    exit()", "main\n"),
             ("import atexit\natexit.register(print, 'bye')\nprint('hello')", "hello\nbye\n"),
