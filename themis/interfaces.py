@@ -51,10 +51,12 @@ class Metric(ABC):
     # Comparisons, gates and diffs go by it.
     higher_is_better: bool | None = True
 
-    def check_machine(self) -> None:
+    def check_machine(self) -> None:  # noqa: B027 -- most metrics need nothing of the machine
         """Raises where this machine cannot compute the metric; called once, before the first model call."""
 
-    def check_row(self, references: Sequence[Any], row: Mapping[str, Any]) -> None:
+    def check_row(  # noqa: B027 -- most metrics take what comes
+        self, references: Sequence[Any], row: Mapping[str, Any]
+    ) -> None:
         """Raises where no answer to this row could be scored; called for every row, before the first model call.
 
         `references` and `row` are what `compute` gets as `references` and `metadata`.

@@ -521,7 +521,9 @@ def f():
             Sandbox().run_tests("x = 1", [AssertTest("assert (")])
 
     def test_a_test_that_never_ends_is_ended(self):
-        (verdict,) = Sandbox(Limits(cpu_seconds=1)).run_tests("def f(): pass", [AssertTest("while True: pass\nassert f()")])
+        (verdict,) = Sandbox(Limits(cpu_seconds=1)).run_tests(
+            "def f(): pass", [AssertTest("while True: pass\nassert f()")]
+        )
 
         assert (verdict.outcome, verdict.reason) == ("timeout", "used more than 1 s of processor time")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from itertools import islice
@@ -16,6 +17,7 @@ from themis.cli.output import complain, json_option, number, print_json, print_t
 from themis.cli.pairs import pairs
 from themis.cli.runs import describe_run, say_cut_off
 from themis.core.entities import EvaluationFailure, ExperimentFailure, ExperimentReport
+from themis.evaluation.sandbox import ALLOWED_VARIABLE, GIVEN_UP, read_weaknesses
 from themis.exceptions import ConfigurationError, DatasetError
 from themis.experiment.cost import price_of
 from themis.experiment.estimate import Estimate, estimate_run
@@ -84,6 +86,24 @@ def _who_watches(function: F) -> F:
     return function
 
 
+def _weak_sandbox_option(function: F) -> F:
+    """What code that a model wrote may get at; metrics read it from the environment when they are made."""
+
+    def allow(context: click.Context, parameter: click.Parameter, words: str | None) -> None:
+        if words is not None:
+            os.environ[ALLOWED_VARIABLE] = ",".join(read_weaknesses(words))
+
+    return click.option(
+        "--allow-weak-sandbox",
+        metavar="|".join(GIVEN_UP),
+        expose_value=False,
+        callback=allow,
+        help="Run model-written code although the sandbox leaves this open: "
+        + "; ".join(f"{word}: code {means}" for word, means in GIVEN_UP.items())
+        + ". Several with commas.",
+    )(function)
+
+
 def _execution_option(function: F) -> F:
     return click.option(
         "--execution",
@@ -127,6 +147,7 @@ def _execution_option(function: F) -> F:
               help="Where stored answers may come from.")  # fmt: skip
 @_who_watches
 @_execution_option
+@_weak_sandbox_option
 @click.option("-y", "--yes", is_flag=True, help="Do not ask before spending.")
 @click.option("--progress/--no-progress", default=None, help="Show a bar; by default when stderr is a terminal.")
 @json_option
@@ -178,6 +199,7 @@ def evaluate_command(
 @click.option("-j", "--workers", "--concurrency", type=click.IntRange(min=1), help="Calls under way at once.")
 @click.option("--budget-usd", type=float, help="Never spend more than this on the run, what it has cost included.")
 @_execution_option
+@_weak_sandbox_option
 @_who_watches
 @click.option("--progress/--no-progress", default=None, help="Show a bar; by default when stderr is a terminal.")
 @json_option
@@ -257,6 +279,7 @@ def estimate(
 @click.option(
     "--judge", metavar="MODEL", help="For memory runs: the model that decides where words must be understood."
 )
+@_weak_sandbox_option
 @json_option
 def rejudge(
     run_id: str,

@@ -22,6 +22,8 @@ def rejudge(
     storage: ExperimentStorage, run_id: str, pipeline: Any, tell: Callable[[int], None] = lambda judged: None
 ) -> ExperimentReport:
     """Makes the pipeline's evaluation the run's current one, judging what it has not judged yet."""
+    if hasattr(pipeline, "check_machine"):
+        pipeline.check_machine()
     status = storage.get_run(run_id).status
     reader, names = storage.reader(run_id), pipeline.metric_names
     with (

@@ -228,7 +228,9 @@ def _refuse_tests_of_nothing(tests: Sequence[CodeTest]) -> None:
             except ConfigurationError as error:
                 raise MetricError(f"test {number} is {error}") from None
     if all(isinstance(test, ProgramTest) and not test.stdout.strip() for test in tests):
-        raise MetricError("every test of this sample expects a program that prints nothing: any program that ends passes")
+        raise MetricError(
+            "every test of this sample expects a program that prints nothing: any program that ends passes"
+        )
 
 
 def _assertions(statements: Sequence[str], known: Mapping[str, Any]) -> Suite:

@@ -13,11 +13,12 @@ from themis.evaluation.sandbox.levels import (
     strongest_protection,
 )
 from themis.evaluation.sandbox.limits import Limits
-from themis.evaluation.sandbox.protection import GIVEN_UP, Protection, SandboxError, read_weaknesses
+from themis.evaluation.sandbox.protection import ALLOWED_VARIABLE, GIVEN_UP, Protection, SandboxError, read_weaknesses
 from themis.evaluation.sandbox.runs import Execution, Sandbox
 from themis.evaluation.sandbox.trials import AssertTest, CallTest, CodeTest, ProgramTest, Verdict
 
 __all__ = [
+    "ALLOWED_VARIABLE",
     "GIVEN_UP",
     "AssertTest",
     "CallTest",

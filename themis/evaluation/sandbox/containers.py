@@ -72,7 +72,12 @@ def _docker(limits: Limits, harness: str, packages: Sequence[str]) -> list[str]:
     words += ["--security-opt", "no-new-privileges", "--user", f"{_NOBODY}:{_NOBODY}", "--workdir", "/"]
     memory = f"{limits.memory_mb + _OWN_MEGABYTES}m"
     words += ["--memory", memory, "--memory-swap", memory, "--pids-limit", str(limits.processes + 8)]
-    words += ["--tmpfs", f"{_WORK}:rw,nosuid,nodev,size={limits.file_mb}m,mode=1777", "--shm-size", f"{limits.file_mb}m"]
+    words += [
+        "--tmpfs",
+        f"{_WORK}:rw,nosuid,nodev,size={limits.file_mb}m,mode=1777",
+        "--shm-size",
+        f"{limits.file_mb}m",
+    ]
     for name in ("LANG", "PYTHONUTF8", "PYTHONHASHSEED", "MALLOC_ARENA_MAX"):
         words += ["--env", name]
     words += ["--volume", f"{harness}:{_HARNESS}:ro"]

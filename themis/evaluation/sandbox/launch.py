@@ -122,7 +122,7 @@ def _environment() -> dict[str, str]:
 
 def _converse(command: Sequence[str], protection: Protection, request: bytes, timeout_seconds: float) -> bytes:
     try:
-        process = subprocess.Popen(
+        process: subprocess.Popen[bytes] = subprocess.Popen(
             command,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

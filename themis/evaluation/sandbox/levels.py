@@ -36,7 +36,9 @@ def strongest_protection() -> Protection:
             refusals: list[str] = []
             _STRONGEST = next((each for each in _candidates() if _works(each, refusals)), None)
         if _STRONGEST is None:
-            as_root = "it is never run as root, so run as an ordinary user, or install a Python that every user can read"
+            as_root = (
+                "it is never run as root, so run as an ordinary user, or install a Python that every user can read"
+            )
             way_on = as_root if os.geteuid() == 0 else "run outside the container or policy that refuses its limits"
             raise SandboxError(f"no sandbox works here for model-written code: {way_on} ({'; '.join(refusals)})")
         return _STRONGEST
@@ -74,7 +76,9 @@ def _bubblewrap() -> Protection:
 @functools.cache
 def _docker(image: str) -> Protection:
     if shutil.which("docker") is None:
-        raise SandboxError("sandbox='docker' needs the program docker, which is not in PATH; install it, or choose another")
+        raise SandboxError(
+            "sandbox='docker' needs the program docker, which is not in PATH; install it, or choose another"
+        )
     try:
         asked = subprocess.run(
             ["docker", "version", "--format", "{{.Server.Version}}"],

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 from themis.exceptions import ConfigurationError, EvaluationError
 
-__all__ = ["GIVEN_UP", "Protection", "SandboxError", "read_weaknesses"]
+__all__ = ["ALLOWED_VARIABLE", "GIVEN_UP", "Protection", "SandboxError", "read_weaknesses"]
 
 # What a weak sandbox gives up, by the word that allows it.
 GIVEN_UP = {
@@ -25,7 +25,7 @@ GIVEN_UP = {
     "files": "can read your files, or those of them that every user may read",
     "processes": "can look into your other processes, their keys included, or end them",
 }
-_ALLOWED_VARIABLE = "THEMIS_ALLOW_WEAK_SANDBOX"
+ALLOWED_VARIABLE = "THEMIS_ALLOW_WEAK_SANDBOX"
 _WALLS = ("namespaces", "bubblewrap", "docker")
 
 
@@ -95,16 +95,16 @@ class Protection:
         words = ",".join(self.weaknesses)
         raise SandboxError(
             f"model-written code is not run here: in the strongest sandbox that works on this machine ({self.level}) it "
-            f"{', '.join(GIVEN_UP[word] for word in left_open)}. Run where user namespaces or Landlock are allowed, or in "
-            f"a container or virtual machine of its own; or choose sandbox='bubblewrap' or 'docker'; or accept it with "
-            f"--allow-weak-sandbox {words} ({_ALLOWED_VARIABLE}={words}, allow_weak_sandbox={list(self.weaknesses)!r} of the metric)"
+            f"{', '.join(GIVEN_UP[word] for word in left_open)}. Run where user namespaces or Landlock are allowed, choose "
+            "another by the metric's sandbox='bubblewrap' or 'docker', or accept it with --allow-weak-sandbox "
+            f"{words} (in Python {ALLOWED_VARIABLE}={words}, or the metric's allow_weak_sandbox={words!r})"
         )
 
 
 def read_weaknesses(given: str | Sequence[str]) -> tuple[str, ...]:
     """The words that allow a weak sandbox, with those of the environment; `files,network` is two of them."""
     words = given.split(",") if isinstance(given, str) else list(given)
-    words += os.environ.get(_ALLOWED_VARIABLE, "").split(",")
+    words += os.environ.get(ALLOWED_VARIABLE, "").split(",")
     known = [word.strip() for word in words if word.strip()]
     for word in known:
         if word not in GIVEN_UP:

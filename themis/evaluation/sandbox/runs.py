@@ -104,6 +104,7 @@ class Sandbox:
             unseen = _report("ended", "the code ended the sandbox")
         return [*reports, *[unseen] * missing]
 
+
 def _report(outcome: str, reason: str) -> dict[str, Any]:
     return {"outcome": outcome, "reason": reason, "stdout": "", "stderr": "", "seconds": 0.0}
 

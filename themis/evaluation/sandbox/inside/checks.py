@@ -10,7 +10,7 @@ import ast
 import contextlib
 import functools
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from types import CodeType, TracebackType
 from typing import Any
 
@@ -55,7 +55,9 @@ def _names_used(trees: Iterable[ast.AST]) -> set[str]:
     return used
 
 
-def _has_live_check(body: Iterable[ast.AST], used: set[str], idle: list[str], owner: ast.ClassDef | None = None) -> bool:
+def _has_live_check(
+    body: Iterable[ast.AST], used: set[str], idle: list[str], owner: ast.ClassDef | None = None
+) -> bool:
     """Whether running these statements may come upon a check; functions that hold one and are not called go to `idle`."""
     for node in body:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
@@ -319,12 +321,11 @@ class Checks:
         self._hidden = self._hidden or f"{said}: the test hides it, and what it was to check was not checked"
 
     def _watch_suppress(self) -> None:
-        original: Callable[..., bool | None] = contextlib.suppress.__exit__
-        checks = self
+        original, checks = contextlib.suppress.__exit__, self
 
         def leave(
-            self: Any, kind: type | None, error: BaseException | None, trace: TracebackType | None
-        ) -> bool | None:
+            self: Any, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        ) -> bool:
             result = original(self, kind, error, trace)
             if result and error is not None:
                 broad = any(each in (Exception, BaseException, AssertionError) for each in self._exceptions)

@@ -101,17 +101,15 @@ def _nothing(*arguments: Any, **keywords: Any) -> int:
     return 0
 
 
-class raises:  # noqa: N801 -- pytest's name
+class raises:
     """`with raises(ValueError, match="..."):`, or a call with a function and its arguments."""
 
-    def __new__(cls, expected: Any, *arguments: Any, match: str | None = None, **keywords: Any) -> Any:
-        context = super().__new__(cls)
-        context.expected, context.match, context.value = expected, match, None
+    def __init__(self, expected: Any, *arguments: Any, match: str | None = None, **keywords: Any) -> None:
+        self.expected, self.match = expected, match
         if arguments:
             function, *rest = arguments
-            with context:
+            with self:
                 function(*rest, **keywords)
-        return context
 
     def __enter__(self) -> Any:
         return self
@@ -127,7 +125,7 @@ class raises:  # noqa: N801 -- pytest's name
         return True
 
 
-class approx:  # noqa: N801 -- pytest's name
+class approx:
     """Equal within 1e-6 of its size, or 1e-12: a number, or lists and dicts of numbers."""
 
     def __init__(self, expected: Any, rel: float | None = None, abs: float | None = None) -> None:

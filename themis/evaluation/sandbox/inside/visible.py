@@ -27,7 +27,10 @@ _FOREIGN = ("site-packages", "dist-packages")
 def main() -> None:
     """Prints `{"directories": [...], "files": [...], "hidden": [...]}`; arguments are packages that are shown too."""
     packages = sys.argv[3:]
-    directories = [os.path.dirname(os.__file__), *(path for path in sys.path if os.path.basename(path) == "lib-dynload")]
+    directories = [
+        os.path.dirname(os.__file__),
+        *(path for path in sys.path if os.path.basename(path) == "lib-dynload"),
+    ]
     programs = [sys.executable, os.path.realpath(sys.executable), *filter(os.path.exists, _PROGRAMS)]
     modules = [path for place in (directories[-1], *packages) for path in _modules(place)]
     files = {*programs, *_libraries([*programs, *modules])}
