@@ -88,7 +88,7 @@ WRITING = {
     "a program with another's rights": "open('x', 'w').write('')\nos.chown('x', 0, 0)",
 }
 PROCESSES = {
-    "signal to all": "os.kill(-1, 0)\nneed(os.getpgid(HOST))",
+    "signal to all": "os.kill(-1, 0)\nos.kill(HOST, 0)",
     "signal to us": "os.kill(HOST, 0)\nneed('themis' in open(f'/proc/{HOST}/cmdline').read())",
     "our environment": "need(b'CANARY' in open(f'/proc/{HOST}/environ', 'rb').read())",
     "any environment": "need(any(b'PLANTED' in open(f'/proc/{p}/environ', 'rb').read() for p in os.listdir('/proc') if p.isdigit()))",
@@ -140,7 +140,7 @@ MEMORY = {
     "filling /dev/shm": "[open(f'/dev/shm/f{i}', 'wb').write(b'x' * (1 << 20)) for i in range(LIMIT_MB + 8)]",
     "one large block": "bytearray(600 << 20)",
     "a shared mapping": "import mmap\nmmap.mmap(-1, 600 << 20)",
-    "endless small files": "[open(f's{i}', 'w').close() for i in range(5000)]\nneed(WALLED)",
+    "endless small files": "[open(f's{i}', 'w').close() for i in range(4200)]\nneed(WALLED)",
     "a hundred threads": "import threading\nthreads = [threading.Thread(target=time.sleep, args=(1,)) for _ in range(100)]\n[t.start() for t in threads]",
     "a hundred open files": "files = [open('/dev/null') for _ in range(100)]",
 }  # fmt: skip
@@ -177,7 +177,7 @@ def run(request: dict[str, Any]) -> dict[str, Any]:
     except SandboxError as error:
         return {"refused": str(error)}
     known = {"CANARY": request["canary"], "PORT": request["port"], "HOST": os.getpid(), "LIMIT_MB": 32}
-    code = f"{_TOOLS}\nglobals().update({known!r})\nWALLED = {'landlock' not in level}\nPROGRAMS = {programs()!r}\n" + (
+    code = f"{_TOOLS}\nglobals().update({known!r})\nWALLED = {'namespaces' in level}\nPROGRAMS = {programs()!r}\n" + (
         "def fails(fd):\n    try: os.fstat(fd)\n    except OSError: return True\n"
         "try:\n    exec(PROGRAMS[input()])\nexcept BaseException as error: print('held', type(error).__name__, error)\n"
         "else: print('broke out')\n"

@@ -6,6 +6,7 @@ The layers of our own are built from inside by that process; what these two prog
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -52,7 +53,16 @@ def command(
 def _bubblewrap(
     limits: Limits, harness: str, visible: Mapping[str, Sequence[str]], packages: Sequence[str]
 ) -> list[str]:
-    words = ["bwrap", "--unshare-all", "--die-with-parent", "--new-session", "--cap-drop", "ALL", "--proc", "/proc"]
+    words = [
+        shutil.which("bwrap") or "bwrap",
+        "--unshare-all",
+        "--die-with-parent",
+        "--new-session",
+        "--cap-drop",
+        "ALL",
+        "--proc",
+        "/proc",
+    ]
     for path in (*visible["directories"], *visible["files"]):
         words += ["--ro-bind", path, path]
     for path in visible["hidden"]:

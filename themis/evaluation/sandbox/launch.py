@@ -114,7 +114,9 @@ def _visible_files(protection: Protection, packages: tuple[str, ...]) -> dict[st
     return found
 
 
-def _environment() -> dict[str, str]:
+def _environment(*, for_docker: bool = False) -> dict[str, str]:
+    if for_docker:  # its command line needs ours, and hands on to the container only what it is told to
+        return {**os.environ, **_ENVIRONMENT, "PATH": os.environ.get("PATH", os.defpath)}
     # Some interpreters do not start without; the program's own is emptied.
     needed = {name: os.environ[name] for name in ("LD_LIBRARY_PATH",) if name in os.environ}
     return {**_ENVIRONMENT, **needed}
@@ -127,7 +129,7 @@ def _converse(command: Sequence[str], protection: Protection, request: bytes, ti
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            env=_environment() if not protection.image else {**os.environ, **_ENVIRONMENT},
+            env=_environment(for_docker=bool(protection.image)),
             cwd="/",
             start_new_session=True,
             **user_of(protection),
