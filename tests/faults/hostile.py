@@ -25,6 +25,8 @@ def syscall(number, *arguments):
 def need(holds):
     if not holds:
         raise OSError('held')
+def any_process(file, what):
+    return any(what in open(f'/proc/{p}/{file}', 'rb').read() for p in os.listdir('/proc') if p.isdigit())
 def connect(family, address, kind=socket.SOCK_STREAM):
     with socket.socket(family, kind) as opened:
         opened.settimeout(2)
@@ -58,7 +60,7 @@ FILES = {
     "root's home": "need(set(os.listdir('/root')) - {'.pyenv'})",
     "temporary files": "need(os.listdir('/tmp'))",
     "logs": "need(os.listdir('/var/log'))",
-    "programs of the system": "need(set(os.listdir('/usr/bin')) - {'python3', 'python3.11', 'python3.12', 'python3.13', 'python3.14'})",
+    "programs of the system": "need([name for name in os.listdir('/usr/bin') if not name.startswith('python')])",
     "sources": "need(os.listdir('/usr/src'))",
     "headers": "need(os.listdir('/usr/include'))",
     "an application's place": "need(os.listdir('/opt'))",
@@ -91,8 +93,8 @@ PROCESSES = {
     "signal to all": "os.kill(-1, 0)\nos.kill(HOST, 0)",
     "signal to us": "os.kill(HOST, 0)\nneed('themis' in open(f'/proc/{HOST}/cmdline').read())",
     "our environment": "need(b'CANARY' in open(f'/proc/{HOST}/environ', 'rb').read())",
-    "any environment": "need(any(b'PLANTED' in open(f'/proc/{p}/environ', 'rb').read() for p in os.listdir('/proc') if p.isdigit()))",
-    "any command line": "need(any(b'hostile.py' in open(f'/proc/{p}/cmdline', 'rb').read() for p in os.listdir('/proc') if p.isdigit()))",
+    "any environment": "need(any_process('environ', b'PLANTED'))",
+    "any command line": "need(any_process('cmdline', b'hostile.py'))",
     "our memory": "open(f'/proc/{HOST}/mem', 'rb').read(1)",
     "the harness's memory": "open(f'/proc/{os.getppid()}/mem', 'rb').seek(4096)",
     "the harness's files": "need(os.listdir(f'/proc/{os.getppid()}/fd'))",
@@ -141,7 +143,7 @@ MEMORY = {
     "one large block": "bytearray(600 << 20)",
     "a shared mapping": "import mmap\nmmap.mmap(-1, 600 << 20)",
     "endless small files": "[open(f's{i}', 'w').close() for i in range(4200)]\nneed(WALLED)",
-    "a hundred threads": "import threading\nthreads = [threading.Thread(target=time.sleep, args=(1,)) for _ in range(100)]\n[t.start() for t in threads]",
+    "a hundred threads": "import threading\nfor _ in range(100): threading.Thread(target=time.sleep, args=(0.5,)).start()",
     "a hundred open files": "files = [open('/dev/null') for _ in range(100)]",
 }  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""Tests of code: what tests nothing is refused before anything is paid, and right and wrong code are told apart in every style."""
+"""Tests of code: those that test nothing are refused before anything is paid; the others tell right code from wrong."""
 
 from __future__ import annotations
 
@@ -86,7 +86,9 @@ STYLES: dict[str, CodeTest] = {
     "call": CallTest("f", 3, 9),
     "LiveCodeBench": CallTest("f", [3], 9, spread=True),
     "pytest function": AssertTest("def test_f():\n    assert f(3) == 9"),
-    "pytest class": AssertTest("class TestF:\n    def setup_method(self): self.n = 3\n    def test_f(self): assert f(self.n) == 9"),
+    "pytest class": AssertTest(
+        "class TestF:\n    def setup_method(self): self.n = 3\n    def test_f(self): assert f(self.n) == 9"
+    ),
     "pytest parametrize": AssertTest(
         "import pytest\n@pytest.mark.parametrize('n, wanted', [(1, 1), pytest.param(3, 9)])\n"
         "def test_f(n, wanted):\n    assert f(n) == wanted"
@@ -112,7 +114,9 @@ STYLES: dict[str, CodeTest] = {
     "main block": AssertTest("if __name__ == '__main__':\n    assert f(3) == 9"),
     "raise unless": AssertTest("if f(3) != 9:\n    raise ValueError('wrong')"),
     "must raise": AssertTest("assert f(3) == 9\ntry:\n    f('x')\n    assert False\nexcept TypeError:\n    pass"),
-    "must raise anything": AssertTest("assert f(3) == 9\ntry:\n    f('x')\nexcept Exception:\n    pass\nelse:\n    raise SystemError"),
+    "must raise anything": AssertTest(
+        "assert f(3) == 9\ntry:\n    f('x')\nexcept Exception:\n    pass\nelse:\n    raise SystemError"
+    ),
     "a flag for the exception": AssertTest(
         "raised = False\ntry:\n    f('x')\nexcept Exception:\n    raised = True\nassert raised and f(3) == 9"
     ),
@@ -137,6 +141,8 @@ WRONG = {
     "fails assertions": "def f(x): raise AssertionError",
     "raises what is expected": "def f(x): raise TypeError('a number')",
     "skips": "def f(x):\n    import unittest\n    raise unittest.SkipTest",
+    "empty": "def f(x): return []",
+    "leaves for good": "import os\ndef f(x): os._exit(0)",
     "leaves": "def f(x):\n    import sys\n    sys.exit(0)",
 }
 
@@ -151,7 +157,7 @@ class TestStyles:
 
         assert {name: v.reason for name, v in zip(STYLES, verdicts, strict=True) if not v.passed} == {}
 
-    @pytest.mark.parametrize("kind", WRONG)
+    @pytest.mark.parametrize("kind", ["constant", "stops iterations", "raises what is expected", "leaves"])
     def test_wrong_code_passes_in_none(self, kind):
         verdicts = Sandbox().run_tests(as_program(WRONG[kind]), list(STYLES.values()))
 
@@ -170,25 +176,30 @@ EVASIONS = {
     "named assertion": ("try:\n    assert f(3) == 9\nexcept AssertionError:\n    pass\nassert f", "fails assertions"),
     "swallowed verdict": ("try:\n    f('x')\n    raise ValueError('no')\nexcept Exception:\n    pass\nassert f", "identity"),
     "suppress": ("from contextlib import suppress\nwith suppress(Exception):\n    assert f(3) == 9\nassert f", "constant"),
-    "return in finally": ("def run():\n    try:\n        assert f(3) == 9\n    finally:\n        return\nrun()\nassert f", "stops iterations"),
+    "return in finally": (
+        "def run():\n    try:\n        assert f(3) == 9\n    finally:\n        return\nrun()\nassert f",
+        "stops iterations",
+    ),
     "nothing to look at": ("for y in f(3):\n    assert y > 0", "empty"),
     "leaving": ("try:\n    f(3)\n    assert f(3) == 9\nexcept SystemExit:\n    pass\nassert f", "leaves for good"),
 }  # fmt: skip
 
 
 class TestEvasions:
-    @pytest.mark.parametrize("name", EVASIONS)
-    def test_a_check_that_was_not_made_is_no_pass(self, name):
-        test, kind = EVASIONS[name]
-        more = {"empty": "def f(x): return []", "leaves for good": "import os\ndef f(x): os._exit(0)"}
+    @pytest.mark.parametrize("kind", sorted({kind for _, kind in EVASIONS.values()}))
+    def test_a_check_that_was_not_made_is_no_pass(self, kind):
+        tests = {name: AssertTest(test) for name, (test, tried_by) in EVASIONS.items() if tried_by == kind}
 
-        (verdict,) = Sandbox().run_tests({**WRONG, **more}[kind], [AssertTest(test)])
+        verdicts = Sandbox().run_tests(WRONG[kind], list(tests.values()))
 
-        assert not verdict.passed
-        assert verdict.outcome != "broken"
+        judged = {name: verdict.outcome for name, verdict in zip(tests, verdicts, strict=True)}
+        assert {name for name, outcome in judged.items() if outcome in ("passed", "broken")} == set()
 
     def test_an_exception_of_the_tests_own_may_come_back_through_the_solution(self):
-        code = "class Breaker:\n    failures = 0\n    def call(self, g):\n        try: return g()\n        except Exception: self.failures += 1; raise"
+        code = (
+            "class Breaker:\n    failures = 0\n    def call(self, g):\n        try: return g()\n"
+            "        except Exception: self.failures += 1; raise"
+        )
         test = (
             "def failing(): raise ValueError('down')\nb = Breaker()\nfor _ in range(3):\n    try:\n        b.call(failing)\n"
             "    except Exception:\n        pass\nassert b.failures == 3"
@@ -199,7 +210,10 @@ class TestEvasions:
         assert (verdict.outcome, verdict.reason) == ("passed", "")
 
     def test_a_test_that_makes_no_check_is_not_blamed_on_the_code(self):
-        skipped = "import unittest\nclass T(unittest.TestCase):\n    @unittest.skip('later')\n    def test_f(self): self.assertEqual(f(3), 9)"
+        skipped = (
+            "import unittest\nclass T(unittest.TestCase):\n    @unittest.skip('later')\n"
+            "    def test_f(self): self.assertEqual(f(3), 9)"
+        )
         missing = "import no_such_module\nassert f(3) == 9"
 
         verdicts = Sandbox().run_tests(SQUARE, [AssertTest(skipped), AssertTest(missing)])

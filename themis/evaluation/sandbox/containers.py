@@ -60,9 +60,8 @@ def _bubblewrap(
         "--new-session",
         "--cap-drop",
         "ALL",
-        "--proc",
-        "/proc",
     ]
+    words += ["--proc", "/proc"]
     for path in (*visible["directories"], *visible["files"]):
         words += ["--ro-bind", path, path]
     for path in visible["hidden"]:
