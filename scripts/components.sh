@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# components.sh VENV: sees to what the tests need beside Python packages: Chromium, PostgreSQL, the embedded model.
+# components.sh VENV: sees to what the tests need beside Python packages: Chromium, PostgreSQL, bubblewrap, the embedded model.
 # What cannot be had is said here; the tests that need it then name themselves in the summary.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -23,6 +23,10 @@ if [ -z "${THEMIS_TEST_POSTGRES_URL:-}" ] && ! have_postgres >/dev/null 2>&1; th
         "$venv/bin/python" -m pip install --quiet --no-deps --require-hashes --only-binary :all: --python-version 3.12 \
             --target .make/pgserver --requirement requirements/pgserver.txt ||
         echo "no PostgreSQL, and it cannot be installed from here: apt-get install postgresql"
+fi
+
+if ! command -v bwrap >/dev/null; then
+    debian_install bubblewrap || echo "no bubblewrap, and it cannot be installed from here: apt-get install bubblewrap"
 fi
 
 "$venv/bin/themis" models install smollm2 >/dev/null ||

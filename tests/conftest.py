@@ -88,6 +88,7 @@ def _has_postgres() -> bool:
 
 # marker -> (is it there?, what to say if not)
 COMPONENTS: dict[str, tuple[Callable[[], object], str]] = {
+    "bubblewrap": (lambda: shutil.which("bwrap"), "no bubblewrap here: apt-get install bubblewrap"),
     "browser": (chromium, "no Chromium here: apt-get install chromium"),
     "model": (_has_embedded_model, "no embedded model here: themis models install smollm2"),
     "postgres": (_has_postgres, "no PostgreSQL here: apt-get install postgresql, or set THEMIS_TEST_POSTGRES_URL"),

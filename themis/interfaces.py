@@ -7,7 +7,7 @@ against these too.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from themis.core.entities import GenerationRecord, GenerationTask, MetricScore
@@ -53,6 +53,17 @@ class Metric(ABC):
     # The least and the most that a score can be, None for no limit on that side; None altogether where nobody has said.
     # A score outside is a failure of the metric, and intervals stay inside.
     score_range: tuple[float | None, float | None] | None = None
+
+    def check_machine(self) -> None:  # noqa: B027 -- most metrics need nothing of the machine
+        """Raises where this machine cannot compute the metric; called once, before the first model call."""
+
+    def check_row(  # noqa: B027 -- most metrics take what comes
+        self, references: Sequence[Any], row: Mapping[str, Any]
+    ) -> None:
+        """Raises where no answer to this row could be scored; called for every row, before the first model call.
+
+        `references` and `row` are what `compute` gets as `references` and `metadata`.
+        """
 
     @abstractmethod
     def compute(

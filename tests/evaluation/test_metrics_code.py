@@ -78,7 +78,7 @@ class TestExecutionAccuracy:
             "total": 3,
             "outcomes": {"passed": 2, "failed": 1},
             "failures": [{"test": 3, "outcome": "failed", "reason": "expected 7, got 6"}],
-            "level": sandbox_level(),
+            "sandbox": sandbox_level(),
         }
 
     @pytest.mark.parametrize(
@@ -275,7 +275,7 @@ class TestPassAtK:
         score = PassAtK(k=2).compute(prediction=programs, references=["assert double(4) == 8"])
 
         assert (score.metric_name, score.value) == ("pass_at_2", pytest.approx(1 - 1 / 6))
-        assert score.details == {"samples": 4, "correct": 2, "k": 2, "level": sandbox_level()}
+        assert score.details == {"samples": 4, "correct": 2, "k": 2, "sandbox": sandbox_level()}
 
     def test_results_that_are_known_already_need_no_run(self):
         known = {"samples": ["...", "..."], "test_results": [True, False]}
@@ -325,4 +325,4 @@ class TestPassAtK:
         (score,) = pipeline.judge(sample).scores
 
         assert (score.metric_name, score.value) == ("pass_at_1", pytest.approx(1 / 2))
-        assert score.details == {"passed": 1, "attempts": 4, "k": 2, "level": sandbox_level()}
+        assert score.details == {"passed": 1, "attempts": 4, "k": 2, "sandbox": sandbox_level()}

@@ -117,16 +117,21 @@ def _tokenizer() -> Finding:
 
 
 def _sandbox() -> Finding:
-    """What keeps model-written code away from this machine."""
-    from themis.evaluation.sandbox import sandbox_level
+    """What keeps model-written code away from this machine, and what it does not keep it away from."""
+    from themis.evaluation.sandbox import GIVEN_UP, read_weaknesses, strongest_protection
 
     try:
-        level = sandbox_level()
+        protection = strongest_protection()
+        allowed = read_weaknesses(())
     except ThemisError as error:
         return Finding("sandbox", "problem", str(error))
-    if level == "limits":
-        return Finding("sandbox", "absent", "limits of time, memory and processes only: no namespaces, no seccomp here")
-    return Finding("sandbox", "ok", level)
+    if not protection.weaknesses:
+        return Finding("sandbox", "ok", f"{protection.level}: no access to your files, processes and network")
+    open_to_code = ", ".join(GIVEN_UP[word] for word in protection.weaknesses)
+    said = f"{protection.level}: model-written code {open_to_code}"
+    if all(word in allowed for word in protection.weaknesses):
+        return Finding("sandbox", "problem", f"{said}; THEMIS_ALLOW_WEAK_SANDBOX lets it run all the same")
+    return Finding("sandbox", "absent", f"{said}, so metrics that run code refuse; see --allow-weak-sandbox")
 
 
 def _endpoint(name: str, url: str) -> Finding:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from itertools import islice
@@ -27,6 +28,7 @@ from themis.cli.output import (
 from themis.cli.pairs import pairs
 from themis.cli.runs import describe_run, say_cut_off
 from themis.core.entities import EvaluationFailure, ExperimentFailure, ExperimentReport
+from themis.evaluation.sandbox import ALLOWED_VARIABLE, GIVEN_UP, read_weaknesses
 from themis.exceptions import ConfigurationError, DatasetError, RunFailedError, RunInterrupted
 from themis.experiment.estimate import Estimate, estimate_run
 from themis.experiment.rejudge import rejudge as judge_again
@@ -113,6 +115,24 @@ def _failure_options(function: F) -> F:
     return function
 
 
+def _weak_sandbox_option(function: F) -> F:
+    """What code that a model wrote may get at; metrics read it from the environment when they are made."""
+
+    def allow(context: click.Context, parameter: click.Parameter, words: str | None) -> None:
+        if words is not None:
+            os.environ[ALLOWED_VARIABLE] = ",".join(read_weaknesses(words))
+
+    return click.option(
+        "--allow-weak-sandbox",
+        metavar="|".join(GIVEN_UP),
+        expose_value=False,
+        callback=allow,
+        help="Run model-written code although the sandbox leaves this open: "
+        + "; ".join(f"{word}: code {means}" for word, means in GIVEN_UP.items())
+        + ". Several with commas.",
+    )(function)
+
+
 def _execution_option(function: F) -> F:
     return click.option(
         "--execution",
@@ -165,6 +185,7 @@ def _execution_option(function: F) -> F:
 @durability_option
 @_who_watches
 @_execution_option
+@_weak_sandbox_option
 @click.option("-y", "--yes", is_flag=True, help="Do not ask before spending.")
 @click.option("--progress/--no-progress", default=None, help="Show a bar; by default when stderr is a terminal.")
 @json_option
@@ -223,6 +244,7 @@ def evaluate_command(
 @durability_option
 @_execution_option
 @_failure_options
+@_weak_sandbox_option
 @_who_watches
 @click.option("--progress/--no-progress", default=None, help="Show a bar; by default when stderr is a terminal.")
 @json_option
@@ -306,6 +328,7 @@ def estimate(
 @click.option(
     "--judge", metavar="MODEL", help="For memory runs: the model that decides where words must be understood."
 )
+@_weak_sandbox_option
 @json_option
 @interruptible
 def rejudge(

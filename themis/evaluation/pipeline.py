@@ -97,6 +97,20 @@ class EvaluationPipeline:
             return []
         return [metric.name for metric in self.metrics if getattr(metric, "requires_reference", True)]
 
+    def check_machine(self) -> None:
+        """Raises where one of the metrics cannot be computed on this machine."""
+        for metric in self.metrics:
+            if hasattr(metric, "check_machine"):
+                metric.check_machine()
+
+    def check_row(self, reference: Any, row: Mapping[str, Any]) -> None:
+        """Raises where one of the metrics could score no answer to this row."""
+        if self._select_reference is not None:
+            return
+        for metric in self.metrics:
+            if hasattr(metric, "check_row"):
+                metric.check_row(_as_list(reference), row)
+
     @property
     def is_slow(self) -> bool:
         """Whether a metric does more than compute (runs programs, asks models), so that judging gains from threads."""

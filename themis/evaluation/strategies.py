@@ -81,7 +81,7 @@ class AttemptAwareEvaluationStrategy(_OverAttempts):
 
     def reduce(self, name: str, scores: Sequence[MetricScore]) -> MetricScore:
         mean = math.fsum(score.value for score in scores) / len(scores)
-        return MetricScore(name, mean, _level(scores), _reduced(scores))
+        return MetricScore(name, mean, _protection(scores), _reduced(scores))
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,7 @@ class AnyAttempt(_OverAttempts):
 
     def reduce(self, name: str, scores: Sequence[MetricScore]) -> MetricScore:
         hits = sum(score.value >= self.threshold for score in scores)
-        return MetricScore(name, float(hits > 0), {"passed": hits, **_level(scores)}, _reduced(scores))
+        return MetricScore(name, float(hits > 0), {"passed": hits, **_protection(scores)}, _reduced(scores))
 
 
 @dataclass(frozen=True)
@@ -142,7 +142,7 @@ class PassAtK(_OverAttempts):
 
     def reduce(self, name: str, scores: Sequence[MetricScore]) -> MetricScore:
         n, passed = _passed(scores, self.threshold, self.k, f"pass@{self.k}")
-        details = {"passed": passed, "attempts": n, "k": self.k, **_level(scores)}
+        details = {"passed": passed, "attempts": n, "k": self.k, **_protection(scores)}
         return MetricScore(name, some_pass(passed, n, self.k), details, _reduced(scores))
 
 
@@ -155,7 +155,7 @@ class PassHatK(_OverAttempts):
 
     def reduce(self, name: str, scores: Sequence[MetricScore]) -> MetricScore:
         n, passed = _passed(scores, self.threshold, self.k, f"pass^{self.k}")
-        details = {"passed": passed, "attempts": n, "k": self.k, **_level(scores)}
+        details = {"passed": passed, "attempts": n, "k": self.k, **_protection(scores)}
         return MetricScore(name, all_pass(passed, n, self.k), details, _reduced(scores))
 
 
@@ -205,9 +205,10 @@ def _reduced(scores: Sequence[MetricScore]) -> dict[str, Any]:
     return metadata
 
 
-def _level(scores: Sequence[MetricScore]) -> dict[str, Any]:
+def _protection(scores: Sequence[MetricScore]) -> dict[str, Any]:
     """How far the attempts' code was confined, the same for all that were run: it is recorded in every score."""
-    return next(({"level": score.details["level"]} for score in scores if "level" in score.details), {})
+    confined = next((score.details for score in scores if "sandbox" in score.details), {})
+    return {name: confined[name] for name in ("sandbox", "not_protected") if name in confined}
 
 
 def _vote_key(prediction: Any) -> str:

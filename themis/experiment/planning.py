@@ -33,6 +33,8 @@ logger = logging.getLogger(__name__)
 
 def make_room(experiment: Experiment, storage: ExperimentStorage) -> list[int]:
     """Starts the run, or sees that the stored one may be resumed. Returns earlier generations whose answers may be used."""
+    if hasattr(experiment.pipeline, "check_machine"):
+        experiment.pipeline.check_machine()
     run_id = experiment.run_id
     exists = storage.run_exists(run_id)
     if exists and not experiment.resume:
@@ -143,6 +145,7 @@ def _row_reader(experiment: Experiment) -> RowReader:
         cluster_field=experiment.cluster_field,
         limit=experiment.limit,
         compared=getattr(experiment.pipeline, "compared_with_rows", ()),
+        check=getattr(experiment.pipeline, "check_row", None),
     )
 
 

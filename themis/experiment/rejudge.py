@@ -21,6 +21,8 @@ def rejudge(
     storage: ExperimentStorage, run_id: str, pipeline: Any, tell: Callable[[int], None] = lambda judged: None
 ) -> ExperimentReport:
     """Makes the pipeline's evaluation the run's current one, judging what it has not judged yet."""
+    if hasattr(pipeline, "check_machine"):
+        pipeline.check_machine()
     stored = storage.get_run(run_id)
     # A run that failed because nothing could be judged is whole once it is.
     answered = stored.status is RunStatus.FAILED and stored.successful_generations == stored.total_samples

@@ -9,14 +9,14 @@ import hashlib
 import itertools
 import logging
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from themis.core.codec import jsonable
 from themis.core.fingerprint import canonical_json, digest
 from themis.core.registry import nearest
-from themis.exceptions import ConfigurationError, DatasetError
+from themis.exceptions import ConfigurationError, DatasetError, ThemisError
 from themis.generation.templates import PromptTemplate, TemplateRenderingError
 from themis.storage.records import Item
 
@@ -43,6 +43,8 @@ class RowReader:
     limit: int | None = None
     # Metrics that are of no use without references.
     compared: Sequence[str] = ()
+    # Raises where no answer to a row could be scored; takes the reference, and the row with its prompt.
+    check: Callable[[Any, Mapping[str, Any]], None] | None = None
 
     fingerprint: str = ""
     count: int = 0
@@ -64,10 +66,11 @@ class RowReader:
             if position == 0 and self._found_reference in self.template.fields:
                 logger.warning("the prompt shows the model the expected answer: it uses {%s}", self._found_reference)
             try:
-                self.template.fill(row)
+                prompt = self.template.fill(row)
                 self.template.refuse_unfilled(row, not_asked=(self._found_reference or "answer", "reference"))
             except TemplateRenderingError as error:
                 raise TemplateRenderingError(f"row {position}: {error}") from None
+            self._check_scoring(row, prompt, position)
             content = canonical_json(row)
             item = Item(position, item_id, digest(content), content, self._cluster(row, item_id))
             hasher.update(f"{len(item_id)}:{item_id}{item.fingerprint}".encode("utf-8", "surrogatepass"))
@@ -145,6 +148,15 @@ class RowReader:
             self._without_reference.append(position)
             if len(self._without_reference) >= _SHOWN_ROWS:
                 self._refuse_missing_references(row)
+
+    def _check_scoring(self, row: Mapping[str, Any], prompt: str, position: int) -> None:
+        name = self._found_reference
+        if self.check is None or name is None or name not in row:
+            return
+        try:
+            self.check(row[name], {**{key: row[key] for key in row if key != name}, "prompt": prompt})
+        except ThemisError as error:
+            raise DatasetError(f"row {position} cannot be scored: {error}") from error
 
     def _refuse_missing_references(self, row: Mapping[str, Any] | None = None) -> None:
         if not self._without_reference:

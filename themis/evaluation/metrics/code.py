@@ -6,7 +6,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import InitVar, dataclass, field, fields
 from itertools import islice
 from typing import Any, ClassVar
 
@@ -16,7 +16,17 @@ from themis.core.registry import nearest
 from themis.evaluation.extractors.exceptions import FieldExtractionError
 from themis.evaluation.extractors.markup import CodeBlockExtractor
 from themis.evaluation.metrics.reading import zero
-from themis.evaluation.sandbox import AssertTest, CallTest, CodeTest, Limits, ProgramTest, Sandbox, Verdict
+from themis.evaluation.sandbox import (
+    GIVEN_UP,
+    AssertTest,
+    CallTest,
+    CodeTest,
+    Limits,
+    ProgramTest,
+    Sandbox,
+    Verdict,
+    read_weaknesses,
+)
 from themis.exceptions import ConfigurationError, MetricError
 from themis.interfaces import Metric
 
@@ -26,8 +36,33 @@ _SHOWN_FAILURES = 5
 _BLOCKS_LOOKED_AT = 20
 
 
+@dataclass(kw_only=True)
+class _RunsCode(Metric):
+    """What metrics that run code have in common: the sandbox, and tests that are looked at before anything is paid for.
+
+    `sandbox` chooses one by name, `packages` says what code may import beside the standard library, and
+    `allow_weak_sandbox` what the sandbox may leave open; the last has no part in a score and none in its fingerprint.
+    """
+
+    sandbox: str = ""
+    packages: Sequence[str] = ()
+    allow_weak_sandbox: InitVar[str | Sequence[str]] = ()
+
+    def _prepare(self, limits: Limits, tolerance: float, allow_weak: str | Sequence[str]) -> None:
+        self._tolerance = tolerance
+        self._sandbox = Sandbox(
+            limits, name=self.sandbox, allow_weak=read_weaknesses(allow_weak), packages=tuple(self.packages)
+        )
+
+    def check_machine(self) -> None:
+        self._sandbox.check()
+
+    def check_row(self, references: Sequence[Any], row: Mapping[str, Any]) -> None:
+        read_suite(references, row, self._tolerance)
+
+
 @dataclass
-class ExecutionAccuracy(Metric):
+class ExecutionAccuracy(_RunsCode):
     """The share of a row's tests that the code passes, run in the sandbox.
 
     The reference holds the tests: `{"inputs": [...], "expected": [...], "function_name": "f"}` to call a function,
@@ -46,8 +81,9 @@ class ExecutionAccuracy(Metric):
     name: str = "execution_accuracy"
     score_range = (0.0, 1.0)
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, allow_weak_sandbox: str | Sequence[str]) -> None:
         self.limits = _limits(self.limits)
+        self._prepare(self.limits, self.tolerance, allow_weak_sandbox)
 
     def compute(
         self, *, prediction: Any, references: Sequence[Any], metadata: dict[str, Any] | None = None
@@ -55,14 +91,13 @@ class ExecutionAccuracy(Metric):
         suite = read_suite(references, metadata or {}, self.tolerance)
         if not isinstance(prediction, str):
             return zero(self.name, prediction, "code")
-        sandbox = Sandbox(self.limits)
-        verdicts = suite.judge(prediction, sandbox)
+        verdicts = suite.judge(prediction, self._sandbox)
         passed = sum(verdict.passed for verdict in verdicts)
-        return MetricScore(self.name, passed / len(verdicts), _details(verdicts, sandbox))
+        return MetricScore(self.name, passed / len(verdicts), _details(verdicts, self._sandbox))
 
 
 @dataclass
-class PassAtK(Metric):
+class PassAtK(_RunsCode):
     """1 if the code passes all of a row's tests, else 0; the reducer `pass@k` makes the estimate over attempts.
 
     Given a list of programs it makes that estimate itself. The references are those of `execution_accuracy`.
@@ -79,10 +114,11 @@ class PassAtK(Metric):
     name: str = ""
     score_range = (0.0, 1.0)
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, allow_weak_sandbox: str | Sequence[str]) -> None:
         if not isinstance(self.k, int) or isinstance(self.k, bool) or self.k < 1:
             raise ConfigurationError(f"pass_at_k: k is a whole number of at least 1, got {self.k!r}")
         self.limits = _limits(self.limits)
+        self._prepare(self.limits, self.tolerance, allow_weak_sandbox)
         self.name = self.name or f"pass_at_{self.k}"
 
     def compute(
@@ -91,14 +127,13 @@ class PassAtK(Metric):
         if isinstance(prediction, Mapping) and "test_results" in prediction:
             return self._estimate([bool(result) for result in prediction["test_results"]], {})
         suite = read_suite(references, metadata or {}, self.tolerance)
-        sandbox = Sandbox(self.limits)
         if isinstance(prediction, list | tuple):
-            results = [isinstance(code, str) and _passes(suite.judge(code, sandbox)) for code in prediction]
-            return self._estimate(results, {"level": sandbox.level})
+            results = [isinstance(code, str) and _passes(suite.judge(code, self._sandbox)) for code in prediction]
+            return self._estimate(results, _protection_details(self._sandbox))
         if not isinstance(prediction, str):
             return zero(self.name, prediction, "code")
-        verdicts = suite.judge(prediction, sandbox)
-        return MetricScore(self.name, float(_passes(verdicts)), _details(verdicts, sandbox))
+        verdicts = suite.judge(prediction, self._sandbox)
+        return MetricScore(self.name, float(_passes(verdicts)), _details(verdicts, self._sandbox))
 
     def _estimate(self, results: Sequence[bool], details: dict[str, Any]) -> MetricScore:
         samples, correct = len(results), sum(results)
@@ -181,9 +216,23 @@ def _suite(described: Mapping[str, Any], row: Mapping[str, Any], tolerance: floa
             "the reference describes no tests: give inputs and expected (with function_name), inputs and outputs, stdin "
             f"and stdout, test_list, or test and entry_point; it has {', '.join(map(str, described)) or 'nothing'}"
         )
-    if not suite.tests:
-        raise MetricError("running code needs tests in the reference, and this sample has none")
+    _refuse_tests_of_nothing(suite.tests)
     return suite
+
+
+def _refuse_tests_of_nothing(tests: Sequence[CodeTest]) -> None:
+    if not tests:
+        raise MetricError("running code needs tests in the reference, and this sample has none")
+    for number, test in enumerate(tests, start=1):
+        if isinstance(test, AssertTest):
+            try:
+                test.refuse_if_it_tests_nothing()
+            except ConfigurationError as error:
+                raise MetricError(f"test {number} is {error}") from None
+    if all(isinstance(test, ProgramTest) and not test.stdout.strip() for test in tests):
+        raise MetricError(
+            "every test of this sample expects a program that prints nothing: any program that ends passes"
+        )
 
 
 def _assertions(statements: Sequence[str], known: Mapping[str, Any]) -> Suite:
@@ -303,5 +352,12 @@ def _details(verdicts: Sequence[Verdict], sandbox: Sandbox) -> dict[str, Any]:
         "total": len(verdicts),
         "outcomes": dict(Counter(verdict.outcome for verdict in verdicts)),
         "failures": failures[:_SHOWN_FAILURES],
-        "level": sandbox.level,
+        **_protection_details(sandbox),
     }
+
+
+def _protection_details(sandbox: Sandbox) -> dict[str, Any]:
+    """How far the code was confined, and what that left open to it, in every score."""
+    protection = sandbox.chosen
+    left_open = [f"{word}: the code {GIVEN_UP[word]}" for word in protection.weaknesses]
+    return {"sandbox": protection.level, **({"not_protected": left_open} if left_open else {})}

@@ -56,6 +56,14 @@ class CompositeMetric(Metric):
         self.requires_reference = any(metric.requires_reference for metric in self.metrics)
         self.slow = any(getattr(metric, "slow", False) for metric in self.metrics)
 
+    def check_machine(self) -> None:
+        for metric in self.metrics:
+            metric.check_machine()
+
+    def check_row(self, references: Sequence[Any], row: Mapping[str, Any]) -> None:
+        for metric in self.metrics:
+            metric.check_row(references, row)
+
     def compute(
         self, *, prediction: Any, references: Sequence[Any], metadata: dict[str, Any] | None = None
     ) -> MetricScore:

@@ -6,13 +6,20 @@ sandbox.run_tests("def add(a, b): return a + b", [CallTest("add", [1, 2], 3), As
 sandbox_level()
 """
 
-from themis.evaluation.sandbox.launch import SandboxError
-from themis.evaluation.sandbox.levels import Protection, available_protections, sandbox_level, strongest_protection
+from themis.evaluation.sandbox.levels import (
+    available_protections,
+    protection_named,
+    sandbox_level,
+    strongest_protection,
+)
 from themis.evaluation.sandbox.limits import Limits
+from themis.evaluation.sandbox.protection import ALLOWED_VARIABLE, GIVEN_UP, Protection, SandboxError, read_weaknesses
 from themis.evaluation.sandbox.runs import Execution, Sandbox
 from themis.evaluation.sandbox.trials import AssertTest, CallTest, CodeTest, ProgramTest, Verdict
 
 __all__ = [
+    "ALLOWED_VARIABLE",
+    "GIVEN_UP",
     "AssertTest",
     "CallTest",
     "CodeTest",
@@ -24,6 +31,8 @@ __all__ = [
     "SandboxError",
     "Verdict",
     "available_protections",
+    "protection_named",
+    "read_weaknesses",
     "sandbox_level",
     "strongest_protection",
 ]

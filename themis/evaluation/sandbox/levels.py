@@ -1,60 +1,24 @@
-"""Which protections this machine allows: tried once by running a program under them, then remembered.
-
-namespaces  its own processes, network, host name and file system, in which only the interpreter can be read
-landlock    where there are no namespaces: no files but the interpreter's to read and the working directory to write
-user        where we are root: another user, who owns nothing
-seccomp     no sockets, no debugging, nothing that reaches other processes or undoes the rest
-limits      none of these: processor time, memory, file size, processes, output and wall time, as on every level
-"""
+"""Which protections this machine allows: tried once by running a program under them, then remembered."""
 
 from __future__ import annotations
 
+import functools
 import os
+import shutil
+import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from dataclasses import dataclass
 
-from themis.evaluation.sandbox.launch import Job, SandboxError, launch
+from themis.evaluation.sandbox.launch import Job, launch
 from themis.evaluation.sandbox.limits import Limits
+from themis.evaluation.sandbox.protection import Protection, SandboxError
+from themis.exceptions import ConfigurationError
 
-__all__ = ["Protection", "available_protections", "sandbox_level", "strongest_protection"]
+__all__ = ["available_protections", "protection_named", "sandbox_level", "strongest_protection"]
 
-
-@dataclass(frozen=True)
-class Protection:
-    """What stands between model-written code and the machine, and what that promises."""
-
-    layers: tuple[str, ...]
-    interpreter: str
-
-    @property
-    def level(self) -> str:
-        return "+".join(self.layers) or "limits"
-
-    @property
-    def denies_network(self) -> bool:
-        return "namespaces" in self.layers or "seccomp" in self.layers
-
-    @property
-    def hides_files(self) -> bool:
-        """Our files can be neither read nor written."""
-        return "namespaces" in self.layers or "landlock" in self.layers
-
-    @property
-    def protects_files(self) -> bool:
-        """Our files cannot be written."""
-        return self.hides_files or "user" in self.layers
-
-    @property
-    def hides_environment(self) -> bool:
-        """Our environment cannot be read; the program's own is always empty of it."""
-        return self.hides_files or "user" in self.layers
-
-    @property
-    def shields_processes(self) -> bool:
-        """Other processes cannot be signalled or looked into."""
-        return any(layer in self.layers for layer in ("namespaces", "user", "seccomp"))
+_BY_NAME = ("bubblewrap", "docker", "docker:IMAGE")
+_ENGINE_SECONDS = 30
 
 
 def sandbox_level() -> str:
@@ -72,11 +36,71 @@ def strongest_protection() -> Protection:
             refusals: list[str] = []
             _STRONGEST = next((each for each in _candidates() if _works(each, refusals)), None)
         if _STRONGEST is None:
-            raise SandboxError(
-                "model-written code is not run as root, and no other way works here: run as an ordinary user, or install "
-                f"a Python that every user can read ({'; '.join(refusals)})"
+            as_root = (
+                "it is never run as root, so run as an ordinary user, or install a Python that every user can read"
             )
+            way_on = as_root if os.geteuid() == 0 else "run outside the container or policy that refuses its limits"
+            raise SandboxError(f"no sandbox works here for model-written code: {way_on} ({'; '.join(refusals)})")
         return _STRONGEST
+
+
+def protection_named(name: str) -> Protection:
+    """The strongest of our own for "", else the one that was chosen: `bubblewrap`, `docker` or `docker:IMAGE`."""
+    if not name:
+        return strongest_protection()
+    kind, _, image = name.partition(":")
+    if kind == "bubblewrap" and not image:
+        return _bubblewrap()
+    if kind == "docker":
+        return _docker(image or f"python:{sys.version_info.major}.{sys.version_info.minor}-slim")
+    raise ConfigurationError(f"sandbox is one of {', '.join(_BY_NAME)}, or empty for the strongest here, got {name!r}")
+
+
+@functools.cache
+def _bubblewrap() -> Protection:
+    if shutil.which("bwrap") is None:
+        raise SandboxError(
+            "sandbox='bubblewrap' needs the program bwrap, which is not in PATH: apt-get install bubblewrap, or leave "
+            "the choice of the sandbox open"
+        )
+    return _first_that_works(
+        "bubblewrap",
+        [
+            Protection(("bubblewrap", *filters), interpreter)
+            for interpreter in _interpreters(every_user=os.geteuid() == 0)
+            for filters in (("seccomp",), ())
+        ],
+    )
+
+
+@functools.cache
+def _docker(image: str) -> Protection:
+    if shutil.which("docker") is None:
+        raise SandboxError(
+            "sandbox='docker' needs the program docker, which is not in PATH; install it, or choose another"
+        )
+    try:
+        asked = subprocess.run(
+            ["docker", "version", "--format", "{{.Server.Version}}"],
+            capture_output=True,
+            text=True,
+            timeout=_ENGINE_SECONDS,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise SandboxError(f"sandbox='docker': the engine did not answer for {_ENGINE_SECONDS} s") from None
+    if asked.returncode != 0:
+        said = asked.stderr.strip().rpartition("\n")[2]
+        raise SandboxError(f"sandbox='docker': no engine answers; start it, or choose another sandbox ({said})")
+    return _first_that_works("docker", [Protection(("docker", "seccomp"), "python", image)])
+
+
+def _first_that_works(name: str, candidates: list[Protection]) -> Protection:
+    refusals: list[str] = []
+    found = next((each for each in candidates if _works(each, refusals)), None)
+    if found is None:
+        raise SandboxError(f"sandbox={name!r} does not work here: {'; '.join(refusals)}")
+    return found
 
 
 def available_protections() -> list[Protection]:
@@ -95,21 +119,25 @@ def _candidates() -> Iterator[Protection]:
     """From the strongest to the weakest."""
     user = ("user",) if os.geteuid() == 0 else ()
     files_and_processes: list[tuple[str, ...]] = [("namespaces",), ("landlock",), ()]
-    own = getattr(sys, "_base_executable", None) or sys.executable
     for base in files_and_processes if sys.platform == "linux" else [()]:
         for filters in (("seccomp",), ()) if sys.platform == "linux" else ((),):
             layers = (*base, *user, *filters)
-            yield Protection(layers, own)
-            if user and "namespaces" not in base:
-                # Root's Python often lies in root's home, where no other user can read it.
-                for system in ("/usr/bin/python3", "/usr/local/bin/python3"):
-                    if os.path.realpath(system) != os.path.realpath(own) and os.path.exists(system):
-                        yield Protection(layers, system)
+            for interpreter in _interpreters(every_user=bool(user) and "namespaces" not in base):
+                yield Protection(layers, interpreter)
+
+
+def _interpreters(*, every_user: bool) -> Iterator[str]:
+    """Ours; for other users the system's too: root's Python often lies in root's home, where nobody else can read it."""
+    own = getattr(sys, "_base_executable", None) or sys.executable
+    yield own
+    for system in ("/usr/bin/python3", "/usr/local/bin/python3") if every_user else ():
+        if os.path.realpath(system) != os.path.realpath(own) and os.path.exists(system):
+            yield system
 
 
 def _works(protection: Protection, refusals: list[str]) -> bool:
     try:
-        reports = launch(protection.interpreter, protection.layers, Limits(), _TRIAL, [Job("program", b"")])
+        reports = launch(protection, Limits(), _TRIAL, [Job("program", b"")])
     except SandboxError as error:
         refusals.append(f"{protection.level}: {error}")
         return False

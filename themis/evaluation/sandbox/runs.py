@@ -8,9 +8,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from themis.evaluation.sandbox.inside.values import Values
-from themis.evaluation.sandbox.launch import Job, SandboxError, launch
-from themis.evaluation.sandbox.levels import Protection, strongest_protection
+from themis.evaluation.sandbox.launch import Job, launch
+from themis.evaluation.sandbox.levels import protection_named
 from themis.evaluation.sandbox.limits import Limits
+from themis.evaluation.sandbox.packages import locate_packages
+from themis.evaluation.sandbox.protection import Protection, SandboxError, read_weaknesses
 from themis.evaluation.sandbox.trials import AssertTest, CallTest, CodeTest, ProgramTest, Verdict, outcome_of_output
 
 __all__ = ["Execution", "Sandbox"]
@@ -35,15 +37,44 @@ class Execution:
 class Sandbox:
     """Runs code in processes of its own, under limits, at the strongest level that this machine allows.
 
-    Any number of threads may use it at once. A `SandboxError` means that the sandbox failed, not the code.
+    Any number of threads may use it at once. A `SandboxError` means that the sandbox failed, or is too weak to be
+    used; it says nothing about the code.
+
+    Args:
+        limits: What the code may use of the machine.
+        protection: One of `available_protections()`, whatever it leaves open; by default the one that `name` says.
+        name: "bubblewrap", "docker" or "docker:IMAGE"; empty for the strongest of our own that works here.
+        allow_weak: What the sandbox may leave open: "files", "processes", "network". By default nothing; what
+            THEMIS_ALLOW_WEAK_SANDBOX says is allowed too.
+        packages: Names of installed packages that the code may import beside the standard library.
     """
 
     limits: Limits = field(default_factory=Limits)
     protection: Protection | None = None
+    name: str = ""
+    allow_weak: tuple[str, ...] = ()
+    packages: tuple[str, ...] = ()
 
     @property
     def level(self) -> str:
-        return self._protection().level
+        return self.chosen.level
+
+    @property
+    def chosen(self) -> Protection:
+        """What the code runs under; raises where that leaves more open than was allowed."""
+        if self.protection is not None:
+            return self.protection
+        found = protection_named(self.name)
+        found.refuse_unless_allowed(read_weaknesses(self.allow_weak))
+        return found
+
+    def check(self) -> None:
+        """Raises where code could not be run here, or the packages that it may import cannot be."""
+        self.chosen  # noqa: B018 -- raises
+        if self.packages:
+            tried = self.run_program(f"import {', '.join(self.packages)}")
+            if tried.outcome != "ok":
+                raise SandboxError(f"in the sandbox ({tried.level}) its packages cannot be imported: {tried.reason}")
 
     def run_program(self, code: str, *, stdin: str = "") -> Execution:
         (report,) = self._launch(code, [Job("program", stdin.encode("utf-8", "surrogatepass"))])
@@ -51,14 +82,17 @@ class Sandbox:
 
     def run_tests(self, code: str, tests: Sequence[CodeTest]) -> list[Verdict]:
         """One verdict a test, each from fresh processes. After three timeouts the rest count as timed out unseen."""
+        for test in tests:
+            if isinstance(test, AssertTest):
+                test.refuse_if_it_tests_nothing()
         reports = self._launch(code, [_job(test) for test in tests])
         return [_verdict(test, report) for test, report in zip(tests, reports, strict=True)]
 
     def _launch(self, code: str, jobs: Sequence[Job]) -> list[dict[str, Any]]:
         if not jobs:
             return []
-        protection = self._protection()
-        reports = launch(protection.interpreter, protection.layers, self.limits, code, jobs)
+        protection = self.chosen
+        reports = launch(protection, self.limits, code, jobs, locate_packages(self.packages))
         missing = len(jobs) - len(reports)
         if not missing:
             return reports
@@ -69,9 +103,6 @@ class Sandbox:
         else:
             unseen = _report("ended", "the code ended the sandbox")
         return [*reports, *[unseen] * missing]
-
-    def _protection(self) -> Protection:
-        return self.protection or strongest_protection()
 
 
 def _report(outcome: str, reason: str) -> dict[str, Any]:

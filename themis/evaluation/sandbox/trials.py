@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from themis.evaluation.sandbox.inside.checks import why_nothing_is_checked
+from themis.evaluation.sandbox.inside.wire import SOLUTION_MODULE
 from themis.exceptions import ConfigurationError
 
 __all__ = ["AssertTest", "CallTest", "CodeTest", "ProgramTest", "Verdict", "outcome_of_output"]
@@ -31,10 +33,11 @@ class CallTest:
 
 @dataclass(frozen=True)
 class AssertTest:
-    """Test code that passes unless it raises, as `assert add(1, 2) == 3`.
+    """Test code that passes if it makes at least one check and none fails, as `assert add(1, 2) == 3`.
 
-    It runs in a process of its own. `names` are those that it takes from the solution: by default whatever it uses
-    without defining it. `setup` is run first, and is part of the test, not of the solution.
+    It runs in a process of its own, as `python test.py` would run it; what it only defines is then run as its framework
+    would: functions and classes named test, unittest's test cases. `names` are those that it takes from the solution:
+    by default whatever it uses without defining it. `setup` is run first, and is part of the test, not of the solution.
     """
 
     code: str
@@ -43,6 +46,18 @@ class AssertTest:
 
     def names_of_solution(self) -> tuple[str, ...]:
         return _free_names(self.setup, self.code) if self.names is None else self.names
+
+    def refuse_if_it_tests_nothing(self) -> None:
+        """Raises where a run of this test could fail nobody, or is not about the solution."""
+        names = self.names_of_solution()
+        why = why_nothing_is_checked(self.setup, self.code)
+        if not why and not names and not _imports_solution(self.setup, self.code):
+            why = "it uses nothing of the solution"
+        if why:
+            raise ConfigurationError(
+                f"a test that tests nothing: {why}; write an assertion about what the solution does, or name the row's "
+                f"entry_point for a check(candidate): {self.code[:200]!r}"
+            )
 
 
 @dataclass(frozen=True)
@@ -100,6 +115,15 @@ def _free_names(setup: str, code: str) -> tuple[str, ...]:
     free = used - defined
     unknown = {name for name in free if not hasattr(builtins, name)}
     return tuple(sorted(unknown or (free & called)))
+
+
+def _imports_solution(*sources: str) -> bool:
+    for node in (node for source in sources for node in ast.walk(ast.parse(source))):
+        if isinstance(node, ast.ImportFrom) and node.module == SOLUTION_MODULE:
+            return True
+        if isinstance(node, ast.Import) and any(alias.name == SOLUTION_MODULE for alias in node.names):
+            return True
+    return False
 
 
 def _parsed(source: str) -> ast.Module:

@@ -9,7 +9,7 @@ import sys
 import types
 from typing import Any
 
-from themis.evaluation.sandbox.inside.wire import Peer
+from themis.evaluation.sandbox.inside.wire import SOLUTION_MODULE, Peer
 
 __all__ = ["run_as_program", "serve_calls"]
 
@@ -34,7 +34,7 @@ def serve_calls(code: str, incoming: int, outgoing: int) -> int:
     names: dict[str, Any] = {}
     peer = Peer(incoming, outgoing, find=lambda path: _find(names, path))
     try:
-        names.update(_execute(code, "solution"))
+        names.update(_execute(code, SOLUTION_MODULE))
     except BaseException as error:  # boundary: the solution's code
         line = _line_of(error)
         place = f" (line {line})" if line else ""

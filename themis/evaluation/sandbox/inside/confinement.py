@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import resource
+import shutil
 import signal
 import struct
 import sys
@@ -16,7 +17,7 @@ from typing import Any
 
 from themis.evaluation.sandbox.inside import kernel, system_calls
 
-__all__ = ["Box", "confine", "enter", "renew"]
+__all__ = ["Box", "confine", "enter", "join_memory_group", "killed_for_memory", "renew"]
 
 _NOBODY = 65534
 # A user id of its own for every sandbox: limits on processes count by user, and one user's programs can signal each
@@ -26,13 +27,17 @@ _MEGABYTE = 1024 * 1024
 _OPEN_FILES = 64
 _STACK_MEGABYTES = 64
 _WRITABLE = ("/box", "/dev/shm")
+_PACKAGES = "/packages"
 _DEVICES = ("null", "zero", "full", "random", "urandom")
 
 
 class Box:
     """The sandbox as its supervisor sees it after entering."""
 
-    __slots__ = ("directory", "hidden", "layers", "limits", "place", "processes", "renewed", "user")
+    __slots__ = (
+        *("directory", "hidden", "layers", "limits", "memory_events", "memory_group", "packages", "place", "processes"),
+        *("renewed", "user", "visible"),
+    )
 
     def __init__(self, request: dict[str, Any]) -> None:
         self.layers = frozenset(request["layers"])
@@ -45,6 +50,11 @@ class Box:
         self.processes = self.limits["processes"]
         # With a process namespace, ending its first process ends all others.
         self.hidden = "namespaces" in self.layers
+        self.visible: dict[str, list[str]] = request["visible"]
+        self.packages: list[str] = request["packages"]
+        # Open files of the group that counts the code's memory, if there is one: who is in it, and what happened to them.
+        self.memory_group: int | None = None
+        self.memory_events: int | None = None
 
 
 def enter(request: dict[str, Any]) -> Box:
@@ -54,6 +64,7 @@ def enter(request: dict[str, Any]) -> Box:
     if sys.platform != "linux":
         return box
     _die_first_when_memory_is_short()
+    _open_memory_group(box, request["memory_group"])
     box.processes = _process_limit(box)
     if "user" in box.layers:
         box.user = _own_user()
@@ -66,6 +77,8 @@ def enter(request: dict[str, Any]) -> Box:
             os.chmod(box.place, 0o711)
     if "user" not in box.layers:
         kernel.hide_from_debuggers()
+    if box.packages:
+        sys.path.append(_show_packages(box))
     return box
 
 
@@ -80,11 +93,27 @@ def renew(box: Box) -> None:
             size = f"size={box.limits['file_mb']}m,nr_inodes=4096,mode=700"
             kernel.mount("tmpfs", directory, "tmpfs", kernel.MS_NOSUID | kernel.MS_NODEV, size)
     else:
+        if box.directory:
+            shutil.rmtree(box.directory, ignore_errors=True)
         box.directory = f"{box.place}/{box.renewed}"
         os.mkdir(box.directory, 0o700)
     if box.user is not None:
         for directory in _WRITABLE if box.hidden else (box.directory,):
             os.chown(directory, box.user, box.user)
+
+
+def join_memory_group(box: Box) -> None:
+    """From now on the memory of this process, and of all it starts, counts together."""
+    if box.memory_group is not None:
+        os.write(box.memory_group, b"0")
+
+
+def killed_for_memory(box: Box) -> int:
+    """How many processes of the group the kernel has ended because all of them together needed too much."""
+    if box.memory_events is None:
+        return 0
+    words = os.pread(box.memory_events, 4096, 0).split()
+    return int(words[words.index(b"oom_kill") + 1]) if b"oom_kill" in words else 0
 
 
 def confine(box: Box, *, trusted: bool) -> None:
@@ -112,6 +141,9 @@ def confine(box: Box, *, trusted: bool) -> None:
             kernel.filter_system_calls(system_calls.filter_program(only_itself=only_itself))
     os.environ.clear()
     os.environ.update(HOME=box.directory, TMPDIR=box.directory, PATH="/usr/bin:/bin", LANG="C.UTF-8")
+    if box.packages:
+        # Each thread of a linear algebra library reserves memory, which is what the limit counts.
+        os.environ.update(OPENBLAS_NUM_THREADS="1", OMP_NUM_THREADS="1", MKL_NUM_THREADS="1")
 
 
 def _die_first_when_memory_is_short() -> None:
@@ -120,6 +152,16 @@ def _die_first_when_memory_is_short() -> None:
             score.write("1000")
     except OSError:
         pass  # the memory limit still holds for each process
+
+
+def _open_memory_group(box: Box, group: str | None) -> None:
+    if group is None:
+        return
+    box.memory_group = os.open(f"{group}/cgroup.procs", os.O_WRONLY | os.O_CLOEXEC)
+    for name in ("memory.events", "memory.oom_control"):
+        if os.path.exists(f"{group}/{name}"):
+            box.memory_events = os.open(f"{group}/{name}", os.O_RDONLY | os.O_CLOEXEC)
+            return
 
 
 def _process_limit(box: Box) -> int:
@@ -172,55 +214,52 @@ def _enter_namespaces(box: Box) -> None:
 
 
 def _build_file_system(box: Box) -> None:
-    """A root of its own: the interpreter and system libraries, read-only, and an empty directory that vanishes with it."""
+    """A root of its own: the interpreter and its libraries, read-only, and an empty directory that vanishes with it."""
     kernel.mount("none", "/", None, kernel.MS_REC | kernel.MS_PRIVATE)
     root = box.place
     kernel.mount("tmpfs", root, "tmpfs", kernel.MS_NOSUID | kernel.MS_NODEV, "size=1m,mode=755")
-    for path in _readable_paths():
-        _show(path, root)
-    os.mkdir(f"{root}/dev")
-    for device in _DEVICES:
-        _show_file(f"/dev/{device}", root)
-    for directory in _WRITABLE:
+    for directory in ("/dev", _PACKAGES, *_WRITABLE):
         os.mkdir(root + directory)
+    for path in (*box.visible["directories"], *box.visible["files"]):
+        _show(path, root + path)
+    for path in box.packages:
+        _show(path, f"{root}{_PACKAGES}/{os.path.basename(path)}")
+    for path in box.visible["hidden"]:
+        kernel.mount("tmpfs", root + path, "tmpfs", kernel.MS_NOSUID | kernel.MS_NODEV, "size=4k,mode=755")
+    devices = [f"/dev/{device}" for device in _DEVICES if os.path.exists(f"/dev/{device}")]
+    for device in devices:
+        _make_target(root + device, directory=False)
+    kernel.mount_read_only(root)
+    for device in devices:
+        kernel.mount(device, root + device, None, kernel.MS_BIND)
     os.chdir(root)
     kernel.pivot_root(".", ".")
     kernel.unmount(".")
     os.chdir("/")
-    kernel.mount(
-        "none", "/", None, kernel.MS_REMOUNT | kernel.MS_BIND | kernel.MS_RDONLY | kernel.MS_NOSUID | kernel.MS_NODEV
-    )
 
 
-def _readable_paths() -> list[str]:
-    """What Python needs to import its standard library, parents first and without what a parent already holds."""
-    wanted = {"/usr", "/lib", "/lib32", "/lib64", "/bin", "/nix/store", os.path.dirname(os.__file__)}
-    for prefix in (sys.base_prefix, sys.base_exec_prefix):
-        wanted |= {f"{prefix}/bin", f"{prefix}/lib", f"{prefix}/lib64"}
-    wanted |= {os.path.realpath(path) for path in wanted}
-    kept: list[str] = []
-    for path in sorted(wanted):
-        inside = any(path.startswith(f"{parent}/") for parent in kept if not os.path.islink(parent))
-        if not inside and os.path.isdir(path):
-            kept.append(path)
-    return kept
-
-
-def _show(path: str, root: str) -> None:
-    target = root + path
-    os.makedirs(os.path.dirname(target), mode=0o755, exist_ok=True)
-    if os.path.islink(path):
-        os.symlink(os.readlink(path), target)
-        return
-    os.mkdir(target)
+def _show(path: str, target: str) -> None:
+    _make_target(target, directory=os.path.isdir(path))
     kernel.mount(path, target, None, kernel.MS_BIND | kernel.MS_REC)
-    kernel.mount_read_only(target)
+    if not kernel.CAN_MOUNT_TREES_READ_ONLY:
+        kernel.mount_read_only(target)
 
 
-def _show_file(path: str, root: str) -> None:
-    if os.path.exists(path):
-        os.close(os.open(root + path, os.O_CREAT | os.O_WRONLY, 0o644))
-        kernel.mount(path, root + path, None, kernel.MS_BIND)
+def _make_target(target: str, *, directory: bool) -> None:
+    os.makedirs(target if directory else os.path.dirname(target), mode=0o755, exist_ok=True)
+    if not directory:
+        os.close(os.open(target, os.O_CREAT | os.O_WRONLY, 0o644))
+
+
+def _show_packages(box: Box) -> str:
+    """The directory in which the allowed packages can be imported."""
+    if box.hidden or "bubblewrap" in box.layers or "docker" in box.layers:
+        return _PACKAGES
+    links = f"{box.place}{_PACKAGES}"
+    os.mkdir(links, 0o755)
+    for path in box.packages:
+        os.symlink(path, f"{links}/{os.path.basename(path)}")
+    return links
 
 
 def _set_limits(box: Box) -> None:
@@ -259,11 +298,27 @@ def _keep_to_directory(box: Box) -> None:
     tcp, signals_and_abstract_sockets = (3 if abi >= 4 else 0), (3 if abi >= 6 else 0)
     fields = [every_right, tcp, signals_and_abstract_sockets][: 1 + (abi >= 4) + (abi >= 6)]
     ruleset = kernel.landlock_ruleset(struct.pack(f"={len(fields)}Q", *fields))
-    rules = [(path, execute | read_file | read_directory) for path in _readable_paths()]
+    read = execute | read_file
+    rules = [(path, read) for path in box.visible["files"]]
+    for path in (*box.visible["directories"], *box.packages):
+        rules += _readable_tree(path, box.visible["hidden"], read, read_directory)
+    if box.packages:
+        rules.append((f"{box.place}{_PACKAGES}", read | read_directory))
     rules += [(f"/dev/{device}", read_file | write_file) for device in _DEVICES if os.path.exists(f"/dev/{device}")]
     rules.append((box.directory, every_right))
     kernel.landlock_restrict(ruleset, rules)
     os.close(ruleset)
+
+
+def _readable_tree(path: str, hidden: list[str], read: int, read_directory: int) -> list[tuple[str, int]]:
+    """Rules only add: what is hidden inside a directory is left out by naming everything else in it."""
+    if not os.path.isdir(path):
+        return [(path, read)]
+    if not any(name.startswith(f"{path}/") for name in hidden):
+        return [(path, read | read_directory)]
+    entries = [entry.path for entry in os.scandir(path) if entry.path not in hidden]
+    inner = [(entry, read | (read_directory if os.path.isdir(entry) else 0)) for entry in entries]
+    return [(path, read_directory), *inner]
 
 
 def _write(path: str, text: str) -> None:

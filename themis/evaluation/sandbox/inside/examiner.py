@@ -11,7 +11,9 @@ import types
 from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
-from themis.evaluation.sandbox.inside.wire import TEST_MODULE, Ended, Peer, Remote, SolutionExit
+from themis.evaluation.sandbox.inside.checks import Checks, instrument
+from themis.evaluation.sandbox.inside.frameworks import offer_frameworks, run_collected
+from themis.evaluation.sandbox.inside.wire import SOLUTION_MODULE, TEST_MODULE, Ended, Peer, Remote, SolutionExit
 
 __all__ = ["examine"]
 
@@ -65,23 +67,50 @@ def _run_call(test: dict[str, Any], peer: Peer) -> tuple[str, str]:
 def _run_asserts(test: dict[str, Any], peer: Peer) -> tuple[str, str]:
     module = types.ModuleType(TEST_MODULE)
     sys.modules[TEST_MODULE] = module
+    sys.argv = [TEST_MODULE]
     names = module.__dict__
+    checks = Checks(peer, names)
+    offer_frameworks(test["setup"] + test["code"])
     try:
-        exec(compile(test["setup"], "<setup>", "exec", dont_inherit=True), names)
-        code = compile(test["code"], "<test>", "exec", dont_inherit=True)
+        code = instrument({"<setup>": test["setup"], "<test>": test["code"]})
+        exec(code["<setup>"], names)
     except Exception as error:  # boundary: the dataset's code
         return "broken", f"{type(error).__name__}: {error}"
+    sys.modules[SOLUTION_MODULE] = _Solution(peer)
     for name in test["names"]:
         found = _from_solution(peer, name)
         if found is not None:
             names[name] = found
     try:
-        exec(code, names)
+        exec(code["<test>"], names)
+        run_collected(names, checks.functions_run)
+    except SolutionExit:
+        raise
     except AssertionError as error:
         return "failed", f"AssertionError: {error}".strip(": ") + _place(error, test["code"])
+    except ModuleNotFoundError as error:
+        if peer.expect(error):
+            raise
+        return "broken", f"ModuleNotFoundError: {error}"
     except SystemExit:
         return "error", "the test called exit"
-    return "passed", ""
+    return checks.objection() or ("passed", "")
+
+
+class _Solution(types.ModuleType):
+    """The solution as a module, for tests that begin with `from solution import f`."""
+
+    def __init__(self, peer: Peer) -> None:
+        super().__init__(SOLUTION_MODULE)
+        self._peer = peer
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        try:
+            return self._peer.ask("name", name)
+        except NameError as error:
+            raise AttributeError(str(error)) from None
 
 
 def _from_solution(peer: Peer, name: str) -> Any:

@@ -10,6 +10,7 @@ import os
 import struct
 
 __all__ = [
+    "CAN_MOUNT_TREES_READ_ONLY",
     "CLONE_NEWIPC",
     "CLONE_NEWNET",
     "CLONE_NEWNS",
@@ -48,6 +49,8 @@ MS_RDONLY, MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_REMOUNT = 1, 2, 4, 8, 32
 MS_NOATIME, MS_NODIRATIME, MS_BIND, MS_REC, MS_PRIVATE, MS_RELATIME = 1024, 2048, 4096, 16384, 1 << 18, 1 << 21
 
 MACHINE = os.uname().machine
+_RELEASE = tuple(int(part) for part in os.uname().release.split(".")[:2] if part.isdigit())
+CAN_MOUNT_TREES_READ_ONLY = _RELEASE >= (5, 12)
 
 # Numbers differ between machines. Filters are written only for the two listed; all else goes without.
 SYSTEM_CALLS: dict[str, dict[str, int]] = {
@@ -58,7 +61,7 @@ SYSTEM_CALLS: dict[str, dict[str, int]] = {
         "mq_open": 240, "add_key": 248, "request_key": 249, "keyctl": 250, "ioprio_set": 251, "migrate_pages": 256,
         "unshare": 272, "move_pages": 279, "rt_tgsigqueueinfo": 297, "perf_event_open": 298, "prlimit64": 302,
         "open_by_handle_at": 304, "setns": 308, "process_vm_readv": 310, "process_vm_writev": 311,
-        "sched_setattr": 314, "bpf": 321, "userfaultfd": 323,
+        "sched_setattr": 314, "memfd_create": 319, "bpf": 321, "userfaultfd": 323,
     },
     "aarch64": {
         "ioprio_set": 30, "umount2": 39, "mount": 40, "pivot_root": 41, "chroot": 51, "unshare": 97, "ptrace": 117,
@@ -67,7 +70,7 @@ SYSTEM_CALLS: dict[str, dict[str, int]] = {
         "shmget": 194, "socket": 198, "add_key": 217, "request_key": 218, "keyctl": 219, "clone": 220,
         "migrate_pages": 238, "move_pages": 239, "rt_tgsigqueueinfo": 240, "perf_event_open": 241, "prlimit64": 261,
         "open_by_handle_at": 265, "setns": 268, "process_vm_readv": 270, "process_vm_writev": 271,
-        "sched_setattr": 274, "bpf": 280, "userfaultfd": 282,
+        "sched_setattr": 274, "memfd_create": 279, "bpf": 280, "userfaultfd": 282,
     },
 }  # fmt: skip
 # Newer calls have one number everywhere.
@@ -75,6 +78,7 @@ _EVERYWHERE = {
     "pidfd_send_signal": 424, "io_uring_setup": 425, "io_uring_enter": 426, "io_uring_register": 427, "open_tree": 428,
     "move_mount": 429, "fsopen": 430, "fsconfig": 431, "fsmount": 432, "fspick": 433, "clone3": 435, "pidfd_getfd": 438,
     "mount_setattr": 442, "landlock_create_ruleset": 444, "landlock_add_rule": 445, "landlock_restrict_self": 446,
+    "memfd_secret": 447,
 }  # fmt: skip
 for _numbers in SYSTEM_CALLS.values():
     _numbers.update(_EVERYWHERE)
@@ -106,10 +110,11 @@ def mount(source: str, target: str, kind: str | None, flags: int, options: str =
 
 
 def mount_read_only(target: str) -> None:
-    """Makes a mount and those below it read-only; on kernels before 5.12 only the mount itself."""
-    attributes = struct.pack("=QQQQ", MS_RDONLY | MS_NOSUID | MS_NODEV, 0, 0, 0)
-    status = _syscall("mount_setattr", _AT_FDCWD, os.fsencode(target), _AT_RECURSIVE, attributes, len(attributes))
-    if status == 0:
+    """Makes a mount and those below it read-only; without CAN_MOUNT_TREES_READ_ONLY only the mount itself."""
+    if CAN_MOUNT_TREES_READ_ONLY:
+        attributes = struct.pack("=QQQQ", MS_RDONLY | MS_NOSUID | MS_NODEV, 0, 0, 0)
+        status = _syscall("mount_setattr", _AT_FDCWD, os.fsencode(target), _AT_RECURSIVE, attributes, len(attributes))
+        _checked(f"mount_setattr {target}", status)
         return
     inherited = os.statvfs(target).f_flag & (MS_NOEXEC | MS_NOATIME | MS_NODIRATIME)
     mount("none", target, None, MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV | MS_RELATIME | inherited)
@@ -167,7 +172,10 @@ def landlock_restrict(ruleset: int, rules: list[tuple[str, int]]) -> None:
     """Allows each (path, rights) and gives up every other right that the rule set handles."""
     beneath_path = 1
     for path, rights in rules:
-        descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC)
+        try:
+            descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC)
+        except PermissionError:
+            continue  # what this user cannot reach anyway needs no rule
         try:
             rule = struct.pack("=Qi", rights, descriptor)
             _checked(f"landlock {path}", _syscall("landlock_add_rule", ruleset, beneath_path, rule, 0))

@@ -207,7 +207,8 @@ class _Job:
     """The streams and the clock of one program or test."""
 
     def __init__(self, box: Box) -> None:
-        self._limits = box.limits
+        self._box, self._limits = box, box.limits
+        self._killed_before = confinement.killed_for_memory(box)
         self.stdout = _Stream(self._limits["output_kb"] * 1024)
         self.stderr = _Stream(self._limits["output_kb"] * 1024)
         self.verdict = _Stream(_VERDICT_BYTES)
@@ -271,6 +272,8 @@ class _Job:
         for stream in self.streams.values():
             os.close(stream.reader)
         out_of_memory = result.outcome == "error" and "MemoryError" in result.reason
+        ended = result.outcome in ("crashed", "ended", "error")
+        out_of_memory |= ended and confinement.killed_for_memory(self._box) > self._killed_before
         return {
             "outcome": "memory" if out_of_memory else result.outcome,
             "reason": f"needed more than {self._limits['memory_mb']} MB of memory" if out_of_memory else result.reason,
@@ -321,6 +324,8 @@ def _become(box: Box, prepare: Callable[[], Callable[[], int]], descriptors: lis
         for number in (signal.SIGCHLD, signal.SIGTERM):
             signal.signal(number, signal.SIG_DFL)
         signal.signal(signal.SIGINT, signal.default_int_handler)
+        if not trusted:
+            confinement.join_memory_group(box)
         role = prepare()
         _keep_only(descriptors)
         ready = len(descriptors) - 1

@@ -19,6 +19,8 @@ _REFUSED = (
     "perf_event_open", "userfaultfd", "io_uring_setup", "io_uring_enter", "io_uring_register", "open_by_handle_at",
     "unshare", "setns", "chroot", "pivot_root", "mount", "umount2", "open_tree", "move_mount", "fsopen", "fsconfig",
     "fsmount", "fspick", "mount_setattr",
+    # Memory that no limit on a process's address space counts.
+    "memfd_create", "memfd_secret", "shmget", "semget", "msgget", "mq_open",
 )  # fmt: skip
 
 # Where the program shares its user with us: calls whose first argument is the process they act on ...
@@ -26,9 +28,9 @@ _ON_A_PROCESS = (
     "kill", "tgkill", "rt_sigqueueinfo", "rt_tgsigqueueinfo", "prlimit64", "sched_setparam", "sched_setscheduler",
     "sched_setaffinity", "sched_setattr", "migrate_pages", "move_pages",
 )  # fmt: skip
-# ... and those that name processes in other ways, or leave something behind.
+# ... and those that name processes in other ways.
 _REFUSED_TO_OUR_USER = (
-    "tkill", "pidfd_send_signal", "setpriority", "ioprio_set", "shmget", "semget", "msgget", "mq_open",
+    "tkill", "pidfd_send_signal", "setpriority", "ioprio_set",
 )  # fmt: skip
 
 _AUDIT_ARCHITECTURES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}

@@ -20,18 +20,19 @@ from typing import Any, NoReturn
 
 from themis.evaluation.sandbox.inside.values import Values
 
-__all__ = ["TEST_MODULE", "Ended", "Peer", "Remote", "SolutionExit", "read_frame", "write_frame"]
+__all__ = ["SOLUTION_MODULE", "TEST_MODULE", "Ended", "Peer", "Remote", "SolutionExit", "read_frame", "write_frame"]
 
-# What test code is called while it runs; its classes are known by it.
-TEST_MODULE = "tests"
+# What test code is called while it runs, as by `python test.py`; its classes are known by it.
+TEST_MODULE = "__main__"
+SOLUTION_MODULE = "solution"
 
 
 class Ended(BaseException):
     """The other process is gone. Not an Exception: a test that expects one must not take this for it."""
 
 
-class SolutionExit(BaseException):
-    """The solution tried to leave its process, as `sys.exit` does."""
+class SolutionExit(SystemExit):
+    """The solution tried to leave its process, as `sys.exit` does; a test may expect that."""
 
 
 class Peer(Values):
@@ -42,12 +43,16 @@ class Peer(Values):
 
     def __init__(self, incoming: int, outgoing: int, *, find: Callable[[str], Any] | None = None) -> None:
         self.ended = False
+        # Calls of the other side's functions, and what these raised that nothing here has expected yet.
+        self.calls = 0
+        self.unexpected: dict[int, BaseException] = {}
         self._incoming, self._outgoing = incoming, outgoing
         self._guarded = find is None
         self._find = find
         self._own: list[Any] = []
         self._number_of: dict[int, int] = {}
         self._exceptions: dict[str, type[Exception]] = {}
+        self._raised_by_us: list[list[Any]] = []
 
     def ask(self, action: str, *operands: Any) -> Any:
         self.send(["ask", action, [self.encode(operand) for operand in operands]])
@@ -62,10 +67,26 @@ class Peer(Values):
 
     def call(self, function: Any, arguments: list[Any], keywords: dict[str, Any]) -> Any:
         """Calls what the other side owns; lists, dicts and sets that the call changed are changed here too."""
-        value, changes = self.ask("call", function, arguments, keywords)
+        self.calls += 1
+        try:
+            value, changes = self.ask("call", function, arguments, keywords)
+        except BaseException as error:
+            # An exception of the test's own function is no surprise when it comes back through the solution.
+            if _describe(error) not in self._raised_by_us:
+                self.unexpected[id(error)] = error
+            raise
         for position, content in changes:
             _refill(arguments[position], content)
         return value
+
+    def expect(self, error: BaseException | None) -> bool:
+        """Takes an exception, and those that led to it, for expected; whether any of them came from the other side."""
+        found, seen = False, set()
+        while error is not None and id(error) not in seen:
+            seen.add(id(error))
+            found = self.unexpected.pop(id(error), None) is not None or found
+            error = error.__cause__ or error.__context__
+        return found
 
     def serve(self) -> None:
         """Answers until the other side is gone."""
@@ -109,7 +130,10 @@ class Peer(Values):
             raise
         except BaseException as error:  # boundary: the solution, or a function of the test's
             # Also SystemExit and KeyboardInterrupt: a solution does not end the conversation by raising.
-            reply = ["raised", *_describe(error)]
+            described = _describe(error)
+            if self._guarded and not self.expect(error):
+                self._raised_by_us.append(described)
+            reply = ["raised", *described]
         self.send(reply)
 
     def _call(self, encoded: Any, function: Any, arguments: list[Any], keywords: dict[str, Any]) -> Any:
