@@ -71,9 +71,7 @@ def servers() -> Iterator[StartServer]:
         yield start
         for process in started:
             process.terminate()
-            process.wait(timeout=300)
-            assert process.stderr is not None
-            process.stderr.close()
+            process.communicate(timeout=300)
 
 
 def _read_banner(process: subprocess.Popen[str]) -> str:

@@ -65,6 +65,7 @@ def describe_run(store: ExperimentStorage, run: RunMetadata) -> dict[str, Any]:
             "created_at": run.created_at.isoformat(),
             "completed_at": run.completed_at.isoformat() if run.completed_at else None,
             "samples": run.total_samples,
+            "failed": run.failed_generations,
             "cut_off": run.cut_off,
             "manifest_hash": run.manifest_hash,
             "metrics": summary["metrics"],
