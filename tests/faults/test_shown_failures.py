@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -163,13 +162,13 @@ def test_a_run_that_waits_says_what_for_while_it_is_written(tmp_path):
     storage.start_run("patient", model="fake:x")
     with TestClient(create_app(tmp_path), base_url="http://127.0.0.1") as client:
         with storage.open_run("patient") as writer:
-            writer.update(summary=json.dumps({"waiting": waiting}))
+            writer.update(waiting=waiting)
             assert client.get("/api/runs/patient").json()["waiting"] == waiting
             page = client.get("/runs/patient", headers=PAGE).text
             assert f'<p class="note" data-waiting>{waiting}</p>' in page
-            writer.update(summary="{}")
+            writer.update(waiting=None)
             assert client.get("/api/runs/patient").json()["waiting"] is None
-            writer.update(summary=json.dumps({"waiting": waiting}))
+            writer.update(waiting=waiting)
 
         # Whoever waited is gone, and says so no longer.
         assert client.get("/api/runs/patient").json()["waiting"] is None

@@ -38,7 +38,8 @@ def run_line(run: RunMetadata, answered: int | None = None, error: str | None = 
         "calls": run.calls,
         "error": run.error_message if error is None else error,
         "is_abandoned": run.is_abandoned,
-        "waiting": run.waiting,
+        # Only while somebody waits: one that was killed meanwhile does not.
+        "waiting": run.waiting if run.status is RunStatus.IN_PROGRESS and run.writer is not None else None,
         # As people are told it: "completed", "16 of 60 failed".
         "standing": run.standing._asdict(),
         **({"memory": run.summary["memory"]} if "memory" in run.summary else {}),

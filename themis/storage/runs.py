@@ -103,6 +103,8 @@ class RunMetadata(msgspec.Struct, frozen=True):
     seconds: float = 0.0
     # Answers that ended at `max_tokens`, of all attempts.
     cut_off: int = 0
+    # What a run that is being written waits for, if for more than a moment.
+    waiting: str | None = None
     # Who is writing the run now, if anyone.
     writer: str | None = None
 
@@ -117,12 +119,6 @@ class RunMetadata(msgspec.Struct, frozen=True):
     def is_abandoned(self) -> bool:
         """Says it is under way, but nobody writes it: it was killed, and can be resumed."""
         return self.status is RunStatus.IN_PROGRESS and self.writer is None
-
-    @property
-    def waiting(self) -> str | None:
-        """What a run that is under way waits for, if it says so: "waiting 40 s: the provider asked for it"."""
-        is_under_way = self.status is RunStatus.IN_PROGRESS and self.writer is not None
-        return self.summary.get("waiting") if is_under_way else None
 
     @property
     def standing(self) -> Standing:

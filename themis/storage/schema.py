@@ -95,6 +95,8 @@ runs = Table(
     Column("seconds", Double, nullable=False),
     # Answers that ended because they had become as long as they may.
     Column("cut_off", BigInteger, nullable=False, server_default="0"),
+    # What a run that is being written waits for, in words; empty while it does not.
+    Column("waiting", Text),
     Column("lease_holder", Text),
     Column("lease_until", Double),
     Index("runs_by_age", "created_at"),
@@ -221,7 +223,12 @@ def _add_counter(connection: Connection, name: str) -> None:
         connection.exec_driver_sql(f"ALTER TABLE runs ADD COLUMN {name} BIGINT NOT NULL DEFAULT 0")
 
 
+def _say_what_runs_wait_for(connection: Connection) -> None:
+    if "waiting" not in {column["name"] for column in inspect(connection).get_columns("runs")}:
+        connection.exec_driver_sql("ALTER TABLE runs ADD COLUMN waiting TEXT")
+
+
 # Applied in order on opening; a store remembers how many it has had. Append only.
 MIGRATIONS: list[Callable[[Connection], Any]] = [
-    *(_create_tables, _create_indexes, _count_unpriced_judging, _count_cut_off),
+    *(_create_tables, _create_indexes, _count_unpriced_judging, _count_cut_off, _say_what_runs_wait_for),
 ]

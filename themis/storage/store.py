@@ -50,7 +50,7 @@ METADATA_COLUMNS = (
     *("run_id", "experiment_id", "status", "created_at", "updated_at", "completed_at", "total", "succeeded", "failed"),
     *("config", "error", "kind", "model", "benchmark", "tags", "manifest_hash", "summary", "calls", "prompt_tokens"),
     *("completion_tokens", "cost_usd", "judge_calls", "judge_cost_usd", "seconds", "unpriced_calls"),
-    *("unpriced_judge_calls", "cut_off", "lease_holder", "lease_until"),
+    *("unpriced_judge_calls", "cut_off", "waiting", "lease_holder", "lease_until"),
 )
 # Columns of a run that start at zero.
 _COUNTERS = (
@@ -563,7 +563,7 @@ def metadata_of(row: Sequence[Any]) -> RunMetadata:
     run_id, experiment_id, status, created_at, updated_at, completed_at, total, succeeded, failed, *others = row
     config, error, kind, model, benchmark, tags, manifest_hash, summary, calls, prompt_tokens, *others = others
     completion_tokens, cost_usd, judge_calls, judge_cost_usd, seconds, unpriced_calls, *others = others
-    unpriced_judge_calls, cut_off, holder, until = others
+    unpriced_judge_calls, cut_off, waiting, holder, until = others
     return RunMetadata(
         run_id,
         experiment_id,
@@ -590,6 +590,7 @@ def metadata_of(row: Sequence[Any]) -> RunMetadata:
         None if unpriced_judge_calls else judge_cost_usd,
         seconds,
         cut_off,
+        waiting,
         _writer_of(holder, until),
     )
 
