@@ -19,6 +19,12 @@ def questions(count: int) -> list[dict[str, str]]:
     return [{"id": f"q{n}", "question": f"What is {n} + {n}?", "answer": str(2 * n)} for n in range(count)]
 
 
+@pytest.fixture(autouse=True)
+def own_state(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Servers that are started in this process keep their token where the developer's own is not."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path_factory.getbasetemp() / "state"))
+
+
 @pytest.fixture(scope="session")
 def two_runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A store that tests only read: `baseline` and `variant` on forty questions, and `perfect` on ten."""
