@@ -167,7 +167,7 @@ class Server:
     def __init__(self, storage: Path) -> None:
         command = [sys.executable, "-c", "from themis.cli.serving import serve; serve()"]
         self._process = subprocess.Popen(
-            [*command, "--storage", str(storage), "--port", "0"], stderr=subprocess.PIPE, text=True
+            [*command, "--storage", str(storage), "--port", "0", "--no-token"], stderr=subprocess.PIPE, text=True
         )
         assert self._process.stderr is not None
         found = re.search(r"http://\S+", self._process.stderr.readline())

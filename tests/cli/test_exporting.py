@@ -159,7 +159,7 @@ def test_import_reports_broken_lines_and_keeps_the_rest(cli, here):
     lines[1] = lines[1][:50]
     path.write_text("\n".join(lines))
     said = cli("import", str(path), "--json")
-    assert said.code == 0
+    assert said.code == 3
     assert "line 2 was left out: not JSON" in said.err
     (imported,) = json.loads(said.out)
     assert (imported["samples"], len(imported["broken"])) == (5, 1)

@@ -33,6 +33,7 @@ def offline_environment(root: Path, **changes: str) -> dict[str, str]:
     return {
         **kept,
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+        "HOME": str(root),
         "HF_ENDPOINT": NOWHERE,
         "HF_HOME": str(root / "hub"),
         "COUNTDOWN_API_BASE": f"{NOWHERE}/api/v1/chat",

@@ -176,7 +176,9 @@ def test_an_archive_that_cannot_be_unpacked_says_how_to_convert_it(store, tmp_pa
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("log.json", "{", "is not an Inspect log"),
+        ("log.json", "{", "is not JSON: expected .* at byte 1, got its end"),
+        ("log.json", "[1]", "is not JSON: expected .* at byte 0"),
+        ("log.json", '{"eval": {}, "samples": [{"id": "a"', "is not whole: it ends inside a value"),
         ("log.json", '{"some": "json"}', "is not an Inspect log.*eval"),
         ("log.json", '{"eval": {}}', "has no samples in it"),
         ("log.json", '{"eval": {}, "samples": []}', "no sample of the file can be read"),

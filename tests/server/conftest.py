@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
-import re
-import subprocess
-import sys
-import time
-import urllib.request
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from fastapi.testclient import TestClient
 
 import themis
+from tests.running_server import RunningServer, StartServer, servers
 from themis.server import create_app
 
 HERE = "http://127.0.0.1"
@@ -24,6 +17,12 @@ HERE = "http://127.0.0.1"
 
 def questions(count: int) -> list[dict[str, str]]:
     return [{"id": f"q{n}", "question": f"What is {n} + {n}?", "answer": str(2 * n)} for n in range(count)]
+
+
+@pytest.fixture(autouse=True)
+def own_state(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Servers that are started in this process keep their token where the developer's own is not."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path_factory.getbasetemp() / "state"))
 
 
 @pytest.fixture(scope="session")
@@ -53,69 +52,21 @@ def client(two_runs: Path) -> Iterator[TestClient]:
         yield client
 
 
-@dataclass(frozen=True)
-class RunningServer:
-    address: str
-    banner: str
-    process: subprocess.Popen[str]
-
-    @property
-    def token(self) -> str:
-        return re.search(r"token +(\S+)", self.banner)[1]  # type: ignore[index]
-
-
 @pytest.fixture
-def start_server() -> Iterator[Callable[..., RunningServer]]:
+def start_server() -> Iterator[StartServer]:
     """Starts `themis serve` as its users do, on a free port."""
     with servers() as start:
         yield start
 
 
 @pytest.fixture(scope="session")
-def start_lasting_server() -> Iterator[Callable[..., RunningServer]]:
+def start_lasting_server() -> Iterator[StartServer]:
     """The same for servers that several tests only read from."""
     with servers() as start:
         yield start
 
 
 @pytest.fixture(scope="session")
-def reading_server(start_lasting_server: Callable[..., RunningServer], two_runs: Path) -> RunningServer:
+def reading_server(start_lasting_server: StartServer, two_runs: Path) -> RunningServer:
     """One server for all tests that only look at `two_runs`."""
     return start_lasting_server(two_runs)
-
-
-@contextlib.contextmanager
-def servers() -> Iterator[Callable[..., RunningServer]]:
-    started: list[subprocess.Popen[str]] = []
-
-    def start(storage: Path | str, *options: str) -> RunningServer:
-        command = [sys.executable, "-c", "from themis.cli.serving import serve; serve()"]
-        process = subprocess.Popen(
-            [*command, "--storage", str(storage), "--port", "0", *options],
-            stderr=subprocess.PIPE,
-            text=True,
-            env={**os.environ, "PYTHONUNBUFFERED": "1"},
-        )
-        started.append(process)
-        assert process.stderr is not None
-        banner = "".join(process.stderr.readline() for _ in range(4))
-        found = re.search(r"http://\S+", banner)
-        assert found, banner
-        _wait_until_up(found[0])
-        return RunningServer(found[0], banner, process)
-
-    yield start
-    for process in started:
-        process.terminate()
-        process.communicate(timeout=300)
-
-
-def _wait_until_up(address: str) -> None:
-    until = time.monotonic() + 120
-    while time.monotonic() < until:
-        try:
-            urllib.request.urlopen(f"{address}/api/health", timeout=300).close()
-            return
-        except OSError:
-            time.sleep(0.05)
-    raise AssertionError(f"no server at {address}")

@@ -15,6 +15,7 @@ import pytest
 from playwright.sync_api import expect
 
 import themis
+from tests.running_server import RunningServer
 from themis.core.codec import encode
 from themis.core.entities import GenerationRecord, ModelError, ModelOutput
 from themis.interfaces import StatelessTaskExecutor
@@ -52,19 +53,22 @@ CONFIGURATION = Path(__file__).parents[2] / "configurations" / "quick.yml"
 
 @pytest.fixture
 def open_page(browser: Any) -> Iterator[Callable[..., Any]]:
-    """Opens a page that may not complain on its console nor ask another host for anything."""
+    """Opens a page by the server's link; it may not complain on its console nor ask another host for anything."""
     complaints: list[str] = []
     contexts: list[Any] = []
 
-    def open_page(address: str, path: str = "/", **options: Any) -> Any:
+    def open_page(server: RunningServer, path: str = "/", **options: Any) -> Any:
         context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}, **options})
         context.set_default_timeout(120_000)
         contexts.append(context)
         page = context.new_page()
         page.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
         page.on("pageerror", lambda error: complaints.append(str(error)))
-        page.on("request", lambda request: None if request.url.startswith(address) else complaints.append(request.url))
-        page.goto(address + path)
+        page.on(
+            "request",
+            lambda request: None if request.url.startswith(server.address) else complaints.append(request.url),
+        )
+        page.goto(server.link(path))
         return page
 
     yield open_page
@@ -78,7 +82,7 @@ def row_names(page: Any) -> list[str]:
 
 
 def test_runs_are_found_filtered_and_sorted(reading_server, open_page):
-    page = open_page(reading_server.address)
+    page = open_page(reading_server)
     assert row_names(page) == ["perfect", "variant", "baseline"]
 
     page.get_by_role("link", name="Run", exact=True).click()
@@ -97,7 +101,7 @@ def test_runs_are_found_filtered_and_sorted(reading_server, open_page):
 
 
 def test_samples_are_searched_filtered_and_walked_by_keyboard(reading_server, open_page):
-    page = open_page(reading_server.address, "/runs/baseline")
+    page = open_page(reading_server, "/runs/baseline")
     total = page.locator("[data-row]").count()
 
     page.locator("select[name=outcome]").select_option("wrong")
@@ -123,7 +127,7 @@ def test_samples_are_searched_filtered_and_walked_by_keyboard(reading_server, op
 
 
 def test_two_ticked_runs_are_compared(reading_server, open_page):
-    page = open_page(reading_server.address, "/runs")
+    page = open_page(reading_server, "/runs")
     assert page.locator("#compare").is_disabled()
 
     page.get_by_label("Compare baseline").check()
@@ -139,7 +143,7 @@ def test_two_ticked_runs_are_compared(reading_server, open_page):
 
 def test_a_run_is_watched_to_its_end(start_server, open_page, tmp_path):
     server = start_server(tmp_path)
-    page = open_page(server.address)
+    page = open_page(server)
     page.get_by_role("heading", name="No runs yet").wait_for()
 
     command = [sys.executable, "-c", PACED_RUN, str(tmp_path)]
@@ -165,7 +169,7 @@ def test_a_run_is_watched_to_its_end(start_server, open_page, tmp_path):
 def test_a_memory_run_is_followed_turn_by_turn(start_server, open_page, tmp_path):
     store = ExperimentStorage(tmp_path)
     store.start_run("talk", kind="memory", model="agent:someone", benchmark="small")
-    page = open_page(start_server(tmp_path).address, "/runs/talk")
+    page = open_page(start_server(tmp_path), "/runs/talk")
     page.get_by_text("Nothing has been said yet").wait_for()
     page.get_by_text("live", exact=True).wait_for()
     with store.open_run("talk") as writer:
@@ -183,7 +187,7 @@ def test_a_memory_run_is_followed_turn_by_turn(start_server, open_page, tmp_path
 
 def test_many_tabs_stay_open_beside_each_other(reading_server, open_page):
     """A browser has six connections to a server, whatever is open; a page that kept one would lock the seventh out."""
-    page = open_page(reading_server.address, "/runs")
+    page = open_page(reading_server, "/runs")
     for _ in range(8):
         page = page.context.new_page()
         page.goto(f"{reading_server.address}/runs")
@@ -193,7 +197,7 @@ def test_many_tabs_stay_open_beside_each_other(reading_server, open_page):
 def test_a_conversation_has_no_gap_and_no_echo_after_a_lost_connection(start_server, open_page, tmp_path):
     store = ExperimentStorage(tmp_path)
     store.start_run("talk", kind="memory", model="agent:someone", benchmark="small")
-    page = open_page(start_server(tmp_path).address)
+    page = open_page(start_server(tmp_path))
     connections: list[Any] = []
     subscribings: list[Callable[[], None]] = []
 
@@ -235,7 +239,7 @@ def test_a_conversation_has_no_gap_and_no_echo_after_a_lost_connection(start_ser
 def test_a_run_is_followed_where_no_websocket_comes_through(start_server, open_page, tmp_path):
     store = ExperimentStorage(tmp_path)
     store.start_run("talk", kind="memory", model="agent:someone", benchmark="small")
-    page = open_page(start_server(tmp_path).address)
+    page = open_page(start_server(tmp_path))
     page.add_init_script("window.WebSocket = class { constructor() { setTimeout(() => this.onclose()); } };")
     page.get_by_role("link", name="talk", exact=True).click()
     page.get_by_text("live", exact=True).wait_for()
@@ -247,7 +251,7 @@ def test_a_run_is_followed_where_no_websocket_comes_through(start_server, open_p
 def test_a_list_keeps_its_ticks_when_a_run_begins_and_ends(start_server, open_page, tmp_path):
     store = ExperimentStorage(tmp_path)
     store.start_run("first")
-    page = open_page(start_server(tmp_path).address, "/runs")
+    page = open_page(start_server(tmp_path), "/runs")
     page.get_by_text("live", exact=True).wait_for()
     page.get_by_label("Compare first").check()
     page.get_by_label("Search runs").fill("half typ")
@@ -268,7 +272,7 @@ def test_a_real_memory_run_is_followed_to_its_end(start_server, open_page, tmp_p
     agent = tmp_path / "agent.py"
     agent.write_text(AGENT)
     store = tmp_path / "store"
-    page = open_page(start_server(store).address)
+    page = open_page(start_server(store))
     command = [sys.executable, "-m", "themis.cli", "memory", "run", "-a", f"command:{sys.executable} {agent}", "-y"]
     options = ["-l", "--run-id", "followed", "--storage", str(store), "-c", str(CONFIGURATION)]
     writer = subprocess.Popen([*command, *options], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -285,9 +289,19 @@ def test_a_real_memory_run_is_followed_to_its_end(start_server, open_page, tmp_p
     assert page.locator("[data-metric=memory] [data-mean]").inner_text() == "0.0000"
 
 
+def test_the_printed_link_lets_a_browser_in_and_is_not_in_its_address(reading_server, open_page):
+    page = open_page(reading_server, "/runs/baseline?outcome=wrong")
+
+    assert page.url == f"{reading_server.address}/runs/baseline?outcome=wrong"
+    assert page.evaluate("document.cookie") == ""
+    assert page.evaluate("performance.getEntriesByType('navigation')[0].name.includes('token')") is False
+    page.go_back()
+    assert page.url == "about:blank"
+
+
 def test_a_token_opens_the_pages_and_nothing_else_does(start_server, open_page, two_runs):
     server = start_server(two_runs, "--token", "open-sesame-please")
-    page = open_page(server.address, "/runs/baseline")
+    page = open_page(server, "/runs/baseline")
     assert "/login" in page.url
 
     page.get_by_label("Token").fill("open-sesame-please")
@@ -302,7 +316,7 @@ def test_a_token_opens_the_pages_and_nothing_else_does(start_server, open_page, 
 def test_a_run_is_deleted_when_told_twice(start_server, open_page, tmp_path):
     ExperimentStorage(tmp_path).start_run("old one")
     ExperimentStorage(tmp_path).start_run("kept")
-    page = open_page(start_server(tmp_path).address, "/runs/old%20one")
+    page = open_page(start_server(tmp_path), "/runs/old%20one")
 
     page.get_by_role("button", name="Delete run").click()
     page.get_by_role("button", name="Delete for good?").click()
@@ -331,13 +345,13 @@ def test_a_hostile_run_does_nothing_in_a_real_browser(start_server, open_page, t
         themis.evaluate(
             rows, model="echoing:x", prompt="{question}", metrics=["exact_match"], run_id=name, storage=tmp_path
         )
-    address = start_server(tmp_path).address
+    server = start_server(tmp_path)
     quoted = quote(run_id, safe="")
     paths = ["/runs", f"/runs/{quoted}", f"/compare?run={quoted}&run=second", f"/runs?q={quote(attacks[1])}"]
     paths += [f"/runs/{quoted}/sample?item={quote(attack, safe='')}" for attack in attacks]
-    page = open_page(address)
+    page = open_page(server)
     for path in paths:
-        answer = page.goto(address + path)
+        answer = page.goto(server.address + path)
         assert answer.status == 200
         page.wait_for_load_state("load")
         assert page.evaluate("window.acted") is None
@@ -352,7 +366,9 @@ LONG_NAME = "a-name-that-somebody-made-from-everything-they-varied-" * 3
 
 
 @pytest.fixture(scope="module")
-def lab(two_runs: Path, start_lasting_server: Callable[..., Any], tmp_path_factory: pytest.TempPathFactory) -> str:
+def lab(
+    two_runs: Path, start_lasting_server: Callable[..., Any], tmp_path_factory: pytest.TempPathFactory
+) -> RunningServer:
     """A server with runs of both kinds, one that failed, and names that are too long."""
     root = tmp_path_factory.mktemp("lab") / "store"
     shutil.copytree(two_runs, root)
@@ -367,7 +383,7 @@ def lab(two_runs: Path, start_lasting_server: Callable[..., Any], tmp_path_facto
     for run_id, model in ((f"{LONG_NAME}a", "fake/noisy-0.6"), (f"{LONG_NAME}b", "fake/perfect")):
         themis.evaluate(rows, model=model, run_id=run_id, **fixed)
     themis.evaluate(rows[:2], model="unreachable:x", run_id="failed", max_retries=1, **fixed)
-    return start_lasting_server(root).address
+    return start_lasting_server(root)
 
 
 PATHS = {
@@ -390,7 +406,7 @@ def test_pages_fit_every_width_in_both_themes(lab, open_page, scheme, width, tmp
     page = open_page(lab, viewport={"width": width, "height": 900}, color_scheme=scheme)
     folder = Path(os.environ.get("THEMIS_SCREENSHOTS", tmp_path))
     for name, path in PATHS.items():
-        page.goto(lab + path)
+        page.goto(lab.address + path)
         page.screenshot(path=folder / f"{name}-{width}-{scheme}.png")
         assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth"), name
         assert page.evaluate(CUT_OFF) == [], name

@@ -168,6 +168,74 @@ def test_trying_tokens_is_slowed_down(guarded):
     assert right.status_code == 429
 
 
+def test_a_link_opens_the_pages_and_leads_to_an_address_without_its_token(two_runs):
+    app = create_app(two_runs, token=TOKEN, link_token="made-for-the-link")
+    with TestClient(app, base_url=HERE, follow_redirects=False) as client:
+        for _ in range(8):
+            client.get("/login?token=guessed")  # others who try from this address do not lock its owner out
+        entered = client.get("/login?token=made-for-the-link&next=/runs/baseline%3Fq%3Da")
+        assert (entered.status_code, entered.headers["location"]) == (303, "/runs/baseline?q=a")
+        assert "httponly" in entered.headers["set-cookie"].lower()
+        assert entered.headers["cache-control"] == "no-store"
+        assert client.get("/runs/baseline").status_code == 200
+
+        as_bearer = {"authorization": "Bearer made-for-the-link", "cookie": ""}
+        assert client.get("/api/runs", headers=as_bearer).status_code == 401
+
+
+def test_a_link_with_a_wrong_token_is_refused_and_counted(guarded):
+    statuses = [guarded.get(f"/login?token={'x' * n}").status_code for n in range(1, 8)]
+
+    assert statuses == [403] * 5 + [429] * 2
+    assert guarded.get(f"/login?token={TOKEN}").status_code == 429
+
+
+# --- proxies ----------------------------------------------------------------------------------------------------------
+
+
+def tries(client: TestClient, forwarded_for: str, count: int = 6) -> list[int]:
+    headers = {"origin": HERE, "x-forwarded-for": forwarded_for}
+    return [client.post("/login", data={"token": "wrong-one"}, headers=headers).status_code for _ in range(count)]
+
+
+def test_behind_a_named_proxy_each_client_has_its_own_tries(two_runs):
+    app = create_app(two_runs, token=TOKEN, trusted_proxies=("10.0.0.7",))
+    with TestClient(app, base_url=HERE, client=("10.0.0.7", 5)) as client:
+        assert tries(client, "192.0.2.1")[-1] == 429
+        assert tries(client, "192.0.2.2", 1) == [403]
+        # What a client writes before the proxy adds its address does not make it another client.
+        assert tries(client, "198.51.100.9, 192.0.2.1", 1) == [429]
+
+
+def test_a_client_cannot_call_itself_another_by_the_header_of_proxies(two_runs):
+    app = create_app(two_runs, token=TOKEN, trusted_proxies=("10.0.0.7",))
+    with TestClient(app, base_url=HERE, client=("192.0.2.1", 5)) as client:
+        assert [tries(client, f"198.51.100.{n}", 1)[0] for n in range(6)] == [403] * 5 + [429]
+
+
+@pytest.mark.parametrize(
+    ("peer", "forwarded_for", "client"),
+    [
+        ("10.0.0.7", "", "10.0.0.7"),
+        ("10.0.0.7", "192.0.2.1", "192.0.2.1"),
+        ("10.0.0.7", "192.0.2.1:4711", "192.0.2.1"),
+        ("10.0.0.7", "2001:db8::1", "2001:db8::1"),
+        ("10.0.0.7", "[2001:db8::1]:4711", "2001:db8::1"),
+        ("10.0.0.7", "203.0.113.5, 192.0.2.1, 10.0.0.9", "192.0.2.1"),
+        ("10.0.0.7", "unknown", "10.0.0.7"),
+        ("10.0.0.7", "192.0.2.1, nonsense", "10.0.0.7"),
+        ("::ffff:10.0.0.7", "192.0.2.1", "192.0.2.1"),
+        ("192.0.2.9", "192.0.2.1", "192.0.2.9"),
+        ("", "192.0.2.1", ""),
+    ],
+)
+def test_the_client_is_the_last_address_that_no_proxy_of_ours_has(peer, forwarded_for, client):
+    settings = Settings(storage_path="x", trusted_proxies=("10.0.0.0/24",))
+
+    assert settings.client_of(peer, forwarded_for) == client
+    assert Settings(storage_path="x").client_of(peer, forwarded_for) == peer
+
+
 @given(st.text(min_size=8, max_size=30), st.text(min_size=8, max_size=30))
 def test_a_session_belongs_to_its_token_and_ends(token, other):
     session = new_session(token, now=1_000)

@@ -18,6 +18,7 @@ import aiohttp
 import pytest
 from fastapi.testclient import TestClient
 
+from tests.running_server import RunningServer
 from themis.core.codec import encode
 from themis.server import create_app
 from themis.storage import ExperimentStorage
@@ -137,11 +138,11 @@ def test_unsubscribed_means_untold(socket, tmp_path):
     assert not [event for event in seen if event.get("run_id") == "quiet" and event.get("status") == "completed"]
 
 
-def events(address: str, path: str, until: str) -> list[tuple[str, dict[str, Any]]]:
+def events(server: RunningServer, path: str, until: str) -> list[tuple[str, dict[str, Any]]]:
     """Reads a real stream until an event's text holds `until`."""
-    parts = urlsplit(address)
+    parts = urlsplit(server.address)
     connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=300)
-    connection.request("GET", path)
+    connection.request("GET", path, headers=server.bearer)
     answer = connection.getresponse()
     assert answer.status == 200
     assert answer.headers["content-type"].startswith("text/event-stream")
@@ -163,7 +164,7 @@ def test_many_listeners_of_a_real_server_hear_the_same(start_server, tmp_path):
     heard: list[Any] = [None] * 5
 
     def listen(number: int) -> None:
-        heard[number] = events(server.address, "/api/events", '"status": "completed"')
+        heard[number] = events(server, "/api/events", '"status": "completed"')
 
     listeners = [threading.Thread(target=listen, args=(number,)) for number in range(len(heard))]
     for listener in listeners:
@@ -185,7 +186,7 @@ def test_a_server_with_open_streams_stops_when_told(start_server, tmp_path):
     server = start_server(tmp_path)
     parts = urlsplit(server.address)
     connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=300)
-    connection.request("GET", "/api/runs/watched/events")
+    connection.request("GET", "/api/runs/watched/events", headers=server.bearer)
     answer = connection.getresponse()
     assert answer.readline().startswith(b"retry")
 
@@ -203,7 +204,10 @@ def test_plain_http_at_the_socket_says_what_to_do(client):
 
 def test_a_real_socket_is_told_of_a_run_of_another_process(start_server, tmp_path):
     async def listen() -> list[dict[str, Any]]:
-        async with aiohttp.ClientSession() as session, session.ws_connect(f"{server.address}/ws") as socket:
+        async with (
+            aiohttp.ClientSession(headers=server.bearer) as session,
+            session.ws_connect(f"{server.address}/ws") as socket,
+        ):
             await socket.send_json({"type": "subscribe", "run_id": "live"})
             writer = await asyncio.to_thread(write_elsewhere, tmp_path, 6)
             found = []

@@ -17,29 +17,54 @@ from themis.exceptions import ConfigurationError, DependencyError
 from themis.storage import ExperimentStorage
 
 
-def test_four_lines_say_where_it_is(start_server, two_runs):
+def test_a_few_lines_say_where_it_is_and_how_to_come_in(start_server, two_runs):
     server = start_server(two_runs)
 
     lines = server.banner.splitlines()
     assert lines[0].startswith("Themis is at http://127.0.0.1:")
-    assert [line.split()[0] for line in lines[1:]] == ["storage", "API", "token"]
-    runs = json.load(urllib.request.urlopen(f"{server.address}/api/runs"))
-    assert len(runs) == 3
+    assert [line.split()[0] for line in lines[1:]] == ["open", "storage", "API", "token"]
+    assert lines[-1] == f"  token    in {server.token_file}"
+    assert server.token not in server.banner
+    assert len(json.load(server.open("/api/runs"))) == 3
 
 
-def test_for_other_machines_a_token_is_made_up_and_asked_for(start_server, two_runs):
-    server = start_server(two_runs, "--host", "0.0.0.0")
-    asked = urllib.request.Request(f"{server.address}/api/runs", headers={"authorization": f"Bearer {server.token}"})
+def test_servers_of_one_user_share_a_token_that_others_cannot_read(start_server, two_runs):
+    first, second = start_server(two_runs), start_server(two_runs, "--host", "0.0.0.0")
 
-    assert len(server.token) >= 32
-    assert urllib.request.urlopen(asked).status == 200
+    assert first.token_file == second.token_file
+    assert len(first.token) >= 32
+    assert first.token_file.stat().st_mode & 0o777 == 0o600
+    assert second.open("/api/runs").status == 200
     with pytest.raises(urllib.error.HTTPError, match="401"):
-        urllib.request.urlopen(f"{server.address}/api/runs")
+        urllib.request.urlopen(f"{second.address}/api/runs")
+
+
+def test_without_a_token_only_if_that_was_asked_for(start_server, two_runs):
+    server = start_server(two_runs, "--no-token")
+
+    assert server.banner.splitlines()[-1].endswith("none; every user of this machine can read and delete runs")
+    assert "open" not in server.banner
+    assert urllib.request.urlopen(f"{server.address}/api/runs").status == 200
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--no-token", "--token", "long-enough"), "leave one out"),
+        (("--no-token", "--host", "0.0.0.0"), "needs a token"),
+        (("--trusted-proxy", "proxy.example"), "a trusted proxy is an address"),
+    ],
+)
+def test_options_that_contradict_each_other_are_refused(tmp_path, options, words):
+    result = CliRunner().invoke(serve, ["--storage", str(tmp_path), "--port", "0", *options])
+
+    assert isinstance(result.exception, ConfigurationError)
+    assert words in str(result.exception)
 
 
 def test_it_ends_quietly_when_told(start_server, two_runs):
     server = start_server(two_runs, "--access-log")
-    urllib.request.urlopen(f"{server.address}/api/version").close()
+    server.open("/api/version").close()
     server.process.terminate()
 
     assert server.process.stderr is not None

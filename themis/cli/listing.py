@@ -45,9 +45,7 @@ def runs(storage: str, limit: int | None, status: str | None, verbose: bool, as_
     click.echo("Runs:")
     for run in found:
         created = run.created_at.isoformat(timespec="seconds")
-        line = f"  - {run.run_id} [{run.status.value}] samples={run.total_samples} created={created}"
-        if run.failed_generations:
-            line += f" failed={run.failed_generations}"
+        line = f"  - {run.run_id} [{run.standing}] samples={run.total_samples} created={created}"
         if verbose:
             scores = " ".join(
                 f"{name}={number(metric['mean'])}" for name, metric in run.summary.get("metrics", {}).items()

@@ -14,6 +14,7 @@ from themis.cli.output import complain, interruptible, json_option, print_json, 
 from themis.core.registry import nearest
 from themis.exceptions import ConfigurationError, EvaluationError
 from themis.experiment.export.whole_files import whole_file
+from themis.experiment.importing import NO_LIMITS
 from themis.memory.command import load_user_code
 from themis.memory.exporting import LAYOUTS, export_run
 from themis.memory.importing import ImportedAgent, import_folder
@@ -203,16 +204,24 @@ def override(
 @click.command(name="import")
 @click.argument("path", type=click.Path(exists=True, file_okay=False))
 @click.option("--name", help="Name of the benchmark.  [default: the one in its configuration]")
+@click.option("--no-limits", is_flag=True, help="Read folders of any size: only those you trust.")
 @storage_option
 @json_option
-def import_(path: str, name: str | None, storage: str, as_json: bool) -> None:
-    """Read a folder of the GoodAI LTM Benchmark: every agent in it becomes a run, with its scores as published."""
-    imported = import_folder(path, ExperimentStorage(storage), name=name)
+def import_(path: str, name: str | None, no_limits: bool, storage: str, as_json: bool) -> int:
+    """Read a folder of the GoodAI LTM Benchmark: every agent in it becomes a run, with its scores as published.
+
+    What cannot be read, and scores outside their range, are named and left out, the rest is imported, and the exit code
+    is 3.
+    """
+    limits = NO_LIMITS if no_limits else None
+    imported = import_folder(path, ExperimentStorage(storage), name=name, limits=limits)
+    code = 3 if any(one.broken for one in imported) else 0
     if as_json:
         print_json([{**vars(one), "broken": [vars(part) for part in one.broken]} for one in imported])
-        return
+        return code
     for one in imported:
         _tell_import(one)
+    return code
 
 
 def _tell_import(one: ImportedAgent) -> None:

@@ -67,7 +67,7 @@ def describe_run(store: ExperimentStorage, run: RunMetadata) -> dict[str, Any]:
             "created_at": run.created_at.isoformat(),
             "completed_at": run.completed_at.isoformat() if run.completed_at else None,
             "samples": run.total_samples,
-            "failed": summary.get("failed_generations", run.failed_generations),
+            "failed": run.failed_generations,
             "cut_off": run.cut_off,
             "waiting": run.waiting,
             "manifest_hash": run.manifest_hash,

@@ -21,14 +21,16 @@ from themis.core.intervals import summarise
 from themis.core.registry import snake_case
 from themis.evaluation.pipeline import aggregate, score_ranges, slices_of
 from themis.runs.prices import price_table
-from themis.storage import ExperimentStorage, RunMetadata
+from themis.storage import ExperimentStorage, RunMetadata, RunStatus
 from themis.storage.reading import LazySequence, RunReader
 from themis.storage.records import FAILED, UNPARSED
+from themis.storage.runs import Standing, standing_of
 
 __all__ = [
     "build_report",
     "cost_of",
     "metric_aggregates",
+    "report_standing",
     "summarise_run",
     "why_not_answered",
     "why_not_judged",
@@ -156,6 +158,22 @@ def summarise_run(report: ExperimentReport) -> dict[str, Any]:
         "failed_generations": report.metadata["failed_generations"],
         "cost": report.metadata["cost"],
     }
+
+
+def report_standing(report: ExperimentReport) -> Standing | None:
+    """How the run stands, for files that show its report; None for a report that is of no stored run."""
+    status, metadata = report.metadata.get("status"), report.metadata
+    if status is None:
+        return None
+    return standing_of(
+        RunStatus(status),
+        total=metadata.get("total_samples", 0),
+        failed=metadata.get("failed_generations", 0),
+        metrics={
+            name: {"count": metric.count, "failed": metric.failed}
+            for name, metric in report.evaluation_report.metrics.items()
+        },
+    )
 
 
 def why_not_answered(report: ExperimentReport) -> str:

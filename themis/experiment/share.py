@@ -18,7 +18,7 @@ from themis.experiment.export.as_html import visible
 from themis.experiment.export.as_tables import export_markdown, in_markdown
 from themis.experiment.export.names import file_word
 from themis.experiment.export.whole_files import whole_file
-from themis.experiment.report import build_report
+from themis.experiment.report import build_report, report_standing
 from themis.storage import ExperimentStorage
 
 __all__ = ["EVENTS_FILE", "Shared", "draw_badge", "share_run"]
@@ -31,6 +31,8 @@ _WIDTH, _MARGIN = 520, 20
 # Shares of the font size that letters take in the widest of the common sans-serif fonts; a bold one takes more.
 _NARROW, _CAPITAL, _WIDE = 0.64, 0.80, 1.04
 _BOLD = 1.12
+# Of the mean, where it is not that of a run without failures.
+_COLOURS = {"partial": "#9a6700", "failed": "#b42318"}
 
 
 @dataclass(frozen=True)
@@ -58,7 +60,7 @@ def share_run(
     svg, markdown = folder / f"themis-share-{word}.svg", folder / f"themis-share-{word}.md"
     with whole_file(svg) as file:
         file.write(draw_badge(report, chosen).encode("utf-8", "backslashreplace"))
-    snippet = f"![{in_markdown(f'{run_id}: {chosen.name} {_mean(chosen)}')}](<{svg.name}>)"
+    snippet = f"![{in_markdown(_title(report, chosen))}](<{svg.name}>)"
     export_markdown(report, markdown, run_id=run_id, picture=snippet)
     _note(storage, run_id, chosen, folder, svg)
     return Shared(run_id, chosen.name, svg, markdown, snippet)
@@ -66,16 +68,19 @@ def share_run(
 
 def draw_badge(report: ExperimentReport, metric: MetricAggregate) -> str:
     """One card. Every line has a place of its own, and text that is too long for it is cut."""
+    standing = report_standing(report)
     facts = [
+        ("status", str(standing or "unknown")),
         ("model", str(report.metadata.get("model") or "unknown")),
         ("samples", _samples(report, metric)),
         ("manifest", str(report.metadata.get("manifest_hash") or "none")[:16]),
     ]
+    colour = _COLOURS.get(standing.kind if standing else "", "#0b62c4")
     right = f"95 % interval {metric.ci[0]:.3f} – {metric.ci[1]:.3f}" if metric.ci else "no interval"
     lines = [
         _line(_MARGIN, 32, str(report.metadata.get("run_id") or "run"), 17, "#1b1f24", weight="bold"),
         _line(_MARGIN, 58, metric.name, 14, "#57606a", room=_WIDTH // 2),
-        _line(_MARGIN, 98, _mean(metric), 34, "#0b62c4", weight="bold", room=_WIDTH // 2 - _MARGIN),
+        _line(_MARGIN, 98, _mean(metric), 34, colour, weight="bold", room=_WIDTH // 2 - _MARGIN),
         _line(_WIDTH - _MARGIN, 96, right, 13, "#57606a", anchor="end", room=_WIDTH // 2),
     ]
     for n, (name, value) in enumerate(facts):
@@ -84,7 +89,7 @@ def draw_badge(report: ExperimentReport, metric: MetricAggregate) -> str:
         lines.append(_line(_MARGIN + 90, y, value, 13, "#1b1f24", room=_WIDTH - 2 * _MARGIN - 90 - 60))
     height = 132 + 21 * len(facts)
     lines.append(_line(_WIDTH - _MARGIN, height - 21, "themis", 12, "#8a94a0", anchor="end", room=60))
-    title = escape(visible(f"{report.metadata.get('run_id')}: {metric.name} {_mean(metric)}"))
+    title = escape(visible(_title(report, metric)))
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{_WIDTH}" height="{height}" viewBox="0 0 {_WIDTH} {height}" '
         f'role="img" font-family="system-ui, -apple-system, Segoe UI, DejaVu Sans, sans-serif">'
@@ -93,6 +98,13 @@ def draw_badge(report: ExperimentReport, metric: MetricAggregate) -> str:
         f'<line x1="{_MARGIN}" x2="{_WIDTH - _MARGIN}" y1="112" y2="112" stroke="#d0d7de"/>'
         f"{''.join(lines)}</svg>\n"
     )
+
+
+def _title(report: ExperimentReport, metric: MetricAggregate) -> str:
+    """What is read where the picture is not seen: the number, and whatever is wrong with the run."""
+    standing = report_standing(report)
+    wrong = f", {standing}" if standing is not None and standing.kind != "completed" else ""
+    return f"{report.metadata.get('run_id')}: {metric.name} {_mean(metric)}{wrong}"
 
 
 def _line(
@@ -128,7 +140,7 @@ def _chosen(report: ExperimentReport, metric: str | None) -> MetricAggregate:
         return report.metric(metric)
     metrics = report.evaluation_report.metrics.values()
     if not metrics:
-        raise MetricError(f"run {report.metadata.get('run_id')!r} has no scores to share")
+        raise MetricError(f"run {report.metadata.get('run_id')!r} has no scores to share: {report_standing(report)}")
     # The first that judged most: in a memory run each kind of test has a metric of its own, beside the one of all.
     return max(metrics, key=lambda aggregate: aggregate.count + aggregate.failed)
 

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from themis.exceptions import DatasetError
+from themis.experiment.importing.bounded import ReadLimits, refuse_large_folder
 from themis.experiment.importing.published import Broken
 
 __all__ = [
@@ -115,7 +116,8 @@ def find_runs(path: Path) -> list[Path]:
     return found
 
 
-def read_run(path: Path) -> RunFolder:
+def read_run(path: Path, limits: ReadLimits) -> RunFolder:
+    refuse_large_folder(path / "definitions", limits)
     broken: list[Broken] = []
     definitions = {}
     for file in sorted((path / "definitions").glob("*/*.def.json")):
@@ -135,7 +137,8 @@ def read_run(path: Path) -> RunFolder:
     )
 
 
-def read_agent(folder: Path) -> AgentFolder:
+def read_agent(folder: Path, limits: ReadLimits) -> AgentFolder:
+    refuse_large_folder(folder, limits)
     agent = AgentFolder(folder.name)
     hashed = hashlib.sha256()
     for file in sorted(folder.glob("*/*.json")):
@@ -168,7 +171,7 @@ def _object(file: Path, root: Path, broken: list[Broken]) -> dict[str, Any] | No
         if isinstance(content, dict):
             return content
         reason = f"expected a JSON object, got {type(content).__name__}"
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         reason = str(error)
     broken.append(Broken(file.relative_to(root).as_posix(), reason))
     return None
@@ -218,8 +221,8 @@ def _published(file: Path, content: Mapping[str, Any]) -> PublishedTest:
     example_id, _, repetition = file.stem.rpartition("_")
     by_hand = {name: value for name, value in content.items() if name.startswith("auto")}
     score, max_score = float(content["score"]), float(content.get("max_score", 1))
-    if not (math.isfinite(score) and math.isfinite(max_score)):
-        raise ValueError(f"its score is {content['score']!r}")
+    if not (0 <= score <= max_score and math.isfinite(max_score)):
+        raise ValueError(f"its score is {content['score']!r}, expected 0 to {max_score:g}")
     needles = content.get("needles")
     return PublishedTest(
         dataset=file.parent.name,
@@ -264,7 +267,7 @@ def _events(log: Path, broken: list[Broken]) -> Iterator[Event]:
                     raise ValueError(f"unknown type {event.code}")
                 if event.code in (REPLY, REPLY_FILL) and not waiting:
                     raise ValueError("a reply to nothing")
-            except (ValueError, KeyError, TypeError, OverflowError) as error:
+            except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
                 broken.append(Broken(f"{log.name} line {number}", str(error)))
                 continue
             if event.code in (SEND, SEND_FILL):

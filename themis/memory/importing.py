@@ -19,6 +19,7 @@ from themis.core.entities import GenerationRecord, ModelOutput, ModelSpec, Promp
 from themis.core.fingerprint import canonical_json, digest, fingerprint
 from themis.core.tokens import DEFAULT_TOKENIZER, tokenizer
 from themis.exceptions import ConfigurationError
+from themis.experiment.importing.bounded import ReadLimits
 from themis.experiment.importing.published import Broken
 from themis.experiment.manifest import build_reproducibility_manifest, manifest_hash
 from themis.experiment.report import build_report, summarise_run
@@ -66,13 +67,19 @@ class ImportedAgent:
     broken: list[Broken] = field(default_factory=list)
 
 
-def import_folder(path: str | Path, storage: ExperimentStorage, *, name: str | None = None) -> list[ImportedAgent]:
-    """Imports every agent of a run folder, or of all run folders in a folder. `name` replaces the run's name."""
+def import_folder(
+    path: str | Path, storage: ExperimentStorage, *, name: str | None = None, limits: ReadLimits | None = None
+) -> list[ImportedAgent]:
+    """Imports every agent of a run folder, or of all run folders in a folder. `name` replaces the run's name.
+
+    `limits` is how much is read of each agent's folder, by default `ReadLimits()`; more is refused with a DatasetError.
+    """
+    limits = limits or ReadLimits()
     imported: list[ImportedAgent] = []
     for run_path in goodai.find_runs(Path(path)):
-        run = goodai.read_run(run_path)
+        run = goodai.read_run(run_path, limits)
         run.name = name or run.name
-        imported += [_import_agent(run, goodai.read_agent(folder), storage) for folder in run.agents]
+        imported += [_import_agent(run, goodai.read_agent(folder, limits), storage) for folder in run.agents]
     return imported
 
 

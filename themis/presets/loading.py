@@ -23,6 +23,10 @@ MANIFEST_SUFFIX = ".manifest.json"
 
 Row = dict[str, Any]
 
+# A group of rows in a Parquet file may have this size unpacked, or this many times the size of the file.
+_ROW_GROUP_BYTES = 256 * 2**20
+_MOST_TIMES = 200
+
 
 def read_rows(path: str | Path) -> Iterator[Row]:
     """The rows of a file, or of all readable files of a folder in the order of their names.
@@ -232,10 +236,24 @@ def _read_parquet(path: Path) -> Iterator[Row]:
         raise DependencyError.for_extra("pyarrow", "hub", f"reading {path.name}") from error
     try:
         with parquet.ParquetFile(path) as file:
+            _refuse_burst(path, file.metadata)
             for batch in file.iter_batches(batch_size=1024):
                 yield from batch.to_pylist()
+    except DatasetError:
+        raise
     except (OSError, ValueError) as error:
         raise DatasetError(f"{path}: not a readable Parquet file: {error}") from error
+
+
+def _refuse_burst(path: Path, metadata: Any) -> None:
+    """Memory depends on the largest group of rows, and a few kilobytes can be packed to become gigabytes."""
+    largest = max((metadata.row_group(number).total_byte_size for number in range(metadata.num_row_groups)), default=0)
+    packed = path.stat().st_size
+    if largest > max(_ROW_GROUP_BYTES, _MOST_TIMES * packed):
+        raise DatasetError(
+            f"{path} has {packed:,} bytes, of which a group of rows would become {largest:,}; at most {_MOST_TIMES} times "
+            "as much is unpacked. If you trust it, write it again with smaller row groups"
+        )
 
 
 _READERS: dict[str, Callable[[Path], Iterator[Row]]] = {

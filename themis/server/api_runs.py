@@ -38,6 +38,7 @@ from themis.storage.browsing import (
     overview,
     read_turns,
     scores_of,
+    why_failed,
 )
 
 __all__ = ["LONGEST_SEARCH", "read_sample", "router"]
@@ -121,7 +122,7 @@ def get_run(
     )
     page = find_samples(serving.store, run_id, wanted, limit=max(limit, 1), offset=offset)
     samples = page.samples if limit else []
-    line: dict[str, Any] = serving.redactor.deep(run_line(run, answered))
+    line: dict[str, Any] = serving.redactor.deep(run_line(run, answered, why_failed(serving.store, run)))
     return json_answer(
         {
             **line,

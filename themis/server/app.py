@@ -36,24 +36,30 @@ def create_app(
     host: str = "127.0.0.1",
     port: int | None = None,
     token: str | None = None,
+    link_token: str | None = None,
     read_only: bool = False,
     allowed_hosts: tuple[str, ...] = (),
     allowed_origins: tuple[str, ...] = (),
+    trusted_proxies: tuple[str, ...] = (),
     requests_per_second: float = 50.0,
     poll_seconds: float = 0.5,
 ) -> FastAPI:
     """The application for any ASGI server; `themis serve` runs it with uvicorn.
 
-    `host` and `port` are where it will be reached: the Host header must name them, or one of `allowed_hosts`.
+    `host` and `port` are where it will be reached: the Host header must name them, or one of `allowed_hosts`. Without a
+    `token`, which is possible on this machine's own address only, every user of the machine can read and delete runs.
+    `link_token` opens `/login?token=...` as the token does. Of `trusted_proxies` the header X-Forwarded-For is believed.
     """
     settings = Settings(
         storage_path=storage_path,
         host=host,
         port=port,
         token=token,
+        link_token=link_token,
         read_only=read_only,
         allowed_hosts=allowed_hosts,
         allowed_origins=allowed_origins,
+        trusted_proxies=trusted_proxies,
         requests_per_second=requests_per_second,
         poll_seconds=poll_seconds,
     )

@@ -10,6 +10,7 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, Response
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 
 from themis.core.redaction import redact_text
 from themis.exceptions import (
@@ -54,6 +55,10 @@ def handle_errors(app: FastAPI) -> None:
     async def ours(request: Request, error: ThemisError) -> Response:
         status, code = _status_of(error)
         return _answer(request, status, code, redact_text(str(error)))
+
+    @app.exception_handler(ClientDisconnect)
+    async def gone(request: Request, error: ClientDisconnect) -> Response:
+        return Response(status_code=408)  # for the log: whoever asked is no longer there
 
     @app.exception_handler(Exception)
     async def unexpected(request: Request, error: Exception) -> Response:

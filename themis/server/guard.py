@@ -67,6 +67,7 @@ class Guard:
             await self._app(scope, receive, send)
             return
         headers = _headers(scope)
+        self._name_client(scope)
         exchange = _Exchange(scope, send, self._own_headers(headers))
         refusal = self._refusal(scope, headers)
         try:
@@ -82,6 +83,13 @@ class Guard:
             if exchange.is_overrun:
                 await exchange.refuse(self._too_large())
             exchange.log()
+
+    def _name_client(self, scope: Scope) -> None:
+        """From here on `client` is who asks, for limits, logs and routes alike, also where a proxy brings it."""
+        host, port = scope.get("client") or ("", 0)
+        noted = [value.decode("latin-1") for name, value in scope["headers"] if name.lower() == b"x-forwarded-for"]
+        client = self._settings.client_of(host, ",".join(noted))
+        scope["client"] = (client, port if client == host else 0)
 
     def _refusal(self, scope: Scope, headers: dict[str, str]) -> _Refusal | None:
         host = headers.get("host", "")
@@ -117,7 +125,7 @@ class Guard:
         return "cookie" not in headers
 
     def _too_often(self, scope: Scope) -> _Refusal | None:
-        client = (scope.get("client") or ("",))[0]
+        client = scope["client"][0]
         if not client or is_loopback(client):
             return None
         wait = self._rate.wait_seconds(client)
@@ -223,7 +231,7 @@ class _Exchange:
             return
         entry = {
             "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-            "client": (self._scope.get("client") or ("",))[0],
+            "client": self._scope["client"][0],
             "method": self._scope.get("method", "WS"),
             # Without the query: what people search for is theirs.
             "path": self._scope["path"],

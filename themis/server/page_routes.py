@@ -225,29 +225,39 @@ def api_page(request: Request, rendering: Rendering) -> Response:
 
 
 @router.get("/login")
-def login_page(rendering: Rendering, next: str = "/runs") -> Response:
+def login_page(
+    request: Request, serving: Serving, rendering: Rendering, next: str = "/runs", token: str = ""
+) -> Response:
+    """With a token in the address, as in the link that `themis serve` prints, the browser is let in and sent on to an
+    address without it, so that none stays in its history."""
+    if token:
+        return _enter(request, serving, rendering, token, next)
     return _page(rendering, "login.html", target=_own_path(next), problem=None)
 
 
 @router.post("/login")
 async def login(request: Request, serving: Serving, rendering: Rendering) -> Response:
     form = parse_qs((await request.body()).decode("utf-8", "replace"))
-    target = _own_path(form.get("next", ["/runs"])[0])
-    token, given = serving.settings.token, form.get("token", [""])[0].strip()
-    if token is None:
-        return RedirectResponse(target, 303)
-    client = request.client.host if request.client else ""
-    # Before the token is looked at: trying many must not pay.
-    wait = serving.logins.wait_seconds(client)
-    if wait or not is_token(token, given):
-        problem = f"Too many tries; wait {int(wait) + 1} s." if wait else "That is not this server's token."
-        return _page(rendering, "login.html", 429 if wait else 403, target=target, problem=problem)
+    return _enter(request, serving, rendering, form.get("token", [""])[0].strip(), form.get("next", ["/runs"])[0])
+
+
+def _enter(request: Request, serving: Served, rendering: Pages, given: str, next: str) -> Response:
+    target, settings = _own_path(next), serving.settings
+    if settings.token is None:
+        return RedirectResponse(target, 303, _PRIVATE)
+    # A link's token is too long to be guessed; whoever has it is not kept out by others who try from the same address.
+    if settings.link_token is None or not is_token(settings.link_token, given):
+        # Before the token is looked at: trying many must not pay.
+        wait = serving.logins.wait_seconds(request.client.host if request.client else "")
+        if wait or not is_token(settings.token, given):
+            problem = f"Too many tries; wait {int(wait) + 1} s." if wait else "That is not this server's token."
+            return _page(rendering, "login.html", 429 if wait else 403, target=target, problem=problem)
     # A proxy that speaks HTTPS asks us by HTTP; the browser says what it speaks itself.
     is_encrypted = "https" in (request.url.scheme, urlsplit(request.headers.get("origin", "")).scheme)
-    answer = RedirectResponse(target, 303)
+    answer = RedirectResponse(target, 303, _PRIVATE)
     answer.set_cookie(
         COOKIE,
-        new_session(token),
+        new_session(settings.token),
         max_age=LIFETIME_SECONDS,
         httponly=True,
         samesite="strict",

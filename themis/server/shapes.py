@@ -12,8 +12,8 @@ from themis.storage.browsing import NewRecord, SampleLine, Score
 __all__ = ["run_line", "run_progress", "sample_event", "sample_line", "whole_sample"]
 
 
-def run_line(run: RunMetadata, answered: int | None = None) -> dict[str, Any]:
-    """A run in a list."""
+def run_line(run: RunMetadata, answered: int | None = None, error: str | None = None) -> dict[str, Any]:
+    """A run in a list. `error` says why it failed where the run itself does not."""
     summary = run.summary.get("metrics", {})
     return {
         "run_id": run.run_id,
@@ -30,15 +30,18 @@ def run_line(run: RunMetadata, answered: int | None = None) -> dict[str, Any]:
         "completed_at": run.completed_at.isoformat() if run.completed_at else None,
         "metric_details": summary,
         "num_answered": _answered(run, answered),
-        "num_failed": run.failed_generations,
+        "failed": run.failed_generations,
         "num_cut_off": run.cut_off,
         "cost_usd": run.total_cost_usd,
         "prompt_tokens": run.prompt_tokens,
         "completion_tokens": run.completion_tokens,
         "calls": run.calls,
-        "error": run.error_message,
-        # Says it is under way, but nobody writes it: it was killed, and can be resumed.
-        "is_abandoned": run.status is RunStatus.IN_PROGRESS and run.writer is None,
+        "error": run.error_message if error is None else error,
+        "is_abandoned": run.is_abandoned,
+        # Only while somebody waits: one that was killed meanwhile does not.
+        "waiting": run.waiting if run.status is RunStatus.IN_PROGRESS and run.writer is not None else None,
+        # As people are told it: "completed", "16 of 60 failed".
+        "standing": run.standing._asdict(),
         **({"memory": run.summary["memory"]} if "memory" in run.summary else {}),
     }
 

@@ -25,6 +25,7 @@ from themis.storage.browsing import (
     find_samples,
     overview,
     running_means,
+    why_failed,
 )
 
 __all__ = [
@@ -166,7 +167,7 @@ def run_view(
 def run_so_far(store: ExperimentStorage, run: RunMetadata) -> tuple[dict[str, Any], list[ScoreBar]]:
     """A run's line and its scores, added up here where no report has done so yet."""
     answered = count_answers(store, run.run_id) if run.status is RunStatus.IN_PROGRESS else None
-    line = run_line(run, answered)
+    line = run_line(run, answered, why_failed(store, run))
     details = dict(line["metric_details"])
     evaluation = store.current_evaluation(run.run_id)
     if not details and evaluation is not None and run.total_samples <= _DRAWN_AT_ONCE:

@@ -19,7 +19,7 @@ from themis.exceptions import ConfigurationError
 from themis.storage import schema
 from themis.storage.records import FAILED, UNPARSED, Turn
 from themis.storage.runs import RunMetadata, RunStatus, is_storable
-from themis.storage.store import ExperimentStorage, metadata_columns, metadata_of
+from themis.storage.store import ExperimentStorage, metadata_columns, metadata_of, status_column
 
 __all__ = [
     "OUTCOMES",
@@ -48,6 +48,7 @@ __all__ = [
     "running_means",
     "scores_of",
     "store_version",
+    "why_failed",
 ]
 
 RUN_SORTS = ("created", "updated", "run_id", "status", "model", "benchmark", "samples", "cost")
@@ -134,6 +135,14 @@ def changed_runs(store: ExperimentStorage, since: float, *, limit: int = 200) ->
         return [metadata_of(row) for row in connection.execute(query)]
 
 
+def why_failed(store: ExperimentStorage, run: RunMetadata) -> str | None:
+    """What a failed run says of it, or else the words of its first failure; None for other runs."""
+    if run.status is not RunStatus.FAILED:
+        return run.error_message
+    first = next(store.reader(run.run_id).failed_records(), None) if run.error_message is None else None
+    return run.error_message if first is None else f"{first[0]}: {first[1]}"
+
+
 def count_answers(store: ExperimentStorage, run_id: str) -> int:
     """Samples that have a record, good or failed."""
     with store.engine.connect() as connection:
@@ -156,7 +165,7 @@ def _run_conditions(wanted: RunFilter, dialect: str) -> list[sa.ColumnElement[bo
             raise ConfigurationError(
                 f"unknown run status {wanted.status!r}{nearest(wanted.status, known)}; known: {', '.join(known)}"
             )
-        conditions.append(runs.c.status == wanted.status)
+        conditions.append(status_column() == wanted.status)
     for column, value in (("model", wanted.model), ("benchmark", wanted.benchmark), ("kind", wanted.kind)):
         if value is not None:
             if not is_storable(value):
@@ -182,7 +191,7 @@ def _run_order(sort: str) -> sa.ColumnElement[Any]:
         "created": runs.created_at,
         "updated": runs.updated_at,
         "run_id": runs.run_id,
-        "status": runs.status,
+        "status": status_column(),
         "model": runs.model,
         "benchmark": sa.func.coalesce(runs.benchmark, ""),
         "samples": runs.total,

@@ -6,13 +6,24 @@ import datetime
 import enum
 import re
 import unicodedata
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import msgspec
 
 from themis.exceptions import ConfigurationError
 
-__all__ = ["RunMetadata", "RunStatus", "is_storable", "new_run_id", "validate_run_id", "validate_text"]
+__all__ = [
+    "RunMetadata",
+    "RunStatus",
+    "Standing",
+    "ended_status",
+    "is_storable",
+    "new_run_id",
+    "standing_of",
+    "validate_run_id",
+    "validate_text",
+]
 
 _LONGEST_RUN_ID = 200
 _FORBIDDEN = re.compile(r'[/\\:*?"<>|@]')
@@ -24,6 +35,42 @@ class RunStatus(enum.StrEnum):
     INTERRUPTED = "interrupted"
     FAILED = "failed"
     CANCELLED = "cancelled"
+
+
+class Standing(NamedTuple):
+    """How a run stands: a word, beside it what failed ("16 of 60 failed"), and the kind of badge that shows it."""
+
+    word: str
+    note: str
+    kind: str
+
+    def __str__(self) -> str:
+        return f"{self.word}, {self.note}" if self.note else self.word
+
+
+def ended_status(status: RunStatus, *, succeeded: int, failed: int) -> RunStatus:
+    """A run of which nothing was answered has failed, whatever was noted when it ended."""
+    return RunStatus.FAILED if status is RunStatus.COMPLETED and failed > 0 and succeeded == 0 else status
+
+
+def standing_of(
+    status: RunStatus, *, total: int, failed: int, metrics: Mapping[str, Any], is_abandoned: bool = False
+) -> Standing:
+    """What every list, page, report and badge says of a run. `metrics` has `count` and `failed` of each metric."""
+    unjudged = max((metric.get("failed", 0) - failed for metric in metrics.values()), default=0)
+    notes = [f"{failed:,} of {total:,} failed"] if failed else []
+    notes += [f"{unjudged:,} not judged"] if unjudged > 0 else []
+    note = ", ".join(notes)
+    if is_abandoned:
+        return Standing("stopped", note, "stopped")
+    if status is RunStatus.COMPLETED and note:
+        is_judged = any(metric.get("count", 0) for metric in metrics.values())
+        return (
+            Standing("completed", note, "partial")
+            if is_judged or not metrics
+            else Standing("not judged", note, "failed")
+        )
+    return Standing(status.value.replace("_", " "), note, status.value)
 
 
 class RunMetadata(msgspec.Struct, frozen=True):
@@ -67,6 +114,21 @@ class RunMetadata(msgspec.Struct, frozen=True):
         if self.cost_usd is None or self.judge_cost_usd is None:
             return None
         return self.cost_usd + self.judge_cost_usd
+
+    @property
+    def is_abandoned(self) -> bool:
+        """Says it is under way, but nobody writes it: it was killed, and can be resumed."""
+        return self.status is RunStatus.IN_PROGRESS and self.writer is None
+
+    @property
+    def standing(self) -> Standing:
+        return standing_of(
+            self.status,
+            total=self.total_samples,
+            failed=self.failed_generations,
+            metrics=self.summary.get("metrics", {}),
+            is_abandoned=self.is_abandoned,
+        )
 
 
 def validate_run_id(run_id: object) -> str:

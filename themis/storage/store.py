@@ -32,10 +32,17 @@ from themis.storage.outage import outlast
 from themis.storage.reading import LazyMapping, RunReader
 from themis.storage.records import Call, Frame, Item, Turn, verdicts
 from themis.storage.retention import RetentionPolicy, expired
-from themis.storage.runs import RunMetadata, RunStatus, is_storable, validate_run_id, validate_text
+from themis.storage.runs import RunMetadata, RunStatus, ended_status, is_storable, validate_run_id, validate_text
 from themis.storage.writing import RunWriter, is_gone, show_holder
 
-__all__ = ["DEFAULT_STORAGE", "ExperimentStorage", "metadata_columns", "metadata_of", "remove_unused_items"]
+__all__ = [
+    "DEFAULT_STORAGE",
+    "ExperimentStorage",
+    "metadata_columns",
+    "metadata_of",
+    "remove_unused_items",
+    "status_column",
+]
 
 DEFAULT_STORAGE = ".cache/experiments"
 
@@ -127,7 +134,7 @@ class ExperimentStorage:
         }
         for column, value in wanted.items():
             if value is not None:
-                query = query.where(runs.c[column] == value)
+                query = query.where((status_column() if column == "status" else runs.c[column]) == value)
         if limit is not None:
             query = query.limit(limit)
         with self.engine.connect() as connection:
@@ -569,6 +576,13 @@ def _lease_seconds() -> sa.ColumnElement[Any]:
     return (schema.runs.c.lease_until - schema.clock()).label("lease_seconds")
 
 
+def status_column() -> sa.ColumnElement[str]:
+    """The status as `metadata_of` tells it, for filters and orders."""
+    runs = schema.runs.c
+    has_failed = (runs.status == RunStatus.COMPLETED.value) & (runs.failed > 0) & (runs.succeeded == 0)
+    return sa.case((has_failed, RunStatus.FAILED.value), else_=runs.status)
+
+
 def metadata_of(row: Sequence[Any]) -> RunMetadata:
     """A run from the values of `metadata_columns`."""
     try:
@@ -587,7 +601,7 @@ def _metadata_of(row: Sequence[Any]) -> RunMetadata:
     return RunMetadata(
         run_id,
         experiment_id,
-        RunStatus(status),
+        ended_status(RunStatus(status), succeeded=succeeded, failed=failed),
         _moment(created_at),
         _moment(updated_at),
         None if completed_at is None else _moment(completed_at),

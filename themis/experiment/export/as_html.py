@@ -29,6 +29,7 @@ from themis.experiment.export.json_text import as_text, json_bytes, strict
 from themis.experiment.export.plots import bars_of, draw_bars, draw_chart, draw_interval
 from themis.experiment.export.samples import Sample, all_failures, joined, score_values
 from themis.experiment.export.whole_files import whole_file
+from themis.experiment.report import report_standing
 
 __all__ = ["export_html", "visible"]
 
@@ -102,6 +103,7 @@ def _page(
         script_hash=_hash(script),
         style_hash=_hash(style),
         metadata=metadata,
+        standing=report_standing(report),
         manifest=json_bytes(metadata.get("reproducibility_manifest") or {}, 2).decode(),
         cards=_cards(report, metadata),
         metrics=[_metric(name, metric) for name, metric in metrics.items()],

@@ -13,6 +13,7 @@ from themis.experiment.export.as_html import visible
 from themis.experiment.export.as_json import failed_samples, report_run_id
 from themis.experiment.export.samples import all_failures
 from themis.experiment.export.whole_files import whole_file
+from themis.experiment.report import report_standing
 
 __all__ = ["export_latex", "export_markdown", "in_latex", "in_markdown"]
 
@@ -35,7 +36,7 @@ def export_markdown(
         "samples": report.metadata.get("total_samples", len(report.generation_results)),
         "failed": failed,
         "cost": "price unknown" if cost is None else f"${cost:.4f}",
-        "status": report.metadata.get("status"),
+        "status": report_standing(report),
         "manifest": report.metadata.get("manifest_hash"),
     }
     lines = [f"# {in_markdown(report_run_id(report, run_id))}", "", *((picture, "") if picture else ())]

@@ -6,37 +6,54 @@ import hashlib
 import json
 import math
 import zipfile
+import zlib
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import msgspec
 
 from themis.core.entities import ModelSpec, SamplingConfig
 from themis.exceptions import DatasetError
-from themis.experiment.importing.published import Answer, Broken, Header, PublishedSample, PublishedScore
+from themis.experiment.importing.bounded import JsonFile, ReadLimits, open_archive, read_member
+from themis.experiment.importing.published import (
+    Answer,
+    Broken,
+    Header,
+    PublishedSample,
+    PublishedScore,
+    published_score,
+)
 from themis.storage import RunStatus
 
 __all__ = ["InspectLog"]
 
 T = TypeVar("T")
 
+_HEAD = ("eval", "status", "plan")
 _STATUS = {"success": RunStatus.COMPLETED, "error": RunStatus.FAILED, "cancelled": RunStatus.CANCELLED}
 # What Inspect's letters and words count as.
 _WORDS = {"C": 1.0, "I": 0.0, "P": 0.5, "N": 0.0, "YES": 1.0, "NO": 0.0, "TRUE": 1.0, "FALSE": 0.0}
 
 
 class _Log(msgspec.Struct):
-    """The parts that are read; the rest (events, attachments, stores) is skipped without being built."""
+    """The parts that are read besides the samples."""
 
     eval: dict[str, Any]
     status: str = "success"
     plan: dict[str, Any] = {}
-    samples: list[msgspec.Raw] | None = None
+
+
+class _Named(msgspec.Struct):
+    """What is read of a sample to find it again."""
+
+    id: str | int
 
 
 class _Sample(msgspec.Struct):
+    """The parts that are read; the rest (events, attachments, stores) is skipped without being built."""
+
     id: str | int
     input: Any
     epoch: int = 1
@@ -52,9 +69,10 @@ class _Sample(msgspec.Struct):
 class InspectLog:
     """One log. Several epochs of a sample are its attempts; their scores are averaged, as Inspect does by default."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, limits: ReadLimits) -> None:
         self._path = path
-        self._log, self._raw = _open_archive(path) if path.suffix == ".eval" else _open_json(path)
+        self._raw: _Samples = _Archive(path, limits) if path.suffix == ".eval" else _JsonLog(path, limits)
+        self._log = self._raw.log
 
     @cached_property
     def header(self) -> Header:
@@ -78,74 +96,90 @@ class InspectLog:
 
     def samples(self) -> Iterator[PublishedSample | Broken]:
         for item_id, places in self._by_id.items():
-            epochs = sorted((_decoded(self._raw[place]) for place in places), key=lambda sample: sample.epoch)
-            yield _published(item_id, epochs)
-        yield from self._broken
+            read = [_read(self._raw, place, _Sample) for place in places]
+            yield from (part for part in read if isinstance(part, Broken))
+            epochs = [part for part in read if not isinstance(part, Broken)]
+            if epochs:
+                yield _published(item_id, sorted(epochs, key=lambda sample: sample.epoch))
+        yield from self._nameless
 
     @cached_property
     def _by_id(self) -> dict[str, list[str]]:
-        """Item id -> where its epochs are; what cannot be read is noted once."""
+        """Item id -> where its epochs are; what has no id is noted once."""
         found: dict[str, list[str]] = {}
-        self._broken: list[Broken] = []
-        for place, raw in self._raw.items():
-            try:
-                found.setdefault(str(_decoded(raw).id), []).append(place)
-            except ValueError as error:
-                self._broken.append(Broken(place, f"not a sample: {error}"))
+        self._nameless: list[Broken] = []
+        for place in self._raw:
+            sample = _read(self._raw, place, _Named)
+            if isinstance(sample, Broken):
+                self._nameless.append(sample)
+            else:
+                found.setdefault(str(sample.id), []).append(place)
         return found
 
 
-def _open_json(path: Path) -> tuple[_Log, Mapping[str, Any]]:
-    data = path.read_bytes()
-    log = _as_log(data, path)
-    if log.samples is None:
-        raise DatasetError(f"{path.name} has no samples in it (it was written with log_samples off)")
-    return log, {f"sample {number}": raw for number, raw in enumerate(log.samples)}
+class _Samples(Protocol):
+    """What a file has: the log's head, and its samples, each read when it is asked for by its place."""
+
+    log: _Log
+
+    def __iter__(self) -> Iterator[str]: ...
+    def __getitem__(self, place: str) -> bytes: ...
 
 
-def _open_archive(path: Path) -> tuple[_Log, Mapping[str, Any]]:
-    try:
-        archive = _Archive(path)
-        return _as_log(archive["header.json"], path), archive
-    except (zipfile.BadZipFile, KeyError, OSError) as error:
-        raise DatasetError(f"{path.name} is not a finished .eval archive: {error}") from error
+class _JsonLog:
+    def __init__(self, path: Path, limits: ReadLimits) -> None:
+        self._file = JsonFile(path, limits, array="samples")
+        found = self._file.members
+        head = [b'"%s":%s' % (name.encode(), self._file.read(found[name])) for name in _HEAD if name in found]
+        self.log = _as_log(b"{%s}" % b",".join(head), path)
+        if self._file.items is None:
+            raise DatasetError(f"{path.name} has no samples in it (it was written with log_samples off)")
+        self._places = {f"sample {number}": piece for number, piece in enumerate(self._file.items)}
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._places)
+
+    def __getitem__(self, place: str) -> bytes:
+        return self._file.read(self._places[place])
 
 
-class _Archive(Mapping[str, Any]):
-    """The samples of an archive, each read when it is asked for."""
-
-    def __init__(self, path: Path) -> None:
-        self._name = path.name
-        self._zip = zipfile.ZipFile(path)
-        self._members = [
-            name for name in self._zip.namelist() if name.startswith("samples/") and name.endswith(".json")
-        ]
-
-    def __getitem__(self, name: str) -> bytes:
+class _Archive:
+    def __init__(self, path: Path, limits: ReadLimits) -> None:
+        self._name, self._limits = path.name, limits
         try:
-            return self._zip.read(name)
+            self._zip = open_archive(path, limits)
+            self.log = _as_log(self["header.json"], path)
+        except (zipfile.BadZipFile, KeyError, OSError) as error:
+            raise DatasetError(f"{path.name} is not a finished .eval archive: {error}") from error
+
+    def __iter__(self) -> Iterator[str]:
+        return (name for name in self._zip.namelist() if name.startswith("samples/") and name.endswith(".json"))
+
+    def __getitem__(self, place: str) -> bytes:
+        try:
+            return read_member(self._zip, place, self._limits)
         except NotImplementedError as error:
             raise DatasetError(
                 f"{self._name} is packed with Zstandard, which this Python cannot unpack; make JSON of it with "
                 f"`inspect log convert {self._name} --to json --output-dir DIR` and import that"
             ) from error
+        except (zipfile.BadZipFile, zlib.error, EOFError) as error:
+            raise DatasetError(f"{self._name} is damaged: {place} cannot be unpacked: {error}") from error
 
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._members)
 
-    def __len__(self) -> int:
-        return len(self._members)
+def _read(raw: _Samples, place: str, kind: type[T]) -> T | Broken:
+    data = raw[place]
+    try:
+        return _decode(data, kind)
+    except (ValueError, RecursionError) as error:
+        return Broken(place, f"not a sample: {error}")
 
 
 def _as_log(data: bytes, path: Path) -> _Log:
     try:
         return _decode(data, _Log)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise DatasetError(f"{path.name} is not an Inspect log: {error}") from error
-
-
-def _decoded(raw: Any) -> _Sample:
-    return _decode(bytes(raw) if isinstance(raw, msgspec.Raw) else raw, _Sample)
 
 
 def _decode(data: bytes, kind: type[T]) -> T:
@@ -155,10 +189,7 @@ def _decode(data: bytes, kind: type[T]) -> T:
         raise
     except msgspec.DecodeError:
         # Inspect writes NaN for a score that is none, and that is JSON only to Python.
-        plain = json.loads(data)
-        if kind is _Log and isinstance(plain, dict) and isinstance(plain.get("samples"), list):
-            plain["samples"] = [msgspec.Raw(json.dumps(sample).encode()) for sample in plain["samples"]]
-        return msgspec.convert(plain, type=kind)
+        return msgspec.convert(json.loads(data), type=kind)
 
 
 def _published(item_id: str, epochs: list[_Sample]) -> PublishedSample:
@@ -171,7 +202,7 @@ def _published(item_id: str, epochs: list[_Sample]) -> PublishedSample:
         for scorer, score in (epoch.scores or {}).items():
             for name, value in _named(scorer, score.get("value")).items():
                 details = {key: score[key] for key in ("answer", "explanation", "metadata") if score.get(key)}
-                by_metric.setdefault(name, []).append(PublishedScore(_number(value), value, details))
+                by_metric.setdefault(name, []).append(published_score(name, _number(value), value, details))
     return PublishedSample(
         item_id=item_id,
         row=row,
@@ -209,7 +240,8 @@ def _averaged(scores: list[PublishedScore]) -> PublishedScore:
     if len(scores) == 1:
         return scores[0]
     mean = sum(values) / len(values) if values else None
-    return PublishedScore(mean, [score.published for score in scores], scores[0].details)
+    outside = next((score.problem for score in scores if score.problem), "")
+    return PublishedScore(None if outside else mean, [score.published for score in scores], scores[0].details, outside)
 
 
 def _answer(sample: _Sample) -> Answer:

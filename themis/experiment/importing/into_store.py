@@ -16,9 +16,17 @@ from themis.core.entities import GenerationRecord, GenerationTask, ModelError, M
 from themis.core.fingerprint import canonical_json, digest, fingerprint
 from themis.exceptions import ConfigurationError, DatasetError
 from themis.experiment.export.names import file_word
+from themis.experiment.importing.bounded import ReadLimits
 from themis.experiment.importing.inspect_log import InspectLog
 from themis.experiment.importing.lm_eval_log import LmEvalLog
-from themis.experiment.importing.published import Broken, Header, PublishedLog, PublishedSample
+from themis.experiment.importing.published import (
+    Broken,
+    Header,
+    PublishedLog,
+    PublishedSample,
+    PublishedScore,
+    published_range,
+)
 from themis.experiment.manifest import build_reproducibility_manifest, manifest_hash
 from themis.experiment.report import build_report, summarise_run
 from themis.storage import ExperimentStorage, RunStatus
@@ -31,6 +39,8 @@ __all__ = ["Imported", "import_log", "open_log"]
 
 _BATCH = 500
 _LONGEST_ID = 1_000
+# A file with more of them is not what it is taken for.
+_MOST_BROKEN = 10_000
 _REFERENCE = "target"
 
 
@@ -48,13 +58,26 @@ class Imported:
 
 
 def import_log(
-    path: str | Path, storage: ExperimentStorage, *, run_id: str | None = None, model: str | None = None
+    path: str | Path,
+    storage: ExperimentStorage,
+    *,
+    run_id: str | None = None,
+    model: str | None = None,
+    limits: ReadLimits | None = None,
 ) -> Imported:
     """Imports an Inspect log (`.json`, `.eval`) or an lm-eval `samples_*.jsonl`.
 
-    `model` names the model (`provider:name`) where the file does not.
+    Args:
+        path: The file. It is read in pieces, so that memory does not depend on its size.
+        storage: Where the run goes.
+        run_id: Its name; by default made from source, task and content.
+        model: Which model it was (`provider:name`), where the file does not say.
+        limits: How much is read of it; by default `ReadLimits()`. `NO_LIMITS` is for files that you trust.
+
+    Raises:
+        DatasetError: It is no such log, or larger, or packed more tightly, than the limits allow.
     """
-    log = open_log(Path(path))
+    log = open_log(Path(path), limits or ReadLimits())
     header = log.header
     spec = header.model if model is None else _model(model)
     run_id = validate_run_id(run_id or f"{header.source}-{file_word(header.task)}-{header.sha256[:8]}")
@@ -84,18 +107,18 @@ def import_log(
     return imported
 
 
-def open_log(path: Path) -> PublishedLog:
+def open_log(path: Path, limits: ReadLimits) -> PublishedLog:
     """Which system wrote the file, by its name and first keys."""
     if not path.is_file():
         raise DatasetError(f"there is no file {str(path)!r}")
     if path.suffix == ".jsonl":
-        return LmEvalLog(path)
+        return LmEvalLog(path, limits)
     if path.suffix == ".eval":
-        return InspectLog(path)
+        return InspectLog(path, limits)
     if path.suffix == ".json":
         if path.name.startswith("results_"):
             raise DatasetError(f"{path.name} holds only means; import the samples_*.jsonl beside it")
-        return InspectLog(path)
+        return InspectLog(path, limits)
     raise DatasetError(
         f"{path.name} is not a log of another system; expected Inspect's .json or .eval, or lm-eval's .jsonl"
     )
@@ -131,7 +154,7 @@ def _write(
         config={"reproducibility_manifest": manifest, "manifest_hash": stamp, "task": frame.to_config()},
         manifest_hash=stamp,
     )
-    evaluation = writer.open_evaluation(header.source, {"source": header.source, "metrics": sorted(plan.metrics)})
+    evaluation = writer.open_evaluation(header.source, _described(header, plan))
     good = 0
     seen: set[int] = set()
     for samples in batched(_readable(log), _BATCH):
@@ -155,6 +178,12 @@ def _write(
     writer.finish(header.status, summary=summarise_run(build_report(storage, writer.run_id, evaluation)))
 
 
+def _described(header: Header, plan: _Plan) -> dict[str, Any]:
+    ranges = {name: found for name in sorted(plan.metrics) if (found := published_range(name)) is not None}
+    described = {"source": header.source, "metrics": sorted(plan.metrics)}
+    return {**described, "score_range": ranges} if ranges else described
+
+
 class _Plan:
     """The items of a log for `RunWriter.plan`, and what is known once they were gone through."""
 
@@ -170,12 +199,13 @@ class _Plan:
         fingerprints: list[str] = []
         for sample in self._log.samples():
             if isinstance(sample, Broken):
-                self._imported.broken.append(sample)
+                self._leave_out(sample)
                 continue
             if not sample.item_id or len(sample.item_id) > _LONGEST_ID or not is_storable(sample.item_id):
-                self._imported.broken.append(Broken(f"sample {sample.item_id[:40]!r}", "its id cannot be stored"))
+                self._leave_out(Broken(f"sample {sample.item_id[:40]!r}", "its id cannot be stored"))
                 continue
             self.metrics.update(sample.scores)
+            self._note_problems(sample)
             self.most_answers = max(self.most_answers, len(sample.answers))
             if sample.item_id in self.positions:
                 continue
@@ -184,6 +214,18 @@ class _Plan:
             fingerprints.append(digest(content))
             yield Item(position, sample.item_id, fingerprints[-1], content)
         self.dataset = fingerprint(fingerprints)
+
+    def _note_problems(self, sample: PublishedSample) -> None:
+        for name, score in sample.scores.items():
+            if score.problem:
+                self._leave_out(Broken(f"{name} of sample {sample.item_id[:40]!r}", score.problem))
+
+    def _leave_out(self, part: Broken) -> None:
+        self._imported.broken.append(part)
+        if len(self._imported.broken) > _MOST_BROKEN:
+            raise DatasetError(
+                f"more than {_MOST_BROKEN:,} parts of the file cannot be read, the last of them {part.where}: {part.reason}"
+            )
 
     def expected(self, sample: PublishedSample) -> set[str]:
         """Metrics that should have judged a sample. Those of another filter are in other lines of the file."""
@@ -227,12 +269,17 @@ def _verdicts(position: int, sample: PublishedSample, expected: set[str]) -> Ite
     for name in sorted(expected):
         score = sample.scores.get(name)
         if score is None or score.value is None:
-            published = "no score in the log" if score is None else f"published as {json.dumps(score.published)[:200]}"
-            yield Verdict(position, name, 0, None, FAILED, encode({"failures": [f"{name}: {published}, not a number"]}))
+            yield Verdict(position, name, 0, None, FAILED, encode({"failures": [f"{name}: {_why_none(score)}"]}))
         else:
             details = {"published": score.published, **score.details} if score.details or _words(score) else {}
             text = encode({"details": details, "metadata": {}}) if details else None
             yield Verdict(position, name, 0, score.value, SCORED, text)
+
+
+def _why_none(score: PublishedScore | None) -> str:
+    if score is None:
+        return "no score in the log, not a number"
+    return score.problem or f"published as {json.dumps(score.published)[:200]}, not a number"
 
 
 def _words(score: Any) -> bool:

@@ -12,7 +12,15 @@ from typing import Any
 
 from themis.core.entities import ModelSpec, SamplingConfig
 from themis.experiment.export.json_text import as_text
-from themis.experiment.importing.published import Answer, Broken, Header, PublishedSample, PublishedScore
+from themis.experiment.importing.bounded import ReadLimits, read_file, read_lines
+from themis.experiment.importing.published import (
+    Answer,
+    Broken,
+    Header,
+    PublishedSample,
+    PublishedScore,
+    published_score,
+)
 
 __all__ = ["LmEvalLog"]
 
@@ -27,13 +35,14 @@ _FIELDS = frozenset(
 class LmEvalLog:
     """One file of one task. A document judged through several filters has a metric for each."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, limits: ReadLimits) -> None:
         self._path = path
+        self._limits = limits
 
     @cached_property
     def header(self) -> Header:
         task, _, stamp = self._path.stem.removeprefix("samples_").rpartition("_")
-        results = _results(self._path.with_name(f"results_{stamp}.json"))
+        results = _results(self._path.with_name(f"results_{stamp}.json"), self._limits)
         config = results.get("config") or {}
         kwargs = ((results.get("configs") or {}).get(task) or {}).get("generation_kwargs") or {}
         with self._path.open("rb") as file:
@@ -51,12 +60,13 @@ class LmEvalLog:
         )
 
     def samples(self) -> Iterator[PublishedSample | Broken]:
+        has_ids = self._has_ids
         for where, line in self._lines():
             if isinstance(line, Broken):
                 yield line
                 continue
             try:
-                yield self._published(line)
+                yield _published(line, has_ids)
             except (TypeError, ValueError, KeyError, AttributeError) as error:
                 yield Broken(where, f"not a sample: {type(error).__name__}: {error}")
 
@@ -74,34 +84,34 @@ class LmEvalLog:
         return bool(seen)
 
     def _lines(self) -> Iterator[tuple[str, Any]]:
-        with self._path.open("rb") as file:
-            for number, data in enumerate(file, start=1):
-                if not data.strip():
-                    continue
-                where = f"line {number}"
-                try:
-                    line = json.loads(data)
-                except ValueError as error:
-                    yield where, Broken(where, f"not JSON: {error}")
-                    continue
-                yield where, line if isinstance(line, dict) else Broken(where, "not a JSON object")
-
-    def _published(self, line: dict[str, Any]) -> PublishedSample:
-        doc = line["doc"] if isinstance(line["doc"], dict) else {"doc": line["doc"]}
-        item_id = str(doc["id"] if self._has_ids else line["doc_id"])
-        return PublishedSample(
-            item_id=item_id,
-            row={**doc, "target": line.get("target", "")},
-            prompt=_prompt(line.get("arguments")),
-            answers=_answers(line),
-            scores=_scores(line),
-        )
+        for number, data in read_lines(self._path, self._limits):
+            where = f"line {number}"
+            try:
+                line = json.loads(data)
+            except (ValueError, RecursionError) as error:
+                yield where, Broken(where, f"not JSON: {error}")
+                continue
+            yield where, line if isinstance(line, dict) else Broken(where, "not a JSON object")
 
 
-def _results(path: Path) -> dict[str, Any]:
+def _published(line: dict[str, Any], has_ids: bool) -> PublishedSample:
+    doc = line["doc"] if isinstance(line["doc"], dict) else {"doc": line["doc"]}
+    return PublishedSample(
+        item_id=str(doc["id"] if has_ids else line["doc_id"]),
+        row={**doc, "target": line.get("target", "")},
+        prompt=_prompt(line.get("arguments")),
+        answers=_answers(line),
+        scores=_scores(line),
+    )
+
+
+def _results(path: Path, limits: ReadLimits) -> dict[str, Any]:
+    if not path.is_file():
+        return {}
+    data = read_file(path, limits)
     try:
-        found = json.loads(path.read_bytes())
-    except (OSError, ValueError):
+        found = json.loads(data)
+    except (ValueError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}
 
@@ -134,7 +144,7 @@ def _scores(line: dict[str, Any]) -> dict[str, PublishedScore]:
         value = line[name]
         number = float(value) if isinstance(value, bool | int | float) and math.isfinite(value) else None
         # As its own results spell it, but for the filter that is none.
-        found[name if filtered == "none" else f"{name},{filtered}"] = PublishedScore(number, value)
+        found[name if filtered == "none" else f"{name},{filtered}"] = published_score(name, number, value)
     return found
 
 

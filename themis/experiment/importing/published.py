@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -9,7 +10,26 @@ from typing import Any, Protocol
 from themis.core.entities import ModelSpec, SamplingConfig
 from themis.storage import RunStatus
 
-__all__ = ["Answer", "Broken", "Header", "PublishedLog", "PublishedSample", "PublishedScore"]
+__all__ = [
+    "Answer",
+    "Broken",
+    "Header",
+    "PublishedLog",
+    "PublishedSample",
+    "PublishedScore",
+    "published_range",
+    "published_score",
+]
+
+# Metrics of lm-eval and scorers of Inspect whose score of one sample is a share.
+_SHARES = frozenset(
+    (
+        *("acc", "acc_norm", "acc_bytes", "acc_mutual_info", "exact_match", "em", "f1", "contains"),
+        *("pass@1", "pass_at_1", "prompt_level_strict_acc", "prompt_level_loose_acc", "quasi_exact_match"),
+        *("match", "includes", "pattern", "answer", "choice", "exact", "model_graded_qa", "model_graded_fact"),
+    )
+)
+_SIGNED = frozenset(("mcc",))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,11 +61,30 @@ class Answer:
 
 @dataclass(frozen=True)
 class PublishedScore:
-    """A score as a number (None where it is not one), and as it was written."""
+    """A score as a number (None where it is not one, or cannot be one of its metric), and as it was written."""
 
     value: float | None
     published: Any
     details: Mapping[str, Any] = field(default_factory=dict)
+    # What is wrong with a number that is none of its metric.
+    problem: str = ""
+
+
+def published_score(
+    name: str, number: float | None, published: Any, details: Mapping[str, Any] | None = None
+) -> PublishedScore:
+    """A score of a metric, refused where the metric has a range and the number is outside."""
+    lowest, highest = published_range(name) or (-math.inf, math.inf)
+    if number is None or lowest <= number <= highest:
+        return PublishedScore(number, published, details or {})
+    problem = f"published as {number:g}, outside its range from {lowest:g} to {highest:g}"
+    return PublishedScore(None, published, details or {}, problem)
+
+
+def published_range(name: str) -> tuple[float, float] | None:
+    """The range of a metric that both systems' own documentation gives, whatever filter it went through."""
+    plain = name.partition(",")[0].lower()
+    return (-1.0, 1.0) if plain in _SIGNED else (0.0, 1.0) if plain in _SHARES else None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -107,15 +107,21 @@ function put(scope, selector, text) {
   if (place) place.textContent = text;
 }
 
+function putOrHide(scope, selector, text) {
+  put(scope, selector, text ?? "");
+  scope.querySelector(selector)?.toggleAttribute("hidden", !text);
+}
+
 function showRun(scope, run) {
   const badge = scope.querySelector("[data-status]:not(body)");
   if (badge) {
-    const word = run.is_abandoned ? "stopped" : run.status;
-    badge.className = `badge ${word}`;
-    badge.textContent = word.replace("_", " ");
+    badge.className = `badge ${run.standing.kind}`;
+    badge.textContent = run.standing.word;
   }
+  putOrHide(scope, "[data-status-note]", run.standing.note);
+  putOrHide(scope, "[data-waiting]", run.waiting);
   put(scope, "[data-answered]", whole(run.num_answered));
-  put(scope, "[data-failed]", whole(run.num_failed));
+  put(scope, "[data-failed]", whole(run.failed));
   put(scope, "[data-total]", ` / ${whole(run.num_samples)}`);
   scope.querySelector("[data-total]")?.toggleAttribute("hidden", run.num_answered === run.num_samples);
   put(scope, "[data-cost]", money(run.cost_usd));
