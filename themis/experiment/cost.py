@@ -116,6 +116,11 @@ class Budget:
         self._ratio = max(self._ratio, prompt_tokens / max(1, counted))
         self.spend(self._price.of(prompt_tokens, completion_tokens), reserved_usd=reserved)
 
+    def forfeit(self, job: object) -> None:
+        """A call whose answer nobody saw is taken to have cost what was set aside for it."""
+        _, reserved = self._jobs.pop(id(job), (0, 0.0))
+        self.spend(reserved, reserved_usd=reserved)
+
     def reserve(self, most_usd: float) -> bool:
         """Sets this much aside for one call, if there is as much."""
         with self._lock:

@@ -25,8 +25,9 @@ from themis.experiment.judging import bound_judges, collecting_less, judge_toget
 from themis.experiment.manifest import evaluation_identity
 from themis.experiment.planning import identity_of_calls, make_room, opened, store_plan
 from themis.experiment.report import build_report, summarise_run
+from themis.generation.attempts import is_lost
 from themis.generation.engine import Engine, Job, Outcome
-from themis.generation.shards import run_on_shards
+from themis.generation.remote import RemotePool
 from themis.storage import ExperimentStorage, RunStatus
 from themis.storage.reading import RunReader
 from themis.storage.records import Call, verdicts, whole_record
@@ -236,8 +237,9 @@ class _Session:
         backend, make = self._experiment.execution_backend, self._experiment.make_executor
         if backend is None:
             return self._engine.run(jobs)
-        if hasattr(backend, "stream") and make is not None:
-            return run_on_shards(self._engine, backend, make, jobs)
+        if hasattr(backend, "open_workers") and make is not None:
+            executor, settings = self._experiment.executor, self._experiment.engine
+            return self._engine.run(jobs, RemotePool(backend, make, executor, settings.workers))
         return self._engine.run_through(backend, jobs)
 
     def _reuse(self, job: Job) -> bool:
@@ -344,6 +346,9 @@ class _Session:
 
     def _settled(self, outcome: Outcome) -> None:
         assert self._budget is not None
+        if outcome.record.error is not None and is_lost(outcome.record.error):
+            self._budget.forfeit(outcome.job)
+            return
         self._budget.settle(outcome.job, outcome.prompt_tokens, outcome.completion_tokens)
 
 

@@ -12,7 +12,9 @@ from dataclasses import dataclass
 from themis.core.entities import GenerationRecord, GenerationTask, ModelError
 from themis.exceptions import ProviderCallError
 
-__all__ = ["Retry", "checked", "error_from", "final_error", "is_rate_limit", "is_retryable", "retry_delay"]
+__all__ = [
+    *("Retry", "error_from", "final_error", "is_lost", "is_rate_limit", "is_retryable", "record_of", "retry_delay"),
+]
 
 _TRANSIENT_STATUS = {408, 409, 425, 429}
 _FINAL_WORDS = (
@@ -33,6 +35,8 @@ class Retry:
     longest_delay_seconds: float = 30.0
     # Being told to slow down is not a failure of the call, so it has an allowance of its own.
     rate_limited_attempts: int = 12
+    # Nor is the loss of the process that made it: the answer may have come, but nobody saw it.
+    lost_attempts: int = 3
 
 
 def error_from(error: BaseException) -> ModelError:
@@ -73,13 +77,21 @@ def is_rate_limit(error: ModelError) -> bool:
     return error.details.get("status") == 429 or error.kind == "rate_limited"
 
 
+def is_lost(error: ModelError) -> bool:
+    return error.kind == "worker_lost"
+
+
 def retry_delay(
-    error: ModelError, *, tries: int, rate_limited: int, retry: Retry, chance: random.Random
+    error: ModelError, *, tries: int, rate_limited: int, lost: int = 0, retry: Retry, chance: random.Random
 ) -> float | None:
     """Seconds to wait before the next call, or None when this error is final.
 
-    `tries` counts the calls made that were not turned away for their rate, `rate_limited` those that were.
+    `rate_limited` counts the calls that were turned away for their rate, `lost` those whose process was lost, and `tries`
+    all others.
     """
+    if is_lost(error):
+        # Apart from those it was with: one of them may be what ends the process.
+        return None if lost > retry.lost_attempts else (lost - 1 + chance.random()) * retry.first_delay_seconds
     if not is_retryable(error):
         return None
     limited = is_rate_limit(error)
@@ -107,8 +119,17 @@ def final_error(task: GenerationTask, error: ModelError, calls: int) -> ModelErr
     )
 
 
-def checked(record: object, task: GenerationTask) -> GenerationRecord:
-    """What a provider returned, if it is a record at all."""
+def record_of(result: object, task: GenerationTask) -> GenerationRecord:
+    """What a call gave, as a record: what the provider returned or raised."""
+    if not isinstance(result, BaseException):
+        try:
+            return _checked(result)
+        except ProviderCallError as unusable:
+            result = unusable
+    return GenerationRecord(task=task, output=None, error=error_from(result))
+
+
+def _checked(record: object) -> GenerationRecord:
     if not isinstance(record, GenerationRecord):
         raise ProviderCallError(
             f"the provider returned {type(record).__name__}, expected a GenerationRecord", kind="invalid_response"

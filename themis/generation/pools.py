@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import inspect
 import queue
 import threading
 import time
@@ -22,7 +23,7 @@ from themis.exceptions import ProviderCallError
 from themis.generation.loops import LoopThread
 from themis.interfaces import StatelessTaskExecutor
 
-__all__ = ["Answer", "Assignment", "AsyncPool", "Pool", "ThreadPool"]
+__all__ = ["Answer", "Assignment", "AsyncPool", "Pool", "ThreadPool", "open_pool"]
 
 W = TypeVar("W")
 
@@ -78,6 +79,16 @@ class Pool(Protocol[W]):
 
     def set_limit(self, limit: int, resume_at: float) -> None:
         """At most so many calls at once, and none before that moment (monotonic seconds)."""
+
+
+def open_pool(executor: StatelessTaskExecutor, workers: int) -> Pool[Any]:
+    """The pool in this process that fits a provider."""
+    if not inspect.iscoroutinefunction(executor.execute):
+        return ThreadPool(executor, workers)
+    hint = getattr(executor, "set_concurrency", None)
+    if hint is not None:
+        hint(workers)
+    return AsyncPool(executor, workers)
 
 
 class AsyncPool(Generic[W]):
