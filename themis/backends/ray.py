@@ -49,6 +49,11 @@ class RayExecutionBackend(ExecutionBackend):
     def is_on_one_machine(self) -> bool:
         return on_one_machine(self._ray.nodes())
 
+    @property
+    def address(self) -> str:
+        """Under which the other machines of the cluster reach this one."""
+        return str(self._ray.util.get_node_ip_address())
+
     def map(
         self,
         func: Callable[[T], R],

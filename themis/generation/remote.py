@@ -23,6 +23,7 @@ from themis.core.entities import GenerationRecord
 from themis.core.redaction import Redactor
 from themis.exceptions import EvaluationError, ProviderCallError, ProviderError, ThemisError
 from themis.generation.attempts import record_of
+from themis.generation.begun import BegunCounter, BegunReporter
 from themis.generation.identity import code_travels, find_differences, identify
 from themis.generation.pools import Answer, Assignment, Pool, open_pool
 from themis.interfaces import StatelessTaskExecutor
@@ -76,14 +77,19 @@ class Greeting:
     where: str
     identity: dict[str, str] = field(default_factory=dict)
     refusal: str = ""
+    # Under which it reports the calls that it begins; empty if it does not.
+    reports_as: bytes = b""
 
 
 class CallMaker:
     """Builds the provider in the process that it is sent to, and makes the calls that it is given there."""
 
-    def __init__(self, make_executor: Callable[[], StatelessTaskExecutor], slots: int) -> None:
+    def __init__(
+        self, make_executor: Callable[[], StatelessTaskExecutor], slots: int, reporter: BegunReporter | None = None
+    ) -> None:
         self._make_executor = make_executor
         self._slots = slots
+        self._reporter = reporter
         self._pool: Pool[int] | None = None
 
     def greet(self) -> Greeting:
@@ -92,9 +98,11 @@ class CallMaker:
             executor = self._make_executor()
         except Exception as error:  # boundary: a provider is the user's code
             return Greeting(where, refusal=Redactor().text(f"{type(error).__name__}: {error}"))
+        identity = identify(executor)
+        reports_as = self._reporter.report(executor) if self._reporter else b""
         self._pool = open_pool(executor, self._slots)
         self._pool.__enter__()
-        return Greeting(where, identify(executor))
+        return Greeting(where, identity, reports_as=reports_as)
 
     def take(self, calls: list[Assignment[int]]) -> None:
         assert self._pool is not None
@@ -135,6 +143,8 @@ class _Worker(Generic[W]):
     # How many before it, in its place, were lost without an answer.
     lost_before: int = 0
     is_ready: bool = False
+    reports_as: bytes = b""
+    answered: int = 0
     held: dict[int, _Sent[W]] = field(default_factory=dict)
 
 
@@ -159,8 +169,8 @@ class RemotePool(Generic[W]):
         self._processes = max(1, min(workers, backend.processes))
         self._slots = -(-workers // self._processes)
         self._identity = identify(executor)
-        # Code that travels with the provider is the same everywhere.
-        self._compares_code = not code_travels(type(executor))
+        # A class that travels with its code is the same everywhere, but may not keep its name.
+        self._ignored = ("provider", "code") if code_travels(type(executor)) else ()
         self._most = self._limit = workers
         self._resume_at = 0.0
         self._backlog: deque[Assignment[W]] = deque()
@@ -171,7 +181,9 @@ class RemotePool(Generic[W]):
         self._has_told_to_wait = False
         self._failure: ThemisError | None = None
         self._usual_seconds: float | None = None
-        self._workers: Workers = backend.open_workers(CallMaker(make_executor, self._slots))
+        self._counter = _open_counter(backend)
+        reporter = None if self._counter is None else self._counter.reporter
+        self._workers: Workers = backend.open_workers(CallMaker(make_executor, self._slots, reporter))
 
     def __enter__(self) -> RemotePool[W]:
         for _ in range(self._processes):
@@ -182,6 +194,8 @@ class RemotePool(Generic[W]):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._workers.close()
+        if self._counter is not None:
+            self._counter.close()
 
     @property
     def active(self) -> int:
@@ -200,6 +214,8 @@ class RemotePool(Generic[W]):
         """All answers that have come, be they more than `most`: they are here, and to be committed."""
         self._give_up_frozen()
         self._send()
+        if self._counter is not None:
+            self._counter.poll()
         answers: list[Answer[W]] = []
         for name, said in self._workers.receive(timeout):
             worker = self._members.get(name)
@@ -285,14 +301,13 @@ class RemotePool(Generic[W]):
                 "the same code, packages and variables as this program, or give what differs as an option"
             )
             return
-        worker.is_ready = True
+        worker.is_ready, worker.reports_as = True, greeting.reports_as
         self._first_ready_at = self._first_ready_at or time.monotonic()
 
     def _find_refusal(self, greeting: Greeting) -> str:
         if greeting.refusal:
             return f"cannot build the provider: {greeting.refusal}"
-        ignored = () if self._compares_code else ("code",)
-        differences = find_differences(self._identity, greeting.identity, ignored)
+        differences = find_differences(self._identity, greeting.identity, self._ignored)
         return f"would not ask what this one asks: {'; '.join(differences)}" if differences else ""
 
     def _note(self, worker: _Worker[W], said: list[Answer[int]]) -> list[Answer[W]]:
@@ -300,6 +315,7 @@ class RemotePool(Generic[W]):
         for answer in said:
             sent = worker.held.pop(answer.work)
             answers.append(Answer(sent.call.work, answer.result, answer.seconds))
+        worker.answered += len(answers)
         good = [answer.seconds for answer in said if answer.result.error is None]
         if good:
             mean = sum(good) / len(good)
@@ -314,12 +330,13 @@ class RemotePool(Generic[W]):
         self._members[name] = _Worker(name, lost_before)
 
     def _lose(self, worker: _Worker[W], reason: BaseException) -> list[Answer[W]]:
-        """What was under way there, as errors. A process begins calls in the order in which it was sent them."""
+        """What was begun there and not answered, as errors. A process begins calls in the order in which it was sent them."""
         del self._members[worker.name]
         held = [sent.call for sent in worker.held.values()]
-        begun, waiting = held[: self._slots], held[self._slots :]
+        count = self._count_begun(worker)
+        begun, waiting = held[:count], held[count:]
         self._backlog.extendleft(reversed(waiting))
-        said = f"{type(reason).__name__}: {reason}"[:500]
+        said = " ".join(f"{type(reason).__name__}: {reason}".split())[:300]
         logger.warning("a process was lost with %d calls under way, which are asked again: %s", len(begun), said)
         if worker.lost_before < _MOST_LOST:
             self._start(worker.lost_before + 1)
@@ -333,6 +350,11 @@ class RemotePool(Generic[W]):
         )
         return [Answer(call.work, error, 0.0) for call in begun]
 
+    def _count_begun(self, worker: _Worker[W]) -> int:
+        told = self._counter.count(worker.reports_as) if self._counter is not None else None
+        # Where it has not told: so many as it makes at once.
+        return self._slots if told is None else max(0, told - worker.answered)
+
     def _give_up_frozen(self) -> None:
         now = time.monotonic()
         for worker in self._members.values():
@@ -340,3 +362,11 @@ class RemotePool(Generic[W]):
                 with contextlib.suppress(Exception):
                     # Comes out of `receive` as a lost one.
                     self._workers.stop(worker.name)
+
+
+def _open_counter(backend: Any) -> BegunCounter | None:
+    """At the address under which the processes of the backend reach this machine, if it has one."""
+    try:
+        return BegunCounter(backend.address)
+    except (AttributeError, OSError):
+        return None
