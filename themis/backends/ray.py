@@ -166,9 +166,26 @@ def _start(ray: Any, address: str, options: Mapping[str, Any]) -> None:
     try:
         if port.isdigit():  # Ray itself would go on trying for minutes
             socket.create_connection((host.strip("[]"), int(port)), _CONNECT_SECONDS).close()
-        ray.init(address, **options)
     except OSError as error:
         raise ConfigurationError(f"no Ray cluster was found at {address!r}: {error}") from error
+    try:
+        ray.init(address, **options)
+    except (OSError, RuntimeError, ray.exceptions.RayError) as error:
+        raise ConfigurationError(_why_not_connected(address, error)) from error
+
+
+def _why_not_connected(address: str, error: BaseException) -> str:
+    """What Ray gives as the reason: it stands in the last line of the first error, under those that followed from it."""
+    reason = error
+    while reason.__cause__ is not None:
+        reason = reason.__cause__
+    said = str(reason).strip().rsplit("\n", 1)[-1]
+    if "Auth" in type(reason).__name__ or "InvalidAuthToken" in said:
+        return (
+            f"the Ray cluster at {address!r} refuses this program's token: set RAY_AUTH_MODE=token and RAY_AUTH_TOKEN (or "
+            "write ~/.ray/auth_token) as on the machines of the cluster"
+        )
+    return f"no connection to the Ray cluster at {address!r}: {said}"
 
 
 def _unpack(sent: bytes) -> Any:
