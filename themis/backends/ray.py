@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from themis.backends.execution import ExecutionBackend
 from themis.core.redaction import redact_text
-from themis.exceptions import ConfigurationError, DependencyError
+from themis.exceptions import ConfigurationError, DependencyError, EvaluationError
 from themis.generation.remote import Greeting
 
 __all__ = ["RayExecutionBackend", "RayWorkers", "on_one_machine"]
@@ -25,6 +25,7 @@ _WAIT_SECONDS = 0.25
 _CONNECT_SECONDS = 20
 # A process with nothing to tell says so this often.
 _HEARTBEAT_SECONDS = 5.0
+_HEADLESS_SECONDS = 30.0
 
 
 class RayExecutionBackend(ExecutionBackend):
@@ -162,16 +163,22 @@ def _start(ray: Any, address: str, options: Mapping[str, Any]) -> None:
             f"Ray's client, which {address!r} asks for, cannot stream results; start Themis on a machine of the cluster "
             "and give 'auto' or the head's address, such as 'head:6379'"
         )
-    host, _, port = address.rpartition(":")
     try:
-        if port.isdigit():  # Ray itself would go on trying for minutes
-            socket.create_connection((host.strip("[]"), int(port)), _CONNECT_SECONDS).close()
+        # Ray itself would go on trying for minutes.
+        _connect(address, _CONNECT_SECONDS)
     except OSError as error:
         raise ConfigurationError(f"no Ray cluster was found at {address!r}: {error}") from error
     try:
         ray.init(address, **options)
     except (OSError, RuntimeError, ray.exceptions.RayError) as error:
         raise ConfigurationError(_why_not_connected(address, error)) from error
+
+
+def _connect(address: str, timeout_seconds: float) -> None:
+    """Sees that somebody listens at `host:port`; anything else, such as `auto`, is for Ray to find."""
+    host, _, port = address.rpartition(":")
+    if port.isdigit():
+        socket.create_connection((host.strip("[]"), int(port)), timeout_seconds).close()
 
 
 def _why_not_connected(address: str, error: BaseException) -> str:
@@ -217,6 +224,8 @@ class RayWorkers:
         self._numbers = itertools.count()
         self._actors: dict[int, Any] = {}
         self._pending: dict[Any, int] = {}
+        self._head = ray.get_runtime_context().gcs_address
+        self._head_seen = time.monotonic()
 
     def start(self) -> int:
         number = next(self._numbers)
@@ -228,6 +237,7 @@ class RayWorkers:
         self._actors[name].take.remote(calls)
 
     def receive(self, timeout_seconds: float) -> list[tuple[int, Any]]:
+        self._look_for_head()
         if not self._pending:
             time.sleep(timeout_seconds)
             return []
@@ -243,6 +253,21 @@ class RayWorkers:
         for name in list(self._actors):
             with contextlib.suppress(Exception):  # it may be over by now, and the cluster too
                 self.stop(name)
+
+    def _look_for_head(self) -> None:
+        """Ends the run in time to say so: Ray ends a program that has been without the cluster's head for a minute."""
+        absent = time.monotonic() - self._head_seen
+        if absent < _HEARTBEAT_SECONDS:
+            return
+        try:
+            _connect(self._head, timeout_seconds=1.0)
+            self._head_seen = time.monotonic()
+        except OSError as error:
+            if absent > _HEADLESS_SECONDS:
+                raise EvaluationError(
+                    f"the head of the Ray cluster at {self._head} has been gone for {absent:.0f} s ({error}); what was "
+                    "answered is stored: start the cluster again and run the same command"
+                ) from error
 
     def _receive(self, reply: Any) -> tuple[int, Any]:
         name = self._pending.pop(reply)
