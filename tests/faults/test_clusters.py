@@ -19,7 +19,7 @@ import pytest
 import throwaway_ray
 
 import themis
-from tests.faults.conftest import CommandLine, Fault
+from tests.faults.conftest import Fault
 from tests.stories.endpoint import Endpoint
 from tests.waiting import wait_until
 from themis.backends.ray import RayExecutionBackend
@@ -229,8 +229,7 @@ def test_a_killed_program_leaves_no_process_on_the_cluster_and_is_resumed(
         program.kill()
     assert program.wait() == fault.exit_code
     wait_until(lambda: set(processes_of(cluster)) <= set(before))
-    with ExperimentStorage(tmp_path / "store") as storage:
-        assert storage.get_run("one").status.value == fault.status
+    assert ExperimentStorage(tmp_path / "store").get_run("one").status.value == fault.status
     endpoint.gate.set()
     report = themis.evaluate(
         rows(12), model="stub/waits-at-the-gate", prompt="{question}", storage=tmp_path / "store", run_id="one",
@@ -238,29 +237,6 @@ def test_a_killed_program_leaves_no_process_on_the_cluster_and_is_resumed(
     )  # fmt: skip
     assert report.metric("exact_match").count == 12
     assert Counter(endpoint.calls.values()) == {1: 8, 2: 4}
-
-
-@pytest.mark.fault(
-    area="Clusters",
-    wrong="A cluster refuses the program's token",
-    does="Says so, and which variables to set",
-    status="–",
-    exit_code=2,
-)
-def test_a_cluster_that_refuses_the_token_is_reported_as_that(
-    cluster, endpoint, themis: CommandLine, fault: Fault, tmp_path
-):
-    refused = themis(
-        *on_ray(tmp_path, 4, "good"),
-        RAY_ADDRESS=cluster.address,
-        RAY_AUTH_MODE="token",
-        RAY_AUTH_TOKEN="0" * 64,
-        RAY_NUM_REDIS_GET_RETRIES="1",
-    )
-    assert refused.returncode == fault.exit_code, refused.stderr
-    assert f"the Ray cluster at '{cluster.address}' refuses this program's token: set RAY_AUTH_MODE" in refused.stderr
-    assert "Traceback" not in refused.stderr
-    assert not endpoint.calls
 
 
 @pytest.mark.fault(

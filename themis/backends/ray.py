@@ -9,6 +9,7 @@ import platform
 import socket
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from typing import Any, TypeVar
 
 from themis.backends.execution import ExecutionBackend
@@ -41,6 +42,7 @@ class RayExecutionBackend(ExecutionBackend):
         if processes is not None and processes < 1:
             raise ConfigurationError(f"processes is at least 1, got {processes}")
         self._ray = _ray()
+        _keep_off_stdout(self._ray)
         self._started_here = not self._ray.is_initialized()
         if self._started_here:
             _start(self._ray, address or os.environ.get("RAY_ADDRESS") or "local", init_options)
@@ -153,10 +155,10 @@ def _ray() -> Any:
 
 
 def _start(ray: Any, address: str, options: Mapping[str, Any]) -> None:
+    quiet = {"log_to_driver": False, "logging_level": "error"}
     if address == "local":
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # a run tells nobody that it is made
-        quiet = {"include_dashboard": False, "log_to_driver": False, "logging_level": "error"}
-        ray.init(address, **{**quiet, **options})
+        ray.init(address, **{"include_dashboard": False, **quiet, **options})
         return
     if address.startswith("ray://"):
         raise ConfigurationError(
@@ -169,9 +171,21 @@ def _start(ray: Any, address: str, options: Mapping[str, Any]) -> None:
     except OSError as error:
         raise ConfigurationError(f"no Ray cluster was found at {address!r}: {error}") from error
     try:
-        ray.init(address, **options)
+        ray.init(address, **{**quiet, **options})
     except (OSError, RuntimeError, ray.exceptions.RayError) as error:
         raise ConfigurationError(_why_not_connected(address, error)) from error
+
+
+def _keep_off_stdout(ray: Any) -> None:
+    """Has Ray write to stderr what its daemons report, such as a killed process: stdout is the program's, and may be JSON."""
+    worker = ray._private.worker
+    write = getattr(worker, "print_to_stdstream", None)  # it has no public switch
+    if write is not None and not isinstance(write, partial):
+        worker.print_to_stdstream = partial(_write_as_error, write)
+
+
+def _write_as_error(write: Callable[..., None], data: Mapping[str, Any], ignore_prefix: bool = False) -> None:
+    write({**data, "is_err": True}, ignore_prefix=ignore_prefix)
 
 
 def _connect(address: str, timeout_seconds: float) -> None:
