@@ -127,7 +127,7 @@ def test_what_a_killed_process_had_under_way_is_asked_again_and_all_calls_are_co
     assert command(*on_ray(tmp_path, 20, "waits-at-the-gate")) == fault.exit_code
     killer.join()
     stored = ExperimentStorage(tmp_path / "store").get_run("one")
-    assert (stored.status.value, stored.succeeded, stored.failed) == (fault.status, 20, 0)
+    assert (stored.status.value, stored.successful_generations, stored.failed_generations) == (fault.status, 20, 0)
     # Each process had two of the four.
     assert Counter(endpoint.calls.values()) == {1: 18, 2: 2}
     assert stored.calls == endpoint.calls.total()

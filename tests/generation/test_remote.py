@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import copy
+import importlib.util
 import json
+import sys
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -13,10 +15,20 @@ from typing import Any, ClassVar
 import pytest
 
 import themis
-from themis.core.entities import GenerationRecord, ModelOutput
+from themis.core.entities import (
+    GenerationRecord,
+    GenerationTask,
+    ModelOutput,
+    ModelSpec,
+    PromptRender,
+    PromptSpec,
+    SamplingConfig,
+)
 from themis.exceptions import EvaluationError, ProviderError
+from themis.generation.engine import Engine, EngineSettings, Job
+from themis.generation.identity import code_travels, find_differences, identify
 from themis.generation.providers import PROVIDERS
-from themis.generation.remote import CallMaker
+from themis.generation.remote import CallMaker, RemotePool
 from themis.interfaces import StatelessTaskExecutor
 from themis.storage import ExperimentStorage, RunStatus
 
@@ -189,15 +201,26 @@ def test_a_lost_call_is_taken_to_have_cost_the_most_it_could(same, tmp_path, mon
     assert sum(same.asked.values()) == 19  # twenty with the one that nobody saw answered
 
 
-def test_while_nothing_succeeds_no_more_is_sent_than_may_be_under_way(tmp_path, monkeypatch):
+def test_while_nothing_succeeds_the_engine_sees_every_failure_before_more_is_sent(monkeypatch):
     def refuse(self: Any, task: Any) -> GenerationRecord:
         raise PermissionError("unauthorized")
 
     backend = Rooms()
     monkeypatch.setattr(Same, "execute", refuse)
-    ask(tmp_path, backend)
-    assert sum(map(len, backend.sent)) <= 40
-    assert all(len(parcel) <= 2 for parcel in backend.sent)
+    engine = Engine(Same(), EngineSettings(workers=4))
+    for batch in engine.run(jobs(40), RemotePool(backend, Same, Same(), 4)):
+        if batch:
+            engine.stop()  # as after a wrong key
+    assert 0 < sum(map(len, backend.sent)) <= 4
+
+
+def jobs(count: int) -> list[Job]:
+    return [Job(n, 0, str(n), task(n)) for n in range(count)]
+
+
+def task(number: int) -> GenerationTask:
+    prompt = PromptRender(PromptSpec("default", "{n}"), f"{number}?")
+    return GenerationTask(prompt, ModelSpec("m", "same"), SamplingConfig())
 
 
 def test_a_rate_is_kept_over_all_processes(same, tmp_path):
@@ -210,3 +233,71 @@ def test_a_rate_is_kept_over_all_processes(same, tmp_path):
     )  # fmt: skip
     assert report.metric("exact_match").count == 80
     assert time.monotonic() - began > 0.9 * (80 - 400 / 6) * 60 / 400
+
+
+def test_a_backend_that_maps_keeps_budget_and_rate_too(same, tmp_path, monkeypatch):
+    class Reading:
+        """Reads what it can get before it does anything."""
+
+        def map(self, func: Any, items: Any, **_: Any) -> Any:
+            return map(func, list(items))
+
+    prices = tmp_path / "prices.json"
+    prices.write_text(json.dumps({"version": "mine", "models": {"m": [1.0, 10.0]}}))
+    monkeypatch.setenv("THEMIS_PRICES", str(prices))
+    began = time.monotonic()
+    ask(tmp_path / "store", Reading(), budget_usd=0.0205, max_tokens=400, rate_limit={"requests_per_minute": 90})
+    assert sum(same.asked.values()) == 17
+    # Ten seconds' worth, fifteen, may come at once.
+    assert time.monotonic() - began > 0.9 * (17 - 15) / 1.5
+
+
+# --- what a process would ask -----------------------------------------------------------------------------------------
+
+
+PROVIDER = """
+from themis.interfaces import StatelessTaskExecutor
+
+
+class Mine(StatelessTaskExecutor):
+    def __init__(self, temperature=0, api_key=""):
+        self._temperature = temperature
+        self.api_key = api_key
+
+    def execute(self, task):
+        return {answer}
+"""
+
+
+def built(folder: Path, monkeypatch: pytest.MonkeyPatch, answer: str, **options: Any) -> dict[str, str]:
+    """The identity of a provider as a machine has it whose module says that answer."""
+    file = folder / f"{answer}.py"
+    file.write_text(PROVIDER.replace("{answer}", answer))
+    spec = importlib.util.spec_from_file_location("mine", file)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, "mine", module)
+    spec.loader.exec_module(module)
+    assert not code_travels(module.Mine)
+    return identify(module.Mine(**options))
+
+
+def test_other_code_and_other_options_are_differences_and_other_keys_are_not(tmp_path, monkeypatch):
+    here = built(tmp_path, monkeypatch, "1", api_key="sk-of-this-machine-0123456789")
+    there = built(tmp_path, monkeypatch, "1", api_key="sk-of-that-machine-0123456789")
+    assert find_differences(here, there) == []
+    assert "sk-of" not in repr(here)
+    other = built(tmp_path, monkeypatch, "2", temperature=1)
+    assert find_differences(here, other) == [
+        f"code is {other['code']} there and {here['code']} here",
+        "option temperature is 1 there and 0 here",
+    ]
+
+
+def test_a_class_that_cannot_be_imported_by_its_name_travels_with_its_code():
+    class Local(Same):
+        pass
+
+    assert code_travels(Local)
+    assert not code_travels(Same)

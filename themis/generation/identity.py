@@ -9,7 +9,7 @@ from typing import Any
 
 from themis import __version__
 from themis.core.fingerprint import canonical_json, code_fingerprint
-from themis.core.redaction import REDACTED, Redactor
+from themis.core.redaction import REDACTED, Redactor, is_secret_name
 from themis.interfaces import StatelessTaskExecutor
 
 __all__ = ["code_travels", "find_differences", "identify"]
@@ -61,11 +61,10 @@ def _options(executor: StatelessTaskExecutor) -> Iterator[tuple[str, str]]:
     redactor = Redactor()
     for attribute, value in sorted(getattr(executor, "__dict__", {}).items()):
         name = attribute.lstrip("_")
-        if name not in parameters and not (isinstance(value, str) and "://" in value):
-            continue
-        shown = redactor.deep({name: value})[name]
+        is_option = name in parameters or (isinstance(value, str) and "://" in value)
+        shown = redactor.deep(value) if is_option else REDACTED
         # Keys may be each machine's own.
-        if REDACTED not in str(shown) and _is_plain(shown):
+        if not is_secret_name(name) and REDACTED not in str(shown) and _is_plain(shown):
             yield f"option {name}", canonical_json(shown)
 
 
