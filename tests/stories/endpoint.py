@@ -20,6 +20,8 @@ class Endpoint:
         self.calls: Counter[str] = Counter()
         self.keys: set[str] = set()
         self.lock = threading.Lock()
+        # Calls of `waits-at-the-gate` are answered while it is open.
+        self.gate = threading.Event()
 
 
 @contextmanager
@@ -80,6 +82,10 @@ def misbehaving_endpoint() -> Iterator[Endpoint]:
                 self.connection.close()
             else:
                 self._good(question, number, seen)
+
+        def _waits_at_the_gate(self, question: str, number: int, seen: int) -> None:
+            endpoint.gate.wait()
+            self._good(question, number, seen)
 
         def _huge(self, question: str, number: int, seen: int) -> None:
             self._answer("x" * 2_000_000)

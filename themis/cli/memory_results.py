@@ -111,19 +111,27 @@ def sweep(
     store = ExperimentStorage(storage)
     total = len(plan_sweep(wanted))
     done = 0
+    errors: dict[str, str] = {}
 
     def tell(one: SweepRun, error: str | None) -> None:
         nonlocal done
         done += 1
+        if error is not None:
+            errors[one.run_id] = error
         click.echo(f"[{done}/{total}] {one.run_id}{'' if error is None else f': {error}'}", err=True)
 
     try:
         with RayExecutionBackend() if execution == "ray" else nullcontext() as backend:
-            failed = run_sweep(wanted, store, parallel=parallel, backend=backend, tell=tell)
+            run_sweep(wanted, store, parallel=parallel, backend=backend, tell=tell)
     except KeyboardInterrupt as stopped:
         go_on = how_to_repeat(words_given(), storage)
         complain(f"sweep interrupted after {done} of {total} runs; everything finished is saved. {go_on}")
         raise click.exceptions.Exit(_INTERRUPTED) from stopped
+    incomplete = EvaluationError(
+        f"{len(errors)} of {total} runs are not complete ({', '.join(errors)}); run the same command again to go on"
+    )
+    if len(errors) == total and not any(store.run_exists(run_id) for run_id in errors):
+        raise incomplete
     found = read_sweep(wanted, store)
     if target is not None:
         with whole_file(target) as file:
@@ -134,11 +142,11 @@ def sweep(
             click.echo(f"wrote {path}", err=True)
     if as_json:
         points = {one.name: [vars(point) for point in one.points] for one in found.spans}
-        print_json({"agents": [view.summary.to_dict() for view in found.agents], "spans": points})
+        print_json({"agents": [view.summary.to_dict() for view in found.agents], "spans": points, "failed": errors})
     else:
         _print_sweep(found)
-    if failed:
-        raise EvaluationError(f"{len(failed)} of {total} runs are not complete; run the same command again to go on")
+    if errors:
+        raise incomplete
 
 
 def _print_sweep(found: SweepReport) -> None:

@@ -22,10 +22,10 @@ from themis.experiment.judging import JudgingQueue, bound_judges, collecting_les
 from themis.experiment.manifest import evaluation_identity
 from themis.experiment.planning import identity_of_calls, make_room, opened, store_plan
 from themis.experiment.report import build_report, summarise_run, why_not_answered, why_not_judged
-from themis.generation.attempts import own_words
+from themis.generation.attempts import is_lost, own_words
 from themis.generation.breaker import TRIPS_AFTER
 from themis.generation.engine import Engine, Job, Outcome, Waiting
-from themis.generation.shards import run_on_shards
+from themis.generation.remote import RemotePool
 from themis.runs.budget import Budget, PricedCalls, refuse_unknown_cost
 from themis.runs.prices import longest_answer
 from themis.runs.resuming import how_to_resume, say_how_to_resume
@@ -285,8 +285,9 @@ class _Session:
         backend, make = self._experiment.execution_backend, self._experiment.make_executor
         if backend is None:
             return self._engine.run(jobs)
-        if hasattr(backend, "stream") and make is not None:
-            return run_on_shards(self._engine, backend, make, jobs)
+        if hasattr(backend, "open_workers") and make is not None:
+            executor, settings = self._experiment.executor, self._experiment.engine
+            return self._engine.run(jobs, RemotePool(backend, make, executor, settings.workers))
         return self._engine.run_through(backend, jobs)
 
     def _reuse(self, job: Job) -> bool:
@@ -400,6 +401,9 @@ class _Session:
 
     def _settled(self, outcome: Outcome) -> None:
         assert self._priced is not None
+        if outcome.record.error is not None and is_lost(outcome.record.error):
+            self._priced.forfeit(outcome.job)
+            return
         self._priced.settle(outcome.job, outcome.prompt_tokens, outcome.completion_tokens)
 
 

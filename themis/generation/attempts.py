@@ -14,13 +14,7 @@ from themis.exceptions import ProviderCallError
 from themis.generation.limits import LONGEST_WAIT_SECONDS
 
 __all__ = [
-    "Retry",
-    "checked",
-    "error_from",
-    "final_error",
-    "is_rate_limit",
-    "is_retryable",
-    "own_words",
+    *("Retry", "error_from", "final_error", "is_lost", "is_rate_limit", "is_retryable", "own_words", "record_of"),
     "retry_delay",
 ]
 
@@ -43,6 +37,8 @@ class Retry:
     longest_delay_seconds: float = 30.0
     # Being told to slow down is not a failure of the call, so it has an allowance of its own.
     rate_limited_attempts: int = 12
+    # Nor is the loss of the process that made it: the answer may have come, but nobody saw it.
+    lost_attempts: int = 3
 
 
 def error_from(error: BaseException) -> ModelError:
@@ -83,13 +79,21 @@ def is_rate_limit(error: ModelError) -> bool:
     return error.details.get("status") == 429 or error.kind == "rate_limited"
 
 
+def is_lost(error: ModelError) -> bool:
+    return error.kind == "worker_lost"
+
+
 def retry_delay(
-    error: ModelError, *, tries: int, rate_limited: int, retry: Retry, chance: random.Random
+    error: ModelError, *, tries: int, rate_limited: int, lost: int = 0, retry: Retry, chance: random.Random
 ) -> float | None:
     """Seconds to wait before the next call, or None when this error is final.
 
-    `tries` counts the calls made that were not turned away for their rate, `rate_limited` those that were.
+    `rate_limited` counts the calls that were turned away for their rate, `lost` those whose process was lost, and `tries`
+    all others.
     """
+    if is_lost(error):
+        # Apart from those it was with: one of them may be what ends the process.
+        return None if lost > retry.lost_attempts else (lost - 1 + chance.random()) * retry.first_delay_seconds
     if not is_retryable(error):
         return None
     limited = is_rate_limit(error)
@@ -122,8 +126,17 @@ def own_words(error: ModelError) -> str:
     return error.message.partition(" attempt(s): ")[2] or error.message
 
 
-def checked(record: object, task: GenerationTask) -> GenerationRecord:
-    """What a provider returned, if it is a record at all."""
+def record_of(result: object, task: GenerationTask) -> GenerationRecord:
+    """What a call gave, as a record: what the provider returned or raised."""
+    if not isinstance(result, BaseException):
+        try:
+            return _checked(result)
+        except ProviderCallError as unusable:
+            result = unusable
+    return GenerationRecord(task=task, output=None, error=error_from(result))
+
+
+def _checked(record: object) -> GenerationRecord:
     if not isinstance(record, GenerationRecord):
         raise ProviderCallError(
             f"the provider returned {type(record).__name__}, expected "

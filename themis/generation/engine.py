@@ -21,11 +21,10 @@ from typing import Any
 
 from themis.core.entities import GenerationRecord, GenerationTask, ModelError
 from themis.core.tokens import count_tokens, count_told
-from themis.exceptions import ProviderCallError
-from themis.generation.attempts import Retry, checked, error_from, final_error, is_rate_limit, retry_delay
+from themis.generation.attempts import Retry, final_error, is_lost, is_rate_limit, record_of, retry_delay
 from themis.generation.breaker import TRIPS_AFTER, CircuitBreaker
 from themis.generation.limits import LONGEST_WAIT_SECONDS, Limiter, RateLimit
-from themis.generation.pools import Answer, Assignment, AsyncPool, Pool, ThreadPool
+from themis.generation.pools import Answer, Assignment, Pool, open_pool
 from themis.interfaces import StatelessTaskExecutor
 
 __all__ = ["Caller", "Engine", "EngineSettings", "Job", "Late", "Outcome", "Waiting"]
@@ -116,6 +115,8 @@ class _Work:
     began: float = 0.0
     tries: int = 0
     rate_limited: int = 0
+    # Calls whose process was lost.
+    lost: int = 0
     seconds: float = 0.0
     prompt_tokens: int = 0
     completion_tokens: int = 0
@@ -125,6 +126,10 @@ class _Work:
     estimated_tokens: int = 0
     # How often the provider asked for a longer wait than the deadline leaves.
     asked_too_long: int = 0
+
+    @property
+    def calls(self) -> int:
+        return self.tries + self.rate_limited + self.lost
 
 
 class Caller:
@@ -184,19 +189,38 @@ class Engine:
         self._stopping = False
         self._giving_up = False
 
-    def run(self, jobs: Iterable[Job]) -> Generator[list[Outcome]]:
-        """Finished jobs in batches, in the order in which they finish; an empty batch while nothing does."""
-        if self.executor.instant:
+    def run(self, jobs: Iterable[Job], pool: Pool[_Work] | None = None) -> Generator[list[Outcome]]:
+        """Finished jobs in batches, in the order in which they finish; an empty batch while nothing does.
+
+        `pool` is where the calls are made, if not here.
+        """
+        if pool is None and self.executor.instant:
             yield from self._run_here(iter(jobs))
             return
-        with self._open_pool() as pool:
-            self._pool = pool
-            yield from self._run_pooled(iter(jobs), pool)
+        with pool or open_pool(self.executor, self.settings.workers) as opened:
+            self._pool = opened
+            yield from self._run_pooled(iter(jobs), opened)
 
     def run_through(self, backend: Any, jobs: Iterable[Job]) -> Generator[list[Outcome]]:
         """The same through an execution backend of the user's: `backend.map(function, jobs, max_workers=...)`."""
-        for outcome in backend.map(self.complete, self.admitted(jobs), max_workers=self.settings.workers):
-            yield [outcome]
+        rest = iter(jobs)
+        refused: list[Job] = []
+
+        def admitted() -> Iterator[Job]:
+            while not self._stopping and (job := refused.pop() if refused else next(rest, None)) is not None:
+                if self._admit is not None and not self._admit(job):
+                    refused.append(job)
+                    return
+                yield job
+
+        while True:
+            made = 0
+            for outcome in backend.map(self.complete, admitted(), max_workers=self.settings.workers):
+                made += 1
+                yield [outcome]
+            # What was set aside for calls that are over now may do for the one that was refused.
+            if not (refused and made) or self._stopping:
+                return
 
     def complete(self, job: Job) -> Outcome:
         """One job from first call to outcome, in the thread that asks; many threads may."""
@@ -224,13 +248,6 @@ class Engine:
                     self.limiter.started(now, work.estimated_tokens)
                     return
             time.sleep(min(wait, _TURN_SECONDS))
-
-    def admitted(self, jobs: Iterable[Job]) -> Iterator[Job]:
-        """The jobs as long as they may be started, for who makes the calls elsewhere; `settled` is told of each outcome."""
-        for job in jobs:
-            if self._stopping or (self._admit is not None and not self._admit(job)):
-                return
-            yield job
 
     def settled(self, outcome: Outcome) -> None:
         """Notes a finished job, wherever its calls were made; equal permanent failures in a row stop the engine."""
@@ -300,14 +317,6 @@ class Engine:
             yield batch
 
     # --- everything else: through a pool -----------------------------------------------------------------------------
-
-    def _open_pool(self) -> Pool[_Work]:
-        if inspect.iscoroutinefunction(self.executor.execute):
-            hint = getattr(self.executor, "set_concurrency", None)
-            if hint is not None:
-                hint(self.settings.workers)
-            return AsyncPool(self.executor, self.settings.workers)
-        return ThreadPool(self.executor, self.settings.workers)
 
     def _run_pooled(self, jobs: Iterator[Job], pool: Pool[_Work]) -> Iterator[list[Outcome]]:
         exhausted = False
@@ -419,15 +428,7 @@ class Engine:
         """The outcome of a job, or the seconds to wait before it is tried again."""
         task = work.job.task
         work.seconds += seconds
-        if not isinstance(result, BaseException):
-            try:
-                result = checked(result, task)
-            except ProviderCallError as unusable:
-                result = unusable
-        if isinstance(result, BaseException):
-            record = GenerationRecord(task=task, output=None, error=error_from(result))
-        else:
-            record = result
+        record = record_of(result, task)
         self._add_usage(work, record)
         error = record.error
         if error is None:
@@ -438,16 +439,25 @@ class Engine:
         if is_rate_limit(error):
             work.rate_limited += 1
             self.limiter.on_rate_limited(now, error.details.get("retry_after_seconds"))
+        elif is_lost(error):
+            work.lost += 1
+            # At once: it may have been paid for.
+            self.settled(Outcome(work.job, record, 1, 0, 0, 0.0))
         else:
             work.tries += 1
-        made = work.tries + work.rate_limited
+        made = work.calls
         work.last = f"{error.kind}: {error.message[:120]}"
         work.errors = work.errors or []
         work.errors.append(
             {"attempt": made, "error": error.message[:500], "exception_type": error.details.get("exception_type")}
         )
         delay = retry_delay(
-            error, tries=work.tries, rate_limited=work.rate_limited, retry=self.settings.retry, chance=self._chance
+            error,
+            tries=work.tries,
+            rate_limited=work.rate_limited,
+            lost=work.lost,
+            retry=self.settings.retry,
+            chance=self._chance,
         )
         if delay is not None and work.began:
             error, delay = self._within_deadline(work, error, delay, now)
@@ -501,7 +511,7 @@ class Engine:
     def _outcome(self, work: _Work, record: GenerationRecord) -> Outcome:
         task = work.job.task
         record.task = task
-        calls = work.tries + work.rate_limited
+        calls = work.calls
         text, metrics = task.prompt.text, record.metrics
         metrics["generation_time_ms"] = round(work.seconds * 1000, 3)
         metrics["prompt_chars"] = len(text)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import inspect
 import queue
 import threading
 import time
@@ -21,7 +22,7 @@ from themis.core.entities import GenerationTask
 from themis.exceptions import ProviderCallError
 from themis.interfaces import StatelessTaskExecutor
 
-__all__ = ["Answer", "Assignment", "AsyncPool", "Pool", "ThreadPool"]
+__all__ = ["Answer", "Assignment", "AsyncPool", "LocalPool", "Pool", "ThreadPool", "open_pool"]
 
 W = TypeVar("W")
 
@@ -74,6 +75,23 @@ class Pool(Protocol[W]):
 
     def set_limit(self, limit: int, resume_at: float) -> None:
         """At most so many calls at once, and none before that moment (monotonic seconds)."""
+
+
+class LocalPool(Pool[W], Protocol[W]):
+    """A pool of this process."""
+
+    def wake(self) -> None:
+        """Has `collect` return, if it waits; for other threads than the caller's."""
+
+
+def open_pool(executor: StatelessTaskExecutor, workers: int) -> LocalPool[Any]:
+    """The pool in this process that fits a provider."""
+    if not inspect.iscoroutinefunction(executor.execute):
+        return ThreadPool(executor, workers)
+    hint = getattr(executor, "set_concurrency", None)
+    if hint is not None:
+        hint(workers)
+    return AsyncPool(executor, workers)
 
 
 class AsyncPool(Generic[W]):
@@ -129,6 +147,9 @@ class AsyncPool(Generic[W]):
         answers = [self._answers.popleft() for _ in range(min(most, len(self._answers)))]
         self.in_flight -= len(answers)
         return answers
+
+    def wake(self) -> None:
+        self._loop.call_soon_threadsafe(self._loop.stop)
 
     def set_limit(self, limit: int, resume_at: float) -> None:
         if limit != self._limit or resume_at != self._resume_at:
@@ -253,7 +274,7 @@ class ThreadPool(Generic[W]):
         self._closed = False
         self._workers: list[_Worker[W]] = []
         self._jobs: queue.SimpleQueue[deque[Assignment[W]] | None] = queue.SimpleQueue()
-        self._answers: queue.SimpleQueue[Answer[W]] = queue.SimpleQueue()
+        self._answers: queue.SimpleQueue[Answer[W] | None] = queue.SimpleQueue()
         self._usual_seconds: float | None = None
 
     def __enter__(self) -> ThreadPool[W]:
@@ -305,6 +326,9 @@ class ThreadPool(Generic[W]):
             mean = sum(answer.seconds for answer in answers) / len(answers)
             self._usual_seconds = mean if self._usual_seconds is None else 0.8 * self._usual_seconds + 0.2 * mean
         return answers
+
+    def wake(self) -> None:
+        self._answers.put(None)
 
     def set_limit(self, limit: int, resume_at: float) -> None:
         self._limit, self._resume_at = limit, resume_at
@@ -365,15 +389,14 @@ class ThreadPool(Generic[W]):
             self._start_worker(worker.number)
 
 
-def _drain(answers: queue.SimpleQueue[Answer[W]], timeout: float, most: int) -> list[Answer[W]]:
-    try:
-        found = [answers.get(timeout=max(0.0, timeout))]
-    except queue.Empty:
-        return []
+def _drain(answers: queue.SimpleQueue[Answer[W] | None], timeout: float, most: int) -> list[Answer[W]]:
+    """What is there, or the first that comes within the timeout; None in the queue only wakes whoever waits."""
+    found: list[Answer[W] | None] = []
     with contextlib.suppress(queue.Empty):
+        found.append(answers.get(timeout=max(0.0, timeout)))
         while len(found) < most:
             found.append(answers.get_nowait())
-    return found
+    return [answer for answer in found if answer is not None]
 
 
 def _timed_out(call: Assignment[Any]) -> ProviderCallError:

@@ -6,10 +6,12 @@ command goes on where it stopped, and what is complete is not run again.
 
 from __future__ import annotations
 
+import logging
 import multiprocessing
 import os
 import signal
 import threading
+import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
@@ -36,8 +38,14 @@ from themis.memory.spans import effective_span
 from themis.memory.timeline import Timeline
 from themis.storage import ExperimentStorage, RunStatus
 from themis.storage.database import is_url
+from themis.storage.writing import LEASE_SECONDS
 
 __all__ = ["Sweep", "SweepReport", "SweepRun", "parse_spans", "plan_sweep", "read_sweep", "run_sweep"]
+
+logger = logging.getLogger(__name__)
+
+# How often a run is taken up on Ray when its process is lost.
+_ATTEMPTS = 3
 
 
 _LEAVE_SECONDS = 5.0
@@ -209,12 +217,23 @@ def _on_ray(
         else:  # a machine that has joined the cluster since
             yield f"there is no {location} on the machine of this run; give a PostgreSQL database: --storage postgresql://..."
 
-    for one, result in backend.stream(ended, runs, max_workers=at_once):
-        yield one, _broken_off(result) if isinstance(result, BaseException) else result
+    for attempt in range(1, _ATTEMPTS + 1):
+        lost = []
+        for one, result in backend.stream(ended, runs, max_workers=at_once):
+            if isinstance(result, BaseException) and attempt < _ATTEMPTS:
+                logger.warning("%s %s; it is taken up again", one.run_id, _broken_off(result))
+                lost.append(one)
+            else:
+                yield one, _broken_off(result) if isinstance(result, BaseException) else result
+        if not lost:
+            return
+        if not backend.is_on_one_machine:  # where nobody can see that the writer of a run is gone
+            time.sleep(LEASE_SECONDS)
+        runs = lost
 
 
 def _broken_off(error: BaseException) -> str:
-    return redact_text(f"broke off: {type(error).__name__}: {error}")
+    return redact_text(f"broke off: {type(error).__name__}: {' '.join(str(error).split())[:300]}")
 
 
 def _run(sweep: Sweep, location: str, one: SweepRun) -> str | None:
@@ -232,6 +251,8 @@ def _run(sweep: Sweep, location: str, one: SweepRun) -> str | None:
         return None if report.status is RunStatus.COMPLETED else report.reason or report.status.value
     except ThemisError as error:
         return str(error)
+    except Exception as error:  # boundary: an agent is the user's code, and the other runs go on
+        return _broken_off(error)
     finally:
         storage.close()
 

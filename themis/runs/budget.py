@@ -115,3 +115,8 @@ class PricedCalls:
         counted, reserved = self._jobs.pop(id(job), (0, 0.0))
         self._ratio = max(self._ratio, prompt_tokens / max(1, counted))
         self.budget.spend(self._price.of(prompt_tokens, completion_tokens), reserved_usd=reserved)
+
+    def forfeit(self, job: object) -> None:
+        """A call whose answer nobody saw is taken to have cost what was set aside for it."""
+        _, reserved = self._jobs.pop(id(job), (0, 0.0))
+        self.budget.spend(reserved, reserved_usd=reserved)

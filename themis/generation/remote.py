@@ -1,0 +1,377 @@
+"""A pool whose calls are made in the processes of an execution backend, on this machine or on others.
+
+For backends that have such processes (`open_workers`). The engine stays here: it alone starts calls, keeps rates and budget,
+retries, stops and commits, so what it promises holds over all processes together. A process does nothing but single calls.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import heapq
+import itertools
+import logging
+import os
+import socket
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from types import TracebackType
+from typing import Any, Generic, Protocol, TypeVar
+
+from themis.core.entities import GenerationRecord
+from themis.core.redaction import Redactor
+from themis.exceptions import EvaluationError, ProviderCallError, ProviderError, ThemisError
+from themis.generation.attempts import record_of
+from themis.generation.begun import BegunCounter, BegunReporter
+from themis.generation.identity import code_travels, find_differences, identify
+from themis.generation.pools import Answer, Assignment, LocalPool, open_pool
+from themis.interfaces import StatelessTaskExecutor
+
+__all__ = ["CallMaker", "Greeting", "RemotePool", "Workers"]
+
+logger = logging.getLogger(__name__)
+
+W = TypeVar("W")
+
+# How long the first process that is ready waits for the others, so that one that differs is found before the first call.
+_GATHERING_SECONDS = 30.0
+# How long none may be ready.
+_STARTING_SECONDS = 300.0
+# Calls wait in a process so that its slots are busy while answers are on their way here and are committed.
+_AHEAD_SECONDS = 0.05
+# How long after its timeout a call may still be answered, before its process is given up as frozen.
+_GRACE_SECONDS = 60.0
+# So many processes in a row may be lost in one place without an answer.
+_MOST_LOST = 3
+_LARGEST_BATCH = 512
+_LATE_CALLS_SECONDS = 0.25
+
+
+class Workers(Protocol):
+    """Processes of a backend, each with an object of ours in it (`CallMaker`): what `open_workers(make)` returns."""
+
+    def start(self) -> Any:
+        """Starts one more process and returns its name; the first that it says is what `greet` returns there."""
+
+    def send(self, name: Any, calls: list[Assignment[int]]) -> None:
+        """Has `take(calls)` called there."""
+
+    def receive(self, timeout_seconds: float) -> list[tuple[Any, Any]]:
+        """Who said what since: results of `greet` and then of `give`, or the exception by which a process was lost."""
+
+    def stop(self, name: Any) -> None:
+        """Ends a process, whatever it is doing."""
+
+    def close(self) -> None:
+        """Ends all of them."""
+
+
+# --- in a process of the backend's ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Greeting:
+    """What a process says first: where it is, and what it would ask or why it cannot."""
+
+    where: str
+    identity: dict[str, str] = field(default_factory=dict)
+    refusal: str = ""
+    # Under which it reports the calls that it begins; empty if it does not.
+    reports_as: bytes = b""
+
+
+class CallMaker:
+    """Builds the provider in the process that it is sent to, and makes the calls that it is given there."""
+
+    def __init__(
+        self, make_executor: Callable[[], StatelessTaskExecutor], slots: int, reporter: BegunReporter | None = None
+    ) -> None:
+        self._make_executor = make_executor
+        self._slots = slots
+        self._reporter = reporter
+        self._pool: LocalPool[int] | None = None
+        # Calls are taken in one thread and made in another.
+        self._incoming: deque[list[Assignment[int]]] = deque()
+
+    def greet(self) -> Greeting:
+        where = f"{socket.gethostname()} (pid {os.getpid()})"
+        try:
+            executor = self._make_executor()
+        except Exception as error:  # boundary: a provider is the user's code
+            return Greeting(where, refusal=Redactor().text(f"{type(error).__name__}: {error}"))
+        identity = identify(executor)
+        reports_as = self._reporter.report(executor) if self._reporter else b""
+        self._pool = open_pool(executor, self._slots)
+        self._pool.__enter__()
+        return Greeting(where, identity, reports_as=reports_as)
+
+    def take(self, calls: list[Assignment[int]]) -> None:
+        assert self._pool is not None
+        self._incoming.append(calls)
+        self._pool.wake()
+
+    def give(self, timeout_seconds: float) -> list[Answer[int]]:
+        """Answers as soon as there are any; none after so long a time."""
+        assert self._pool is not None
+        until = time.monotonic() + timeout_seconds
+        while True:
+            while self._incoming:
+                self._pool.submit(self._incoming.popleft())
+            answers = self._pool.collect(min(timeout_seconds, _LATE_CALLS_SECONDS), _LARGEST_BATCH)
+            if answers or time.monotonic() >= until:
+                return [Answer(one.work, _without_task(one.result), one.seconds) for one in answers]
+
+
+def _without_task(result: Any) -> GenerationRecord:
+    """What a call gave as it can be sent: errors as data, and not the task, which the engine has."""
+    nothing: Any = None
+    return replace(record_of(result, nothing), task=nothing)
+
+
+# --- in the run's own process -----------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class _Sent(Generic[W]):
+    """A call that a process has been sent, and when it should have been answered at the latest."""
+
+    call: Assignment[W]
+    due: float
+
+
+@dataclass(eq=False)
+class _Worker(Generic[W]):
+    """A process, and the calls that it has been sent and not answered, in that order."""
+
+    name: Any
+    # How many before it, in its place, were lost without an answer.
+    lost_before: int = 0
+    is_ready: bool = False
+    reports_as: bytes = b""
+    answered: int = 0
+    held: dict[int, _Sent[W]] = field(default_factory=dict)
+
+
+class RemotePool(Generic[W]):
+    """Calls in `processes` processes of a backend, `workers` at once over all of them.
+
+    A process whose provider is not the one that this process has built is refused before its first call. What a lost one
+    had under way comes out as errors of the kind `worker_lost`, which the engine asks again; what it had not begun is sent
+    to another.
+    """
+
+    def __init__(
+        self,
+        backend: Any,
+        make_executor: Callable[[], StatelessTaskExecutor],
+        executor: StatelessTaskExecutor,
+        workers: int,
+    ) -> None:
+        self.in_flight = 0
+        # One, to have the engine wait; the rest is not taken from its limits before there is somebody to send it to.
+        self.room = 1
+        self._processes = max(1, min(workers, backend.processes))
+        self._slots = -(-workers // self._processes)
+        self._identity = identify(executor)
+        # A class that travels with its code is the same everywhere, but may not keep its name.
+        self._ignored = ("provider", "code") if code_travels(type(executor)) else ()
+        self._most = self._limit = workers
+        self._resume_at = 0.0
+        self._backlog: deque[Assignment[W]] = deque()
+        self._tickets = itertools.count()
+        self._members: dict[Any, _Worker[W]] = {}
+        self._began = time.monotonic()
+        self._first_ready_at: float | None = None
+        self._has_told_to_wait = False
+        self._failure: ThemisError | None = None
+        self._usual_seconds: float | None = None
+        self._counter = _open_counter(backend)
+        reporter = None if self._counter is None else self._counter.reporter
+        self._workers: Workers = backend.open_workers(CallMaker(make_executor, self._slots, reporter))
+
+    def __enter__(self) -> RemotePool[W]:
+        for _ in range(self._processes):
+            self._start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._workers.close()
+        if self._counter is not None:
+            self._counter.close()
+
+    @property
+    def active(self) -> int:
+        return sum(len(worker.held) for worker in self._members.values())
+
+    def submit(self, calls: Sequence[Assignment[W]]) -> None:
+        self.in_flight += len(calls)
+        self._backlog.extend(calls)
+        self._send()
+
+    def withdraw(self) -> None:
+        self.in_flight -= len(self._backlog)
+        self._backlog.clear()
+
+    def collect(self, timeout: float, most: int) -> list[Answer[W]]:
+        """All answers that have come, be they more than `most`: they are here, and to be committed."""
+        self._give_up_frozen()
+        self._send()
+        if self._counter is not None:
+            self._counter.poll()
+        answers: list[Answer[W]] = []
+        for name, said in self._workers.receive(timeout):
+            worker = self._members.get(name)
+            if worker is None:
+                continue
+            if isinstance(said, BaseException):
+                answers += self._lose(worker, said)
+            elif isinstance(said, Greeting):
+                self._welcome(worker, said)
+            else:
+                answers += self._note(worker, said)
+        self.in_flight -= len(answers)
+        if self._usual_seconds is not None:
+            # Before the engine commits these; but while nothing has succeeded, not before it has seen them.
+            self._send()
+        if self._failure is not None and not answers and not self.active:
+            raise self._failure
+        return answers
+
+    def set_limit(self, limit: int, resume_at: float) -> None:
+        self._limit, self._resume_at = limit, resume_at
+
+    # --- sending -----------------------------------------------------------------------------------------------------
+
+    def _send(self) -> None:
+        now = time.monotonic()
+        if not self._is_open(now) or self._failure is not None or now < self._resume_at:
+            return
+        ahead = self._count_ahead()
+        free = self._limit + ahead - self.active
+        ready = [worker for worker in self._members.values() if worker.is_ready]
+        most_each = self._slots + -(-ahead // max(1, len(ready)))
+        least_busy = [(len(worker.held), number, worker) for number, worker in enumerate(ready)]
+        heapq.heapify(least_busy)
+        parcels: dict[Any, list[Assignment[int]]] = {}
+        while self._backlog and free > 0 and least_busy and least_busy[0][0] < most_each:
+            held, number, worker = least_busy[0]
+            parcels.setdefault(worker.name, []).append(self._hold(worker, self._backlog.popleft(), now))
+            heapq.heapreplace(least_busy, (held + 1, number, worker))
+            free -= 1
+        for name, calls in parcels.items():
+            self._workers.send(name, calls)
+
+    def _hold(self, worker: _Worker[W], call: Assignment[W], now: float) -> Assignment[int]:
+        ticket = next(self._tickets)
+        # It may wait there for another one first.
+        worker.held[ticket] = _Sent(call, now + 2 * call.timeout_seconds + _GRACE_SECONDS)
+        return Assignment(ticket, call.task, call.timeout_seconds)
+
+    def _count_ahead(self) -> int:
+        """Calls that may wait in processes; none before a first success, nor while the provider is throttling."""
+        if self._usual_seconds is None or self._limit < self._most:
+            return 0
+        return int(self._limit * min(2.0, _AHEAD_SECONDS / max(self._usual_seconds, 1e-9)))
+
+    def _is_open(self, now: float) -> bool:
+        if self.room > 1:
+            return True
+        waited = now - (self._first_ready_at or now)
+        if all(worker.is_ready for worker in self._members.values()) or waited > _GATHERING_SECONDS:
+            self.room = 3 * self._most + 8
+            return True
+        waited = now - self._began
+        if self._first_ready_at is None and waited > _STARTING_SECONDS:
+            self._failure = EvaluationError(
+                f"no process of the cluster was ready within {_STARTING_SECONDS:g} s, so nothing was asked; "
+                "see with `ray status` whether it has a free CPU, and run the same command again"
+            )
+        elif waited > 10 and not self._has_told_to_wait:
+            self._has_told_to_wait = True
+            logger.warning("waiting for the cluster: %d of %d processes are ready", *self._count_ready())
+        return False
+
+    def _count_ready(self) -> tuple[int, int]:
+        return sum(worker.is_ready for worker in self._members.values()), len(self._members)
+
+    # --- receiving ---------------------------------------------------------------------------------------------------
+
+    def _welcome(self, worker: _Worker[W], greeting: Greeting) -> None:
+        if refusal := self._find_refusal(greeting):
+            self._failure = self._failure or ProviderError(
+                f"the process on {greeting.where} {refusal}. It was asked nothing; start the machines of the cluster with "
+                "the same code, packages and variables as this program, or give what differs as an option"
+            )
+            return
+        worker.is_ready, worker.reports_as = True, greeting.reports_as
+        self._first_ready_at = self._first_ready_at or time.monotonic()
+
+    def _find_refusal(self, greeting: Greeting) -> str:
+        if greeting.refusal:
+            return f"cannot build the provider: {greeting.refusal}"
+        differences = find_differences(self._identity, greeting.identity, self._ignored)
+        return f"would not ask what this one asks: {'; '.join(differences)}" if differences else ""
+
+    def _note(self, worker: _Worker[W], said: list[Answer[int]]) -> list[Answer[W]]:
+        answers = []
+        for answer in said:
+            sent = worker.held.pop(answer.work)
+            answers.append(Answer(sent.call.work, answer.result, answer.seconds))
+        worker.answered += len(answers)
+        good = [answer.seconds for answer in said if answer.result.error is None]
+        if good:
+            mean = sum(good) / len(good)
+            self._usual_seconds = mean if self._usual_seconds is None else 0.8 * self._usual_seconds + 0.2 * mean
+            worker.lost_before = 0
+        return answers
+
+    # --- losing ------------------------------------------------------------------------------------------------------
+
+    def _start(self, lost_before: int = 0) -> None:
+        name = self._workers.start()
+        self._members[name] = _Worker(name, lost_before)
+
+    def _lose(self, worker: _Worker[W], reason: BaseException) -> list[Answer[W]]:
+        """What was begun there and not answered, as errors. A process begins calls in the order in which it was sent them."""
+        del self._members[worker.name]
+        held = [sent.call for sent in worker.held.values()]
+        count = self._count_begun(worker)
+        begun, waiting = held[:count], held[count:]
+        self._backlog.extendleft(reversed(waiting))
+        said = " ".join(f"{type(reason).__name__}: {reason}".split())[:300]
+        logger.warning("a process was lost with %d calls under way, which are asked again: %s", len(begun), said)
+        if worker.lost_before < _MOST_LOST:
+            self._start(worker.lost_before + 1)
+        elif not self._members:
+            self._failure = EvaluationError(
+                f"every process of the cluster was lost, again and again; the last by {said}. "
+                "What was answered is stored; find the cause in Ray's logs and run the same command again"
+            )
+        error = ProviderCallError(
+            f"the process of this call ended before its answer: {said}", kind="worker_lost", retryable=True
+        )
+        return [Answer(call.work, error, 0.0) for call in begun]
+
+    def _count_begun(self, worker: _Worker[W]) -> int:
+        told = self._counter.count(worker.reports_as) if self._counter is not None else None
+        # Where it has not told: so many as it makes at once.
+        return self._slots if told is None else max(0, told - worker.answered)
+
+    def _give_up_frozen(self) -> None:
+        now = time.monotonic()
+        for worker in self._members.values():
+            if worker.held and now > next(iter(worker.held.values())).due:
+                with contextlib.suppress(Exception):
+                    # Comes out of `receive` as a lost one.
+                    self._workers.stop(worker.name)
+
+
+def _open_counter(backend: Any) -> BegunCounter | None:
+    """At the address under which the processes of the backend reach this machine, if it has one."""
+    try:
+        return BegunCounter(backend.address)
+    except (AttributeError, OSError):
+        return None
