@@ -16,12 +16,14 @@ from themis.backends.execution import EXECUTION_BACKENDS
 from themis.cli.durability import durability_option
 from themis.cli.output import (
     complain,
+    fail_on_errors_option,
     interruptible,
     json_option,
     number,
     print_json,
     print_table,
     printable,
+    refuse_failures,
     storage_option,
     words_given,
 )
@@ -53,7 +55,6 @@ F = TypeVar("F", bound=Callable[..., Any])
 # Fields that a file's rows may have, the likeliest first.
 _PROMPT_FIELDS = ("prompt", "question", "input", "text", "query", "problem", "messages")
 _REFERENCE_FIELDS = ("answer", "reference", "expected", "label", "target", "solution")
-_TOO_MANY_FAILED = 1
 _BROKEN = 3
 _INTERRUPTED = 130
 _LONGEST_REASON = 300
@@ -107,8 +108,7 @@ def _failure_options(function: F) -> F:
         click.option("--keep-going", is_flag=True,
                      help=f"Go on after {TRIPS_AFTER} equal failures in a row that every further call would meet too "
                      "(a wrong key, model or address). By default the run ends there as failed."),
-        click.option("--fail-on-errors", type=click.FloatRange(0, 1), metavar="SHARE",
-                     help="Exit with 1 if more than this share of the samples failed, for CI; 0 for any."),
+        fail_on_errors_option,
     )  # fmt: skip
     for option in reversed(options):
         function = option(function)
@@ -264,10 +264,13 @@ def resume(
     given = {name: value for name, value in changes.items() if value is not None}
     stored = store.get_run(run_id)
     if stored.kind == "memory":
-        if track or "workers" in given:
-            raise ConfigurationError(f"run {run_id!r} is a memory run; --track and --workers are for other runs")
+        if track or keep_going or "workers" in given:
+            raise ConfigurationError(
+                f"run {run_id!r} is a memory run; --track, --workers and --keep-going are for other runs"
+            )
         words = resuming_command(stored, budget_usd=given.get("budget_usd"))
         words += [] if given.get("progress") is None else ["--progress" if given["progress"] else "--no-progress"]
+        words += [] if fail_on_errors is None else ["--fail-on-errors", str(fail_on_errors)]
         root = click.get_current_context().find_root().command
         result: int | None = root.main(
             args=[*words, "-y", "--storage", storage, *(["--json"] if as_json else [])], standalone_mode=False
@@ -472,13 +475,11 @@ def _present(
         print_json(describe_run(store, store.get_run(run_id)))
     else:
         _print_report(store, report)
-    code = _exit_code(report, fail_on_errors)
     if report.metadata.get("stopped"):
         complain(_why_stopped(report))
-    elif code:
-        share = _failed(report) / report.metadata["total_samples"]
-        complain(f"{share:.1%} of the samples failed, more than --fail-on-errors {fail_on_errors:g} allows")
-    return code
+        return _BROKEN if report.metadata["status"] == RunStatus.FAILED else _INTERRUPTED
+    refuse_failures(_failed(report), report.metadata["total_samples"], "samples", fail_on_errors)
+    return 0
 
 
 def _print_report(store: ExperimentStorage, report: ExperimentReport) -> None:
@@ -504,15 +505,6 @@ def _print_report(store: ExperimentStorage, report: ExperimentReport) -> None:
         complain(say_cut_off(store, store.get_run(run_id)))
     _say_why("answered", report.failures)
     _say_why("judged", report.evaluation_report.failures)
-
-
-def _exit_code(report: ExperimentReport, fail_on_errors: float | None) -> int:
-    if report.metadata["status"] == RunStatus.FAILED:
-        return _BROKEN
-    if report.metadata.get("stopped"):
-        return _INTERRUPTED
-    allowed = 1.0 if fail_on_errors is None else fail_on_errors
-    return _TOO_MANY_FAILED if _failed(report) > allowed * report.metadata["total_samples"] else 0
 
 
 def _failed(report: ExperimentReport) -> int:

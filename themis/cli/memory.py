@@ -12,10 +12,20 @@ import click
 
 from themis.cli.durability import durability_option
 from themis.cli.memory_results import RESULT_COMMANDS
-from themis.cli.output import interruptible, json_option, number, print_json, print_table, storage_option
+from themis.cli.output import (
+    complain,
+    fail_on_errors_option,
+    interruptible,
+    json_option,
+    number,
+    print_json,
+    print_table,
+    refuse_failures,
+    storage_option,
+)
 from themis.cli.pairs import pairs
 from themis.config import load_memory_config
-from themis.exceptions import RunInterrupted
+from themis.exceptions import RunFailedError, RunInterrupted
 from themis.generation.providers import parse_model
 from themis.memory import definitions as defining
 from themis.memory.benchmark import Benchmark, MemoryReport
@@ -35,6 +45,7 @@ __all__ = ["memory", "run"]
 F = TypeVar("F", bound=Callable[..., Any])
 
 _DEFAULT_CONFIGURATION = "configurations/quick.yml"
+_BROKEN = 3
 _INTERRUPTED = 130
 
 
@@ -118,6 +129,7 @@ def _span_option(function: F) -> F:
     help="Take the tests from a folder of .def.json files.",
 )
 @_load_option
+@fail_on_errors_option
 @click.option("--regenerate", is_flag=True, help="Generate the definitions anew; the old ones and their runs are kept.")
 @click.option("--progress/--no-progress", default=None, help="Show a bar; by default when stderr is a terminal.")
 @json_option
@@ -129,6 +141,7 @@ def run(
     judge_options: tuple[str, ...],
     progress: bool | None,
     as_json: bool,
+    fail_on_errors: float | None,
     **arguments: Any,
 ) -> None:
     """Run the tests of a configuration with an agent, or what is left of them after an interruption."""
@@ -145,13 +158,18 @@ def run(
         # Said here, because click takes any KeyboardInterrupt for an abort without a word.
         click.echo(str(stopped), err=True)
         raise click.exceptions.Exit(_INTERRUPTED) from stopped
+    except RunFailedError as nothing_graded:
+        report = nothing_graded.report
     if as_json:
         print_json(_described(report, benchmark))
     else:
         _print_report(report, benchmark, store)
     if report.status is not RunStatus.COMPLETED:
-        click.echo(f"stopped: {report.reason}. {report.resume}", err=True)
-        raise click.exceptions.Exit(_INTERRUPTED)
+        failed = report.status is RunStatus.FAILED
+        complain(f"{'failed' if failed else 'stopped'}: {report.reason}. {report.resume}".rstrip())
+        raise click.exceptions.Exit(_BROKEN if failed else _INTERRUPTED)
+    ungraded = sum(score is None for score in report.scores.values())
+    refuse_failures(ungraded, len(report.scores), "tests", fail_on_errors)
 
 
 @memory.command()

@@ -19,10 +19,11 @@ from themis.runs.stopping import interrupt_on_termination
 
 __all__ = [
     *("complain", "json_option", "number", "print_json", "print_table", "printable", "say", "storage_option", "when"),
-    *("hide_secrets_in_output", "interruptible", "words_given", "wrapped"),
+    *("fail_on_errors_option", "hide_secrets_in_output", "interruptible", "refuse_failures", "words_given", "wrapped"),
 ]
 
 _PIPE_WIDTH = 240
+_TOO_MANY_FAILED = 1
 _LONGEST_KEPT_WORD = 16
 _GAP = 2
 
@@ -169,3 +170,19 @@ def _plain(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_plain(item) for item in value]
     return value
+
+
+def fail_on_errors_option(function: F) -> F:
+    return click.option(
+        "--fail-on-errors",
+        type=click.FloatRange(0, 1),
+        metavar="SHARE",
+        help="Exit with 1 if more than this share failed, for CI; 0 for any.",
+    )(function)
+
+
+def refuse_failures(failed: int, total: int, of: str, allowed: float | None) -> None:
+    """Ends the command with 1 where more failed than `--fail-on-errors` allows."""
+    if allowed is not None and failed > allowed * total:
+        complain(f"{failed / total:.1%} of the {of} failed, more than --fail-on-errors {allowed:g} allows")
+        raise click.exceptions.Exit(_TOO_MANY_FAILED)

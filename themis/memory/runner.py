@@ -18,7 +18,14 @@ from typing import Any, Protocol
 
 from themis.core.redaction import Redactor
 from themis.core.tokens import tokenizer
-from themis.exceptions import ConfigurationError, EvaluationError, RunInterrupted, StorageError, ThemisError
+from themis.exceptions import (
+    ConfigurationError,
+    EvaluationError,
+    RunFailedError,
+    RunInterrupted,
+    StorageError,
+    ThemisError,
+)
 from themis.memory import ledger, rejudging
 from themis.memory.actions import Line
 from themis.memory.agents.agent import Agent, Reply
@@ -82,7 +89,9 @@ def _play_to_the_end(session: _Session) -> MemoryReport:
             raise RunInterrupted(run_id, resume) from error
         raise say_how_to_resume(error, resume) from error.__cause__
     if not session.stopping.is_set():
-        return session.end(RunStatus.COMPLETED, None)
+        if not (nothing := session.why_nothing_graded()):
+            return session.end(RunStatus.COMPLETED, None)
+        raise RunFailedError(run_id, nothing, replace(session.end(RunStatus.FAILED, nothing), resume=resume))
     report = session.end(RunStatus.INTERRUPTED, session.over_budget or "stopped by the user")
     if not session.over_budget:
         raise RunInterrupted(run_id, resume)
@@ -153,6 +162,7 @@ class _Session:
         self.ledger = ledger.Ledger(benchmark, storage, writer)
         self.redactor = Redactor()
         self._observers = observers
+        self._ungraded = ""
         self._lock = threading.Lock()
 
     def play(self) -> None:
@@ -235,6 +245,14 @@ class _Session:
                 raise _Stopped
             yield reserved
 
+    def why_nothing_graded(self) -> str:
+        """Empty unless tests ended and not one of them could be graded."""
+        if not self.scores or any(score is not None for score in self.scores.values()):
+            return ""
+        return (
+            f"none of {len(self.scores)} tests could be graded, for example {self._ungraded or next(iter(self.scores))}"
+        )
+
     def advanced(self, scheduler: Scheduler, *, replaying: bool) -> None:
         for observer in self._observers:
             observer.advanced(scheduler, self.spent, replaying=replaying)
@@ -242,6 +260,8 @@ class _Session:
     def test_ended(self, outcome: Outcome, used: Spent, *, in_doubt: bool) -> None:
         with self._lock:
             self.scores[outcome.test_id] = None if outcome.grade.failed else outcome.grade.score
+            if outcome.grade.failed and outcome.grade.reasons:
+                self._ungraded = f"{outcome.test_id}: {outcome.grade.reasons[-1]}"
             self.ledger.store(outcome, used, self.spent, in_doubt=in_doubt)
         if outcome.overran:
             logger.warning(

@@ -99,13 +99,16 @@ class PricedCalls:
         self._completion = most_completion_tokens
         # The prompt's tokens as we count them, and what is set aside.
         self._jobs: dict[int, tuple[int, float]] = {}
-        self._ratio = 1.0
+        # Not known before the first answer, so the first call is made alone.
+        self._ratio: float | None = None
 
     def admit(self, job: object, prompt_tokens: int) -> bool:
         """Whether the call for a job may be made; a retry replaces the reservation of the call before it."""
         _, replaced = self._jobs.pop(id(job), (0, 0.0))
         self.budget.spend(0.0, reserved_usd=replaced)
-        most = self._price.of(round(prompt_tokens * self._ratio), self._completion)
+        if self._ratio is None and self._jobs:
+            return False
+        most = self._price.of(round(prompt_tokens * (self._ratio or 1.0)), self._completion)
         self.exhausted = not self.budget.reserve(most)
         if not self.exhausted:
             self._jobs[id(job)] = (prompt_tokens, most)
@@ -113,7 +116,8 @@ class PricedCalls:
 
     def settle(self, job: object, prompt_tokens: int, completion_tokens: int) -> None:
         counted, reserved = self._jobs.pop(id(job), (0, 0.0))
-        self._ratio = max(self._ratio, prompt_tokens / max(1, counted))
+        if prompt_tokens:
+            self._ratio = max(self._ratio or 1.0, prompt_tokens / max(1, counted))
         self.budget.spend(self._price.of(prompt_tokens, completion_tokens), reserved_usd=reserved)
 
     def forfeit(self, job: object) -> None:
