@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import contextvars
 import datetime
 import json
 import logging
@@ -33,7 +34,7 @@ from themis.evaluation.metrics import METRICS
 from themis.evaluation.pipeline import EvaluationPipeline
 from themis.evaluation.registering import resolve_extractor, resolve_metric
 from themis.evaluation.strategies import strategy_from_name
-from themis.exceptions import ConfigurationError, DatasetError, RunInterrupted
+from themis.exceptions import ConfigurationError, DatasetError
 from themis.experiment.experiment import Experiment, Observer
 from themis.experiment.mirror import BackendMirror
 from themis.experiment.progress import ProgressBar, someone_watches
@@ -133,7 +134,7 @@ async def evaluate_async(benchmark_or_dataset: Any, *, model: str, **arguments: 
     """
     handle = RunHandle()
 
-    def work() -> ExperimentReport | RunInterrupted:
+    def work() -> ExperimentReport | KeyboardInterrupt:
         known = _signature_defaults()
         extra = {name: value for name, value in arguments.items() if name not in known}
         named = {name: arguments.get(name, default) for name, default in known.items()}
@@ -141,22 +142,23 @@ async def evaluate_async(benchmark_or_dataset: Any, *, model: str, **arguments: 
             return _evaluate(
                 handle=handle, benchmark_or_dataset=benchmark_or_dataset, model=model, options=extra, **named
             )
-        except RunInterrupted as stopped:
-            # A KeyboardInterrupt ends whatever event loop it comes to, with everything that runs there.
+        except KeyboardInterrupt as stopped:
+            # It ends whatever event loop it is raised in, with everything that runs there.
             return stopped
 
-    running = asyncio.get_running_loop().run_in_executor(None, work)
+    # No task of its own, which a loop that closes would cancel while the thread goes on.
+    running = asyncio.get_running_loop().run_in_executor(None, contextvars.copy_context().run, work)
     try:
         outcome = await asyncio.shield(running)
     except asyncio.CancelledError:
         await _stopped(running, handle)
         raise
-    if isinstance(outcome, RunInterrupted):
+    if isinstance(outcome, KeyboardInterrupt):
         raise asyncio.CancelledError(str(outcome))
     return outcome
 
 
-async def _stopped(running: asyncio.Future[ExperimentReport | RunInterrupted], handle: RunHandle) -> None:
+async def _stopped(running: asyncio.Future[ExperimentReport | KeyboardInterrupt], handle: RunHandle) -> None:
     """Waits until the run is saved; whoever cancels again does not wait for the calls that are under way."""
     while not running.done():
         handle.stop()

@@ -45,8 +45,8 @@ def interruptible(function: F) -> F:
 
     @functools.wraps(function)
     def called(*arguments: Any, **named: Any) -> Any:
-        interrupt_on_termination()
-        return function(*arguments, **named)
+        with interrupt_on_termination():
+            return function(*arguments, **named)
 
     return cast(F, called)
 

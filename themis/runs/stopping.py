@@ -49,10 +49,17 @@ def stop_on_signals(stop: Callable[[], None]) -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def interrupt_on_termination() -> None:
+@contextmanager
+def interrupt_on_termination() -> Iterator[None]:
     """For a command: SIGTERM means what Ctrl-C does, also before and after a run."""
-    if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
-        signal.signal(signal.SIGTERM, _interrupt)
+    if threading.current_thread() is not threading.main_thread() or not _is_free(signal.SIGTERM):
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _interrupt(number: int, frame: FrameType | None) -> NoReturn:
