@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import socket
 import subprocess
 import sys
@@ -263,11 +264,12 @@ def test_a_commit_cut_off_at_its_end_is_made_exactly_once(database, when):
 def test_connections_dropped_again_and_again_lose_and_double_nothing(database, server):
     import psycopg
 
-    done = threading.Event()
+    done, committed, chance = threading.Event(), threading.Semaphore(0), random.Random(1)
 
     def drop() -> None:
+        """Drops all connections once after every commit, somewhere in the next."""
         with psycopg.connect(server.url, autocommit=True) as connection:
-            while not done.wait(0.02):
+            while committed.acquire() and not done.wait(chance.uniform(0, 0.01)):
                 connection.execute(
                     "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid() "
                     "AND backend_type = 'client backend'"
@@ -279,9 +281,11 @@ def test_connections_dropped_again_and_again_lose_and_double_nothing(database, s
         try:
             for n in range(25):
                 writer.commit_calls([call(n, answered(rows(n + 1)[n]), prompt_tokens=1)])
+                committed.release()
                 assert sum(storage.reader("run").count_records()) == n + 1
         finally:
             done.set()
+            committed.release()
             dropper.join()
 
     run = ExperimentStorage(database).get_run("run")
