@@ -27,6 +27,9 @@ def need(holds):
         raise OSError('held')
 def any_process(file, what):
     return any(what in open(f'/proc/{p}/{file}', 'rb').read() for p in os.listdir('/proc') if p.isdigit())
+def fill(name):
+    for i in range(LIMIT_MB + 8):
+        open(f'{name}{i}', 'wb').write(b'x' * (1 << 20))
 def connect(family, address, kind=socket.SOCK_STREAM):
     with socket.socket(family, kind) as opened:
         opened.settimeout(2)
@@ -138,8 +141,8 @@ MEMORY = {
     "shared memory": "syscall(29, 0, 1 << 28, 0o1600)",
     "message queues": "syscall(68, 0, 0o1600)",
     "semaphores": "syscall(64, 0, 1000, 0o1600)",
-    "filling the working directory": "need(WALLED or BUBBLE)\n[open(f'f{i}', 'wb').write(b'x' * (1 << 20)) for i in range(LIMIT_MB + 8)]",
-    "filling /dev/shm": "[open(f'/dev/shm/f{i}', 'wb').write(b'x' * (1 << 20)) for i in range(LIMIT_MB + 8)]",
+    "filling the working directory": "need(WALLED or BUBBLE)\nfill('f')",
+    "filling /dev/shm": "fill('/dev/shm/f')",
     "one large block": "bytearray(600 << 20)",
     "a shared mapping": "import mmap\nmmap.mmap(-1, 600 << 20)",
     "endless small files": "need(WALLED)\n[open(f's{i}', 'w').close() for i in range(4200)]",
@@ -179,13 +182,10 @@ def run(request: dict[str, Any]) -> dict[str, Any]:
     except SandboxError as error:
         return {"refused": str(error)}
     known = {"CANARY": request["canary"], "PORT": request["port"], "HOST": os.getpid(), "LIMIT_MB": 32}
-    code = (
-        f"{_TOOLS}\nglobals().update({known!r})\nWALLED = {'namespaces' in level}\nBUBBLE = {'bubblewrap' in level}\nPROGRAMS = {programs()!r}\n"
-        + (
-            "def fails(fd):\n    try: os.fstat(fd)\n    except OSError: return True\n"
-            "try:\n    exec(PROGRAMS[input()])\nexcept BaseException as error: print('held', type(error).__name__, error)\n"
-            "else: print('broke out')\n"
-        )
+    code = f"{_TOOLS}\nglobals().update({known!r})\n{walls}PROGRAMS = {programs()!r}\n" + (
+        "def fails(fd):\n    try: os.fstat(fd)\n    except OSError: return True\n"
+        "try:\n    exec(PROGRAMS[input()])\nexcept BaseException as error: print('held', type(error).__name__, error)\n"
+        "else: print('broke out')\n"
     )
     names = list(programs())
     verdicts = sandbox.run_tests(code, [ProgramTest(name, "held") for name in names])
