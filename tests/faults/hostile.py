@@ -181,6 +181,7 @@ def run(request: dict[str, Any]) -> dict[str, Any]:
         level = sandbox.level
     except SandboxError as error:
         return {"refused": str(error)}
+    walls = f"WALLED = {'namespaces' in level}\nBUBBLE = {'bubblewrap' in level}\n"
     known = {"CANARY": request["canary"], "PORT": request["port"], "HOST": os.getpid(), "LIMIT_MB": 32}
     code = f"{_TOOLS}\nglobals().update({known!r})\n{walls}PROGRAMS = {programs()!r}\n" + (
         "def fails(fd):\n    try: os.fstat(fd)\n    except OSError: return True\n"
