@@ -27,6 +27,9 @@ def need(holds):
         raise OSError('held')
 def any_process(file, what):
     return any(what in open(f'/proc/{p}/{file}', 'rb').read() for p in os.listdir('/proc') if p.isdigit())
+def fill(name):
+    for i in range(LIMIT_MB + 8):
+        open(f'{name}{i}', 'wb').write(b'x' * (1 << 20))
 def connect(family, address, kind=socket.SOCK_STREAM):
     with socket.socket(family, kind) as opened:
         opened.settimeout(2)
@@ -57,13 +60,13 @@ FILES = {
     "users": "open('/etc/passwd').read()",
     "passwords": "open('/etc/shadow').read()",
     "name of the machine": "open('/etc/hostname').read()",
-    "root's home": "need(set(os.listdir('/root')) - {'.pyenv'})",
+    "a home": "need([name for name in os.listdir(os.path.expanduser('~root')) if name != '.pyenv'])",
     "temporary files": "need(os.listdir('/tmp'))",
     "logs": "need(os.listdir('/var/log'))",
     "programs of the system": "need([name for name in os.listdir('/usr/bin') if not name.startswith('python')])",
     "sources": "need(os.listdir('/usr/src'))",
     "headers": "need(os.listdir('/usr/include'))",
-    "an application's place": "need(os.listdir('/opt'))",
+    "an application's data": "need(os.listdir('/srv'))",
     "installed packages": "import sysconfig\nneed(os.listdir(os.path.dirname(os.__file__) + '/site-packages'))",
     "kernel's settings": "need(os.listdir('/sys'))",
     "memory of the machine": "open('/dev/mem', 'rb').read(1)",
@@ -138,11 +141,11 @@ MEMORY = {
     "shared memory": "syscall(29, 0, 1 << 28, 0o1600)",
     "message queues": "syscall(68, 0, 0o1600)",
     "semaphores": "syscall(64, 0, 1000, 0o1600)",
-    "filling the working directory": "[open(f'f{i}', 'wb').write(b'x' * (1 << 20)) for i in range(LIMIT_MB + 8)]\nneed(WALLED)",
-    "filling /dev/shm": "[open(f'/dev/shm/f{i}', 'wb').write(b'x' * (1 << 20)) for i in range(LIMIT_MB + 8)]",
+    "filling the working directory": "need(WALLED or BUBBLE)\nfill('f')",
+    "filling /dev/shm": "fill('/dev/shm/f')",
     "one large block": "bytearray(600 << 20)",
     "a shared mapping": "import mmap\nmmap.mmap(-1, 600 << 20)",
-    "endless small files": "[open(f's{i}', 'w').close() for i in range(4200)]\nneed(WALLED)",
+    "endless small files": "need(WALLED)\n[open(f's{i}', 'w').close() for i in range(4200)]",
     "a hundred threads": "import threading\nfor _ in range(100): threading.Thread(target=time.sleep, args=(0.5,)).start()",
     "a hundred open files": "files = [open('/dev/null') for _ in range(100)]",
 }  # fmt: skip
@@ -178,8 +181,9 @@ def run(request: dict[str, Any]) -> dict[str, Any]:
         level = sandbox.level
     except SandboxError as error:
         return {"refused": str(error)}
+    walls = f"WALLED = {'namespaces' in level}\nBUBBLE = {'bubblewrap' in level}\n"
     known = {"CANARY": request["canary"], "PORT": request["port"], "HOST": os.getpid(), "LIMIT_MB": 32}
-    code = f"{_TOOLS}\nglobals().update({known!r})\nWALLED = {'namespaces' in level}\nPROGRAMS = {programs()!r}\n" + (
+    code = f"{_TOOLS}\nglobals().update({known!r})\n{walls}PROGRAMS = {programs()!r}\n" + (
         "def fails(fd):\n    try: os.fstat(fd)\n    except OSError: return True\n"
         "try:\n    exec(PROGRAMS[input()])\nexcept BaseException as error: print('held', type(error).__name__, error)\n"
         "else: print('broke out')\n"

@@ -237,11 +237,12 @@ class TestCommands:
 
         ran = weak_themis(
             "eval", rows, "-m", "fake:echo", "--prompt", "def f(x): return x  # {id}", "--metric", "pass_at_k",
-            "--run-id", "weak", "--allow-weak-sandbox", given,
+            "--run-id", "weak", "--allow-weak-sandbox", given, "--json",
         )  # fmt: skip
         page = weak_themis("export", "weak", "--format", "html", "--to", "out")
 
         assert ran.returncode == fault.exit_code, ran.stderr
+        assert json.loads(ran.stdout)["status"] == fault.status
         assert page.returncode == 0, page.stderr
         text = "".join(path.read_text() for path in (tmp_path / "out").glob("*.html"))
         assert "not_protected" in text

@@ -92,6 +92,8 @@ def _is_check(node: ast.AST) -> bool:
         return not _is_constant(node.test)
     if isinstance(node, ast.If):
         return not _is_constant(node.test) and (_must_fail(node.body) or _must_fail(node.orelse))
+    if isinstance(node, ast.Match):
+        return any(_must_fail(case.body) for case in node.cases)
     if isinstance(node, ast.Try):
         return _must_fail(node.body) or _must_fail(node.orelse)
     if isinstance(node, ast.Call):
@@ -169,6 +171,13 @@ class _Counters(ast.NodeTransformer):
         self.generic_visit(node)
         if check:
             node.test = _count("checked", node.test)
+        return node
+
+    def visit_Match(self, node: ast.Match) -> ast.AST:
+        check = _is_check(node)
+        self.generic_visit(node)
+        if check:
+            node.subject = _count("checked", node.subject)
         return node
 
     def visit_Call(self, node: ast.Call) -> ast.AST:

@@ -17,7 +17,7 @@ from typing import Any
 
 from themis.evaluation.sandbox.inside.wire import TEST_MODULE
 
-__all__ = ["offer_frameworks", "run_collected"]
+__all__ = ["approx", "fail", "offer_frameworks", "param", "raises", "run_collected"]
 
 
 def run_collected(names: dict[str, Any], already_run: set[str]) -> None:

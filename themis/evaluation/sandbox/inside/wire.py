@@ -53,6 +53,7 @@ class Peer(Values):
         self._number_of: dict[int, int] = {}
         self._exceptions: dict[str, type[Exception]] = {}
         self._raised_by_us: list[list[Any]] = []
+        self._returned: dict[int, BaseException] = {}
 
     def ask(self, action: str, *operands: Any) -> Any:
         self.send(["ask", action, [self.encode(operand) for operand in operands]])
@@ -72,8 +73,8 @@ class Peer(Values):
             value, changes = self.ask("call", function, arguments, keywords)
         except BaseException as error:
             # An exception of the test's own function is no surprise when it comes back through the solution.
-            if _describe(error) not in self._raised_by_us:
-                self.unexpected[id(error)] = error
+            returned = _describe(error) in self._raised_by_us
+            (self._returned if returned else self.unexpected)[id(error)] = error
             raise
         for position, content in changes:
             _refill(arguments[position], content)
@@ -84,7 +85,7 @@ class Peer(Values):
         found, seen = False, set()
         while error is not None and id(error) not in seen:
             seen.add(id(error))
-            found = self.unexpected.pop(id(error), None) is not None or found
+            found |= any(known.pop(id(error), None) is not None for known in (self.unexpected, self._returned))
             error = error.__cause__ or error.__context__
         return found
 
