@@ -181,7 +181,7 @@ def test_a_run_with_some_failures_is_completed_and_says_how_many(ask, themis, fa
     run = stored(tmp_path)
     assert (done.returncode, run.status) == (fault.exit_code, fault.status)
     assert "20 samples, 10 not answered" in done.stdout
-    assert " failed=10" in themis("list", "runs", "--storage", "store").stdout
+    assert "[completed, 10 of 20 failed]" in themis("list", "runs", "--storage", "store").stdout
     assert json.loads(themis("show", "r", "--storage", "store", "--json").stdout)["failed"] == 10
 
 

@@ -173,7 +173,7 @@ def tour(tmp_path: Path, gossip: Gossip, monkeypatch: pytest.MonkeyPatch) -> Tou
         "WANDB_DIR": str(tmp_path / "out"), "WANDB_CONFIG_DIR": str(tmp_path / "out" / "config"),
         "WANDB_CACHE_DIR": str(tmp_path / "out" / "cache"), "WANDB_DATA_DIR": str(tmp_path / "out" / "data"),
         "WANDB_API_KEY": key("wandb") + "0" * 40, "MLFLOW_DISABLE_TELEMETRY": "true", "DO_NOT_TRACK": "true",
-        "COLUMNS": "100",
+        "COLUMNS": "100", "THEMIS_NO_DOTENV": "",
     }  # fmt: skip
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
@@ -433,7 +433,9 @@ def test_the_server_does_not_print_the_token_that_the_environment_gave_it(tour):
     with contextlib.suppress(urllib.error.HTTPError):
         urllib.request.urlopen(re.search(r"http://[\w.:]+", banner)[0], timeout=60).close()
     server.send_signal(signal.SIGTERM)
-    banner += server.communicate(timeout=60)[1]
+    # Not `communicate`: what came with the first line is in the stream's buffer already.
+    banner += server.stderr.read()
+    server.wait(timeout=60)
 
     assert tour.storage in banner
     assert _leaks({"banner": banner.encode()}) == []

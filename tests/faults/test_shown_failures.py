@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,7 +12,7 @@ from fastapi.testclient import TestClient
 
 import themis
 from themis.core.entities import GenerationRecord, ModelError, ModelOutput
-from themis.exceptions import MetricError
+from themis.exceptions import MetricError, RunFailedError
 from themis.experiment.export.as_html import export_html
 from themis.experiment.export.as_tables import export_markdown
 from themis.experiment.report import build_report
@@ -46,10 +47,11 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("store")
     for run_id, answered in (("none", 0), ("some", 4), ("all", 6)):
         themis.register_provider(run_id, lambda answered=answered, **options: Refusing(answered))
-        themis.evaluate(
-            ROWS, model=f"{run_id}:x", prompt="{question}", metrics=["exact_match"], run_id=run_id, storage=root,
-            max_retries=1,
-        )  # fmt: skip
+        with contextlib.suppress(RunFailedError):
+            themis.evaluate(
+                ROWS, model=f"{run_id}:x", prompt="{question}", metrics=["exact_match"], run_id=run_id, storage=root,
+                max_retries=1, keep_going=True,
+            )  # fmt: skip
         with ExperimentStorage(root).open_run(run_id) as writer:
             writer.update(status=RunStatus.COMPLETED.value, error=None)
     return root

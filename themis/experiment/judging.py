@@ -149,12 +149,15 @@ class JudgingQueue(Caller):
             self.work()
         self._store()
 
-    def close(self) -> None:
+    def stop(self) -> None:
         """Starts nothing more and stores what is judged; the rest is judged when the run is taken up again."""
+        self._store()
+        self.close()
+
+    def close(self) -> None:
+        """Starts nothing more."""
         if self._threads is not None:
             self._threads.shutdown(cancel_futures=True)
-            self._under_way.clear()
-        self._store()
 
     def _take(self, position: int, record: GenerationRecord, judged: EvaluationRecord) -> None:
         self._rows.extend(verdicts(position, judged, self._pipeline.metric_names, record.task.metadata))

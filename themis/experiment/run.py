@@ -218,18 +218,21 @@ class _Session:
                 if self.dead:
                     self._engine.stop()
                 self._note_waiting()
-        if not self.interrupted:
+        if self.interrupted:
+            self._judging.stop()
+        else:
             self._judging.finish()
 
     def judge_rest(self) -> None:
         """Judges what was answered but not judged: by an earlier process, or under another evaluation."""
-        if not self._resumed:
+        if self.interrupted or not self._resumed:
             return
         for position, record in self._reader.unjudged(self._evaluation):
             self._judging.add(position, record)
             while self._judging.is_full():
                 self._judging.work()
             if self.interrupted or self.dead:
+                self._judging.stop()
                 return
         self._judging.finish()
 

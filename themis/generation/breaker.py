@@ -48,14 +48,14 @@ class CircuitBreaker:
         self._had_success, self._in_a_row = True, 0
 
     def on_failure(self, error: ModelError) -> None:
-        alike = _what_is_alike(error) if is_permanent(error) else None
+        alike = _what_is_alike(error) if _is_permanent(error) else None
         self._in_a_row = 0 if alike is None else self._in_a_row + 1 if alike == self._alike else 1
         self._alike = alike
         if self._trips_after is not None and self._in_a_row >= self._trips_after and self.tripped_by is None:
             self.tripped_by = error
 
 
-def is_permanent(error: ModelError) -> bool:
+def _is_permanent(error: ModelError) -> bool:
     """Whether the next row would meet the same failure: a key, a model, an address or an option is wrong."""
     # Before the status stands the address, whose words say nothing about the row.
     words = error.message.partition(" answered ")[2] or error.message

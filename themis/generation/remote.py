@@ -91,8 +91,6 @@ class CallMaker:
         self._slots = slots
         self._reporter = reporter
         self._pool: LocalPool[int] | None = None
-        # Calls are taken in one thread and made in another.
-        self._incoming: deque[list[Assignment[int]]] = deque()
 
     def greet(self) -> Greeting:
         where = f"{socket.gethostname()} (pid {os.getpid()})"
@@ -100,6 +98,8 @@ class CallMaker:
             executor = self._make_executor()
         except Exception as error:  # boundary: a provider is the user's code
             return Greeting(where, refusal=Redactor().text(f"{type(error).__name__}: {error}"))
+        # Calls are taken in one thread and made in another.
+        self._incoming: deque[list[Assignment[int]]] = deque()
         identity = identify(executor)
         reports_as = self._reporter.report(executor) if self._reporter else b""
         self._pool = open_pool(executor, self._slots)
