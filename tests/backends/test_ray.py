@@ -22,7 +22,7 @@ import themis
 from tests.waiting import wait_until
 from themis.backends.ray import RayExecutionBackend, on_one_machine
 from themis.core.entities import GenerationRecord, ModelOutput
-from themis.exceptions import ConfigurationError
+from themis.exceptions import ConfigurationError, RunFailedError
 from themis.generation.providers import PROVIDERS
 
 ROWS = [{"id": str(n), "question": f"{n}?", "answer": str(n)} for n in range(40)]
@@ -223,8 +223,11 @@ def test_a_key_shows_neither_in_failures_nor_in_the_cluster_s_logs(ray_cluster, 
         raise PermissionError(f"the key {KEY} is not valid")
 
     registered("mine", answering(refused))
-    report = ask(tmp_path / "store", provider_options={"api_key": KEY}, max_retries=1)
+    with pytest.raises(RunFailedError) as caught:
+        ask(tmp_path / "store", provider_options={"api_key": KEY}, max_retries=1, keep_going=True)
+    report = caught.value.report
     assert (report.metric("exact_match").count, report.metric("exact_match").failed) == (0, 40)
+    assert KEY not in str(caught.value)
     assert "is not valid" in report.generation_results[0].error.message
     assert KEY not in repr(report.generation_results)
     assert list(ray_cluster.folder.rglob("*.log"))

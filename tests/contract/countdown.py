@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from themis.generation.models import models_dir
+
 REPOSITORY = Path(__file__).parents[2]
 PAGE = REPOSITORY / "docs" / "guides" / "countdown-tutorial.md"
 EXAMPLES = REPOSITORY / "examples" / "countdown"
@@ -39,6 +41,7 @@ def offline_environment(root: Path, **changes: str) -> dict[str, str]:
         "COUNTDOWN_API_BASE": f"{NOWHERE}/api/v1/chat",
         "WANDB_SILENT": "true",
         "THEMIS_NO_DOTENV": "1",
+        "THEMIS_MODELS_DIR": str(models_dir()),
         **changes,
     }
 

@@ -191,7 +191,8 @@ class TestHostilePrograms:
 
         execution = sandbox_at(marked(protection), wall_seconds=1).run_program(bomb)
 
-        assert (execution.outcome, execution.reason) == ("timeout", "ran for more than 1 s")
+        # Where the memory of all processes counts together, so many of them may reach that limit first.
+        assert execution.outcome in ("timeout", "memory")
 
     @each_level
     def test_a_daemon_does_not_outlive_its_program(self, protection, marked):

@@ -24,6 +24,7 @@ from tests.stories.endpoint import Endpoint
 from tests.waiting import wait_until
 from themis.backends.ray import RayExecutionBackend
 from themis.cli import main
+from themis.generation.breaker import TRIPS_AFTER
 from themis.storage import ExperimentStorage
 
 AGENT_THAT_KILLS = """
@@ -60,10 +61,15 @@ themis.evaluate(rows, model="stub/waits-at-the-gate", prompt="{question}", stora
 
 
 @pytest.fixture(scope="module")
-def cluster(endpoint: Endpoint, request: pytest.FixtureRequest) -> Iterator[throwaway_ray.Cluster]:
-    """A cluster whose machines know where the endpoint is."""
+def known_endpoint(endpoint: Endpoint) -> Iterator[None]:
     with mock.patch.dict(os.environ, {"STUB_BASE_URL": endpoint.url}):
-        yield request.getfixturevalue("ray_cluster")
+        yield
+
+
+@pytest.fixture(scope="module")
+def cluster(known_endpoint: None, ray_cluster: throwaway_ray.Cluster) -> throwaway_ray.Cluster:
+    """A cluster whose machines know where the endpoint is."""
+    return ray_cluster
 
 
 @pytest.fixture(autouse=True)
@@ -131,6 +137,19 @@ def test_what_a_killed_process_had_under_way_is_asked_again_and_all_calls_are_co
     # Each process had two of the four.
     assert Counter(endpoint.calls.values()) == {1: 18, 2: 2}
     assert stored.calls == endpoint.calls.total()
+
+
+@pytest.mark.fault(
+    area="Clusters",
+    wrong="The key is refused",
+    does="Stops after 5 equal failures over all processes together",
+    status="failed",
+    exit_code=3,
+)
+def test_a_refused_key_costs_a_few_calls_on_a_cluster_too(cluster, endpoint, command, fault: Fault, tmp_path):
+    assert command(*on_ray(tmp_path, 200, "refuses-the-key")) == fault.exit_code
+    assert ExperimentStorage(tmp_path / "store").get_run("one").status.value == fault.status
+    assert endpoint.calls.total() <= 4 + TRIPS_AFTER
 
 
 @pytest.mark.fault(

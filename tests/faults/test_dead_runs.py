@@ -126,6 +126,13 @@ def test_a_server_that_is_not_there_fails_the_run(ask, fault, endpoint, tmp_path
     assert "Traceback" not in done.stderr
 
 
+def test_a_server_that_cuts_every_connection_is_not_asked_for_every_row(ask, endpoint, tmp_path):
+    done = ask("cuts-every-connection", "--max-retries", "2")
+
+    assert (done.returncode, stored(tmp_path).status) == (3, "failed")
+    assert endpoint.calls.total() <= 2 * (WORKERS + TRIPS_AFTER)
+
+
 @pytest.mark.fault(
     area="Calls",
     wrong="The key is revoked in the middle of a run",

@@ -87,6 +87,10 @@ def misbehaving_endpoint() -> Iterator[Endpoint]:
             endpoint.gate.wait()
             self._good(question, number, seen)
 
+        def _cuts_every_connection(self, question: str, number: int, seen: int) -> None:
+            self.close_connection = True
+            self.connection.close()
+
         def _huge(self, question: str, number: int, seen: int) -> None:
             self._answer("x" * 2_000_000)
 
@@ -94,7 +98,9 @@ def misbehaving_endpoint() -> Iterator[Endpoint]:
             self._raw(200, b"")
 
         def _refuses_the_key(self, question: str, number: int, seen: int) -> None:
-            self._send(401, {"error": {"message": f"Incorrect API key provided: {self.headers['Authorization'][7:]}"}})
+            self._send(
+                401, {"error": {"message": f"Incorrect API key provided: {self.headers.get('Authorization', '')[7:]}"}}
+            )
 
         def _no_such_model(self, question: str, number: int, seen: int) -> None:
             self._send(

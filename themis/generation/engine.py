@@ -325,10 +325,8 @@ class Engine:
             now = time.monotonic()
             pause, wait = self._resubmit(pool, now), 0.0
             ready: list[Assignment[_Work]] = []
-            # While it is not known that calls succeed, none is handed out ahead of its turn.
-            room = pool.room if self.breaker.is_calm else self.settings.workers
             full = self._caller.is_full()
-            while not (exhausted or self._stopping or full) and pool.in_flight + len(ready) < room:
+            while not (exhausted or self._stopping or full) and self._has_room(pool, len(ready)):
                 held = held or self._next_work(jobs)
                 if held is None:
                     exhausted = True
@@ -356,6 +354,12 @@ class Engine:
             # An empty batch gives the caller a turn, and tells it that time passes.
             yield self._settle_all(answers, pool)
 
+    def _has_room(self, pool: Pool[_Work], ready: int) -> bool:
+        """While it is not known that calls succeed, none is handed out ahead of its turn, nor beside one that is retried."""
+        if self.breaker.is_calm:
+            return pool.in_flight + ready < pool.room
+        return len(self._under_way) < min(self.settings.workers, pool.room)
+
     def _next_work(self, jobs: Iterator[Job]) -> _Work | None:
         job = next(jobs, None)
         return None if job is None else _Work(job, estimated_tokens=self._estimate_tokens(job))
@@ -377,6 +381,7 @@ class Engine:
 
     def _note_waiting(self, now: float, wait: float, pause: float, *, idle: bool) -> None:
         """Keeps what the run is waiting for, where it is for more than a moment."""
+        wait = max(wait, self.limiter.resume_at - now)
         if wait > _TOLD_SECONDS:
             waiting = Waiting(now + wait, self.limiter.reason(now), unasked=self.limiter.resume_at > now)
         elif idle and self._delayed and _TOLD_SECONDS < pause < _NEVER:
