@@ -28,7 +28,7 @@ from themis.core.entities import (
     PromptSpec,
     SamplingConfig,
 )
-from themis.exceptions import ConfigurationError, MetricError, StorageError
+from themis.exceptions import ConfigurationError, MetricError, RunFailedError, StorageError
 from themis.storage import ExperimentStorage
 
 GRADED = [0.1, 0.4, 0.35, 0.8, 0.7, 0.65, 0.2, 0.9, 0.5, 0.55]
@@ -505,7 +505,8 @@ def test_a_run_in_which_every_call_failed_says_so(tmp_path):
     scored_run(tmp_path, "a", [1, 0])
     rows = [{"id": "0", "said": "1"}, {"id": "1", "said": "0"}]
     # A fake model that should answer with the reference fails where there is none.
-    themis.evaluate(rows, model="fake/perfect", prompt="{said}", metrics=[Number()], run_id="b", storage=tmp_path)
+    with pytest.raises(RunFailedError):
+        themis.evaluate(rows, model="fake/perfect", prompt="{said}", metrics=[Number()], run_id="b", storage=tmp_path)
 
     with pytest.raises(MetricError, match="'b' has no scores: 0 of its 2 samples are answered, 2 failed"):
         compare_runs(["a", "b"], storage_path=tmp_path)

@@ -374,7 +374,7 @@ def test_failures_are_told_by_kind(tmp_path):
     rows = [{"id": f"q{n}", "question": str(n), "answer": str(n)} for n in range(8)]
     themis.evaluate(
         rows,
-        model="fake/flaky-1.0",
+        model="fake/flaky-0.5",
         prompt="{question}",
         metrics=["exact_match"],
         run_id="r",

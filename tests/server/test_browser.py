@@ -18,6 +18,7 @@ import themis
 from tests.running_server import RunningServer
 from themis.core.codec import encode
 from themis.core.entities import GenerationRecord, ModelError, ModelOutput
+from themis.exceptions import RunFailedError
 from themis.interfaces import StatelessTaskExecutor
 from themis.storage import ExperimentStorage
 from themis.storage.records import Turn
@@ -382,7 +383,8 @@ def lab(
     fixed = {"prompt": "{question}", "metrics": ["exact_match"], "storage": root}
     for run_id, model in ((f"{LONG_NAME}a", "fake/noisy-0.6"), (f"{LONG_NAME}b", "fake/perfect")):
         themis.evaluate(rows, model=model, run_id=run_id, **fixed)
-    themis.evaluate(rows[:2], model="unreachable:x", run_id="failed", max_retries=1, **fixed)
+    with pytest.raises(RunFailedError):
+        themis.evaluate(rows[:2], model="unreachable:x", run_id="failed", max_retries=1, **fixed)
     return start_lasting_server(root)
 
 

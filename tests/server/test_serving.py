@@ -43,7 +43,7 @@ def test_without_a_token_only_if_that_was_asked_for(start_server, two_runs):
     server = start_server(two_runs, "--no-token")
 
     assert server.banner.splitlines()[-1].endswith("none; every user of this machine can read and delete runs")
-    assert "open" not in server.banner
+    assert "  open " not in server.banner
     assert urllib.request.urlopen(f"{server.address}/api/runs").status == 200
 
 

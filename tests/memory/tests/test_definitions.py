@@ -27,14 +27,14 @@ def fingerprint(name):
 
 
 GOLDEN = {
-    "abstention": "a33901cef2b9b1d2",
-    "aggregation": "3311c64792a62fcc",
+    "abstention": "f6a535df6d689ac1",
+    "aggregation": "f6baa95f5e4c31be",
     "chapterbreak": "176f1c9e9438426b",
     "colours": "9199fd7f0b7ea1de",
     "conflicting_personal_info": "79a33dd4c6c17d61",
     "contradiction": "05859ed6f3de9458",
     "delayed_recall": "19e6c8d21b52a35a",
-    "forgetting": "fe9262ba658a8f1d",
+    "forgetting": "22e14ec93fc911e6",
     "how_to_think": "279c50be7b864018",
     "instruction_exceptions": "8f01777c21ae01c1",
     "instruction_recall": "97ef4b1503f9a044",
@@ -49,7 +49,7 @@ GOLDEN = {
     "preference": "d5b2226ca1adce3d",
     "prospective_memory": "977c611d0a499e7a",
     "restaurant": "0b7ada89e72318ec",
-    "sallyanne": "1fc735399d26428d",
+    "sallyanne": "be2a916d242054be",
     "shopping": "a044381e67517c3b",
     "spy_meeting": "7886e3722a3ee81b",
     "temporal_order": "791a3010080390f2",
