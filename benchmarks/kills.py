@@ -30,10 +30,10 @@ WORKERS = 32
 LATENCY_SECONDS = 0.05
 ROWS_PER_KILL = 160
 CONFIGURATION = """\
-config: {incompatibilities: []}
+config: {run_name: kills}
 datasets:
   args: {memory_span: 3000, dataset_examples: 2}
-  datasets: [{name: names}, {name: colours}, {name: shopping}, {name: sallyanne}, {name: kv}]
+  datasets: [{name: names}, {name: colours}, {name: shopping}, {name: sallyanne}, {name: jokes}]
 """
 
 
@@ -156,21 +156,16 @@ def environment(seen: Any) -> dict[str, str]:
 
 def stored(place: Path) -> dict[str, Any]:
     """Every answer and score by what it is of."""
+    from themis.memory.tape import read_body
     from themis.storage import ExperimentStorage
 
     storage = ExperimentStorage(place / "store")
     run = storage.get_run("r")
     assert run.status.value == "completed", run
-    if run.kind == "memory":
-        turns = {turn.seq: (turn.kind, turn.test_id) for turn in storage.turns("r")}
-        return {
-            **turns,
-            "scores": {
-                key: [score.value for score in record.scores]
-                for key, record in storage.load_cached_evaluations("r").items()
-            },
-        }
     scores = storage.load_cached_evaluations("r")
+    if run.kind == "memory":
+        said = {turn.seq: (turn.kind, turn.test_id, read_body(turn).reply) for turn in storage.turns("r")}
+        return {**said, "scores": {key: [score.value for score in record.scores] for key, record in scores.items()}}
     return {key: (record.output.text, [score.value for score in scores[key].scores])
             for key, record in storage.load_cached_records("r").items()}  # fmt: skip
 

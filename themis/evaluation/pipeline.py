@@ -103,13 +103,19 @@ class EvaluationPipeline:
             if hasattr(metric, "check_machine"):
                 metric.check_machine()
 
-    def check_row(self, reference: Any, row: Mapping[str, Any]) -> None:
-        """Raises where one of the metrics could score no answer to this row."""
-        if self._select_reference is not None:
-            return
-        for metric in self.metrics:
-            if hasattr(metric, "check_row"):
+    @property
+    def row_check(self) -> Callable[[Any, Mapping[str, Any]], None] | None:
+        """Raises where one of the metrics could score no answer to a row; None where all of them take what comes."""
+        own = [metric for metric in self.metrics if getattr(type(metric), "check_row", None) is not Metric.check_row]
+        picky = [metric for metric in own if hasattr(metric, "check_row")]
+        if self._select_reference is not None or not picky:
+            return None
+
+        def check(reference: Any, row: Mapping[str, Any]) -> None:
+            for metric in picky:
                 metric.check_row(_as_list(reference), row)
+
+        return check
 
     @property
     def is_slow(self) -> bool:

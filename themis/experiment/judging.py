@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from themis.core.codec import decode, encode
@@ -103,7 +104,11 @@ class JudgingQueue(Caller):
         on_judged: Callable[[EvaluationRecord], None] = lambda judged: None,
         on_stored: Callable[[list[EvaluationRecord]], None] = lambda judged: None,
     ) -> None:
-        self._pipeline = pipeline
+        # A user's own pipeline has only `evaluate`.
+        self._judge: Callable[[GenerationRecord], EvaluationRecord] = getattr(pipeline, "judge", None) or partial(
+            _judge_alone, pipeline
+        )
+        self._metric_names = pipeline.metric_names
         self._writer = writer
         self._evaluation = evaluation
         self._on_judged = on_judged
@@ -126,14 +131,14 @@ class JudgingQueue(Caller):
         if self._threads is None:
             self._waiting.append((position, record))
         else:
-            self._under_way[self._threads.submit(_judge_one, self._pipeline, record)] = (position, record)
+            self._under_way[self._threads.submit(self._judge, record)] = (position, record)
 
     def work(self) -> None:
         """Judges for a moment in this thread, takes what the threads have finished, and stores it when it is time."""
         end = time.perf_counter() + _TURN_SECONDS
         while self._waiting:
             position, record = self._waiting.popleft()
-            self._take(position, record, _judge_one(self._pipeline, record))
+            self._take(position, record, self._judge(record))
             if time.perf_counter() > end:
                 break
         for future in [future for future in self._under_way if future.done()]:
@@ -160,7 +165,7 @@ class JudgingQueue(Caller):
             self._threads.shutdown(cancel_futures=True)
 
     def _take(self, position: int, record: GenerationRecord, judged: EvaluationRecord) -> None:
-        self._rows.extend(verdicts(position, judged, self._pipeline.metric_names, record.task.metadata))
+        self._rows.extend(verdicts(position, judged, self._metric_names, record.task.metadata))
         self._judged.append(judged)
         self._on_judged(judged)
 
@@ -172,12 +177,7 @@ class JudgingQueue(Caller):
             self._on_stored(judged)
 
 
-def _judge_one(pipeline: Any, record: GenerationRecord) -> EvaluationRecord:
-    judge = getattr(pipeline, "judge", None)
-    if judge is not None:
-        judged: EvaluationRecord = judge(record)
-        return judged
-    # A user's own pipeline has only `evaluate`.
+def _judge_alone(pipeline: Any, record: GenerationRecord) -> EvaluationRecord:
     found: list[EvaluationRecord] = list(pipeline.evaluate([record]).records)
     if len(found) == 1:
         return found[0]

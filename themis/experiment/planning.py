@@ -145,7 +145,7 @@ def _row_reader(experiment: Experiment) -> RowReader:
         cluster_field=experiment.cluster_field,
         limit=experiment.limit,
         compared=getattr(experiment.pipeline, "compared_with_rows", ()),
-        check=getattr(experiment.pipeline, "check_row", None),
+        check=getattr(experiment.pipeline, "row_check", None),
     )
 
 

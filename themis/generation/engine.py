@@ -31,7 +31,7 @@ __all__ = ["Caller", "Engine", "EngineSettings", "Job", "Late", "Outcome", "Wait
 
 _LARGEST_BATCH = 512
 # Answers that cost nothing (instant providers) are committed together for this long.
-_BATCH_SECONDS = 0.01
+_BATCH_SECONDS = 0.05
 _NEVER = 1e9
 # How long nothing need happen before the caller is given a turn.
 _TURN_SECONDS = 0.25
