@@ -16,6 +16,7 @@ __all__ = ["ProgressBar", "someone_watches"]
 
 _LATE_SECONDS = 30.0
 _SHOWN_LATE = 3
+_LONGEST_WAIT = 80
 
 
 class ProgressBar(Observer):
@@ -87,6 +88,10 @@ class ProgressBar(Observer):
         parts = [f"{rate:.1f}/s"]
         if self._engine is not None and self._engine.in_flight:
             parts.append(f"{self._engine.in_flight} under way (limit {self._engine.limiter.limit})")
+        if self._engine is not None and self._engine.waiting is not None:
+            from rich.markup import escape
+
+            parts.append(f"[yellow]{escape(str(self._engine.waiting)[:_LONGEST_WAIT])}[/yellow]")
         if self._scored:
             parts.append(f"score {self._sum / self._scored:.3f}")
         if self._cost:

@@ -382,14 +382,16 @@ class Engine:
     def _note_waiting(self, now: float, wait: float, pause: float, *, idle: bool) -> None:
         """Keeps what the run is waiting for, where it is for more than a moment."""
         wait = max(wait, self.limiter.resume_at - now)
-        if wait > _TOLD_SECONDS:
+        known = self.waiting
+        # One that is told of is told of to its end.
+        moment = _TOLD_SECONDS if known is None else 0.0
+        if wait > moment:
             waiting = Waiting(now + wait, self.limiter.reason(now), unasked=self.limiter.resume_at > now)
-        elif idle and self._delayed and _TOLD_SECONDS < pause < _NEVER:
+        elif idle and self._delayed and moment < pause < _NEVER:
             waiting = Waiting(now + pause, f"trying again after {self._delayed[0][2].last}", unasked=True)
         else:
             self.waiting = None
             return
-        known = self.waiting
         if known is None or known.why != waiting.why or abs(known.until - waiting.until) > 1.0:
             self.waiting = waiting
 
