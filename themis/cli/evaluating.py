@@ -498,13 +498,16 @@ def _print_report(store: ExperimentStorage, report: ExperimentReport) -> None:
     print_table(("metric", "mean", "95 % interval", "count", "failed", "unparsed"), rows)
     cost = report.metadata["cost"]
     paid = "unknown price" if cost["total_cost"] is None else f"${cost['total_cost']:.4f}"
-    failed = report.metadata["failed_generations"]
-    answered = f", {failed:,} not answered" if failed else ""
-    click.echo(f"run {run_id}: {report.metadata['total_samples']} samples{answered}, {cost['api_calls']} calls, {paid}")
+    total, failed = report.metadata["total_samples"], report.metadata["failed_generations"]
+    not_asked = total - failed - report.metadata["successful_generations"]
+    counts = [f"{total:,} samples"]
+    counts += [f"{count:,} {what}" for count, what in ((failed, "not answered"), (not_asked, "not asked")) if count]
+    click.echo(f"run {run_id}: {', '.join(counts)}, {cost['api_calls']:,} calls, {paid}")
     if report.metadata["cut_off_generations"]:
         complain(say_cut_off(store, store.get_run(run_id)))
-    _say_why("answered", report.failures)
-    _say_why("judged", report.evaluation_report.failures)
+    if report.metadata["status"] != RunStatus.FAILED:  # or else the reason of that says it
+        _say_why("answered", report.failures)
+        _say_why("judged", report.evaluation_report.failures)
 
 
 def _failed(report: ExperimentReport) -> int:
