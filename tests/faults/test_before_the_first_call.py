@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import datasets
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -487,7 +488,8 @@ def test_columns_of_one_name_are_refused(tmp_path: Path, duck: str):
 
 
 def test_data_and_sample_do_what_the_message_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    # Not by the variable: the Hub's package reads it once, for everybody who comes later.
+    monkeypatch.setattr(datasets.config, "HF_HUB_OFFLINE", True)
     with pytest.raises(DatasetError, match=r"data=PATH.*sample=True"):
         package.evaluate("gsm8k", model="fake/perfect", storage=tmp_path / "runs")
 
