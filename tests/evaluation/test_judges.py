@@ -21,7 +21,7 @@ from themis.evaluation.judges import JudgePanel, PairwiseJudge, RubricJudge
 from themis.evaluation.metrics.text import ExactMatch
 from themis.evaluation.pipeline import EvaluationPipeline
 from themis.exceptions import ConfigurationError, EvaluationError, MetricError, ProviderError, RunFailedError
-from themis.experiment.rejudge import rejudge
+from themis.runs.rejudging import rejudge
 from themis.interfaces import StatelessTaskExecutor
 from themis.storage import ExperimentStorage
 

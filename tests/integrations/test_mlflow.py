@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from themis.exceptions import DependencyError
-from themis.experiment.experiment import Observer
+from themis.runs.observers import Observer
 from themis.integrations.mlflow import MlflowTracker
 
 

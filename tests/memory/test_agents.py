@@ -30,7 +30,7 @@ from themis.memory.agents.history import MESSAGE_TOKENS, History
 from themis.memory.agents.http import HttpAgent
 from themis.memory.agents.retrieval import PassageIndex, RetrievalAgent
 from themis.memory.commands import Extra, Hint
-from themis.memory.runner import run
+from themis.memory.driver import run
 
 HOUR = datetime.timedelta(hours=1)
 

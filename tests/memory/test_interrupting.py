@@ -13,7 +13,7 @@ import pytest
 
 from tests.memory.small_tests import Diary, benchmark, rows_of, store_in
 from themis.exceptions import StorageError
-from themis.memory.runner import run
+from themis.memory.driver import run
 from themis.storage import ExperimentStorage
 
 ROOT = Path(__file__).parents[2]

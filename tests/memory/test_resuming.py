@@ -14,7 +14,7 @@ from themis.exceptions import ConfigurationError, EvaluationError, StorageError
 from themis.memory.agents.agent import Agent, Reply
 from themis.memory.benchmark import Benchmark
 from themis.memory.examples import TestExample
-from themis.memory.runner import run
+from themis.memory.driver import run
 from themis.storage import ExperimentStorage, RunStatus
 
 

@@ -15,15 +15,15 @@ from typing import Any
 from themis.core.codec import encode
 from themis.core.fingerprint import fingerprint
 from themis.exceptions import ConfigurationError
-from themis.experiment.report import build_report, summarise_run
 from themis.memory.actions import Ask, Consult, Grade, Heard, Line, Listen, Moment, Ruling, Say, Script, Wait
 from themis.memory.evaluations import judged_ways
 from themis.memory.examples import MEMORY_TESTS, TestExample
 from themis.memory.judging import NO_JUDGE, Judge
-from themis.memory.ledger import OVERALL
+from themis.memory.result_store import OVERALL
 from themis.memory.results import Message, RunResults, StoredResult, load_results
 from themis.memory.scheduler import understand
 from themis.memory.tape import ASKED_LATER, Body, lines_of, read_body
+from themis.runs.report import build_report, summarise_run
 from themis.storage import ExperimentStorage
 from themis.storage.reading import StoredSample
 from themis.storage.records import FAILED, SCORED, Turn, Verdict

@@ -22,7 +22,7 @@ from themis.memory.rejudging import rejudge_memory_run
 from themis.memory.report.pages import run_page
 from themis.memory.report.view import read_view
 from themis.memory.results import load_results, summarise_results
-from themis.memory.runner import run
+from themis.memory.driver import run
 from themis.memory.tape import read_body
 from themis.storage import ExperimentStorage
 
