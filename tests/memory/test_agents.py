@@ -22,6 +22,7 @@ from themis.core.tokens import count_tokens
 from themis.exceptions import ConfigurationError, EvaluationError, ProviderCallError, ProviderError
 from themis.generation.providers import register_provider
 from themis.interfaces import StatelessTaskExecutor
+from themis.memory.actions import Expected, ExpectedContent
 from themis.memory.agents import Agent, create_agent, register_agent
 from themis.memory.agents.calibration import Amnesiac, Window
 from themis.memory.agents.chat import elapsed_in_words
@@ -29,7 +30,6 @@ from themis.memory.agents.command import FAKETIME_PLACES
 from themis.memory.agents.history import MESSAGE_TOKENS, History
 from themis.memory.agents.http import HttpAgent
 from themis.memory.agents.retrieval import PassageIndex, RetrievalAgent
-from themis.memory.commands import Extra, Hint
 from themis.memory.runner import run
 
 HOUR = datetime.timedelta(hours=1)
@@ -276,13 +276,13 @@ def test_the_window_remembers_what_lies_within_it_the_message_included():
     message = "one two three"
 
     for distance, said in ((100 - count_tokens(message), "yes"), (101 - count_tokens(message), "I do not know.")):
-        window.prepare(Hint("yes", distance))
+        window.prepare(Expected("yes", distance))
         assert window.reply(message, turn=1, now=START) == said
 
 
 def test_the_amnesiac_knows_only_what_needs_no_memory():
     amnesiac = Amnesiac()
-    amnesiac.prepare(Hint("yes", 0, (Extra("and this", 5),)))
+    amnesiac.prepare(Expected("yes", 0, (ExpectedContent("and this", 5),)))
 
     assert amnesiac.reply("?", turn=1, now=START) == "yes"
 

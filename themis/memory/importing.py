@@ -24,13 +24,12 @@ from themis.experiment.importing.published import Broken
 from themis.experiment.manifest import build_reproducibility_manifest, manifest_hash
 from themis.experiment.report import build_report, summarise_run
 from themis.memory import goodai
-from themis.memory.actions import Grade, Line
+from themis.memory.actions import Grade, Line, Message
 from themis.memory.examples import MEMORY_TESTS
 from themis.memory.goodai import AgentFolder, Event, PublishedTest, RunFolder
 from themis.memory.ledger import OVERALL
 from themis.memory.rejudging import Conversation, graded_verdicts, replay, stored_example
-from themis.memory.results import Message
-from themis.memory.tape import Body
+from themis.memory.tape import EventBody
 from themis.storage import ExperimentStorage, RunStatus
 from themis.storage.reading import batched
 from themis.storage.records import SCORED, Call, Frame, Item, Turn, Verdict
@@ -417,7 +416,7 @@ class _Logged:
         self.lines: list[Line] = []
         self.judged: dict[str, int] = {}
         self.replies = 0
-        self._turns: list[tuple[str, str | None, Body]] = []
+        self._turns: list[tuple[str, str | None, EventBody]] = []
         # The last message that each test sends.
         self._last = {event.test_id: event for event in events if event.code == goodai.SEND}
         self._read(rows)
@@ -449,14 +448,14 @@ class _Logged:
         before: datetime | None = None
         for place, event in enumerate(self._events):
             if before is not None and (event.now - before).total_seconds() > _JUMP_SECONDS and sent is None:
-                self._add("jump", None, Body(now=event.now, until=event.now))
+                self._add("jump", None, EventBody(now=event.now, until=event.now))
             before = event.now
             part = self._parts.get(event.test_id)
             match event.code:
                 case goodai.BEGIN:
                     if part is None:
                         self._parts[event.test_id] = _Part(event.test_id, (tokens, event.now))
-                        self._add("begin", event.test_id, Body(tokens_total=tokens, now=event.now))
+                        self._add("begin", event.test_id, EventBody(tokens_total=tokens, now=event.now))
                 case goodai.SEND | goodai.SEND_FILL:
                     sent, sent_place = event, place
                 case goodai.REPLY | goodai.REPLY_FILL if sent is not None:
@@ -471,20 +470,22 @@ class _Logged:
                 case goodai.WAIT if part is not None:
                     wanted = int(event.data.get("tokens") or 0)
                     until = event.now + timedelta(seconds=float(event.data.get("time") or 0))
-                    self._add("wait", event.test_id, Body(until_tokens=tokens + wanted, until=until, now=event.now))
+                    self._add(
+                        "wait", event.test_id, EventBody(until_tokens=tokens + wanted, until=until, now=event.now)
+                    )
                 case goodai.LLM:
                     self.judged[event.test_id] = self.judged.get(event.test_id, 0) + 1
                     answer = str(event.data.get("response", ""))
-                    self._add("consult", event.test_id, Body(answer=answer, prompt="", now=event.now))
+                    self._add("consult", event.test_id, EventBody(answer=answer, prompt="", now=event.now))
                 case goodai.REGISTER if part is not None:
                     listening += 1
                     part.listened_from_turn = turn
-                    self._add("listen", event.test_id, Body(now=event.now))
+                    self._add("listen", event.test_id, EventBody(now=event.now))
                 case goodai.DEREGISTER:
                     listening = max(0, listening - 1)
                 case goodai.END if part is not None:
                     part.end, part.ended = place, part.ended or (tokens, event.now)
-                    self._add("end", event.test_id, Body(tokens_total=tokens, now=event.now))
+                    self._add("end", event.test_id, EventBody(tokens_total=tokens, now=event.now))
 
     def _exchange(
         self,
@@ -515,11 +516,11 @@ class _Logged:
         canned = is_fill and canned_allowed and seconds < _CANNED_SECONDS
         self.replies += not canned
         owner = None if is_fill else sent.test_id
-        self._add(kind, owner, Body(turn=turn, message=sent.text, presupplied=reply.text if canned else None))
+        self._add(kind, owner, EventBody(turn=turn, message=sent.text, presupplied=reply.text if canned else None))
         self._add(
             "reply",
             owner,
-            Body(
+            EventBody(
                 turn=turn,
                 reply=reply.text,
                 tokens=used,
@@ -532,7 +533,7 @@ class _Logged:
         )
         self.lines.append(Line(turn, owner, sent.text, reply.text, reply.now, question))
 
-    def _add(self, kind: str, test_id: str | None, body: Body) -> None:
+    def _add(self, kind: str, test_id: str | None, body: EventBody) -> None:
         self._turns.append((kind, test_id, body))
 
 

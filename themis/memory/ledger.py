@@ -16,8 +16,8 @@ from themis.core.fingerprint import canonical_json, digest, fingerprint
 from themis.exceptions import ConfigurationError
 from themis.experiment.manifest import build_reproducibility_manifest, diff_identity, manifest_hash
 from themis.experiment.report import build_report, summarise_run
+from themis.memory.actions import Outcome
 from themis.memory.benchmark import Benchmark, Spent
-from themis.memory.commands import Outcome
 from themis.memory.examples import TestExample
 from themis.storage import ExperimentStorage, RunStatus
 from themis.storage.records import FAILED, SCORED, Call, Frame, Item, Verdict

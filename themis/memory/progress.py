@@ -6,8 +6,8 @@ import math
 import time
 from typing import Any
 
+from themis.memory.actions import Outcome
 from themis.memory.benchmark import Benchmark, MemoryReport, Spent
-from themis.memory.commands import Outcome
 from themis.memory.scheduler import Scheduler
 
 __all__ = ["ProgressBar"]

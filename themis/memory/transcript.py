@@ -9,7 +9,7 @@ from typing import Any
 
 from themis.core.codec import encode
 from themis.exceptions import DatasetError
-from themis.memory.tape import ASKED_LATER, EXCHANGES, Body, read_body
+from themis.memory.tape import EXCHANGES, REJUDGE, EventBody, read_body
 from themis.storage.records import Turn
 
 __all__ = ["entries", "from_master_log", "to_master_log"]
@@ -22,7 +22,7 @@ _FILL_KINDS = ("fill", "intro")
 def entries(rows: Iterable[Turn], *, test_id: str | None = None) -> Iterator[dict[str, Any]]:
     """A conversation entry by entry; a message and its reply are one. `kind` says which fields matter."""
     # By test: isolated tests may speak side by side.
-    sent: dict[str | None, tuple[Turn, Body]] = {}
+    sent: dict[str | None, tuple[Turn, EventBody]] = {}
     for row in rows:
         body = read_body(row)
         if row.kind in EXCHANGES:
@@ -40,7 +40,7 @@ def entries(rows: Iterable[Turn], *, test_id: str | None = None) -> Iterator[dic
             yield entry
 
 
-def _entry(row: Turn, sent: Body, reply: Body | None) -> dict[str, Any]:
+def _entry(row: Turn, sent: EventBody, reply: EventBody | None) -> dict[str, Any]:
     return {
         "seq": row.seq,
         "turn": sent.turn,
@@ -57,7 +57,7 @@ def _entry(row: Turn, sent: Body, reply: Body | None) -> dict[str, Any]:
     }
 
 
-def _event(row: Turn, body: Body) -> dict[str, Any]:
+def _event(row: Turn, body: EventBody) -> dict[str, Any]:
     entry: dict[str, Any] = {
         "seq": row.seq,
         "turn": None,
@@ -69,7 +69,7 @@ def _event(row: Turn, body: Body) -> dict[str, Any]:
         "presupplied": False,
         "now": _shown(body.now),
         "tokens_total": body.tokens_total or None,
-        "cost_usd": body.cost_usd if row.kind in ("consult", ASKED_LATER) else None,
+        "cost_usd": body.cost_usd if row.kind in ("consult", REJUDGE) else None,
     }
     optional = {
         "until_tokens": body.until_tokens,
@@ -91,7 +91,7 @@ def _shown(moment: datetime | None) -> str | None:
 def to_master_log(rows: Iterable[Turn]) -> Iterator[str]:
     """The lines of a `master_log.jsonl`."""
     listening = set[str]()
-    sent: dict[str | None, tuple[Turn, Body]] = {}
+    sent: dict[str | None, tuple[Turn, EventBody]] = {}
     now = datetime.fromtimestamp(0, UTC)
     tokens = 0
     for row in rows:
@@ -121,7 +121,7 @@ def to_master_log(rows: Iterable[Turn]) -> Iterator[str]:
                 sent[row.test_id] = (row, body)
 
 
-def _logged_exchange(row: Turn, sent: Body, reply: Body, now: datetime) -> Iterator[str]:
+def _logged_exchange(row: Turn, sent: EventBody, reply: EventBody, now: datetime) -> Iterator[str]:
     is_fill = row.kind in _FILL_KINDS
     owner = "" if is_fill else row.test_id or ""
     question = row.kind == "ask"
@@ -144,31 +144,31 @@ def from_master_log(lines: Iterable[str]) -> Iterator[Turn]:
         if not line.strip():
             continue
         code, now, test, data = _parsed(number, line)
-        rows: list[tuple[str, str | None, Body]] = []
+        rows: list[tuple[str, str | None, EventBody]] = []
         match code:
             case 0 | 3:
                 turn += 1
                 kind = "fill" if code == _SEND_FILL else "ask" if data.get("is_question") else "say"
                 unanswered = True
-                rows = [(kind, test or None, Body(turn=turn, message=str(data.get("message", ""))))]
+                rows = [(kind, test or None, EventBody(turn=turn, message=str(data.get("message", ""))))]
             case 4 | 5:
                 if not unanswered:
                     raise DatasetError(f"line {number} of the log is a reply to nothing")
-                reply = Body(turn=turn, reply=str(data.get("message", "")), now=now, cost_usd=None)
+                reply = EventBody(turn=turn, reply=str(data.get("message", "")), now=now, cost_usd=None)
                 rows = [("reply", test or None, reply)]
                 unanswered = False
             case 1:
                 total = int(data.get("tokens", total) or 0)
-                rows = [("begin", test, Body(tokens_total=total, now=now))]
+                rows = [("begin", test, EventBody(tokens_total=total, now=now))]
             case 2:
-                rows = [("end", test, Body(now=now))]
+                rows = [("end", test, EventBody(now=now))]
             case 6:
                 until = now + timedelta(seconds=float(data.get("time") or 0))
-                rows = [("wait", test, Body(until_tokens=int(data.get("tokens") or 0), until=until, now=now))]
+                rows = [("wait", test, EventBody(until_tokens=int(data.get("tokens") or 0), until=until, now=now))]
             case 8:
-                rows = [("consult", test, Body(answer=str(data.get("response", "")), prompt="", now=now))]
+                rows = [("consult", test, EventBody(answer=str(data.get("response", "")), prompt="", now=now))]
             case 9:
-                rows = [("listen", test, Body(now=now))]
+                rows = [("listen", test, EventBody(now=now))]
             case 7 | 10:
                 rows = []
             case _:

@@ -10,8 +10,8 @@ from typing import ClassVar
 
 from themis.core.tokens import DEFAULT_TOKENIZER, tokenizer
 from themis.exceptions import ConfigurationError
+from themis.memory.actions import Expected
 from themis.memory.agents.agent import Agent
-from themis.memory.commands import Hint
 
 __all__ = ["Amnesiac", "CalibrationAgent", "Oracle", "Parrot", "Window"]
 
@@ -24,11 +24,11 @@ class CalibrationAgent(Agent):
     reads_clock: ClassVar[bool] = False
 
     def __init__(self) -> None:
-        self._hint = Hint()
+        self._expected = Expected()
 
-    def prepare(self, hint: Hint) -> None:
+    def prepare(self, expected: Expected) -> None:
         """What a perfect agent would reply to the next message."""
-        self._hint = hint
+        self._expected = expected
 
     def remembers(self, distance_tokens: int, message: str) -> bool:
         raise NotImplementedError
@@ -36,12 +36,12 @@ class CalibrationAgent(Agent):
     def reply(self, message: str, *, turn: int, now: datetime, presupplied: str | None = None) -> str:
         if presupplied is not None:
             return presupplied
-        hint = self._hint
-        if hint.answer is None:
+        expected = self._expected
+        if expected.answer is None:
             said = _STATEMENT
         else:
-            said = hint.answer if self.remembers(hint.distance_tokens, message) else _IGNORANCE
-        extras = [extra.text for extra in hint.extras if self.remembers(extra.distance_tokens, message)]
+            said = expected.answer if self.remembers(expected.distance_tokens, message) else _IGNORANCE
+        extras = [extra.text for extra in expected.extras if self.remembers(extra.distance_tokens, message)]
         return "\n".join([said, *extras])
 
     def observe(self, message: str, reply: str, *, turn: int, now: datetime) -> None:
@@ -51,7 +51,7 @@ class CalibrationAgent(Agent):
         return 0.0
 
     def reset(self) -> None:
-        self._hint = Hint()
+        self._expected = Expected()
 
 
 class Oracle(CalibrationAgent):
