@@ -25,10 +25,9 @@ from themis.interfaces import StatelessTaskExecutor
 from themis.memory.actions import Expected, ExpectedContent
 from themis.memory.agents import Agent, create_agent, register_agent
 from themis.memory.agents.calibration import Amnesiac, Window
-from themis.memory.agents.chat import elapsed_in_words
-from themis.memory.agents.command import FAKETIME_PLACES
-from themis.memory.agents.history import MESSAGE_TOKENS, History
+from themis.memory.agents.chat import MESSAGE_TOKENS, History, elapsed_in_words
 from themis.memory.agents.http import HttpAgent
+from themis.memory.agents.program import FAKETIME_PLACES
 from themis.memory.agents.retrieval import PassageIndex, RetrievalAgent
 from themis.memory.runner import run
 
@@ -66,10 +65,10 @@ texts = st.text(alphabet="ab ", max_size=60)
 def test_a_history_keeps_the_latest_whole_exchanges_and_as_many_as_fit(exchanges, newest, limit):
     history = History(limit)
     for turn, (message, reply) in enumerate(exchanges):
-        history.make_room(message)
+        history.evict_until_fits(message)
         history.add(message, reply, turn=turn, now=START)
 
-    history.make_room(newest)
+    history.evict_until_fits(newest)
 
     sizes = [count_tokens(a) + count_tokens(b) + 2 * MESSAGE_TOKENS for a, b in exchanges]
     room = limit - count_tokens(newest) - MESSAGE_TOKENS
@@ -83,11 +82,11 @@ def test_a_history_keeps_the_latest_whole_exchanges_and_as_many_as_fit(exchanges
 def test_each_message_is_counted_once_whatever_the_length_of_the_conversation(monkeypatch):
     counted: list[str] = []
     monkeypatch.setattr(
-        "themis.memory.agents.history.tokenizer", lambda name: lambda text: counted.append(text) or len(text.split())
+        "themis.memory.agents.chat.tokenizer", lambda name: lambda text: counted.append(text) or len(text.split())
     )
     history = History(10_000)
     for turn in range(100):
-        history.make_room(f"message {turn}")
+        history.evict_until_fits(f"message {turn}")
         history.add(f"message {turn}", "reply", turn=turn, now=START)
 
     assert len(counted) <= 300
