@@ -15,7 +15,8 @@ from tests.memory.test_configuration import GOOD
 from themis.cli import themis
 from themis.cli.memory import memory
 from themis.exceptions import ConfigurationError
-from themis.memory.transcript import entries, from_master_log, to_master_log
+from themis.memory.master_log import from_master_log, to_master_log
+from themis.memory.transcript import entries
 
 pytestmark = pytest.mark.usefixtures("registered")
 

@@ -17,16 +17,13 @@ from themis.core.codec import jsonable
 from themis.core.tokens import count_tokens
 from themis.exceptions import ConfigurationError
 from themis.experiment.export.whole_files import whole_file
+from themis.memory.master_log import to_master_log
 from themis.memory.report.view import RunView, read_view
 from themis.memory.results import StoredResult
-from themis.memory.tape import EXCHANGES, EventBody, read_body
-from themis.memory.transcript import to_master_log
+from themis.memory.tape import EXCHANGES, FILL_KINDS, EventBody, read_body
 from themis.storage import ExperimentStorage
 from themis.storage.records import Turn
 
-__all__ = ["LAYOUTS", "Exported", "export_run"]
-
-LAYOUTS = ("goodai",)
 _DEFINITION = (
     "script",
     "is_question",
@@ -200,7 +197,7 @@ class _Conversation:
         return lines
 
     def _exchange(self, row: Turn, sent: EventBody, reply: EventBody) -> None:
-        test_id = None if row.kind in ("fill", "intro") else row.test_id
+        test_id = None if row.kind in FILL_KINDS else row.test_id
         if test_id is not None:
             self._first.setdefault(test_id, len(self._lines))
         assert reply.now is not None

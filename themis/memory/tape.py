@@ -22,6 +22,8 @@ from themis.storage.records import Turn
 
 # Kinds of rows that send the agent something; each is followed by a `reply` row.
 EXCHANGES = ("intro", "say", "ask", "forget", "fill")
+# Those of them that are no test's.
+FILL_KINDS = ("fill", "intro")
 # A question to a judge after the test had ended; no part of the conversation, so replaying passes over it.
 REJUDGE = "reconsult"
 _REMEMBERED_LINES = 256
@@ -316,7 +318,7 @@ def lines_of(rows: Iterable[Turn]) -> Iterator[Line]:
             assert reply.now is not None
             yield Line(
                 turn=message.turn,
-                test_id=None if message_row.kind in ("fill", "intro") else message_row.test_id,
+                test_id=None if message_row.kind in FILL_KINDS else message_row.test_id,
                 message=message.message,
                 reply=reply.reply or "",
                 now=reply.now,

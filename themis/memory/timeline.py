@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from themis.core.tokens import DEFAULT_TOKENIZER, tokenizer
-from themis.memory.tape import EXCHANGES, EventBody, read_body
+from themis.memory.tape import EXCHANGES, FILL_KINDS, EventBody, read_body
 from themis.storage.records import Turn
 
 __all__ = ["Jumped", "Lane", "Stretch", "Timeline", "read_timeline"]
@@ -124,7 +124,7 @@ class _Reader:
             line.reply_tokens += reply.completion_tokens or self._count(reply.reply or "")
             if reply.seconds > 0:
                 line.latencies.append(reply.seconds)
-        if row.kind in ("fill", "intro"):
+        if row.kind in FILL_KINDS:
             line.fillers.append(stretch)
             line.filler_tokens += line.tokens - start
         elif row.test_id in self._lanes:
