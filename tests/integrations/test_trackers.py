@@ -10,10 +10,10 @@ import pytest
 
 import themis
 from themis.exceptions import ConfigurationError, DependencyError
-from themis.runs.observers import Observer
 from themis.integrations.facts import numbers_of
 from themis.integrations.mlflow import MlflowTracker
 from themis.integrations.trackers import make_tracker, make_trackers
+from themis.runs.observers import Observer
 from themis.storage import ExperimentStorage
 
 

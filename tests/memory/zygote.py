@@ -16,8 +16,8 @@ from typing import Any
 
 import sqlalchemy
 
-import themis.runs.report
 import themis.memory.runner
+import themis.runs.report
 from tests.memory.small_tests import YesJudge, benchmark, register_small_tests, store_in
 from themis.memory.agents.agent import Agent
 from themis.memory.agents.calibration import Oracle

@@ -21,8 +21,9 @@ from themis.memory import definitions as defining
 from themis.memory.assembling import configured, load_user_code, parse_span
 from themis.memory.clock import CLOCKS
 from themis.memory.filler import create_filler
+from themis.memory.master_log import from_master_log, to_master_log
 from themis.memory.planning import draw, make_plan
-from themis.memory.transcript import entries, from_master_log, to_master_log
+from themis.memory.transcript import entries
 from themis.runs.prices import price_of
 from themis.storage import ExperimentStorage, RunStatus
 from themis.storage.reading import batched
@@ -310,7 +311,7 @@ def import_log(file: str, run_id: str, agent: str, storage: str) -> None:
     """Read a master_log.jsonl into a new run, to be looked at; it has no scores."""
     store = ExperimentStorage(storage)
     with open(file, encoding="utf-8") as handle:
-        rows = list(from_master_log(handle))
+        rows = from_master_log(handle)
     store.start_run(run_id, kind="memory", model=f"agent:{agent}", config={"imported_from": Path(file).name})
     with store.open_run(run_id) as writer:
         for batch in batched(rows, 500):

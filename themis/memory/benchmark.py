@@ -14,7 +14,7 @@ from themis.memory.clock import Clock
 from themis.memory.examples import TestExample
 from themis.memory.filler import Filler
 from themis.memory.judging import Judge
-from themis.memory.tape import ASKED_LATER, Body
+from themis.memory.tape import REJUDGE, EventBody
 
 __all__ = ["INTRODUCTION", "Benchmark", "Spent"]
 
@@ -74,7 +74,7 @@ class Spent:
     conversation_tokens: int = 0
     turns: int = 0
 
-    def add(self, kind: str, body: Body) -> None:
+    def add(self, kind: str, body: EventBody) -> None:
         """Adds a row of the tape; only replies and consultations use anything."""
         if kind == "reply":
             self.turns += 1
@@ -85,7 +85,7 @@ class Spent:
             self.completion_tokens += body.completion_tokens
             self.agent_seconds += body.seconds
             self.conversation_tokens += body.tokens
-        elif kind in ("consult", ASKED_LATER):
+        elif kind in ("consult", REJUDGE):
             self.judge_calls += body.calls
             self.judge_cost_usd += body.cost_usd or 0.0
             self.unpriced_judge_calls += body.calls if body.cost_usd is None else 0

@@ -19,8 +19,8 @@ from themis.core.entities import (
     SamplingConfig,
 )
 from themis.core.fingerprint import digest, fingerprint
+from themis.memory.actions import Outcome
 from themis.memory.benchmark import Benchmark, Spent
-from themis.memory.commands import Outcome
 from themis.memory.examples import TestExample
 from themis.runs.lifecycle import OpenRun
 from themis.storage.records import FAILED, SCORED, Call, Frame, Verdict
@@ -46,7 +46,7 @@ class ResultStore:
         )
         self._entered = {record.task.metadata["dataset_id"] for _, record in run.reader.records()}
         # Tests that an earlier process ended without a verdict.
-        self.undecided = self._entered - self.scores().keys()
+        self.ungraded = self._entered - self.scores().keys()
         if current is not None and len(self._entered) == len(benchmark.tests):
             # Verdicts that were given since, by another judge or by people, go on to count.
             run.writer.update(evaluation=current)
@@ -92,14 +92,14 @@ class ResultStore:
     def store_totals(self, spent: Spent) -> None:
         self._run.writer.update(succeeded=len(self._entered), **_sums(spent))
 
-    def snapshot(self, lane: str | None) -> tuple[int, bytes] | None:
+    def snapshot(self, conversation_id: str | None) -> tuple[int, bytes] | None:
         """The turn and the memory of the agent's last snapshot."""
-        stored = self._run.storage.artifact(self._run.run_id, _snapshot_name(lane))
+        stored = self._run.storage.artifact(self._run.run_id, _snapshot_name(conversation_id))
         return None if stored is None else (int.from_bytes(stored[:8], "big"), stored[8:])
 
-    def save_snapshot(self, lane: str | None, turn: int, memory: bytes) -> None:
+    def save_snapshot(self, conversation_id: str | None, turn: int, memory: bytes) -> None:
         content = turn.to_bytes(8, "big") + memory
-        self._run.writer.save_artifact(_snapshot_name(lane), content, "application/octet-stream")
+        self._run.writer.save_artifact(_snapshot_name(conversation_id), content, "application/octet-stream")
 
     def _record(self, test: TestExample, outcome: Outcome, used: Spent, in_doubt: bool) -> GenerationRecord:
         answers = [said.reply for said in outcome.said if said.question]
@@ -203,5 +203,5 @@ def frame_of(agent_name: str) -> Frame:
     )
 
 
-def _snapshot_name(lane: str | None) -> str:
-    return "agent-snapshot" if lane is None else f"agent-snapshot {lane}"
+def _snapshot_name(conversation_id: str | None) -> str:
+    return "agent-snapshot" if conversation_id is None else f"agent-snapshot {conversation_id}"
