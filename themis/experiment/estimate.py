@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from themis.core.tokens import DEFAULT_TOKENIZER, count_told
+from themis.core.tokens import DEFAULT_TOKENIZER, count_prompt_tokens
 from themis.exceptions import DatasetError
 from themis.generation.templates import PromptTemplate
 from themis.runs.prices import Price, longest_answer
@@ -49,7 +49,7 @@ def estimate_run(
     for row in islice(iter(rows), limit):
         total += 1
         if counted < _COUNTED_ROWS:
-            tokens += count_told(template.fill(row), row)
+            tokens += count_prompt_tokens(template.fill(row), row)
             template.refuse_unfilled(row)
             counted += 1
     if not total:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from themis.core.entities import EvaluationRecord, ExperimentReport, GenerationRecord, ModelSpec, SamplingConfig
+from themis.core.entities import EvaluationRecord, ExperimentReport, GenerationRecord, ModelSpec, Result, SamplingConfig
 from themis.evaluation.pipeline import EvaluationPipeline
 from themis.generation.engine import Engine, EngineSettings
 from themis.generation.templates import PromptTemplate
@@ -14,7 +14,6 @@ from themis.interfaces import StatelessTaskExecutor
 from themis.runs.prices import Price
 from themis.runs.stopping import RunHandle
 from themis.storage import RunStatus
-from themis.storage.records import Call
 
 __all__ = ["Experiment", "Observer"]
 
@@ -66,7 +65,7 @@ class Observer:
     def started(self, run_id: str, total: int, done: int, engine: Engine) -> None:
         """The dataset is stored; `done` of its samples are answered already."""
 
-    def advanced(self, calls: list[Call]) -> None:
+    def advanced(self, calls: list[Result]) -> None:
         """Calls were finished and stored."""
 
     def judged(self, records: list[EvaluationRecord]) -> None:

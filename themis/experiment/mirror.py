@@ -7,11 +7,10 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from themis.core.entities import EvaluationRecord, ExperimentReport, GenerationRecord
+from themis.core.entities import EvaluationRecord, ExperimentReport, GenerationRecord, Result
 from themis.experiment.experiment import Observer
 from themis.generation.engine import Engine
 from themis.storage import RunStatus
-from themis.storage.records import Call
 
 __all__ = ["BackendMirror"]
 
@@ -32,7 +31,7 @@ class BackendMirror(Observer):
         if not (hasattr(self._backend, "run_exists") and self._backend.run_exists(run_id)):
             self._try(lambda: self._backend.start_run(run_id))
 
-    def advanced(self, calls: list[Call]) -> None:
+    def advanced(self, calls: list[Result]) -> None:
         for call in calls:
             self._records[str(call.record.task.metadata["dataset_id"])] = call.record
             self._try(partial(self._backend.append_generation_record, self._run_id, call.record, cache_key=call.key))

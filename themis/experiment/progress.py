@@ -6,11 +6,10 @@ import sys
 import time
 from typing import Any
 
-from themis.core.entities import EvaluationRecord, ExperimentReport
+from themis.core.entities import EvaluationRecord, ExperimentReport, Result
 from themis.experiment.experiment import Observer
 from themis.generation.engine import Engine
 from themis.storage import RunStatus
-from themis.storage.records import Call
 
 __all__ = ["ProgressBar", "someone_watches"]
 
@@ -50,7 +49,7 @@ class ProgressBar(Observer):
         self._task = self._bar.add_task(run_id, total=total, completed=done, numbers="")
         self._bar.start()
 
-    def advanced(self, calls: list[Call]) -> None:
+    def advanced(self, calls: list[Result]) -> None:
         fresh = {call.position for call in calls} - self._seen
         # Only what is in flight can come again (another attempt of one sample), so old positions may be forgotten.
         self._seen = {call.position for call in calls} | set(list(self._seen)[-1000:])

@@ -12,19 +12,19 @@ from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import closing
 from typing import Any
 
-from themis.core.entities import EvaluationRecord, ExperimentReport, GenerationRecord
+from themis.core.entities import EvaluationRecord, ExperimentReport, GenerationRecord, Result
 from themis.core.fingerprint import canonical_json, digest, fingerprint
 from themis.core.redaction import Redactor
-from themis.core.tokens import count_told
+from themis.core.tokens import count_prompt_tokens
 from themis.exceptions import RunFailedError, RunInterrupted, StorageError
 from themis.experiment.experiment import Experiment, Observer
 from themis.experiment.judging import JudgingQueue, bound_judges, collecting_less
 from themis.experiment.manifest import evaluation_identity
 from themis.experiment.planning import identity_of_calls, make_room, opened, store_plan
 from themis.experiment.report import build_report, summarise_run, why_not_answered, why_not_judged
-from themis.generation.attempts import is_lost, own_words
+from themis.generation.attempts import Request, is_lost, own_words
 from themis.generation.breaker import TRIPS_AFTER
-from themis.generation.engine import Engine, Job, Outcome, Waiting
+from themis.generation.engine import Engine, Waiting
 from themis.generation.remote import RemotePool
 from themis.runs.budget import Budget, PricedCalls, refuse_unknown_cost
 from themis.runs.prices import longest_answer
@@ -32,7 +32,7 @@ from themis.runs.resuming import how_to_resume, say_how_to_resume
 from themis.runs.stopping import stop_on_signals
 from themis.storage import ExperimentStorage, RunStatus
 from themis.storage.reading import RunReader
-from themis.storage.records import Call, whole_record
+from themis.storage.records import whole_record
 from themis.storage.writing import RunWriter
 
 __all__ = ["run"]
@@ -136,9 +136,9 @@ class _Session:
         self._call_identity = fingerprint(identity_of_calls(experiment))
         self._evaluation = evaluation
         self._resumed = sum(self._reader.count_records()) > 0
-        # Attempts of samples that are not complete yet: how many are missing, and the new ones.
+        # Of samples that more than one answer completes: how many are missing, and the new ones.
         self._missing: dict[int, int] = {}
-        self._fresh: dict[int, list[Call]] = {}
+        self._fresh: dict[int, list[Result]] = {}
         self._partly_stored: set[int] = set()
         self._judges = judges
         self._judging = JudgingQueue(
@@ -157,7 +157,7 @@ class _Session:
             experiment.executor,
             experiment.engine,
             admit=self._admit if self._priced else None,
-            settled=self._settled if self._priced else None,
+            on_result=self._on_result if self._priced else None,
             caller=self._judging,
         )
 
@@ -203,11 +203,11 @@ class _Session:
     def generate(self) -> None:
         """Gets the missing answers, commits them as they come, tells of them, and judges between commits."""
         # Closed here and not when it is collected: then calls would still be under way when the process ends.
-        with closing(self._batches(self._jobs())) as batches:
-            for outcomes in batches:
-                calls = self._commit(outcomes)
+        with closing(self._batches(self._requests())) as batches:
+            for results in batches:
+                self._commit(results)
                 try:
-                    self._tell(calls)
+                    self._notify(results)
                     self._judging.work()
                 except Exception:
                     # Somebody else's error ends the run, but what is paid for is stored first.
@@ -266,7 +266,7 @@ class _Session:
 
     # --- inside ------------------------------------------------------------------------------------------------------
 
-    def _jobs(self) -> Iterator[Job]:
+    def _requests(self) -> Iterator[Request]:
         experiment = self._experiment
         template, frame, executor = experiment.template, self._reader.frame, experiment.executor
         wanted = range(experiment.num_samples)
@@ -274,79 +274,67 @@ class _Session:
             text = template.fill(sample.row)
             material = _conversation(sample.row) if executor.prompt_only else sample.fingerprint
             attempts = [attempt for attempt in wanted if attempt not in stored]
-            self._missing[sample.position] = len(attempts)
+            if stored or len(attempts) > 1:
+                self._missing[sample.position] = len(attempts)
             if stored:
                 self._partly_stored.add(sample.position)
             for attempt in attempts:
                 key = digest(self._call_identity, text, material, str(attempt))
                 task = frame.task(sample.item_id, sample.row, text, attempt)
-                job = Job(sample.position, attempt, key, task)
-                if not self._reuse(job):
-                    yield job
+                request = Request(sample.position, attempt, key, task)
+                if not self._reuse(request):
+                    yield request
 
-    def _batches(self, jobs: Iterator[Job]) -> Generator[list[Outcome]]:
+    def _batches(self, requests: Iterator[Request]) -> Generator[list[Result]]:
         backend, make = self._experiment.execution_backend, self._experiment.make_executor
         if backend is None:
-            return self._engine.run(jobs)
+            return self._engine.run(requests)
         if hasattr(backend, "open_workers") and make is not None:
             executor, settings = self._experiment.executor, self._experiment.engine
-            return self._engine.run(jobs, RemotePool(backend, make, executor, settings.workers))
-        return self._engine.run_through(backend, jobs)
+            return self._engine.run(requests, RemotePool(backend, make, executor, settings.workers))
+        return self._engine.run_through(backend, requests)
 
-    def _reuse(self, job: Job) -> bool:
+    def _reuse(self, request: Request) -> bool:
         """Takes a stored answer of another run, where the user allows it."""
         cache = self._experiment.cache
         if cache != "store" and not self._reusable:
             return False
-        found = self._storage.find_answer(job.key, None if cache == "store" else self._reusable)
+        found = self._storage.find_answer(request.key, None if cache == "store" else self._reusable)
         if found is None:
             return False
-        record = GenerationRecord(job.task, found.output, None, {**found.metrics, "reused": True})
-        call = Call(job.position, job.attempt, job.key, record, cost_usd=0.0, calls=0, reused=True)
-        self._store([call])
-        self._tell([call])
+        record = GenerationRecord(request.task, found.output, None, {**found.metrics, "reused": True})
+        results = [Result(request.position, request.attempt, request.key, record, calls=0, reused=True)]
+        self._store(results)
+        self._notify(results)
         return True
 
-    def _commit(self, outcomes: list[Outcome]) -> list[Call]:
-        calls = [self._call(outcome) for outcome in outcomes]
-        self._store(calls)
-        return calls
+    def _commit(self, results: list[Result]) -> None:
+        """Stores results, with what they cost and without secrets."""
+        price = self._experiment.price
+        for result in results:
+            result.cost_usd = None if price is None else price.of(result.prompt_tokens, result.completion_tokens)
+            self._remove_secrets(result.record)
+        self._store(results)
 
-    def _store(self, calls: list[Call]) -> None:
+    def _store(self, results: list[Result]) -> None:
         # Only a sample that had answers before can have been judged.
-        judged = [call.position for call in calls if call.position in self._partly_stored]
-        self._writer.commit_calls(calls, invalidates=(self._evaluation, judged) if judged else None)
+        judged = [result.position for result in results if result.position in self._partly_stored]
+        self._writer.commit_calls(results, invalidates=(self._evaluation, judged) if judged else None)
 
-    def _tell(self, calls: list[Call]) -> None:
-        """What follows when calls are stored: everyone hears of them, and complete samples are judged."""
+    def _notify(self, results: list[Result]) -> None:
+        """What follows when results are stored: everyone hears of them, and complete samples are judged."""
         for observer in self._observers:
-            if calls:
-                observer.advanced(calls)
+            if results:
+                observer.advanced(results)
             else:
                 observer.idle()
-        for position, record in self._complete(calls):
+        for position, record in self._complete(results):
             if self._experiment.on_result is not None:
                 self._experiment.on_result(record)
             if record.error is None:
                 self._judging.add(position, record)
 
-    def _call(self, outcome: Outcome) -> Call:
-        price, job = self._experiment.price, outcome.job
-        cost = None if price is None else price.of(outcome.prompt_tokens, outcome.completion_tokens)
-        record = self._without_secrets(outcome.record)
-        return Call(
-            position=job.position,
-            attempt=job.attempt,
-            key=job.key,
-            record=record,
-            cost_usd=cost,
-            calls=outcome.calls,
-            prompt_tokens=outcome.prompt_tokens,
-            completion_tokens=outcome.completion_tokens,
-            seconds=outcome.seconds,
-        )
-
-    def _without_secrets(self, record: GenerationRecord) -> GenerationRecord:
+    def _remove_secrets(self, record: GenerationRecord) -> None:
         error, output = record.error, record.output
         if error is not None:
             cleaned = self._redactor.deep({"message": error.message, "details": error.details})
@@ -358,25 +346,26 @@ class _Session:
                 record.output = type(output)(text, raw, output.usage)
         if "retry_errors" in record.metrics:
             record.metrics["retry_errors"] = self._redactor.deep(record.metrics["retry_errors"])
-        return record
 
-    def _complete(self, calls: list[Call]) -> list[tuple[int, GenerationRecord]]:
-        """Samples whose last missing attempt is among these calls."""
-        complete: list[tuple[int, GenerationRecord]] = []
-        for call in calls:
-            self._fresh.setdefault(call.position, []).append(call)
-            self._missing[call.position] -= 1
-            if self._missing[call.position]:
+    def _complete(self, results: list[Result]) -> Iterator[tuple[int, GenerationRecord]]:
+        """Samples whose last missing attempt is among these results."""
+        for result in results:
+            position = result.position
+            if position not in self._missing:
+                yield position, whole_record([result.record])
                 continue
-            del self._missing[call.position]
-            fresh = self._fresh.pop(call.position)
-            if call.position in self._partly_stored:
-                self._partly_stored.discard(call.position)
-                complete.extend(self._reader.records(positions=[call.position]))
+            self._fresh.setdefault(position, []).append(result)
+            self._missing[position] -= 1
+            if self._missing[position]:
+                continue
+            del self._missing[position]
+            fresh = self._fresh.pop(position)
+            if position in self._partly_stored:
+                self._partly_stored.discard(position)
+                yield from self._reader.records(positions=[position])
             else:
                 fresh.sort(key=lambda one: one.attempt)
-                complete.append((call.position, whole_record([one.record for one in fresh])))
-        return complete
+                yield position, whole_record([one.record for one in fresh])
 
     def _judged(self, record: EvaluationRecord) -> None:
         if self._experiment.stop_when is not None and not self.stopped_early:
@@ -398,16 +387,18 @@ class _Session:
             logger.warning("%s: %s", self._experiment.run_id, waiting)
         self._writer.update(waiting=None if waiting is None else str(waiting))
 
-    def _admit(self, job: Job) -> bool:
+    def _admit(self, request: Request) -> bool:
         assert self._priced is not None
-        return self._priced.admit(job, count_told(job.task.prompt.text, job.task.metadata))
+        tokens = count_prompt_tokens(request.task.prompt.text, request.task.metadata)
+        return self._priced.admit((request.position, request.attempt), tokens)
 
-    def _settled(self, outcome: Outcome) -> None:
+    def _on_result(self, result: Result) -> None:
         assert self._priced is not None
-        if outcome.record.error is not None and is_lost(outcome.record.error):
-            self._priced.forfeit(outcome.job)
+        call = (result.position, result.attempt)
+        if result.record.error is not None and is_lost(result.record.error):
+            self._priced.forfeit(call)
             return
-        self._priced.settle(outcome.job, outcome.prompt_tokens, outcome.completion_tokens)
+        self._priced.settle(call, result.prompt_tokens, result.completion_tokens)
 
 
 def _conversation(row: Mapping[str, Any]) -> str:

@@ -9,14 +9,11 @@ import asyncio
 import random
 from dataclasses import dataclass
 
+import msgspec
+
 from themis.core.entities import GenerationRecord, GenerationTask, ModelError
 from themis.exceptions import ProviderCallError
 from themis.generation.limits import LONGEST_WAIT_SECONDS
-
-__all__ = [
-    *("Retry", "error_from", "final_error", "is_lost", "is_rate_limit", "is_retryable", "own_words", "record_of"),
-    "retry_delay",
-]
 
 _TRANSIENT_STATUS = {408, 409, 425, 429}
 _FINAL_WORDS = (
@@ -39,6 +36,40 @@ class Retry:
     rate_limited_attempts: int = 12
     # Nor is the loss of the process that made it: the answer may have come, but nobody saw it.
     lost_attempts: int = 3
+
+
+class Request(msgspec.Struct, eq=False):
+    """One answer to get, and what has become of it so far: the state of its retries."""
+
+    position: int
+    attempt: int
+    key: str
+    task: GenerationTask
+    # For the call under way.
+    timeout_seconds: float = 0.0
+    # When the first call was started (monotonic seconds); 0 where there is no deadline.
+    began: float = 0.0
+    # What the last call gave: a record, an exception, or something else that a provider returned.
+    reply: object = None
+    reply_seconds: float = 0.0
+    # Calls that were answered or failed, were rate limited, and whose process was lost.
+    tries: int = 0
+    rate_limited: int = 0
+    lost: int = 0
+    # What all calls took together.
+    seconds: float = 0.0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    errors: list[dict[str, object]] | None = None
+    last_error: str = ""
+    # Of the tokens a minute: what was taken for the call under way.
+    estimated_tokens: int = 0
+    # How often the provider asked for a longer wait than the deadline leaves.
+    asked_too_long: int = 0
+
+    @property
+    def calls(self) -> int:
+        return self.tries + self.rate_limited + self.lost
 
 
 def error_from(error: BaseException) -> ModelError:
@@ -83,26 +114,22 @@ def is_lost(error: ModelError) -> bool:
     return error.kind == "worker_lost"
 
 
-def retry_delay(
-    error: ModelError, *, tries: int, rate_limited: int, lost: int = 0, retry: Retry, chance: random.Random
-) -> float | None:
-    """Seconds to wait before the next call, or None when this error is final.
-
-    `rate_limited` counts the calls that were turned away for their rate, `lost` those whose process was lost, and `tries`
-    all others.
-    """
+def retry_delay(error: ModelError, request: Request, retry: Retry, chance: random.Random) -> float | None:
+    """Seconds of backoff before the next call, or None when this error is final."""
     if is_lost(error):
         # Apart from those it was with: one of them may be what ends the process.
-        return None if lost > retry.lost_attempts else (lost - 1 + chance.random()) * retry.first_delay_seconds
+        if request.lost > retry.lost_attempts:
+            return None
+        return (request.lost - 1 + chance.random()) * retry.first_delay_seconds
     if not is_retryable(error):
         return None
     limited = is_rate_limit(error)
-    if (rate_limited > retry.rate_limited_attempts) if limited else (tries >= max(1, retry.attempts)):
+    made = request.rate_limited if limited else request.tries
+    if made > retry.rate_limited_attempts if limited else made >= max(1, retry.attempts):
         return None
     asked = error.details.get("retry_after_seconds")
     if isinstance(asked, int | float) and asked >= 0:
         return min(float(asked), LONGEST_WAIT_SECONDS)
-    made = rate_limited if limited else tries
     delay = min(retry.longest_delay_seconds, retry.first_delay_seconds * retry.factor ** max(0, made - 1))
     # Half of the delay is random, so that callers turned away together do not come back together.
     return delay * (0.5 + chance.random() / 2)

@@ -5,12 +5,11 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from themis.core.entities import EvaluationRecord, ExperimentReport
+from themis.core.entities import EvaluationRecord, ExperimentReport, Result
 from themis.core.fingerprint import digest
 from themis.core.redaction import redact
 from themis.experiment.export.as_json import failed_samples
 from themis.experiment.manifest import SCIENTIFIC_KEYS
-from themis.storage.records import Call
 
 __all__ = ["Progress", "key_of", "manifest_of_calls", "numbers_of", "parameters_of"]
 
@@ -54,7 +53,7 @@ def key_of(run_id: str, manifest_hash: str | None) -> str:
     return digest(run_id, manifest_hash or "")
 
 
-def manifest_of_calls(calls: list[Call]) -> str | None:
+def manifest_of_calls(calls: list[Result]) -> str | None:
     """The manifest's hash, which a run's observer first sees in its calls."""
     found = calls[0].record.task.metadata.get("manifest_hash") if calls else None
     return None if found is None else str(found)
@@ -69,7 +68,7 @@ class Progress:
         self._cost: float | None = 0.0
         self._scores: dict[str, tuple[float, int]] = {}
 
-    def add_calls(self, calls: list[Call]) -> None:
+    def add_calls(self, calls: list[Result]) -> None:
         for call in calls:
             self.answered += call.record.error is None
             self._failed += call.record.error is not None

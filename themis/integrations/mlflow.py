@@ -9,7 +9,7 @@ import tempfile
 import time
 from typing import Any
 
-from themis.core.entities import EvaluationRecord, ExperimentReport
+from themis.core.entities import EvaluationRecord, ExperimentReport, Result
 from themis.core.redaction import redact_text
 from themis.exceptions import DependencyError
 from themis.experiment.experiment import Observer
@@ -19,7 +19,6 @@ from themis.generation.engine import Engine
 from themis.integrations.facts import Progress, key_of, manifest_of_calls, numbers_of, parameters_of
 from themis.integrations.watching import Guarded
 from themis.storage import RunStatus
-from themis.storage.records import Call
 
 __all__ = ["MlflowTracker"]
 
@@ -95,7 +94,7 @@ class _Watching(Observer):
     def started(self, run_id: str, total: int, done: int, engine: Engine) -> None:
         self._run_id, self._progress = run_id, Progress(done)
 
-    def advanced(self, calls: list[Call]) -> None:
+    def advanced(self, calls: list[Result]) -> None:
         if self._client is None:
             self._client = self._tracker._client()
             self._mlflow_id = self._tracker._open(self._client, self._run_id, manifest_of_calls(calls))

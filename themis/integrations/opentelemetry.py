@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from themis.core.entities import EvaluationRecord, ExperimentReport, GenerationRecord
+from themis.core.entities import EvaluationRecord, ExperimentReport, GenerationRecord, Result
 from themis.core.redaction import redact_text
 from themis.exceptions import DependencyError
 from themis.experiment.experiment import Observer
@@ -16,7 +16,6 @@ from themis.generation.engine import Engine
 from themis.integrations.facts import numbers_of, parameters_of
 from themis.integrations.watching import Guarded
 from themis.storage import RunStatus
-from themis.storage.records import Call
 
 __all__ = ["OpenTelemetryTracker"]
 
@@ -189,7 +188,7 @@ class _Watching(Observer):
         self._trace = _Trace(self._tracker)
         self._trace.start(run_id, {"themis.samples": total, "themis.samples_done_before": done})
 
-    def advanced(self, calls: list[Call]) -> None:
+    def advanced(self, calls: list[Result]) -> None:
         now = time.time_ns()
         for call in calls:
             span = self._trace.open_call(call.record, call.seconds, now)

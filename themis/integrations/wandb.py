@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from themis.core.entities import EvaluationRecord, ExperimentReport
+from themis.core.entities import EvaluationRecord, ExperimentReport, Result
 from themis.exceptions import ConfigurationError, DependencyError
 from themis.experiment.experiment import Observer
 from themis.experiment.export import export_formats
@@ -19,7 +19,6 @@ from themis.generation.engine import Engine
 from themis.integrations.facts import Progress, key_of, manifest_of_calls, numbers_of, parameters_of
 from themis.integrations.watching import Guarded
 from themis.storage import RunStatus
-from themis.storage.records import Call
 
 __all__ = ["WandbTracker"]
 
@@ -117,7 +116,7 @@ class _Watching(Observer):
     def started(self, run_id: str, total: int, done: int, engine: Engine) -> None:
         self._run_id, self._progress = run_id, Progress(done)
 
-    def advanced(self, calls: list[Call]) -> None:
+    def advanced(self, calls: list[Result]) -> None:
         if self._run is None:
             self._run = self._tracker._open(self._run_id, manifest_of_calls(calls))
         self._progress.add_calls(calls)

@@ -6,12 +6,11 @@ import logging
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from themis.core.entities import EvaluationRecord, ExperimentReport
+from themis.core.entities import EvaluationRecord, ExperimentReport, Result
 from themis.core.redaction import redact_text
 from themis.experiment.experiment import Observer
 from themis.generation.engine import Engine
 from themis.storage import RunStatus
-from themis.storage.records import Call
 
 __all__ = ["Guarded", "Tracker"]
 
@@ -39,7 +38,7 @@ class Guarded(Observer):
     def started(self, run_id: str, total: int, done: int, engine: Engine) -> None:
         self._try(self._observer.started, run_id, total, done, engine)
 
-    def advanced(self, calls: list[Call]) -> None:
+    def advanced(self, calls: list[Result]) -> None:
         self._try(self._observer.advanced, calls)
 
     def judged(self, records: list[EvaluationRecord]) -> None:

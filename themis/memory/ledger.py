@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from themis.core.codec import encode, jsonable
-from themis.core.entities import GenerationRecord, ModelOutput, ModelSpec, PromptSpec, SamplingConfig
+from themis.core.entities import GenerationRecord, ModelOutput, ModelSpec, PromptSpec, Result, SamplingConfig
 from themis.core.fingerprint import canonical_json, digest, fingerprint
 from themis.exceptions import ConfigurationError
 from themis.experiment.manifest import build_reproducibility_manifest, diff_identity, manifest_hash
@@ -20,7 +20,7 @@ from themis.memory.benchmark import Benchmark, Spent
 from themis.memory.commands import Outcome
 from themis.memory.examples import TestExample
 from themis.storage import ExperimentStorage, RunStatus
-from themis.storage.records import FAILED, SCORED, Call, Frame, Item, Verdict
+from themis.storage.records import FAILED, SCORED, Frame, Item, Verdict
 from themis.storage.writing import RunWriter
 
 __all__ = ["OVERALL", "Ledger", "definitions_fingerprint", "identity", "make_room", "plan"]
@@ -168,7 +168,7 @@ class Ledger:
         key = digest(self._benchmark.run_id, outcome.test_id)
         record = self._record(test, outcome, used, in_doubt)
         # The run's sums are set as a whole below, so the call itself counts as spent already.
-        call = Call(
+        call = Result(
             position,
             0,
             key,
