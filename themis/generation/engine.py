@@ -28,7 +28,7 @@ from themis.generation.pools import Pool, open_pool
 from themis.interfaces import StatelessTaskExecutor
 
 _LARGEST_BATCH = 512
-# Answers that cost nothing (instant providers) are committed together for this long.
+# Answers that come faster than calls can be started (short calls, instant providers) are committed together for this long.
 _BATCH_SECONDS = 0.05
 _NEVER = 1e9
 # How long nothing need happen before the caller is given a turn.
@@ -280,6 +280,8 @@ class Engine:
     def _run_pooled(self, requests: Iterator[Request], pool: Pool) -> Iterator[list[Result]]:
         exhausted = False
         held: Request | None = None  # not admitted yet
+        batch: list[Result] = []
+        opened = time.monotonic()
         while not self._giving_up:
             now = time.monotonic()
             pause, wait = self._resubmit(pool, now), 0.0
@@ -307,14 +309,19 @@ class Engine:
             self._note_waiting(now, wait, pause, idle=pool.in_flight == 0)
             if pool.in_flight == 0:
                 if self._stopping or (pause >= _NEVER and not full):
-                    return  # nothing left, or nothing more is admitted
+                    break  # nothing left, or nothing more is admitted
                 if not self._caller.is_busy():
                     time.sleep(min(max(pause, 0.001), _TURN_SECONDS))
-                yield []
-                continue
-            answered = pool.collect(0.0 if self._caller.is_busy() else min(pause, _TURN_SECONDS), _LARGEST_BATCH)
+            else:
+                answered = pool.collect(0.0 if self._caller.is_busy() else min(pause, _TURN_SECONDS), _LARGEST_BATCH)
+                batch += self._handle_replies(answered, pool)
+                if len(ready) >= _STARTED_TOGETHER and len(batch) < _LARGEST_BATCH and now - opened < _BATCH_SECONDS:
+                    continue
             # An empty batch gives the caller a turn, and tells it that time passes.
-            yield self._handle_replies(answered, pool)
+            yield batch
+            batch, opened = [], time.monotonic()
+        if batch:
+            yield batch
 
     def _has_room(self, pool: Pool, ready: int) -> bool:
         """While it is not known that calls succeed, none is handed out ahead of its turn, nor beside one that is retried."""

@@ -107,20 +107,19 @@ class Frame:
     attempts: int = 1
 
     def task(self, item_id: str, row: Mapping[str, Any], text: str, attempt: int = 0) -> GenerationTask:
-        hidden = (self.id_field, self.reference_field)
-        metadata = {name: value for name, value in row.items() if name not in hidden}
+        metadata = dict(row)
+        metadata.pop(self.id_field, None)
+        reference = None
+        if self.reference_field is not None and self.reference_field in row:
+            reference = Reference(self.reference_field, row[self.reference_field])
+            metadata.pop(self.reference_field, None)
         metadata["dataset_id"] = item_id
         if self.manifest_hash:
             metadata["manifest_hash"] = self.manifest_hash
         if self.attempts > 1:
             metadata["attempts"] = attempt
-        reference = None
-        if self.reference_field is not None and self.reference_field in row:
-            reference = Reference(kind=self.reference_field, value=row[self.reference_field])
-        prompt = PromptRender(spec=self.prompt, text=text, context=dict(row))
-        return GenerationTask(
-            prompt=prompt, model=self.model, sampling=self.sampling, metadata=metadata, reference=reference
-        )
+        prompt = PromptRender(self.prompt, text, dict(row))
+        return GenerationTask(prompt, self.model, self.sampling, metadata, reference)
 
     def read(self, body: str, item_id: str, row: Mapping[str, Any], attempt: int = 0) -> GenerationRecord:
         """One stored call as the record it was."""
