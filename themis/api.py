@@ -274,7 +274,7 @@ def _evaluate(
     make_executor = provider_maker(spec.provider, {**provider_options, **wiring}, model_identifier=spec.identifier)
     executor = make_executor()
     workers, backend = _execution(given)
-    price = price_of(spec.identifier, is_local=bool(getattr(executor, "is_local", False)))
+    price = price_of(spec.identifier, spec.provider, is_local=bool(getattr(executor, "is_local", False)))
     experiment = Experiment(
         run_id=validate_run_id(given["run_id"]) if given["run_id"] is not None else _fresh_run_id(),
         rows=source.rows,

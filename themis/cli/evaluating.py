@@ -156,7 +156,7 @@ def _execution_option(function: F) -> F:
 @click.option("--top-p", type=float, default=0.95, show_default=True)
 @click.option("--seed", type=int, help="Sampling seed, for providers that take one.")
 @click.option(
-    "--max-retries", type=click.IntRange(min=1), default=3, show_default=True, help="Calls per answer, in total."
+    "--max-retries", type=click.IntRange(min=1), default=3, show_default=True, help="Calls for one answer in all, the first included."
 )
 @click.option(
     "--timeout", "timeout_seconds", type=float, default=600.0, show_default=True, help="Seconds for one call."
@@ -428,7 +428,11 @@ def _estimate(rows: Any, model: str, arguments: Mapping[str, Any], **assumed: An
     return estimate_run(
         source,
         template,
-        price=price_of(spec.identifier, is_local=bool(getattr(provider, "is_local", False)) or spec.provider == "fake"),
+        price=price_of(
+            spec.identifier,
+            spec.provider,
+            is_local=bool(getattr(provider, "is_local", False)) or spec.provider == "fake",
+        ),
         max_tokens=arguments["max_tokens"],
         num_samples=arguments["num_samples"],
         workers=arguments["workers"],
@@ -440,11 +444,11 @@ def _estimate(rows: Any, model: str, arguments: Mapping[str, Any], **assumed: An
 def _ask_before_spending(dataset: str, rows: Any, model: str, arguments: Mapping[str, Any]) -> None:
     """Where a person is there to answer and the price is known, says what it may cost and asks."""
     spec = parse_model(model, arguments["provider_options"])
-    price = price_of(spec.identifier)
+    price = price_of(spec.identifier, spec.provider)
     if price is None or not sys.stdin.isatty() or spec.provider in ("fake", "local", "replay"):
         return
     result = _estimate(rows, model, arguments)
-    click.echo(f"{dataset} with {model}: {result.calls:,} calls, {_dollars(result)}", err=True)
+    click.echo(f"{dataset} with {model}: {result.calls:,} calls, {_dollars(result)}, {price.source}", err=True)
     click.confirm("go on?", default=True, abort=True, err=True)
 
 

@@ -27,7 +27,7 @@ from themis.generation.engine import Caller, Engine, EngineSettings
 from themis.generation.providers import create_provider, parse_model
 from themis.interfaces import Metric
 from themis.runs.budget import Budget, refuse_unknown_cost
-from themis.runs.prices import Price, is_paid, longest_answer, price_of
+from themis.runs.prices import Price, is_paid, max_completion_tokens, price_of
 from themis.storage import ExperimentStorage
 from themis.storage.records import Verdict, verdicts
 from themis.storage.writing import RunWriter
@@ -76,7 +76,7 @@ def bound_judges(
                 seed=None,
             )
             calls = stack.enter_context(closing(BlockingProvider(executor, settings.timeout_seconds)))
-            price = price_of(spec.identifier, is_local=bool(getattr(executor, "is_local", False)))
+            price = price_of(spec.identifier, spec.provider, is_local=bool(getattr(executor, "is_local", False)))
             if budget is not None and price is None:
                 refuse_unknown_cost(f"the judge {judge.name}, {spec.identifier!r}")
             engine = Engine(calls, replace(settings, counts_tokens=is_paid(price)))
@@ -232,7 +232,7 @@ class _StoredAsk:
         """The result with what it cost, if the budget allows the most that it could."""
         if self._budget is None or self._price is None:
             return self._complete(request)
-        most = self._price.of(count_tokens(request.task.prompt.text), longest_answer(self._sampling.max_tokens))
+        most = self._price.of(count_tokens(request.task.prompt.text), max_completion_tokens(self._sampling.max_tokens))
         # Many threads ask at once: what each may spend is set aside before it does.
         with self._budget.reserving(most) as reserved:
             if reserved is None:

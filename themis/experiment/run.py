@@ -27,7 +27,7 @@ from themis.generation.breaker import TRIPS_AFTER
 from themis.generation.engine import Engine, Waiting
 from themis.generation.remote import RemotePool
 from themis.runs.budget import Budget, PricedCalls, refuse_unknown_cost
-from themis.runs.prices import longest_answer
+from themis.runs.prices import max_completion_tokens
 from themis.runs.resuming import how_to_resume, say_how_to_resume
 from themis.runs.stopping import stop_on_signals
 from themis.storage import ExperimentStorage, RunStatus
@@ -152,7 +152,7 @@ class _Session:
         self._waiting: Waiting | None = None
         self._priced: PricedCalls | None = None
         if budget is not None and experiment.price is not None:
-            self._priced = PricedCalls(budget, experiment.price, longest_answer(experiment.sampling.max_tokens))
+            self._priced = PricedCalls(budget, experiment.price, max_completion_tokens(experiment.sampling.max_tokens))
         self._engine = Engine(
             experiment.executor,
             experiment.engine,

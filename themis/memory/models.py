@@ -46,7 +46,9 @@ class ChatModel:
         self.spec = parse_model(name, options)
         self.sampling = SamplingConfig(temperature=temperature, top_p=1.0, max_tokens=max_tokens)
         executor = create_provider(self.spec.provider, options, model_identifier=self.spec.identifier)
-        self.price: Price | None = FREE if is_local or executor.is_local else price_of(self.spec.identifier)
+        self.price: Price | None = (
+            FREE if is_local or executor.is_local else price_of(self.spec.identifier, self.spec.provider)
+        )
         settings = replace(settings or EngineSettings(), counts_tokens=is_paid(self.price))
         self._redactor = Redactor()
         self._provider = BlockingProvider(executor, settings.timeout_seconds)
