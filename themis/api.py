@@ -40,8 +40,7 @@ from themis.experiment.mirror import BackendMirror
 from themis.experiment.progress import ProgressBar, someone_watches
 from themis.experiment.run import run
 from themis.experiment.tables import TableRows, is_table
-from themis.generation.attempts import Retry
-from themis.generation.breaker import TRIPS_AFTER
+from themis.generation.attempts import TRIPS_AFTER, Retry
 from themis.generation.engine import EngineSettings
 from themis.generation.limits import RateLimit
 from themis.generation.providers import PROVIDERS, parse_model, provider_accepts, provider_maker

@@ -27,9 +27,8 @@ from themis.core.entities import (
 from themis.exceptions import EvaluationError, ProviderError
 from themis.generation.attempts import Request
 from themis.generation.engine import Engine, EngineSettings
-from themis.generation.identity import code_travels, find_differences, identify
 from themis.generation.providers import PROVIDERS
-from themis.generation.remote import CallMaker, RemotePool
+from themis.generation.remote import CallMaker, RemotePool, code_travels, find_differences, identify
 from themis.interfaces import StatelessTaskExecutor
 from themis.storage import ExperimentStorage, RunStatus
 

@@ -35,7 +35,7 @@ from themis.exceptions import ConfigurationError, DatasetError, RunFailedError, 
 from themis.experiment.estimate import Estimate, estimate_run
 from themis.experiment.rejudge import rejudge as judge_again
 from themis.experiment.report import build_report
-from themis.generation.breaker import TRIPS_AFTER
+from themis.generation.attempts import TRIPS_AFTER
 from themis.generation.providers import parse_model, provider_factory
 from themis.generation.templates import PromptTemplate
 from themis.integrations.trackers import make_trackers
@@ -156,7 +156,11 @@ def _execution_option(function: F) -> F:
 @click.option("--top-p", type=float, default=0.95, show_default=True)
 @click.option("--seed", type=int, help="Sampling seed, for providers that take one.")
 @click.option(
-    "--max-retries", type=click.IntRange(min=1), default=3, show_default=True, help="Calls for one answer in all, the first included."
+    "--max-retries",
+    type=click.IntRange(min=1),
+    default=3,
+    show_default=True,
+    help="Calls for one answer, the first included.",
 )
 @click.option(
     "--timeout", "timeout_seconds", type=float, default=600.0, show_default=True, help="Seconds for one call."

@@ -22,8 +22,7 @@ from themis.experiment.judging import JudgingQueue, bound_judges, collecting_les
 from themis.experiment.manifest import evaluation_identity
 from themis.experiment.planning import identity_of_calls, make_room, opened, store_plan
 from themis.experiment.report import build_report, summarise_run, why_not_answered, why_not_judged
-from themis.generation.attempts import Request, is_lost, own_words
-from themis.generation.breaker import TRIPS_AFTER
+from themis.generation.attempts import TRIPS_AFTER, Request, is_lost, own_words
 from themis.generation.engine import Engine, Waiting
 from themis.generation.remote import RemotePool
 from themis.runs.budget import Budget, PricedCalls, refuse_unknown_cost

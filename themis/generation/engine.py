@@ -21,8 +21,17 @@ from typing import Protocol
 
 from themis.core.entities import GenerationRecord, GenerationTask, ModelError, Result
 from themis.core.tokens import count_prompt_tokens, count_tokens
-from themis.generation.attempts import Request, Retry, final_error, is_lost, is_rate_limit, record_of, retry_delay
-from themis.generation.breaker import TRIPS_AFTER, CircuitBreaker
+from themis.generation.attempts import (
+    TRIPS_AFTER,
+    CircuitBreaker,
+    Request,
+    Retry,
+    final_error,
+    is_lost,
+    is_rate_limit,
+    record_of,
+    retry_delay,
+)
 from themis.generation.limits import LONGEST_WAIT_SECONDS, Limiter, RateLimit
 from themis.generation.pools import Pool, open_pool
 from themis.interfaces import StatelessTaskExecutor

@@ -8,22 +8,28 @@ from __future__ import annotations
 
 import contextlib
 import heapq
+import hmac
+import inspect
 import logging
 import os
+import secrets
+import selectors
 import socket
+import sys
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import Any, Protocol
 
+from themis import __version__
 from themis.core.entities import GenerationRecord
-from themis.core.redaction import Redactor
+from themis.core.fingerprint import canonical_json, code_fingerprint
+from themis.core.redaction import REDACTED, Redactor
+from themis.core.secret_names import is_secret_name
 from themis.exceptions import EvaluationError, ProviderCallError, ProviderError, ThemisError
 from themis.generation.attempts import Request, record_of
-from themis.generation.begun import BegunCounter, BegunReporter
-from themis.generation.identity import code_travels, find_differences, identify
 from themis.generation.pools import LocalPool, open_pool
 from themis.interfaces import StatelessTaskExecutor
 
@@ -80,7 +86,7 @@ class CallMaker:
     """Builds the provider in the process that it is sent to, and makes the calls that it is given there."""
 
     def __init__(
-        self, make_executor: Callable[[], StatelessTaskExecutor], slots: int, reporter: BegunReporter | None = None
+        self, make_executor: Callable[[], StatelessTaskExecutor], slots: int, reporter: CallReporter | None = None
     ) -> None:
         self._make_executor = make_executor
         self._slots = slots
@@ -370,9 +376,187 @@ class RemotePool:
                     self._workers.stop(worker.name)
 
 
-def _open_counter(backend: Any) -> BegunCounter | None:
+def _open_counter(backend: Any) -> CallCounter | None:
     """At the address under which the processes of the backend reach this machine, if it has one."""
     try:
-        return BegunCounter(backend.address)
+        return CallCounter(backend.address)
     except (AttributeError, OSError):
         return None
+
+
+# --- how many calls a process has begun: a byte of a connection for each, which arrives though the process is killed ----
+
+_CONNECT_SECONDS = 10.0
+# How long what a lost process has written may be on its way.
+_ARRIVING_SECONDS = 2.0
+_SECRET_BYTES = 16
+_NAME_BYTES = 16
+
+
+@dataclass(frozen=True)
+class CallReporter:
+    """Sent to a process: where it tells of its calls."""
+
+    host: str
+    port: int
+    secret: bytes = field(repr=False)
+
+    def report(self, executor: StatelessTaskExecutor) -> bytes:
+        """Has every later call of this provider reported; the name under which that is done, or nothing if it cannot be."""
+        name = secrets.token_bytes(_NAME_BYTES)
+        try:
+            line = socket.create_connection((self.host, self.port), _CONNECT_SECONDS)
+            line.sendall(self.secret + name)
+            line.setblocking(False)
+            execute: Any = executor.execute
+            # On the object: whatever else it has stays as it is.
+            setattr(executor, "execute", _reported(execute, line))  # noqa: B010
+        except (OSError, AttributeError):
+            return b""
+        return name
+
+
+def _reported(execute: Callable[[Any], Any], line: socket.socket) -> Callable[[Any], Any]:
+    def tell() -> None:
+        with contextlib.suppress(OSError):
+            line.send(b".")
+
+    async def execute_there(task: Any) -> Any:
+        tell()
+        return await execute(task)
+
+    def execute_here(task: Any) -> Any:
+        tell()
+        return execute(task)
+
+    return execute_there if inspect.iscoroutinefunction(execute) else execute_here
+
+
+@dataclass
+class _Connection:
+    """A connection: what introduces it, and how many calls have been told of since."""
+
+    opening: bytes = b""
+    begun: int = 0
+    is_over: bool = False
+
+
+class CallCounter:
+    """Listens at an address of this machine; everything happens in `poll` and `count`, in the caller's thread."""
+
+    def __init__(self, host: str) -> None:
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        self._listener = socket.create_server((host, 0), family=family)
+        self._listener.setblocking(False)
+        self.reporter = CallReporter(host, self._listener.getsockname()[1], secrets.token_bytes(_SECRET_BYTES))
+        self._selector = selectors.DefaultSelector()
+        self._selector.register(self._listener, selectors.EVENT_READ)
+        self._lines: dict[bytes, _Connection] = {}
+
+    def poll(self, timeout_seconds: float = 0.0) -> None:
+        """Takes what has arrived."""
+        for key, _ in self._selector.select(timeout_seconds):
+            if key.data is None:
+                with contextlib.suppress(OSError):
+                    line, _ = self._listener.accept()
+                    line.setblocking(False)
+                    self._selector.register(line, selectors.EVENT_READ, _Connection())
+            else:
+                self._read(key.fileobj, key.data)
+
+    def count(self, name: bytes) -> int | None:
+        """All calls that a process which is lost has told of; None if it never did, or may have told of more."""
+        until = time.monotonic() + _ARRIVING_SECONDS
+        while not (line := self._lines.get(name, _Connection())).is_over and name and time.monotonic() < until:
+            self.poll(0.05)
+        return line.begun if line.is_over else None
+
+    def close(self) -> None:
+        for key in list(self._selector.get_map().values()):
+            key.fileobj.close()  # type: ignore[union-attr]
+        self._selector.close()
+
+    def _read(self, connection: Any, line: _Connection) -> None:
+        try:
+            said = connection.recv(65_536)
+        except BlockingIOError:
+            return
+        except OSError:
+            said = b""
+        missing = _SECRET_BYTES + _NAME_BYTES - len(line.opening)
+        if missing:
+            line.opening += said[:missing]
+            if len(line.opening) == _SECRET_BYTES + _NAME_BYTES:
+                if hmac.compare_digest(line.opening[:_SECRET_BYTES], self.reporter.secret):
+                    self._lines[line.opening[_SECRET_BYTES:]] = line
+                else:
+                    said = b""
+        line.begun += len(said[missing:])
+        if not said:
+            line.is_over = True
+            self._selector.unregister(connection)
+            connection.close()
+
+
+# --- what a provider is where it was built -----------------------------------------------------------------------------
+
+
+def identify(executor: StatelessTaskExecutor) -> dict[str, str]:
+    """Its endpoint, options and code, and the Themis around it, as they may be shown: without keys.
+
+    The options are what the object has under the names of its constructor's parameters, and every address that it holds:
+    what the environment of one machine has decided shows there.
+    """
+    kind = type(executor)
+    # Behind the # is a digest of the key.
+    endpoint = str(getattr(executor, "account", "")).partition("#")[0]
+    return {
+        "themis": __version__,
+        "provider": f"{kind.__module__}.{kind.__qualname__}",
+        "code": code_fingerprint(kind)[:12],
+        "endpoint": Redactor().text(endpoint),
+        **dict(_options(executor)),
+    }
+
+
+def find_differences(here: Mapping[str, str], there: Mapping[str, str], ignored: Collection[str] = ()) -> list[str]:
+    """Each as a clause with both values."""
+    names = [*here, *(name for name in there if name not in here)]
+    return [
+        f"{name} is {there.get(name, 'nothing')} there and {here.get(name, 'nothing')} here"
+        for name in names
+        if name not in ignored and here.get(name) != there.get(name)
+    ]
+
+
+def code_travels(kind: type) -> bool:
+    """Whether a class is sent with its code, because another process could not import it under its name."""
+    if kind.__module__ == "__main__":
+        return True
+    found: Any = sys.modules.get(kind.__module__)
+    for name in kind.__qualname__.split("."):
+        found = getattr(found, name, None)
+    return found is not kind
+
+
+def _options(executor: StatelessTaskExecutor) -> Iterator[tuple[str, str]]:
+    try:
+        parameters = set(inspect.signature(type(executor)).parameters)
+    except (TypeError, ValueError):  # built in C
+        parameters = set()
+    redactor = Redactor()
+    for attribute, value in sorted(getattr(executor, "__dict__", {}).items()):
+        name = attribute.lstrip("_")
+        is_option = name in parameters or (isinstance(value, str) and "://" in value)
+        shown = redactor.deep(value) if is_option else REDACTED
+        # Keys may be each machine's own.
+        if not is_secret_name(name) and REDACTED not in str(shown) and _is_plain(shown):
+            yield f"option {name}", canonical_json(shown)
+
+
+def _is_plain(value: Any) -> bool:
+    if isinstance(value, Mapping):
+        return all(isinstance(key, str) and _is_plain(item) for key, item in value.items())
+    if isinstance(value, list | tuple):
+        return all(_is_plain(item) for item in value)
+    return value is None or isinstance(value, bool | int | float | str)

@@ -93,7 +93,8 @@ def price_of(model: str, provider: str = "", *, is_local: bool = False) -> Price
     for table in tables:
         for candidate in (model, bare, _SNAPSHOT.sub("", bare)):
             if candidate in table["models"]:
-                return Price(*table["models"][candidate], source=f"prices of {table['updated_at']}")
+                prompt, answer = table["models"][candidate]
+                return Price(prompt, answer, source=f"prices of {table['updated_at']}")
     return _find_in_package(model, provider) if provider in _SOLD_BY else None
 
 

@@ -13,8 +13,8 @@ from themis.core.entities import GenerationRecord, GenerationTask, ModelOutput
 from themis.core.redaction import Redactor
 from themis.exceptions import DependencyError, ProviderCallError
 from themis.generation.providers.conversation import attempt_index, messages_of
+from themis.generation.providers.endpoints import LITELLM_VENDORS, suggest_alternative
 from themis.generation.providers.http import retry_after_seconds
-from themis.generation.providers.vendors import LITELLM_VENDORS, describe_way
 from themis.interfaces import StatelessTaskExecutor
 
 __all__ = ["LiteLLM"]
@@ -127,7 +127,7 @@ class LiteLLM(StatelessTaskExecutor):
 def _missing(model: str) -> DependencyError:
     if model.partition("/")[0] in LITELLM_VENDORS:
         needed = DependencyError.for_extra("litellm", "litellm", f"the model {model!r}")
-        return DependencyError(f"{needed}; {describe_way(model)}")
+        return DependencyError(f"{needed}; {suggest_alternative(model)}")
     example = f" (or name the provider, such as openai/{model})" if model else ""
     return DependencyError.for_extra("litellm", "litellm", f"a model without a provider of its own{example}")
 
