@@ -29,7 +29,7 @@ from themis.core.entities import GenerationRecord, GenerationTask, ModelOutput
 from themis.core.fingerprint import digest
 from themis.core.registry import nearest
 from themis.exceptions import ProviderCallError, ProviderError
-from themis.generation.providers.conversation import attempt_index, item_name
+from themis.generation.providers.chat import attempt_index, item_name
 from themis.interfaces import StatelessTaskExecutor
 
 
