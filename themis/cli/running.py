@@ -26,7 +26,7 @@ from themis.config.specification import Specification
 from themis.core.entities import EvaluationFailure, ExperimentFailure, ExperimentReport
 from themis.evaluation.sandbox import ALLOWED_VARIABLE, GIVEN_UP, read_weaknesses
 from themis.exceptions import ConfigurationError, RunFailedError
-from themis.generation.breaker import TRIPS_AFTER
+from themis.generation.attempts import TRIPS_AFTER
 from themis.integrations.trackers import make_trackers
 from themis.memory.result_store import OVERALL
 from themis.runs.observers import Observer, RunStart

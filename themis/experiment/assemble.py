@@ -50,7 +50,7 @@ def assemble(
     make_executor = provider_maker(spec.provider, {**options, **wiring}, model_identifier=spec.identifier)
     executor = make_executor()
     workers, backend = _execution(asked)
-    price = price_of(spec.identifier, is_local=bool(getattr(executor, "is_local", False)))
+    price = price_of(spec.identifier, spec.provider, is_local=bool(getattr(executor, "is_local", False)))
     run_id = validate_run_id(asked.run_id) if asked.run_id is not None else _fresh_run_id()
     obstacle = _why_program_is_needed(spec, source, asked, options)
     return SampleDriver(
