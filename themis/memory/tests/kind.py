@@ -1,0 +1,122 @@
+"""A built-in kind of memory test: its arguments with their limits, its examples, its questions to the judge."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any, ClassVar, TypeVar
+
+from themis.core.registry import nearest
+from themis.exceptions import ConfigurationError
+from themis.memory.actions import Action, Consult, Grade
+from themis.memory.examples import DatasetInterface, TestExample
+
+T = TypeVar("T")
+# A verdict that may ask the judge on its way.
+Judgement = Generator[Action, Any, Grade]
+Limit = int | Callable[[Any], int] | None
+
+
+def whole_number(default: int, *, least: Limit, most: Limit = None) -> int:
+    """An argument that is a whole number, within what the test's material can give.
+
+    Args:
+        default: Its value where a configuration does not set it.
+        least: The smallest value, or a function of the test, where it depends on other arguments.
+        most: The largest one, likewise; None for any.
+    """
+    return field(default=default, metadata={"least": least, "most": most})
+
+
+def one_of(default: str, choices: Sequence[str]) -> str:
+    """An argument that is one of several words."""
+    return field(default=default, metadata={"choices": choices})
+
+
+@dataclass(kw_only=True)
+class BuiltinTest(DatasetInterface):
+    """What built-in kinds have in common: a name in configurations, checked arguments, one example at a time.
+
+    A kind writes `make_example` and `evaluate`, or `play` where its script depends on the replies.
+    """
+
+    # The name in configurations.
+    kind: ClassVar[str]
+    # Every answer that this kind of test can have: whoever names them all must not score.
+    answers: ClassVar[Sequence[object]] = ()
+
+    def generate_examples(self, num_examples: int) -> list[TestExample]:
+        self.check_arguments()
+        return [self.make_example(number, self.random(number)) for number in range(num_examples)]
+
+    def make_example(self, number: int, chance: Random) -> TestExample:
+        """Test `number`, drawn from its own source of chance."""
+        raise NotImplementedError(f"{type(self).__name__} needs a make_example method")
+
+    def every_answer(self, example: TestExample) -> list[object]:
+        """All answers that this test could have; for calibration only."""
+        return list(self.answers)
+
+    def check_arguments(self) -> None:
+        """Raises a ConfigurationError for the first argument that is out of its limits."""
+        for name, argument in self.arguments().items():
+            if "least" in argument.metadata:
+                least, most = (self._limit(argument.metadata[limit]) for limit in ("least", "most"))
+                require_number(self.kind, name, getattr(self, name), least=least or 0, most=most)
+            elif "choices" in argument.metadata:
+                require_choice(self.kind, name, getattr(self, name), argument.metadata["choices"])
+
+    def _limit(self, limit: Limit) -> int | None:
+        return limit(self) if callable(limit) else limit
+
+    def tell_and_ask(
+        self, number: int, statements: Sequence[str], questions: Sequence[str], expected: object
+    ) -> TestExample:
+        """A fixed script: all statements, spread over the span, then all questions."""
+        return TestExample(
+            dataset=self,
+            example_id=str(number),
+            script=[*statements, *questions],
+            is_question=[False] * len(statements) + [True] * len(questions),
+            expected_responses=expected,
+        )
+
+    def deal(self, cards: Sequence[T], number: int) -> T:
+        """Card `number` of a pack that is shuffled anew whenever it is used up, so that none comes back too early."""
+        chance = self.random("order")
+        for _ in range(number // len(cards)):
+            chance.sample(cards, len(cards))
+        return chance.sample(cards, len(cards))[number % len(cards)]
+
+
+def require_number(test: str, argument: str, value: object, *, least: int, most: int | None = None) -> None:
+    """Raises a ConfigurationError for anything but a whole number within the limits."""
+    if isinstance(value, int) and not isinstance(value, bool) and value >= least and (most is None or value <= most):
+        return
+    allowed = f"at least {least}" if most is None else f"between {least} and {most}"
+    raise ConfigurationError(f"memory test {test}: {argument} must be a whole number {allowed}, got {value!r}")
+
+
+def require_choice(test: str, argument: str, value: object, choices: Sequence[str]) -> None:
+    """Raises a ConfigurationError for anything but one of the choices."""
+    if value not in choices:
+        hint = nearest(str(value), choices)
+        raise ConfigurationError(f"memory test {test}: {argument} is one of {', '.join(choices)}, got {value!r}{hint}")
+
+
+def ask_yes_or_no(question: str, *, purpose: str, undecided: str, reason: str) -> Judgement:
+    """1 for yes and 0 for no, with a `reason`; without a ruling a failure that says what is `undecided`."""
+    ruling = yield Consult(f"{question} Answer yes or no.", parse=_parse_yes, purpose=purpose)
+    if ruling.failed:
+        return Grade.failure(f"{undecided}: {ruling.failure}")
+    return Grade.when(ruling.value, reason)
+
+
+def _parse_yes(text: str) -> bool:
+    """Whether the judge's last word is yes; raises ValueError where it says neither."""
+    words: list[str] = re.findall(r"\b(yes|no)\b", text, re.IGNORECASE)
+    if not words:
+        raise ValueError(f"expected yes or no, got {text[:80]!r}")
+    return words[-1].lower() == "yes"
