@@ -27,7 +27,7 @@ from themis.memory.tests.words import CITIES, MONTHS, STORY_NAMES, SURNAMES
 
 # --- what was told, and what was not ----------------------------------------------------------------------------------
 
-# abstention: people of whom the surname is told, or is not
+# People of whom the surname is told, or is not.
 ACQUAINTANCES = (
     "accountant", "barber", "dentist", "driving instructor", "gardener", "landlord", "optician", "piano teacher",
     "plumber", "solicitor", "tailor", "vet",
@@ -101,7 +101,7 @@ def grade_abstention(replies: Sequence[str], expected: Sequence[str | None], peo
 
 # --- passwords to be forgotten ----------------------------------------------------------------------------------------
 
-# forgetting: what is locked, and the words that open it
+# What is locked, and the words that open it.
 LOCKS = ("boat house", "garden shed", "observatory dome", "safe in the hall", "wine vault", "workshop gate")
 PASSWORDS = (
     "bittern", "cormorant", "curlew", "dunlin", "goshawk", "kestrel", "lapwing", "nightjar", "osprey", "plover",
@@ -174,7 +174,7 @@ def _spells(reply: str, word: str) -> bool:
 
 # --- people who share a name ------------------------------------------------------------------------------------------
 
-# interference: statement, question and values of what is told of people who are easily confused
+# Statement, question and values of what is told of people who are easily confused.
 ATTRIBUTES: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "instrument": ("{who} plays the {value}.", "Which instrument does {who} play?",
                    ("bassoon", "cello", "harp", "mandolin", "oboe", "tuba")),

@@ -181,6 +181,11 @@ def _name_extreme(attribute: str, most: bool) -> str:
 
 @dataclass(frozen=True)
 class Trigger:
+    """What the user will do, what the agent is then to say, how the user does it, and a like message that is no trigger.
+
+    No phrase to be said occurs in any message but the request.
+    """
+
     occasion: str
     phrase: str
     messages: tuple[str, ...]

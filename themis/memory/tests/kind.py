@@ -31,7 +31,12 @@ def whole_number(default: int, *, least: Limit, most: Limit = None) -> int:
 
 
 def one_of(default: str, choices: Sequence[str]) -> str:
-    """An argument that is one of several words."""
+    """An argument that is one of several words.
+
+    Args:
+        default: Its value where a configuration does not set it.
+        choices: All values that it may have.
+    """
     return field(default=default, metadata={"choices": choices})
 
 
@@ -74,7 +79,14 @@ class BuiltinTest(DatasetInterface):
     def tell_and_ask(
         self, number: int, statements: Sequence[str], questions: Sequence[str], expected: object
     ) -> TestExample:
-        """A fixed script: all statements, spread over the span, then all questions."""
+        """A fixed script: all statements, spread over the span, then all questions.
+
+        Args:
+            number: Number of the test, which becomes its id.
+            statements: What is told.
+            questions: What is asked after all of it.
+            expected: What `evaluate` compares the answers with; plain JSON.
+        """
         return TestExample(
             dataset=self,
             example_id=str(number),

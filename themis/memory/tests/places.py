@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 from themis.core.json_repair import parse_json
 from themis.memory.actions import Consult, Grade
@@ -24,7 +24,6 @@ DIRECTIONS = {"north": (0, 1), "east": (1, 0), "south": (0, -1), "west": (-1, 0)
 _OPPOSITE = {"north": "south", "south": "north", "east": "west", "west": "east"}
 # Kilometres and direction of each leg.
 Ways = list[tuple[float, str]]
-
 
 # --- straight back ----------------------------------------------------------------------------------------------------
 
@@ -137,7 +136,7 @@ def grade_route(reply: str, expected: str) -> Grade | None:
     wanted = read_ways(expected)
     as_asked = read_ways("\n".join(_LEG.findall(reply)))
     ways = as_asked if len(as_asked) == len(wanted) else read_ways(reply)
-    if ways and _find_end(ways) == _find_end(wanted):
+    if ways and position_after(ways) == position_after(wanted):
         return Grade(1.0, (f"its {len(ways)} legs lead to the right place",))
     if ways and len(ways) >= min(count_directions(reply), len(wanted)):
         return Grade(0.0, (f"its {len(ways)} legs lead {_format_end(ways)}, not {_format_end(wanted)}",))
@@ -160,7 +159,7 @@ def _judge_route(reply: str, expected: str) -> Judgement:
     )
     if ruling.failed:
         return Grade.failure(f"directions that only a judge (--judge) can read: {ruling.failure}")
-    right = bool(ruling.value) and _find_end(ruling.value) == _find_end(read_ways(expected))
+    right = bool(ruling.value) and position_after(ruling.value) == position_after(read_ways(expected))
     return Grade.when(right, f"as read by the judge its legs lead {_format_end(ruling.value)}")
 
 
@@ -174,13 +173,8 @@ def _parse_legs(text: str) -> Ways:
     return ways
 
 
-def _find_end(ways: Ways) -> tuple[float, float]:
-    steps = [(km, DIRECTIONS[direction]) for km, direction in ways]
-    return round(sum(km * x for km, (x, _) in steps), 3), round(sum(km * y for km, (_, y) in steps), 3)
-
-
 def _format_end(ways: Ways) -> str:
-    east, north = _find_end(ways)
+    east, north = position_after(ways)
     return f"{east:g} km east and {north:g} km north"
 
 
@@ -200,8 +194,7 @@ _BACKWARD = (
 )
 
 
-@dataclass(frozen=True)
-class Leg:
+class Leg(NamedTuple):
     """A straight way: so many kilometres in one direction."""
 
     distance_km: int
@@ -234,10 +227,10 @@ def build_town(places: int, chance: Random, *, in_line: bool) -> Town:
     return Town(named, legs, (_FIRST.format(place=named[0]), *told))
 
 
-def position_after(legs: Sequence[Leg]) -> tuple[int, int]:
+def position_after(legs: Sequence[tuple[float, str]]) -> tuple[float, float]:
     """Where one stands after walking, in kilometres east and north of the start."""
-    steps = [(leg.distance_km, DIRECTIONS[leg.direction]) for leg in legs]
-    return sum(length * x for length, (x, _) in steps), sum(length * y for length, (_, y) in steps)
+    steps = [(km, DIRECTIONS[direction]) for km, direction in legs]
+    return round(sum(km * x for km, (x, _) in steps), 3), round(sum(km * y for km, (_, y) in steps), 3)
 
 
 def _describe_leg(chance: Random, here: str, there: str, leg: Leg, backward: bool) -> str:

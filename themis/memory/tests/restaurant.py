@@ -49,6 +49,10 @@ _ROLES = (
 )
 
 
+class _Missed(Exception):
+    """The guest did not do what the step wants, which ends the evening."""
+
+
 class _Undecided(Exception):
     """The judge was needed and gave no answer."""
 
@@ -76,93 +80,104 @@ class Restaurant(BuiltinTest):
         return TestExample(dataset=self, example_id=str(number), material=wishes)
 
     def play(self, example: TestExample) -> Script:
-        points, reasons = 0, []
-        evening = _play_evening(example.material)
+        evening = _Evening(example.material)
+        reasons: list[str] = []
+        yield Say(_ROLES)
+        yield Wait(until_share=0.2)
         try:
-            action = next(evening)
-            while True:
-                if isinstance(action, str):
-                    points += 1
-                    reasons.append(action)
-                    action = evening.send(None)
-                else:
-                    action = evening.send((yield action))
-        except StopIteration as end:
-            reasons += [end.value] if end.value else []
+            for step in (evening.drink, evening.eat, evening.replace, evening.complain, evening.drink_again):
+                won = yield from step()
+                reasons.append(won)
+        except _Missed as missed:
+            yield Grade.share(len(reasons), _POINTS, *reasons, str(missed))
         except _Undecided as undecided:
             yield Grade.failure(*reasons, str(undecided))
-            return
-        yield Grade.share(points, _POINTS, *reasons)
+        else:
+            yield Grade.share(len(reasons), _POINTS, *reasons)
 
 
-def _play_evening(wishes: Mapping[str, Any]) -> Generator[Action | str, Any, str | None]:
-    """Yields actions and, for each point won, why; returns why it ended early."""
-    luck = Random(wishes["luck"])
-    yield Say(_ROLES)
-    yield Wait(until_share=0.2)
+# A step of the evening; returns why it has won its point.
+Step = Generator[Action, Any, str]
 
-    reply = yield Ask(
-        f"Good evening! Here is the menu:\n\n{format_menu()}\n\nWhat may I bring you to drink? We come to the food later.",
-        ideal=f"I would like the {wishes['drink']}, please.",
-    )
-    drinks = yield from _read_items(reply)
-    if not drinks or not set(drinks) <= set(DRINKS) or len(drinks) > 3:
-        return f"should order a drink and nothing else: {shorten(reply)}"
-    yield f"orders {', '.join(drinks)} to drink"
-    yield Wait(until_share=0.4)
 
-    reply = yield Ask(
-        "Here are your drinks. And what would you like to eat?", ideal=f"I will have {_format_items(wishes['dishes'])}."
-    )
-    dishes = list((yield from _read_items(reply)))
-    if not dishes or not set(dishes) <= set(DISHES) or len(dishes) > _MOST_ITEMS:
-        return f"should order dishes of the menu and nothing else: {shorten(reply)}"
-    yield f"orders {', '.join(dishes)} to eat"
-    yield Say(f"Very well: {_format_items(dishes)}. It will take a little while.", needle=False)
-    yield Wait(until_share=0.6)
+class _Evening:
+    """What the guest has ordered so far, and the five steps by which that is found out."""
 
-    missing = luck.choice(dishes)
-    substitute = luck.choice([dish for dish in DISHES if dish not in dishes])
-    reply = yield Ask(
-        f"I am sorry, we have run out of {missing}. What would you like from the menu instead?",
-        ideal=f"Then I take the {substitute}.",
-    )
-    chosen = yield from _read_items(reply)
-    if not chosen or missing in chosen or not set(chosen) <= set(DISHES) or len(set(chosen) - set(dishes)) != 1:
-        return f"should choose one other dish of the menu instead of {missing}: {shorten(reply)}"
-    new = next(dish for dish in chosen if dish not in dishes)
-    dishes[dishes.index(missing)] = new
-    yield f"takes {new} instead of {missing}"
-    yield Say(f"Gladly, {new} it is.", needle=False)
-    yield Wait(until_share=0.8)
+    def __init__(self, wishes: Mapping[str, Any]) -> None:
+        self.wishes = wishes
+        self.luck = Random(wishes["luck"])
+        self.drinks: Sequence[str] = ()
+        self.dishes: list[str] = []
 
-    right = luck.choice(dishes)
-    wrong = luck.choice(
-        [dish for dish in list_section(right) if dish not in dishes] or [d for d in DISHES if d not in dishes]
-    )
-    served = [wrong if dish == right else dish for dish in dishes]
-    reply = yield Ask(
-        f"Your food is ready: {_format_items(served)}. Is everything as you wished?",
-        ideal=f"I did not order the {wrong}; I ordered the {right}.",
-    )
-    noticed = notices(reply, wrong, right)
-    if noticed is None:
-        noticed = yield from _judge_noticed(reply, wrong, right)
-    if not noticed:
-        return f"does not notice that it was served {wrong} instead of {right}: {shorten(reply)}"
-    yield f"notices that {wrong} was served instead of {right}"
-    yield Say(f"My mistake, forgive me. Here is the {right}.", needle=False)
-    yield Wait(until_share=0.9)
+    def drink(self) -> Step:
+        reply = yield Ask(
+            f"Good evening! Here is the menu:\n\n{format_menu()}\n\n"
+            "What may I bring you to drink? We come to the food later.",
+            ideal=f"I would like the {self.wishes['drink']}, please.",
+        )
+        self.drinks = yield from _read_items(reply)
+        if not self.drinks or not set(self.drinks) <= set(DRINKS) or len(self.drinks) > 3:
+            raise _Missed(f"should order a drink and nothing else: {shorten(reply)}")
+        yield Wait(until_share=0.4)
+        return f"orders {', '.join(self.drinks)} to drink"
 
-    reply = yield Ask(
-        "Would you like another drink of the same? Remind me, please: what were you having?",
-        ideal=f"I was having the {' and the '.join(drinks)}.",
-    )
-    recalled = yield from _read_items(reply)
-    if set(recalled) != set(drinks):
-        return f"had {', '.join(drinks)}, says: {shorten(reply)}"
-    yield f"knows that it had {', '.join(drinks)}"
-    return None
+    def eat(self) -> Step:
+        reply = yield Ask(
+            "Here are your drinks. And what would you like to eat?",
+            ideal=f"I will have {_format_items(self.wishes['dishes'])}.",
+        )
+        self.dishes = list((yield from _read_items(reply)))
+        if not self.dishes or not set(self.dishes) <= set(DISHES) or len(self.dishes) > _MOST_ITEMS:
+            raise _Missed(f"should order dishes of the menu and nothing else: {shorten(reply)}")
+        yield Say(f"Very well: {_format_items(self.dishes)}. It will take a little while.", needle=False)
+        yield Wait(until_share=0.6)
+        return f"orders {', '.join(self.dishes)} to eat"
+
+    def replace(self) -> Step:
+        missing = self.luck.choice(self.dishes)
+        substitute = self.luck.choice(self._not_ordered(DISHES))
+        reply = yield Ask(
+            f"I am sorry, we have run out of {missing}. What would you like from the menu instead?",
+            ideal=f"Then I take the {substitute}.",
+        )
+        chosen = yield from _read_items(reply)
+        others = set(self._not_ordered(chosen))
+        if missing in chosen or not set(chosen) <= set(DISHES) or len(others) != 1:
+            raise _Missed(f"should choose one other dish of the menu instead of {missing}: {shorten(reply)}")
+        new = others.pop()
+        self.dishes[self.dishes.index(missing)] = new
+        yield Say(f"Gladly, {new} it is.", needle=False)
+        yield Wait(until_share=0.8)
+        return f"takes {new} instead of {missing}"
+
+    def complain(self) -> Step:
+        right = self.luck.choice(self.dishes)
+        wrong = self.luck.choice(self._not_ordered(list_section(right)) or self._not_ordered(DISHES))
+        served = [wrong if dish == right else dish for dish in self.dishes]
+        reply = yield Ask(
+            f"Your food is ready: {_format_items(served)}. Is everything as you wished?",
+            ideal=f"I did not order the {wrong}; I ordered the {right}.",
+        )
+        noticed = notices(reply, wrong, right)
+        if noticed is None:
+            noticed = yield from _judge_noticed(reply, wrong, right)
+        if not noticed:
+            raise _Missed(f"does not notice that it was served {wrong} instead of {right}: {shorten(reply)}")
+        yield Say(f"My mistake, forgive me. Here is the {right}.", needle=False)
+        yield Wait(until_share=0.9)
+        return f"notices that {wrong} was served instead of {right}"
+
+    def drink_again(self) -> Step:
+        reply = yield Ask(
+            "Would you like another drink of the same? Remind me, please: what were you having?",
+            ideal=f"I was having the {' and the '.join(self.drinks)}.",
+        )
+        if set((yield from _read_items(reply))) != set(self.drinks):
+            raise _Missed(f"had {', '.join(self.drinks)}, says: {shorten(reply)}")
+        return f"knows that it had {', '.join(self.drinks)}"
+
+    def _not_ordered(self, items: Sequence[str]) -> list[str]:
+        return [item for item in items if item not in self.dishes]
 
 
 def _read_items(reply: Heard) -> Generator[Action, Any, Sequence[str]]:

@@ -22,6 +22,10 @@ from themis.memory.tests.kind import BuiltinTest, one_of, whole_number
 from themis.memory.tests.words import STORY_NAMES, SURNAMES
 
 # --- what people believe ----------------------------------------------------------------------------------------------
+#
+# Who is in the room sees what happens there, and sees who else sees it; who is elsewhere learns nothing. The thing lies in a
+# closed container, so coming back tells nothing either. Beliefs are simulated event by event, to the second order: what A
+# believes, and what A believes that B believes.
 
 QUESTION_TYPES = ("any", "world_model", "theory_of_mind")
 CONTAINERS = (
@@ -203,6 +207,10 @@ def read_stories(path: str, question_type: str) -> list[Story]:
 
 
 # --- how a tale goes on -----------------------------------------------------------------------------------------------
+#
+# A journey has four circumstances: who comes along, how they travel, what they carry, where they go. Each chapter changes
+# one of them. The true opening of the next chapter has all four right; every other opening has exactly one wrong, if
+# possible a value that was right in an earlier chapter.
 
 OPTIONS = 6
 SPLITS = ("tale", "goodai", "pg19", "ao3", "all")

@@ -19,7 +19,7 @@ from themis.memory.tests.kind import BuiltinTest, Judgement, ask_yes_or_no, whol
 
 # --- deeds of the user ------------------------------------------------------------------------------------------------
 
-# temporal_order: the word that stands for a deed, and the deed
+# The word that stands for a deed, and the deed.
 DEEDS = {
     "hedge": "planted the hedge", "piano": "sold the piano", "fence": "painted the fence", "canoe": "built the canoe",
     "kitchen": "tiled the kitchen", "novel": "finished the novel", "clarinet": "bought the clarinet",

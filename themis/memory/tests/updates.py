@@ -135,7 +135,7 @@ class Colours(BuiltinTest):
 
 # --- a room at a date -------------------------------------------------------------------------------------------------
 
-# knowledge_update: rooms in which a choir rehearses
+# Rooms in which a choir rehearses.
 ROOMS = (
     "Alder", "Beech", "Cedar", "Elm", "Hazel", "Juniper", "Larch", "Linden", "Maple", "Poplar", "Rowan", "Spruce",
     "Sycamore", "Willow",
@@ -261,7 +261,7 @@ def _change(listed: dict[str, int], chance: Random) -> str:
 
 # --- reports of a workshop --------------------------------------------------------------------------------------------
 
-# aggregation: what a workshop repairs
+# What a workshop repairs.
 REPAIRS = ("accordions", "bicycles", "clocks", "kettles", "lanterns", "prams", "typewriters", "umbrellas")
 
 

@@ -35,7 +35,6 @@ CITIES = (
     "Porto", "Riga", "Salzburg", "Tampere", "Utrecht", "Valencia", "Zagreb",
 )  # fmt: skip
 
-# contradiction, knowledge_update
 MONTHS = (
     "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November",
     "December",
