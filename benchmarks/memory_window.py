@@ -19,11 +19,11 @@ from pathlib import Path
 
 import yaml
 
+from themis.memory.actions import Outcome
+from themis.memory.assembling import Request, assemble
 from themis.memory.benchmark import Benchmark, MemoryReport, Spent
-from themis.memory.command import Request, assemble
-from themis.memory.commands import Outcome
+from themis.memory.driver import run
 from themis.memory.examples import find_kinds
-from themis.memory.runner import run
 from themis.memory.scheduler import Scheduler
 from themis.storage import ExperimentStorage
 

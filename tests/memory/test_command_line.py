@@ -15,7 +15,8 @@ from tests.memory.test_configuration import GOOD
 from themis.cli import themis
 from themis.cli.memory import memory
 from themis.exceptions import ConfigurationError
-from themis.memory.transcript import entries, from_master_log, to_master_log
+from themis.memory.master_log import from_master_log, to_master_log
+from themis.memory.transcript import entries
 
 pytestmark = pytest.mark.usefixtures("registered")
 
@@ -104,8 +105,8 @@ def test_a_plan_is_what_a_run_with_a_perfect_agent_becomes(tmp_path, configurati
     planned = json.loads(call(tmp_path, "plan", "-c", configuration, "--json").stdout)
     played = json.loads(call(tmp_path, "run", "-c", configuration, "-a", "oracle", "--json").stdout)
 
-    assert planned["tokens"] == played["spent"]["conversation_tokens"]
-    assert planned["exchanges"] == played["spent"]["turns"]
+    assert planned["tokens"] == played["memory"]["conversation_tokens"]
+    assert planned["exchanges"] == played["memory"]["turns"]
 
 
 def test_isolated_runs_have_a_name_of_their_own_and_may_run_side_by_side(tmp_path, configuration):

@@ -17,7 +17,7 @@ from typing import Any, NotRequired, TypedDict
 
 from themis.core.tokens import count_tokens
 from themis.exceptions import ConfigurationError, DatasetError
-from themis.memory.actions import Ask, Grade, Heard, Say, Script, Wait
+from themis.memory.actions import AgentReply, Ask, Grade, Say, Script, Wait
 from themis.memory.examples import LAST_SHARE, TestExample
 from themis.memory.scoring.claims import abstains
 from themis.memory.scoring.lists import recites
@@ -195,7 +195,7 @@ class HistoryDataset(BuiltinTest):
                 yield wait
         yield Grade.mean(grades)
 
-    def grade(self, question: str, reply: Heard, entry: Entry) -> Grade | Judgement:
+    def grade(self, question: str, reply: AgentReply, entry: Entry) -> Grade | Judgement:
         """The verdict on one answer: by words where they decide, by the judge where they do not."""
         if entry["unanswerable"]:
             return Grade.when(abstains(reply), f"nothing was told about it; the reply: {shorten(reply)}")

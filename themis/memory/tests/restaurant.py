@@ -13,7 +13,7 @@ from random import Random
 from typing import Any, ClassVar
 
 from themis.core.json_repair import parse_json
-from themis.memory.actions import Action, Ask, Consult, Grade, Heard, Say, Script, Wait
+from themis.memory.actions import Action, AgentReply, Ask, Consult, Grade, Say, Script, Wait
 from themis.memory.examples import TestExample
 from themis.memory.scoring.claims import find_all_claims
 from themis.memory.scoring.words import find_phrases, fold, shorten, split_words
@@ -180,7 +180,7 @@ class _Evening:
         return [item for item in items if item not in self.dishes]
 
 
-def _read_items(reply: Heard) -> Generator[Action, Any, Sequence[str]]:
+def _read_items(reply: AgentReply) -> Generator[Action, Any, Sequence[str]]:
     """The items that a reply orders; the judge reads it where the words of the menu do not."""
     order: Order = read_order(reply)
     if not order.unclear:
@@ -203,7 +203,7 @@ def _parse_items(text: str) -> list[str]:
     return [item for name in names for item in read_order(name).items]
 
 
-def _judge_noticed(reply: Heard, wrong: str, right: str) -> Generator[Action, Any, bool]:
+def _judge_noticed(reply: AgentReply, wrong: str, right: str) -> Generator[Action, Any, bool]:
     ruling = yield from ask_yes_or_no(
         f"A guest ordered {right} and was served {wrong}. The guest says:\n{reply}\n\n"
         "Does the guest point out that something is wrong with what was served?",

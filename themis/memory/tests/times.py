@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from random import Random
 from typing import ClassVar
 
-from themis.memory.actions import Ask, Grade, Heard, Say, Script, Wait
+from themis.memory.actions import AgentReply, Ask, Grade, Say, Script, Wait
 from themis.memory.examples import LAST_SHARE, TestExample
 from themis.memory.scoring.lists import grade_order, measure_recall
 from themis.memory.scoring.numbers import grade_number, to_figures
@@ -173,7 +173,7 @@ class Jokes(BuiltinTest):
     def needed_lines(self, example: TestExample) -> list[Sequence[int] | None]:
         return [example.lines_with(example.expected_responses[0])]
 
-    def temporal_question(self, example: TestExample, said: Sequence[Heard], now: datetime) -> str:
+    def temporal_question(self, example: TestExample, said: Sequence[AgentReply], now: datetime) -> str:
         joke = example.expected_responses[0]
         told = next(heard for heard, line in zip(said, example.script, strict=False) if joke in line)
         return f"Which joke did I tell you about {_format_elapsed(now - told.now)} ago?"
