@@ -17,7 +17,7 @@ from themis.core.fingerprint import digest
 from themis.core.registry import Registry
 from themis.core.tokens import DEFAULT_TOKENIZER, tokenizer
 from themis.exceptions import DatasetError
-from themis.memory.facts import fact_pairs
+from themis.memory.trivia import trivia_pairs
 
 __all__ = ["FILLERS", "Filler", "FillerMessage", "Trivia", "create_filler", "facts", "read_pairs"]
 
@@ -129,7 +129,7 @@ def create_filler(source: str, *, seed: int = 0, tokenizer_name: str = DEFAULT_T
 
 def facts(*, seed: int = 0, tokenizer_name: str = DEFAULT_TOKENIZER) -> Trivia:
     """The built-in filler."""
-    return Trivia(fact_pairs(), seed=seed, tokenizer_name=tokenizer_name)
+    return Trivia(trivia_pairs(), seed=seed, tokenizer_name=tokenizer_name)
 
 
 def read_pairs(path: Path) -> list[tuple[str, str]]:

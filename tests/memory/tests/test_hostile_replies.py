@@ -22,7 +22,7 @@ from themis.memory.tests.restaurant import notices, read_order
 from themis.memory.tests.stories import SpyMeeting, grade_option, grade_place
 from themis.memory.tests.times import JOKES, grade_days, grade_joke
 from themis.memory.tests.updates import grade_as_of
-from themis.memory.tests.words import FIRST_NAMES
+from themis.memory.tests.word_lists import FIRST_NAMES
 
 CODE = "0123abcd-4567-89ab-cdef-0123456789ab"
 SCORERS = {

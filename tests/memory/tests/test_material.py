@@ -32,7 +32,7 @@ from themis.memory.tests.stories import (
 )
 from themis.memory.tests.times import JOKES
 from themis.memory.tests.updates import COLOURS, REPAIRS, ROOMS
-from themis.memory.tests.words import FIRST_NAMES, STORY_NAMES, SURNAMES
+from themis.memory.tests.word_lists import FIRST_NAMES, STORY_NAMES, SURNAMES
 
 SINGLE_ANSWERS = [
     FIRST_NAMES,

@@ -12,7 +12,7 @@ from themis.memory.tests.facts import ATTRIBUTES, PASSWORDS
 from themis.memory.tests.instructions import INNS, PREFERENCES, STORES
 from themis.memory.tests.recall import ISLAND_KINDS, MACHINE_KINDS
 from themis.memory.tests.updates import COLOURS, REPAIRS, ROOMS
-from themis.memory.tests.words import FIRST_NAMES, SURNAMES
+from themis.memory.tests.word_lists import FIRST_NAMES, SURNAMES
 
 VOCABULARIES = {
     "names": FIRST_NAMES,

@@ -23,7 +23,7 @@ from themis.memory.scoring.lists import grade_members
 from themis.memory.scoring.words import find_phrases, fold, mentions, shorten, split_words
 from themis.memory.tests.invented import BUILTIN, InventedTest
 from themis.memory.tests.kind import BuiltinTest, whole_number
-from themis.memory.tests.words import CITIES, MONTHS, STORY_NAMES, SURNAMES
+from themis.memory.tests.word_lists import CITIES, MONTHS, STORY_NAMES, SURNAMES
 
 # --- what was told, and what was not ----------------------------------------------------------------------------------
 

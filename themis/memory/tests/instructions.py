@@ -15,7 +15,7 @@ from themis.memory.scoring.lists import recites, similarity
 from themis.memory.scoring.words import shorten
 from themis.memory.tests.invented import InventedTest
 from themis.memory.tests.kind import BuiltinTest, Judgement, ask_yes_or_no, whole_number
-from themis.memory.tests.words import CITIES
+from themis.memory.tests.word_lists import CITIES
 
 # --- parcels, by a rule with exceptions -------------------------------------------------------------------------------
 

@@ -16,16 +16,17 @@ from themis.memory.examples import DatasetInterface, TestExample
 T = TypeVar("T")
 # A verdict that may ask the judge on its way.
 Judgement = Generator[Action, Any, Grade]
-Limit = int | Callable[[Any], int] | None
+# A number, or a function of the test where it depends on other arguments.
+Limit = int | Callable[[Any], int]
 
 
-def whole_number(default: int, *, least: Limit, most: Limit = None) -> int:
+def whole_number(default: int, *, least: Limit, most: Limit | None = None) -> int:
     """An argument that is a whole number, within what the test's material can give.
 
     Args:
         default: Its value where a configuration does not set it.
-        least: The smallest value, or a function of the test, where it depends on other arguments.
-        most: The largest one, likewise; None for any.
+        least: The smallest value that is accepted.
+        most: The largest one; None for any.
     """
     return field(default=default, metadata={"least": least, "most": most})
 
@@ -68,13 +69,11 @@ class BuiltinTest(DatasetInterface):
         """Raises a ConfigurationError for the first argument that is out of its limits."""
         for name, argument in self.arguments().items():
             if "least" in argument.metadata:
-                least, most = (self._limit(argument.metadata[limit]) for limit in ("least", "most"))
-                require_number(self.kind, name, getattr(self, name), least=least or 0, most=most)
+                limits = (argument.metadata["least"], argument.metadata["most"])
+                least, most = (limit(self) if callable(limit) else limit for limit in limits)
+                _require_number(self.kind, name, getattr(self, name), least, most)
             elif "choices" in argument.metadata:
-                require_choice(self.kind, name, getattr(self, name), argument.metadata["choices"])
-
-    def _limit(self, limit: Limit) -> int | None:
-        return limit(self) if callable(limit) else limit
+                _require_choice(self.kind, name, getattr(self, name), argument.metadata["choices"])
 
     def tell_and_ask(
         self, number: int, statements: Sequence[str], questions: Sequence[str], expected: object
@@ -103,16 +102,14 @@ class BuiltinTest(DatasetInterface):
         return chance.sample(cards, len(cards))[number % len(cards)]
 
 
-def require_number(test: str, argument: str, value: object, *, least: int, most: int | None = None) -> None:
-    """Raises a ConfigurationError for anything but a whole number within the limits."""
+def _require_number(test: str, argument: str, value: object, least: int, most: int | None) -> None:
     if isinstance(value, int) and not isinstance(value, bool) and value >= least and (most is None or value <= most):
         return
     allowed = f"at least {least}" if most is None else f"between {least} and {most}"
     raise ConfigurationError(f"memory test {test}: {argument} must be a whole number {allowed}, got {value!r}")
 
 
-def require_choice(test: str, argument: str, value: object, choices: Sequence[str]) -> None:
-    """Raises a ConfigurationError for anything but one of the choices."""
+def _require_choice(test: str, argument: str, value: object, choices: Sequence[str]) -> None:
     if value not in choices:
         hint = nearest(str(value), choices)
         raise ConfigurationError(f"memory test {test}: {argument} is one of {', '.join(choices)}, got {value!r}{hint}")

@@ -19,7 +19,7 @@ from themis.memory.scoring.lists import parse_json_field
 from themis.memory.scoring.numbers import parse_number, remove_non_answers
 from themis.memory.scoring.words import find_phrases, fold, shorten
 from themis.memory.tests.kind import BuiltinTest, one_of, whole_number
-from themis.memory.tests.words import STORY_NAMES, SURNAMES
+from themis.memory.tests.word_lists import STORY_NAMES, SURNAMES
 
 # --- what people believe ----------------------------------------------------------------------------------------------
 #

@@ -15,7 +15,7 @@ from themis.memory.scoring.lists import grade_members, grade_quantities
 from themis.memory.scoring.numbers import grade_number
 from themis.memory.scoring.words import find_phrases
 from themis.memory.tests.kind import BuiltinTest, whole_number
-from themis.memory.tests.words import FIRST_NAMES, MONTHS
+from themis.memory.tests.word_lists import FIRST_NAMES, MONTHS
 
 # --- the user's name --------------------------------------------------------------------------------------------------
 
