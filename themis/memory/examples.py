@@ -62,7 +62,7 @@ class DatasetInterface(ABC):
         """So many tests, the same ones for the same arguments on every machine."""
 
     def random(self, *names: object) -> random.Random:
-        """A source of chance of its own for every purpose named, fixed by the seed."""
+        """A random number generator of its own for every purpose named, fixed by the seed."""
         return random.Random(":".join(map(str, (type(self).__qualname__, self.seed, *names))))
 
     def evaluate(

@@ -76,8 +76,8 @@ class Trivia:
                 self._first[amount] = sizes
 
     def make(self, number: int, tokens: int) -> FillerMessage:
-        chance = random.Random(f"{self._seed}:{number}")
-        draw, pairs, closing_tokens = chance.random, len(self._pairs), _CLOSING_STEPS * self._largest
+        rng = random.Random(f"{self._seed}:{number}")
+        draw, pairs, closing_tokens = rng.random, len(self._pairs), _CLOSING_STEPS * self._largest
         questions, answers = [f"{_REQUEST}\n"], ["[\n"]
         left = tokens - self._frame
         while left > closing_tokens:
@@ -85,7 +85,7 @@ class Trivia:
             questions.append(question)
             answers.append(answer)
             left -= size
-        for index in self._draw_closing(left, chance) or [chance.choice(self._by_size[self._smallest])]:
+        for index in self._draw_closing(left, rng) or [rng.choice(self._by_size[self._smallest])]:
             question, answer, _ = self._format_pair(index)
             questions.append(question)
             answers.append(answer)
@@ -93,13 +93,13 @@ class Trivia:
         answers[-1] = f"{answers[-1][:-2]}\n]"
         return FillerMessage("".join(questions), "".join(answers))
 
-    def _draw_closing(self, left: int, chance: random.Random) -> list[int]:
+    def _draw_closing(self, left: int, rng: random.Random) -> list[int]:
         """Pairs whose sizes add up to what is left, or to as much of it as can be made up."""
         amount = next((amount for amount in range(left, 0, -1) if amount in self._first), 0)
         chosen: list[int] = []
         while amount:
-            size = chance.choice(self._first[amount])
-            chosen.append(chance.choice(self._by_size[size]))
+            size = rng.choice(self._first[amount])
+            chosen.append(rng.choice(self._by_size[size]))
             amount -= size
         return chosen
 

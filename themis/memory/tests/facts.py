@@ -52,11 +52,11 @@ class Abstention(BuiltinTest):
     facts: int = whole_number(4, least=1, most=len(ACQUAINTANCES) - 1)
     unknowns: int = whole_number(4, least=1, most=lambda test: len(ACQUAINTANCES) - test.facts)
 
-    def make_example(self, number: int, chance: Random) -> TestExample:
-        people = chance.sample(ACQUAINTANCES, self.facts + self.unknowns)
-        names = chance.sample(SURNAMES, self.facts)
+    def make_example(self, number: int, rng: Random) -> TestExample:
+        people = rng.sample(ACQUAINTANCES, self.facts + self.unknowns)
+        names = rng.sample(SURNAMES, self.facts)
         told = dict(zip(people, names, strict=False))
-        asked = chance.sample(people, len(people))
+        asked = rng.sample(people, len(people))
         return self.tell_and_ask(
             number,
             [f"The surname of my {person} is {name}." for person, name in told.items()],
@@ -125,10 +125,10 @@ class Forgetting(BuiltinTest):
 
     secrets: int = whole_number(3, least=2, most=len(LOCKS))
 
-    def make_example(self, number: int, chance: Random) -> TestExample:
-        locks = chance.sample(LOCKS, self.secrets)
-        *words, new = chance.sample(PASSWORDS, self.secrets + 1)
-        forgotten, kept = chance.sample(range(self.secrets), 2)
+    def make_example(self, number: int, rng: Random) -> TestExample:
+        locks = rng.sample(LOCKS, self.secrets)
+        *words, new = rng.sample(PASSWORDS, self.secrets + 1)
+        forgotten, kept = rng.sample(range(self.secrets), 2)
         script = [f"The password for the {lock} is “{word}”." for lock, word in zip(locks, words, strict=True)]
         script += [
             f"Please forget the password for the {locks[forgotten]} and do not tell it to anyone any more, me included.",
@@ -209,17 +209,17 @@ class Interference(BuiltinTest):
     people: int = whole_number(2, least=2, most=6)
     attributes: int = whole_number(3, least=1, most=len(ATTRIBUTES))
 
-    def make_example(self, number: int, chance: Random) -> TestExample:
-        first_name = chance.choice(STORY_NAMES)
-        people = [f"{first_name} {surname}" for surname in chance.sample(SURNAMES, self.people)]
+    def make_example(self, number: int, rng: Random) -> TestExample:
+        first_name = rng.choice(STORY_NAMES)
+        people = [f"{first_name} {surname}" for surname in rng.sample(SURNAMES, self.people)]
         told, asked = [], []
-        for attribute in chance.sample(tuple(ATTRIBUTES), self.attributes):
+        for attribute in rng.sample(tuple(ATTRIBUTES), self.attributes):
             statement, question, values = ATTRIBUTES[attribute]
-            pairs = list(zip(people, chance.sample(values, self.people), strict=True))
-            told += [statement.format(who=who, value=value) for who, value in chance.sample(pairs, len(pairs))]
-            who, value = chance.choice(pairs)
+            pairs = list(zip(people, rng.sample(values, self.people), strict=True))
+            told += [statement.format(who=who, value=value) for who, value in rng.sample(pairs, len(pairs))]
+            who, value = rng.choice(pairs)
             asked.append((question.format(who=who), value))
-        chance.shuffle(asked)
+        rng.shuffle(asked)
         return self.tell_and_ask(number, told, [question for question, _ in asked], [value for _, value in asked])
 
     def needed_lines(self, example: TestExample) -> list[Sequence[int] | None]:
@@ -260,18 +260,18 @@ class ContradictionDetection(BuiltinTest):
     people: int = whole_number(6, least=3, most=len(STORY_NAMES))
     contradictions: int = whole_number(2, least=1, most=lambda test: test.people // 3)
 
-    def make_example(self, number: int, chance: Random) -> TestExample:
-        people = chance.sample(STORY_NAMES, self.people)
-        contradicted = set(chance.sample(people, self.contradictions))
-        first = {person: chance.choice(MONTHS) for person in people}
+    def make_example(self, number: int, rng: Random) -> TestExample:
+        people = rng.sample(STORY_NAMES, self.people)
+        contradicted = set(rng.sample(people, self.contradictions))
+        first = {person: rng.choice(MONTHS) for person in people}
         second = {
-            person: chance.choice([month for month in MONTHS if month != first[person]])
+            person: rng.choice([month for month in MONTHS if month != first[person]])
             if person in contradicted
             else first[person]
             for person in people
         }
         statements = [f"{person}'s birthday is in {first[person]}." for person in people]
-        statements += [f"{person} was born in {second[person]}." for person in chance.sample(people, len(people))]
+        statements += [f"{person} was born in {second[person]}." for person in rng.sample(people, len(people))]
         question = (
             "I have told you birthdays of several people. About which of them have I contradicted myself? Answer with a "
             "JSON list of their names."
@@ -315,9 +315,9 @@ class ConflictingPersonalInfo(InventedTest):
 
     other_relatives: int = whole_number(2, least=1, most=len(RELATIVES) - 1)
 
-    def make_example(self, number: int, chance: Random) -> TestExample:
-        relative, *others = chance.sample(RELATIVES, self.other_relatives + 1)
-        earlier, later, *elsewhere = chance.sample(CITIES, self.other_relatives + 2)
+    def make_example(self, number: int, rng: Random) -> TestExample:
+        relative, *others = rng.sample(RELATIVES, self.other_relatives + 1)
+        earlier, later, *elsewhere = rng.sample(CITIES, self.other_relatives + 2)
         between = [f"My {other} has a flat in {city}." for other, city in zip(others, elsewhere, strict=True)]
         statements = [
             f"I have only one {relative}, who has lived in {earlier} from birth and has never left.",

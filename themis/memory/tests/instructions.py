@@ -41,9 +41,9 @@ class InstructionExceptions(BuiltinTest):
     exceptions: int = whole_number(2, least=1, most=len(STORES) - 2)
     requests: int = whole_number(5, least=lambda test: test.exceptions + 2)
 
-    def make_example(self, number: int, chance: Random) -> TestExample:
-        usual, fragile, *others = chance.sample(STORES, self.exceptions + 2)
-        cities = chance.sample(CITIES, len(CITIES))
+    def make_example(self, number: int, rng: Random) -> TestExample:
+        usual, fragile, *others = rng.sample(STORES, self.exceptions + 2)
+        cities = rng.sample(CITIES, len(CITIES))
         special = dict(zip(cities, others, strict=False))
         ordinary = cities[self.exceptions :]
         rules = " ".join(f"Parcels from {city} go to the {store} instead." for city, store in special.items())
@@ -51,12 +51,12 @@ class InstructionExceptions(BuiltinTest):
             f"Whenever I announce a parcel, tell me in one word where it goes. Parcels go to the {usual}. {rules} But "
             f"whatever is marked fragile goes to the {fragile}, wherever it comes from."
         )
-        cases = [(chance.choice(ordinary), False), (chance.choice(list(special)), True), *((c, False) for c in special)]
+        cases = [(rng.choice(ordinary), False), (rng.choice(list(special)), True), *((c, False) for c in special)]
         while len(cases) < self.requests:
-            cases.append((chance.choice(cities), chance.random() < 0.3))
-        chance.shuffle(cases)
+            cases.append((rng.choice(cities), rng.random() < 0.3))
+        rng.shuffle(cases)
         announced = [
-            f"A parcel from {city} has arrived, {chance.randint(2, 30)} kg{', marked fragile' if breaks else ''}."
+            f"A parcel from {city} has arrived, {rng.randint(2, 30)} kg{', marked fragile' if breaks else ''}."
             for city, breaks in cases
         ]
         stores = [fragile if breaks else special.get(city, usual) for city, breaks in cases]
@@ -108,9 +108,9 @@ class HowToThink(InventedTest):
     dilemmas: int = whole_number(5, least=1)
     options: int = whole_number(3, least=3, most=9)
 
-    def make_example(self, number: int, chance: Random) -> TestExample:
-        rule = _make_rule(chance)
-        dilemmas = [_pose_dilemma(rule, self.options, chance) for _ in range(self.dilemmas)]
+    def make_example(self, number: int, rng: Random) -> TestExample:
+        rule = _make_rule(rng)
+        dilemmas = [_pose_dilemma(rule, self.options, rng) for _ in range(self.dilemmas)]
         return self.tell_and_ask(
             number, [rule.text], [question for question, _ in dilemmas], [answer for _, answer in dilemmas]
         )
@@ -141,33 +141,33 @@ class Rule:
         return max(inns, key=lambda inn: [inns[inn][name] * (1 if most else -1) for name, most in signs])
 
 
-def _make_rule(chance: Random) -> Rule:
-    first, second = chance.sample(tuple(_ATTRIBUTES), 2)
-    return Rule(first, chance.random() < 0.5, second, chance.random() < 0.5)
+def _make_rule(rng: Random) -> Rule:
+    first, second = rng.sample(tuple(_ATTRIBUTES), 2)
+    return Rule(first, rng.random() < 0.5, second, rng.random() < 0.5)
 
 
-def _pose_dilemma(rule: Rule, options: int, chance: Random) -> tuple[str, str]:
+def _pose_dilemma(rule: Rule, options: int, rng: Random) -> tuple[str, str]:
     """A choice between inns, and the one that the rule takes; half of the time only its second part decides."""
-    distractor = chance.choice([name for name in _ATTRIBUTES if name not in (rule.first, rule.second)])
-    inns = chance.sample(INNS, options)
-    extreme = chance.randint(3, 7)
-    tied = chance.sample(inns, 2 if chance.random() < 0.5 else 1)
+    distractor = rng.choice([name for name in _ATTRIBUTES if name not in (rule.first, rule.second)])
+    inns = rng.sample(INNS, options)
+    extreme = rng.randint(3, 7)
+    tied = rng.sample(inns, 2 if rng.random() < 0.5 else 1)
     worse = (1, 2) if rule.first_most else (8, 9)
-    seconds = chance.sample(range(1, 10), options)
+    seconds = rng.sample(range(1, 10), options)
     facts = {
         inn: {
-            rule.first: extreme if inn in tied else chance.choice(worse),
+            rule.first: extreme if inn in tied else rng.choice(worse),
             rule.second: seconds[place],
-            distractor: chance.randint(2, 9),
+            distractor: rng.randint(2, 9),
         }
         for place, inn in enumerate(inns)
     }
-    described = "; ".join(f"the {inn} has {_describe_inn(facts[inn], chance)}" for inn in inns)
+    described = "; ".join(f"the {inn} has {_describe_inn(facts[inn], rng)}" for inn in inns)
     return f"I must choose an inn: {described}. Which one do I take?", rule.choose(facts)
 
 
-def _describe_inn(facts: dict[str, int], chance: Random) -> str:
-    names = chance.sample(tuple(facts), len(facts))
+def _describe_inn(facts: dict[str, int], rng: Random) -> str:
+    names = rng.sample(tuple(facts), len(facts))
     parts = [_ATTRIBUTES[name][0].format(facts[name]) for name in names]
     return f"{', '.join(parts[:-1])} and {parts[-1]}"
 
@@ -259,11 +259,11 @@ class TriggerResponse(BuiltinTest):
     trigger_activations: int = whole_number(3, least=1)
     rouge_score_threshold: float = 0.75
 
-    def make_example(self, number: int, chance: Random) -> TestExample:
+    def make_example(self, number: int, rng: Random) -> TestExample:
         trigger = self.deal(TRIGGERS, number)
-        messages = [chance.choice(trigger.messages) for _ in range(self.trigger_activations)]
+        messages = [rng.choice(trigger.messages) for _ in range(self.trigger_activations)]
         expected: list[str | None] = [trigger.phrase] * self.trigger_activations
-        foil = chance.randint(0, self.trigger_activations)
+        foil = rng.randint(0, self.trigger_activations)
         messages.insert(foil, trigger.foil)
         expected.insert(foil, None)
         request = f'Whenever I {trigger.occasion}, answer with the sentence "{trigger.phrase}". At no other time.'
@@ -352,9 +352,9 @@ class ProspectiveMemory(BuiltinTest):
     interferes_with: ClassVar[frozenset[str]] = frozenset({"instruction_exceptions", "trigger_response", "verbatim"})
     answers: ClassVar[Sequence[str]] = tuple(quotation for quotation, _ in QUOTATIONS)
 
-    def make_example(self, number: int, chance: Random) -> TestExample:
+    def make_example(self, number: int, rng: Random) -> TestExample:
         quotation, author = self.deal(QUOTATIONS, number)
-        place = chance.choice(tuple(_ORDINALS))
+        place = rng.choice(tuple(_ORDINALS))
         request = (
             f"Append the quotation from {author} that I gave you to your {_ORDINALS[place]} reply from now on, and to no "
             "other one. Your reply to this message is the first; all your replies count, whatever they are about."
@@ -465,12 +465,12 @@ class PreferenceFollowing(BuiltinTest):
 
     preferences: int = whole_number(3, least=1, most=len(PREFERENCES))
 
-    def make_example(self, number: int, chance: Random) -> TestExample:
-        chosen = chance.sample(PREFERENCES, self.preferences)
+    def make_example(self, number: int, rng: Random) -> TestExample:
+        chosen = rng.sample(PREFERENCES, self.preferences)
         requests, expected = [], []
-        for preference in chance.sample(chosen, len(chosen)):
-            fitting = chance.choice(preference.fitting)
-            options = chance.sample((fitting, *chance.sample(preference.violating, 2)), 3)
+        for preference in rng.sample(chosen, len(chosen)):
+            fitting = rng.choice(preference.fitting)
+            options = rng.sample((fitting, *rng.sample(preference.violating, 2)), 3)
             requests.append(f"{preference.request}: {options[0]}, {options[1]} or {options[2]}? Name one of them.")
             expected.append(fitting)
         return self.tell_and_ask(number, [preference.statement for preference in chosen], requests, expected)

@@ -14,8 +14,9 @@ from themis.memory.actions import Action, Consult, Grade
 from themis.memory.examples import DatasetInterface, TestExample
 
 T = TypeVar("T")
-# A verdict that may ask the judge on its way.
+# A verdict that may ask the judge on its way, and any verdict.
 Judgement = Generator[Action, Any, Grade]
+Verdict = Grade | Judgement
 # A number, or a function of the test where it depends on other arguments.
 Limit = int | Callable[[Any], int]
 
@@ -57,8 +58,8 @@ class BuiltinTest(DatasetInterface):
         self.check_arguments()
         return [self.make_example(number, self.random(number)) for number in range(num_examples)]
 
-    def make_example(self, number: int, chance: Random) -> TestExample:
-        """Test `number`, drawn from its own source of chance."""
+    def make_example(self, number: int, rng: Random) -> TestExample:
+        """Test `number`, drawn from a random number generator of its own."""
         raise NotImplementedError(f"{type(self).__name__} needs a make_example method")
 
     def every_answer(self, example: TestExample) -> list[object]:
@@ -96,10 +97,10 @@ class BuiltinTest(DatasetInterface):
 
     def deal(self, cards: Sequence[T], number: int) -> T:
         """Card `number` of a pack that is shuffled anew whenever it is used up, so that none comes back too early."""
-        chance = self.random("order")
+        rng = self.random("order")
         for _ in range(number // len(cards)):
-            chance.sample(cards, len(cards))
-        return chance.sample(cards, len(cards))[number % len(cards)]
+            rng.sample(cards, len(cards))
+        return rng.sample(cards, len(cards))[number % len(cards)]
 
 
 def _require_number(test: str, argument: str, value: object, least: int, most: int | None) -> None:

@@ -13,7 +13,7 @@ from themis.memory.actions import Consult, Grade
 from themis.memory.examples import TestExample
 from themis.memory.scoring.numbers import count_directions, read_ways
 from themis.memory.scoring.words import find_phrases, shorten
-from themis.memory.tests.kind import BuiltinTest, Judgement, ask_yes_or_no, whole_number
+from themis.memory.tests.kind import BuiltinTest, Judgement, Verdict, ask_yes_or_no, whole_number
 
 PLACES = (
     "aquarium", "bakery", "brewery", "cathedral", "cinema", "dairy", "foundry", "greenhouse", "lighthouse", "monastery",
@@ -47,8 +47,8 @@ class Locations(BuiltinTest):
 
     known_locations: int = whole_number(5, least=2, most=len(PLACES))
 
-    def make_example(self, number: int, chance: Random) -> TestExample:
-        town = build_town(self.known_locations, chance, in_line=True)
+    def make_example(self, number: int, rng: Random) -> TestExample:
+        town = build_town(self.known_locations, rng, in_line=True)
         east, north = position_after(town.legs)
         if north:
             expected = f"{abs(north)} km {'South' if north > 0 else 'North'}"
@@ -63,9 +63,7 @@ class Locations(BuiltinTest):
     def ideal_answers(self, example: TestExample) -> list[str]:
         return [f"Answer: {example.expected_responses[0]}"]
 
-    def evaluate(
-        self, questions: Sequence[str], responses: Sequence[str], expected: Sequence[str]
-    ) -> Grade | Judgement:
+    def evaluate(self, questions: Sequence[str], responses: Sequence[str], expected: Sequence[str]) -> Verdict:
         return grade_way(responses[0], expected[0]) or _judge_way(questions[0], responses[0], expected[0])
 
 
@@ -115,8 +113,8 @@ class LocationsDirections(BuiltinTest):
 
     known_locations: int = whole_number(5, least=2, most=len(PLACES))
 
-    def make_example(self, number: int, chance: Random) -> TestExample:
-        town = build_town(self.known_locations, chance, in_line=False)
+    def make_example(self, number: int, rng: Random) -> TestExample:
+        town = build_town(self.known_locations, rng, in_line=False)
         question = (
             f"How do I get from the {town.places[0]} to the {town.places[-1]}, passing the places that I told you of in "
             "that order? Give one leg a line, each of the form `From A, go <number> km <direction> to B.`"
@@ -125,9 +123,7 @@ class LocationsDirections(BuiltinTest):
         route = [f"From {here}, go {leg.distance_km} km {leg.direction} to {there}." for here, there, leg in legs]
         return self.tell_and_ask(number, town.statements, [question], ["\n".join(route)])
 
-    def evaluate(
-        self, questions: Sequence[str], responses: Sequence[str], expected: Sequence[str]
-    ) -> Grade | Judgement:
+    def evaluate(self, questions: Sequence[str], responses: Sequence[str], expected: Sequence[str]) -> Verdict:
         return grade_route(responses[0], expected[0]) or _judge_route(responses[0], expected[0])
 
 
@@ -208,20 +204,20 @@ class Town:
     statements: tuple[str, ...]
 
 
-def build_town(places: int, chance: Random, *, in_line: bool) -> Town:
+def build_town(places: int, rng: Random, *, in_line: bool) -> Town:
     """So many places, no two on the same spot; `in_line`: the last one lies on an axis through the first."""
     while True:
-        legs = tuple(Leg(chance.randint(1, 4), chance.choice(tuple(DIRECTIONS))) for _ in range(places - 1))
+        legs = tuple(Leg(rng.randint(1, 4), rng.choice(tuple(DIRECTIONS))) for _ in range(places - 1))
         spots = [position_after(legs[:count]) for count in range(places)]
         if len(set(spots)) == places and (not in_line or 0 in spots[-1]):
             break
-    named = tuple(chance.sample(PLACES, places))
+    named = tuple(rng.sample(PLACES, places))
     backward = [False] * len(legs)
     # The legs that are told backward must not cancel out, or repeating the statements would lead to the right place.
     while position_after([leg for leg, back in zip(legs, backward, strict=True) if back]) == (0, 0):
-        backward = [chance.random() < 0.5 for _ in legs]
+        backward = [rng.random() < 0.5 for _ in legs]
     told = [
-        _describe_leg(chance, here, there, leg, back)
+        _describe_leg(rng, here, there, leg, back)
         for here, there, leg, back in zip(named, named[1:], legs, backward, strict=False)
     ]
     return Town(named, legs, (_FIRST.format(place=named[0]), *told))
@@ -233,7 +229,7 @@ def position_after(legs: Sequence[tuple[float, str]]) -> tuple[float, float]:
     return round(sum(km * x for km, (x, _) in steps), 3), round(sum(km * y for km, (_, y) in steps), 3)
 
 
-def _describe_leg(chance: Random, here: str, there: str, leg: Leg, backward: bool) -> str:
+def _describe_leg(rng: Random, here: str, there: str, leg: Leg, backward: bool) -> str:
     direction = _OPPOSITE[leg.direction] if backward else leg.direction
-    sentence = chance.choice(_BACKWARD if backward else _FORWARD)
+    sentence = rng.choice(_BACKWARD if backward else _FORWARD)
     return sentence.format(here=here, there=there, distance=leg.distance_km, direction=direction)

@@ -81,18 +81,18 @@ class DelayedRecall(InventedTest):
 
     facts: int = whole_number(10, least=2, most=len(ISLAND_KINDS))
 
-    def make_example(self, number: int, chance: Random) -> TestExample:
-        island = chance.choice(_ISLANDS)
+    def make_example(self, number: int, rng: Random) -> TestExample:
+        island = rng.choice(_ISLANDS)
         facts = [
-            (statement, question, chance.choice(answers))
-            for statement, question, answers in chance.sample(_ISLAND_FACTS, self.facts)
+            (statement, question, rng.choice(answers))
+            for statement, question, answers in rng.sample(_ISLAND_FACTS, self.facts)
         ]
         told = [statement.format(island=island, answer=answer) for statement, _, answer in facts]
-        asked = chance.sample(facts, len(facts))
+        asked = rng.sample(facts, len(facts))
         return self.tell_and_ask(
             number,
             ["Let me tell you about an island.\n" + "\n".join(told)],
-            [f"{chance.choice(_LEAD_INS)} {question.format(island=island)}" for _, question, _ in asked],
+            [f"{rng.choice(_LEAD_INS)} {question.format(island=island)}" for _, question, _ in asked],
             [answer for _, _, answer in asked],
         )
 
@@ -150,17 +150,15 @@ class InstructionRecall(InventedTest):
     steps: int = whole_number(10, least=2, most=len(_STEPS))
     questions: int = whole_number(5, least=1, most=lambda test: test.steps)
 
-    def make_example(self, number: int, chance: Random) -> TestExample:
-        machine = chance.choice(_MACHINES)
-        chosen = [
-            (step, question, chance.choice(details)) for step, question, details in chance.sample(_STEPS, self.steps)
-        ]
+    def make_example(self, number: int, rng: Random) -> TestExample:
+        machine = rng.choice(_MACHINES)
+        chosen = [(step, question, rng.choice(details)) for step, question, details in rng.sample(_STEPS, self.steps)]
         lines = [f"{place}. {step.format(detail=detail)}" for place, (step, _, detail) in enumerate(chosen, start=1)]
-        asked = chance.sample(range(self.steps), self.questions)
+        asked = rng.sample(range(self.steps), self.questions)
         return self.tell_and_ask(
             number,
             ["\n".join([f"This is how the {machine} is started. Keep to the order:", *lines])],
-            [_ask_for_detail(machine, place, chosen[place][1], chance) for place in asked],
+            [_ask_for_detail(machine, place, chosen[place][1], rng) for place in asked],
             [chosen[place][2] for place in asked],
         )
 
@@ -168,9 +166,9 @@ class InstructionRecall(InventedTest):
         return grade_answers(responses, expected, MACHINE_KINDS, questions)
 
 
-def _ask_for_detail(machine: str, place: int, question: str, chance: Random) -> str:
+def _ask_for_detail(machine: str, place: int, question: str, rng: Random) -> str:
     """For the detail of one step, sometimes by its place alone."""
-    if chance.random() < 0.5:
+    if rng.random() < 0.5:
         return f"I am starting the {machine}. {question}"
     return f"I am starting the {machine} and have come to the {_ORDINALS[place]} step. {question}"
 
@@ -219,10 +217,10 @@ class Verbatim(BuiltinTest):
     passages: int = whole_number(3, least=3, most=len(TITLES))
     sentences: int = whole_number(3, least=2, most=8)
 
-    def make_example(self, number: int, chance: Random) -> TestExample:
-        titles = chance.sample(TITLES, self.passages)
-        notices = [_write_notice(self.sentences, chance) for _ in titles]
-        asked = chance.randrange(self.passages)
+    def make_example(self, number: int, rng: Random) -> TestExample:
+        titles = rng.sample(TITLES, self.passages)
+        notices = [_write_notice(self.sentences, rng) for _ in titles]
+        asked = rng.randrange(self.passages)
         return self.tell_and_ask(
             number,
             [f"A notice of {title} reads: “{notice}”" for title, notice in zip(titles, notices, strict=True)],
@@ -240,15 +238,15 @@ class Verbatim(BuiltinTest):
         return grade_passage(responses[0], expected[0])
 
 
-def _write_notice(sentences: int, chance: Random) -> str:
+def _write_notice(sentences: int, rng: Random) -> str:
     written = []
-    for sentence in chance.sample(_SENTENCES, sentences):
+    for sentence in rng.sample(_SENTENCES, sentences):
         text = sentence.format(
-            count=chance.choice(_COUNTS),
-            day=chance.choice(_DAYS),
-            who=chance.choice(_WHO),
-            what=chance.choice(_WHAT),
-            hour=chance.choice(_HOURS),
+            count=rng.choice(_COUNTS),
+            day=rng.choice(_DAYS),
+            who=rng.choice(_WHO),
+            what=rng.choice(_WHAT),
+            hour=rng.choice(_HOURS),
         )
         written.append(text[0].upper() + text[1:])
     return " ".join(written)
@@ -279,17 +277,17 @@ class KeyValuePairs(BuiltinTest):
     nested_levels: int = whole_number(0, least=0)
     num_kv_pairs: int = whole_number(140, least=lambda test: 2 * (test.nested_levels + 1))
 
-    def make_example(self, number: int, chance: Random) -> TestExample:
-        codes = _draw_codes(chance)
+    def make_example(self, number: int, rng: Random) -> TestExample:
+        codes = _draw_codes(rng)
         chains = [
             [next(codes) for _ in range(self.nested_levels + 2)]
             for _ in range(self.num_kv_pairs // (self.nested_levels + 1))
         ]
         pairs = [pair for chain in chains for pair in pairwise(chain)]
-        chance.shuffle(pairs)
+        rng.shuffle(pairs)
         size = max(1, self.max_message_size // _TOKENS_PER_PAIR)
         pages = [dict(pairs[start : start + size]) for start in range(0, len(pairs), size)]
-        asked = chance.choice(chains)
+        asked = rng.choice(chains)
         through = " Where a value is itself a key, follow it to the end." if self.nested_levels else ""
         return self.tell_and_ask(
             number,
@@ -320,7 +318,7 @@ def grade_code(reply: str, expected: str, *, given: str, on_the_way: int = 0) ->
     return Grade(0.0, (f"{expected} is not in: {shorten(reply)}",))
 
 
-def _draw_codes(chance: Random) -> Iterator[str]:
+def _draw_codes(rng: Random) -> Iterator[str]:
     while True:
-        digits = f"{chance.getrandbits(128):032x}"
+        digits = f"{rng.getrandbits(128):032x}"
         yield f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"

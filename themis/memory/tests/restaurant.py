@@ -75,8 +75,8 @@ class Restaurant(BuiltinTest):
     interferes_with: ClassVar[frozenset[str]] = frozenset({"preference"})
     answers: ClassVar[Sequence[str]] = (*DRINKS, *DISHES, "That is not what I ordered.")
 
-    def make_example(self, number: int, chance: Random) -> TestExample:
-        wishes = {"drink": chance.choice(DRINKS), "dishes": chance.sample(DISHES, 3), "luck": chance.getrandbits(32)}
+    def make_example(self, number: int, rng: Random) -> TestExample:
+        wishes = {"drink": rng.choice(DRINKS), "dishes": rng.sample(DISHES, 3), "luck": rng.getrandbits(32)}
         return TestExample(dataset=self, example_id=str(number), material=wishes)
 
     def play(self, example: TestExample) -> Script:

@@ -129,50 +129,50 @@ class World:
             self.belief_about[pair] = container
 
 
-def tell_story(chance: Random, question_type: str) -> Story:
+def tell_story(rng: Random, question_type: str) -> Story:
     """Somebody leaves, the thing is moved, perhaps others leave and return; then a question about one of them."""
-    first, second, third = chance.sample(STORY_NAMES, 3)
-    room, elsewhere = chance.sample(_ROOMS, 2)
-    thing = chance.choice(_THINGS)
-    containers = chance.sample(CONTAINERS, 4)
+    first, second, third = rng.sample(STORY_NAMES, 3)
+    room, elsewhere = rng.sample(_ROOMS, 2)
+    thing = rng.choice(_THINGS)
+    containers = rng.sample(CONTAINERS, 4)
     world = World(containers[0], [first, second, third])
     world.put(containers[0])
     lines = [
         f"{first}, {second} and {third} are in the {room}.",
         f"All three see that the {thing} is in the {containers[0]}.",
     ]
-    for container in containers[1 : chance.randint(3, 4)]:
-        if len(world.present) > 1 and chance.random() < 0.7:
-            lines.append(_leave(world, chance, room, elsewhere))
-        if chance.random() < 0.4:
-            lines.append(chance.choice(_NOISE).format(person=chance.choice((first, second, third))))
-        mover = chance.choice(world.present)
+    for container in containers[1 : rng.randint(3, 4)]:
+        if len(world.present) > 1 and rng.random() < 0.7:
+            lines.append(_leave(world, rng, room, elsewhere))
+        if rng.random() < 0.4:
+            lines.append(rng.choice(_NOISE).format(person=rng.choice((first, second, third))))
+        mover = rng.choice(world.present)
         lines.append(f"{mover} moves the {thing} to the {container}.")
         world.put(container)
-        if len(world.present) < 3 and chance.random() < 0.3:
-            lines.append(_return(world, chance, (first, second, third), room))
-    question, answer = _pose_question(world, chance, question_type, thing, containers[0], (first, second, third))
+        if len(world.present) < 3 and rng.random() < 0.3:
+            lines.append(_return(world, rng, (first, second, third), room))
+    question, answer = _pose_question(world, rng, question_type, thing, containers[0], (first, second, third))
     return Story(tuple(lines), question, answer)
 
 
-def _leave(world: World, chance: Random, room: str, elsewhere: str) -> str:
-    person = chance.choice(world.present)
+def _leave(world: World, rng: Random, room: str, elsewhere: str) -> str:
+    person = rng.choice(world.present)
     world.present.remove(person)
     return f"{person} leaves the {room} and goes to the {elsewhere}."
 
 
-def _return(world: World, chance: Random, people: tuple[str, ...], room: str) -> str:
-    person = chance.choice([person for person in people if person not in world.present])
+def _return(world: World, rng: Random, people: tuple[str, ...], room: str) -> str:
+    person = rng.choice([person for person in people if person not in world.present])
     world.present.append(person)
     return f"{person} comes back to the {room}."
 
 
 def _pose_question(
-    world: World, chance: Random, question_type: str, thing: str, beginning: str, people: tuple[str, ...]
+    world: World, rng: Random, question_type: str, thing: str, beginning: str, people: tuple[str, ...]
 ) -> tuple[str, str]:
     kinds = {"world_model": ("beginning", "really"), "theory_of_mind": ("first", "second")}
-    kind = chance.choice(kinds.get(question_type, ("beginning", "really", "first", "second")))
-    person, other = chance.sample(people, 2)
+    kind = rng.choice(kinds.get(question_type, ("beginning", "really", "first", "second")))
+    person, other = rng.sample(people, 2)
     if kind == "beginning":
         return f"Where was the {thing} at the beginning?", beginning
     if kind == "really":
@@ -249,8 +249,8 @@ class ChapterBreak(BuiltinTest):
     def generate_examples(self, num_examples: int) -> list[TestExample]:
         return super().generate_examples(num_examples) if self.split == "tale" else self._sample_file(num_examples)
 
-    def make_example(self, number: int, chance: Random) -> TestExample:
-        tale = tell_tale(self.chapters, chance)
+    def make_example(self, number: int, rng: Random) -> TestExample:
+        tale = tell_tale(self.chapters, rng)
         return self._read_out(str(number), "\n\n".join(tale.chapters), tale.openings, tale.answer)
 
     def _sample_file(self, wanted: int) -> list[TestExample]:
@@ -258,11 +258,11 @@ class ChapterBreak(BuiltinTest):
         samples = read_samples(self.data_location, self.split)
         if len(samples) < wanted:
             raise DatasetError(f"chapterbreak: {len(samples)} samples in split {self.split}, {wanted} wanted")
-        chance = self.random("file")
+        rng = self.random("file")
         examples = []
-        for sample_id in chance.sample(sorted(samples), wanted):
+        for sample_id in rng.sample(sorted(samples), wanted):
             sample = samples[sample_id]
-            openings, answer = list(sample["negs"])[: OPTIONS - 1], chance.randrange(OPTIONS)
+            openings, answer = list(sample["negs"])[: OPTIONS - 1], rng.randrange(OPTIONS)
             openings.insert(answer, sample["pos"])
             examples.append(self._read_out(sample_id, sample["ctx"], openings, answer + 1))
         return examples
@@ -407,44 +407,42 @@ class Tale:
     answer: int
 
 
-def tell_tale(chapters: int, chance: Random) -> Tale:
-    hero = chance.choice(STORY_NAMES)
-    state = {facet: chance.choice(values) for facet, values in CIRCUMSTANCES.items()}
+def tell_tale(chapters: int, rng: Random) -> Tale:
+    hero = rng.choice(STORY_NAMES)
+    state = {facet: rng.choice(values) for facet, values in CIRCUMSTANCES.items()}
     stale: dict[str, list[str]] = {facet: [] for facet in CIRCUMSTANCES}
     start = (
         f"{hero} set out {state['transport']} for {state['destination']}, carrying {state['burden']}. "
         f"With {hero} went {state['companion']}."
     )
-    told = [_write_chapter(1, [start], chance)]
+    told = [_write_chapter(1, [start], rng)]
     facets: list[str] = []
     for number in range(2, chapters + 1):
         if not facets:
-            facets = chance.sample(tuple(CIRCUMSTANCES), len(CIRCUMSTANCES))
-        told.append(_write_chapter(number, [_change_circumstance(facets.pop(), hero, state, stale, chance)], chance))
+            facets = rng.sample(tuple(CIRCUMSTANCES), len(CIRCUMSTANCES))
+        told.append(_write_chapter(number, [_change_circumstance(facets.pop(), hero, state, stale, rng)], rng))
     openings = [(_write_opening(hero, state, remark), remark) for remark in _REMARKS]
-    answer = chance.randrange(OPTIONS)
+    answer = rng.randrange(OPTIONS)
     texts = [text for text, _ in openings]
     wrong_facets = [facet for facet in CIRCUMSTANCES for _ in range(2)]
-    chance.shuffle(wrong_facets)
+    rng.shuffle(wrong_facets)
     used: set[tuple[str, str]] = set()
     for place in range(OPTIONS):
         if place != answer:
             texts[place] = _write_opening(
-                hero, _spoil_circumstance(state, stale, wrong_facets.pop(), used, chance), _REMARKS[place]
+                hero, _spoil_circumstance(state, stale, wrong_facets.pop(), used, rng), _REMARKS[place]
             )
     return Tale(tuple(told), tuple(texts), answer + 1)
 
 
-def _write_chapter(number: int, events: list[str], chance: Random) -> str:
-    before, after = chance.sample(_SCENES, 3), chance.sample(_SCENES, 3)
+def _write_chapter(number: int, events: list[str], rng: Random) -> str:
+    before, after = rng.sample(_SCENES, 3), rng.sample(_SCENES, 3)
     return f"Chapter {number}\n" + " ".join([*before, *events, *(scene for scene in after if scene not in before)])
 
 
-def _change_circumstance(
-    facet: str, hero: str, state: dict[str, str], stale: dict[str, list[str]], chance: Random
-) -> str:
+def _change_circumstance(facet: str, hero: str, state: dict[str, str], stale: dict[str, list[str]], rng: Random) -> str:
     fresh = [value for value in CIRCUMSTANCES[facet] if value != state[facet] and value not in stale[facet]]
-    old, new = state[facet], chance.choice(fresh or [value for value in CIRCUMSTANCES[facet] if value != state[facet]])
+    old, new = state[facet], rng.choice(fresh or [value for value in CIRCUMSTANCES[facet] if value != state[facet]])
     stale[facet] = [value for value in (*stale[facet], old) if value != new]
     state[facet] = new
     return _CHANGES[facet].format(hero=hero, old=old, new=new)
@@ -455,13 +453,13 @@ def _write_opening(hero: str, state: dict[str, str], remark: str) -> str:
 
 
 def _spoil_circumstance(
-    state: dict[str, str], stale: dict[str, list[str]], facet: str, used: set[tuple[str, str]], chance: Random
+    state: dict[str, str], stale: dict[str, list[str]], facet: str, used: set[tuple[str, str]], rng: Random
 ) -> dict[str, str]:
     """The state with one circumstance that does not hold; one that once held, while there is one left."""
     candidates = [value for value in stale[facet] if (facet, value) not in used] or [
         value for value in CIRCUMSTANCES[facet] if value != state[facet] and (facet, value) not in used
     ]
-    value = chance.choice(candidates)
+    value = rng.choice(candidates)
     used.add((facet, value))
     return {**state, facet: value}
 
@@ -515,11 +513,11 @@ class SpyMeeting(BuiltinTest):
         word for variants in HINTS.values() for _, keywords in variants for word in keywords
     )
 
-    def make_example(self, number: int, chance: Random) -> TestExample:
-        first_names, surnames = chance.sample(STORY_NAMES, 3), chance.sample(SURNAMES, 3)
+    def make_example(self, number: int, rng: Random) -> TestExample:
+        first_names, surnames = rng.sample(STORY_NAMES, 3), rng.sample(SURNAMES, 3)
         spies = [f"{first} {last}" for first, last in zip(first_names, surnames, strict=True)]
-        parts = chance.sample(tuple(HINTS), 3)
-        hints = {part: chance.choice(HINTS[part]) for part in parts}
+        parts = rng.sample(tuple(HINTS), 3)
+        hints = {part: rng.choice(HINTS[part]) for part in parts}
         statements = [
             f"You will be contacted in secret by {spies[0]}, {spies[1]} and {spies[2]}. Their messages are coded.",
             *(

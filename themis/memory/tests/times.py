@@ -15,7 +15,7 @@ from themis.memory.examples import LAST_SHARE, TestExample
 from themis.memory.scoring.lists import grade_order, measure_recall
 from themis.memory.scoring.numbers import grade_number, to_figures
 from themis.memory.scoring.words import shorten, split_words
-from themis.memory.tests.kind import BuiltinTest, Judgement, ask_yes_or_no, whole_number
+from themis.memory.tests.kind import BuiltinTest, Judgement, Verdict, ask_yes_or_no, whole_number
 
 # --- deeds of the user ------------------------------------------------------------------------------------------------
 
@@ -46,15 +46,15 @@ class TemporalOrder(BuiltinTest):
     days_low: int = whole_number(2, least=1)
     days_high: int = whole_number(21, least=lambda test: test.days_low)
 
-    def make_example(self, number: int, chance: Random) -> TestExample:
-        deeds = chance.sample(tuple(DEEDS), self.events)
-        days = [chance.randint(self.days_low, self.days_high) for _ in deeds]
-        earlier, later = sorted(chance.sample(range(self.events), 2))
+    def make_example(self, number: int, rng: Random) -> TestExample:
+        deeds = rng.sample(tuple(DEEDS), self.events)
+        days = [rng.randint(self.days_low, self.days_high) for _ in deeds]
+        earlier, later = sorted(rng.sample(range(self.events), 2))
         return TestExample(
             dataset=self,
             example_id=str(number),
             expected_responses=[deeds],
-            material={"days": days, "between": [earlier, later], "since": chance.randrange(self.events)},
+            material={"days": days, "between": [earlier, later], "since": rng.randrange(self.events)},
         )
 
     def play(self, example: TestExample) -> Script:
@@ -151,11 +151,11 @@ class Jokes(BuiltinTest):
     minutes_high: int = whole_number(240, least=lambda test: test.minutes_low)
     joke_prefix: bool = False
 
-    def make_example(self, number: int, chance: Random) -> TestExample:
-        told = chance.sample(JOKES, self.jokes_told)
+    def make_example(self, number: int, rng: Random) -> TestExample:
+        told = rng.sample(JOKES, self.jokes_told)
         waits = [
             Wait(
-                time=timedelta(minutes=chance.randint(self.minutes_low, self.minutes_high)),
+                time=timedelta(minutes=rng.randint(self.minutes_low, self.minutes_high)),
                 until_share=place * LAST_SHARE / self.jokes_told,
             )
             for place in range(1, self.jokes_told + 1)
@@ -166,7 +166,7 @@ class Jokes(BuiltinTest):
             script=[f"Here is a joke: {joke}" if self.joke_prefix else joke for joke in told],
             is_question=[False] * self.jokes_told + [True],
             waits=waits,
-            expected_responses=[chance.choice(told)],
+            expected_responses=[rng.choice(told)],
             is_temporal=True,
         )
 
@@ -178,9 +178,7 @@ class Jokes(BuiltinTest):
         told = next(heard for heard, line in zip(said, example.script, strict=False) if joke in line)
         return f"Which joke did I tell you about {_format_elapsed(now - told.now)} ago?"
 
-    def evaluate(
-        self, questions: Sequence[str], responses: Sequence[str], expected: Sequence[str]
-    ) -> Grade | Judgement:
+    def evaluate(self, questions: Sequence[str], responses: Sequence[str], expected: Sequence[str]) -> Verdict:
         return grade_joke(responses[-1], expected[0]) or _judge_joke(responses[-1], expected[0])
 
 

@@ -46,9 +46,9 @@ class Names(BuiltinTest):
 
     name_changes: int = whole_number(3, least=1, most=len(FIRST_NAMES))
 
-    def make_example(self, number: int, chance: Random) -> TestExample:
-        names = chance.sample(FIRST_NAMES, self.name_changes)
-        statements = [chance.choice(_NAMINGS).format(name=name) for name in names]
+    def make_example(self, number: int, rng: Random) -> TestExample:
+        names = rng.sample(FIRST_NAMES, self.name_changes)
+        statements = [rng.choice(_NAMINGS).format(name=name) for name in names]
         return self.tell_and_ask(number, statements, ["What is my name?"], [names[-1]])
 
     def needed_lines(self, example: TestExample) -> list[Sequence[int] | None]:
@@ -76,9 +76,9 @@ class NameList(BuiltinTest):
 
     name_changes: int = whole_number(3, least=1, most=len(FIRST_NAMES))
 
-    def make_example(self, number: int, chance: Random) -> TestExample:
-        names = chance.sample(FIRST_NAMES, self.name_changes)
-        statements = [chance.choice(_NAMINGS).format(name=name) for name in names]
+    def make_example(self, number: int, rng: Random) -> TestExample:
+        names = rng.sample(FIRST_NAMES, self.name_changes)
+        statements = [rng.choice(_NAMINGS).format(name=name) for name in names]
         question = "Which names have I told you I go by, all of them? Answer with a JSON list of strings."
         return self.tell_and_ask(number, statements, [question], names)
 
@@ -119,11 +119,11 @@ class Colours(BuiltinTest):
 
     colour_changes: int = whole_number(3, least=1)
 
-    def make_example(self, number: int, chance: Random) -> TestExample:
+    def make_example(self, number: int, rng: Random) -> TestExample:
         colours: list[str] = []
         for _ in range(self.colour_changes):
-            colours.append(chance.choice([colour for colour in COLOURS if colours[-1:] != [colour]]))
-        statements = [chance.choice(_LIKINGS).format(colour=colour) for colour in colours]
+            colours.append(rng.choice([colour for colour in COLOURS if colours[-1:] != [colour]]))
+        statements = [rng.choice(_LIKINGS).format(colour=colour) for colour in colours]
         return self.tell_and_ask(number, statements, ["What is my favourite colour?"], [colours[-1]])
 
     def needed_lines(self, example: TestExample) -> list[Sequence[int] | None]:
@@ -158,16 +158,16 @@ class KnowledgeUpdate(BuiltinTest):
 
     updates: int = whole_number(3, least=2, most=len(MONTHS))
 
-    def make_example(self, number: int, chance: Random) -> TestExample:
-        months = sorted(chance.sample(range(len(MONTHS)), self.updates))
-        rooms = chance.sample(ROOMS, self.updates)
-        days = [chance.randint(2, 12) for _ in months]
+    def make_example(self, number: int, rng: Random) -> TestExample:
+        months = sorted(rng.sample(range(len(MONTHS)), self.updates))
+        rooms = rng.sample(ROOMS, self.updates)
+        days = [rng.randint(2, 12) for _ in months]
         statements = [
             f"On {day} {MONTHS[month]} our choir moved to the {room} room and has rehearsed there ever since."
             for day, month, room in zip(days, months, rooms, strict=True)
         ]
-        then = chance.randrange(self.updates - 1)
-        date = f"{days[then] + chance.randint(3, 15)} {MONTHS[months[then]]}"
+        then = rng.randrange(self.updates - 1)
+        date = f"{days[then] + rng.randint(3, 15)} {MONTHS[months[then]]}"
         questions = [
             "In which room does our choir rehearse, after all these changes?",
             f"And in which room did our choir rehearse on {date} of the same year? Name the room only.",
@@ -226,9 +226,9 @@ class Shopping(BuiltinTest):
 
     item_changes: int = whole_number(3, least=1)
 
-    def make_example(self, number: int, chance: Random) -> TestExample:
+    def make_example(self, number: int, rng: Random) -> TestExample:
         listed: dict[str, int] = {}
-        statements = [_change(listed, chance) for _ in range(self.item_changes)]
+        statements = [_change(listed, rng) for _ in range(self.item_changes)]
         question = (
             "What is on my shopping list? Answer with a JSON list of objects with the fields `item` and `quantity` "
             "(a number)."
@@ -244,17 +244,17 @@ class Shopping(BuiltinTest):
         return grade_quantities(responses[0], expected)
 
 
-def _change(listed: dict[str, int], chance: Random) -> str:
+def _change(listed: dict[str, int], rng: Random) -> str:
     """One change of the list and the sentence that tells of it; the last thing on the list is never struck off."""
-    if sum(listed.values()) > 1 and chance.random() < 1 / 4:
-        item = chance.choice(list(listed))
-        quantity = chance.randint(1, min(listed[item], sum(listed.values()) - 1))
+    if sum(listed.values()) > 1 and rng.random() < 1 / 4:
+        item = rng.choice(list(listed))
+        quantity = rng.randint(1, min(listed[item], sum(listed.values()) - 1))
         listed[item] -= quantity
         if not listed[item]:
             del listed[item]
-        return chance.choice(_REMOVALS).format(quantity=quantity, item=item)
-    item, quantity = chance.choice(GOODS), chance.randint(1, 3)
-    sentence = chance.choice(_ADDITIONS).format(more="another " if item in listed else "", quantity=quantity, item=item)
+        return rng.choice(_REMOVALS).format(quantity=quantity, item=item)
+    item, quantity = rng.choice(GOODS), rng.randint(1, 3)
+    sentence = rng.choice(_ADDITIONS).format(more="another " if item in listed else "", quantity=quantity, item=item)
     listed[item] = listed.get(item, 0) + quantity
     return sentence
 
@@ -281,16 +281,16 @@ class Aggregation(BuiltinTest):
 
     sessions: int = whole_number(5, least=3)
 
-    def make_example(self, number: int, chance: Random) -> TestExample:
+    def make_example(self, number: int, rng: Random) -> TestExample:
         while True:
-            reports, kinds = _draw_reports(self.sessions, chance)
+            reports, kinds = _draw_reports(self.sessions, rng)
             totals = {kind: sum(report.get(kind, 0) for report in reports) for kind in kinds}
             seen = {kind: sum(1 for report in reports if kind in report) for kind in kinds}
             ranking = sorted(totals.values())
             # A count of one is often written as the pronoun, and a tie has no answer.
             if min(seen.values()) > 1 and ranking[-1] > ranking[-2]:
                 break
-        summed, counted = chance.sample(kinds, 2)
+        summed, counted = rng.sample(kinds, 2)
         statements = [
             f"Report from my workshop: repaired {' and '.join(f'{count} {kind}' for kind, count in report.items())}."
             for report in reports
@@ -313,8 +313,6 @@ class Aggregation(BuiltinTest):
         )
 
 
-def _draw_reports(sessions: int, chance: Random) -> tuple[list[dict[str, int]], list[str]]:
-    kinds = chance.sample(REPAIRS, 3)
-    return [
-        {kind: chance.randint(2, 9) for kind in chance.sample(kinds, chance.randint(1, 3))} for _ in range(sessions)
-    ], kinds
+def _draw_reports(sessions: int, rng: Random) -> tuple[list[dict[str, int]], list[str]]:
+    kinds = rng.sample(REPAIRS, 3)
+    return [{kind: rng.randint(2, 9) for kind in rng.sample(kinds, rng.randint(1, 3))} for _ in range(sessions)], kinds
