@@ -1,12 +1,10 @@
-"""First names for users and for people in stories.
+"""Words that several families of tests take from: names of people, cities, months.
 
-None of them is also an English word, a colour or a place that another test uses, so that finding one in a reply means
-that the name was said. Users and story people never share a name.
+No first name is also an English word, a colour or a place that another test uses, so that finding one in a reply means
+that the name was said. Users and people in stories never share a name.
 """
 
 from __future__ import annotations
-
-__all__ = ["FIRST_NAMES", "STORY_NAMES", "SURNAMES"]
 
 FIRST_NAMES = (
     "Agnes", "Alban", "Amira", "Anselm", "Astrid", "Aurelio", "Beatrix", "Birgit", "Bogdan", "Bronwen",
@@ -30,4 +28,14 @@ SURNAMES = (
     "Abernathy", "Borowski", "Castellan", "Drummond", "Eriksen", "Fontaine", "Grimshaw", "Halvorsen", "Ivanova",
     "Jernigan", "Kowalczyk", "Lindqvist", "Moreau", "Nakagawa", "Okonkwo", "Pemberton", "Quilliam", "Rasmussen",
     "Szabo", "Thackeray", "Underhill", "Vasquez", "Whitcombe", "Yilmaz",
+)  # fmt: skip
+
+CITIES = (
+    "Antwerp", "Bergen", "Bilbao", "Dresden", "Graz", "Gdansk", "Lausanne", "Ljubljana", "Malmo", "Naples",
+    "Porto", "Riga", "Salzburg", "Tampere", "Utrecht", "Valencia", "Zagreb",
+)  # fmt: skip
+
+MONTHS = (
+    "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November",
+    "December",
 )  # fmt: skip

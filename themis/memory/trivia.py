@@ -1,11 +1,9 @@
-"""Facts to fill conversations with: some of our own tables, the rest computed, so that every answer is right."""
+"""Trivia to fill conversations with: some of our own tables, the rest computed, so that every answer is right."""
 
 from __future__ import annotations
 
 import datetime
 from collections.abc import Iterator
-
-__all__ = ["fact_pairs"]
 
 _ELEMENTS = (
     "Hydrogen H, Helium He, Lithium Li, Beryllium Be, Boron B, Carbon C, Nitrogen N, Oxygen O, Fluorine F, Neon Ne, "
@@ -64,7 +62,7 @@ _MONTHS = (
 _WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 
 
-def fact_pairs() -> list[tuple[str, str]]:
+def trivia_pairs() -> list[tuple[str, str]]:
     """Distinct questions with their answers, always in the same order."""
     return [*_elements(), *_capitals(), *_numbers(), *_romans(), *_units(), *_calendar(), *_letters()]
 
