@@ -23,7 +23,7 @@ from themis.evaluation.extractors import (
     ThinkTagStripper,
     XmlTagExtractor,
 )
-from themis.evaluation.registering import describe
+from themis.evaluation.resolve import describe
 from themis.exceptions import ConfigurationError
 from themis.interfaces import Extractor
 

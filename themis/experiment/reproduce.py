@@ -31,7 +31,11 @@ _HIDDEN = "is a secret and not stored; set it in the environment, or give it aga
 _ROW_FILES = (".jsonl", ".json", ".csv", ".parquet")
 # How rows are judged when nobody says otherwise.
 _DEFAULT_METRICS = ["themis.evaluation.metrics.text.ExactMatch:ExactMatch"]
-_DEFAULT_EXTRACTOR = "themis.evaluation.extractors.identity.IdentityExtractor"
+# Under the names that stored runs know it by.
+_DEFAULT_EXTRACTORS = (
+    "themis.evaluation.extractors.text.IdentityExtractor",
+    "themis.evaluation.extractors.identity.IdentityExtractor",
+)
 # Argument of `evaluate` -> option of `themis eval`, and the value that need not be said because it only steers the calls.
 _OPTIONS: dict[str, tuple[str, Any]] = {
     "temperature": ("--temperature", None),
@@ -201,7 +205,7 @@ def _say_judging(
         found.words += ["--extractor", extractor]
         if extractor not in EXTRACTORS:
             found.obstacles.append(f"the extractor {extractor!r} is registered by your program")
-    elif not is_benchmark and evaluation["extractor"] != _DEFAULT_EXTRACTOR:
+    elif not is_benchmark and evaluation["extractor"] not in _DEFAULT_EXTRACTORS:
         found.obstacles.append(f"its extractor was made in Python: {evaluation['extractor']}")
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar
 
 from themis.evaluation.extractors.exceptions import FieldExtractionError
 
@@ -30,9 +29,11 @@ MAX_TEXT_CHARS = 20_000
 
 @dataclass(frozen=True)
 class CountdownExpressionExtractor:
-    """The expression as ASCII arithmetic, such as `95 - (21 / 3)`; whether it is right is the metric's question."""
+    """The expression as ASCII arithmetic, such as `95 - (21 / 3)`; whether it is right is the metric's question.
 
-    example: ClassVar[str] = 'CountdownExpressionExtractor().extract("So **95 − 21 ÷ 3** = 88.") == "95 - 21 / 3"'
+    >>> CountdownExpressionExtractor().extract("So **95 − 21 ÷ 3** = 88.")
+    '95 - 21 / 3'
+    """
 
     def extract(self, raw_output: str) -> str:
         text = str(raw_output).strip()
@@ -44,7 +45,7 @@ class CountdownExpressionExtractor:
         return expression
 
 
-def find_expression(text: Any) -> str | None:
+def find_expression(text: object) -> str | None:
     """The best candidate: in a box, after a label such as `Expression:`, else in the last line that has one."""
     passages = list(_passages(_tail(text)))
     for passage in passages:
@@ -55,13 +56,13 @@ def find_expression(text: Any) -> str | None:
     return next((passage for passage in map(_undressed, passages) if _BARE_NUMBER.fullmatch(passage)), None)
 
 
-def last_line_with_digits(text: Any) -> str:
+def last_line_with_digits(text: object) -> str:
     """What to show and blame where there is no expression; empty if the text has no digits at all."""
     lines = [line for line in _as_arithmetic(_tail(text)).splitlines() if re.search("[0-9]", line)]
     return _undressed(lines[-1]) if lines else ""
 
 
-def _tail(text: Any) -> str:
+def _tail(text: object) -> str:
     tail = str(text)[-MAX_TEXT_CHARS:].strip()
     return tail.rpartition("</think>")[2].strip() or tail
 

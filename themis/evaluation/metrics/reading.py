@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Sequence
-from typing import Any
 
 from themis.core.entities import MetricScore
 from themis.exceptions import DependencyError, MetricError
@@ -12,7 +11,7 @@ from themis.exceptions import DependencyError, MetricError
 __all__ = ["need_package", "reference_texts", "text_or_none", "zero"]
 
 
-def text_or_none(value: Any) -> str | None:
+def text_or_none(value: object) -> str | None:
     """Strings as they are and numbers as text; None for what is not text."""
     if isinstance(value, str):
         return value
@@ -21,13 +20,13 @@ def text_or_none(value: Any) -> str | None:
     return None
 
 
-def zero(name: str, prediction: Any, expected: str = "text") -> MetricScore:
+def zero(name: str, prediction: object, expected: str = "text") -> MetricScore:
     """The score of an answer that is not of the expected kind."""
     given = "no answer" if prediction is None else f"a {type(prediction).__name__}"
     return MetricScore(name, 0.0, {"reason": f"expected {expected}, got {given}"})
 
 
-def reference_texts(name: str, references: Sequence[Any]) -> list[str]:
+def reference_texts(name: str, references: Sequence[object]) -> list[str]:
     """The references as texts; a row without one, or with one that is not text, cannot be scored."""
     texts = [text_or_none(reference) for reference in references]
     if not texts:
