@@ -7,9 +7,8 @@ import re
 import pytest
 
 import themis
-from themis.evaluation.extractors.countdown import CountdownExpressionExtractor
 from themis.evaluation.extractors.exceptions import FieldExtractionError
-from themis.evaluation.metrics.countdown import CountdownStrict, CountdownValidity
+from themis.evaluation.metrics.countdown import CountdownStrict
 from themis.presets import get_benchmark_preset, list_benchmarks
 from themis.presets.answers import ShortAnswerExtractor
 from themis.presets.catalogue import ENTRIES
