@@ -11,8 +11,7 @@ import threading
 from collections.abc import Iterator
 
 from themis.evaluation.sandbox.launch import Job, launch
-from themis.evaluation.sandbox.limits import Limits
-from themis.evaluation.sandbox.protection import Protection, SandboxError
+from themis.evaluation.sandbox.protection import Limits, Protection, SandboxError
 from themis.exceptions import ConfigurationError
 
 __all__ = ["available_protections", "protection_named", "sandbox_level", "strongest_protection"]

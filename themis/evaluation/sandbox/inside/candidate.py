@@ -7,7 +7,6 @@ import linecache
 import os
 import sys
 import types
-from typing import Any
 
 from themis.evaluation.sandbox.inside.wire import SOLUTION_MODULE, Peer
 
@@ -31,7 +30,7 @@ def run_as_program(code: str) -> int:
 
 def serve_calls(code: str, incoming: int, outgoing: int) -> int:
     """Loads the code as a module, says whether that worked, then answers until nobody asks any more."""
-    names: dict[str, Any] = {}
+    names: dict[str, object] = {}
     peer = Peer(incoming, outgoing, find=lambda path: _find(names, path))
     try:
         names.update(_execute(code, SOLUTION_MODULE))
@@ -46,7 +45,7 @@ def serve_calls(code: str, incoming: int, outgoing: int) -> int:
     return 0
 
 
-def _execute(code: str, name: str) -> dict[str, Any]:
+def _execute(code: str, name: str) -> dict[str, object]:
     _forget_the_harness()
     module = types.ModuleType(name)
     sys.modules[name] = module
@@ -69,7 +68,7 @@ def _forget_the_harness() -> None:
     sys.dont_write_bytecode = True
 
 
-def _find(names: dict[str, Any], path: str) -> Any:
+def _find(names: dict[str, object], path: str) -> object:
     """`name` or `Class.method`; a class on the way is instantiated without arguments."""
     first, *rest = path.split(".")
     if first not in names:

@@ -12,11 +12,10 @@ import functools
 import sys
 from collections.abc import Iterable
 from types import CodeType, TracebackType
-from typing import Any
 
-from themis.evaluation.sandbox.inside.wire import Peer, Remote
+from themis.evaluation.sandbox.inside.wire import Foreign, Peer, Remote
 
-__all__ = ["Checks", "instrument", "why_nothing_is_checked"]
+__all__ = ["Checks", "find_missing_check", "instrument"]
 
 # What the counters are called in the test's own names.
 _COUNTER = "__checks__"
@@ -32,7 +31,7 @@ _WAYS_TO_FAIL = ("fail", "exit", "quit", "_exit")
 # --- before anything runs -------------------------------------------------------------------------------------------
 
 
-def why_nothing_is_checked(setup: str, code: str) -> str:
+def find_missing_check(setup: str, code: str) -> str:
     """Why a run of this test code could fail nobody; empty where some check can be reached."""
     trees = [ast.parse(setup), ast.parse(code)]
     if not any(_is_check(node) for tree in trees for node in ast.walk(tree)):
@@ -257,7 +256,7 @@ _PRINTING = ("print", "print_exc", "debug", "info", "warning", "error", "excepti
 class Checks:
     """Counts for one run of a test. Its methods are called from the test's own code, as `__checks__`."""
 
-    def __init__(self, peer: Peer, names: dict[str, Any]) -> None:
+    def __init__(self, peer: Peer, names: dict[str, object]) -> None:
         self.made = 0
         self.functions_run: set[str] = set()
         self._peer = peer
@@ -278,17 +277,17 @@ class Checks:
             return "failed", "no check was made: what the solution did kept every assertion from being reached"
         return "broken", "it ended without a single check"
 
-    def checked(self, value: Any) -> Any:
+    def checked(self, value: object) -> object:
         self.made += 1
         return value
 
-    def counting(self, function: Any, expects: bool) -> Any:
+    def counting(self, function: Foreign, expects: bool) -> Foreign:
         """The function, counted when it returns; what a solution calls `assert...` is no check."""
         if isinstance(function, Remote):
             return function
 
         @functools.wraps(function, updated=())
-        def counted(*arguments: Any, **keywords: Any) -> Any:
+        def counted(*arguments: object, **keywords: object) -> object:
             before = set(self._peer.unexpected)
             result = function(*arguments, **keywords)
             if expects:
@@ -298,7 +297,7 @@ class Checks:
 
         return counted
 
-    def expecting(self, context: Any) -> Any:
+    def expecting(self, context: object) -> object:
         return _Expecting(self, context)
 
     def entered(self, function: str) -> None:
@@ -333,7 +332,7 @@ class Checks:
         original, checks = contextlib.suppress.__exit__, self
 
         def leave(
-            self: Any, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+            self: Foreign, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
         ) -> bool:
             result = original(self, kind, error, trace)
             if result and error is not None:
@@ -347,13 +346,13 @@ class Checks:
 class _Expecting:
     """`with assertRaises(...)`, counted as a check when it is left in peace."""
 
-    def __init__(self, checks: Checks, context: Any) -> None:
+    def __init__(self, checks: Checks, context: Foreign) -> None:
         self._checks, self._context = checks, context
 
-    def __enter__(self) -> Any:
+    def __enter__(self) -> object:
         return self._context.__enter__()
 
-    def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> Any:
+    def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> object:
         result = self._context.__exit__(kind, error, trace)
         if error is None or result:
             self._checks.leaving(error)

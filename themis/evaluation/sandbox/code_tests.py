@@ -6,13 +6,12 @@ import ast
 import builtins
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
-from themis.evaluation.sandbox.inside.checks import why_nothing_is_checked
+from themis.evaluation.sandbox.inside.checks import find_missing_check
 from themis.evaluation.sandbox.inside.wire import SOLUTION_MODULE
 from themis.exceptions import ConfigurationError
 
-__all__ = ["AssertTest", "CallTest", "CodeTest", "ProgramTest", "Verdict", "outcome_of_output"]
+__all__ = ["AssertTest", "CallTest", "CodeTest", "ProgramTest", "Verdict", "compare_output"]
 
 
 @dataclass(frozen=True)
@@ -24,9 +23,9 @@ class CallTest:
     """
 
     function: str
-    arguments: Any
-    expected: Any
-    keywords: Mapping[str, Any] = field(default_factory=dict)
+    arguments: object
+    expected: object
+    keywords: Mapping[str, object] = field(default_factory=dict)
     spread: bool | None = None
     tolerance: float = 1e-6
 
@@ -50,7 +49,7 @@ class AssertTest:
     def refuse_if_it_tests_nothing(self) -> None:
         """Raises where a run of this test could fail nobody, or is not about the solution."""
         names = self.names_of_solution()
-        why = why_nothing_is_checked(self.setup, self.code)
+        why = find_missing_check(self.setup, self.code)
         if not why and not names and not _imports_solution(self.setup, self.code):
             why = "it uses nothing of the solution"
         if why:
@@ -133,7 +132,7 @@ def _parsed(source: str) -> ast.Module:
         raise ConfigurationError(f"the test code does not parse: {error}: {source[:200]!r}") from error
 
 
-def outcome_of_output(printed: str, expected: str) -> tuple[str, str]:
+def compare_output(printed: str, expected: str) -> tuple[str, str]:
     """passed or failed, with the first line that differs."""
     got, wanted = _lines(printed), _lines(expected)
     if got == wanted:
