@@ -14,11 +14,6 @@ from dataclasses import dataclass
 from themis.core.intervals import student_quantile, wilson_interval
 from themis.exceptions import MetricError
 
-__all__ = [
-    *("Agreement", "Calibration", "SwapConsistency", "agreement_of", "calibrate", "cohens_kappa", "krippendorff_alpha"),
-    "swap_consistency",
-]
-
 
 def cohens_kappa(one: Sequence[object], other: Sequence[object]) -> float:
     """Agreement of two raters beyond chance; NaN when chance alone would make them agree fully."""

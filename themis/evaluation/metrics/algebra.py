@@ -17,8 +17,6 @@ import threading
 from themis.evaluation.metrics.algebra_worker import READY, REFERENCES_READ
 from themis.exceptions import MetricError
 
-__all__ = ["compare"]
-
 
 def compare(references: list[str], answer: str, seconds: float) -> dict[str, object]:
     """`{"equal": bool}`, or `{"reason": ...}` where the answer was too much for the given processor time or memory."""

@@ -15,8 +15,6 @@ import time
 from types import FrameType
 from typing import Any, NoReturn
 
-__all__ = ["READY", "REFERENCES_READ", "serve"]
-
 READY = "ready"
 REFERENCES_READ = "references read"
 _MEMORY_BYTES = 2 << 30

@@ -29,8 +29,6 @@ from themis.evaluation.sandbox import (
 from themis.exceptions import ConfigurationError, MetricError
 from themis.interfaces import Metric, Row
 
-__all__ = ["ExecutionAccuracy", "PassAtK", "Suite", "complete_prompt", "find_code", "read_suite"]
-
 _SHOWN_FAILURES = 5
 _BLOCKS_LOOKED_AT = 20
 

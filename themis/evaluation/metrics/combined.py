@@ -16,8 +16,6 @@ from themis.evaluation.resolve import resolve_extractor, resolve_metric
 from themis.exceptions import ConfigurationError, MetricError
 from themis.interfaces import Extractor, Metric, Row
 
-__all__ = ["CompositeMetric", "ConsistencyMetric"]
-
 
 @dataclass
 class CompositeMetric(Metric):

@@ -21,8 +21,6 @@ from themis.evaluation.extractors.countdown import (
 )
 from themis.interfaces import Metric, Row
 
-__all__ = ["CountdownStrict", "CountdownValidity", "Evaluation", "evaluate_expression"]
-
 
 @dataclass
 class CountdownValidity(Metric):
@@ -42,21 +40,21 @@ class CountdownValidity(Metric):
 
     def compute(self, *, prediction: object, references: Sequence[object], metadata: Row | None = None) -> MetricScore:
         if not references or not isinstance(references[0], dict):
-            return self._refused("invalid_reference")
+            return self._refuse("invalid_reference")
         numbers, target = references[0].get("numbers"), references[0].get("target")
         if not isinstance(numbers, list | tuple) or target is None:
-            return self._refused("reference_missing_numbers_or_target")
+            return self._refuse("reference_missing_numbers_or_target")
         try:
             available, wanted = [_whole(number) for number in numbers], _whole(target)
         except (TypeError, ValueError):
-            return self._refused("invalid_reference")
+            return self._refuse("invalid_reference")
 
         expression = find_expression(prediction) or last_line_with_digits(prediction)
         if not expression:
-            return self._refused("empty_expression")
+            return self._refuse("empty_expression")
         result = evaluate_expression(expression, available)
         if result.value is None:
-            return self._refused(str(result.error), expression=expression[:MAX_EXPRESSION_CHARS])
+            return self._refuse(str(result.error), expression=expression[:MAX_EXPRESSION_CHARS])
         details: dict[str, object] = {
             "expression": expression,
             "computed_value": result.value,
@@ -69,7 +67,7 @@ class CountdownValidity(Metric):
             details["error"] = f"number_not_used:{result.unused[0]}"
         return MetricScore(metric_name=self.name, value=0.0 if "error" in details else 1.0, details=details)
 
-    def _refused(self, error: str, **details: object) -> MetricScore:
+    def _refuse(self, error: str, **details: object) -> MetricScore:
         return MetricScore(metric_name=self.name, value=0.0, details={"error": error, **details})
 
 

@@ -16,17 +16,16 @@ from threading import Lock
 from typing import Any, NamedTuple
 
 from themis.core.entities import MetricScore
-from themis.evaluation.metrics.reading import need_package, reference_texts, text_or_none, zero
+from themis.evaluation.metrics.reading import TextMetric, need_package
 from themis.evaluation.metrics.text import SPACELESS, lcs_length
 from themis.exceptions import ConfigurationError, DependencyError
-from themis.interfaces import Metric, Row
 
 # The slower of these algorithms take time with the product of the lengths: longer texts are compared by their beginnings.
 _MAX_WORDS = 10_000
 
 
 @dataclass
-class Bleu(Metric):
+class Bleu(TextMetric):
     """Sentence BLEU by sacrebleu against all references, between 0 and 1.
 
     Args:
@@ -37,18 +36,13 @@ class Bleu(Metric):
     """
 
     name: str = "bleu"
-    score_range = (0.0, 1.0)
 
     def __post_init__(self) -> None:
         need_package("sacrebleu", "sacrebleu", "nlp", "the metric bleu")
 
-    def compute(self, *, prediction: object, references: Sequence[object], metadata: Row | None = None) -> MetricScore:
+    def compare(self, answer: str, texts: Sequence[str]) -> MetricScore:
         import sacrebleu
 
-        texts = reference_texts(self.name, references)
-        answer = text_or_none(prediction)
-        if answer is None:
-            return zero(self.name, prediction)
         bleu = sacrebleu.sentence_bleu(answer, texts)
         details = {
             "precisions": [precision / 100 for precision in bleu.precisions],
@@ -60,7 +54,7 @@ class Bleu(Metric):
 
 
 @dataclass
-class Chrf(Metric):
+class Chrf(TextMetric):
     """chrF by sacrebleu (F-score of character n-grams) against the best reference, between 0 and 1.
 
     Args:
@@ -73,18 +67,13 @@ class Chrf(Metric):
 
     word_order: int = 0
     name: str = "chrf"
-    score_range = (0.0, 1.0)
 
     def __post_init__(self) -> None:
         need_package("sacrebleu", "sacrebleu", "nlp", "the metric chrf")
 
-    def compute(self, *, prediction: object, references: Sequence[object], metadata: Row | None = None) -> MetricScore:
+    def compare(self, answer: str, texts: Sequence[str]) -> MetricScore:
         import sacrebleu
 
-        texts = reference_texts(self.name, references)
-        answer = text_or_none(prediction)
-        if answer is None:
-            return zero(self.name, prediction)
         return MetricScore(self.name, _share(sacrebleu.sentence_chrf(answer, texts, word_order=self.word_order).score))
 
 
@@ -94,21 +83,16 @@ def _share(percent: float) -> float:
 
 
 @dataclass
-class _Rouge(Metric):
+class _Rouge(TextMetric):
     """Agrees with rouge-score on Latin text; reads other scripts as well, of which rouge-score drops every letter."""
 
     stem: bool = True
-    score_range = (0.0, 1.0)
 
     def __post_init__(self) -> None:
         if self.stem:
             need_package("nltk", "nltk", "nlp", f"the metric {self.name} with stem=True")
 
-    def compute(self, *, prediction: object, references: Sequence[object], metadata: Row | None = None) -> MetricScore:
-        texts = reference_texts(self.name, references)
-        answer = text_or_none(prediction)
-        if answer is None:
-            return zero(self.name, prediction)
+    def compare(self, answer: str, texts: Sequence[str]) -> MetricScore:
         said = self._words(answer)
         best = max((self._shared(said, self._words(text)) for text in texts), key=lambda shared: shared.f1)
         return MetricScore(self.name, best.f1, {"precision": best.precision, "recall": best.recall})
@@ -212,7 +196,7 @@ def _stemmer() -> Any:
 
 
 @dataclass
-class Meteor(Metric):
+class Meteor(TextMetric):
     """METEOR by nltk against the best reference: exact and stemmed words, synonyms on request.
 
     Args:
@@ -232,20 +216,15 @@ class Meteor(Metric):
     gamma: float = 0.5
     synonyms: bool = False
     name: str = "meteor"
-    score_range = (0.0, 1.0)
 
     def __post_init__(self) -> None:
         need_package("nltk", "nltk", "nlp", "the metric meteor")
         if self.synonyms:
             _wordnet()
 
-    def compute(self, *, prediction: object, references: Sequence[object], metadata: Row | None = None) -> MetricScore:
+    def compare(self, answer: str, texts: Sequence[str]) -> MetricScore:
         from nltk.translate.meteor_score import single_meteor_score
 
-        texts = reference_texts(self.name, references)
-        answer = text_or_none(prediction)
-        if answer is None:
-            return zero(self.name, prediction)
         said = _WORD.findall(answer)[:_MAX_WORDS]
         scores = [
             single_meteor_score(
@@ -285,7 +264,7 @@ _LOADING = Lock()
 
 
 @dataclass
-class EmbeddingSimilarity(Metric):
+class EmbeddingSimilarity(TextMetric):
     """Cosine of the answer's and the nearest reference's embeddings; static ones inside wordllama, no download.
 
     The value lies between -1 and 1; texts that mean the same are near 1, unrelated ones near 0.
@@ -306,11 +285,7 @@ class EmbeddingSimilarity(Metric):
     def __post_init__(self) -> None:
         need_package("wordllama", "wordllama", "nlp", "the metric embedding_similarity")
 
-    def compute(self, *, prediction: object, references: Sequence[object], metadata: Row | None = None) -> MetricScore:
-        texts = reference_texts(self.name, references)
-        answer = text_or_none(prediction)
-        if answer is None:
-            return zero(self.name, prediction)
+    def compare(self, answer: str, texts: Sequence[str]) -> MetricScore:
         if not answer.strip():
             return MetricScore(self.name, 0.0, {"reason": "the answer is empty"})
         with _LOADING:
@@ -337,7 +312,7 @@ def _wordllama() -> Any:
 
 
 @dataclass
-class BertScore(Metric):
+class BertScore(TextMetric):
     """BERTScore F1 against the best reference, by the package bert-score and a model that must be on this machine.
 
     Args:
@@ -352,6 +327,7 @@ class BertScore(Metric):
     model: str = "roberta-large"
     layers: int | None = None
     name: str = "bertscore"
+    score_range = None
 
     def __post_init__(self) -> None:
         if importlib.util.find_spec("bert_score") is None:
@@ -360,11 +336,7 @@ class BertScore(Metric):
                 "embedding_similarity needs neither"
             )
 
-    def compute(self, *, prediction: object, references: Sequence[object], metadata: Row | None = None) -> MetricScore:
-        texts = reference_texts(self.name, references)
-        answer = text_or_none(prediction)
-        if answer is None:
-            return zero(self.name, prediction)
+    def compare(self, answer: str, texts: Sequence[str]) -> MetricScore:
         with _LOADING:
             scorer = _bert_scorer(self.model, self.layers)
         precision, recall, f1 = (float(values[0]) for values in scorer.score([answer], [texts]))

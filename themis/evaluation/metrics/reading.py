@@ -3,12 +3,27 @@
 from __future__ import annotations
 
 import importlib.util
+from abc import abstractmethod
 from collections.abc import Sequence
 
 from themis.core.entities import MetricScore
 from themis.exceptions import DependencyError, MetricError
+from themis.interfaces import Metric, Row
 
-__all__ = ["need_package", "reference_texts", "text_or_none", "zero"]
+
+class TextMetric(Metric):
+    """A metric that compares the answer's text with those of the references; a share unless it says otherwise."""
+
+    score_range: tuple[float | None, float | None] | None = (0.0, 1.0)
+
+    def compute(self, *, prediction: object, references: Sequence[object], metadata: Row | None = None) -> MetricScore:
+        texts = reference_texts(self.name, references)
+        answer = text_or_none(prediction)
+        return zero(self.name, prediction) if answer is None else self.compare(answer, texts)
+
+    @abstractmethod
+    def compare(self, answer: str, texts: Sequence[str]) -> MetricScore:
+        """The score of a text against at least one other."""
 
 
 def text_or_none(value: object) -> str | None:

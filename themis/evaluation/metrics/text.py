@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from themis.core.entities import MetricScore
 from themis.evaluation.extractors.answers import find_choice, parse_letters, parse_options
-from themis.evaluation.metrics.reading import reference_texts, text_or_none, zero
+from themis.evaluation.metrics.reading import TextMetric, reference_texts, text_or_none, zero
 from themis.exceptions import ConfigurationError, MetricError
 from themis.interfaces import Metric, Row
 
@@ -68,7 +68,7 @@ class ExactMatch(Metric):
 
 
 @dataclass
-class Includes(Metric):
+class Includes(TextMetric):
     """1 if the answer contains any of the references.
 
     Args:
@@ -85,13 +85,8 @@ class Includes(Metric):
     whole_words: bool = False
     every: bool = False
     name: str = "Includes"
-    score_range = (0.0, 1.0)
 
-    def compute(self, *, prediction: object, references: Sequence[object], metadata: Row | None = None) -> MetricScore:
-        texts = reference_texts(self.name, references)
-        answer = text_or_none(prediction)
-        if answer is None:
-            return zero(self.name, prediction)
+    def compare(self, answer: str, texts: Sequence[str]) -> MetricScore:
         answer = self._fold(answer)
         found = [text for text in texts if self._contains(answer, self._fold(text))]
         value = float(len(found) == len(texts) if self.every else bool(found))
@@ -154,7 +149,7 @@ class RegexMatch(Metric):
 
 
 @dataclass
-class TokenF1(Metric):
+class TokenF1(TextMetric):
     """Overlap of words with the best reference, as for SQuAD: case, punctuation and articles do not count.
 
     Args:
@@ -165,20 +160,15 @@ class TokenF1(Metric):
     """
 
     name: str = "F1"
-    score_range = (0.0, 1.0)
 
-    def compute(self, *, prediction: object, references: Sequence[object], metadata: Row | None = None) -> MetricScore:
-        texts = reference_texts(self.name, references)
-        answer = text_or_none(prediction)
-        if answer is None:
-            return zero(self.name, prediction)
+    def compare(self, answer: str, texts: Sequence[str]) -> MetricScore:
         said = Counter(squad_words(answer))
         best = max((overlap_f1(said, Counter(squad_words(text))) for text in texts), key=lambda score: score["f1"])
         return MetricScore(self.name, best["f1"], {"precision": best["precision"], "recall": best["recall"]})
 
 
 @dataclass
-class EditSimilarity(Metric):
+class EditSimilarity(TextMetric):
     """1 minus the Levenshtein distance to the nearest reference, as a share of the longer text.
 
     Args:
@@ -194,13 +184,8 @@ class EditSimilarity(Metric):
     # The cost grows with the product of the lengths: longer texts are compared by their beginnings.
     max_characters: int = 20_000
     name: str = "EditSimilarity"
-    score_range = (0.0, 1.0)
 
-    def compute(self, *, prediction: object, references: Sequence[object], metadata: Row | None = None) -> MetricScore:
-        texts = reference_texts(self.name, references)
-        answer = text_or_none(prediction)
-        if answer is None:
-            return zero(self.name, prediction)
+    def compare(self, answer: str, texts: Sequence[str]) -> MetricScore:
         scores = [self._similarity(answer, text) for text in texts]
         truncated = max(map(len, [answer, *texts])) > self.max_characters
         return MetricScore(self.name, max(scores), {"truncated": True} if truncated else {})
@@ -328,7 +313,7 @@ class ResponseLength(Metric):
 
 
 @dataclass
-class LengthDifferenceTolerance(Metric):
+class LengthDifferenceTolerance(TextMetric):
     """1 if the answer is at most `max_delta` characters longer or shorter than a reference.
 
     Args:
@@ -341,13 +326,8 @@ class LengthDifferenceTolerance(Metric):
 
     max_delta: int = 0
     name: str = "LengthDifferenceTolerance"
-    score_range = (0.0, 1.0)
 
-    def compute(self, *, prediction: object, references: Sequence[object], metadata: Row | None = None) -> MetricScore:
-        texts = reference_texts(self.name, references)
-        answer = text_or_none(prediction)
-        if answer is None:
-            return zero(self.name, prediction)
+    def compare(self, answer: str, texts: Sequence[str]) -> MetricScore:
         delta = min(abs(len(answer) - len(text)) for text in texts)
         return MetricScore(self.name, float(delta <= self.max_delta), {"delta": delta})
 

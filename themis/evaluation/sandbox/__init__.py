@@ -10,7 +10,7 @@ from themis.evaluation.sandbox.code_tests import AssertTest, CallTest, CodeTest,
 from themis.evaluation.sandbox.execution import Execution, Sandbox
 from themis.evaluation.sandbox.levels import (
     available_protections,
-    protection_named,
+    get_protection,
     sandbox_level,
     strongest_protection,
 )
@@ -37,7 +37,7 @@ __all__ = [
     "SandboxError",
     "Verdict",
     "available_protections",
-    "protection_named",
+    "get_protection",
     "read_weaknesses",
     "sandbox_level",
     "strongest_protection",

@@ -14,8 +14,6 @@ from pathlib import Path
 
 from themis.evaluation.sandbox.protection import Limits, Protection
 
-__all__ = ["memory_cgroup"]
-
 _ROOT = Path("/sys/fs/cgroup")
 _REMOVING_SECONDS = 2.0
 

@@ -11,8 +11,6 @@ from themis.evaluation.sandbox.inside.checks import find_missing_check
 from themis.evaluation.sandbox.inside.wire import SOLUTION_MODULE
 from themis.exceptions import ConfigurationError
 
-__all__ = ["AssertTest", "CallTest", "CodeTest", "ProgramTest", "Verdict", "compare_output"]
-
 
 @dataclass(frozen=True)
 class CallTest:
@@ -98,7 +96,7 @@ def _free_names(setup: str, code: str) -> tuple[str, ...]:
     called: set[str] = set()
     defined: set[str] = set()
     for source in (setup, code):
-        for node in ast.walk(_parsed(source)):
+        for node in ast.walk(_parse(source)):
             if isinstance(node, ast.Name):
                 (used if isinstance(node.ctx, ast.Load) else defined).add(node.id)
             elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
@@ -125,7 +123,7 @@ def _imports_solution(*sources: str) -> bool:
     return False
 
 
-def _parsed(source: str) -> ast.Module:
+def _parse(source: str) -> ast.Module:
     try:
         return ast.parse(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:

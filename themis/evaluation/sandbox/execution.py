@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from themis.evaluation.sandbox.code_tests import AssertTest, CallTest, CodeTest, ProgramTest, Verdict, compare_output
 from themis.evaluation.sandbox.inside.wire import AssertDescription, CallDescription, Report, Values
 from themis.evaluation.sandbox.launch import Job, launch
-from themis.evaluation.sandbox.levels import protection_named
+from themis.evaluation.sandbox.levels import get_protection
 from themis.evaluation.sandbox.protection import Limits, Protection, SandboxError, read_weaknesses
 from themis.exceptions import ConfigurationError
 
@@ -63,7 +63,7 @@ class Sandbox:
         """What the code runs under; raises where that leaves more open than was allowed."""
         if self.protection is not None:
             return self.protection
-        found = protection_named(self.name)
+        found = get_protection(self.name)
         found.refuse_unless_allowed(read_weaknesses(self.allow_weak))
         return found
 

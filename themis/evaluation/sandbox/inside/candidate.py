@@ -10,8 +10,6 @@ import types
 
 from themis.evaluation.sandbox.inside.wire import SOLUTION_MODULE, Peer
 
-__all__ = ["run_as_program", "serve_calls"]
-
 _FILE = "<solution>"
 
 

@@ -15,8 +15,6 @@ from types import CodeType, TracebackType
 
 from themis.evaluation.sandbox.inside.wire import Foreign, Peer, Remote
 
-__all__ = ["Checks", "find_missing_check", "instrument"]
-
 # What the counters are called in the test's own names.
 _COUNTER = "__checks__"
 _BROAD = ("Exception", "BaseException")
@@ -96,7 +94,7 @@ def _is_check(node: ast.AST) -> bool:
     if isinstance(node, ast.Try):
         return _must_fail(node.body) or _must_fail(node.orelse)
     if isinstance(node, ast.Call):
-        return _called(node).startswith("assert") or _is_expectation(node)
+        return _called_name(node).startswith("assert") or _is_expectation(node)
     return False
 
 
@@ -110,19 +108,23 @@ def _must_fail(body: Iterable[ast.stmt]) -> bool:
     for node in body:
         if isinstance(node, ast.Raise) or (isinstance(node, ast.Assert) and _is_constant(node.test)):
             return True
-        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and _called(node.value) in _WAYS_TO_FAIL:
+        if (
+            isinstance(node, ast.Expr)
+            and isinstance(node.value, ast.Call)
+            and _called_name(node.value) in _WAYS_TO_FAIL
+        ):
             return True
     return False
 
 
-def _called(node: ast.Call) -> str:
+def _called_name(node: ast.Call) -> str:
     if isinstance(node.func, ast.Attribute):
         return node.func.attr
     return node.func.id if isinstance(node.func, ast.Name) else ""
 
 
 def _is_expectation(node: ast.AST) -> bool:
-    return isinstance(node, ast.Call) and _called(node) in _EXPECTATIONS
+    return isinstance(node, ast.Call) and _called_name(node) in _EXPECTATIONS
 
 
 # --- compiling ------------------------------------------------------------------------------------------------------
@@ -154,7 +156,7 @@ class _Counters(ast.NodeTransformer):
 
     def _holds_check(self, body: Iterable[ast.stmt]) -> bool:
         for node in (node for statement in body for node in ast.walk(statement)):
-            if _is_check(node) or (isinstance(node, ast.Call) and _called(node) in self._checking):
+            if _is_check(node) or (isinstance(node, ast.Call) and _called_name(node) in self._checking):
                 return True
         return False
 
@@ -180,7 +182,7 @@ class _Counters(ast.NodeTransformer):
         return node
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
-        name, function = _called(node), node.func
+        name, function = _called_name(node), node.func
         # A bare name that the test does not import may be the solution's.
         foreign = isinstance(function, ast.Attribute) or name in self._imported
         checks_now = len(node.args) > 1 if name in _EXPECTATIONS else name.startswith("assert")
@@ -240,7 +242,7 @@ def _ignores(body: Iterable[ast.stmt]) -> bool:
         harmless = isinstance(node, ast.Pass | ast.Continue | ast.Break)
         harmless = harmless or (isinstance(node, ast.Return) and node.value is None)
         if isinstance(node, ast.Expr):
-            printing = isinstance(node.value, ast.Call) and _called(node.value) in _PRINTING
+            printing = isinstance(node.value, ast.Call) and _called_name(node.value) in _PRINTING
             harmless = isinstance(node.value, ast.Constant) or printing
         if not harmless:
             return False

@@ -17,8 +17,6 @@ import sys
 from themis.evaluation.sandbox.inside import kernel
 from themis.evaluation.sandbox.inside.wire import Request
 
-__all__ = ["Box", "confine", "count_oom_kills", "enter", "join_cgroup", "reset_working_directory"]
-
 _NOBODY = 65534
 # A user id of its own for every sandbox: limits on processes count by user, and one user's programs can signal each
 # other. Ids this high belong to nobody on any system that hands them out as ranges to people or services.

@@ -23,8 +23,6 @@ from themis.evaluation.sandbox.inside.wire import (
     SolutionExit,
 )
 
-__all__ = ["examine"]
-
 # Below this a difference is none, whatever the size of the numbers.
 _ABSOLUTE_TOLERANCE = 1e-9
 # Twelve bytes a character at worst, and a pipe takes 4,096 bytes whole or not at all.

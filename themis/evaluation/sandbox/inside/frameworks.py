@@ -16,8 +16,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from themis.evaluation.sandbox.inside.wire import TEST_MODULE, Foreign
 
-__all__ = ["approx", "fail", "offer_frameworks", "param", "raises", "run_collected"]
-
 
 def run_collected(names: dict[str, object], already_run: set[str]) -> None:
     """Runs every test function, test class and test case that the test code defines and has not run itself."""

@@ -61,11 +61,11 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def unshare(flags: int) -> None:
-    _checked("unshare", _libc.unshare(ctypes.c_int(flags)))
+    _raise_if_failed("unshare", _libc.unshare(ctypes.c_int(flags)))
 
 
 def mount(source: str, target: str, kind: str | None, flags: int, options: str = "") -> None:
-    _checked(
+    _raise_if_failed(
         f"mount {target}",
         _libc.mount(
             os.fsencode(source),
@@ -82,7 +82,7 @@ def mount_read_only(target: str) -> None:
     if CAN_MOUNT_TREES_READ_ONLY:
         attributes = struct.pack("=QQQQ", MS_RDONLY | MS_NOSUID | MS_NODEV, 0, 0, 0)
         status = _syscall("mount_setattr", _AT_FDCWD, os.fsencode(target), _AT_RECURSIVE, attributes, len(attributes))
-        _checked(f"mount_setattr {target}", status)
+        _raise_if_failed(f"mount_setattr {target}", status)
         return
     inherited = os.statvfs(target).f_flag & (MS_NOEXEC | MS_NOATIME | MS_NODIRATIME)
     mount("none", target, None, MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV | MS_RELATIME | inherited)
@@ -90,11 +90,11 @@ def mount_read_only(target: str) -> None:
 
 def unmount(target: str) -> None:
     detach = 2
-    _checked(f"unmount {target}", _libc.umount2(os.fsencode(target), ctypes.c_int(detach)))
+    _raise_if_failed(f"unmount {target}", _libc.umount2(os.fsencode(target), ctypes.c_int(detach)))
 
 
 def pivot_root(new: str, old: str) -> None:
-    _checked("pivot_root", _syscall("pivot_root", os.fsencode(new), os.fsencode(old)))
+    _raise_if_failed("pivot_root", _syscall("pivot_root", os.fsencode(new), os.fsencode(old)))
 
 
 def set_parent_death_signal(signal_number: int) -> None:
@@ -117,23 +117,23 @@ def set_no_new_privileges() -> None:
 
 def drop_capabilities() -> None:
     header = struct.pack("=Ii", _CAPABILITY_VERSION_3, 0)
-    _checked("capset", _libc.capset(header, b"\0" * 24))
+    _raise_if_failed("capset", _libc.capset(header, b"\0" * 24))
 
 
 def install_seccomp_filter(program: bytes) -> None:
     """Installs a classic BPF program over the system calls of this process and all it will start."""
     instructions = ctypes.create_string_buffer(program, len(program))
     description = struct.pack("HxxxxxxP", len(program) // 8, ctypes.addressof(instructions))
-    _checked("seccomp", _libc.prctl(_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, description, 0, 0))
+    _raise_if_failed("seccomp", _libc.prctl(_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, description, 0, 0))
 
 
 def landlock_abi() -> int:
     ask_for_version = 1
-    return _checked("landlock", _syscall("landlock_create_ruleset", None, 0, ask_for_version))
+    return _raise_if_failed("landlock", _syscall("landlock_create_ruleset", None, 0, ask_for_version))
 
 
 def landlock_ruleset(attributes: bytes) -> int:
-    return _checked("landlock", _syscall("landlock_create_ruleset", attributes, len(attributes), 0))
+    return _raise_if_failed("landlock", _syscall("landlock_create_ruleset", attributes, len(attributes), 0))
 
 
 def landlock_restrict(ruleset: int, rules: list[tuple[str, int]]) -> None:
@@ -146,14 +146,14 @@ def landlock_restrict(ruleset: int, rules: list[tuple[str, int]]) -> None:
             continue  # what this user cannot reach anyway needs no rule
         try:
             rule = struct.pack("=Qi", rights, descriptor)
-            _checked(f"landlock {path}", _syscall("landlock_add_rule", ruleset, beneath_path, rule, 0))
+            _raise_if_failed(f"landlock {path}", _syscall("landlock_add_rule", ruleset, beneath_path, rule, 0))
         finally:
             os.close(descriptor)
-    _checked("landlock", _syscall("landlock_restrict_self", ruleset, 0))
+    _raise_if_failed("landlock", _syscall("landlock_restrict_self", ruleset, 0))
 
 
 def _prctl(option: int, value: int) -> None:
-    _checked(
+    _raise_if_failed(
         "prctl", _libc.prctl(option, ctypes.c_ulong(value), ctypes.c_ulong(0), ctypes.c_ulong(0), ctypes.c_ulong(0))
     )
 
@@ -166,7 +166,7 @@ def _syscall(name: str, *arguments: int | bytes | None) -> int:
     return int(_libc.syscall(ctypes.c_long(numbers[name]), *passed))
 
 
-def _checked(what: str, status: int) -> int:
+def _raise_if_failed(what: str, status: int) -> int:
     if status < 0:
         number = ctypes.get_errno()
         raise OSError(number, f"{what}: {os.strerror(number)}")

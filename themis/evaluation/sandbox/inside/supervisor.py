@@ -21,8 +21,6 @@ from themis.evaluation.sandbox.inside import candidate, confinement, examiner
 from themis.evaluation.sandbox.inside.confinement import Box
 from themis.evaluation.sandbox.inside.wire import Report, read_frame, write_frame
 
-__all__ = ["main"]
-
 # A program that loops for ever does so on most inputs: after this many the rest are not tried.
 _TIMEOUTS_BEFORE_GIVING_UP = 3
 _VERDICT_BYTES = 64 * 1024

@@ -295,11 +295,11 @@ class Peer(Values):
         if self._guarded and (name.startswith("_") or type(owner).__module__ != TEST_MODULE):
             raise AttributeError(f"{name} is not shown to the solution")
 
-    def _named(self, path: str) -> Foreign:
+    def _look_up(self, path: str) -> Foreign:
         return self._find(path) if self._find else None
 
-    def _module_named(self, path: str) -> str | None:
-        value = self._named(path)
+    def _look_up_module(self, path: str) -> str | None:
+        value = self._look_up(path)
         return value.__name__ if isinstance(value, type(sys)) else None
 
     def _end(self) -> NoReturn:
@@ -453,8 +453,8 @@ for _name in (
 _ACTIONS: dict[str, Callable[..., object]] = {
     "get": Peer._attribute,
     "set": Peer._set_attribute,
-    "name": Peer._named,
-    "module": Peer._module_named,
+    "name": Peer._look_up,
+    "module": Peer._look_up_module,
     "isinstance": lambda peer, instance, kind: isinstance(instance, kind),
     "operate": lambda peer, name, *operands: _OPERATIONS[name](*operands),
     "takes_one": lambda peer, function: _takes_one(function),
