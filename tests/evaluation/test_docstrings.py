@@ -8,7 +8,7 @@ import inspect
 
 import pytest
 
-from themis.evaluation import judges, resolve
+from themis.evaluation import agreement, judges, pipeline, resolve, strategies
 from themis.evaluation.extractors import EXTRACTORS
 from themis.evaluation.metrics import METRICS
 from themis.evaluation.registries import EXTRACTOR_CLASSES, METRIC_CLASSES
@@ -17,7 +17,9 @@ MODULES = sorted({target.partition(":")[0] for target in (*METRIC_CLASSES.values
 CLASSES = [*map(METRICS.get, METRIC_CLASSES), *map(EXTRACTORS.get, EXTRACTOR_CLASSES), judges.JudgePanel]
 
 
-@pytest.mark.parametrize("name", [*MODULES, resolve.__name__])
+@pytest.mark.parametrize(
+    "name", [*MODULES, *(module.__name__ for module in (agreement, pipeline, resolve, strategies))]
+)
 def test_the_examples_give_what_they_show(name, monkeypatch):
     for registry in (METRICS, EXTRACTORS):
         monkeypatch.setattr(registry, "_targets", dict(registry._targets))

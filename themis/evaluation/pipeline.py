@@ -54,8 +54,22 @@ class _Failure:
 class EvaluationPipeline:
     """One extractor, some metrics, and how attempts are reduced.
 
-    `unparsed` says what an answer that the extractor cannot read counts for: "zero" (the model's fault, 0.0; no score
-    from metrics for which zero is not the worst) or "exclude" (no score, counted as failed).
+    Args:
+        extractor: Finds the answer in the model's text.
+        metrics: Score the answer; each has a name of its own.
+        reference_selector: Takes a record and returns what its answer is compared with, instead of the row's reference.
+        strategy_resolver: Takes a record and returns how its attempts become scores (`themis.evaluation.strategies`); by
+            default the record's own answer is judged.
+        unparsed: What an answer that the extractor cannot read counts for: "zero" (the model's fault, 0.0; no score from
+            metrics for which zero is not the worst) or "exclude" (no score, counted as failed).
+
+    Raises:
+        ConfigurationError: Two metrics have one name, or something is no extractor.
+
+    >>> from themis.evaluation.extractors import LastNumberExtractor
+    >>> from themis.evaluation.metrics import ExactMatch, Numeric
+    >>> EvaluationPipeline(extractor=LastNumberExtractor(), metrics=[ExactMatch(), Numeric(tolerance=0.1)]).metric_names
+    ['ExactMatch', 'Numeric']
     """
 
     def __init__(

@@ -174,9 +174,18 @@ _REDUCERS: dict[str, Callable[[Sequence[Metric]], EvaluationStrategy]] = {
 
 
 def strategy_from_name(name: str, metrics: Sequence[Metric] = (), *, attempts: int | None = None) -> EvaluationStrategy:
-    """`average`, `keep`, `first`, `best` (as these metrics see it), `majority`, `any`, `pass@3`, `pass^3`.
+    """The built-in strategy of a name.
 
-    With `attempts` a reducer that needs more of them is refused: it could score nothing.
+    Args:
+        name: `average`, `keep`, `first`, `best`, `majority`, `any`, `pass@k` or `pass^k` with a number for k.
+        metrics: Those that `best` goes by: of some, less is better.
+        attempts: How many answers a row gets; a reducer that needs more of them is refused, for it could score nothing.
+
+    Raises:
+        ConfigurationError: There is no such reducer, or it needs more attempts.
+
+    >>> strategy_from_name("pass@3")
+    PassAtK(k=3, threshold=1.0)
     """
     if match := re.fullmatch(r"pass([@^])(\d+)", name.strip()):
         k = int(match[2])

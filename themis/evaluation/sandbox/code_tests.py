@@ -14,10 +14,15 @@ from themis.exceptions import ConfigurationError
 
 @dataclass(frozen=True)
 class CallTest:
-    """Calls a function, or `Class.method`, and compares what it returns.
+    """Calls a function, or `Class.method`, and compares what it returns; tuples equal lists.
 
-    `arguments` is the list of arguments if `spread`, the one argument if not; by default a list is spread unless the
-    function takes one argument. Tuples equal lists, numbers are equal within a relative `tolerance`.
+    Args:
+        function: Its name in the code.
+        arguments: The list of arguments if `spread`, the one argument if not.
+        expected: What it must return.
+        keywords: Arguments by name.
+        spread: By default a list is spread unless the function takes one argument.
+        tolerance: Relative difference within which numbers are equal.
     """
 
     function: str
@@ -33,8 +38,12 @@ class AssertTest:
     """Test code that passes if it makes at least one check and none fails, as `assert add(1, 2) == 3`.
 
     It runs in a process of its own, as `python test.py` would run it; what it only defines is then run as its framework
-    would: functions and classes named test, unittest's test cases. `names` are those that it takes from the solution:
-    by default whatever it uses without defining it. `setup` is run first, and is part of the test, not of the solution.
+    would: functions and classes named test, unittest's test cases.
+
+    Args:
+        code: The test code.
+        setup: Run first; part of the test, not of the solution.
+        names: Those that it takes from the solution; by default whatever it uses without defining it.
     """
 
     code: str
@@ -59,7 +68,12 @@ class AssertTest:
 
 @dataclass(frozen=True)
 class ProgramTest:
-    """Runs the code as a program and compares what it prints, without regard to space at the ends of lines."""
+    """Runs the code as a program and compares what it prints, without regard to space at the ends of lines.
+
+    Args:
+        stdin: What it reads.
+        stdout: What it must print.
+    """
 
     stdin: str
     stdout: str

@@ -110,8 +110,13 @@ def read_weaknesses(given: str | Sequence[str]) -> tuple[str, ...]:
 class Limits:
     """Of one program or one test. Memory and processor time count for each of its processes.
 
-    The wall clock starts when the program's first line is about to run: starting the interpreter is not the program's
-    fault. `processes` counts threads too. Writing more than `output_kb` to either stream ends the program.
+    Args:
+        cpu_seconds: Processor time.
+        wall_seconds: From when the program's first line is about to run: starting the interpreter is not its fault.
+        memory_mb: Address space; where control groups can be made, also of all its processes together.
+        file_mb: Size of a file, and of all files in the working directory.
+        processes: Threads count too.
+        output_kb: Writing more to either stream ends the program.
     """
 
     cpu_seconds: int = 5
