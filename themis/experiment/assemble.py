@@ -17,7 +17,7 @@ from themis.core.redaction import REDACTED, redact
 from themis.evaluation.extractors import EXTRACTORS, IdentityExtractor
 from themis.evaluation.metrics import METRICS
 from themis.evaluation.pipeline import EvaluationPipeline
-from themis.evaluation.registering import resolve_extractor, resolve_metric
+from themis.evaluation.resolve import resolve_extractor, resolve_metric
 from themis.evaluation.strategies import strategy_from_name
 from themis.exceptions import ConfigurationError
 from themis.experiment.datasets import Source, StoredRows, resolve_dataset

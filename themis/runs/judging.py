@@ -17,7 +17,7 @@ from themis.core.entities import EvaluationRecord, GenerationRecord, GenerationT
 from themis.core.fingerprint import digest, fingerprint
 from themis.core.redaction import Redactor
 from themis.core.tokens import count_tokens
-from themis.evaluation.judges import Reply, judges_in
+from themis.evaluation.judges import Reply, find_judges
 from themis.exceptions import EvaluationError
 from themis.generation.attempts import Request, own_words
 from themis.generation.blocking import BlockingProvider
@@ -52,7 +52,7 @@ def connect_judges(
     """Binds every judge among the metrics to its model while the block runs; the engines through which they ask."""
     engines: list[Engine] = []
     with ExitStack() as stack:
-        for judge in judges_in(metrics):
+        for judge in find_judges(metrics):
             spec = parse_model(judge.model, judge.options)
             executor = create_provider(spec.provider, judge.options, model_identifier=spec.identifier)
             identity = call_identity(

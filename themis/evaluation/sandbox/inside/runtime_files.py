@@ -13,8 +13,6 @@ import sys
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-__all__ = ["main"]
-
 # Programs of the standard library's own making (`shell=True`), time zones, and how text is encoded.
 _PROGRAMS = ("/bin/sh",)
 _DATA = ("/usr/share/zoneinfo", "/usr/lib/locale/C.utf8", "/usr/lib/locale/C.UTF-8")

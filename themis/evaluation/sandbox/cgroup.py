@@ -12,17 +12,14 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from themis.evaluation.sandbox.limits import Limits
-from themis.evaluation.sandbox.protection import Protection
-
-__all__ = ["limited_memory"]
+from themis.evaluation.sandbox.protection import Limits, Protection
 
 _ROOT = Path("/sys/fs/cgroup")
 _REMOVING_SECONDS = 2.0
 
 
 @contextlib.contextmanager
-def limited_memory(limits: Limits, protection: Protection) -> Iterator[str | None]:
+def memory_cgroup(limits: Limits, protection: Protection) -> Iterator[str | None]:
     """The directory of a new group, or None; it is removed when the sandbox is gone."""
     if protection.is_container:  # Docker makes its own, and neither it nor bubblewrap shows ours
         yield None

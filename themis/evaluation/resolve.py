@@ -1,7 +1,7 @@
-"""Where users' metrics and extractors enter, and where a name becomes an object.
+"""Turns names, classes, objects and plain functions into metrics and extractors, and lets users register theirs.
 
-`metric` and `extractor` turn plain functions into what the pipeline takes; `resolve_metric` and `resolve_extractor`
-accept a name, a name with parameters such as `"numeric(tolerance=0.01)"`, a class, an object or a function.
+`metric` and `extractor` wrap plain functions; `resolve_metric` and `resolve_extractor` accept a name, a name with
+parameters such as `"numeric(tolerance=0.01)"`, a class, an object, a factory or a function.
 """
 
 from __future__ import annotations
@@ -12,16 +12,15 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple, cast, overload
+from typing import Any, NamedTuple, cast, overload
 
 from themis.core.entities import MetricScore
 from themis.core.redaction import learn_secrets, redact_text
 from themis.core.registry import Registry, nearest
-from themis.evaluation.extractors import EXTRACTORS
 from themis.evaluation.extractors.exceptions import FieldExtractionError
-from themis.evaluation.metrics import METRICS
+from themis.evaluation.registries import EXTRACTORS, METRICS
 from themis.exceptions import ConfigurationError, MetricError
-from themis.interfaces import Extractor, Metric
+from themis.interfaces import Extractor, Metric, Row
 
 __all__ = [
     "Description",
@@ -29,7 +28,6 @@ __all__ = [
     "FunctionMetric",
     "describe",
     "extractor",
-    "get_registered_extractors",
     "get_registered_metrics",
     "metric",
     "register_extractor",
@@ -38,68 +36,87 @@ __all__ = [
     "resolve_metric",
 ]
 
-_USER_METRICS: dict[str, Any] = {}
-_USER_EXTRACTORS: dict[str, Any] = {}
+ScoreRange = tuple[float | None, float | None]
 
 
-def register_metric(name: str, target: Any) -> None:
-    """Makes a metric known under a name: a class with `compute`, an object of one, a factory of one, or a function.
+def register_metric(name: str, target: object) -> None:
+    """Makes a metric known under a name; the last registration of a name wins, also over a built-in one.
 
-    A function takes at least the prediction (see `metric`); a factory takes nothing. The last registration of a name
-    wins, also over a built-in one.
+    Args:
+        name: What it is asked for by, in `metrics=["my_metric"]` and `--metric my_metric`.
+        target: A class with `compute`, an object of one, a factory of one that takes nothing, or a function that takes
+            at least the prediction (see `metric`).
+
+    Raises:
+        MetricError: The target could not score anything.
+
+    >>> register_metric("close", lambda prediction, reference: abs(float(prediction) - float(reference)) < 1)
+    >>> resolve_metric("close").compute(prediction="4.5", references=["5"]).value
+    1.0
     """
     _refuse_unfit(target, "compute", "metric", MetricError)
     if inspect.isfunction(target) and _required_parameters(target):
         target = FunctionMetric(target, name=name)
     METRICS.register(name, target)
-    _USER_METRICS[name] = target
 
 
-def register_extractor(name: str, target: Any) -> None:
-    """Makes an extractor known under a name: a class with `extract`, an object or factory of one, or a function."""
+def register_extractor(name: str, target: object) -> None:
+    """Makes an extractor known under a name; the last registration of a name wins, also over a built-in one.
+
+    Args:
+        name: What it is asked for by, in `extractor="my_extractor"`.
+        target: A class with `extract`, an object or factory of one, or a function of the model's text.
+
+    Raises:
+        ConfigurationError: The target could not extract anything.
+
+    >>> register_extractor("first_word", lambda text: text.split()[0])
+    >>> resolve_extractor("first_word").extract("Paris, of course")
+    'Paris,'
+    """
     _refuse_unfit(target, "extract", "extractor", ConfigurationError)
     if inspect.isfunction(target) and _required_parameters(target):
         target = FunctionExtractor(target)
     EXTRACTORS.register(name, target)
-    _USER_EXTRACTORS[name] = target
 
 
-def get_registered_metrics() -> dict[str, Any]:
+def get_registered_metrics() -> dict[str, object]:
     """What users have registered, by name; a copy."""
-    return dict(_USER_METRICS)
-
-
-def get_registered_extractors() -> dict[str, Any]:
-    """What users have registered, by name; a copy."""
-    return dict(_USER_EXTRACTORS)
+    return {name: METRICS.target(name) for name in METRICS if METRICS.is_of_this_program(name)}
 
 
 @overload
-def metric(function: Callable[..., Any], /) -> FunctionMetric: ...
+def metric(function: Callable[..., object], /) -> FunctionMetric: ...
 @overload
 def metric(
-    *,
-    name: str | None = None,
-    higher_is_better: bool | None = True,
-    score_range: tuple[float | None, float | None] | None = None,
-) -> Callable[[Callable[..., Any]], FunctionMetric]: ...
+    *, name: str | None = None, higher_is_better: bool | None = True, score_range: ScoreRange | None = None
+) -> Callable[[Callable[..., object]], FunctionMetric]: ...
 def metric(
-    function: Callable[..., Any] | None = None,
+    function: Callable[..., object] | None = None,
     /,
     *,
     name: str | None = None,
     higher_is_better: bool | None = True,
-    score_range: tuple[float | None, float | None] | None = None,
-) -> Any:
+    score_range: ScoreRange | None = None,
+) -> FunctionMetric | Callable[[Callable[..., object]], FunctionMetric]:
     """Turns a plain function into a registered metric: `@metric` or `@metric(name="...")`.
 
-    The function takes the prediction and, as far as it names them, `reference` (called once for each, the best
-    counts), `references` and `metadata`. It returns a number, a bool, `(value, details)` or a `MetricScore`. Say
-    `higher_is_better=False` of a time or a distance, and None of what is neither good nor bad. With `score_range=(0, 1)`
-    no interval leaves it, and a score outside is a failure of the metric.
+    Args:
+        function: Takes the prediction and, as far as it names them, `reference` (called once for each, the best counts),
+            `references` and `metadata`. Returns a number, a bool, `(value, details)` or a `MetricScore`.
+        name: What it is registered and reported as; the function's own name by default.
+        higher_is_better: False of a time or a distance, None of what is neither good nor bad.
+        score_range: The least and the most that a score can be; no interval leaves it, and a score outside is a failure
+            of the metric.
+
+    >>> @metric
+    ... def same_length(prediction, reference):
+    ...     return len(prediction) == len(reference)
+    >>> resolve_metric("same_length").compute(prediction="abc", references=["xyz"]).value
+    1.0
     """
 
-    def decorate(function: Callable[..., Any]) -> FunctionMetric:
+    def decorate(function: Callable[..., object]) -> FunctionMetric:
         built = FunctionMetric(function, name or function.__name__, higher_is_better, score_range)
         register_metric(built.name, built)
         return built
@@ -108,13 +125,26 @@ def metric(
 
 
 @overload
-def extractor(function: Callable[[str], Any], /) -> FunctionExtractor: ...
+def extractor(function: Callable[[str], object], /) -> FunctionExtractor: ...
 @overload
-def extractor(*, name: str | None = None) -> Callable[[Callable[[str], Any]], FunctionExtractor]: ...
-def extractor(function: Callable[[str], Any] | None = None, /, *, name: str | None = None) -> Any:
-    """Turns a function of the model's text into a registered extractor; None from it means that there is no answer."""
+def extractor(*, name: str | None = None) -> Callable[[Callable[[str], object]], FunctionExtractor]: ...
+def extractor(
+    function: Callable[[str], object] | None = None, /, *, name: str | None = None
+) -> FunctionExtractor | Callable[[Callable[[str], object]], FunctionExtractor]:
+    """Turns a function of the model's text into a registered extractor: `@extractor` or `@extractor(name="...")`.
 
-    def decorate(function: Callable[[str], Any]) -> FunctionExtractor:
+    Args:
+        function: Takes the text and returns the answer; None means that there is none.
+        name: What it is registered as; the function's own name by default.
+
+    >>> @extractor
+    ... def after_arrow(text):
+    ...     return text.partition("=>")[2].strip() or None
+    >>> resolve_extractor("after_arrow").extract("so => 7")
+    '7'
+    """
+
+    def decorate(function: Callable[[str], object]) -> FunctionExtractor:
         built = FunctionExtractor(function)
         register_extractor(name or function.__name__, built)
         return built
@@ -122,24 +152,34 @@ def extractor(function: Callable[[str], Any] | None = None, /, *, name: str | No
     return decorate if function is None else decorate(function)
 
 
-def resolve_metric(metric: Any) -> Metric:
-    """The metric behind a name (with or without parameters), class, object, factory or function."""
+def resolve_metric(metric: object) -> Metric:
+    """The metric behind a name (with or without parameters), class, object, factory or function.
+
+    >>> resolve_metric("numeric(tolerance=0.5)").tolerance
+    0.5
+    """
     found = _resolve(metric, METRICS, "compute")
     if inspect.isfunction(found):
         found = FunctionMetric(found, name=found.__name__)
     if not isinstance(getattr(found, "name", None), str):
         raise MetricError(f"the metric {found!r} has no name: give its class an attribute name = '...'")
-    _refuse_uncallable(found.compute, "metric", prediction="", references=[], metadata={})
-    return cast(Metric, found)
+    resolved = cast(Metric, found)
+    _refuse_uncallable(resolved.compute, "metric", prediction="", references=[], metadata={})
+    return resolved
 
 
-def resolve_extractor(extractor: Any) -> Extractor:
-    """The extractor behind a name (with or without parameters), class, object, factory or function."""
+def resolve_extractor(extractor: object) -> Extractor:
+    """The extractor behind a name (with or without parameters), class, object, factory or function.
+
+    >>> resolve_extractor("chain('boxed', 'last_number')").extract(r"so \\boxed{x = 3}")
+    '3'
+    """
     found = _resolve(extractor, EXTRACTORS, "extract")
     if inspect.isfunction(found):
         found = FunctionExtractor(found)
-    _refuse_uncallable(found.extract, "extractor", "")
-    return cast(Extractor, found)
+    resolved = cast(Extractor, found)
+    _refuse_uncallable(resolved.extract, "extractor", "")
+    return resolved
 
 
 class Description(NamedTuple):
@@ -154,20 +194,33 @@ def describe(registry: Registry[Any], name: str) -> Description:
     """What is registered under a name: its description or the first line of its documentation, and its example."""
     target = registry.get(name)
     # A plain function stands inside the metric or extractor that it became.
-    about = getattr(target, "description", "") or inspect.getdoc(getattr(target, "function", target)) or ""
-    return Description(name, about.strip().partition("\n")[0], getattr(target, "example", ""))
+    documentation = inspect.getdoc(getattr(target, "function", target)) or ""
+    about = getattr(target, "description", "") or documentation
+    return Description(name, about.strip().partition("\n")[0], _first_example(documentation))
+
+
+_EXAMPLE = re.compile(r"^>>> (.*(?:\n\.\.\. .*)*)(?:\n(?!>>>)(\S.*))?", re.MULTILINE)
+
+
+def _first_example(documentation: str) -> str:
+    """The first example in a docstring on one line, `source == output`."""
+    found = _EXAMPLE.search(documentation)
+    if found is None:
+        return ""
+    joined = re.sub(r",?\n\.\.\. +(?=\))", "", found[1])
+    joined = re.sub(r"(,?)\n\.\.\. +", lambda line: ", " if line[1] else "", joined)
+    source = re.sub(r"^\w+ = ", "", joined).partition("  #")[0]
+    return f"{source} == {found[2]}" if found[2] else source
 
 
 @dataclass
 class FunctionMetric(Metric):
-    """A plain function as a metric."""
+    """A plain function as a metric; see `metric`."""
 
-    example: ClassVar[str] = ""
-
-    function: Callable[..., Any]
+    function: Callable[..., object]
     name: str
     higher_is_better: bool | None = True
-    score_range: tuple[float | None, float | None] | None = None
+    score_range: ScoreRange | None = None
 
     def __post_init__(self) -> None:
         self._roles = _roles(self.function)
@@ -176,11 +229,9 @@ class FunctionMetric(Metric):
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.function(*args, **kwargs)
 
-    def compute(
-        self, *, prediction: Any, references: Sequence[Any], metadata: dict[str, Any] | None = None
-    ) -> MetricScore:
+    def compute(self, *, prediction: object, references: Sequence[object], metadata: Row | None = None) -> MetricScore:
         roles = self._roles
-        given = {"prediction": prediction, "references": references, "metadata": metadata or {}}
+        given: Row = {"prediction": prediction, "references": references, "metadata": metadata or {}}
         if "reference" not in roles.values():
             return self._score(self.function(**{name: given[role] for name, role in roles.items()}))
         if not references:
@@ -189,9 +240,9 @@ class FunctionMetric(Metric):
         scores = [self._score(self.function(**{name: call[role] for name, role in roles.items()})) for call in calls]
         return (min if self.higher_is_better is False else max)(scores, key=lambda score: score.value)
 
-    def _score(self, returned: Any) -> MetricScore:
-        details: Mapping[str, Any] = {}
-        value = returned
+    def _score(self, returned: object) -> MetricScore:
+        details: Mapping[str, object] = {}
+        value: Any = returned
         if isinstance(returned, MetricScore):
             value, details = returned.value, returned.details
         elif isinstance(returned, tuple) and len(returned) == 2 and isinstance(returned[1], Mapping):
@@ -209,11 +260,9 @@ class FunctionMetric(Metric):
 
 @dataclass
 class FunctionExtractor:
-    """A plain function as an extractor."""
+    """A plain function as an extractor; see `extractor`."""
 
-    example: ClassVar[str] = ""
-
-    function: Callable[[str], Any]
+    function: Callable[[str], object]
 
     def __post_init__(self) -> None:
         _refuse_async(self.function, "extractor")
@@ -221,7 +270,7 @@ class FunctionExtractor:
     def __call__(self, raw_output: str) -> Any:
         return self.function(raw_output)
 
-    def extract(self, raw_output: str) -> Any:
+    def extract(self, raw_output: str) -> object:
         found = self.function(raw_output)
         if found is None:
             raise FieldExtractionError(f"{self.function.__name__} found no answer")
@@ -233,7 +282,7 @@ _ROLES = ("prediction", "reference", "references", "metadata")
 _ROLES_BY_POSITION = ("prediction", "reference", "metadata")
 
 
-def _roles(function: Callable[..., Any]) -> dict[str, str]:
+def _roles(function: Callable[..., object]) -> dict[str, str]:
     """Which of the function's parameters receives what."""
     _refuse_async(function, "metric")
     required = _required_parameters(function)
@@ -249,7 +298,7 @@ def _roles(function: Callable[..., Any]) -> dict[str, str]:
     return roles
 
 
-def _required_parameters(function: Callable[..., Any]) -> list[str]:
+def _required_parameters(function: Callable[..., object]) -> list[str]:
     return [
         parameter.name
         for parameter in inspect.signature(function).parameters.values()
@@ -258,12 +307,12 @@ def _required_parameters(function: Callable[..., Any]) -> list[str]:
     ]
 
 
-def _refuse_async(function: Callable[..., Any], kind: str) -> None:
+def _refuse_async(function: Callable[..., object], kind: str) -> None:
     if inspect.iscoroutinefunction(function):
         raise ConfigurationError(f"{kind} {function.__name__} is async; scoring is not: write it as a plain function")
 
 
-def _refuse_uncallable(method: Callable[..., Any], kind: str, *args: Any, **kwargs: Any) -> None:
+def _refuse_uncallable(method: Callable[..., object], kind: str, *args: object, **kwargs: object) -> None:
     """A method that cannot be called as the pipeline calls it would fail on every answer, after it is paid for."""
     _refuse_async(method, kind)
     try:
@@ -280,7 +329,7 @@ def _refuse_uncallable(method: Callable[..., Any], kind: str, *args: Any, **kwar
         return
 
 
-def _refuse_unfit(target: Any, method: str, kind: str, error: type[Exception]) -> None:
+def _refuse_unfit(target: object, method: str, kind: str, error: type[Exception]) -> None:
     expected = f"expected a class or object with {method}(), or a function"
     if inspect.isclass(target):
         if not callable(getattr(target, method, None)):
@@ -295,23 +344,27 @@ def _refuse_unfit(target: Any, method: str, kind: str, error: type[Exception]) -
         _refuse_async(target, kind)
 
 
-def _resolve(wanted: Any, registry: Registry[Any], method: str) -> Any:
+def _resolve(wanted: object, registry: Registry[object], method: str) -> object:
     """An object with the method, or a function for the caller to wrap."""
     label, target = repr(wanted), wanted
-    args: list[Any] = []
-    kwargs: dict[str, Any] = {}
+    call = _Call("", [], {})
     if isinstance(wanted, str):
-        name, args, kwargs = _parse_call(wanted, registry.kind)
-        learn_secrets(kwargs)
-        target, label = registry.get(name), repr(name)
+        call = _parse_call(wanted, registry.kind)
+        learn_secrets(call.kwargs)
+        target, label = registry.get(call.name), repr(call.name)
         if inspect.isfunction(target):
             target = target()
     if inspect.isclass(target):
-        target = _build(target, args, kwargs, f"{registry.kind} {label}")
-    elif args or kwargs:
+        target = _build(target, call, f"{registry.kind} {label}")
+    elif call.args or call.kwargs:
         raise ConfigurationError(f"{registry.kind} {label} takes no parameters")
     elif not inspect.isfunction(target) and not callable(getattr(target, method, None)) and callable(target):
-        target = _made(target, f"{registry.kind} {label}")
+        try:
+            target = target()
+        except TypeError as error:
+            raise ConfigurationError(
+                f"{registry.kind} {label} is neither a plain function nor a factory: {error}"
+            ) from error
     if not inspect.isfunction(target) and not callable(getattr(target, method, None)):
         raise ConfigurationError(
             f"{registry.kind} {label} is a {type(target).__name__}, expected a name, an object with {method}() or a function"
@@ -319,18 +372,17 @@ def _resolve(wanted: Any, registry: Registry[Any], method: str) -> Any:
     return target
 
 
-def _made(factory: Callable[[], Any], label: str) -> Any:
-    try:
-        return factory()
-    except TypeError as error:
-        raise ConfigurationError(f"{label} is neither a plain function nor a factory: {error}") from error
+class _Call(NamedTuple):
+    name: str
+    args: list[object]
+    kwargs: dict[str, object]
 
 
-def _parse_call(written: str, kind: str) -> tuple[str, list[Any], dict[str, Any]]:
+def _parse_call(written: str, kind: str) -> _Call:
     """`numeric(tolerance=0.01)` as a name and parameters; only literals are read, nothing is evaluated."""
     call = re.fullmatch(r"\s*([^()]+?)\s*\((.*)\)\s*", written, re.DOTALL)
     if call is None:
-        return written.strip(), [], {}
+        return _Call(written.strip(), [], {})
     try:
         parsed = ast.parse(f"_({call[2]})", mode="eval").body
         if not isinstance(parsed, ast.Call) or not isinstance(parsed.func, ast.Name):
@@ -342,19 +394,19 @@ def _parse_call(written: str, kind: str) -> tuple[str, list[Any], dict[str, Any]
             f"cannot read the parameters of {kind} {redact_text(written)!r}: expected literals, as in {call[1]}(name=0.5) "
             f"({error})"
         ) from error
-    return call[1], args, kwargs
+    return _Call(call[1], args, kwargs)
 
 
-def _build(target: type, args: list[Any], kwargs: dict[str, Any], label: str) -> Any:
+def _build(target: type, call: _Call, label: str) -> object:
     signature = inspect.signature(target)
     try:
-        signature.bind(*args, **kwargs)
+        signature.bind(*call.args, **call.kwargs)
     except TypeError as error:
-        unknown = next((name for name in kwargs if name not in signature.parameters), None)
+        unknown = next((name for name in call.kwargs if name not in signature.parameters), None)
         hint = nearest(unknown, signature.parameters) if unknown else ""
-        example = getattr(target, "example", "")
+        example = _first_example(inspect.getdoc(target) or "")
         raise ConfigurationError(
             f"{label}: {error}{hint}; it takes {', '.join(signature.parameters) or 'no parameters'}"
             + (f", e.g. {example}" if example else "")
         ) from error
-    return target(*args, **kwargs)
+    return target(*call.args, **call.kwargs)

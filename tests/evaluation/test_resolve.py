@@ -11,13 +11,11 @@ import pytest
 
 from themis.core.entities import MetricScore
 from themis.core.fingerprint import describe_object
-from themis.evaluation import registering
 from themis.evaluation.extractors import EXTRACTORS, BoxedExtractor, ChainExtractor, FieldExtractionError
 from themis.evaluation.metrics import METRICS, ExactMatch, Numeric
-from themis.evaluation.registering import (
+from themis.evaluation.resolve import (
     describe,
     extractor,
-    get_registered_extractors,
     get_registered_metrics,
     metric,
     register_extractor,
@@ -34,8 +32,7 @@ def own_names(monkeypatch):
     """What a test registers is forgotten after it."""
     for registry in (METRICS, EXTRACTORS):
         monkeypatch.setattr(registry, "_targets", dict(registry._targets))
-    monkeypatch.setattr(registering, "_USER_METRICS", {})
-    monkeypatch.setattr(registering, "_USER_EXTRACTORS", {})
+        monkeypatch.setattr(registry, "_registered", set())
 
 
 @dataclass
@@ -282,7 +279,7 @@ def test_an_extractor_of_three_lines():
     assert after_arrow("so => 7") == "7"
     with pytest.raises(FieldExtractionError, match="after_arrow found no answer"):
         resolve_extractor("after_arrow").extract("nothing")
-    assert list(get_registered_extractors()) == ["after_arrow"]
+    assert EXTRACTORS.is_of_this_program("after_arrow")
 
 
 def test_extractors_can_be_registered_and_chained_by_name():

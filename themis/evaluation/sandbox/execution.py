@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
+import functools
+import importlib.util
 import json
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
-from themis.evaluation.sandbox.inside.values import Values
+from themis.evaluation.sandbox.code_tests import AssertTest, CallTest, CodeTest, ProgramTest, Verdict, compare_output
+from themis.evaluation.sandbox.inside.wire import AssertDescription, CallDescription, Report, Values
 from themis.evaluation.sandbox.launch import Job, launch
-from themis.evaluation.sandbox.levels import protection_named
-from themis.evaluation.sandbox.limits import Limits
-from themis.evaluation.sandbox.packages import locate_packages
-from themis.evaluation.sandbox.protection import Protection, SandboxError, read_weaknesses
-from themis.evaluation.sandbox.trials import AssertTest, CallTest, CodeTest, ProgramTest, Verdict, outcome_of_output
-
-__all__ = ["Execution", "Sandbox"]
+from themis.evaluation.sandbox.levels import get_protection
+from themis.evaluation.sandbox.protection import Limits, Protection, SandboxError, read_weaknesses
+from themis.exceptions import ConfigurationError
 
 
 @dataclass(frozen=True)
@@ -64,7 +63,7 @@ class Sandbox:
         """What the code runs under; raises where that leaves more open than was allowed."""
         if self.protection is not None:
             return self.protection
-        found = protection_named(self.name)
+        found = get_protection(self.name)
         found.refuse_unless_allowed(read_weaknesses(self.allow_weak))
         return found
 
@@ -88,7 +87,7 @@ class Sandbox:
         reports = self._launch(code, [_job(test) for test in tests])
         return [_verdict(test, report) for test, report in zip(tests, reports, strict=True)]
 
-    def _launch(self, code: str, jobs: Sequence[Job]) -> list[dict[str, Any]]:
+    def _launch(self, code: str, jobs: Sequence[Job]) -> list[Report]:
         if not jobs:
             return []
         protection = self.chosen
@@ -105,17 +104,18 @@ class Sandbox:
         return [*reports, *[unseen] * missing]
 
 
-def _report(outcome: str, reason: str) -> dict[str, Any]:
+def _report(outcome: str, reason: str) -> Report:
     return {"outcome": outcome, "reason": reason, "stdout": "", "stderr": "", "seconds": 0.0}
 
 
 def _job(test: CodeTest) -> Job:
     if isinstance(test, ProgramTest):
         return Job("program", test.stdin.encode("utf-8", "surrogatepass"))
-    return Job("test", json.dumps(_call(test) if isinstance(test, CallTest) else _asserts(test)).encode())
+    described = _describe_call(test) if isinstance(test, CallTest) else _describe_asserts(test)
+    return Job("test", json.dumps(described).encode())
 
 
-def _call(test: CallTest) -> dict[str, Any]:
+def _describe_call(test: CallTest) -> CallDescription:
     values = Values()
     return {
         "function": test.function,
@@ -127,13 +127,29 @@ def _call(test: CallTest) -> dict[str, Any]:
     }
 
 
-def _asserts(test: AssertTest) -> dict[str, Any]:
+def _describe_asserts(test: AssertTest) -> AssertDescription:
     return {"setup": test.setup, "code": test.code, "names": test.names_of_solution()}
 
 
-def _verdict(test: CodeTest, report: dict[str, Any]) -> Verdict:
+def _verdict(test: CodeTest, report: Report) -> Verdict:
     outcome, reason = report["outcome"], report["reason"]
     if isinstance(test, ProgramTest) and outcome == "ok":
         # Compared here: what the program should have printed never came near it.
-        outcome, reason = outcome_of_output(report["stdout"], test.stdout)
+        outcome, reason = compare_output(report["stdout"], test.stdout)
     return Verdict(outcome, reason, report["seconds"], report["stdout"])
+
+
+@functools.cache
+def locate_packages(names: tuple[str, ...]) -> tuple[str, ...]:
+    """The directories and files of these packages, with the shared libraries that wheels put beside them."""
+    found: list[str] = []
+    for name in names:
+        spec = importlib.util.find_spec(name) if name.isidentifier() else None
+        if spec is None or not (spec.origin or spec.submodule_search_locations):
+            raise ConfigurationError(
+                f"packages names {name!r}, which is no importable package here; it is a list of names such as ['numpy']"
+            )
+        places = list(spec.submodule_search_locations or [str(spec.origin)])
+        libraries = [f"{os.path.dirname(place)}/{name}.libs" for place in places]
+        found += [os.path.realpath(path) for path in (*places, *libraries) if os.path.exists(path)]
+    return tuple(found)

@@ -6,27 +6,29 @@ import ast
 import builtins
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
-from themis.evaluation.sandbox.inside.checks import why_nothing_is_checked
+from themis.evaluation.sandbox.inside.checks import find_missing_check
 from themis.evaluation.sandbox.inside.wire import SOLUTION_MODULE
 from themis.exceptions import ConfigurationError
-
-__all__ = ["AssertTest", "CallTest", "CodeTest", "ProgramTest", "Verdict", "outcome_of_output"]
 
 
 @dataclass(frozen=True)
 class CallTest:
-    """Calls a function, or `Class.method`, and compares what it returns.
+    """Calls a function, or `Class.method`, and compares what it returns; tuples equal lists.
 
-    `arguments` is the list of arguments if `spread`, the one argument if not; by default a list is spread unless the
-    function takes one argument. Tuples equal lists, numbers are equal within a relative `tolerance`.
+    Args:
+        function: Its name in the code.
+        arguments: The list of arguments if `spread`, the one argument if not.
+        expected: What it must return.
+        keywords: Arguments by name.
+        spread: By default a list is spread unless the function takes one argument.
+        tolerance: Relative difference within which numbers are equal.
     """
 
     function: str
-    arguments: Any
-    expected: Any
-    keywords: Mapping[str, Any] = field(default_factory=dict)
+    arguments: object
+    expected: object
+    keywords: Mapping[str, object] = field(default_factory=dict)
     spread: bool | None = None
     tolerance: float = 1e-6
 
@@ -36,8 +38,12 @@ class AssertTest:
     """Test code that passes if it makes at least one check and none fails, as `assert add(1, 2) == 3`.
 
     It runs in a process of its own, as `python test.py` would run it; what it only defines is then run as its framework
-    would: functions and classes named test, unittest's test cases. `names` are those that it takes from the solution:
-    by default whatever it uses without defining it. `setup` is run first, and is part of the test, not of the solution.
+    would: functions and classes named test, unittest's test cases.
+
+    Args:
+        code: The test code.
+        setup: Run first; part of the test, not of the solution.
+        names: Those that it takes from the solution; by default whatever it uses without defining it.
     """
 
     code: str
@@ -50,7 +56,7 @@ class AssertTest:
     def refuse_if_it_tests_nothing(self) -> None:
         """Raises where a run of this test could fail nobody, or is not about the solution."""
         names = self.names_of_solution()
-        why = why_nothing_is_checked(self.setup, self.code)
+        why = find_missing_check(self.setup, self.code)
         if not why and not names and not _imports_solution(self.setup, self.code):
             why = "it uses nothing of the solution"
         if why:
@@ -62,7 +68,12 @@ class AssertTest:
 
 @dataclass(frozen=True)
 class ProgramTest:
-    """Runs the code as a program and compares what it prints, without regard to space at the ends of lines."""
+    """Runs the code as a program and compares what it prints, without regard to space at the ends of lines.
+
+    Args:
+        stdin: What it reads.
+        stdout: What it must print.
+    """
 
     stdin: str
     stdout: str
@@ -99,7 +110,7 @@ def _free_names(setup: str, code: str) -> tuple[str, ...]:
     called: set[str] = set()
     defined: set[str] = set()
     for source in (setup, code):
-        for node in ast.walk(_parsed(source)):
+        for node in ast.walk(_parse(source)):
             if isinstance(node, ast.Name):
                 (used if isinstance(node.ctx, ast.Load) else defined).add(node.id)
             elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
@@ -126,14 +137,14 @@ def _imports_solution(*sources: str) -> bool:
     return False
 
 
-def _parsed(source: str) -> ast.Module:
+def _parse(source: str) -> ast.Module:
     try:
         return ast.parse(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise ConfigurationError(f"the test code does not parse: {error}: {source[:200]!r}") from error
 
 
-def outcome_of_output(printed: str, expected: str) -> tuple[str, str]:
+def compare_output(printed: str, expected: str) -> tuple[str, str]:
     """passed or failed, with the first line that differs."""
     got, wanted = _lines(printed), _lines(expected)
     if got == wanted:
