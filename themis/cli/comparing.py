@@ -7,12 +7,10 @@ from pathlib import Path
 import click
 
 from themis.cli.output import json_option, print_json, print_table, printable, storage_option
-from themis.comparison.diff import Change, RunDiff, diff_runs
-from themis.comparison.diff_files import item_row, write_diff
-from themis.comparison.engine import CORRECTIONS, ComparisonEngine
-from themis.comparison.hypotheses import StatisticalTest
+from themis.comparison.diff import Change, RunDiff, diff_runs, item_row, write_diff
+from themis.comparison.engine import CORRECTIONS, ComparisonEngine, StatisticalTest
 from themis.comparison.pages import comparison_page
-from themis.comparison.planning import ComparisonPlan, plan_comparison
+from themis.comparison.power import ComparisonPlan, plan_comparison
 from themis.comparison.rendering import latex_table, markdown_table
 from themis.comparison.reports import ComparisonReport
 

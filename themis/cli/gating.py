@@ -8,9 +8,8 @@ from typing import Any
 import click
 
 from themis.cli.output import json_option, print_json, print_table, storage_option
-from themis.comparison.gate import Gate, GateOutcome, GateVerdict
-from themis.comparison.gate_files import append_github_summary, write_junit
-from themis.comparison.reports import show_interval
+from themis.comparison.gate import Gate, GateOutcome, GateVerdict, append_github_summary, write_junit
+from themis.comparison.reports import format_interval
 
 __all__ = ["gate"]
 
@@ -65,7 +64,7 @@ def _print_verdict(verdict: GateVerdict) -> None:
         ("check", "outcome", "why"), [(check.name, check.outcome.value, check.reason) for check in verdict.checks]
     )
     if verdict.delta is not None:
-        interval = "" if verdict.interval is None else f", interval {show_interval(verdict.interval)}"
+        interval = "" if verdict.interval is None else f", interval {format_interval(verdict.interval)}"
         click.echo(f"candidate - baseline = {verdict.delta:+.4f}{interval}, {verdict.n} items")
     click.echo(_SAID[verdict.outcome])
 

@@ -10,13 +10,17 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from themis.comparison.names import telling_names
-from themis.comparison.reports import TIE, ComparisonReport, ComparisonResult, show_interval, show_p_value
+from themis.comparison.reports import (
+    TIE,
+    ComparisonReport,
+    ComparisonResult,
+    format_interval,
+    format_p_value,
+    short_labels,
+)
 
 if TYPE_CHECKING:
     from themis.comparison.diff import DiffItem, RunDiff
-
-__all__ = ["ForestPlot", "PlotRow", "Tick", "comparison_page", "diff_page", "forest_plot"]
 
 _ROW_HEIGHT = 46
 # Two of them fit beside each other on a phone.
@@ -103,15 +107,15 @@ def forest_plot(results: Iterable[ComparisonResult]) -> ForestPlot:
         return round(_MARGIN + (value - low) * span, 3)
 
     run_ids = dict.fromkeys(run_id for result in results for run_id in (result.run_a_id, result.run_b_id))
-    names = telling_names(list(run_ids), _LONGEST_NAME)
+    labels = short_labels(list(run_ids), _LONGEST_NAME)
     rows = []
     for number, result in enumerate(results):
         interval = result.interval
         rows.append(
             PlotRow(
-                label=f"{names[result.run_a_id]} − {names[result.run_b_id]}",
+                label=f"{labels[result.run_a_id]} − {labels[result.run_b_id]}",
                 title=result.summary(),
-                numbers=f"{result.delta:+.4f}" + (f" {show_interval(interval)}" if interval else ""),
+                numbers=f"{result.delta:+.4f}" + (f" {format_interval(interval)}" if interval else ""),
                 y=number * _ROW_HEIGHT,
                 point=place(result.delta),
                 low=None if interval is None else place(interval[0]),
@@ -149,7 +153,7 @@ def _row(result: ComparisonResult) -> dict[str, Any]:
         "second": result.run_b_id,
         "means": f"{result.run_a_mean:.4f} / {result.run_b_mean:.4f}",
         "delta": f"{result.delta:+.4f}",
-        "interval": "–" if result.interval is None else show_interval(result.interval),
+        "interval": "–" if result.interval is None else format_interval(result.interval),
         "p": _p_cell(p_value),
         "corrected": _p_cell(result.corrected_p_value),
         "n": len(result.run_a_samples),
@@ -159,7 +163,7 @@ def _row(result: ComparisonResult) -> dict[str, Any]:
 
 
 def _p_cell(p_value: float | None) -> str:
-    return "–" if p_value is None else show_p_value(p_value).removeprefix("p = ").removeprefix("p ")
+    return "–" if p_value is None else format_p_value(p_value).removeprefix("p = ").removeprefix("p ")
 
 
 def _environment() -> Any:

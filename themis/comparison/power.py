@@ -13,11 +13,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from themis.comparison.pairs import pair
-from themis.core.intervals import Floats, Scores, normal_quantile, student_quantile
+from themis.comparison.scores import RunScores, StoreLocation, align, common_metrics, open_scores, open_store
+from themis.comparison.statistics import pair, stderr_of_mean
+from themis.core.intervals import Floats, Labels, Scores, normal_quantile, student_quantile
 from themis.exceptions import ConfigurationError, MetricError
-
-__all__ = ["PairedMeans", "PairedProportions", "Plan"]
 
 _MOST_ITEMS = 10_000_000
 
@@ -252,3 +251,152 @@ def _check_target(power: float, alpha: float) -> None:
     _check_share("power", power)
     if power <= alpha:
         raise ConfigurationError(f"a power of {power} is reached by chance alone at alpha {alpha}; ask for more")
+
+
+# --- from stored runs -------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class ComparisonPlan:
+    """What the stored number of items can show, and what a wanted difference needs; `basis` says what was assumed.
+
+    `shows` is None if even the largest possible difference would be missed too often; `needs` if no difference was wanted.
+    """
+
+    baseline: str
+    metric: str
+    n: int
+    mean: float
+    power: float
+    alpha: float
+    basis: str
+    shows: Plan | None
+    needs: Plan | None
+    # The chance that the stored number of items shows the wanted difference.
+    power_now: float | None
+
+    def to_dict(self) -> dict[str, object]:
+        return {
+            "baseline": self.baseline,
+            "metric": self.metric,
+            "n": self.n,
+            "mean": self.mean,
+            "power": self.power,
+            "alpha": self.alpha,
+            "basis": self.basis,
+            "detectable_difference": None if self.shows is None else self.shows.difference,
+            "wanted_difference": None if self.needs is None else self.needs.difference,
+            "required_n": None if self.needs is None else self.needs.n,
+            "power_now": self.power_now,
+        }
+
+
+def plan_comparison(
+    baseline: str,
+    metric: str,
+    *,
+    storage: StoreLocation | None = None,
+    storage_path: StoreLocation | None = None,
+    pilot: str | None = None,
+    difference: float | None = None,
+    correlation: float = 0.5,
+    power: float = 0.8,
+    alpha: float = 0.05,
+) -> ComparisonPlan:
+    """Plans a comparison with a stored run. `pilot` is a second run on the same items; without one, scores of the two
+    runs are taken to have this correlation."""
+    if not -1 < correlation < 1:
+        raise ConfigurationError(f"a correlation lies between -1 and 1, got {correlation}")
+    runs = open_scores(open_store(storage, storage_path), [baseline] if pilot is None else [baseline, pilot])
+    metric = common_metrics(runs, [metric])[0]
+    scores = runs[0].read(metric)
+    if len(scores.item_ids) < 2:
+        raise MetricError(
+            f"run {baseline!r} has {len(scores.item_ids)} items with a score of {metric}; a plan needs two"
+        )
+    if pilot is not None:
+        basis = _from_pilot(scores, runs[1].read(metric), difference, alpha)
+    else:
+        basis = _from_one_run(scores, correlation, difference, alpha)
+    design, n = basis.design, basis.n
+    return ComparisonPlan(
+        baseline=baseline,
+        metric=metric,
+        n=n,
+        mean=float(scores.values.mean()),
+        power=power,
+        alpha=alpha,
+        basis=basis.text,
+        shows=_detectable(design, n, power),
+        needs=None if difference is None else design.required_n(difference=difference, power=power),
+        power_now=None if difference is None else design.power(n=n, difference=difference).power,
+    )
+
+
+@dataclass(frozen=True)
+class _Basis:
+    """The design to plan with, for `n` items, and where it comes from."""
+
+    design: PairedMeans | PairedProportions
+    n: int
+    text: str
+
+
+def _from_pilot(baseline: RunScores, pilot: RunScores, difference: float | None, alpha: float) -> _Basis:
+    pairs = align(baseline, pilot)
+    where = f"{baseline.run_id} and {pilot.run_id} on {pairs.n} shared items"
+    if pairs.binary and pairs.clusters is None:
+        discordant = float(np.count_nonzero(pairs.differences)) / pairs.n
+        if discordant == 0:
+            raise MetricError(
+                f"{where} agree everywhere, so they do not tell how much two runs differ; take another pilot"
+            )
+        return _proportions(
+            discordant, f"{where}: {discordant:.1%} are right in one run only", pairs.n, difference, alpha
+        )
+    return _means(_spread(pairs.differences, pairs.clusters), where, pairs.n, alpha)
+
+
+def _from_one_run(baseline: RunScores, correlation: float, difference: float | None, alpha: float) -> _Basis:
+    values, n = baseline.values, len(baseline.item_ids)
+    where = f"{baseline.run_id} alone, on {n} items, and an assumed correlation of {correlation:g} with the other run"
+    # Two runs of equal spread: the variance of their differences is twice their own times what they do not share.
+    if baseline.clusters is None and bool(((values == 0) | (values == 1)).all()):
+        share = float(values.mean())
+        discordant = 2 * share * (1 - share) * (1 - correlation)
+        if discordant == 0:
+            raise MetricError(
+                f"all {n} scores of {baseline.run_id!r} are {share:g}, so they do not vary; name a pilot run"
+            )
+        text = f"{where}: {discordant:.1%} would be right in one run only"
+        return _proportions(discordant, text, n, difference, alpha)
+    sd = _spread(values, baseline.clusters) * math.sqrt(2 * (1 - correlation))
+    return _means(sd, where, n, alpha)
+
+
+def _proportions(discordant: float, text: str, n: int, difference: float | None, alpha: float) -> _Basis:
+    if difference is not None and abs(difference) > discordant:
+        # So many must differ for the difference to be possible at all.
+        discordant = abs(difference)
+        text += f"; a difference of {difference:g} needs {discordant:.1%}, which was used"
+    return _Basis(PairedProportions(discordant=min(discordant, 1.0), alpha=alpha), n, text)
+
+
+def _means(sd: float, where: str, n: int, alpha: float) -> _Basis:
+    if sd == 0:
+        raise MetricError(
+            f"the differences of {where} do not vary, so they cannot plan a comparison; take another pilot"
+        )
+    return _Basis(PairedMeans(sd=sd, alpha=alpha), n, f"{where}: differences with a standard deviation of {sd:.4g}")
+
+
+def _spread(values: Floats, clusters: Labels | None) -> float:
+    """Standard deviation that an item counts with; items of one cluster say less than independent ones."""
+    return stderr_of_mean(values, clusters) * math.sqrt(values.size)
+
+
+def _detectable(design: PairedMeans | PairedProportions, n: int, power: float) -> Plan | None:
+    try:
+        return design.detectable(n=n, power=power)
+    except MetricError:
+        return None

@@ -24,7 +24,7 @@ from themis.memory.report.charts import (
 )
 from themis.memory.report.drawing import colour, short_duration, short_tokens
 from themis.memory.report.gantt import draw_gantt, draw_place
-from themis.memory.report.view import RunView, telling_names
+from themis.memory.report.view import RunView, label_runs
 from themis.memory.results import RunSummary, StoredResult
 from themis.memory.spans import EffectiveSpan
 
@@ -250,7 +250,7 @@ def agents_table(views: Sequence[RunView]) -> tuple[list[str], list[tuple[str, l
 
 
 def named_views(views: Sequence[RunView]) -> list[RunView]:
-    names = telling_names(list(views))
+    names = label_runs(list(views))
     return [replace(view, name=name) for view, name in zip(views, names, strict=True)]
 
 
