@@ -250,4 +250,10 @@ def _print_plan(plan: ComparisonPlan) -> None:
             f"a difference of {plan.needs.difference:g} needs {plan.needs.n:,} items; "
             f"{plan.n} show it with a chance of {plan.power_now:.0%}"
         )
+    if plan.agreement is not None and plan.agreement.icc is not None:
+        between = min(1.0, max(0.0, plan.agreement.icc))
+        click.echo(
+            f"{between:.0%} of the scores' variance lies between items, {1 - between:.0%} between attempts at one: "
+            "more attempts help with the second only"
+        )
     click.echo(f"two-sided, alpha {plan.alpha:g}; from {plan.basis}")

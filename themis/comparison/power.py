@@ -1,13 +1,15 @@
 """How many items a comparison needs, or which difference a given number of items can show.
 
 Two designs answer the same three questions: `PairedMeans` for graded scores (Student's test), `PairedProportions` for
-scores of 0 or 1 (McNemar's exact test). All powers are two-sided.
+scores of 0 or 1 (McNemar's exact test). All powers are two-sided. `plan_comparison` answers them from stored runs: a pilot of
+two runs tells how much their differences vary; with one run alone that is guessed from its own spread and an assumed
+correlation, and the plan says so.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,7 +17,7 @@ import numpy.typing as npt
 
 from themis.comparison.scores import RunScores, StoreLocation, align, common_metrics, open_scores, open_store
 from themis.comparison.statistics import pair, stderr_of_mean
-from themis.core.intervals import Floats, Labels, Scores, normal_quantile, student_quantile
+from themis.core.intervals import Floats, Labels, Scores, finite_scores, normal_quantile, student_quantile
 from themis.exceptions import ConfigurationError, MetricError
 
 _MOST_ITEMS = 10_000_000
@@ -253,6 +255,80 @@ def _check_target(power: float, alpha: float) -> None:
         raise ConfigurationError(f"a power of {power} is reached by chance alone at alpha {alpha}; ask for more")
 
 
+# --- attempts ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class AttemptAgreement:
+    """Intraclass correlation of attempts: the share of all variance that lies between items.
+
+    1 means that attempts at an item always agree, 0 that items do not matter; the estimate itself can fall below 0, and
+    is None if no score varies. `within` is the variance of attempts at one item, `between` that of the items' true
+    means: the two numbers that `PairedMeans.from_variances` plans with. `ci` is exact for equally many attempts.
+    """
+
+    items: int
+    attempts: int
+    icc: float | None
+    ci: tuple[float, float] | None
+    between: float
+    within: float
+
+
+def attempt_agreement(scores: Sequence[Scores], *, level: float = 0.95) -> AttemptAgreement:
+    """One-way intraclass correlation.
+
+    Args:
+        scores: For each item, the scores of its attempts.
+        level: Confidence level of the interval.
+
+    Raises:
+        MetricError: There are fewer than two items, or no item has two attempts.
+    """
+    columns = [finite_scores(item) for item in scores]
+    sizes = np.array([column.size for column in columns], dtype=np.float64)
+    if len(columns) < 2 or sizes.min() < 1 or sizes.max() < 2:
+        raise MetricError(
+            f"agreement of attempts needs at least two items with an attempt each and an item with two, got "
+            f"{len(columns)} items with {int(sizes.sum())} attempts"
+        )
+    values = np.concatenate(columns)
+    items, attempts = len(columns), int(values.size)
+    if values.min() == values.max():
+        return AttemptAgreement(items=items, attempts=attempts, icc=None, ci=None, between=0.0, within=0.0)
+    df_between, df_within = items - 1, attempts - items
+    centred = [column - values.mean() for column in columns]
+    item_means = np.array([column.mean() for column in centred])
+    mean_between = float((sizes * item_means**2).sum()) / df_between
+    within = sum(float(((column - column.mean()) ** 2).sum()) for column in centred) / df_within
+    typical_size = (attempts - float((sizes**2).sum()) / attempts) / df_between
+    between = (mean_between - within) / typical_size
+    return AttemptAgreement(
+        items=items,
+        attempts=attempts,
+        icc=between / (between + within),
+        ci=_agreement_interval(mean_between, within, typical_size, df_between, df_within, level),
+        between=between,
+        within=within,
+    )
+
+
+def _agreement_interval(
+    mean_between: float, within: float, size: float, df_between: int, df_within: int, level: float
+) -> tuple[float, float] | None:
+    """The F ratio's interval, turned into one for the correlation; None where attempts never differ."""
+    from scipy.special import fdtri
+
+    # Attempts that always agree leave at most rounding.
+    if within <= 1e-14 * mean_between:
+        return None
+    ratio = mean_between / within
+    tail = (1 - level) / 2
+    low = ratio / float(fdtri(df_between, df_within, 1 - tail))
+    high = ratio / float(fdtri(df_between, df_within, tail))
+    return (low - 1) / (low + size - 1), (high - 1) / (high + size - 1)
+
+
 # --- from stored runs -------------------------------------------------------------------------------------------------
 
 
@@ -274,6 +350,8 @@ class ComparisonPlan:
     needs: Plan | None
     # The chance that the stored number of items shows the wanted difference.
     power_now: float | None
+    # How much attempts at one item resemble each other, where the run has kept the scores of several.
+    agreement: AttemptAgreement | None
 
     def to_dict(self) -> dict[str, object]:
         return {
@@ -288,6 +366,7 @@ class ComparisonPlan:
             "wanted_difference": None if self.needs is None else self.needs.difference,
             "required_n": None if self.needs is None else self.needs.n,
             "power_now": self.power_now,
+            **({} if self.agreement is None else {"attempt_agreement": vars(self.agreement)}),
         }
 
 
@@ -303,8 +382,27 @@ def plan_comparison(
     power: float = 0.8,
     alpha: float = 0.05,
 ) -> ComparisonPlan:
-    """Plans a comparison with a stored run. `pilot` is a second run on the same items; without one, scores of the two
-    runs are taken to have this correlation."""
+    """Plans a comparison with a stored run.
+
+    Args:
+        baseline: The stored run, with the items to compare on.
+        metric: The metric to compare by.
+        storage: A store that is open already, or a storage backend.
+        storage_path: Instead of it, where the store is.
+        pilot: A second run on the same items, which tells how much differences vary.
+        difference: The smallest difference that matters, to learn how many items show it.
+        correlation: Of the two runs' scores, assumed where there is no pilot.
+        power: Wanted chance to see the difference.
+        alpha: Accepted rate of false alarms.
+
+    Raises:
+        ConfigurationError: A number is out of its range.
+        MetricError: The stored scores do not vary, or there are fewer than two.
+
+    >>> plan = plan_comparison("baseline", "ExactMatch", storage_path=".themis", difference=0.05)  # doctest: +SKIP
+    >>> plan.n, plan.needs.n  # doctest: +SKIP
+    (200, 1410)
+    """
     if not -1 < correlation < 1:
         raise ConfigurationError(f"a correlation lies between -1 and 1, got {correlation}")
     runs = open_scores(open_store(storage, storage_path), [baseline] if pilot is None else [baseline, pilot])
@@ -330,6 +428,7 @@ def plan_comparison(
         shows=_detectable(design, n, power),
         needs=None if difference is None else design.required_n(difference=difference, power=power),
         power_now=None if difference is None else design.power(n=n, difference=difference).power,
+        agreement=attempt_agreement(scores.attempts) if any(len(made) > 1 for made in scores.attempts) else None,
     )
 
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import add
 from pathlib import Path
 from typing import Protocol, TypeAlias
 
@@ -52,7 +54,7 @@ def open_store(storage: StoreLocation | None = None, storage_path: StoreLocation
 class RunScores:
     """One metric of one run by item, in the order of the item ids; `clusters` is None if the run has none.
 
-    `positions` are the items' places in the run.
+    A value is the mean of the item's `attempts`; `positions` are the items' places in the run.
     """
 
     run_id: str
@@ -62,6 +64,7 @@ class RunScores:
     clusters: list[str] | None
     score_range: ScoreRange | None = None
     positions: Sequence[int] = ()
+    attempts: Sequence[Sequence[float]] = ()
 
 
 @dataclass(frozen=True)
@@ -77,8 +80,7 @@ class ScoredRun:
 
     def read(self, metric: str) -> RunScores:
         """Every scored item of a metric; what failed has no score and is not here."""
-        totals: dict[str, float] = {}
-        counts: dict[str, int] = {}
+        attempts: dict[str, list[float]] = {}
         clusters: dict[str, str] = {}
         positions: dict[str, int] = {}
         for position, item_id, cluster, value in self.reader.placed_values(self.evaluation, metric):
@@ -87,25 +89,26 @@ class ScoredRun:
                 raise MetricError(
                     f"run {self.run_id!r} has a score of {metric} for item {item_id!r} that is not a finite number"
                 )
-            if item_id in totals:
-                totals[item_id] += value
-                counts[item_id] = counts.get(item_id, 1) + 1
-            else:
-                totals[item_id] = value
-                positions[item_id] = position
-                if cluster is not None:
-                    clusters[item_id] = cluster
-        for item_id, count in counts.items():
-            totals[item_id] /= count
-        item_ids = sorted(totals)
+            if item_id in attempts:
+                attempts[item_id].append(value)
+                continue
+            attempts[item_id] = [value]
+            positions[item_id] = position
+            if cluster is not None:
+                clusters[item_id] = cluster
+        item_ids = sorted(attempts)
+        means = (reduce(add, attempts[item_id]) / len(attempts[item_id]) for item_id in item_ids)
         return RunScores(
             run_id=self.run_id,
             metric=metric,
             item_ids=item_ids,
-            values=np.fromiter((totals[item_id] for item_id in item_ids), dtype=np.float64, count=len(item_ids)),
-            clusters=[clusters[item_id] for item_id in item_ids] if totals and len(clusters) == len(totals) else None,
+            values=np.fromiter(means, dtype=np.float64, count=len(item_ids)),
+            clusters=[clusters[item_id] for item_id in item_ids]
+            if clusters and len(clusters) == len(attempts)
+            else None,
             score_range=self.score_ranges.get(metric),
             positions=[positions[item_id] for item_id in item_ids],
+            attempts=[attempts[item_id] for item_id in item_ids],
         )
 
 
@@ -185,7 +188,7 @@ def align(a: RunScores, b: RunScores) -> Pairs:
 
 
 def shared_by_all(runs: Sequence[RunScores]) -> list[RunScores]:
-    """The same runs on the items that every one of them has a score of."""
+    """The values of the same runs on the items that every one of them has a score of."""
     if all(run.item_ids == runs[0].item_ids for run in runs):
         return list(runs)
     common = set(runs[0].item_ids).intersection(*(run.item_ids for run in runs[1:]))
@@ -200,7 +203,6 @@ def _pick(run: RunScores, places: list[int]) -> RunScores:
         values=run.values[places],
         clusters=None if run.clusters is None else [run.clusters[place] for place in places],
         score_range=run.score_range,
-        positions=[run.positions[place] for place in places] if run.positions else (),
     )
 
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from themis.core.draws import all_pass, some_pass
+from themis.core.draws import pass_at_k, pass_hat_k
 from themis.core.entities import EvaluationItem, GenerationRecord, MetricScore
 from themis.core.fingerprint import canonical_json
 from themis.core.registry import nearest
@@ -143,7 +143,7 @@ class PassAtK(_OverAttempts):
     def reduce(self, name: str, scores: Sequence[MetricScore]) -> MetricScore:
         n, passed = _passed(scores, self.threshold, self.k, f"pass@{self.k}")
         details = {"passed": passed, "attempts": n, "k": self.k, **_protection(scores)}
-        return MetricScore(name, some_pass(passed, n, self.k), details, _reduced(scores))
+        return MetricScore(name, pass_at_k(passed, n, self.k), details, _reduced(scores))
 
 
 @dataclass(frozen=True)
@@ -156,7 +156,7 @@ class PassHatK(_OverAttempts):
     def reduce(self, name: str, scores: Sequence[MetricScore]) -> MetricScore:
         n, passed = _passed(scores, self.threshold, self.k, f"pass^{self.k}")
         details = {"passed": passed, "attempts": n, "k": self.k, **_protection(scores)}
-        return MetricScore(name, all_pass(passed, n, self.k), details, _reduced(scores))
+        return MetricScore(name, pass_hat_k(passed, n, self.k), details, _reduced(scores))
 
 
 _REDUCERS: dict[str, Callable[[Sequence[Metric]], EvaluationStrategy]] = {
