@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from themis.comparison.diff import RunDiff, diff_runs
-    from themis.comparison.engine import ComparisonEngine, StatisticalTest, compare_runs
+    from themis.comparison.engine import ComparisonEngine, StatisticalTest, compare_runs, compare_scores
     from themis.comparison.gate import Gate, GateVerdict
     from themis.comparison.power import plan_comparison
     from themis.comparison.reports import ComparisonReport, ComparisonResult, StatisticalTestResult, WinLossMatrix
@@ -28,6 +28,7 @@ __all__ = [
     "StopWhenDecided",
     "WinLossMatrix",
     "compare_runs",
+    "compare_scores",
     "diff_runs",
     "plan_comparison",
 ]
@@ -44,6 +45,7 @@ _HOMES = {
     "StopWhenDecided": "sequential",
     "WinLossMatrix": "reports",
     "compare_runs": "engine",
+    "compare_scores": "engine",
     "diff_runs": "diff",
     "plan_comparison": "power",
 }

@@ -1,16 +1,19 @@
 """Compares runs: reads their scores, aligns them by item, tests every pair, corrects, and reports.
 
 Works on any two runs of a store, for a memory test that has ended is a record with scores like any other. `run_tests` is the
-part that needs no store: agents of a sweep are compared by it too, with whole conversations as clusters.
+part that needs no store: agents of a sweep are compared by it too (`compare_scores`), with whole conversations as clusters.
 """
 
 from __future__ import annotations
 
 import enum
 import itertools
-from collections.abc import Callable, Collection, Iterable, Sequence
+import math
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+
+import numpy as np
 
 from themis.comparison.ranking import Ranking, rank_runs
 from themis.comparison.reports import TIE, ComparisonReport, ComparisonResult, StatisticalTestResult, WinLossMatrix
@@ -109,6 +112,38 @@ def compare_runs(
     """
     engine = ComparisonEngine(storage_path=storage_path, statistical_test=statistical_test, alpha=alpha)
     return engine.compare_runs(run_ids, metrics=metrics)
+
+
+def compare_scores(scores: Mapping[str, Mapping[tuple[Hashable, str], float]]) -> list[ComparisonResult]:
+    """Compares every two of these runs, or agents, by a permutation test, with p-values corrected for their number.
+
+    Scores are paired by cluster and item. Items of one cluster (tests of one conversation) are not independent of each
+    other: where two runs share several clusters, whole clusters are what is swapped.
+
+    Args:
+        scores: For each run its score, from 0 to 1, of every (cluster, item).
+
+    >>> good, bad = {("", f"t{n}"): 1.0 for n in range(12)}, {("", f"t{n}"): 0.0 for n in range(12)}
+    >>> (result,) = compare_scores({"good": good, "bad": bad})
+    >>> result.delta, result.winner
+    (1.0, 'good')
+    """
+    hypotheses = [
+        Hypothesis("score", one, other, _align_clusters(scores[one], scores[other]))
+        for one, other in itertools.combinations(scores, 2)
+    ]
+    return run_tests(hypotheses, TestSettings(test=StatisticalTest.PERMUTATION))
+
+
+def _align_clusters(a: Mapping[tuple[Hashable, str], float], b: Mapping[tuple[Hashable, str], float]) -> Pairs:
+    keys = sorted(set(a) & set(b), key=str)
+    clusters = [cluster for cluster, _ in keys]
+    return Pairs(
+        a=np.array([a[key] for key in keys], dtype=np.float64),
+        b=np.array([b[key] for key in keys], dtype=np.float64),
+        clusters=clusters if len(set(clusters)) > 1 else None,
+        score_range=(0.0, 1.0),
+    )
 
 
 class ComparisonEngine:
@@ -232,8 +267,8 @@ def run_tests(hypotheses: Iterable[Hypothesis], settings: TestSettings) -> list[
 
 def _test(hypothesis: Hypothesis, settings: TestSettings) -> ComparisonResult:
     pairs = hypothesis.pairs
-    mean_a, mean_b = float(pairs.a.mean()), float(pairs.b.mean())
-    delta = _difference(mean_a, mean_b)
+    mean_a, mean_b = (float(scores.mean()) if scores.size else math.nan for scores in (pairs.a, pairs.b))
+    delta = _difference(mean_a, mean_b) if pairs.n else 0.0
     result = ComparisonResult(
         metric_name=hypothesis.metric,
         run_a_id=hypothesis.run_a,
@@ -263,7 +298,7 @@ def _test(hypothesis: Hypothesis, settings: TestSettings) -> ComparisonResult:
 def why_untestable(pairs: Pairs) -> str:
     """Why no test can say anything about these scores; empty if one can."""
     if pairs.n < 2:
-        return "only one item is shared, and a test needs at least two"
+        return f"{'only one' if pairs.n else 'no'} item is shared, and a test needs at least two"
     if pairs.unit_count < 2:
         return f"all {pairs.n} shared items are in one cluster, and a test needs at least two clusters"
     return ""
