@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import csv
 import enum
+import itertools
 import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -244,21 +245,28 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 def write_diff(diff: RunDiff, items: Iterable[DiffItem], path: str | Path) -> int:
-    """Writes by the file's ending and returns how many items there were. A file that exists is replaced when all is written."""
+    """Writes by the file's ending and returns how many items there were. A file that exists is replaced when all is written.
+
+    Args:
+        diff: The two runs.
+        items: Those of their items that are wanted, from `diff.items()`; they are written as they are read.
+        path: A file ending in .csv, .jsonl or .html.
+    """
     path = Path(path)
     writer = _WRITERS.get(path.suffix.lower())
     if writer is None:
         raise ConfigurationError(f"a diff is written to a file ending in {', '.join(_WRITERS)}, got {str(path)!r}")
-    counted = _Counted(items)
+    # The counter follows the items: it is asked for a number only when there is one more of them.
+    counter = itertools.count()
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f".{path.name}.partial")
     try:
         with partial.open("w", encoding="utf-8", errors="backslashreplace", newline="") as handle:
-            writer(diff, counted, handle)
+            writer(diff, (item for item, _ in zip(items, counter, strict=False)), handle)
         os.replace(partial, path)
     finally:
         partial.unlink(missing_ok=True)
-    return counted.count
+    return next(counter)
 
 
 def item_row(item: DiffItem) -> dict[str, object]:
@@ -275,17 +283,6 @@ def item_row(item: DiffItem) -> dict[str, object]:
         "output_a": _one_or_all(item.outputs_a),
         "output_b": _one_or_all(item.outputs_b),
     }
-
-
-class _Counted:
-    def __init__(self, items: Iterable[DiffItem]) -> None:
-        self._items = items
-        self.count = 0
-
-    def __iter__(self) -> Iterator[DiffItem]:
-        for item in self._items:
-            self.count += 1
-            yield item
 
 
 def _write_csv(diff: RunDiff, items: Iterable[DiffItem], handle: TextIO) -> None:

@@ -16,7 +16,14 @@ from pathlib import Path
 import numpy as np
 
 from themis.comparison.ranking import Ranking, rank_runs
-from themis.comparison.reports import TIE, ComparisonReport, ComparisonResult, StatisticalTestResult, WinLossMatrix
+from themis.comparison.reports import (
+    TIE,
+    ComparisonReport,
+    ComparisonResult,
+    ReportMetadata,
+    StatisticalTestResult,
+    WinLossMatrix,
+)
 from themis.comparison.scores import (
     RunScores,
     ScoredRun,
@@ -385,6 +392,17 @@ def _report(
         metric: WinLossMatrix.from_results(run_ids, metric, [r for r in results if r.metric_name == metric])
         for metric in best
     }
+    metadata = ReportMetadata(
+        statistical_test=settings.test.value,
+        alpha=settings.alpha,
+        n_runs=len(run_ids),
+        n_metrics=len(best),
+        multiple_comparison_correction=settings.correction,
+        n_hypotheses_corrected=sum(result.corrected_p_value is not None for result in results),
+        seed=settings.seed,
+    )
+    if left_out:
+        metadata["left_out"] = left_out
     return ComparisonReport(
         run_ids=run_ids,
         metrics=list(best),
@@ -392,16 +410,7 @@ def _report(
         win_loss_matrices=matrices,
         best_run_per_metric=best,
         overall_best_run=_most_ahead(run_ids, matrices),
-        metadata={
-            "statistical_test": settings.test.value,
-            "alpha": settings.alpha,
-            "n_runs": len(run_ids),
-            "n_metrics": len(best),
-            "multiple_comparison_correction": settings.correction,
-            "n_hypotheses_corrected": sum(result.corrected_p_value is not None for result in results),
-            "seed": settings.seed,
-            **({"left_out": left_out} if left_out else {}),
-        },
+        metadata=metadata,
         rankings=rankings,
     )
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from themis.comparison.reports import (
     TIE,
@@ -20,6 +20,8 @@ from themis.comparison.reports import (
 )
 
 if TYPE_CHECKING:
+    from jinja2 import Environment
+
     from themis.comparison.diff import DiffItem, RunDiff
 
 _ROW_HEIGHT = 46
@@ -32,7 +34,6 @@ _TICKS = 4
 
 def comparison_page(report: ComparisonReport) -> str:
     """The report with a forest plot of differences for each metric."""
-    test = report.metadata.get("statistical_test")
     sections = [
         {
             "metric": metric,
@@ -44,16 +45,13 @@ def comparison_page(report: ComparisonReport) -> str:
         }
         for metric in report.metrics
     ]
-    return str(
-        _environment()
-        .get_template("comparison.html")
-        .render(
-            report=report,
-            sections=sections,
-            method=report.method_line(),
-            tested=test != "none",
-            corrected=any(result.corrected_p_value is not None for result in report.pairwise_results),
-        )
+    page = _environment().get_template("comparison.html")
+    return page.render(
+        report=report,
+        sections=sections,
+        method=report.method_line(),
+        tested=report.metadata.get("statistical_test") != "none",
+        corrected=any(result.corrected_p_value is not None for result in report.pairwise_results),
     )
 
 
@@ -145,7 +143,7 @@ def _anchor(x: float) -> str:
     return "start" if x < 8 else "end" if x > 92 else "middle"
 
 
-def _row(result: ComparisonResult) -> dict[str, Any]:
+def _row(result: ComparisonResult) -> dict[str, object]:
     test = result.test_result
     p_value = None if test is None else test.p_value
     return {
@@ -166,7 +164,7 @@ def _p_cell(p_value: float | None) -> str:
     return "–" if p_value is None else format_p_value(p_value).removeprefix("p = ").removeprefix("p ")
 
 
-def _environment() -> Any:
+def _environment() -> Environment:
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     return Environment(

@@ -34,11 +34,29 @@ class Plan:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PairedMeans:
+class _Design:
+    """What two kinds of scores have in common; a difference is one of means, or of shares of right answers."""
+
+    alpha: float = 0.05
+
+    def power(self, *, n: int, difference: float) -> Plan:
+        """The probability that `n` items show this difference."""
+        return Plan(n=n, difference=difference, power=self._power(n, difference), alpha=self.alpha)
+
+    def required_n(self, *, difference: float, power: float = 0.8) -> Plan:
+        """The fewest items that show this difference with this probability."""
+        n = _fewest(lambda n: self._power(n, difference), difference, power, self.alpha)
+        return self.power(n=n, difference=difference)
+
+    def _power(self, n: int, difference: float) -> float:
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, kw_only=True)
+class PairedMeans(_Design):
     """A paired t-test of differences with standard deviation `sd`."""
 
     sd: float
-    alpha: float = 0.05
 
     def __post_init__(self) -> None:
         if not (math.isfinite(self.sd) and self.sd > 0):
@@ -80,15 +98,6 @@ class PairedMeans:
         between = between_a + between_b - 2 * correlation * math.sqrt(between_a * between_b)
         return cls(sd=math.sqrt(between + within_a / attempts_a + within_b / attempts_b), alpha=alpha)
 
-    def power(self, *, n: int, difference: float) -> Plan:
-        """The probability that `n` items show this difference."""
-        return Plan(n=n, difference=difference, power=self._power(n, difference), alpha=self.alpha)
-
-    def required_n(self, *, difference: float, power: float = 0.8) -> Plan:
-        """The fewest items that show this difference with this probability."""
-        n = _fewest(lambda n: self._power(n, difference), difference, power, self.alpha)
-        return self.power(n=n, difference=difference)
-
     def detectable(self, *, n: int, power: float = 0.8) -> Plan:
         """The smallest difference that `n` items show with this probability."""
         _check_target(power, self.alpha)
@@ -108,11 +117,10 @@ class PairedMeans:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PairedProportions:
+class PairedProportions(_Design):
     """McNemar's exact test when a share `discordant` of the items is answered rightly by one run only."""
 
     discordant: float
-    alpha: float = 0.05
 
     def __post_init__(self) -> None:
         if not 0 < self.discordant <= 1:
@@ -131,15 +139,6 @@ class PairedProportions:
                 f"the two runs of the pilot agree on all {pairs.n} items, so they cannot plan a comparison"
             )
         return cls(discordant=share, alpha=alpha)
-
-    def power(self, *, n: int, difference: float) -> Plan:
-        """The probability that `n` items show this difference of the two shares of right answers."""
-        return Plan(n=n, difference=difference, power=self._power(n, difference), alpha=self.alpha)
-
-    def required_n(self, *, difference: float, power: float = 0.8) -> Plan:
-        """The fewest items that show this difference with this probability."""
-        n = _fewest(lambda n: self._power(n, difference), difference, power, self.alpha)
-        return self.power(n=n, difference=difference)
 
     def detectable(self, *, n: int, power: float = 0.8) -> Plan:
         """The smallest difference that `n` items show with this probability; refused if even the largest is not shown."""

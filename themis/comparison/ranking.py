@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from themis.comparison.resampling import resample_sums
-from themis.core.intervals import Floats, Labels, Scores, cluster_totals, finite_scores, student_quantile
+from themis.core.intervals import Floats, Labels, Scores, check_level, cluster_totals, finite_scores, student_quantile
 from themis.exceptions import ConfigurationError, MetricError
 
 
@@ -56,8 +56,7 @@ def rank_runs(
 ) -> Ranking:
     """Ranks runs that were scored on the same items, given in the same order."""
     table = _table(scores)
-    if not 0 < level < 1:
-        raise ConfigurationError(f"a confidence level lies between 0 and 1 (0.95 is usual), got {level}")
+    check_level(level)
     if resamples < 100:
         raise ConfigurationError(f"a ranking needs at least 100 resamples (2000 is usual), got {resamples}")
     signed = table if higher_is_better else -table

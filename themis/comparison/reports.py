@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import takewhile
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal, TypedDict
 
 from themis.core.registry import nearest
 from themis.exceptions import MetricError
@@ -202,6 +202,19 @@ class WinLossMatrix:
         return "\n".join([f"{self.metric_name}: row against column", head, *rows])
 
 
+class ReportMetadata(TypedDict, total=False):
+    """How a report came about; `left_out` says of each metric that could not be compared why."""
+
+    statistical_test: str
+    alpha: float
+    n_runs: int
+    n_metrics: int
+    multiple_comparison_correction: str | None
+    n_hypotheses_corrected: int
+    seed: int
+    left_out: dict[str, str]
+
+
 @dataclass
 class ComparisonReport:
     """Every pair of runs on every metric.
@@ -216,7 +229,7 @@ class ComparisonReport:
     win_loss_matrices: dict[str, WinLossMatrix]
     best_run_per_metric: dict[str, str | None]
     overall_best_run: str | None
-    metadata: dict[str, Any] = field(default_factory=dict)
+    metadata: ReportMetadata = field(default_factory=ReportMetadata)
     # Places that each run may have, by metric; only for three runs or more.
     rankings: dict[str, Ranking] = field(default_factory=dict)
 

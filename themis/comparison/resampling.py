@@ -18,7 +18,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from themis.core.intervals import ClusterTotals, Floats, normal_quantile
+from themis.core.intervals import ClusterTotals, Floats, check_level, normal_quantile
 from themis.exceptions import ConfigurationError
 
 Method = Literal["bca", "percentile"]
@@ -175,8 +175,7 @@ def _all_equal(values: Floats) -> bool:
 
 
 def _check_options(level: float, method: str, resamples: int) -> None:
-    if not 0 < level < 1:
-        raise ConfigurationError(f"a confidence level lies between 0 and 1 (0.95 is usual), got {level}")
+    check_level(level)
     if method not in ("bca", "percentile"):
         raise ConfigurationError(f"unknown bootstrap method {method!r}; it is 'bca' or 'percentile'")
     if resamples < 100:

@@ -28,6 +28,7 @@ from themis.core.intervals import (
     Labels,
     ScoreRange,
     Scores,
+    check_level,
     cluster_totals,
     finite_scores,
     normal_quantile,
@@ -514,9 +515,7 @@ def risk_difference_interval(only_a: int, only_b: int, n: int, *, level: float =
     """Tango's score interval for the difference of two paired proportions: wide enough for few discordant pairs."""
     if n < 1 or min(only_a, only_b) < 0 or only_a + only_b > n:
         raise MetricError(f"{only_a} + {only_b} discordant pairs of {n} is not possible")
-    if not 0 < level < 1:
-        raise ConfigurationError(f"a confidence level lies between 0 and 1 (0.95 is usual), got {level}")
-    z = normal_quantile(0.5 + level / 2)
+    z = normal_quantile(0.5 + check_level(level) / 2)
     # Swapping the runs mirrors the interval, so the upper end is the mirrored lower end of the swapped counts.
     return _lowest_difference(only_a, only_b, n, z), -_lowest_difference(only_b, only_a, n, z)
 
