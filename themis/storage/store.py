@@ -204,7 +204,8 @@ class ExperimentStorage:
     def reader(self, run_id: str) -> RunReader:
         row = self._row(run_id)
         config = decode(row.config)
-        return RunReader(self.engine, row.run, Frame.from_config(config.get("task", {}), row.manifest_hash))
+        frame = Frame.from_config(config.get("task", {}), row.manifest_hash)
+        return RunReader(self.engine, row.run, frame, row.evaluation)
 
     def identity(self, run_id: str) -> dict[str, str]:
         """What decides the run's results, by dimension."""
