@@ -36,7 +36,6 @@ from themis.evaluation.registering import resolve_extractor, resolve_metric
 from themis.evaluation.strategies import strategy_from_name
 from themis.exceptions import ConfigurationError, DatasetError
 from themis.experiment.experiment import Experiment, Observer
-from themis.experiment.mirror import BackendMirror
 from themis.experiment.progress import ProgressBar, someone_watches
 from themis.experiment.run import run
 from themis.experiment.tables import TableRows, is_table
@@ -183,11 +182,11 @@ def resume(
     arguments = _stored_arguments(store, run_id)
     dataset = arguments.pop("dataset")
     arguments["provider_options"] = _without_redacted(arguments.pop("provider_options", {}))
-    if not store.is_planned(run_id) and dataset is None:
+    if not store.reader(run_id).has_dataset and dataset is None:
         raise ConfigurationError(
             f"run {run_id!r} stopped before its dataset was stored, and it came from Python; run that program again"
         )
-    lost_rows = store.count_lost_rows(run_id)
+    lost_rows = store.reader(run_id).count_lost_rows()
     if lost_rows and dataset is None:
         raise ConfigurationError(
             f"run {run_id!r} has lost {lost_rows} rows of its dataset, which came from Python; run that program again: it "
@@ -195,7 +194,7 @@ def resume(
         )
     named = {**_signature_defaults(), **arguments, "storage": store, "run_id": run_id, **changes}
     rows: Any = dataset
-    if store.is_planned(run_id) and not lost_rows:
+    if store.reader(run_id).has_dataset and not lost_rows:
         rows, frame = _StoredRows(store, run_id), store.reader(run_id).frame
         # What is stored has been checked, and may have been a template made in Python.
         prompt = PromptTemplate(frame.prompt.name, frame.prompt.template, metadata={"as_written": True})
@@ -318,7 +317,7 @@ def _evaluate(
         },
         handle=handle,
     )
-    return run(experiment, store, _observers(given, experiment))
+    return run(experiment, store, _observers(given))
 
 
 # --- what is evaluated ----------------------------------------------------------------------------------------------
@@ -559,12 +558,12 @@ def _storage(given: Mapping[str, Any]) -> ExperimentStorage:
         backend, chosen = chosen, None
     if backend is not None:
         unwrapped = getattr(backend, "experiment_storage", backend)
-        if isinstance(unwrapped, ExperimentStorage):
-            return unwrapped
-        if not hasattr(unwrapped, "start_run"):
+        if not isinstance(unwrapped, ExperimentStorage):
             raise ConfigurationError(
-                f"storage_backend {type(backend).__name__} has neither experiment_storage nor start_run"
+                f"storage_backend {type(backend).__name__} has no experiment_storage; give a LocalFileStorageBackend, or "
+                "a directory or URL as storage"
             )
+        return unwrapped
     return ExperimentStorage(chosen if chosen is not None else DEFAULT_STORAGE)
 
 
@@ -602,15 +601,11 @@ def _rate(value: Mapping[str, float] | RateLimit | None) -> RateLimit:
     return RateLimit(**value)
 
 
-def _observers(given: Mapping[str, Any], experiment: Experiment) -> list[Observer]:
+def _observers(given: Mapping[str, Any]) -> list[Observer]:
     observers: list[Observer] = []
     if given["progress"] or (given["progress"] is None and someone_watches()):
         observers.append(ProgressBar())
     observers.extend(watchers(given["observers"]))
-    for candidate in (given["storage_backend"], given["storage"]):
-        backend = getattr(candidate, "experiment_storage", candidate)
-        if hasattr(backend, "start_run") and not isinstance(backend, ExperimentStorage):
-            observers.append(BackendMirror(backend, experiment.pipeline))
     return observers
 
 

@@ -410,7 +410,11 @@ def test_a_budget_without_a_known_price_is_refused(adder, tmp_path):
         ({"rows": "gsm9k"}, ConfigurationError, "did you mean 'gsm8k'?"),
         ({"rows": "missing.jsonl"}, DatasetError, "no file 'missing.jsonl'"),
         ({"reducer": "mean"}, ConfigurationError, "unknown reducer 'mean'"),
-        ({"storage_backend": object()}, ConfigurationError, "neither experiment_storage nor start_run"),
+        (
+            {"storage_backend": object()},
+            ConfigurationError,
+            "has no experiment_storage; give a LocalFileStorageBackend",
+        ),
         ({"rate_limit": {"rpm": 1}}, ConfigurationError, "unknown rate limit 'rpm'"),
     ],
 )

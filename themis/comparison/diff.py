@@ -16,7 +16,7 @@ from themis.comparison.store import open_store
 from themis.core.entities import GenerationRecord
 from themis.exceptions import ConfigurationError, MetricError
 from themis.storage import ExperimentStorage
-from themis.storage.reading import RunReader, batched
+from themis.storage.queries import RunReader, batched
 
 __all__ = ["Change", "DiffItem", "MetricDiff", "RunDiff", "diff_runs", "parse_change"]
 
@@ -201,7 +201,7 @@ def _scores(
     found: dict[str, dict[str, _Scored]] = {metric: {} for metric in metrics}
     for metric, scored in found.items():
         attempts: dict[str, list[float]] = {}
-        for position, item_id, _, value in reader.placed_values(evaluation, metric):
+        for position, item_id, _, value in reader.values_with_positions(evaluation, metric):
             if item_id in scored:
                 attempts.setdefault(item_id, [scored[item_id].score]).append(value)
             else:

@@ -330,7 +330,7 @@ def _dimensions(store: ExperimentStorage, run: RunMetadata) -> dict[str, Any]:
         ("prompt", "prompt.template_hash"),
     ):
         found[name] = found.get(key)
-    return {**found, **store.identity(run.run_id)}
+    return {**found, **store.reader(run.run_id).identity}
 
 
 def _flat(value: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:

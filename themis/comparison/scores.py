@@ -16,7 +16,7 @@ from themis.core.registry import nearest, snake_case
 from themis.exceptions import ConfigurationError, MetricError
 from themis.runs.resuming import how_to_resume_stored
 from themis.storage import ExperimentStorage
-from themis.storage.reading import RunReader
+from themis.storage.queries import RunReader
 
 __all__ = [
     "RunScores",
@@ -78,10 +78,10 @@ class SharedScores:
 
 def evaluation_of(store: ExperimentStorage, run_id: str) -> tuple[RunReader, int]:
     """Where the current scores of a run are read."""
-    reader, evaluation = store.reader(run_id), store.current_evaluation(run_id)
-    if evaluation is None:
+    reader = store.reader(run_id)
+    if reader.evaluation is None:
         raise MetricError(f"run {run_id!r} has no scores; judge it with: themis rejudge {run_id}")
-    return reader, evaluation
+    return reader, reader.evaluation
 
 
 def common_metrics(store: ExperimentStorage, run_ids: Sequence[str], wanted: Iterable[str] | None = None) -> list[str]:

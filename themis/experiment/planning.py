@@ -24,7 +24,7 @@ from themis.experiment.manifest import (
 from themis.experiment.rows import RowReader
 from themis.storage import ExperimentStorage, RunStatus
 from themis.storage.records import Frame
-from themis.storage.writing import Description, RunWriter
+from themis.storage.writing import RunDescription, RunWriter
 
 __all__ = ["identity_of_calls", "make_room", "opened", "store_plan"]
 
@@ -41,7 +41,7 @@ def make_room(experiment: Experiment, storage: ExperimentStorage) -> list[int]:
         archived = storage.archive_run(run_id)
         logger.info("run %s starts anew; the earlier one is kept as %s", run_id, archived)
         exists = False
-    elif exists and storage.is_planned(run_id):
+    elif exists and storage.reader(run_id).has_dataset:
         differences = _drift(experiment, storage)
         if differences and not experiment.allow_drift:
             raise ConfigurationError(
@@ -61,12 +61,12 @@ def make_room(experiment: Experiment, storage: ExperimentStorage) -> list[int]:
             tags=experiment.tags,
             config={"invocation": dict(experiment.invocation)},
         )
-    return storage.generations(run_id) if experiment.allow_drift and experiment.cache != "off" else []
+    return storage.archived_versions(run_id) if experiment.allow_drift and experiment.cache != "off" else []
 
 
 def _drift(experiment: Experiment, storage: ExperimentStorage) -> list[str]:
     """In which dimensions the stored run differs from what is asked for."""
-    stored = storage.identity(experiment.run_id)
+    stored = storage.reader(experiment.run_id).identity
     reader = _row_reader(experiment)
     if iter(experiment.rows) is experiment.rows and experiment.allow_drift:
         # A generator can be read only once, and its rows are needed for the plan.
@@ -84,7 +84,7 @@ def opened(experiment: Experiment, storage: ExperimentStorage) -> Iterator[RunWr
             yield writer
         except BaseException:
             with contextlib.suppress(StorageError):  # a store that is lost must not hide what happened
-                if not storage.is_planned(experiment.run_id):
+                if not storage.reader(experiment.run_id).has_dataset:
                     writer.close()
                     storage.delete_run(experiment.run_id)
             raise
@@ -92,14 +92,14 @@ def opened(experiment: Experiment, storage: ExperimentStorage) -> Iterator[RunWr
 
 def store_plan(experiment: Experiment, storage: ExperimentStorage, writer: RunWriter) -> None:
     """Stores the dataset and, with its fingerprint known, the manifest."""
-    if storage.is_planned(experiment.run_id):
-        if lost := storage.count_lost_rows(experiment.run_id):
+    if storage.reader(experiment.run_id).has_dataset:
+        if lost := storage.reader(experiment.run_id).count_lost_rows():
             _restore_rows(experiment, writer, lost)
         writer.update(status=RunStatus.IN_PROGRESS.value, error=None)
         return
-    writer.forget_plan()
+    writer.clear_dataset()
     reader = _row_reader(experiment)
-    total = writer.plan(reader, lambda: _description(experiment, reader))
+    total = writer.store_dataset(reader, lambda: _description(experiment, reader))
     logger.info("run %s planned: %d samples", experiment.run_id, total)
 
 
@@ -114,7 +114,7 @@ def _restore_rows(experiment: Experiment, writer: RunWriter, lost: int) -> None:
     logger.info("run %s: %d rows that were lost are stored again", experiment.run_id, lost)
 
 
-def _description(experiment: Experiment, reader: RowReader) -> Description:
+def _description(experiment: Experiment, reader: RowReader) -> RunDescription:
     """What the run is; the reader has read all rows."""
     manifest = _manifest(experiment, reader)
     stamp = manifest_hash(manifest)
@@ -133,7 +133,7 @@ def _description(experiment: Experiment, reader: RowReader) -> Description:
         "task": frame.to_config(),
         "invocation": dict(experiment.invocation),
     }
-    return Description(identity=_identity(experiment, reader), config=config, manifest_hash=stamp)
+    return RunDescription(identity=_identity(experiment, reader), config=config, manifest_hash=stamp)
 
 
 def _row_reader(experiment: Experiment) -> RowReader:

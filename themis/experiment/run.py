@@ -31,7 +31,7 @@ from themis.runs.prices import longest_answer
 from themis.runs.resuming import how_to_resume, say_how_to_resume
 from themis.runs.stopping import stop_on_signals
 from themis.storage import ExperimentStorage, RunStatus
-from themis.storage.reading import RunReader
+from themis.storage.queries import RunReader
 from themis.storage.records import Call, whole_record
 from themis.storage.writing import RunWriter
 

@@ -1,6 +1,7 @@
 """The tests of a configuration: generated once from a seed, kept in the store, shared by every agent's run.
 
-They lie in a run of their own (`definitions NAME`) as one artifact, and go in and out as folders of `.def.json` files.
+They lie in a table of their own, every version of them under the configuration's name, and go in and out as folders of
+`.def.json` files.
 """
 
 from __future__ import annotations
@@ -16,16 +17,16 @@ from typing import Any
 from themis.config.schema import MemoryConfig, MemoryTestConfig
 from themis.core.codec import decode, jsonable
 from themis.core.fingerprint import canonical_json, digest, fingerprint
+from themis.core.redaction import redact_text
 from themis.core.registry import nearest
 from themis.core.tokens import count_tokens
-from themis.exceptions import ConfigurationError
+from themis.exceptions import ConfigurationError, StorageError
 from themis.memory.examples import MEMORY_TESTS, DatasetInterface, TestExample
-from themis.storage import ExperimentStorage, RunStatus
+from themis.storage import ExperimentStorage
 
 __all__ = [
     "Defined",
     "conflicts_of",
-    "definitions_run",
     "export_definitions",
     "generate",
     "load_folder",
@@ -36,7 +37,6 @@ __all__ = [
 
 logger = logging.getLogger(__name__)
 
-_ARTIFACT = "definitions.json"
 # What the format of a chat adds to a message, for judging whether a script fits its span.
 _LINE_TOKENS = 4
 
@@ -57,10 +57,9 @@ def prepare(
     regenerate: bool = False,
 ) -> list[Defined]:
     """The tests of a configuration: those stored, if there are some and `reuse` agrees, else new ones."""
-    run_id = definitions_run(config.run_name)
-    if storage.run_exists(run_id) and storage.get_run(run_id).status is RunStatus.COMPLETED:
-        stored_for = storage.get_run(run_id).config_snapshot.get("configuration")
-        same = stored_for == _configuration_fingerprint(config)
+    stored = storage.list_definitions(config.run_name)
+    if stored:
+        same = stored[0].configuration == _configuration_fingerprint(config)
         if not same and not regenerate:
             raise ConfigurationError(
                 f"the stored definitions of {config.run_name!r} were generated from another configuration; give this one "
@@ -71,7 +70,6 @@ def prepare(
         logger.warning(
             "generating the definitions of %s anew. %s", config.run_name, _dependants(storage, config.run_name)
         )
-        storage.archive_run(run_id)
     store(generate(config), config, storage)
     # What is played is what was stored, now as in every later process.
     return load_stored(storage, config.run_name)
@@ -206,42 +204,24 @@ def conflicts_of(defined: Iterable[Defined], incompatibilities: Sequence[Sequenc
 # --- in the store -----------------------------------------------------------------------------------------------------
 
 
-def definitions_run(name: str) -> str:
-    """The id of the run that holds the definitions of a run name."""
-    return f"definitions {name}"
-
-
 def store(defined: Sequence[Defined], config: MemoryConfig, storage: ExperimentStorage) -> None:
-    content = canonical_json([_entry(one) for one in defined]).encode("ascii")
-    run_id = definitions_run(config.run_name)
-    if storage.run_exists(run_id):
-        storage.delete_run(run_id)  # one that was cut off before it was complete
-    storage.start_run(
-        run_id,
-        kind="definitions",
-        benchmark=config.run_name,
-        config={
-            "configuration": _configuration_fingerprint(config),
-            "digest": digest(content.decode("ascii")),
-            "incompatibilities": [list(group) for group in config.incompatibilities],
-        },
-    )
-    with storage.open_run(run_id) as writer:
-        writer.save_artifact(_ARTIFACT, content, "application/json")
-        writer.finish(RunStatus.COMPLETED)
+    """Stores tests as the newest version under the configuration's name."""
+    content = canonical_json([_entry(one) for one in defined])
+    storage.store_definitions(config.run_name, content, configuration=_configuration_fingerprint(config))
 
 
 def load_stored(storage: ExperimentStorage, name: str) -> list[Defined]:
     """The stored definitions of a run name; ones that were changed in the store are refused."""
-    run_id = definitions_run(name)
-    run = storage.get_run(run_id)
-    content = storage.artifact(run_id, _ARTIFACT)
-    if content is None or digest(content.decode("utf-8")) != run.config_snapshot["digest"]:
+    stored = storage.list_definitions(name)
+    if not stored:
+        known = sorted({one.name for one in storage.list_definitions()})
+        raise StorageError(f"no definitions {name!r} in {redact_text(str(storage.location))}{nearest(name, known)}")
+    if digest(stored[0].content) != stored[0].digest:
         raise ConfigurationError(
             f"the stored definitions of {name!r} were changed after they were generated; generate them anew with "
             "--regenerate, or load changed ones from a folder under another run_name"
         )
-    return _from_entries(decode(content))
+    return _from_entries(decode(stored[0].content))
 
 
 def _entry(one: Defined) -> dict[str, Any]:

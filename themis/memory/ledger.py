@@ -20,7 +20,7 @@ from themis.memory.benchmark import Benchmark, Spent
 from themis.memory.commands import Outcome
 from themis.memory.examples import TestExample
 from themis.storage import ExperimentStorage, RunStatus
-from themis.storage.records import FAILED, SCORED, Call, Frame, Item, Verdict
+from themis.storage.records import FAILED, SCORED, Call, Frame, Item, ScoreRow
 from themis.storage.writing import RunWriter
 
 __all__ = ["OVERALL", "Ledger", "definitions_fingerprint", "identity", "make_room", "plan"]
@@ -44,10 +44,11 @@ def make_room(benchmark: Benchmark, storage: ExperimentStorage) -> datetime:
             config={"start": start.isoformat(), "invocation": dict(benchmark.invocation)},
         )
         return start
-    run = storage.get_run(run_id)
+    stored = storage.reader(run_id)
+    run = stored.metadata
     if run.kind != _KIND:
         raise ConfigurationError(f"run {run_id!r} is a run of kind {run.kind!r}; give this one another --run-id")
-    if storage.is_planned(run_id) and (differences := diff_identity(storage.identity(run_id), identity(benchmark))):
+    if stored.has_dataset and (differences := diff_identity(stored.identity, identity(benchmark))):
         shown = [*differences, *_changed_tests(benchmark, storage)]
         raise ConfigurationError(
             f"run {run_id!r} exists with other inputs:\n  " + "\n  ".join(shown) + "\nGive another --run-id, "
@@ -71,15 +72,16 @@ def _changed_tests(benchmark: Benchmark, storage: ExperimentStorage) -> list[str
 def _other_judge(benchmark: Benchmark, storage: ExperimentStorage) -> str:
     """How to have another judge without another conversation."""
     judge = "" if benchmark.judge is None else benchmark.judge.name
-    if not judge or storage.identity(benchmark.run_id).get("judge", "") == judge:
+    if not judge or storage.reader(benchmark.run_id).identity.get("judge", "") == judge:
         return ""
     return f". Another judge takes its stored answers: themis rejudge {shlex.quote(benchmark.run_id)} --judge {judge}"
 
 
 def plan(benchmark: Benchmark, storage: ExperimentStorage, writer: RunWriter, start: datetime) -> None:
     """Stores the tests as items and what decides the run, once."""
-    if storage.is_planned(benchmark.run_id):
-        if storage.count_lost_rows(benchmark.run_id):
+    stored = storage.reader(benchmark.run_id)
+    if stored.has_dataset:
+        if stored.count_lost_rows():
             writer.restore_rows(_item(position, test, benchmark) for position, test in enumerate(benchmark.tests))
         writer.update(status=RunStatus.IN_PROGRESS.value, error=None)
         return
@@ -102,8 +104,8 @@ def plan(benchmark: Benchmark, storage: ExperimentStorage, writer: RunWriter, st
     }
     # First what the run is, then its tests: a run counts as planned when both are there.
     writer.describe(identity=identity(benchmark), config=config, manifest_hash=stamp)
-    writer.forget_plan()
-    writer.plan(_item(position, test, benchmark) for position, test in enumerate(benchmark.tests))
+    writer.clear_dataset()
+    writer.store_dataset(_item(position, test, benchmark) for position, test in enumerate(benchmark.tests))
 
 
 def identity(benchmark: Benchmark) -> dict[str, str]:
@@ -139,11 +141,11 @@ class Ledger:
         self._frame = _frame(benchmark)
         self._positions = {test.test_id: position for position, test in enumerate(benchmark.tests)}
         judge = benchmark.judge.name if benchmark.judge else None
-        current = storage.current_evaluation(benchmark.run_id)
+        reader = storage.reader(benchmark.run_id)
+        current = reader.evaluation
         self.evaluation = writer.open_evaluation(
             fingerprint(["memory", judge]), {"metrics": [OVERALL], "extractor": None, "judge": judge}
         )
-        reader = storage.reader(benchmark.run_id)
         self._entered = {record.task.metadata["dataset_id"] for _, record in reader.records()}
         # Tests that an earlier process ended without a verdict.
         self.undecided = self._entered - self.scores().keys()
@@ -164,7 +166,7 @@ class Ledger:
             return
         position = self._positions[outcome.test_id]
         test = self._benchmark.tests[position]
-        self._writer.commit_verdicts(self.evaluation, _verdicts(position, test, outcome))
+        self._writer.commit_scores(self.evaluation, _verdicts(position, test, outcome))
         key = digest(self._benchmark.run_id, outcome.test_id)
         record = self._record(test, outcome, used, in_doubt)
         # The run's sums are set as a whole below, so the call itself counts as spent already.
@@ -197,7 +199,7 @@ class Ledger:
 
     def snapshot(self, lane: str | None) -> tuple[int, bytes] | None:
         """The turn and the memory of the agent's last snapshot."""
-        stored = self._storage.artifact(self._benchmark.run_id, _snapshot_name(lane))
+        stored = self._storage.reader(self._benchmark.run_id).artifact(_snapshot_name(lane))
         return None if stored is None else (int.from_bytes(stored[:8], "big"), stored[8:])
 
     def save_snapshot(self, lane: str | None, turn: int, memory: bytes) -> None:
@@ -259,13 +261,13 @@ def _sums(spent: Spent) -> dict[str, Any]:
     }
 
 
-def _verdicts(position: int, test: TestExample, outcome: Outcome) -> list[Verdict]:
+def _verdicts(position: int, test: TestExample, outcome: Outcome) -> list[ScoreRow]:
     grade = outcome.grade
     if grade.failed:
         text = encode({"failures": list(grade.reasons) or ["no verdict and no reason given"]})
-        return [Verdict(position, name, 0, None, FAILED, text) for name in (OVERALL, test.dataset.name)]
+        return [ScoreRow(position, name, 0, None, FAILED, text) for name in (OVERALL, test.dataset.name)]
     text = encode({"details": {"reasons": list(grade.reasons)}, "metadata": {}})
-    return [Verdict(position, name, 0, grade.score, SCORED, text) for name in (OVERALL, test.dataset.name)]
+    return [ScoreRow(position, name, 0, grade.score, SCORED, text) for name in (OVERALL, test.dataset.name)]
 
 
 def _item(position: int, test: TestExample, benchmark: Benchmark) -> Item:

@@ -170,11 +170,11 @@ class _Session:
             observer.started(self.benchmark)
         tests = self.benchmark.tests
         if not self.benchmark.isolated:
-            rows = self.storage.turns(self.benchmark.run_id)
+            rows = self.storage.reader(self.benchmark.run_id).turns()
             tape = Tape(rows, self.writer.append_turns, aside=self.add)
             _Conversation(self, tests, tape, lane=None).play()
             return
-        numbers = Numbers(1 + max((row.seq for row in self.storage.turns(self.benchmark.run_id)), default=-1))
+        numbers = Numbers(1 + max((row.seq for row in self.storage.reader(self.benchmark.run_id).turns()), default=-1))
         alone = [test for test in tests if not self._is_done(test)]
         with ThreadPoolExecutor(max_workers=max(1, self.benchmark.parallel)) as pool:
             for _ in pool.map(lambda test: self._play_alone(test, numbers), alone):
@@ -184,7 +184,7 @@ class _Session:
         """An isolated test that ended and is entered is not played again, only added up."""
         if not self.ledger.has(test.test_id):
             return False
-        for row in self.storage.turns(self.benchmark.run_id, test_id=test.test_id):
+        for row in self.storage.reader(self.benchmark.run_id).turns(test_id=test.test_id):
             body = read_body(row)
             self.spent.add(row.kind, body)
             if row.kind == "end":
@@ -194,7 +194,7 @@ class _Session:
     def _play_alone(self, test: TestExample, numbers: Numbers) -> None:
         if self.stopping.is_set():
             return
-        rows = self.storage.turns(self.benchmark.run_id, test_id=test.test_id)
+        rows = self.storage.reader(self.benchmark.run_id).turns(test_id=test.test_id)
         tape = Tape(rows, self.writer.append_turns, numbers=numbers, lane=test.test_id, aside=self.add)
         try:
             _Conversation(self, [test], tape, lane=test.test_id).play()
@@ -231,7 +231,7 @@ class _Session:
         if self.benchmark.budget_usd is None:
             return 0.0
         spent = Spent()
-        for row in self.storage.turns(self.benchmark.run_id):
+        for row in self.storage.reader(self.benchmark.run_id).turns():
             spent.add(row.kind, read_body(row))
         return spent.cost_usd + spent.judge_cost_usd
 
@@ -316,7 +316,7 @@ class _Conversation:
         self._tape = tape
         self._lane = lane
         self._count = tokenizer(benchmark.tokenizer)
-        self._log = ConversationLog(lambda: session.storage.turns(benchmark.run_id, test_id=lane))
+        self._log = ConversationLog(lambda: session.storage.reader(benchmark.run_id).turns(test_id=lane))
         self._scheduler = Scheduler(
             [planned_test(test, benchmark.kinds[test.test_id], self._count) for test in tests],
             start=session.start,

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from typing import Any
 
 import sqlalchemy as sa
 
+from themis.core.fingerprint import digest
 from themis.core.redaction import redact_text
 from themis.exceptions import StorageError
 from themis.storage import schema
-from themis.storage.store import ExperimentStorage, remove_unused_items
+from themis.storage.store import ExperimentStorage
+from themis.storage.writing import remove_unused_items
 
 __all__ = ["CheckResult", "check_store", "copy_store", "vacuum_store"]
 
@@ -38,6 +40,9 @@ def check_store(storage: ExperimentStorage) -> CheckResult:
         with storage.engine.connect() as connection:
             found = [row[0] for row in connection.exec_driver_sql("PRAGMA integrity_check")]
         result.problems.extend(line for line in found if line != "ok")
+    for one in storage.list_definitions():
+        if digest(one.content) != one.digest:
+            result.problems.append(f"version {one.version} of the definitions {one.name!r} is not what was stored")
     for run in storage.list_runs():
         result.runs += 1
         checked = storage.validate_integrity(run.run_id)
@@ -73,8 +78,12 @@ def _require(storage: ExperimentStorage) -> None:
 def copy_store(
     source: ExperimentStorage, target: ExperimentStorage, tell: Callable[[str], None] = lambda line: None
 ) -> list[str]:
-    """Copies every run that the target does not have; between SQLite and PostgreSQL in either direction."""
+    """Copies every run that the target does not have; between SQLite and PostgreSQL in either direction.
+
+    Definitions of memory tests go with them, all versions of those names that the target does not have.
+    """
     _require(source)
+    _copy_definitions(source, target)
     present = {run.run_id for run in target.list_runs()}
     copied = []
     for run in reversed(source.list_runs()):
@@ -88,6 +97,14 @@ def copy_store(
         copied.append(run.run_id)
         tell(f"{run.run_id}: copied")
     return copied
+
+
+def _copy_definitions(source: ExperimentStorage, target: ExperimentStorage) -> None:
+    known = {one.name for one in target.list_definitions()}
+    missing = [asdict(one) for one in source.list_definitions() if one.name not in known]
+    if missing:
+        with target.engine.begin() as connection:
+            connection.execute(sa.insert(schema.definitions), missing)
 
 
 def _copy_run(source: ExperimentStorage, target: ExperimentStorage, run_id: str) -> None:

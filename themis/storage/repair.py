@@ -21,12 +21,18 @@ from themis.core.codec import decode
 from themis.core.fingerprint import digest
 from themis.exceptions import RunBusyError, StorageError
 from themis.storage import schema
-from themis.storage.database import database_file, is_url, open_sqlite, refuse_newer
+from themis.storage.database import (
+    database_file,
+    format_holder,
+    holder_is_dead,
+    is_url,
+    open_sqlite,
+    refuse_newer,
+)
 from themis.storage.pages import INDEX, TABLE, DamagedText, Page, PageFile, Row, Tree
 from themis.storage.records import FAILED, SCORED, UNPARSED, Frame, is_whole_body
 from themis.storage.runs import RunStatus
-from themis.storage.settling import Loss, settle_runs
-from themis.storage.writing import is_gone, show_holder
+from themis.storage.salvage import Loss, salvage_runs
 
 __all__ = ["Repair", "repair_store"]
 
@@ -34,6 +40,7 @@ _TABLES = (
     *(schema.runs, schema.items, schema.samples, schema.records, schema.evaluations, schema.scores, schema.turns),
     schema.artifacts,
     schema.judgements,
+    schema.definitions,
 )
 _JSON = {
     "runs": ("identity", "config", "tags", "summary"),
@@ -43,6 +50,7 @@ _JSON = {
     "scores": ("details",),
     "judgements": ("body",),
     "turns": ("body",),
+    "definitions": ("content",),
 }
 # The index behind the primary key of `records`: it tells of calls whose rows are gone.
 _CALLS_INDEX = "sqlite_autoindex_records_1"
@@ -94,7 +102,9 @@ def repair_store(location: str | Path) -> Repair:
                     "begin a new store"
                 )
             _refuse_live_writers(new)
-            repair.runs = settle_runs(new, location, has_lost_runs=repair.broken["runs"] > 0)
+            new.commit()
+            _move_definitions(made)
+            repair.runs = salvage_runs(new, location, has_lost_runs=repair.broken["runs"] > 0)
             new.commit()
             new.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         _swap(path, made, repair.kept)
@@ -107,6 +117,16 @@ def repair_store(location: str | Path) -> Repair:
     return repair
 
 
+def _move_definitions(made: Path) -> None:
+    """What a store of fewer migrations kept as runs; the new file has had all of them when it was empty."""
+    engine = open_sqlite(made)
+    try:
+        with engine.begin() as connection:
+            schema.move_definitions(connection)
+    finally:
+        engine.dispose()
+
+
 def _open(path: Path) -> sqlite3.Connection:
     connection = sqlite3.connect(path)
     connection.execute("CREATE TEMP TABLE seen (run INTEGER, position INTEGER, attempt INTEGER)")
@@ -116,9 +136,9 @@ def _open(path: Path) -> sqlite3.Connection:
 def _refuse_live_writers(new: sqlite3.Connection) -> None:
     query = "SELECT run_id, lease_holder FROM runs WHERE lease_holder IS NOT NULL AND lease_until > ?"
     for run_id, holder in new.execute(query, (time.time(),)):
-        if not is_gone(holder):
+        if not holder_is_dead(holder):
             raise RunBusyError(
-                f"run {run_id!r} is being written by {show_holder(holder)}; stop it first. Nothing was changed"
+                f"run {run_id!r} is being written by {format_holder(holder)}; stop it first. Nothing was changed"
             )
 
 
@@ -197,7 +217,7 @@ class _Salvage:
     def _take_tree(self, shape: _Shape) -> None:
         tree = self._tree(shape.name, shape.kind)
         if tree is None:
-            self._repair.broken[shape.name] += 1
+            self._repair.broken[shape.name] += self._pages.user_version >= shape.since
             return
         for row in tree:
             if not self._take(shape, row):
@@ -258,6 +278,8 @@ class _Shape:
         self.name = table.name
         self.kind = TABLE if table.dialect_options["sqlite"]["with_rowid"] else INDEX
         self.columns = [column.name for column in table.columns]
+        # Migrations that a store has had which has this table.
+        self.since: int = table.info.get("since", 0)
         self.key = [column.name for column in table.primary_key.columns]
         marks = ", ".join("?" for _ in self.columns)
         names = ", ".join(f'"{name}"' for name in self.columns)
@@ -362,6 +384,8 @@ def _is_usable(table: str, values: dict[str, Any]) -> bool:
             return digest(values["content"]) == str(values["fingerprint"])
         case "records":
             return values["ok"] in (0, 1) and is_whole_body(values["body"])
+        case "definitions":
+            return digest(values["content"]) == str(values["digest"])
         case "scores":
             return values["outcome"] in (SCORED, UNPARSED, FAILED)
         case "runs":

@@ -1,4 +1,4 @@
-"""What a run is from the outside: its id, its status, its line in a list."""
+"""What a run is from the outside: its id, its status, its line in a list, and whether it may go."""
 
 from __future__ import annotations
 
@@ -6,27 +6,30 @@ import datetime
 import enum
 import re
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import msgspec
+import sqlalchemy as sa
 
-from themis.exceptions import ConfigurationError
+from themis.core.codec import decode
+from themis.exceptions import ConfigurationError, StorageError
+from themis.storage import schema
+from themis.storage.database import format_holder, holder_is_dead
+from themis.storage.schema import AnyColumn
 
-__all__ = [
-    "RunMetadata",
-    "RunStatus",
-    "Standing",
-    "ended_status",
-    "is_storable",
-    "new_run_id",
-    "standing_of",
-    "validate_run_id",
-    "validate_text",
-]
-
+DEFAULT_EXPERIMENT = "default"
 _LONGEST_RUN_ID = 200
 _FORBIDDEN = re.compile(r'[/\\:*?"<>|@]')
+_GIB = 1024**3
+# What a line of a list is made of, in the order in which `metadata_of` takes it.
+_METADATA = (
+    *("run_id", "experiment_id", "status", "created_at", "updated_at", "completed_at", "total", "succeeded", "failed"),
+    *("config", "error", "kind", "model", "benchmark", "tags", "manifest_hash", "summary", "calls", "prompt_tokens"),
+    *("completion_tokens", "cost_usd", "judge_calls", "judge_cost_usd", "seconds", "unpriced_calls"),
+    *("unpriced_judge_calls", "cut_off", "waiting", "lease_holder", "lease_seconds"),
+)
 
 
 class RunStatus(enum.StrEnum):
@@ -77,7 +80,7 @@ class RunMetadata(msgspec.Struct, frozen=True):
     """One run, without its records. A struct, since lists of ten thousand are made of them."""
 
     run_id: str
-    experiment_id: str
+    experiment: str
     status: RunStatus
     created_at: datetime.datetime
     updated_at: datetime.datetime
@@ -157,9 +160,144 @@ def validate_text(what: str, text: str) -> str:
 
 def is_storable(text: str) -> bool:
     """Whether every database can hold the text: it has no NUL and no lone surrogate."""
-    return "\x00" not in text and not any("\ud800" <= character <= "\udfff" for character in text)
+    if "\x00" in text:
+        return False
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def new_run_id(now: datetime.datetime, token: str) -> str:
     """`run-20260131-235959-a1b2c3`: sortable by time; the token keeps two runs of one second apart."""
     return f"run-{now:%Y%m%d-%H%M%S}-{token}"
+
+
+# --- a run's row --------------------------------------------------------------------------------------------------------
+
+
+def metadata_columns(*, with_config: bool = True) -> list[AnyColumn]:
+    """What `metadata_of` makes a run of; the configuration, which may be large, can be left out."""
+    columns: list[AnyColumn] = [schema.runs.c[name] for name in _METADATA[:-1]]
+    if not with_config:
+        columns[_METADATA.index("config")] = sa.literal("{}").label("config")
+    return [*columns, lease_seconds_left()]
+
+
+def lease_seconds_left() -> AnyColumn:
+    """How long the run's lease still holds, by the database's clock."""
+    return (schema.runs.c.lease_until - schema.clock()).label("lease_seconds")
+
+
+def status_column() -> sa.ColumnElement[str]:
+    """The status as `metadata_of` tells it, for filters and orders."""
+    runs = schema.runs.c
+    has_failed = (runs.status == RunStatus.COMPLETED.value) & (runs.failed > 0) & (runs.succeeded == 0)
+    return sa.case((has_failed, RunStatus.FAILED.value), else_=runs.status)
+
+
+def metadata_of(row: Sequence[Any]) -> RunMetadata:
+    """A run from the values of `metadata_columns`."""
+    try:
+        return _metadata_of(row)
+    except ValueError as error:
+        raise StorageError(
+            f"the row of run {row[0]!r} is damaged ({error}); `themis store repair` salvages what can be read into a new file"
+        ) from error
+
+
+def _metadata_of(row: Sequence[Any]) -> RunMetadata:
+    run_id, experiment, status, created_at, updated_at, completed_at, total, succeeded, failed, *others = row
+    config, error, kind, model, benchmark, tags, manifest_hash, summary, calls, prompt_tokens, *others = others
+    completion_tokens, cost_usd, judge_calls, judge_cost_usd, seconds, unpriced_calls, *others = others
+    unpriced_judge_calls, cut_off, waiting, holder, lease_seconds = others
+    return RunMetadata(
+        run_id,
+        experiment,
+        ended_status(RunStatus(status), succeeded=succeeded, failed=failed),
+        _utc(created_at),
+        _utc(updated_at),
+        None if completed_at is None else _utc(completed_at),
+        total,
+        succeeded,
+        failed,
+        decode(config),
+        error,
+        kind,
+        model,
+        benchmark,
+        decode(tags) if tags != "{}" else {},
+        manifest_hash,
+        decode(summary) if summary else {},
+        calls,
+        prompt_tokens,
+        completion_tokens,
+        None if unpriced_calls else cost_usd,
+        judge_calls,
+        None if unpriced_judge_calls else judge_cost_usd,
+        seconds,
+        cut_off,
+        waiting,
+        format_writer(holder, lease_seconds),
+    )
+
+
+def format_writer(holder: str | None, lease_seconds: float | None) -> str | None:
+    """The live process that is writing the run."""
+    if holder is None or (lease_seconds or 0) < 0 or holder_is_dead(holder):
+        return None
+    return format_holder(holder)
+
+
+def _utc(seconds: float) -> datetime.datetime:
+    return datetime.datetime.fromtimestamp(seconds, datetime.UTC)
+
+
+# --- retention --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class RetentionPolicy:
+    """What to keep. The newest `keep_latest_n` runs of every experiment, and runs being written, always stay.
+
+    `max_storage_gb` removes the oldest of the others until the records of what is left fit.
+    """
+
+    max_runs_per_experiment: int | None = None
+    max_age_days: float | None = None
+    max_storage_gb: float | None = None
+    keep_completed_only: bool = True
+    keep_latest_n: int = 5
+
+
+def expired(
+    runs: Sequence[RunMetadata], sizes: dict[str, int], policy: RetentionPolicy, now: datetime.datetime
+) -> list[str]:
+    """Ids of the runs that the policy lets go, oldest first. `sizes` are bytes by run id."""
+    newest_first = sorted(runs, key=lambda run: run.created_at, reverse=True)
+    rank: dict[str, int] = {}
+    removable: list[RunMetadata] = []
+    gone: set[str] = set()
+    for run in newest_first:
+        index = rank.get(run.experiment, 0)
+        rank[run.experiment] = index + 1
+        if index < policy.keep_latest_n or run.writer is not None:
+            continue
+        removable.append(run)
+        too_old = policy.max_age_days is not None and now - run.created_at > datetime.timedelta(
+            days=policy.max_age_days
+        )
+        too_many = policy.max_runs_per_experiment is not None and index >= policy.max_runs_per_experiment
+        unfinished = policy.keep_completed_only and run.status is not RunStatus.COMPLETED
+        if too_old or too_many or unfinished:
+            gone.add(run.run_id)
+    if policy.max_storage_gb is not None:
+        left = sum(sizes.get(run.run_id, 0) for run in runs if run.run_id not in gone)
+        for run in reversed(removable):
+            if left <= policy.max_storage_gb * _GIB:
+                break
+            if run.run_id not in gone:
+                gone.add(run.run_id)
+                left -= sizes.get(run.run_id, 0)
+    return [run.run_id for run in reversed(newest_first) if run.run_id in gone]
