@@ -39,7 +39,7 @@ from themis.memory.runner import run as run_benchmark
 from themis.memory.transcript import entries, from_master_log, to_master_log
 from themis.runs.prices import price_of
 from themis.storage import ExperimentStorage, RunStatus
-from themis.storage.queries import batched
+from themis.storage.lazy import batched
 
 __all__ = ["memory", "run"]
 

@@ -16,7 +16,8 @@ from themis.comparison.store import open_store
 from themis.core.entities import GenerationRecord
 from themis.exceptions import ConfigurationError, MetricError
 from themis.storage import ExperimentStorage
-from themis.storage.queries import RunReader, batched
+from themis.storage.lazy import batched
+from themis.storage.queries import RunReader
 
 __all__ = ["Change", "DiffItem", "MetricDiff", "RunDiff", "diff_runs", "parse_change"]
 

@@ -20,7 +20,7 @@ from themis.experiment.export.names import file_word
 from themis.experiment.export.samples import Sample, joined
 from themis.integrations.watching import Guarded
 from themis.storage import RunStatus
-from themis.storage.queries import batched
+from themis.storage.lazy import batched
 
 __all__ = ["HuggingFaceHubUploader", "hub_tracker"]
 

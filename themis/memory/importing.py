@@ -32,7 +32,7 @@ from themis.memory.rejudging import Conversation, graded_verdicts, replay, store
 from themis.memory.results import Message
 from themis.memory.tape import Body
 from themis.storage import ExperimentStorage, RunStatus
-from themis.storage.queries import batched
+from themis.storage.lazy import batched
 from themis.storage.records import SCORED, Call, Frame, Item, ScoreRow, Turn
 from themis.storage.runs import validate_run_id
 from themis.storage.writing import RunWriter

@@ -27,8 +27,8 @@ from themis.core.registry import nearest
 from themis.exceptions import ConfigurationError, RunBusyError, StorageError
 from themis.storage import schema
 from themis.storage.database import Durability, database_file, is_url, open_database
+from themis.storage.lazy import LazyMapping
 from themis.storage.queries import (
-    LazyMapping,
     RunReader,
     StoredDefinitions,
     find_answer,

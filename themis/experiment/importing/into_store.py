@@ -30,7 +30,7 @@ from themis.experiment.importing.published import (
 from themis.experiment.manifest import build_reproducibility_manifest, manifest_hash
 from themis.experiment.report import build_report, summarise_run
 from themis.storage import ExperimentStorage, RunStatus
-from themis.storage.queries import batched
+from themis.storage.lazy import batched
 from themis.storage.records import FAILED, SCORED, Call, Frame, Item, ScoreRow
 from themis.storage.runs import is_storable, validate_run_id
 from themis.storage.writing import RunWriter
