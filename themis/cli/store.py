@@ -105,7 +105,7 @@ def prune(
 def copy(source: str, target: str) -> None:
     """Copy every run of SOURCE that TARGET does not have (directories or postgresql:// URLs)."""
     copied = copy_store(
-        ExperimentStorage(source), ExperimentStorage(target), tell=lambda line: click.echo(line, err=True)
+        ExperimentStorage(source), ExperimentStorage(target), report=lambda line: click.echo(line, err=True)
     )
     click.echo(f"{len(copied)} runs copied")
 

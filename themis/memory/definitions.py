@@ -93,7 +93,7 @@ def generate(config: MemoryConfig) -> list[Defined]:
     defined: list[Defined] = []
     kinds_seen: Counter[str] = Counter()
     for test in config.tests:
-        dataset = _dataset(test, config)
+        dataset = _configured_dataset(test, config)
         examples = dataset.generate_examples(test.examples)
         if len(examples) != test.examples:
             raise ConfigurationError(
@@ -109,10 +109,10 @@ def generate(config: MemoryConfig) -> list[Defined]:
             _refuse_too_long(example, config.tokenizer)
             defined.append(Defined(kind, example))
     _refuse_doubles(defined)
-    return _through_codec(defined)
+    return _round_trip(defined)
 
 
-def _through_codec(defined: Sequence[Defined]) -> list[Defined]:
+def _round_trip(defined: Sequence[Defined]) -> list[Defined]:
     """The tests as they come out of the store; one that would come out as another test is refused."""
     entries = [_entry(one) for one in defined]
     loaded = _from_entries(decode(canonical_json(entries)))
@@ -126,7 +126,7 @@ def _through_codec(defined: Sequence[Defined]) -> list[Defined]:
     return loaded
 
 
-def _dataset(test: MemoryTestConfig, config: MemoryConfig) -> DatasetInterface:
+def _configured_dataset(test: MemoryTestConfig, config: MemoryConfig) -> DatasetInterface:
     if test.name not in MEMORY_TESTS:
         raise ConfigurationError(
             f"{config.source or 'the configuration'}: unknown memory test {test.name!r}"
@@ -134,10 +134,10 @@ def _dataset(test: MemoryTestConfig, config: MemoryConfig) -> DatasetInterface:
         )
     kind = MEMORY_TESTS.get(test.name)
     given = {"seed": config.seed, "max_message_size": config.max_message_tokens, **test.arguments}
-    return _made(kind, given, test.places, config.source)
+    return _create_dataset(kind, given, test.places, config.source)
 
 
-def _made(
+def _create_dataset(
     kind: type[DatasetInterface], given: Mapping[str, Any], places: Mapping[str, str], source: str
 ) -> DatasetInterface:
     known = kind.arguments()
@@ -154,7 +154,7 @@ def _made(
     return kind(**given)
 
 
-def _fits(value: Any, default: Any) -> bool:
+def _fits(value: object, default: object) -> bool:
     if isinstance(default, bool) or isinstance(value, bool):
         return isinstance(value, bool) and isinstance(default, bool)
     if isinstance(default, float):
@@ -224,7 +224,7 @@ def load_stored(storage: ExperimentStorage, name: str) -> list[Defined]:
     return _from_entries(decode(stored[0].content))
 
 
-def _entry(one: Defined) -> dict[str, Any]:
+def _entry(one: Defined) -> dict[str, object]:
     dataset = one.example.dataset
     return {
         "kind": one.kind,
@@ -240,7 +240,9 @@ def _from_entries(entries: Iterable[Mapping[str, Any]]) -> list[Defined]:
     for entry in entries:
         key = canonical_json([entry["kind"], entry["arguments"]])
         if key not in datasets:
-            datasets[key] = _made(MEMORY_TESTS.get(entry["kind"]), entry["arguments"], {}, "stored definitions")
+            datasets[key] = _create_dataset(
+                MEMORY_TESTS.get(entry["kind"]), entry["arguments"], {}, "stored definitions"
+            )
         example = datasets[key].load_example(entry["example_id"], entry["definition"])
         defined.append(Defined(entry["kind"], example))
     return defined
@@ -259,10 +261,10 @@ def export_definitions(defined: Iterable[Defined], folder: Path) -> int:
     """Writes `<dataset name>/<example id>.def.json`; returns how many."""
     written = 0
     for one in defined:
-        place = folder / _safe(one.example.dataset.name)
+        place = folder / _safe_name(one.example.dataset.name)
         place.mkdir(parents=True, exist_ok=True)
         text = json.dumps(jsonable(one.example.definition()), indent=2, ensure_ascii=False)
-        (place / f"{_safe(one.example.example_id)}.def.json").write_text(text, encoding="utf-8")
+        (place / f"{_safe_name(one.example.example_id)}.def.json").write_text(text, encoding="utf-8")
         written += 1
     return written
 
@@ -271,9 +273,11 @@ def load_folder(folder: Path, config: MemoryConfig) -> list[Defined]:
     """The tests in a folder of `.def.json` files, with the arguments of the configuration."""
     defined = []
     for test in config.tests:
-        dataset = _dataset(test, config)
+        dataset = _configured_dataset(test, config)
         kind = MEMORY_TESTS.find(test.name) or test.name
-        files = sorted((folder / _safe(dataset.name)).glob("*.def.json"), key=lambda path: (len(path.name), path.name))
+        files = sorted(
+            (folder / _safe_name(dataset.name)).glob("*.def.json"), key=lambda path: (len(path.name), path.name)
+        )
         if not files:
             raise ConfigurationError(
                 f"{folder} has no definitions of {dataset.name!r} (expected {dataset.name}/0.def.json)"
@@ -290,7 +294,7 @@ def load_folder(folder: Path, config: MemoryConfig) -> list[Defined]:
     return defined
 
 
-def _safe(name: str) -> str:
+def _safe_name(name: str) -> str:
     """A name as one part of a path, whatever a user has called a test."""
     return "".join("_" if character in '/\\:*?"<>|' or ord(character) < 32 else character for character in name).lstrip(
         "."

@@ -17,7 +17,7 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 from urllib.parse import quote
 
 import sqlalchemy as sa
@@ -209,7 +209,7 @@ def _sqlite_engine(path: Path, *, writable: bool, shown: Path | None = None) -> 
     engine = sa.create_engine("sqlite://", creator=connect, poolclass=sa.pool.QueuePool, pool_size=8, max_overflow=-1)
 
     @event.listens_for(engine, "connect")
-    def prepare(connection: Any, _: Any) -> None:
+    def prepare(connection: sqlite3.Connection, _: object) -> None:
         cursor = connection.cursor()
         cursor.execute(f"PRAGMA cache_size = -{_PAGE_CACHE_KIB}")
         cursor.execute("PRAGMA temp_store = MEMORY")
@@ -246,7 +246,7 @@ def _open_postgres(url: str) -> Engine:
     engine.update_execution_options(outage=outage)
 
     @event.listens_for(engine, "do_connect")
-    def connect(dialect: Any, _: Any, arguments: Any, options: Any) -> Any:
+    def connect(dialect: sa.Dialect, _: object, arguments: list[object], options: dict[str, object]) -> object:
         while True:
             try:
                 return dialect.connect(*arguments, **options)
@@ -300,7 +300,7 @@ def refuse_newer(version: int, where: str) -> None:
 
 def _translate_errors(engine: Engine, *, where: str, advice: str) -> None:
     @event.listens_for(engine, "handle_error")
-    def translate(context: Any) -> ThemisError | None:
+    def translate(context: sa.engine.ExceptionContext) -> ThemisError | None:
         error = context.original_exception
         if isinstance(error, UnicodeEncodeError):
             bad = error.object[error.start]

@@ -59,7 +59,7 @@ class StoredEvaluation:
     evaluation: int
     fingerprint: str
     name: str
-    config: Mapping[str, Any]
+    config: Mapping[str, object]
     is_current: bool
 
 
@@ -519,7 +519,7 @@ def _damaged(what: str, error: Exception) -> StorageError:
     return StorageError(f"{what} is damaged ({error}); `themis store repair` salvages what can be read into a new file")
 
 
-def _evaluation_name(config: Mapping[str, Any]) -> str:
+def _evaluation_name(config: Mapping[str, object]) -> str:
     return str(config.get("name") or (f"judge {config['judge']}" if config.get("judge") else "as run"))
 
 

@@ -222,7 +222,7 @@ def whole_record(attempts: list[GenerationRecord]) -> GenerationRecord:
 
 
 def score_rows(
-    position: int, record: EvaluationRecord, metric_names: Iterable[str], known: Mapping[str, Any]
+    position: int, record: EvaluationRecord, metric_names: Iterable[str], known: Mapping[str, object]
 ) -> list[ScoreRow]:
     """The rows of one judged sample. A metric without a score has failed: its row holds the reasons.
 

@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
@@ -29,12 +29,10 @@ from themis.storage.database import (
     open_sqlite,
     refuse_newer,
 )
-from themis.storage.pages import INDEX, TABLE, DamagedText, Page, PageFile, Row, Tree
+from themis.storage.pages import INDEX, TABLE, DamagedText, Page, PageFile, Row, SqliteValue, Tree
 from themis.storage.records import FAILED, SCORED, UNPARSED, Frame, is_whole_body
 from themis.storage.runs import RunStatus
 from themis.storage.salvage import Loss, salvage_runs
-
-__all__ = ["Repair", "repair_store"]
 
 _TABLES = (
     *(schema.runs, schema.items, schema.samples, schema.records, schema.evaluations, schema.scores, schema.turns),
@@ -188,9 +186,9 @@ class _Salvage:
         self._pages = pages
         self._new = new
         self._repair = repair
-        schema_rows = list(_schema_rows(pages))
-        self._roots = {name: root for kind, name, _, root, _ in schema_rows if kind in (TABLE, INDEX)}
-        declared = {name: sql for kind, name, _, _, sql in schema_rows if kind == TABLE and sql}
+        objects = _schema_objects(pages)
+        self._roots = {one.name: one.root for one in objects}
+        declared = {one.name: one.sql for one in objects if one.kind == TABLE and one.sql}
         if pages.user_version > len(schema.MIGRATIONS) and _has_unknown_columns(declared):
             refuse_newer(pages.user_version, str(repair.kept))
         self._shapes = {table.name: _Shape(table, declared.get(table.name)) for table in _TABLES}
@@ -250,24 +248,35 @@ class _Salvage:
         self._new.executemany("INSERT INTO seen VALUES (?, ?, ?)", calls)
 
 
-def _schema_rows(pages: PageFile) -> Iterator[Sequence[Any]]:
-    """Rows of the table of tables: kind, name, table, root page, SQL. Lost with the first page, they may lie on another."""
-    reached = [row for row in Tree(pages, 1, TABLE) if _is_schema_row(row)]
+class _SchemaObject(NamedTuple):
+    """A table or index as the file itself declares it."""
+
+    kind: str
+    name: str
+    root: int
+    sql: str | None
+
+
+def _schema_objects(pages: PageFile) -> list[_SchemaObject]:
+    """What the table of tables names. Lost with the first page, its rows may lie on another."""
+    reached = list(_read_schema_objects(Tree(pages, 1, TABLE)))
     if len(reached) < len(_TABLES):
-        reached += [row for page in pages.loose_pages(set()) for row in page.rows if _is_schema_row(row)]
-    return (row.values for row in reached)
+        reached += [one for page in pages.loose_pages(set()) for one in _read_schema_objects(page.rows)]
+    return reached
 
 
-def _is_schema_row(row: Row) -> bool:
-    kinds = [type(value) for value in row.values]
-    return kinds[:4] == [str, str, str, int] and len(kinds) == 5 and row.values[0] in (TABLE, INDEX)
+def _read_schema_objects(rows: Iterable[Row]) -> Iterator[_SchemaObject]:
+    for row in rows:
+        match row.values:
+            case (str(kind), str(name), str(), int(root), sql) if kind in (TABLE, INDEX):
+                yield _SchemaObject(kind, name, root, sql if isinstance(sql, str) else None)
 
 
 @dataclass
 class _Found:
     """A row by its columns, and the columns that are not as they were."""
 
-    values: dict[str, Any]
+    values: dict[str, SqliteValue]
     altered: list[str]
 
 
@@ -296,7 +305,7 @@ class _Shape:
                 return self._check(values)
         return None
 
-    def _named(self, layout: Sequence[str], row: Row) -> dict[str, Any] | None:
+    def _named(self, layout: Sequence[str], row: Row) -> dict[str, SqliteValue] | None:
         """The row's values by column, if they are of the columns' types."""
         if len(row.values) > len(layout):
             return None
@@ -307,12 +316,12 @@ class _Shape:
             values[self._row_number] = row.rowid
         return values if all(_fits(self._table.c[name], value) for name, value in values.items()) else None
 
-    def _check(self, values: dict[str, Any]) -> _Found | None:
+    def _check(self, values: dict[str, SqliteValue]) -> _Found | None:
         """Nothing that nobody could read later: what may be empty is emptied, anything else makes the row a lost one."""
         altered = [name for name, value in values.items() if isinstance(value, DamagedText)]
         values.update({name: str(values[name]) for name in altered})
         for name in _JSON.get(self.name, ()):
-            if values[name] is not None and not _is_json(values[name]):
+            if values[name] is not None and not _is_json(str(values[name])):
                 if not self._table.c[name].nullable:
                     return None
                 values[name] = None
@@ -353,11 +362,11 @@ def _orders(table: sa.Table) -> Iterator[list[str]]:
         yield [name for name in names if name not in last] + last
 
 
-def _default(column: sa.Column[Any]) -> Any:
+def _default(column: sa.Column[Any]) -> int | None:
     return None if column.server_default is None else 0
 
 
-def _fits(column: sa.Column[Any], value: Any) -> bool:
+def _fits(column: sa.Column[Any], value: SqliteValue) -> bool:
     if value is None:
         return bool(column.nullable)
     if isinstance(column.type, sa.Integer):
@@ -377,21 +386,21 @@ def _is_json(text: str) -> bool:
     return True
 
 
-def _is_usable(table: str, values: dict[str, Any]) -> bool:
+def _is_usable(table: str, values: dict[str, SqliteValue]) -> bool:
     match table:
         case "items":
             # Its name is a hash of its content: an altered question is no longer the one that was answered.
-            return digest(values["content"]) == str(values["fingerprint"])
+            return digest(str(values["content"])) == str(values["fingerprint"])
         case "records":
-            return values["ok"] in (0, 1) and is_whole_body(values["body"])
+            return values["ok"] in (0, 1) and is_whole_body(str(values["body"]))
         case "definitions":
-            return digest(values["content"]) == str(values["digest"])
+            return digest(str(values["content"])) == str(values["digest"])
         case "scores":
             return values["outcome"] in (SCORED, UNPARSED, FAILED)
         case "runs":
             if values["status"] not in set(RunStatus):
                 values["status"] = RunStatus.INTERRUPTED.value
-            return _has_frame(values["config"])
+            return _has_frame(str(values["config"]))
     return True
 
 

@@ -57,7 +57,7 @@ def ended_status(status: RunStatus, *, succeeded: int, failed: int) -> RunStatus
 
 
 def standing_of(
-    status: RunStatus, *, total: int, failed: int, metrics: Mapping[str, Any], is_abandoned: bool = False
+    status: RunStatus, *, total: int, failed: int, metrics: Mapping[str, Mapping[str, int]], is_abandoned: bool = False
 ) -> Standing:
     """What every list, page, report and badge says of a run. `metrics` has `count` and `failed` of each metric."""
     unjudged = max((metric.get("failed", 0) - failed for metric in metrics.values()), default=0)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import shlex
 import sqlite3
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,8 +18,6 @@ from themis.core.codec import decode
 from themis.core.fingerprint import canonical_json, digest
 from themis.storage import schema
 from themis.storage.runs import RunStatus
-
-__all__ = ["Loss", "salvage_runs", "spans"]
 
 # A test of a conversation has a verdict under the metric of all tests and one under its own kind's.
 _VERDICTS_OF_A_TEST = 2
@@ -177,16 +175,16 @@ def _settle(new: sqlite3.Connection, run: sqlite3.Row, location: str | Path) -> 
     return loss
 
 
-def _is_played_here(run: sqlite3.Row, config: dict[str, Any]) -> bool:
+def _is_played_here(run: sqlite3.Row, config: Mapping[str, object]) -> bool:
     """Whether it is a memory run that can be replayed, rather than an imported one."""
     return run["kind"] == "memory" and "memory" in config and "imported_from" not in decode(run["tags"])
 
 
-def _one(new: sqlite3.Connection, query: str, *values: Any) -> Any:
+def _one(new: sqlite3.Connection, query: str, *values: object) -> Any:
     return new.execute(query, values).fetchone()[0]
 
 
-def _advice(loss: Loss, run: sqlite3.Row, config: dict[str, Any], location: str | Path) -> str:
+def _advice(loss: Loss, run: sqlite3.Row, config: Mapping[str, object], location: str | Path) -> str:
     where = "" if str(location) == ".cache/experiments" else f" --storage {shlex.quote(str(location))}"
     resume = f"`themis resume {shlex.quote(loss.run_id)}{where}`"
     if _is_played_here(run, config) and not config.get("invocation"):

@@ -62,12 +62,12 @@ class clock(expression.FunctionElement[float]):
 
 
 @compiles(clock, "postgresql")
-def _postgresql_clock(element: clock, compiler: SQLCompiler, **options: Any) -> str:
+def _postgresql_clock(element: clock, compiler: SQLCompiler, **options: object) -> str:
     return "extract(epoch FROM clock_timestamp())::double precision"
 
 
 @compiles(clock, "sqlite")
-def _sqlite_clock(element: clock, compiler: SQLCompiler, **options: Any) -> str:
+def _sqlite_clock(element: clock, compiler: SQLCompiler, **options: object) -> str:
     return "((julianday('now') - 2440587.5) * 86400.0)"
 
 
@@ -296,7 +296,7 @@ def move_definitions(connection: Connection) -> None:
 
 
 # Applied in order on opening; a store remembers how many it has had. Append only.
-MIGRATIONS: list[Callable[[Connection], Any]] = [
+MIGRATIONS: list[Callable[[Connection], None]] = [
     *(_create_tables, _create_indexes, _count_unpriced_judging, _count_cut_off, _say_what_runs_wait_for),
     _give_definitions_a_table,
 ]

@@ -14,7 +14,7 @@ import weakref
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Engine
@@ -57,6 +57,15 @@ _COUNTERS = (
     *("planned", "total", "succeeded", "failed", "calls", "unpriced_calls", "prompt_tokens", "completion_tokens"),
     *("cost_usd", "judge_calls", "judge_cost_usd", "unpriced_judge_calls", "seconds", "cut_off"),
 )
+
+
+class Integrity(TypedDict):
+    """Whether what is stored of a run fits together."""
+
+    run_id: str
+    valid: bool
+    errors: list[str]
+    warnings: list[str]
 
 
 class ExperimentStorage:
@@ -332,7 +341,7 @@ class ExperimentStorage:
 
     # --- care --------------------------------------------------------------------------------------------------------
 
-    def validate_integrity(self, run_id: str) -> dict[str, Any]:
+    def validate_integrity(self, run_id: str) -> Integrity:
         """`{run_id, valid, errors, warnings}`: whether what is stored of a run fits together."""
         reader = self.find_run(run_id)
         if reader is None:

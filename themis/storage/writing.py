@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from types import TracebackType
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
@@ -37,6 +37,8 @@ from themis.storage.database import (
 from themis.storage.records import Call, Item, ScoreRow, Turn, body_of
 from themis.storage.runs import RunStatus
 
+T = TypeVar("T")
+
 LEASE_SECONDS = 60.0
 _DATASET_BATCH = 2_000
 # What finished calls add to the row of their run, in the order of `_add_up`. As text: building the statement anew for every
@@ -51,10 +53,10 @@ class RunDescription:
     """What a run is: what decides its results, what it was made of, and the hash of its manifest."""
 
     identity: Mapping[str, str]
-    config: Mapping[str, Any]
+    config: Mapping[str, object]
     manifest_hash: str | None
 
-    def columns(self) -> dict[str, Any]:
+    def columns(self) -> dict[str, str | None]:
         return {
             "identity": encode(dict(self.identity)),
             "config": encode(dict(self.config)),
@@ -77,7 +79,7 @@ class _Bulk:
             self._compiled[place] = _insert_sql(engine, table, replaces=replaces, ignores=ignores)
         self._sql = self._compiled[place]
 
-    def __call__(self, connection: Connection, rows: list[tuple[Any, ...]]) -> None:
+    def __call__(self, connection: Connection, rows: list[tuple[object, ...]]) -> None:
         """Rows in the order of the table's columns."""
         if rows:
             connection.exec_driver_sql(self._sql, rows)
@@ -239,7 +241,7 @@ class RunWriter:
 
         self._commit(write)
 
-    def open_evaluation(self, fingerprint: str, config: dict[str, Any]) -> int:
+    def open_evaluation(self, fingerprint: str, config: Mapping[str, object]) -> int:
         """The id of a way of judging this run; it becomes the current one."""
 
         def write(connection: Connection) -> int:
@@ -255,13 +257,13 @@ class RunWriter:
             self._update(connection, evaluation=evaluation)
             return int(evaluation)
 
-        return int(self._commit(write))
+        return self._commit(write)
 
     def commit_scores(self, evaluation: int, rows: Sequence[ScoreRow]) -> None:
         """Makes verdicts durable. A sample judged again replaces its rows of the same evaluation."""
         if not rows:
             return
-        values: list[tuple[Any, ...]] = [
+        values: list[tuple[object, ...]] = [
             (
                 *(evaluation, row.position, row.metric, row.ordinal, row.value, row.outcome),
                 row.details and self._redactor.values(row.details),
@@ -288,7 +290,9 @@ class RunWriter:
     def append_turns(self, turns: Sequence[Turn]) -> None:
         """Adds exchanges of a memory run; they are on the disk when this returns."""
         now = _now()
-        rows: list[tuple[Any, ...]] = [(self.run, turn.seq, turn.kind, turn.test_id, turn.body, now) for turn in turns]
+        rows: list[tuple[object, ...]] = [
+            (self.run, turn.seq, turn.kind, turn.test_id, turn.body, now) for turn in turns
+        ]
         self._commit(lambda connection: self._put_turns(connection, rows))
 
     def save_artifact(self, name: str, content: bytes, media_type: str) -> None:
@@ -301,17 +305,19 @@ class RunWriter:
 
         self._commit(write)
 
-    def describe(self, *, identity: Mapping[str, str], config: Mapping[str, Any], manifest_hash: str | None) -> None:
+    def describe(self, *, identity: Mapping[str, str], config: Mapping[str, object], manifest_hash: str | None) -> None:
         """What the run is, where that is known apart from its rows."""
         self.update(**RunDescription(identity=identity, config=config, manifest_hash=manifest_hash).columns())
 
-    def update(self, **values: Any) -> None:
+    def update(self, **values: object) -> None:
         """Sets columns of the run's row."""
         self._commit(lambda connection: self._update(connection, **values))
 
-    def finish(self, status: RunStatus, *, summary: dict[str, Any] | None = None, error: str | None = None) -> None:
-        said = None if error is None else _legible(redact_text(error))
-        values: dict[str, Any] = {"status": status.value, "error": said, "waiting": None}
+    def finish(
+        self, status: RunStatus, *, summary: Mapping[str, object] | None = None, error: str | None = None
+    ) -> None:
+        message = None if error is None else _make_storable(redact_text(error))
+        values: dict[str, object] = {"status": status.value, "error": message, "waiting": None}
         if summary is not None:
             values["summary"] = encode(summary)
         if status is RunStatus.COMPLETED:
@@ -320,10 +326,10 @@ class RunWriter:
 
     # --- the transaction ---------------------------------------------------------------------------------------------
 
-    def _commit(self, write: Callable[[Connection], Any]) -> Any:
+    def _commit(self, write: Callable[[Connection], T]) -> T:
         """One transaction, made exactly once: if the server goes away, it is asked afterwards whether it had it."""
         with self._lock:
-            results: list[Any] = []
+            results: list[T] = []
             while True:
                 try:
                     if not results or not self._was_committed():
@@ -336,7 +342,7 @@ class RunWriter:
                 self._outage.end()
         return results[-1]
 
-    def _transact(self, write: Callable[[Connection], Any], results: list[Any]) -> None:
+    def _transact(self, write: Callable[[Connection], T], results: list[T]) -> None:
         """Adds what the transaction gives to `results` before its commit: from then on it may have been made."""
         try:
             self._renew(self._connection)
@@ -428,7 +434,7 @@ class RunWriter:
             unpriced_judge_calls=runs.unpriced_judge_calls + (calls if cost_usd is None else 0),
         )
 
-    def _update(self, connection: Connection, **values: Any) -> None:
+    def _update(self, connection: Connection, **values: object) -> None:
         connection.execute(
             sa.update(schema.runs).where(schema.runs.c.run == self.run).values(updated_at=_now(), **values)
         )
@@ -493,7 +499,7 @@ def _key(table: sa.Table) -> list[str]:
     return [column.name for column in table.primary_key.columns]
 
 
-def _legible(text: str) -> str:
+def _make_storable(text: str) -> str:
     """A message in characters that every database can store: what a failure said must not keep it from being noted."""
     return text.encode("utf-8", "backslashreplace").decode("utf-8").replace("\x00", "\\x00")
 
