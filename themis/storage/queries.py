@@ -24,12 +24,13 @@ from themis.exceptions import ConfigurationError, StorageError
 from themis.storage import schema
 from themis.storage.database import retry_read
 from themis.storage.records import FAILED, Frame, Turn, evaluation_record, is_whole_body, whole_record
-from themis.storage.runs import RunMetadata, is_storable, lease_seconds_left, metadata_columns, metadata_of
+from themis.storage.runs import RunMetadata, is_storable, metadata_columns, metadata_of
 from themis.storage.schema import AnyColumn, AnyRow, AnySelect
 
 _PAGE = 500
 # Of rows that are a few numbers each.
 _LARGE_PAGE = 10_000
+_METADATA_COLUMNS = len(metadata_columns())
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +94,7 @@ class RunReader:
 
     @cached_property
     def metadata(self) -> RunMetadata:
-        return metadata_of([getattr(self._row, column.name) for column in metadata_columns()])
+        return metadata_of(self._row[:_METADATA_COLUMNS])
 
     @cached_property
     def frame(self) -> Frame:
@@ -526,9 +527,15 @@ def _evaluation_name(config: Mapping[str, object]) -> str:
 # --- a run's row ------------------------------------------------------------------------------------------------------
 
 
+def _run_columns() -> list[AnyColumn]:
+    """What a `RunReader` is made of."""
+    runs = schema.runs.c
+    return [*metadata_columns(), runs.run, runs.evaluation, runs.planned, runs.identity]
+
+
 def find_run(engine: Engine, run_id: str) -> RunReader | None:
     """The run of an id; None where there is none."""
-    query = sa.select(schema.runs, lease_seconds_left()).where(schema.runs.c.run_id == run_id)
+    query = sa.select(*_run_columns()).where(schema.runs.c.run_id == run_id)
     row = retry_read(engine, lambda connection: connection.execute(query).first()) if is_storable(run_id) else None
     return None if row is None else RunReader(engine, row)
 
@@ -547,7 +554,7 @@ def find_answer(engine: Engine, key: str, among: Sequence[int] | None) -> Genera
     """A good answer stored under a key by any run, or by the given ones."""
     records, runs = schema.records, schema.runs
     query = (
-        sa.select(runs, lease_seconds_left(), records.c.position, records.c.attempt)
+        sa.select(*_run_columns(), records.c.position, records.c.attempt)
         .select_from(records.join(runs, runs.c.run == records.c.run))
         .where(records.c.key == key, records.c.ok == 1)
     )

@@ -23,13 +23,6 @@ DEFAULT_EXPERIMENT = "default"
 _LONGEST_RUN_ID = 200
 _FORBIDDEN = re.compile(r'[/\\:*?"<>|@]')
 _GIB = 1024**3
-# What a line of a list is made of, in the order in which `metadata_of` takes it.
-_METADATA = (
-    *("run_id", "experiment_id", "status", "created_at", "updated_at", "completed_at", "total", "succeeded", "failed"),
-    *("config", "error", "kind", "model", "benchmark", "tags", "manifest_hash", "summary", "calls", "prompt_tokens"),
-    *("completion_tokens", "cost_usd", "judge_calls", "judge_cost_usd", "seconds", "unpriced_calls"),
-    *("unpriced_judge_calls", "cut_off", "waiting", "lease_holder", "lease_seconds"),
-)
 
 
 class RunStatus(enum.StrEnum):
@@ -49,11 +42,6 @@ class Standing(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.word}, {self.note}" if self.note else self.word
-
-
-def ended_status(status: RunStatus, *, succeeded: int, failed: int) -> RunStatus:
-    """A run of which nothing was answered has failed, whatever was noted when it ended."""
-    return RunStatus.FAILED if status is RunStatus.COMPLETED and failed > 0 and succeeded == 0 else status
 
 
 def standing_of(
@@ -178,20 +166,23 @@ def new_run_id(now: datetime.datetime, token: str) -> str:
 
 
 def metadata_columns(*, with_config: bool = True) -> list[AnyColumn]:
-    """What `metadata_of` makes a run of; the configuration, which may be large, can be left out."""
-    columns: list[AnyColumn] = [schema.runs.c[name] for name in _METADATA[:-1]]
-    if not with_config:
-        columns[_METADATA.index("config")] = sa.literal("{}").label("config")
-    return [*columns, lease_seconds_left()]
-
-
-def lease_seconds_left() -> AnyColumn:
-    """How long the run's lease still holds, by the database's clock."""
-    return (schema.runs.c.lease_until - schema.clock()).label("lease_seconds")
+    """The fields of `RunMetadata` in their order, then the lease; the configuration, which may be large, can be left out."""
+    runs = schema.runs.c
+    return [
+        *(runs.run_id, runs.experiment_id, status_column().label("status")),
+        *(runs.created_at, runs.updated_at, runs.completed_at, runs.total, runs.succeeded, runs.failed),
+        *(runs.config if with_config else sa.literal("{}").label("config"), runs.error, runs.kind, runs.model),
+        *(runs.benchmark, runs.tags, runs.manifest_hash, runs.summary, runs.calls),
+        *(runs.prompt_tokens, runs.completion_tokens, sa.case((runs.unpriced_calls == 0, runs.cost_usd))),
+        *(runs.judge_calls, sa.case((runs.unpriced_judge_calls == 0, runs.judge_cost_usd)), runs.seconds),
+        *(runs.cut_off, runs.waiting, runs.lease_holder),
+        # How long the lease still holds, by the database's clock.
+        runs.lease_until - schema.clock(),
+    ]
 
 
 def status_column() -> sa.ColumnElement[str]:
-    """The status as `metadata_of` tells it, for filters and orders."""
+    """A run of which nothing was answered has failed, whatever was noted when it ended."""
     runs = schema.runs.c
     has_failed = (runs.status == RunStatus.COMPLETED.value) & (runs.failed > 0) & (runs.succeeded == 0)
     return sa.case((has_failed, RunStatus.FAILED.value), else_=runs.status)
@@ -199,59 +190,21 @@ def status_column() -> sa.ColumnElement[str]:
 
 def metadata_of(row: Sequence[Any]) -> RunMetadata:
     """A run from the values of `metadata_columns`."""
+    values = dict(zip(RunMetadata.__struct_fields__, row, strict=False))
     try:
-        return _metadata_of(row)
+        values["status"] = RunStatus(values["status"])
+        for name in ("created_at", "updated_at", "completed_at"):
+            values[name] = None if values[name] is None else datetime.datetime.fromtimestamp(values[name], datetime.UTC)
+        for name in ("config_snapshot", "tags", "summary"):
+            values[name] = decode(values[name] or "{}")
     except ValueError as error:
         raise StorageError(
             f"the row of run {row[0]!r} is damaged ({error}); `themis store repair` salvages what can be read into a new file"
         ) from error
-
-
-def _metadata_of(row: Sequence[Any]) -> RunMetadata:
-    run_id, experiment, status, created_at, updated_at, completed_at, total, succeeded, failed, *others = row
-    config, error, kind, model, benchmark, tags, manifest_hash, summary, calls, prompt_tokens, *others = others
-    completion_tokens, cost_usd, judge_calls, judge_cost_usd, seconds, unpriced_calls, *others = others
-    unpriced_judge_calls, cut_off, waiting, holder, lease_seconds = others
-    return RunMetadata(
-        run_id,
-        experiment,
-        ended_status(RunStatus(status), succeeded=succeeded, failed=failed),
-        _utc(created_at),
-        _utc(updated_at),
-        None if completed_at is None else _utc(completed_at),
-        total,
-        succeeded,
-        failed,
-        decode(config),
-        error,
-        kind,
-        model,
-        benchmark,
-        decode(tags) if tags != "{}" else {},
-        manifest_hash,
-        decode(summary) if summary else {},
-        calls,
-        prompt_tokens,
-        completion_tokens,
-        None if unpriced_calls else cost_usd,
-        judge_calls,
-        None if unpriced_judge_calls else judge_cost_usd,
-        seconds,
-        cut_off,
-        waiting,
-        format_writer(holder, lease_seconds),
-    )
-
-
-def format_writer(holder: str | None, lease_seconds: float | None) -> str | None:
-    """The live process that is writing the run."""
-    if holder is None or (lease_seconds or 0) < 0 or holder_is_dead(holder):
-        return None
-    return format_holder(holder)
-
-
-def _utc(seconds: float) -> datetime.datetime:
-    return datetime.datetime.fromtimestamp(seconds, datetime.UTC)
+    holder, lease_seconds = row[-2:]
+    is_held = holder is not None and (lease_seconds or 0) >= 0 and not holder_is_dead(holder)
+    values["writer"] = format_holder(holder) if is_held else None
+    return RunMetadata(**values)
 
 
 # --- retention --------------------------------------------------------------------------------------------------------
