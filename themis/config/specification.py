@@ -85,7 +85,7 @@ class Specification:
         kept: dict[str, object] = {"kind": self.kind}
         for one in fields(self):
             value = _plain(getattr(self, one.name))
-            if one.metadata["stored"] and value is not None and value != one.default:
+            if one.metadata["stored"] and value not in (None, one.default) and value != []:
                 kept[one.name] = _without_secrets(one.name, value)
         return kept
 
