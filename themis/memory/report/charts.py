@@ -10,7 +10,7 @@ from markupsafe import Markup
 
 from themis.memory.report.drawing import at, colour, figure, label, round_ticks, short_tokens
 from themis.memory.results import DatasetScore, bounded_interval
-from themis.memory.spans import EffectiveSpan, Point, binned, fading
+from themis.memory.spans import EffectiveSpan, Point, bin_by_distance, fit_decreasing
 
 __all__ = [
     "Axis",
@@ -53,7 +53,7 @@ def draw_distances(series: Sequence[DistanceSeries]) -> Markup:
 
 
 def _distance_parts(one: DistanceSeries, high: float, number: int, of: int, alone: bool) -> Iterator[Markup]:
-    line = " ".join(_point(distance / high, score) for distance, score in fading(one.points))
+    line = " ".join(_point(distance / high, score) for distance, score in fit_decreasing(one.points))
     yield Markup('<polyline class="curve" points="{}"/>').format(line)
     if alone:
         for distance, score in one.points:
@@ -62,7 +62,7 @@ def _distance_parts(one: DistanceSeries, high: float, number: int, of: int, alon
             )
     # Side by side, so that agents with equal scores do not hide each other.
     aside = (number - (of - 1) / 2) * 3
-    for group in binned(one.points):
+    for group in bin_by_distance(one.points):
         low, up = bounded_interval(group.scores)
         mean = sum(group.scores) / len(group.scores)
         x = _x(group.distance / high) + aside
