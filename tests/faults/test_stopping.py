@@ -339,7 +339,7 @@ def test_a_budget_over_an_unknown_price_is_refused_before_the_first_call(
         r"a budget needs the price of the (model|agent|judge) .*, which is not known; .*THEMIS_PRICES", said
     )
     assert len(slow) == 0
-    assert [run.run_id for run in ExperimentStorage("s").list_runs() if run.kind != "definitions"] == []
+    assert ExperimentStorage("s").list_runs() == []
 
 
 ECHO = """
@@ -573,7 +573,7 @@ def test_what_the_store_does_not_keep_is_named_instead_of_a_command(here, slow, 
 # A limit in pages is SQLite's own and gives its error for a full disk, one in bytes is the kernel's (a quota).
 WITH_LITTLE_ROOM = """
 import json, os, resource, sqlite3, sys
-import themis.cli.evaluating, themis.cli.memory, themis.experiment.report, themis.generation.providers.fake
+import themis.cli.evaluating, themis.cli.memory, themis.runs.report, themis.generation.providers.fake
 from themis.cli import main
 
 connect = sqlite3.connect
