@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from themis.backends.execution import EXECUTION_BACKENDS, LocalExecutionBackend, SequentialExecutionBackend
-from themis.core.codec import jsonable
+from themis.core.codec import to_plain
 from themis.core.entities import (
     EvaluationRecord,
     ExperimentReport,
@@ -653,7 +653,7 @@ def _why_program_is_needed(
     for name, value in redact(dict(options)).items():
         if value != options[name]:
             return f"the option {name} is a secret, which is not stored"
-        if jsonable(value) != value:
+        if to_plain(value) != value:
             return f"the option {name} is an object of the program's"
     return ""
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from themis.core.codec import decode, decode_as, encode, jsonable
+from themis.core.codec import decode, decode_as, encode, to_plain
 from themis.core.entities import GenerationTask, ModelError, ModelSpec, PromptRender, PromptSpec, SamplingConfig
 
 PAIRED_SURROGATES = re.compile("[\ud800-\udbff][\udc00-\udfff]")
@@ -114,7 +114,7 @@ def test_one_value_has_one_spelling_whatever_lies_beside_it(extra):
 
 def test_keys_of_any_kind_become_text():
     assert decode(encode({1: "a", None: "b", (1, 2): "c"})) == {"1": "a", "None": "b", "(1, 2)": "c"}
-    assert jsonable({1: {2.5: (None,)}}) == {"1": {"2.5": [None]}}
+    assert to_plain({1: {2.5: (None,)}}) == {"1": {"2.5": [None]}}
 
 
 def test_what_has_no_stable_text_is_refused():

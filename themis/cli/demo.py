@@ -16,9 +16,9 @@ from themis import api
 from themis.cli.output import complain, number, print_table, say, storage_option
 from themis.comparison import StatisticalTest, compare_runs
 from themis.core.entities import ExperimentReport
+from themis.core.files import atomic_write
 from themis.exceptions import EvaluationError, ThemisError
 from themis.experiment.export import export_report_bundle
-from themis.experiment.export.whole_files import whole_file
 from themis.generation import models
 from themis.memory.report.pages import agents_page
 from themis.memory.sweep import Sweep, read_sweep, run_sweep
@@ -146,7 +146,7 @@ def _remember(store: ExperimentStorage, folder: Path) -> Path:
     if failed:
         raise EvaluationError(f"{len(failed)} of {total} conversations are not complete; run the same command again")
     found = read_sweep(sweep, store)
-    with whole_file(page) as file:
+    with atomic_write(page) as file:
         file.write(agents_page(found.agents, found.spans, found.contrasts).encode("utf-8", "backslashreplace"))
     rows = [
         (f"{span:>{width},}", *(_bar(one.points[place].mean) for one in found.spans))

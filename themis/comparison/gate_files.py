@@ -7,8 +7,8 @@ import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
 from themis.comparison.gate import GateOutcome, GateVerdict
-from themis.comparison.rendering import markdown_text
 from themis.comparison.reports import show_interval
+from themis.core.tables import escape_markdown, format_table
 
 __all__ = ["append_github_summary", "github_summary", "junit_xml", "write_junit"]
 
@@ -52,18 +52,18 @@ def github_summary(verdict: GateVerdict) -> str:
     lines = [
         f"### Gate: {_SIGNS[verdict.outcome]}",
         "",
-        f"{markdown_text(verdict.candidate)} against {markdown_text(verdict.baseline)} on {markdown_text(verdict.metric)}",
+        f"{escape_markdown(verdict.candidate)} against {escape_markdown(verdict.baseline)} on {escape_markdown(verdict.metric)}",
         "",
     ]
     if verdict.candidate_mean is not None and verdict.baseline_mean is not None and verdict.delta is not None:
-        interval = "" if verdict.interval is None else f", interval {markdown_text(show_interval(verdict.interval))}"
+        interval = "" if verdict.interval is None else f", interval {escape_markdown(show_interval(verdict.interval))}"
         lines += [
             f"{verdict.candidate_mean:.4f} − {verdict.baseline_mean:.4f} = {verdict.delta:+.4f}{interval}, "
             f"{verdict.n} items",
             "",
         ]
-    lines += ["| Check | Outcome | Why |", "|---|---|---|"]
-    lines += [f"| {markdown_text(c.name)} | {_SIGNS[c.outcome]} | {markdown_text(c.reason)} |" for c in verdict.checks]
+    rows = [(check.name, _SIGNS[check.outcome], check.reason) for check in verdict.checks]
+    lines.append(format_table(("Check", "Outcome", "Why"), rows))
     return "\n".join([*lines, ""])
 
 

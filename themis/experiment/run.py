@@ -12,8 +12,9 @@ from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import closing
 from typing import Any
 
+from themis.core.codec import canonical_json
 from themis.core.entities import EvaluationRecord, ExperimentReport, GenerationRecord
-from themis.core.fingerprint import canonical_json, digest, fingerprint
+from themis.core.fingerprint import digest, fingerprint
 from themis.core.redaction import Redactor
 from themis.core.tokens import count_told
 from themis.exceptions import RunFailedError, RunInterrupted, StorageError

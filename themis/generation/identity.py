@@ -8,7 +8,8 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from themis import __version__
-from themis.core.fingerprint import canonical_json, code_fingerprint
+from themis.core.codec import canonical_json
+from themis.core.fingerprint import code_fingerprint
 from themis.core.redaction import REDACTED, Redactor
 from themis.core.secret_names import is_secret_name
 from themis.interfaces import StatelessTaskExecutor

@@ -8,7 +8,7 @@ from typing import Any
 from themis.core.entities import EvaluationRecord, ExperimentReport
 from themis.core.fingerprint import digest
 from themis.core.redaction import redact
-from themis.experiment.export.as_json import failed_samples
+from themis.experiment.export.samples import count_failed
 from themis.experiment.manifest import SCIENTIFIC_KEYS
 from themis.storage.records import Call
 
@@ -41,7 +41,7 @@ def numbers_of(report: ExperimentReport) -> dict[str, float]:
     cost = report.metadata.get("cost") or {}
     found |= {
         "samples": report.metadata.get("total_samples"),
-        "failed_samples": failed_samples(report),
+        "failed_samples": count_failed(report),
         "cost_usd": cost.get("total_cost"),
         "calls": cost.get("api_calls"),
         "tokens": (cost.get("token_counts") or {}).get("total_tokens"),

@@ -9,15 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from themis.config.schema import HuggingFaceHubConfig
+from themis.core.codec import json_bytes
 from themis.core.entities import ExperimentReport
+from themis.core.files import safe_filename
 from themis.exceptions import ConfigurationError, DependencyError
 from themis.experiment.experiment import Observer
 from themis.experiment.export import export_json
-from themis.experiment.export.as_json import report_run_id
-from themis.experiment.export.as_jsonl import full_sample
-from themis.experiment.export.json_text import json_bytes
-from themis.experiment.export.names import file_word
-from themis.experiment.export.samples import Sample, joined
+from themis.experiment.export.as_json import describe_sample
+from themis.experiment.export.samples import Sample, join_samples, report_run_id
 from themis.integrations.watching import Guarded
 from themis.storage import RunStatus
 from themis.storage.reading import batched
@@ -60,7 +59,7 @@ class HuggingFaceHubUploader:
         hub = _package()
         api = hub.HfApi(endpoint=self._endpoint, token=self._token)
         run_id = report_run_id(report)
-        folder = file_word(run_id)
+        folder = safe_filename(run_id)
         api.create_repo(self._config.repository, repo_type="dataset", private=self._private, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix="themis-hub-") as scratch:
             files = _files(report, Path(scratch), run_path)
@@ -96,19 +95,19 @@ def _files(report: ExperimentReport, scratch: Path, run_path: Path | None) -> It
         yield "manifest.json", str(manifest)
     if len(report.generation_results) <= _MOST_FILES:
         taken: set[str] = set()
-        for number, sample in enumerate(joined(report)):
-            yield f"generations/{_sample_name(sample, number, taken)}.json", json_bytes(full_sample(sample), 2)
+        for number, sample in enumerate(join_samples(report)):
+            yield f"generations/{_sample_name(sample, number, taken)}.json", json_bytes(describe_sample(sample), 2)
         return
-    for number, samples in enumerate(batched(joined(report), _LINES_A_PART)):
+    for number, samples in enumerate(batched(join_samples(report), _LINES_A_PART)):
         part = scratch / f"part-{number:05d}.jsonl"
         with part.open("wb") as file:
-            file.writelines(json_bytes(full_sample(sample)) + b"\n" for sample in samples)
+            file.writelines(json_bytes(describe_sample(sample)) + b"\n" for sample in samples)
         yield f"generations/{part.name}", str(part)
 
 
 def _sample_name(sample: Sample, number: int, taken: set[str]) -> str:
     """A file's name from an id that is somebody's data; two ids never share a file, on any file system."""
-    word = file_word(sample.sample_id if sample.sample_id is not None else f"unnamed {number}")
+    word = safe_filename(sample.sample_id if sample.sample_id is not None else f"unnamed {number}")
     names = itertools.chain([word], (f"{word}-{n}" for n in itertools.count(2)))
     name = next(name for name in names if name.casefold() not in taken)
     taken.add(name.casefold())

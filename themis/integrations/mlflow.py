@@ -14,7 +14,7 @@ from themis.core.redaction import redact_text
 from themis.exceptions import DependencyError
 from themis.experiment.experiment import Observer
 from themis.experiment.export import export_formats
-from themis.experiment.export.as_json import report_run_id
+from themis.experiment.export.samples import report_run_id
 from themis.generation.engine import Engine
 from themis.integrations.facts import Progress, key_of, manifest_of_calls, numbers_of, parameters_of
 from themis.integrations.watching import Guarded

@@ -10,8 +10,7 @@ from themis.core.entities import EvaluationRecord, ExperimentReport, GenerationR
 from themis.core.redaction import redact_text
 from themis.exceptions import DependencyError
 from themis.experiment.experiment import Observer
-from themis.experiment.export.as_json import report_run_id
-from themis.experiment.export.samples import joined, score_values
+from themis.experiment.export.samples import join_samples, mean_scores, report_run_id
 from themis.generation.engine import Engine
 from themis.integrations.facts import numbers_of, parameters_of
 from themis.integrations.watching import Guarded
@@ -44,11 +43,11 @@ class OpenTelemetryTracker:
         """Sends a stored run; its spans end now, because the store does not keep when each call was made."""
         trace = _Trace(self)
         trace.start(report_run_id(report), {"themis.published_afterwards": True})
-        for sample in joined(report):
+        for sample in join_samples(report):
             record = sample.record
             for attempt in (record.attempts or [record]) if record is not None else ():
                 seconds = (attempt.metrics.get("generation_time_ms") or 0.0) / 1000
-                trace.call(attempt, seconds, score_values(sample.scores))
+                trace.call(attempt, seconds, mean_scores(sample.scores))
         return trace.end(report, RunStatus(report.metadata.get("status", RunStatus.COMPLETED)))
 
     def observer(self) -> Observer:
@@ -202,7 +201,7 @@ class _Watching(Observer):
     def judged(self, records: list[EvaluationRecord]) -> None:
         for record in records:
             for span, end in self._waiting.pop(record.sample_id or "", ()):
-                self._trace.close_call(span, end, score_values(record.scores))
+                self._trace.close_call(span, end, mean_scores(record.scores))
 
     def ended(self, status: RunStatus, report: ExperimentReport | None) -> None:
         for spans in self._waiting.values():

@@ -7,14 +7,13 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from themis.core.codec import format_value
 from themis.core.entities import EvaluationRecord, ExperimentReport
+from themis.core.files import safe_filename
 from themis.exceptions import ConfigurationError, DependencyError
 from themis.experiment.experiment import Observer
 from themis.experiment.export import export_formats
-from themis.experiment.export.as_json import report_run_id
-from themis.experiment.export.json_text import as_text
-from themis.experiment.export.names import file_word
-from themis.experiment.export.samples import joined, score_values
+from themis.experiment.export.samples import join_samples, mean_scores, report_run_id
 from themis.generation.engine import Engine
 from themis.integrations.facts import Progress, key_of, manifest_of_calls, numbers_of, parameters_of
 from themis.integrations.watching import Guarded
@@ -78,7 +77,7 @@ class WandbTracker:
             run.config.update(parameters_of(report), allow_val_change=True)
             run.summary.update(numbers_of(report))
             run.log({"samples": self._table(wandb, report)})
-            name = file_word(report_run_id(report))
+            name = safe_filename(report_run_id(report))
             with tempfile.TemporaryDirectory(prefix="themis-wandb-") as folder:
                 export_formats(report, folder)
                 artifact = wandb.Artifact(f"themis-{name}", type="evaluation")
@@ -92,9 +91,9 @@ class WandbTracker:
     def _table(self, wandb: Any, report: ExperimentReport) -> Any:
         metrics = list(report.evaluation_report.metrics)
         table = wandb.Table(columns=["sample_id", "output", "reference", *metrics, "failures"])
-        for _, sample in zip(range(self._samples), joined(report), strict=False):
-            scores = score_values(sample.scores)
-            reference = "" if sample.reference is None else as_text(sample.reference)
+        for _, sample in zip(range(self._samples), join_samples(report), strict=False):
+            scores = mean_scores(sample.scores)
+            reference = "" if sample.reference is None else format_value(sample.reference)
             table.add_data(
                 sample.sample_id,
                 (sample.output or "")[:_LONGEST_CELL],

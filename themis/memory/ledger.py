@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from themis.core.codec import encode, jsonable
+from themis.core.codec import canonical_json, encode, to_plain
 from themis.core.entities import GenerationRecord, ModelOutput, ModelSpec, PromptSpec, SamplingConfig
-from themis.core.fingerprint import canonical_json, digest, fingerprint
+from themis.core.fingerprint import digest, fingerprint
 from themis.exceptions import ConfigurationError
 from themis.experiment.manifest import build_reproducibility_manifest, diff_identity, manifest_hash
 from themis.experiment.report import build_report, summarise_run
@@ -60,7 +60,7 @@ def make_room(benchmark: Benchmark, storage: ExperimentStorage) -> datetime:
 def _changed_tests(benchmark: Benchmark, storage: ExperimentStorage) -> list[str]:
     """Which tests are not as they were, the first few by name."""
     then = {sample.item_id: digest(canonical_json(sample.row)) for sample in storage.reader(benchmark.run_id).samples()}
-    now = {test.test_id: digest(canonical_json(jsonable(_content(test, benchmark)))) for test in benchmark.tests}
+    now = {test.test_id: digest(canonical_json(to_plain(_content(test, benchmark)))) for test in benchmark.tests}
     changed = sorted(name for name in then.keys() | now.keys() if then.get(name) != now.get(name))
     if not changed:
         return []
@@ -242,7 +242,7 @@ class Ledger:
             "judge_seconds": used.judge_seconds,
         }
         output = ModelOutput(text="\n\n".join(answers))
-        return GenerationRecord(task=task, output=output, error=None, metrics={"memory": jsonable(memory)})
+        return GenerationRecord(task=task, output=output, error=None, metrics={"memory": to_plain(memory)})
 
 
 def _sums(spent: Spent) -> dict[str, Any]:
@@ -269,7 +269,7 @@ def _verdicts(position: int, test: TestExample, outcome: Outcome) -> list[Verdic
 
 
 def _item(position: int, test: TestExample, benchmark: Benchmark) -> Item:
-    content = canonical_json(jsonable(_content(test, benchmark)))
+    content = canonical_json(to_plain(_content(test, benchmark)))
     return Item(position, test.test_id, digest(content), content)
 
 
@@ -286,7 +286,7 @@ def _content(test: TestExample, benchmark: Benchmark) -> dict[str, Any]:
 
 def _arguments(test: TestExample) -> dict[str, Any]:
     found: Mapping[str, Any] = {name: getattr(test.dataset, name) for name in test.dataset.arguments()}
-    return {name: jsonable(value) for name, value in sorted(found.items())}
+    return {name: to_plain(value) for name, value in sorted(found.items())}
 
 
 def _frame(benchmark: Benchmark) -> Frame:

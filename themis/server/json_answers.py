@@ -6,7 +6,7 @@ from typing import Any
 
 from fastapi.responses import Response
 
-from themis.experiment.export.json_text import json_bytes
+from themis.core.codec import json_bytes
 
 __all__ = ["json_answer"]
 

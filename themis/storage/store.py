@@ -20,9 +20,9 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Engine
 
-from themis.core.codec import decode, encode, jsonable
+from themis.core.codec import canonical_json, decode, encode, to_plain
 from themis.core.entities import EvaluationRecord, GenerationRecord
-from themis.core.fingerprint import canonical_json, digest
+from themis.core.fingerprint import digest
 from themis.core.redaction import redact_text
 from themis.core.registry import nearest
 from themis.exceptions import ConfigurationError, MetricError, RunBusyError, StorageError
@@ -183,7 +183,7 @@ class ExperimentStorage:
                         updated_at=now,
                         identity=encode(dict(identity or {})),
                         manifest_hash=manifest_hash,
-                        config=encode(jsonable(config or {})),
+                        config=encode(to_plain(config or {})),
                         tags=encode(dict(tags or {})),
                         **zeros,
                     )
@@ -273,7 +273,7 @@ class ExperimentStorage:
         row = dict(task.prompt.context) or {k: v for k, v in task.metadata.items() if k != "dataset_id"}
         if task.reference is not None:
             row.setdefault(task.reference.kind, task.reference.value)
-        content = canonical_json(jsonable(row))
+        content = canonical_json(to_plain(row))
         frame = Frame(
             model=task.model,
             sampling=task.sampling,
@@ -505,7 +505,7 @@ class ExperimentStorage:
     def _settle_frame(self, writer: RunWriter, frame: Frame) -> None:
         """The first record decides what all records of the run have in common; another one's must not be lost silently."""
         config = decode(self._row(writer.run_id).config)
-        mine, stored = jsonable(frame.to_config()), config.get("task")
+        mine, stored = to_plain(frame.to_config()), config.get("task")
         if stored is None:
             writer.update(config=encode({**config, "task": mine}))
             return

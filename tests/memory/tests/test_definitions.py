@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.memory.tests.conversation import dataset
-from themis.core.fingerprint import canonical_json
+from themis.core.codec import canonical_json
 from themis.memory.tests import BUILTIN_TESTS
 
 TESTS = sorted(BUILTIN_TESTS)

@@ -16,18 +16,6 @@ from typing import IO, NamedTuple
 
 from themis.exceptions import DatasetError
 
-__all__ = [
-    "NO_LIMITS",
-    "JsonFile",
-    "Piece",
-    "ReadLimits",
-    "open_archive",
-    "read_file",
-    "read_lines",
-    "read_member",
-    "refuse_large_folder",
-]
-
 MEBIBYTE = 2**20
 _CHUNK = MEBIBYTE
 _HOW_TO_RAISE = "if you trust it, read it without limits: --no-limits, in Python limits=NO_LIMITS"
@@ -54,6 +42,14 @@ class ReadLimits:
 
 
 NO_LIMITS = ReadLimits(part_bytes=sys.maxsize, members=sys.maxsize, ratio=sys.maxsize, folder_bytes=sys.maxsize)
+
+
+@dataclass(frozen=True)
+class Broken:
+    """A part of a file that cannot be read: where, and why."""
+
+    where: str
+    reason: str
 
 
 def read_file(path: Path, limits: ReadLimits) -> bytes:
