@@ -46,7 +46,7 @@ from themis.generation.engine import EngineSettings
 from themis.generation.limits import RateLimit
 from themis.generation.providers import PROVIDERS, parse_model, provider_accepts, provider_maker
 from themis.generation.templates import PromptTemplate
-from themis.integrations.trackers import watchers
+from themis.integrations.trackers import as_observers
 from themis.presets import BenchmarkPreset, get_benchmark_preset
 from themis.presets.catalogue import ENTRIES
 from themis.presets.loading import READABLE_SUFFIXES, read_rows
@@ -606,7 +606,7 @@ def _observers(given: Mapping[str, Any], experiment: Experiment) -> list[Observe
     observers: list[Observer] = []
     if given["progress"] or (given["progress"] is None and someone_watches()):
         observers.append(ProgressBar())
-    observers.extend(watchers(given["observers"]))
+    observers.extend(as_observers(given["observers"]))
     for candidate in (given["storage_backend"], given["storage"]):
         backend = getattr(candidate, "experiment_storage", candidate)
         if hasattr(backend, "start_run") and not isinstance(backend, ExperimentStorage):

@@ -6,7 +6,7 @@ import itertools
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from types import ModuleType
 
 from themis.config.schema import HuggingFaceHubConfig
 from themis.core.codec import json_bytes
@@ -17,11 +17,9 @@ from themis.experiment.experiment import Observer
 from themis.experiment.export import export_json
 from themis.experiment.export.as_json import describe_sample
 from themis.experiment.export.samples import Sample, join_samples, report_run_id
-from themis.integrations.watching import Guarded
+from themis.integrations.trackers import SafeObserver
 from themis.storage import RunStatus
 from themis.storage.reading import batched
-
-__all__ = ["HuggingFaceHubUploader", "hub_tracker"]
 
 # The Hub grows slow with many small files, and a folder there holds no more than ten thousand.
 _MOST_FILES = 1_000
@@ -50,7 +48,13 @@ class HuggingFaceHubUploader:
     def upload_results(self, report: ExperimentReport, run_path: Path | None = None) -> str | None:
         """Uploads a run in one commit and returns its address; nothing happens unless the config enables it.
 
-        `run_path` is the run's own folder (`storage.get_run_path`): its manifest is uploaded, nothing in it is changed.
+        Args:
+            report: What `evaluate` returned, or `build_report` made from the store.
+            run_path: The run's own folder (`storage.get_run_path`): its manifest is uploaded, nothing in it is changed.
+
+        Raises:
+            ConfigurationError: No repository is named.
+            DependencyError: The package huggingface_hub is not installed.
         """
         if not self._config.enable:
             return None
@@ -76,7 +80,7 @@ class HuggingFaceHubUploader:
 
     def observer(self) -> Observer:
         _package()
-        return Guarded(_AtTheEnd(self), "the Hugging Face Hub")
+        return SafeObserver(_UploadAtEnd(self), "the Hugging Face Hub")
 
 
 def hub_tracker(
@@ -114,7 +118,7 @@ def _sample_name(sample: Sample, number: int, taken: set[str]) -> str:
     return name
 
 
-class _AtTheEnd(Observer):
+class _UploadAtEnd(Observer):
     def __init__(self, uploader: HuggingFaceHubUploader) -> None:
         self._uploader = uploader
 
@@ -123,7 +127,7 @@ class _AtTheEnd(Observer):
             self._uploader.upload_results(report)
 
 
-def _package() -> Any:
+def _package() -> ModuleType:
     try:
         import huggingface_hub
     except ImportError as error:

@@ -12,12 +12,9 @@ from themis.exceptions import DependencyError
 from themis.experiment.experiment import Observer
 from themis.experiment.export.samples import join_samples, mean_scores, report_run_id
 from themis.generation.engine import Engine
-from themis.integrations.facts import numbers_of, parameters_of
-from themis.integrations.watching import Guarded
+from themis.integrations.trackers import SafeObserver, report_numbers, report_parameters
 from themis.storage import RunStatus
 from themis.storage.records import Call
-
-__all__ = ["OpenTelemetryTracker"]
 
 # A batching processor drops spans that come faster than it sends them, so it is emptied in between.
 _SPANS_BETWEEN_FLUSHES = 500
@@ -35,7 +32,7 @@ class OpenTelemetryTracker:
     ) -> None:
         self._endpoint = endpoint
         self._service = service
-        self._given = tracer_provider
+        self._given_provider = tracer_provider
         self._unsent = 0
         self.content = content
 
@@ -47,18 +44,18 @@ class OpenTelemetryTracker:
             record = sample.record
             for attempt in (record.attempts or [record]) if record is not None else ():
                 seconds = (attempt.metrics.get("generation_time_ms") or 0.0) / 1000
-                trace.call(attempt, seconds, mean_scores(sample.scores))
+                trace.call(attempt, seconds, sample.mean_scores)
         return trace.end(report, RunStatus(report.metadata.get("status", RunStatus.COMPLETED)))
 
     def observer(self) -> Observer:
-        if self._given is None:
-            _look_for_packages()
-        return Guarded(_Watching(self), "OpenTelemetry")
+        if self._given_provider is None:
+            _check_packages()
+        return SafeObserver(_TraceObserver(self), "OpenTelemetry")
 
     def provider(self) -> Any:
-        if self._given is not None:
-            return self._given
-        _look_for_packages()
+        if self._given_provider is not None:
+            return self._given_provider
+        _check_packages()
         from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
         from opentelemetry.sdk.resources import Resource
         from opentelemetry.sdk.trace import TracerProvider
@@ -78,10 +75,10 @@ class OpenTelemetryTracker:
         provider.add_span_processor(BatchSpanProcessor(Exporter(endpoint=self._endpoint)))
         return provider
 
-    def let_go(self, provider: Any) -> None:
+    def flush(self, provider: Any) -> None:
         """Sends what is left; a provider that was given is the giver's to close."""
         provider.force_flush()
-        if self._given is None:
+        if self._given_provider is None:
             provider.shutdown()
         if self._unsent:
             raise ConnectionError(f"{self._unsent} spans did not arrive at {self._endpoint or 'the collector'}")
@@ -141,16 +138,16 @@ class _Trace:
         from opentelemetry.trace import Status, StatusCode
 
         if report is not None:
-            for name, value in parameters_of(report).items():
+            for name, value in report_parameters(report).items():
                 self._root.set_attribute(
                     f"themis.{name}", value if isinstance(value, str | int | float) else str(value)
                 )
-            for name, number in numbers_of(report).items():
+            for name, number in report_numbers(report).items():
                 self._root.set_attribute(f"themis.result.{name}", number)
         self._root.set_attribute("themis.status", status.value)
         self._root.set_status(Status(StatusCode.OK if status is RunStatus.COMPLETED else StatusCode.ERROR))
         self._root.end()
-        self._tracker.let_go(self._provider)
+        self._tracker.flush(self._provider)
         return f"trace {self._root.get_span_context().trace_id:032x}"
 
     def _attributes(self, record: GenerationRecord) -> dict[str, Any]:
@@ -177,7 +174,7 @@ class _Trace:
         return attributes
 
 
-class _Watching(Observer):
+class _TraceObserver(Observer):
     def __init__(self, tracker: OpenTelemetryTracker) -> None:
         self._tracker = tracker
         self._trace: Any = None
@@ -211,7 +208,7 @@ class _Watching(Observer):
         self._trace.end(report, status)
 
 
-def _look_for_packages() -> None:
+def _check_packages() -> None:
     try:
         import opentelemetry.exporter.otlp.proto.http
         import opentelemetry.sdk.trace  # noqa: F401
