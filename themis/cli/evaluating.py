@@ -15,20 +15,19 @@ from themis import api
 from themis.backends.execution import EXECUTION_BACKENDS
 from themis.cli.durability import durability_option
 from themis.cli.output import (
-    complain,
+    command_words,
     fail_on_errors_option,
+    format_number,
     interruptible,
     json_option,
-    number,
     print_json,
     print_table,
-    printable,
     refuse_failures,
     storage_option,
-    words_given,
 )
 from themis.cli.pairs import pairs
 from themis.cli.runs import describe_run, say_cut_off
+from themis.cli.terminal import echo_error, escape_terminal
 from themis.core.entities import EvaluationFailure, ExperimentFailure, ExperimentReport
 from themis.evaluation.sandbox import ALLOWED_VARIABLE, GIVEN_UP, read_weaknesses
 from themis.exceptions import ConfigurationError, DatasetError, RunFailedError, RunInterrupted
@@ -359,7 +358,7 @@ def rejudge(
         return _present(store, _report_of(judge_again, store, run_id, pipeline), as_json)
     except KeyboardInterrupt as stopped:
         # What the judge has answered is stored, and not asked again.
-        raise RunInterrupted(run_id, how_to_repeat(words_given(), storage)) from stopped
+        raise RunInterrupted(run_id, how_to_repeat(command_words(), storage)) from stopped
 
 
 # --- reading arguments ----------------------------------------------------------------------------------------------
@@ -476,7 +475,7 @@ def _present(
     else:
         _print_report(store, report)
     if report.metadata.get("stopped"):
-        complain(_why_stopped(report))
+        echo_error(_why_stopped(report))
         return _BROKEN if report.metadata["status"] == RunStatus.FAILED else _INTERRUPTED
     refuse_failures(_failed(report), report.metadata["total_samples"], "samples", fail_on_errors)
     return 0
@@ -487,7 +486,7 @@ def _print_report(store: ExperimentStorage, report: ExperimentReport) -> None:
     rows = [
         (
             name,
-            number(metric.mean),
+            format_number(metric.mean),
             f"[{metric.ci[0]:.4f}, {metric.ci[1]:.4f}]" if metric.ci else "n/a",
             metric.count,
             metric.failed,
@@ -504,7 +503,7 @@ def _print_report(store: ExperimentStorage, report: ExperimentReport) -> None:
     counts += [f"{count:,} {what}" for count, what in ((failed, "not answered"), (not_asked, "not asked")) if count]
     click.echo(f"run {run_id}: {', '.join(counts)}, {cost['api_calls']:,} calls, {paid}")
     if report.metadata["cut_off_generations"]:
-        complain(say_cut_off(store, store.get_run(run_id)))
+        echo_error(say_cut_off(store, store.get_run(run_id)))
     if report.metadata["status"] != RunStatus.FAILED:  # or else the reason of that says it
         _say_why("answered", report.failures)
         _say_why("judged", report.evaluation_report.failures)
@@ -518,10 +517,10 @@ def _failed(report: ExperimentReport) -> int:
 
 def _why_stopped(report: ExperimentReport) -> str:
     what = "failed" if report.metadata["status"] == RunStatus.FAILED else "stopped"
-    return f"{what}: {printable(report.metadata['stopped'])}. {report.metadata.get('resume', '')}".rstrip()
+    return f"{what}: {escape_terminal(report.metadata['stopped'])}. {report.metadata.get('resume', '')}".rstrip()
 
 
 def _say_why(what: str, failures: Iterable[ExperimentFailure | EvaluationFailure]) -> None:
     for failure in islice(failures, 1):
-        why = " ".join(printable(failure.message).split())[:_LONGEST_REASON]
-        complain(f"not {what}, for example {printable(failure.sample_id)}: {why}")
+        why = " ".join(escape_terminal(failure.message).split())[:_LONGEST_REASON]
+        echo_error(f"not {what}, for example {escape_terminal(failure.sample_id)}: {why}")

@@ -13,17 +13,17 @@ import click
 from themis.cli.durability import durability_option
 from themis.cli.memory_results import RESULT_COMMANDS
 from themis.cli.output import (
-    complain,
     fail_on_errors_option,
+    format_number,
     interruptible,
     json_option,
-    number,
     print_json,
     print_table,
     refuse_failures,
     storage_option,
 )
 from themis.cli.pairs import pairs
+from themis.cli.terminal import echo_error
 from themis.config import load_memory_config
 from themis.exceptions import RunFailedError, RunInterrupted
 from themis.generation.providers import parse_model
@@ -166,7 +166,7 @@ def run(
         _print_report(report, benchmark, store)
     if report.status is not RunStatus.COMPLETED:
         failed = report.status is RunStatus.FAILED
-        complain(f"{'failed' if failed else 'stopped'}: {report.reason}. {report.resume}".rstrip())
+        echo_error(f"{'failed' if failed else 'stopped'}: {report.reason}. {report.resume}".rstrip())
         raise click.exceptions.Exit(_BROKEN if failed else _INTERRUPTED)
     ungraded = sum(score is None for score in report.scores.values())
     refuse_failures(ungraded, len(report.scores), "tests", fail_on_errors)
@@ -376,7 +376,7 @@ def _print_report(report: MemoryReport, benchmark: Benchmark, store: ExperimentS
     for name, scores in by_dataset.items():
         scored = [score for score in scores if score is not None]
         mean = sum(scored) / len(scored) if scored else None
-        rows.append((name, number(mean, 3), len(scored), len(scores) - len(scored)))
+        rows.append((name, format_number(mean, 3), len(scored), len(scores) - len(scored)))
     print_table(("dataset", "score", "tests", "undecided"), rows)
     spent = report.spent
     cost = (
@@ -385,7 +385,7 @@ def _print_report(report: MemoryReport, benchmark: Benchmark, store: ExperimentS
         else f"${spent.cost_usd + spent.judge_cost_usd:.4f}"
     )
     click.echo(
-        f"mean {number(report.mean, 3)} over {len(report.scores)} of {len(benchmark.tests)} tests; "
+        f"mean {format_number(report.mean, 3)} over {len(report.scores)} of {len(benchmark.tests)} tests; "
         f"{spent.turns} turns, {spent.conversation_tokens:,} tokens, {cost}"
     )
 

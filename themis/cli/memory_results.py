@@ -10,7 +10,8 @@ from typing import Any
 import click
 
 from themis.backends.ray import RayExecutionBackend
-from themis.cli.output import complain, interruptible, json_option, print_json, print_table, storage_option, words_given
+from themis.cli.output import command_words, interruptible, json_option, print_json, print_table, storage_option
+from themis.cli.terminal import echo_error
 from themis.core.files import atomic_write
 from themis.core.registry import nearest
 from themis.exceptions import ConfigurationError, EvaluationError
@@ -131,8 +132,8 @@ def sweep(
         with RayExecutionBackend() if execution == "ray" else nullcontext() as backend:
             run_sweep(wanted, store, parallel=parallel, backend=backend, tell=tell)
     except KeyboardInterrupt as stopped:
-        go_on = how_to_repeat(words_given(), storage)
-        complain(f"sweep interrupted after {done} of {total} runs; everything finished is saved. {go_on}")
+        go_on = how_to_repeat(command_words(), storage)
+        echo_error(f"sweep interrupted after {done} of {total} runs; everything finished is saved. {go_on}")
         raise click.exceptions.Exit(_INTERRUPTED) from stopped
     incomplete = EvaluationError(
         f"{len(errors)} of {total} runs are not complete ({', '.join(errors)}); run the same command again to go on"

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from themis.core.entities import EvaluationRecord, ExperimentReport, GenerationRecord
 from themis.core.redaction import redact_text
@@ -15,6 +15,10 @@ from themis.generation.engine import Engine
 from themis.integrations.trackers import SafeObserver, report_numbers, report_parameters
 from themis.storage import RunStatus
 from themis.storage.records import Call
+
+if TYPE_CHECKING:
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.trace import Span
 
 # A batching processor drops spans that come faster than it sends them, so it is emptied in between.
 _SPANS_BETWEEN_FLUSHES = 500
@@ -28,7 +32,11 @@ class OpenTelemetryTracker:
     """
 
     def __init__(
-        self, endpoint: str | None = None, service: str = "themis", content: bool = False, tracer_provider: Any = None
+        self,
+        endpoint: str | None = None,
+        service: str = "themis",
+        content: bool = False,
+        tracer_provider: TracerProvider | None = None,
     ) -> None:
         self._endpoint = endpoint
         self._service = service
@@ -38,8 +46,7 @@ class OpenTelemetryTracker:
 
     def publish(self, report: ExperimentReport) -> str:
         """Sends a stored run; its spans end now, because the store does not keep when each call was made."""
-        trace = _Trace(self)
-        trace.start(report_run_id(report), {"themis.published_afterwards": True})
+        trace = _Trace(self, report_run_id(report), {"themis.published_afterwards": True})
         for sample in join_samples(report):
             record = sample.record
             for attempt in (record.attempts or [record]) if record is not None else ():
@@ -52,13 +59,13 @@ class OpenTelemetryTracker:
             _check_packages()
         return SafeObserver(_TraceObserver(self), "OpenTelemetry")
 
-    def provider(self) -> Any:
+    def provider(self) -> TracerProvider:
         if self._given_provider is not None:
             return self._given_provider
         _check_packages()
         from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
         from opentelemetry.sdk.resources import Resource
-        from opentelemetry.sdk.trace import TracerProvider
+        from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
         from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExportResult
 
         tracker = self
@@ -66,7 +73,7 @@ class OpenTelemetryTracker:
         class Exporter(OTLPSpanExporter):
             """Counts what did not arrive, of which a batching processor tells nobody."""
 
-            def export(self, spans: Any) -> Any:
+            def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
                 result = super().export(spans)
                 tracker._unsent += 0 if result is SpanExportResult.SUCCESS else len(spans)
                 return result
@@ -75,7 +82,7 @@ class OpenTelemetryTracker:
         provider.add_span_processor(BatchSpanProcessor(Exporter(endpoint=self._endpoint)))
         return provider
 
-    def flush(self, provider: Any) -> None:
+    def flush(self, provider: TracerProvider) -> None:
         """Sends what is left; a provider that was given is the giver's to close."""
         provider.force_flush()
         if self._given_provider is None:
@@ -87,25 +94,21 @@ class OpenTelemetryTracker:
 class _Trace:
     """The spans of one run."""
 
-    def __init__(self, tracker: OpenTelemetryTracker) -> None:
-        self._tracker = tracker
-        self._provider = tracker.provider()
-        self._tracer = self._provider.get_tracer("themis")
-        self._root: Any = None
-        self._context: Any = None
-        self._since_flush = 0
-
-    def start(self, run_id: str, attributes: Mapping[str, Any]) -> None:
+    def __init__(self, tracker: OpenTelemetryTracker, run_id: str, attributes: Mapping[str, str | bool | int]) -> None:
         from opentelemetry.context import Context
         from opentelemetry.trace import set_span_in_context
 
+        self._tracker = tracker
+        self._provider = tracker.provider()
+        self._tracer = self._provider.get_tracer("themis")
+        self._since_flush = 0
         # An empty context: the run is a trace of its own, whatever its program is in the middle of.
         self._root = self._tracer.start_span(
             f"evaluate {run_id}", attributes={"themis.run_id": run_id, **attributes}, context=Context()
         )
         self._context = set_span_in_context(self._root)
 
-    def open_call(self, record: GenerationRecord, seconds: float, end: int) -> Any:
+    def open_call(self, record: GenerationRecord, seconds: float, end: int) -> Span:
         """A call's span, to be ended when its verdict is known."""
         from opentelemetry.trace import SpanKind, Status, StatusCode
 
@@ -121,7 +124,7 @@ class _Trace:
             span.set_status(Status(StatusCode.ERROR, redact_text(record.error.message)))
         return span
 
-    def close_call(self, span: Any, end: int, scores: Mapping[str, float]) -> None:
+    def close_call(self, span: Span, end: int, scores: Mapping[str, float]) -> None:
         for name, value in scores.items():
             span.set_attribute(f"themis.score.{name}", value)
         span.end(end_time=end)
@@ -150,9 +153,9 @@ class _Trace:
         self._tracker.flush(self._provider)
         return f"trace {self._root.get_span_context().trace_id:032x}"
 
-    def _attributes(self, record: GenerationRecord) -> dict[str, Any]:
+    def _attributes(self, record: GenerationRecord) -> dict[str, str | int | float]:
         task, output = record.task, record.output
-        attributes: dict[str, Any] = {
+        attributes: dict[str, str | int | float] = {
             "gen_ai.operation.name": "chat",
             "gen_ai.provider.name": task.model.provider,
             "gen_ai.request.model": task.model.identifier,
@@ -177,13 +180,13 @@ class _Trace:
 class _TraceObserver(Observer):
     def __init__(self, tracker: OpenTelemetryTracker) -> None:
         self._tracker = tracker
-        self._trace: Any = None
+        self._trace: _Trace
         # Spans of answers whose verdict has not come: a sample's verdict follows its last attempt.
-        self._waiting: dict[str, list[tuple[Any, int]]] = {}
+        self._waiting: dict[str, list[tuple[Span, int]]] = {}
 
     def started(self, run_id: str, total: int, done: int, engine: Engine) -> None:
-        self._trace = _Trace(self._tracker)
-        self._trace.start(run_id, {"themis.samples": total, "themis.samples_done_before": done})
+        about = {"themis.samples": total, "themis.samples_done_before": done}
+        self._trace = _Trace(self._tracker, run_id, about)
 
     def advanced(self, calls: list[Call]) -> None:
         now = time.time_ns()

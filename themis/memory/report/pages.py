@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
@@ -33,6 +33,9 @@ from themis.memory.report.charts import (
 from themis.memory.report.view import RunView, short_labels
 from themis.memory.results import DatasetScore, RunSummary, StoredResult
 from themis.memory.spans import EffectiveSpan
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
 
 _LONGEST_TEXT = 8_000
 _MOST_DIFFERENCES = 200
@@ -96,7 +99,7 @@ def _anchors(view: RunView) -> dict[str, str]:
     return {result.test_id: f"test-{number}" for number, result in enumerate(view.results)}
 
 
-def _cards(view: RunView) -> list[dict[str, Any]]:
+def _cards(view: RunView) -> list[dict[str, str]]:
     summary, line = view.summary, view.timeline
     interval = summary.score_interval
     latency = view.latency
@@ -257,7 +260,7 @@ def label_views(views: Sequence[RunView]) -> list[RunView]:
     return [replace(view, name=name) for view, name in zip(views, names, strict=True)]
 
 
-def _scores(views: Sequence[RunView]) -> dict[str, dict[tuple[Any, str], float]]:
+def _scores(views: Sequence[RunView]) -> dict[str, dict[tuple[object, str], float]]:
     return {view.name: {("", r.test_id): r.score for r in view.results if r.score is not None} for view in views}
 
 
@@ -301,13 +304,13 @@ def _contrast_notes(contrasts: Sequence[Contrast]) -> list[str]:
     return [f"{contrast.first} − {contrast.second}: {contrast.note}" for contrast in contrasts if contrast.note]
 
 
-def _find_differences(views: Sequence[RunView]) -> tuple[list[dict[str, Any]], int]:
+def _find_differences(views: Sequence[RunView]) -> tuple[list[dict[str, object]], int]:
     """Tests on which agents do not agree, and how many were compared."""
     by_test: dict[str, list[StoredResult | None]] = {}
     for number, view in enumerate(views):
         for result in view.results:
             by_test.setdefault(result.test_id, [None] * len(views))[number] = result
-    found: list[tuple[float, dict[str, Any]]] = []
+    found: list[tuple[float, dict[str, object]]] = []
     for test_id, results in by_test.items():
         scores = [None if result is None else result.score for result in results]
         known = [score for score in scores if score is not None]
@@ -428,14 +431,14 @@ def _marks(result: StoredResult) -> list[str]:
     return [text for text, holds in marks.items() if holds]
 
 
-def _truncate(text: Any) -> str:
+def _truncate(text: object) -> str:
     shown = escape_control(str(text))
     if len(shown) <= _LONGEST_TEXT:
         return shown
     return f"{shown[:_LONGEST_TEXT]}… [{len(shown):,} characters in all]"
 
 
-def _format_lines(value: Any) -> str:
+def _format_lines(value: object) -> str:
     if isinstance(value, list) and all(isinstance(entry, str) for entry in value):
         return "\n".join(value)
     if isinstance(value, Mapping | list):
@@ -443,7 +446,7 @@ def _format_lines(value: Any) -> str:
     return "" if value is None else str(value)
 
 
-def _environment() -> Any:
+def _environment() -> Environment:
     from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
     environment = Environment(
