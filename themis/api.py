@@ -35,11 +35,11 @@ from themis.evaluation.pipeline import EvaluationPipeline
 from themis.evaluation.registering import resolve_extractor, resolve_metric
 from themis.evaluation.strategies import strategy_from_name
 from themis.exceptions import ConfigurationError, DatasetError
+from themis.experiment.dataframes import TableRows, is_table
 from themis.experiment.experiment import Experiment, Observer
 from themis.experiment.mirror import BackendMirror
 from themis.experiment.progress import ProgressBar, someone_watches
 from themis.experiment.run import run
-from themis.experiment.tables import TableRows, is_table
 from themis.generation.attempts import Retry
 from themis.generation.breaker import TRIPS_AFTER
 from themis.generation.engine import EngineSettings

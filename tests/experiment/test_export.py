@@ -14,12 +14,10 @@ from typing import Any
 from xml.etree import ElementTree
 
 import hypothesis
-import msgspec
 import pytest
 from hypothesis import strategies as st
 
 import themis
-from themis.core.codec import json_bytes
 from themis.core.entities import (
     EvaluationFailure,
     EvaluationRecord,
@@ -38,8 +36,6 @@ from themis.core.entities import (
     Reference,
     SamplingConfig,
 )
-from themis.core.files import safe_filename
-from themis.core.tables import escape_latex, escape_markdown
 from themis.exceptions import ConfigurationError, DependencyError
 from themis.experiment import export
 from themis.experiment.export.as_tables import csv_safe
@@ -329,37 +325,6 @@ def test_a_cell_that_a_spreadsheet_would_run_is_neutralised(tmp_path, start):
 
 def test_numbers_stay_numbers_though_they_may_be_negative():
     assert (csv_safe(-0.5), csv_safe(7), csv_safe(None), csv_safe("-0.5")) == (-0.5, 7, "", "'-0.5")
-
-
-@hypothesis.given(st.text(alphabet=st.characters(codec=None, exclude_categories=())))
-def test_any_text_can_be_written_as_json_that_strict_readers_take(text):
-    expected = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    assert msgspec.json.decode(json_bytes({"text": text})) == {"text": expected}
-
-
-@hypothesis.given(st.text())
-def test_a_file_name_made_of_any_text_is_one_plain_word(text):
-    word = safe_filename(text)
-    assert word.isascii()
-    assert 0 < len(word) <= 80
-    assert "/" not in word
-    assert "\\" not in word
-    assert not word.startswith(".")
-    assert ".." not in word
-
-
-@hypothesis.given(st.text(), st.text())
-def test_two_texts_have_two_file_names(one, other):
-    assert (safe_filename(one) == safe_filename(other)) == (one == other)
-
-
-@hypothesis.given(st.text())
-def test_markdown_and_latex_stay_on_one_line_and_in_one_cell(text):
-    markdown, latex = escape_markdown(text), escape_latex(text)
-    assert "\n" not in markdown + latex
-    assert "<" not in markdown
-    assert all(markdown[n - 1] == "\\" for n, character in enumerate(markdown) if character == "|")
-    assert not any(c in "&%$#" and (n == 0 or latex[n - 1] != "\\") for n, c in enumerate(latex))
 
 
 # --- the other formats ------------------------------------------------------------------------------------------------

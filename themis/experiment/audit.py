@@ -52,7 +52,17 @@ class Audit:
 
 
 def audit_runs(storage: ExperimentStorage, run_ids: Sequence[str], allow: Iterable[str] = ()) -> Audit:
-    """Audits one run or two. `allow` names keys that may differ; a section's name allows all keys in it."""
+    """Audits one run for itself, or two against each other.
+
+    Args:
+        storage: The store that has them.
+        run_ids: One id or two.
+        allow: Keys that may differ; a section's name allows all keys in it.
+
+    Raises:
+        ConfigurationError: Not one or two different runs, or a key that no manifest has.
+        StorageError: A run has no manifest, or one that was changed after it.
+    """
     if not 1 <= len(run_ids) <= 2:
         raise ConfigurationError(f"an audit is of one run or of two, got {len(run_ids)}")
     if len(set(run_ids)) < len(run_ids):

@@ -47,8 +47,21 @@ class Shared:
 def share_run(
     storage: ExperimentStorage, run_id: str, *, metric: str | None = None, output_dir: str | os.PathLike[str] = "."
 ) -> Shared:
-    """Writes `themis-share-<id>.svg` and `.md`, and notes it in the storage root. `metric` is by default the
-    one with most samples, the first of them."""
+    """Writes `themis-share-<id>.svg` and `.md`, and notes it in the storage root.
+
+    Args:
+        storage: The store that has the run.
+        run_id: The run.
+        metric: Whose mean the badge shows; by default the one with most samples, the first of them.
+        output_dir: Where the files go; it is made.
+
+    Raises:
+        StorageError: There is no such run.
+        MetricError: The run has no such metric, or no scores at all.
+
+    Example:
+        `share_run(storage, "baseline").snippet` is `![baseline: ExactMatch 0.850](<themis-share-baseline.svg>)`.
+    """
     storage.get_run(run_id)
     report = build_report(storage, run_id)
     chosen = _choose_metric(report, metric)

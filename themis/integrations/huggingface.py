@@ -30,8 +30,13 @@ class HuggingFaceHubUploader:
     """Uploads `<run_id>/report.json`, the manifest, and each sample as `<run_id>/generations/<id>.json`.
 
     A run of more than a thousand samples has `generations/part-00000.jsonl` and so on instead. The repository is made if
-    it is not there, private unless said otherwise: prompts and answers are in it. Token and endpoint are huggingface_hub's
-    own (HF_TOKEN, HF_ENDPOINT) where they are not given.
+    it is not there.
+
+    Args:
+        config: The repository, and whether anything is uploaded at all.
+        endpoint: Of the Hub; by default huggingface_hub's own (HF_ENDPOINT).
+        token: By default huggingface_hub's own (HF_TOKEN).
+        private: Whether a repository that is made is private: prompts and answers are in it.
     """
 
     def __init__(

@@ -27,7 +27,12 @@ class _MlflowRun(NamedTuple):
 
 
 class MlflowTracker(LiveTracker[_MlflowRun]):
-    """One MLflow run a Themis run: publishing again goes on with it. Without `tracking_uri`, MLflow's own setting decides."""
+    """One MLflow run a Themis run: publishing again goes on with it.
+
+    Args:
+        tracking_uri: A server, a database or a folder; by default MLflow's own setting decides.
+        experiment: Of MLflow; it is made if it is not there.
+    """
 
     name = "MLflow"
     seconds_between_logs = 10.0

@@ -26,9 +26,13 @@ _NANOSECONDS = 1_000_000_000
 
 
 class OpenTelemetryTracker:
-    """Traces over OTLP to `endpoint` (or OTEL_EXPORTER_OTLP_ENDPOINT), or to a `tracer_provider` that exists already.
+    """Traces over OTLP.
 
-    Prompts and answers are not sent unless `content` is true.
+    Args:
+        endpoint: Of a collector; by default OTEL_EXPORTER_OTLP_ENDPOINT.
+        service: The name under which the traces are found.
+        content: Whether prompts and answers are sent.
+        tracer_provider: One that exists already, to send by instead.
     """
 
     def __init__(

@@ -24,9 +24,14 @@ _MODES = ("online", "offline", "disabled", "shared")
 
 
 class WandbTracker(LiveTracker[Any]):
-    """One W&B run a Themis run: publishing again goes on with it. Without `mode`, WANDB_MODE decides.
+    """One W&B run a Themis run: publishing again goes on with it.
 
-    `samples` bounds the table, which W&B keeps in memory.
+    Args:
+        project: Of W&B.
+        entity: A team or user; by default the one that is logged in.
+        mode: online, offline, disabled or shared; by default WANDB_MODE decides.
+        directory: Where W&B keeps its files; by default WANDB_DIR, or the working directory.
+        samples: Rows of the table, which W&B keeps in memory.
     """
 
     name = "W&B"

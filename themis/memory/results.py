@@ -196,7 +196,16 @@ class RunResults:
 
 
 def load_results(storage: ExperimentStorage, run_id: str, judged_as: str | None = None) -> RunResults:
-    """Every test of a run, scored by its current evaluation, or by the one named."""
+    """Every test of a run with its result.
+
+    Args:
+        storage: The store that has the run.
+        run_id: A memory run.
+        judged_as: The evaluation whose scores are wanted; by default the current one.
+
+    Raises:
+        ConfigurationError: It is no memory run, or has no such evaluation.
+    """
     run = storage.get_run(run_id)
     if run.kind != "memory":
         raise ConfigurationError(f"run {run_id!r} is a run of kind {run.kind!r}, expected a memory run")
@@ -294,7 +303,12 @@ def _parse_moment(text: str | None) -> datetime | None:
 
 
 def summarise_results(found: RunResults, *, verbosity_tokens: int | None = None) -> RunSummary:
-    """Score, span and cost of a run. `verbosity_tokens` is known to whoever has read the conversation."""
+    """Score, span and cost of a run.
+
+    Args:
+        found: What `load_results` returned.
+        verbosity_tokens: Tokens of the agent's own replies, known to whoever has read the conversation.
+    """
     run, results = found.run, found.results
     datasets = dataset_scores(results)
     decided = [dataset for dataset in datasets if dataset.interval is not None]

@@ -53,7 +53,16 @@ def export_html(
     title: str = "Experiment report",
     sample_limit: int = 100,
 ) -> Path:
-    """The page. `sample_limit` is how many samples its plain table has, which is what is printed and shown without scripts."""
+    """Writes the page.
+
+    Args:
+        report: What `evaluate` returned, or `build_report` made from the store.
+        path: The file; its folder is made.
+        run_id: What the run is called on the page; by default the report's own id.
+        charts: Charts of your own, as `Chart` or as dicts of the same fields.
+        title: The heading.
+        sample_limit: How many samples the plain table has, which is what is printed and shown without scripts.
+    """
     head, tail = _page(report, run_id, as_charts(charts), title, sample_limit)
     with atomic_write(path) as file:
         file.write(head)

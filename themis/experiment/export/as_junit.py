@@ -33,7 +33,14 @@ class _Case:
 def export_junit(
     report: ExperimentReport, path: str | os.PathLike[str], *, run_id: str | None = None, pass_at: float = 0.5
 ) -> Path:
-    """A score below `pass_at` is a failed test; a sample without an answer or a verdict is an error."""
+    """Writes a test case for each sample and metric; one without an answer or a verdict is an error.
+
+    Args:
+        report: What `evaluate` returned, or `build_report` made from the store.
+        path: The file; its folder is made.
+        run_id: The name of the suite; by default the report's own id.
+        pass_at: A score below it is a failed test.
+    """
     name = _attribute(report_run_id(report, run_id))
     # Readers want the counts first, so the samples are gone through twice.
     counted = Counter(case.outcome for case in _cases(report, pass_at))

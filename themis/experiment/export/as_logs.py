@@ -38,7 +38,14 @@ def export_inspect(
     run_id: str | None = None,
     created_at: datetime.datetime | None = None,
 ) -> Path:
-    """Writes `<time>_<task>_<run>.json`, the name by which Inspect's viewer finds it."""
+    """Writes `<time>_<task>_<run>.json`, the name by which Inspect's viewer finds it: its JSON eval log, version 2.
+
+    Args:
+        report: What `evaluate` returned, or `build_report` made from the store.
+        directory: Where the file goes; it is made.
+        run_id: What the run is called in it; by default the report's own id.
+        created_at: When the run was made; by default now.
+    """
     run_id = report_run_id(report, run_id)
     created = (created_at or datetime.datetime.now(datetime.UTC)).replace(microsecond=0).isoformat()
     task = _task(report)
@@ -224,7 +231,11 @@ def export_lm_eval(
     run_id: str | None = None,
     created_at: datetime.datetime | None = None,
 ) -> list[Path]:
-    """That format knows no failures: samples without a verdict are left out and show in `n-samples` as the difference."""
+    """Writes `samples_*.jsonl` and `results_*.json`, as the harness does with `--log_samples`.
+
+    That format knows no failures: samples without a verdict are left out and show in `n-samples` as the difference.
+    Arguments as for `export_inspect`.
+    """
     task = safe_filename(report_run_id(report, run_id))
     created = created_at or datetime.datetime.now(datetime.UTC)
     stamp = created.replace(tzinfo=None).isoformat().replace(":", "-")

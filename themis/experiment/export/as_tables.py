@@ -167,7 +167,14 @@ def _cell(value: object, kind: type) -> object:
 def export_markdown(
     report: ExperimentReport, path: str | os.PathLike[str], *, run_id: str | None = None, picture: str | None = None
 ) -> Path:
-    """Facts, metrics and first failures; `picture` is a line of Markdown to put under the heading."""
+    """Writes facts, metrics and first failures.
+
+    Args:
+        report: What `evaluate` returned, or `build_report` made from the store.
+        path: The file; its folder is made.
+        run_id: The heading; by default the report's own id.
+        picture: A line of Markdown to put under the heading.
+    """
     cost = (report.metadata.get("cost") or {}).get("total_cost")
     failed = count_failed(report)
     facts = {
@@ -193,7 +200,7 @@ def export_markdown(
 
 
 def export_latex(report: ExperimentReport, path: str | os.PathLike[str], *, run_id: str | None = None) -> Path:
-    """A `tabular` to \\input; it uses the rules of the package booktabs."""
+    """Writes a `tabular` to \\input, with the rules of the package booktabs. Arguments as for `export_markdown`."""
     columns = ("Metric", "Mean", Raw(r"95\,\% interval"), "Scored", "Failed")
     table = format_table(columns, _metric_rows(report, "--"), "latex", right=(1, 2, 3, 4))
     name, model = report_run_id(report, run_id), str(report.metadata.get("model") or "")

@@ -26,7 +26,14 @@ T = TypeVar("T", "Chart", "ChartPoint")
 
 @dataclass(frozen=True)
 class ChartPoint:
-    """One value of a chart; `count` is how many samples it stands for."""
+    """One value of a chart.
+
+    Args:
+        label: What stands under it.
+        x: Its place.
+        value: Its height.
+        count: How many samples it stands for.
+    """
 
     label: str
     x: float
@@ -36,7 +43,15 @@ class ChartPoint:
 
 @dataclass(frozen=True)
 class Chart:
-    """A line of points in the order of x."""
+    """A line of points in the order of x.
+
+    Args:
+        title: Above the chart.
+        points: In any order.
+        x_label: Below it.
+        y_label: Beside it; by default the metric.
+        metric: Which metric the values are of.
+    """
 
     title: str
     points: Sequence[ChartPoint]

@@ -16,7 +16,7 @@ from themis.core.files import safe_filename
 from themis.core.fingerprint import digest, fingerprint
 from themis.exceptions import ConfigurationError, DatasetError
 from themis.experiment.importing.logs import InspectLog, LmEvalLog
-from themis.experiment.importing.published import Header, PublishedLog, PublishedSample, PublishedScore, published_range
+from themis.experiment.importing.published import Header, PublishedLog, PublishedSample, PublishedScore, metric_range
 from themis.experiment.manifest import build_reproducibility_manifest, manifest_hash
 from themis.experiment.report import build_report, summarise_run
 from themis.storage import ExperimentStorage, RunStatus
@@ -145,7 +145,7 @@ def _write(
     evaluation = writer.open_evaluation(header.source, _describe(header, plan))
     good = 0
     seen: set[int] = set()
-    for samples in batched(_readable(log), _BATCH):
+    for samples in batched(_samples(log), _BATCH):
         calls: list[Call] = []
         verdicts: list[Verdict] = []
         for sample in samples:
@@ -167,7 +167,7 @@ def _write(
 
 
 def _describe(header: Header, plan: _Plan) -> dict[str, object]:
-    ranges = {name: found for name in sorted(plan.metrics) if (found := published_range(name)) is not None}
+    ranges = {name: found for name in sorted(plan.metrics) if (found := metric_range(name)) is not None}
     described: dict[str, object] = {"source": header.source, "metrics": sorted(plan.metrics)}
     return {**described, "score_range": ranges} if ranges else described
 
@@ -221,7 +221,7 @@ class _Plan:
         return {name for name in self.metrics if name.partition(",")[2] in filters}
 
 
-def _readable(log: PublishedLog) -> Iterator[PublishedSample]:
+def _samples(log: PublishedLog) -> Iterator[PublishedSample]:
     return (sample for sample in log.samples() if isinstance(sample, PublishedSample))
 
 

@@ -27,7 +27,7 @@ from themis.core.codec import format_value
 from themis.core.entities import ModelSpec, SamplingConfig
 from themis.exceptions import DatasetError
 from themis.experiment.export.as_logs import LM_EVAL_FIELDS
-from themis.experiment.importing.published import Answer, Header, PublishedSample, PublishedScore, published_score
+from themis.experiment.importing.published import Answer, Header, PublishedSample, PublishedScore, check_score
 from themis.storage import RunStatus
 
 T = TypeVar("T")
@@ -208,7 +208,7 @@ def _inspect_sample(item_id: str, epochs: list[_Sample]) -> PublishedSample:
         for scorer, score in (epoch.scores or {}).items():
             for name, value in _split_values(scorer, score.get("value")).items():
                 details = {key: score[key] for key in ("answer", "explanation", "metadata") if score.get(key)}
-                by_metric.setdefault(name, []).append(published_score(name, _parse_score(value), value, details))
+                by_metric.setdefault(name, []).append(check_score(name, _parse_score(value), value, details))
     return PublishedSample(
         item_id=item_id,
         row=row,
@@ -392,7 +392,7 @@ def _lm_eval_scores(line: Json) -> dict[str, PublishedScore]:
         value = line[name]
         number = float(value) if isinstance(value, bool | int | float) and math.isfinite(value) else None
         # As its own results spell it, but for the filter that is none.
-        found[name if filtered == "none" else f"{name},{filtered}"] = published_score(name, number, value)
+        found[name if filtered == "none" else f"{name},{filtered}"] = check_score(name, number, value)
     return found
 
 

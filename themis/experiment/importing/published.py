@@ -60,18 +60,18 @@ class PublishedScore:
     problem: str = ""
 
 
-def published_score(
+def check_score(
     name: str, number: float | None, published: object, details: Mapping[str, object] | None = None
 ) -> PublishedScore:
     """A score of a metric, refused where the metric has a range and the number is outside."""
-    lowest, highest = published_range(name) or (-math.inf, math.inf)
+    lowest, highest = metric_range(name) or (-math.inf, math.inf)
     if number is None or lowest <= number <= highest:
         return PublishedScore(number, published, details or {})
     problem = f"published as {number:g}, outside its range from {lowest:g} to {highest:g}"
     return PublishedScore(None, published, details or {}, problem)
 
 
-def published_range(name: str) -> tuple[float, float] | None:
+def metric_range(name: str) -> tuple[float, float] | None:
     """The range of a metric that both systems' own documentation gives, whatever filter it went through."""
     plain = name.partition(",")[0].lower()
     return (-1.0, 1.0) if plain in _SIGNED else (0.0, 1.0) if plain in _SHARES else None
