@@ -100,7 +100,8 @@ def make_tracker(name: str, options: Mapping[str, object] | None = None) -> Trac
 
     Args:
         name: wandb, mlflow, hub, otel, or one that was registered.
-        options: By the names of its parameters; text becomes what the option is, and `env:NAME` is looked up.
+        options: By the names of its parameters; text becomes what the option is, and `${NAME}` is looked
+            up in the environment.
 
     Raises:
         ConfigurationError: There is no such tracker or option, or one that it needs is missing.

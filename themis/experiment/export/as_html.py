@@ -41,7 +41,7 @@ _MOST_PLOTS = 12
 _SAMPLES_GO_HERE, _LEFT_OUT_GOES_HERE = b"<!--samples-->", b"<!--left-out-->"
 
 # In a script block nothing may look like a tag, whatever the block's type.
-_INERT = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
+_SCRIPT_ESCAPES = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
 
 
 def export_html(
@@ -72,7 +72,7 @@ def export_html(
             if file.tell() - len(head) > _MOST_BYTES:
                 left_out += 1
                 continue
-            file.write((b"," if written else b"") + b"\n" + _inert(json_bytes(_row(sample))))
+            file.write((b"," if written else b"") + b"\n" + _escape_script(json_bytes(_row(sample))))
             written += 1
         file.write(b"]" + tail.replace(_LEFT_OUT_GOES_HERE, str(left_out).encode()))
     return Path(path)
@@ -110,7 +110,7 @@ def _page(
         first=list(islice(join_samples(report), sample_limit)),
         metric_names=list(metrics),
         columns=[(name, f"m{n}") for n, name in enumerate(metrics)],
-        cut=_cut,
+        cut=_truncate,
         kept=len(report.generation_results),
     )
     head, _, tail = text.encode("utf-8", "backslashreplace").partition(_SAMPLES_GO_HERE)
@@ -191,18 +191,18 @@ def _row(sample: Sample) -> dict[str, object]:
     task = sample.record.task.metadata if sample.record is not None else {}
     return {
         "id": sample.sample_id or "",
-        "prompt": _cut(sample.prompt),
-        "output": None if sample.output is None else _cut(sample.output),
-        "reference": None if sample.reference is None else _cut(format_value(sample.reference)),
+        "prompt": _truncate(sample.prompt),
+        "output": None if sample.output is None else _truncate(sample.output),
+        "reference": None if sample.reference is None else _truncate(format_value(sample.reference)),
         "scores": sample.mean_scores,
         "details": [
-            {"metric": score.metric_name, "value": score.value, "details": _cut(format_value(score.details))}
+            {"metric": score.metric_name, "value": score.value, "details": _truncate(format_value(score.details))}
             for score in sample.scores
             if score.details
         ],
-        "failures": [_cut(failure) for failure in sample.failures],
-        "row": {name: _cut(format_value(value)) for name, value in task.items() if name not in known},
-        "attempts": [_cut(text) for text in _attempts(sample)],
+        "failures": [_truncate(failure) for failure in sample.failures],
+        "row": {name: _truncate(format_value(value)) for name, value in task.items() if name not in known},
+        "attempts": [_truncate(text) for text in _attempts(sample)],
     }
 
 
@@ -214,12 +214,12 @@ def _attempts(sample: Sample) -> Iterator[str]:
             yield attempt.output.text if attempt.output else f"failed: {attempt.error.message if attempt.error else ''}"
 
 
-def _cut(text: str, longest: int = _LONGEST_TEXT) -> str:
+def _truncate(text: str, longest: int = _LONGEST_TEXT) -> str:
     return text if len(text) <= longest else f"{text[:longest]}… [{len(text):,} characters in all]"
 
 
-def _inert(data: bytes) -> bytes:
+def _escape_script(data: bytes) -> bytes:
     text = data.decode()
-    for character, escaped in _INERT.items():
+    for character, escaped in _SCRIPT_ESCAPES.items():
         text = text.replace(character, escaped)
     return text.encode()
