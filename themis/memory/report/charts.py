@@ -296,7 +296,7 @@ def draw_gantt(
     """The chart along `tokens` or along virtual `time`. `links` leads from a test's name to its place on the page."""
     scale, height = _Scale(timeline, along), _HEAD + _ROW * len(timeline.lanes)
     parts = list(_time_jumps(timeline, scale, height))
-    parts += _fillers("filler", timeline.fillers, scale, 4, _HEAD - 10)
+    parts += _fillers(timeline.fillers, scale, 4, _HEAD - 10)
     for row, lane in enumerate(timeline.lanes):
         score = (scores or {}).get(lane.test_id, lane.score)
         parts.append(_lane_row(lane, _HEAD + row * _ROW, scale, score, (links or {}).get(lane.test_id)))
@@ -359,13 +359,12 @@ def _lane_bar(lane: Lane, y: int, scale: _Scale) -> Iterator[Markup]:
 _KINDS = {"say": "statement", "ask": "question", "forget": "asked to forget", "fill": "filler", "intro": "introduction"}
 
 
-def _fillers(kind: str, stretches: Sequence[Stretch], scale: _Scale, y: int, height: int) -> Iterator[Markup]:
+def _fillers(stretches: Sequence[Stretch], scale: _Scale, y: int, height: int) -> Iterator[Markup]:
     """Stretches that touch are drawn as one, so that a long conversation is a short picture."""
 
     def draw(left: float, right: float, tokens: int) -> Markup:
-        return Markup('<rect class="{}" x="{}%" width="{}%" y="{}" height="{}"><title>filler, {} tokens</title></rect>').format(
-            kind, at(left), at(right - left), y, height, f"{tokens:,}"
-        )  # fmt: skip
+        shape = '<rect class="filler" x="{}%" width="{}%" y="{}" height="{}"><title>filler, {} tokens</title></rect>'
+        return Markup(shape).format(at(left), at(right - left), y, height, f"{tokens:,}")
 
     left = right = -1.0
     tokens = 0
