@@ -16,8 +16,8 @@ from themis.core.files import atomic_write
 from themis.core.registry import nearest
 from themis.exceptions import ConfigurationError, EvaluationError
 from themis.experiment.importing import NO_LIMITS
-from themis.memory.command import load_user_code
-from themis.memory.exporting import LAYOUTS, export_run
+from themis.memory.assembling import load_user_code
+from themis.memory.exporting import export_run
 from themis.memory.importing import ImportedAgent, import_folder
 from themis.memory.overrides import override_score, read_overrides, withdraw_override
 from themis.memory.report.charts import write_figures
@@ -257,14 +257,11 @@ def _tell_import(one: ImportedAgent) -> None:
 
 @click.command(name="export")
 @click.argument("run_id", metavar="RUN")
-@click.option(
-    "--layout", type=click.Choice(LAYOUTS), default="goodai", show_default=True, help="Whose folders to write."
-)
 @click.option("--to", "folder", required=True, type=click.Path(file_okay=False), help="Folder to write to.")
 @click.option("--scores", "judged_as", metavar="NAME", help="Which verdicts to write.  [default: the current ones]")
 @storage_option
-def export(run_id: str, layout: str, folder: str, judged_as: str | None, storage: str) -> None:
-    """Write a run as definitions, results and master log in the layout of another benchmark."""
+def export(run_id: str, folder: str, judged_as: str | None, storage: str) -> None:
+    """Write a run as definitions, results and master log in the layout of the GoodAI LTM Benchmark."""
     done = export_run(ExperimentStorage(storage), run_id, folder, judged_as=judged_as)
     click.echo(f"wrote {done.definitions} definitions and {done.results} results to {folder}", err=True)
     for test_id in done.left_out:

@@ -24,6 +24,8 @@ import msgspec
 
 T = TypeVar("T")
 
+_ATOMS = frozenset({str, int, bool, type(None)})
+
 
 # --- to plain types ---------------------------------------------------------------------------------------------------
 
@@ -47,8 +49,12 @@ def to_plain(value: object, *, portable: bool = False) -> Any:
     if isinstance(value, float):
         return None if portable and not math.isfinite(value) else value
     if isinstance(value, Mapping):
+        # Most values are texts and numbers of rows, which need no call.
         return {
-            key if isinstance(key, str) else str(key): to_plain(item, portable=portable) for key, item in value.items()
+            key if isinstance(key, str) else str(key): item
+            if type(item) in _ATOMS
+            else to_plain(item, portable=portable)
+            for key, item in value.items()
         }
     if isinstance(value, list | tuple):
         return [to_plain(item, portable=portable) for item in value]

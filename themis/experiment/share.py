@@ -18,7 +18,7 @@ from themis.core.redaction import redact_text
 from themis.core.tables import escape_markdown
 from themis.exceptions import MetricError
 from themis.experiment.export.as_tables import export_markdown
-from themis.experiment.report import build_report, report_standing
+from themis.runs.report import build_report, report_standing
 from themis.storage import ExperimentStorage
 
 EVENTS_FILE = "share_events.jsonl"

@@ -13,11 +13,10 @@ from themis.core.codec import json_bytes
 from themis.core.entities import ExperimentReport
 from themis.core.files import safe_filename
 from themis.exceptions import ConfigurationError, DependencyError
-from themis.experiment.experiment import Observer
 from themis.experiment.export import export_json
 from themis.experiment.export.as_json import describe_sample
 from themis.experiment.export.samples import Sample, join_samples, report_run_id
-from themis.integrations.trackers import SafeObserver
+from themis.runs.observers import Observer
 from themis.storage import RunStatus
 from themis.storage.reading import batched
 
@@ -85,7 +84,7 @@ class HuggingFaceHubUploader:
 
     def observer(self) -> Observer:
         _package()
-        return SafeObserver(_UploadAtEnd(self), "the Hugging Face Hub")
+        return _UploadAtEnd(self)
 
 
 def hub_tracker(
@@ -124,10 +123,12 @@ def _sample_name(sample: Sample, number: int, taken: set[str]) -> str:
 
 
 class _UploadAtEnd(Observer):
+    name = "the Hugging Face Hub"
+
     def __init__(self, uploader: HuggingFaceHubUploader) -> None:
         self._uploader = uploader
 
-    def ended(self, status: RunStatus, report: ExperimentReport | None) -> None:
+    def on_end(self, status: RunStatus, report: ExperimentReport | None) -> None:
         if report is not None:
             self._uploader.upload_results(report)
 

@@ -6,15 +6,13 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from themis.core.entities import EvaluationRecord, ExperimentReport, GenerationRecord
+from themis.core.entities import EvaluationRecord, ExperimentReport, GenerationRecord, Result
 from themis.core.redaction import redact_text
 from themis.exceptions import DependencyError
-from themis.experiment.experiment import Observer
 from themis.experiment.export.samples import join_samples, mean_scores, report_run_id
-from themis.generation.engine import Engine
-from themis.integrations.trackers import SafeObserver, report_numbers, report_parameters
+from themis.integrations.trackers import report_numbers, report_parameters
+from themis.runs.observers import Observer, RunStart
 from themis.storage import RunStatus
-from themis.storage.records import Call
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider
@@ -61,7 +59,7 @@ class OpenTelemetryTracker:
     def observer(self) -> Observer:
         if self._given_provider is None:
             _check_packages()
-        return SafeObserver(_TraceObserver(self), "OpenTelemetry")
+        return _TraceObserver(self)
 
     def provider(self) -> TracerProvider:
         if self._given_provider is not None:
@@ -182,17 +180,19 @@ class _Trace:
 
 
 class _TraceObserver(Observer):
+    name = "OpenTelemetry"
+
     def __init__(self, tracker: OpenTelemetryTracker) -> None:
         self._tracker = tracker
         self._trace: _Trace
         # Spans of answers whose verdict has not come: a sample's verdict follows its last attempt.
         self._waiting: dict[str, list[tuple[Span, int]]] = {}
 
-    def started(self, run_id: str, total: int, done: int, engine: Engine) -> None:
-        about = {"themis.samples": total, "themis.samples_done_before": done}
-        self._trace = _Trace(self._tracker, run_id, about)
+    def on_start(self, run: RunStart) -> None:
+        about = {"themis.samples": run.total, "themis.samples_done_before": run.done}
+        self._trace = _Trace(self._tracker, run.run_id, about)
 
-    def advanced(self, calls: list[Call]) -> None:
+    def on_answers(self, calls: list[Result]) -> None:
         now = time.time_ns()
         for call in calls:
             span = self._trace.open_call(call.record, call.seconds, now)
@@ -202,12 +202,12 @@ class _TraceObserver(Observer):
                 sample_id = str(call.record.task.metadata.get("dataset_id", ""))
                 self._waiting.setdefault(sample_id, []).append((span, now))
 
-    def judged(self, records: list[EvaluationRecord]) -> None:
+    def on_scores(self, records: list[EvaluationRecord]) -> None:
         for record in records:
             for span, end in self._waiting.pop(record.sample_id or "", ()):
                 self._trace.close_call(span, end, mean_scores(record.scores))
 
-    def ended(self, status: RunStatus, report: ExperimentReport | None) -> None:
+    def on_end(self, status: RunStatus, report: ExperimentReport | None) -> None:
         for spans in self._waiting.values():
             for span, end in spans:
                 self._trace.close_call(span, end, {})

@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 import inspect
-import logging
 import math
 import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import ClassVar, Generic, Protocol, TypeVar
 
-from themis.core.entities import EvaluationRecord, ExperimentReport
+from themis.core.entities import EvaluationRecord, ExperimentReport, Result
 from themis.core.fingerprint import digest
-from themis.core.redaction import look_up_secrets, redact, redact_text
+from themis.core.redaction import look_up_secrets, redact
 from themis.core.registry import Registry, nearest
 from themis.exceptions import ConfigurationError
-from themis.experiment.experiment import Observer
 from themis.experiment.export.samples import count_failed, report_run_id
-from themis.experiment.manifest import SCIENTIFIC_KEYS
-from themis.generation.engine import Engine
+from themis.runs.manifest import SCIENTIFIC_KEYS
+from themis.runs.observers import Observer, RunStart, Totals
 from themis.storage import RunStatus
-from themis.storage.records import Call
-
-logger = logging.getLogger(__name__)
 
 
 class Tracker(Protocol):
@@ -51,7 +46,7 @@ _TRUTH = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0"
 
 
 def as_observers(given: object) -> list[Observer]:
-    """Observers that cannot fail a run.
+    """Observers of a run.
 
     Args:
         given: A list of trackers, their names, and observers of the user's own.
@@ -67,10 +62,8 @@ def as_observers(given: object) -> list[Observer]:
 def _as_observer(given: object) -> Observer:
     if isinstance(given, str):
         return make_tracker(given).observer()
-    if isinstance(given, SafeObserver):
-        return given
     if isinstance(given, Observer):
-        return SafeObserver(given, type(given).__name__)
+        return given
     make = getattr(given, "observer", None)
     if callable(make):
         observer: Observer = make()
@@ -178,81 +171,19 @@ def tracker_key(run_id: str, manifest_hash: str | None) -> str:
     return digest(run_id, manifest_hash or "")
 
 
-class Progress:
-    """Sums of a run under way, from what an observer hears."""
-
-    def __init__(self, done: int = 0) -> None:
-        self.answered = done
-        self._failed = self._calls = self._tokens = 0
-        self._cost: float | None = 0.0
-        self._scores: dict[str, tuple[float, int]] = {}
-
-    def add_calls(self, calls: list[Call]) -> None:
-        for call in calls:
-            self.answered += call.record.error is None
-            self._failed += call.record.error is not None
-            self._calls += call.calls
-            self._tokens += call.prompt_tokens + call.completion_tokens
-            self._cost = None if self._cost is None or call.cost_usd is None else self._cost + call.cost_usd
-
-    def add_scores(self, records: list[EvaluationRecord]) -> None:
-        for record in records:
-            for score in record.scores:
-                total, count = self._scores.get(score.metric_name, (0.0, 0))
-                self._scores[score.metric_name] = (total + score.value, count + 1)
-
-    def numbers(self) -> dict[str, float]:
-        sums = {
-            "progress/answered": self.answered,
-            "progress/failed_calls": self._failed,
-            "progress/calls": self._calls,
-            "progress/tokens": self._tokens,
-        }
-        cost = {} if self._cost is None else {"progress/cost_usd": self._cost}
-        means = {f"progress/{name}": total / count for name, (total, count) in self._scores.items()}
-        return {**sums, **cost, **means}
+def progress_numbers(totals: Totals) -> dict[str, float]:
+    """Sums of a run under way, and its means so far."""
+    sums = {
+        "progress/answered": totals.answered,
+        "progress/failed_calls": totals.failed,
+        "progress/calls": totals.calls,
+        "progress/tokens": totals.tokens,
+    }
+    cost = {} if totals.cost_usd is None else {"progress/cost_usd": totals.cost_usd}
+    return {**sums, **cost, **{f"progress/{name}": mean for name, mean in totals.means().items()}}
 
 
 # --- while a run goes on ----------------------------------------------------------------------------------------------
-
-
-class SafeObserver(Observer):
-    """An observer that hands everything on to another. The first failure is reported, and ends its part in the run."""
-
-    def __init__(self, observer: Observer, name: str) -> None:
-        self._observer = observer
-        self._name = name
-        self._works = True
-
-    def started(self, run_id: str, total: int, done: int, engine: Engine) -> None:
-        self._notify(lambda: self._observer.started(run_id, total, done, engine))
-
-    def advanced(self, calls: list[Call]) -> None:
-        self._notify(lambda: self._observer.advanced(calls))
-
-    def judged(self, records: list[EvaluationRecord]) -> None:
-        self._notify(lambda: self._observer.judged(records))
-
-    def idle(self) -> None:
-        self._notify(self._observer.idle)
-
-    def stopping(self, under_way: int) -> None:
-        self._notify(lambda: self._observer.stopping(under_way))
-
-    def ended(self, status: RunStatus, report: ExperimentReport | None) -> None:
-        self._notify(lambda: self._observer.ended(status, report))
-
-    def _notify(self, tell: Callable[[], None]) -> None:
-        if not self._works:
-            return
-        try:
-            tell()
-        except Exception as error:  # boundary: a tracker is another system
-            self._works = False
-            logger.warning(
-                "%s failed and hears no more of this run, which goes on: %s: %s",
-                self._name, type(error).__name__, redact_text(str(error)),
-            )  # fmt: skip
 
 
 Handle = TypeVar("Handle")
@@ -293,35 +224,35 @@ class LiveTracker(Generic[Handle]):
 
     def observer(self) -> Observer:
         self.check_package()
-        return SafeObserver(_LiveObserver(self), self.name)
+        return _LiveObserver(self)
 
 
 class _LiveObserver(Observer, Generic[Handle]):
-    """Opens the tracker's run with the first calls, because only they say which manifest the run has."""
+    """Opens the tracker's run with the first answers: a run that gets none is shown once it is over."""
 
     def __init__(self, tracker: LiveTracker[Handle]) -> None:
+        self.name = tracker.name
         self._tracker = tracker
-        self._run_id = ""
+        self._start: RunStart
         self._handle: Handle | None = None
-        self._progress = Progress()
+        self._totals = Totals()
         self._logged_at = -math.inf
 
-    def started(self, run_id: str, total: int, done: int, engine: Engine) -> None:
-        self._run_id, self._progress = run_id, Progress(done)
+    def on_start(self, run: RunStart) -> None:
+        self._start, self._totals = run, Totals(answered=run.done)
 
-    def advanced(self, calls: list[Call]) -> None:
+    def on_answers(self, calls: list[Result]) -> None:
         if self._handle is None:
-            manifest_hash = calls[0].record.task.metadata.get("manifest_hash") if calls else None
-            self._handle = self._tracker.open(self._run_id, None if manifest_hash is None else str(manifest_hash))
-        self._progress.add_calls(calls)
+            self._handle = self._tracker.open(self._start.run_id, self._start.manifest_hash)
+        self._totals.add_calls(calls)
         if time.monotonic() - self._logged_at >= self._tracker.seconds_between_logs:
             self._logged_at = time.monotonic()
-            self._tracker.log(self._handle, self._progress.numbers(), self._progress.answered)
+            self._tracker.log(self._handle, progress_numbers(self._totals), self._totals.answered)
 
-    def judged(self, records: list[EvaluationRecord]) -> None:
-        self._progress.add_scores(records)
+    def on_scores(self, records: list[EvaluationRecord]) -> None:
+        self._totals.add_scores(records)
 
-    def ended(self, status: RunStatus, report: ExperimentReport | None) -> None:
+    def on_end(self, status: RunStatus, report: ExperimentReport | None) -> None:
         if report is None:
             if self._handle is not None:
                 self._tracker.abort(self._handle, status)

@@ -18,7 +18,7 @@ from themis.core.files import atomic_write
 from themis.experiment.export.as_json import export_json, export_summary
 from themis.experiment.export.as_tables import export_csv
 from themis.experiment.export.samples import join_samples
-from themis.experiment.report import build_report
+from themis.runs.report import build_report
 from themis.server.api_documents import EXAMPLE_RUN, EXAMPLE_SAMPLE, PROBLEMS, UNDELETABLE, example
 from themis.server.errors import NotFound
 from themis.server.json_answers import json_answer

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from themis.core.entities import GenerationRecord
-from themis.memory.ledger import OVERALL
-from themis.memory.tape import EXCHANGES, Body, read_body
+from themis.memory.result_store import OVERALL
+from themis.memory.tape import EXCHANGES, EventBody, read_body
 from themis.memory.transcript import entries
 from themis.server.charts import Dot, GanttRow, TestSpan, gantt
 from themis.storage import ExperimentStorage, RunMetadata, RunStatus
@@ -145,10 +145,10 @@ def _scores(store: ExperimentStorage, run_id: str) -> dict[str, float]:
     return {item_id: value for item_id, _, value in store.reader(run_id).values(evaluation, OVERALL)}
 
 
-def _last_reply(store: ExperimentStorage, run_id: str) -> Body:
+def _last_reply(store: ExperimentStorage, run_id: str) -> EventBody:
     """Where the conversation stands."""
     found = read_turns(store, run_id, kinds=("reply",), limit=1, last=True)
-    return read_body(found[0]) if found else Body()
+    return read_body(found[0]) if found else EventBody()
 
 
 def _under_way(store: ExperimentStorage, run_id: str, ended: Container[str]) -> list[TestSpan]:

@@ -28,7 +28,7 @@ from themis.core.files import atomic_write
 from themis.core.redaction import redact
 from themis.experiment.export.charts import Chart, as_charts, draw_bars, draw_chart, draw_interval, histogram
 from themis.experiment.export.samples import Sample, all_failures, count_failed, join_samples, report_run_id
-from themis.experiment.report import report_standing
+from themis.runs.report import report_standing
 
 # What a browser opens without trouble; the other formats hold everything.
 _LONGEST_TEXT = 20_000

@@ -17,7 +17,7 @@ from themis.core.files import atomic_write
 from themis.core.tables import Raw, escape_latex, escape_markdown, format_table
 from themis.exceptions import DependencyError
 from themis.experiment.export.samples import Sample, all_failures, count_failed, join_samples, report_run_id
-from themis.experiment.report import report_standing
+from themis.runs.report import report_standing
 from themis.storage.reading import batched
 
 # A spreadsheet takes a cell that starts so for a formula, and runs it.

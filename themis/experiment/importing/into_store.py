@@ -11,17 +11,25 @@ from pathlib import Path
 
 from themis.core.bounded_reading import Broken, ReadLimits
 from themis.core.codec import canonical_json, encode, to_plain
-from themis.core.entities import GenerationRecord, GenerationTask, ModelError, ModelOutput, ModelSpec, PromptSpec
+from themis.core.entities import (
+    GenerationRecord,
+    GenerationTask,
+    ModelError,
+    ModelOutput,
+    ModelSpec,
+    PromptSpec,
+    Result,
+)
 from themis.core.files import safe_filename
 from themis.core.fingerprint import digest, fingerprint
 from themis.exceptions import ConfigurationError, DatasetError
 from themis.experiment.importing.logs import InspectLog, LmEvalLog
 from themis.experiment.importing.published import Header, PublishedLog, PublishedSample, PublishedScore, metric_range
-from themis.experiment.manifest import build_reproducibility_manifest, manifest_hash
-from themis.experiment.report import build_report, summarise_run
+from themis.runs.manifest import build_reproducibility_manifest, manifest_hash
+from themis.runs.report import build_report, summarise_run
 from themis.storage import ExperimentStorage, RunStatus
 from themis.storage.reading import batched
-from themis.storage.records import FAILED, SCORED, Call, Frame, Item, Verdict
+from themis.storage.records import FAILED, SCORED, Frame, Item, Verdict
 from themis.storage.runs import is_storable, validate_run_id
 from themis.storage.writing import RunWriter
 
@@ -146,7 +154,7 @@ def _write(
     good = 0
     seen: set[int] = set()
     for samples in batched(_samples(log), _BATCH):
-        calls: list[Call] = []
+        calls: list[Result] = []
         verdicts: list[Verdict] = []
         for sample in samples:
             position = plan.positions.get(sample.item_id)
@@ -225,7 +233,7 @@ def _samples(log: PublishedLog) -> Iterator[PublishedSample]:
     return (sample for sample in log.samples() if isinstance(sample, PublishedSample))
 
 
-def _calls(position: int, sample: PublishedSample, frame: Frame, header: Header) -> Iterator[Call]:
+def _calls(position: int, sample: PublishedSample, frame: Frame, header: Header) -> Iterator[Result]:
     for attempt, answer in enumerate(sample.answers):
         usage = {
             "prompt_tokens": answer.prompt_tokens,
@@ -241,7 +249,7 @@ def _calls(position: int, sample: PublishedSample, frame: Frame, header: Header)
             error=None if answer.error is None else ModelError(answer.error, kind="imported"),
             metrics={"generation_time_ms": answer.seconds * 1000} if answer.seconds else {},
         )
-        yield Call(
+        yield Result(
             position,
             attempt,
             digest(header.sha256, sample.item_id, str(attempt)),
