@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from themis.comparison.reports import ComparisonReport, ComparisonResult, show_p_value
+from themis.comparison.reports import ComparisonReport, ComparisonResult, format_p_value
 from themis.core.tables import Raw, escape_markdown, format_table
 
 
@@ -62,4 +62,4 @@ def _interval(result: ComparisonResult) -> str:
 
 
 def _p_value(p_value: float | None) -> str:
-    return "–" if p_value is None else show_p_value(p_value).removeprefix("p = ").removeprefix("p ")
+    return "–" if p_value is None else format_p_value(p_value).removeprefix("p = ").removeprefix("p ")

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from themis.core.codec import canonical_json
-from themis.core.draws import all_pass, some_pass
+from themis.core.draws import pass_at_k, pass_hat_k
 from themis.core.entities import EvaluationItem, GenerationRecord, MetricScore
 from themis.core.registry import nearest
 from themis.exceptions import ConfigurationError, EvaluationError
@@ -145,7 +145,7 @@ class PassAtK(_OverAttempts):
     def reduce(self, name: str, scores: Sequence[MetricScore]) -> MetricScore:
         n, passed = _passed(scores, self.threshold, self.k, f"pass@{self.k}")
         details = {"passed": passed, "attempts": n, "k": self.k, **_protection_details(scores)}
-        return MetricScore(name, some_pass(passed, n, self.k), details, _reduced_metadata(scores))
+        return MetricScore(name, pass_at_k(passed, n, self.k), details, _reduced_metadata(scores))
 
 
 @dataclass(frozen=True)
@@ -158,7 +158,7 @@ class PassHatK(_OverAttempts):
     def reduce(self, name: str, scores: Sequence[MetricScore]) -> MetricScore:
         n, passed = _passed(scores, self.threshold, self.k, f"pass^{self.k}")
         details = {"passed": passed, "attempts": n, "k": self.k, **_protection_details(scores)}
-        return MetricScore(name, all_pass(passed, n, self.k), details, _reduced_metadata(scores))
+        return MetricScore(name, pass_hat_k(passed, n, self.k), details, _reduced_metadata(scores))
 
 
 _REDUCERS: dict[str, Callable[[Sequence[Metric]], EvaluationStrategy]] = {

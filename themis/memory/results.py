@@ -15,7 +15,6 @@ from themis.core.entities import EvaluationRecord
 from themis.core.intervals import wilson_interval
 from themis.exceptions import ConfigurationError
 from themis.memory.actions import Message
-from themis.memory.evaluations import find_evaluation
 from themis.memory.examples import MEMORY_TESTS, TestResult
 from themis.memory.result_store import OVERALL
 from themis.memory.spans import EffectiveSpan, effective_span
@@ -193,17 +192,17 @@ def load_results(storage: ExperimentStorage, run_id: str, judged_as: str | None 
     Raises:
         ConfigurationError: It is no memory run, or has no such evaluation.
     """
-    run = storage.get_run(run_id)
+    reader = storage.reader(run_id)
+    run = reader.metadata
     if run.kind != "memory":
         raise ConfigurationError(f"run {run_id!r} is a run of kind {run.kind!r}, expected a memory run")
-    reader = storage.reader(run_id)
-    evaluation = storage.current_evaluation(run_id)
+    evaluation = reader.evaluation
     name = "as run"
     if judged_as is not None:
-        found = find_evaluation(storage, run_id, judged_as)
+        found = reader.find_evaluation(judged_as)
         evaluation, name = found.evaluation, found.name
     elif evaluation is not None:
-        name = find_evaluation(storage, run_id, str(evaluation)).name
+        name = reader.find_evaluation(str(evaluation)).name
     records = {record.task.metadata["dataset_id"]: record for _, record in reader.records()}
     verdicts = {}
     if evaluation is not None:

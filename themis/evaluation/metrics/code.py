@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import InitVar, dataclass, field, fields
 from itertools import islice
 
-from themis.core.draws import some_pass
+from themis.core.draws import pass_at_k
 from themis.core.entities import MetricScore
 from themis.core.registry import nearest
 from themis.evaluation.extractors.exceptions import FieldExtractionError
@@ -147,7 +147,7 @@ class PassAtK(_RunsCode):
         samples, correct = len(results), sum(results)
         if samples < self.k:
             raise MetricError(f"pass@{self.k} needs at least {self.k} samples of the answer, got {samples}")
-        value = some_pass(correct, samples, self.k)
+        value = pass_at_k(correct, samples, self.k)
         return MetricScore(self.name, value, {"samples": samples, "correct": correct, "k": self.k, **details})
 
 
