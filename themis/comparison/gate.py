@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from themis.comparison.engine import StatisticalTest, TestSettings, difference_interval, run_test, why_untestable
-from themis.comparison.rendering import markdown_text
 from themis.comparison.reports import StatisticalTestResult, format_interval
 from themis.comparison.scores import (
     RunScores,
@@ -29,6 +28,7 @@ from themis.comparison.scores import (
 from themis.comparison.statistics import Pairs, risk_difference_interval
 from themis.core.intervals import normal_quantile
 from themis.core.registry import nearest
+from themis.core.tables import escape_markdown, format_table
 from themis.exceptions import ConfigurationError, MetricError, StorageError
 from themis.runs.resuming import how_to_resume_stored
 from themis.storage import ExperimentStorage, RunMetadata, RunStatus
@@ -416,18 +416,20 @@ def github_summary(verdict: GateVerdict) -> str:
     lines = [
         f"### Gate: {_SIGNS[verdict.outcome]}",
         "",
-        f"{markdown_text(verdict.candidate)} against {markdown_text(verdict.baseline)} on {markdown_text(verdict.metric)}",
+        f"{escape_markdown(verdict.candidate)} against {escape_markdown(verdict.baseline)} on {escape_markdown(verdict.metric)}",
         "",
     ]
     if verdict.candidate_mean is not None and verdict.baseline_mean is not None and verdict.delta is not None:
-        interval = "" if verdict.interval is None else f", interval {markdown_text(format_interval(verdict.interval))}"
+        interval = (
+            "" if verdict.interval is None else f", interval {escape_markdown(format_interval(verdict.interval))}"
+        )
         lines += [
             f"{verdict.candidate_mean:.4f} − {verdict.baseline_mean:.4f} = {verdict.delta:+.4f}{interval}, "
             f"{verdict.n} items",
             "",
         ]
-    lines += ["| Check | Outcome | Why |", "|---|---|---|"]
-    lines += [f"| {markdown_text(c.name)} | {_SIGNS[c.outcome]} | {markdown_text(c.reason)} |" for c in verdict.checks]
+    rows = [(check.name, _SIGNS[check.outcome], check.reason) for check in verdict.checks]
+    lines.append(format_table(("Check", "Outcome", "Why"), rows))
     return "\n".join([*lines, ""])
 
 
