@@ -20,7 +20,7 @@ from themis.experiment.export.whole_files import whole_file
 from themis.memory.master_log import to_master_log
 from themis.memory.report.view import RunView, read_view
 from themis.memory.results import StoredResult
-from themis.memory.tape import EXCHANGES, FILL_KINDS, EventBody, read_body
+from themis.memory.tape import EventBody, StoredEvent, read_events
 from themis.storage import ExperimentStorage
 from themis.storage.records import Turn
 
@@ -152,21 +152,18 @@ class _Conversation:
         self._lines: list[_Line] = []
         self._first: dict[str, int] = {}
         self._end: dict[str, int] = {}
-        sent: dict[str | None, tuple[Turn, EventBody]] = {}
         tokens, listening = 0, set[str]()
-        for row in rows:
-            body = read_body(row)
-            if row.kind in EXCHANGES:
-                sent[row.test_id] = (row, body)
-            elif row.kind == "reply" and row.test_id in sent:
-                tokens = body.tokens_total
-                self._exchange(*sent.pop(row.test_id), body)
-            elif row.test_id is not None and body.now is not None:
-                for text in _told(row.kind, row.test_id, body, tokens, listening):
-                    self._lines.append(_Line(None, f"SYSTEM ({_shown(body.now)}): {text}"))
-                if row.kind == "end":
+        for event in read_events(rows):
+            body = event.body
+            if event.reply is not None:
+                tokens = event.reply.tokens_total
+                self._exchange(event, event.reply)
+            elif event.test_id is not None and body.now is not None:
+                for text in _format_event(event.kind, event.test_id, body, tokens, listening):
+                    self._lines.append(_Line(None, f"SYSTEM ({_format_time(body.now)}): {text}"))
+                if event.kind == "end":
                     # A test's log was written before its end was.
-                    self._end[row.test_id] = len(self._lines) - 1
+                    self._end[event.test_id] = len(self._lines) - 1
         # Alone in its conversation a test's log is its own, wherever its lines lie among those of others.
         self._isolated = isolated
 
@@ -196,16 +193,16 @@ class _Conversation:
             lines = [line for line in lines if line.test_id in (None, result.test_id)]
         return lines
 
-    def _exchange(self, row: Turn, sent: EventBody, reply: EventBody) -> None:
-        test_id = None if row.kind in FILL_KINDS else row.test_id
+    def _exchange(self, event: StoredEvent, reply: EventBody) -> None:
+        test_id, sent = event.test_id, event.body
         if test_id is not None:
             self._first.setdefault(test_id, len(self._lines))
         assert reply.now is not None
         began = reply.now - timedelta(seconds=reply.elapsed_seconds)
         sender = "Test" if test_id is not None else "System"
-        self._lines.append(_Line(test_id, f"{sender} ({_shown(began)}): {sent.message}", sent.turn, sent.message))
+        self._lines.append(_Line(test_id, f"{sender} ({_format_time(began)}): {sent.message}", sent.turn, sent.message))
         said = reply.reply or ""
-        self._lines.append(_Line(test_id, f"Agent ({_shown(reply.now)}): {said}", sent.turn, said))
+        self._lines.append(_Line(test_id, f"Agent ({_format_time(reply.now)}): {said}", sent.turn, said))
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,7 +213,7 @@ class _Line:
     said: str = ""
 
 
-def _told(kind: str, test_id: str, body: EventBody, tokens: int, listening: set[str]) -> Iterator[str]:
+def _format_event(kind: str, test_id: str, body: EventBody, tokens: int, listening: set[str]) -> Iterator[str]:
     name = f"Test '{test_id}'"
     match kind:
         case "begin":
@@ -240,5 +237,5 @@ def _told(kind: str, test_id: str, body: EventBody, tokens: int, listening: set[
             yield f"{name} ENDS"
 
 
-def _shown(moment: datetime) -> str:
+def _format_time(moment: datetime) -> str:
     return str(moment.astimezone(UTC).replace(tzinfo=None))

@@ -16,7 +16,8 @@ from themis.core.codec import encode
 from themis.core.tokens import DEFAULT_TOKENIZER, tokenizer
 from themis.exceptions import DatasetError
 from themis.memory.actions import Line, Message
-from themis.memory.tape import EXCHANGES, FILL_KINDS, EventBody, read_body
+from themis.memory.tape import FILL_KINDS, EventBody, StoredEvent
+from themis.memory.tape import read_events as read_stored
 from themis.storage.records import Turn
 
 
@@ -49,14 +50,12 @@ _PRESUPPLIED_SECONDS = 0.2
 def to_master_log(rows: Iterable[Turn]) -> Iterator[str]:
     """The lines of a `master_log.jsonl`."""
     listening = set[str]()
-    sent: dict[str | None, tuple[Turn, EventBody]] = {}
     now = datetime.fromtimestamp(0, UTC)
     tokens = 0
-    for row in rows:
-        body = read_body(row)
-        test = row.test_id or ""
+    for event in read_stored(rows):
+        body, test = event.reply or event.body, event.test_id or ""
         now = body.now or now
-        match row.kind:
+        match event.kind:
             case "begin":
                 yield _format_event(Code.BEGIN, now, test, {"tokens": body.tokens_total})
             case "wait":
@@ -74,22 +73,18 @@ def to_master_log(rows: Iterable[Turn]) -> Iterator[str]:
                     listening.discard(test)
                     yield _format_event(Code.DEREGISTER, now, test, {})
                 yield _format_event(Code.END, now, test, {})
-            case "reply" if row.test_id in sent:
+            case _ if event.reply is not None:
                 tokens = body.tokens_total or tokens + body.tokens
-                yield from _format_exchange(*sent.pop(row.test_id), body, now)
-            case kind if kind in EXCHANGES:
-                sent[row.test_id] = (row, body)
+                yield from _format_exchange(event, event.reply, now)
 
 
-def _format_exchange(row: Turn, sent: EventBody, reply: EventBody, now: datetime) -> Iterator[str]:
-    is_fill = row.kind in FILL_KINDS
-    owner = "" if is_fill else row.test_id or ""
-    question = row.kind == "ask"
+def _format_exchange(event: StoredEvent, reply: EventBody, now: datetime) -> Iterator[str]:
+    is_fill, question, test = event.kind in FILL_KINDS, event.kind == "ask", event.test_id or ""
     began = now - timedelta(seconds=reply.elapsed_seconds)
-    message = {"message": sent.message, "is_question": question}
-    yield _format_event(Code.SEND_FILL if is_fill else Code.SEND, began, owner, message)
+    message = {"message": event.body.message, "is_question": question}
+    yield _format_event(Code.SEND_FILL if is_fill else Code.SEND, began, test, message)
     answer = {"message": reply.reply or "", "is_question": question}
-    yield _format_event(Code.REPLY_FILL if is_fill else Code.REPLY, now, owner, answer)
+    yield _format_event(Code.REPLY_FILL if is_fill else Code.REPLY, now, test, answer)
 
 
 def _format_event(code: Code, now: datetime, test_id: str, data: dict[str, object]) -> str:

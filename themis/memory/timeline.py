@@ -10,10 +10,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from themis.core.tokens import DEFAULT_TOKENIZER, tokenizer
-from themis.memory.tape import EXCHANGES, FILL_KINDS, EventBody, read_body
+from themis.memory.tape import FILL_KINDS, EventBody, StoredEvent, read_events
 from themis.storage.records import Turn
-
-__all__ = ["Jumped", "Lane", "Stretch", "Timeline", "read_timeline"]
 
 
 @dataclass(slots=True)
@@ -82,54 +80,51 @@ class _Reader:
         self._count = tokenizer(tokenizer_name)
         self._line = Timeline()
         self._lanes: dict[str, Lane] = {}
-        self._sent: dict[str | None, tuple[Turn, EventBody]] = {}
         # Where each waiting test began to wait.
         self._waits: dict[str, tuple[int, datetime]] = {}
         self._now: datetime | None = None
 
     def read(self, rows: Iterable[Turn]) -> Timeline:
-        for row in rows:
-            self._take(row, read_body(row))
+        for event in read_events(rows):
+            self._take(event, event.reply or event.body)
         line = self._line
         line.lanes = list(self._lanes.values())
         line.end = self._now
         return line
 
-    def _take(self, row: Turn, body: EventBody) -> None:
+    def _take(self, event: StoredEvent, body: EventBody) -> None:
         line, before = self._line, self._now
         if body.now is not None:
             if line.start is None:
                 line.start = self._now = before = body.now
             self._now = max(self._now or body.now, body.now)
-        if row.kind in EXCHANGES:
-            self._sent[row.test_id] = (row, body)
-        elif row.kind == "reply" and row.test_id in self._sent:
-            sent_row, sent = self._sent.pop(row.test_id)
-            self._exchange(sent_row, sent, body, before)
-        elif row.kind == "jump" and before is not None and self._now is not None:
+        if event.is_exchange:
+            if event.reply is not None:
+                self._exchange(event, event.reply, before)
+        elif event.kind == "jump" and before is not None and self._now is not None:
             if self._now > before:
                 line.jumps.append(Jumped(line.tokens, before, self._now))
-        elif row.test_id is not None and self._now is not None:
-            self._event(row.kind, row.test_id, body, self._now)
+        elif event.test_id is not None and self._now is not None:
+            self._event(event.kind, event.test_id, body, self._now)
 
-    def _exchange(self, row: Turn, sent: EventBody, reply: EventBody, before: datetime | None) -> None:
+    def _exchange(self, event: StoredEvent, reply: EventBody, before: datetime | None) -> None:
         line = self._line
         line.turns += 1
         start = line.tokens
         line.tokens = max(start + reply.tokens, reply.tokens_total)
         assert self._now is not None
-        stretch = Stretch(row.kind, (start, line.tokens), (before or self._now, self._now))
-        if sent.presupplied is None:
+        stretch = Stretch(event.kind, (start, line.tokens), (before or self._now, self._now))
+        if event.body.presupplied is None:
             line.replies += 1
             line.reply_tokens += reply.completion_tokens or self._count(reply.reply or "")
             if reply.seconds > 0:
                 line.latencies.append(reply.seconds)
-        if row.kind in FILL_KINDS:
+        if event.kind in FILL_KINDS:
             line.fillers.append(stretch)
             line.filler_tokens += line.tokens - start
-        elif row.test_id in self._lanes:
-            self._end_wait(row.test_id, (start, before or self._now))
-            self._lanes[row.test_id].stretches.append(stretch)
+        elif event.test_id in self._lanes:
+            self._end_wait(event.test_id, (start, before or self._now))
+            self._lanes[event.test_id].stretches.append(stretch)
 
     def _event(self, kind: str, test_id: str, body: EventBody, now: datetime) -> None:
         here = (self._line.tokens, now)
