@@ -29,7 +29,7 @@ from themis.memory.agents.chat import MESSAGE_TOKENS, History, elapsed_in_words
 from themis.memory.agents.http import HttpAgent
 from themis.memory.agents.program import FAKETIME_PLACES
 from themis.memory.agents.retrieval import PassageIndex, RetrievalAgent
-from themis.memory.runner import run
+from themis.memory.driver import run
 
 HOUR = datetime.timedelta(hours=1)
 
@@ -295,7 +295,7 @@ def test_the_amnesiac_knows_only_what_needs_no_memory():
 def test_calibration_agents_score_what_they_must(tmp_path, agent, scores):
     small = benchmark({"cities": 1, "promises": 1}, agent_name=agent, make_agent=lambda session: create_agent(agent))
 
-    assert run(small, store_in(tmp_path)).scores == scores
+    assert run(small, store_in(tmp_path)).item_scores("memory") == scores
 
 
 # --- http -------------------------------------------------------------------------------------------------------------

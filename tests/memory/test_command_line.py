@@ -105,8 +105,8 @@ def test_a_plan_is_what_a_run_with_a_perfect_agent_becomes(tmp_path, configurati
     planned = json.loads(call(tmp_path, "plan", "-c", configuration, "--json").stdout)
     played = json.loads(call(tmp_path, "run", "-c", configuration, "-a", "oracle", "--json").stdout)
 
-    assert planned["tokens"] == played["spent"]["conversation_tokens"]
-    assert planned["exchanges"] == played["spent"]["turns"]
+    assert planned["tokens"] == played["memory"]["conversation_tokens"]
+    assert planned["exchanges"] == played["memory"]["turns"]
 
 
 def test_isolated_runs_have_a_name_of_their_own_and_may_run_side_by_side(tmp_path, configuration):

@@ -32,10 +32,9 @@ _EXPORTS = {
     "create_agent": "themis.memory.agents",
     "register_agent": "themis.memory.agents",
     "Benchmark": "themis.memory.benchmark",
-    "MemoryReport": "themis.memory.benchmark",
     "Clock": "themis.memory.clock",
     "create_filler": "themis.memory.filler",
-    "run": "themis.memory.runner",
+    "run": "themis.memory.driver",
 }
 
 __all__ = sorted(_EXPORTS)

@@ -21,15 +21,15 @@ from themis.core.tokens import DEFAULT_TOKENIZER
 from themis.exceptions import ConfigurationError
 from themis.experiment.importing.bounded import ReadLimits
 from themis.experiment.importing.published import Broken
-from themis.experiment.manifest import build_reproducibility_manifest, manifest_hash
-from themis.experiment.report import build_report, summarise_run
 from themis.memory import goodai
 from themis.memory.actions import Grade, Message
 from themis.memory.examples import MEMORY_TESTS
 from themis.memory.goodai import AgentFolder, PublishedTest, RunFolder
-from themis.memory.ledger import OVERALL
 from themis.memory.master_log import MasterLog
 from themis.memory.rejudging import Conversation, graded_verdicts, replay, stored_example
+from themis.memory.result_store import OVERALL
+from themis.runs.manifest import build_reproducibility_manifest, manifest_hash
+from themis.runs.report import build_report, summarise_run
 from themis.storage import ExperimentStorage, RunStatus
 from themis.storage.reading import batched
 from themis.storage.records import SCORED, Call, Frame, Item, Verdict

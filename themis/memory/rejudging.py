@@ -15,7 +15,6 @@ from typing import Any
 from themis.core.codec import encode
 from themis.core.fingerprint import fingerprint
 from themis.exceptions import ConfigurationError
-from themis.experiment.report import build_report, summarise_run
 from themis.memory.actions import (
     Action,
     AgentReply,
@@ -32,10 +31,11 @@ from themis.memory.actions import (
 from themis.memory.evaluations import judged_ways
 from themis.memory.examples import MEMORY_TESTS, TestExample
 from themis.memory.judging import NO_JUDGE, Judge
-from themis.memory.ledger import OVERALL
+from themis.memory.result_store import OVERALL
 from themis.memory.results import RunResults, StoredResult, load_results
 from themis.memory.script import Answer, ScriptDriver, parse_reply
 from themis.memory.tape import REJUDGE, EventBody, lines_of, read_body
+from themis.runs.report import build_report, summarise_run
 from themis.storage import ExperimentStorage
 from themis.storage.reading import StoredSample
 from themis.storage.records import FAILED, SCORED, Turn, Verdict

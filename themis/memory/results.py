@@ -16,7 +16,7 @@ from themis.exceptions import ConfigurationError
 from themis.memory.actions import Message
 from themis.memory.evaluations import find_evaluation
 from themis.memory.examples import MEMORY_TESTS, TestResult
-from themis.memory.ledger import OVERALL
+from themis.memory.result_store import OVERALL
 from themis.memory.spans import EffectiveSpan, effective_span
 from themis.storage import ExperimentStorage, RunMetadata
 

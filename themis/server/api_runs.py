@@ -19,7 +19,7 @@ from themis.experiment.export.as_json import export_json, export_summary
 from themis.experiment.export.json_text import json_bytes
 from themis.experiment.export.samples import joined
 from themis.experiment.export.whole_files import whole_file
-from themis.experiment.report import build_report
+from themis.runs.report import build_report
 from themis.server.api_documents import EXAMPLE_RUN, EXAMPLE_SAMPLE, PROBLEMS, UNDELETABLE, example
 from themis.server.errors import NotFound
 from themis.server.json_answers import json_answer

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from themis.core.entities import GenerationRecord
-from themis.memory.ledger import OVERALL
+from themis.memory.result_store import OVERALL
 from themis.memory.tape import EXCHANGES, EventBody, read_body
 from themis.memory.transcript import entries
 from themis.server.charts import Dot, GanttRow, TestSpan, gantt

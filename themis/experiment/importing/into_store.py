@@ -27,8 +27,8 @@ from themis.experiment.importing.published import (
     PublishedScore,
     published_range,
 )
-from themis.experiment.manifest import build_reproducibility_manifest, manifest_hash
-from themis.experiment.report import build_report, summarise_run
+from themis.runs.manifest import build_reproducibility_manifest, manifest_hash
+from themis.runs.report import build_report, summarise_run
 from themis.storage import ExperimentStorage, RunStatus
 from themis.storage.reading import batched
 from themis.storage.records import FAILED, SCORED, Call, Frame, Item, Verdict

@@ -3,7 +3,6 @@ used and never paid for twice."""
 
 from __future__ import annotations
 
-import gc
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -20,21 +19,20 @@ from themis.core.redaction import Redactor
 from themis.core.tokens import count_tokens
 from themis.evaluation.judges import Reply, judges_in
 from themis.exceptions import EvaluationError
-from themis.experiment.manifest import call_identity
 from themis.generation.attempts import own_words
 from themis.generation.blocking import BlockingProvider
 from themis.generation.engine import Caller, Engine, EngineSettings, Job, Outcome
 from themis.generation.providers import create_provider, parse_model
 from themis.interfaces import Metric
 from themis.runs.budget import Budget, refuse_unknown_cost
+from themis.runs.manifest import call_identity
 from themis.runs.prices import Price, is_paid, longest_answer, price_of
 from themis.storage import ExperimentStorage
 from themis.storage.records import Verdict, verdicts
 from themis.storage.writing import RunWriter
 
-__all__ = ["JudgingQueue", "bound_judges", "collecting_less"]
+__all__ = ["JudgingQueue", "connect_judges"]
 
-_FEWER_COLLECTIONS = 50_000
 # How long judging goes on before answers are looked for again, and how many samples may wait for it.
 _TURN_SECONDS = 0.002
 _MOST_WAITING = 1_024
@@ -44,18 +42,7 @@ _STORED_AFTER_SECONDS = 0.25
 
 
 @contextmanager
-def collecting_less() -> Iterator[None]:
-    """With thousands of records in hand the collector would walk them all again and again and find nothing."""
-    before = gc.get_threshold()
-    gc.set_threshold(max(before[0], _FEWER_COLLECTIONS), *before[1:])
-    try:
-        yield
-    finally:
-        gc.set_threshold(*before)
-
-
-@contextmanager
-def bound_judges(
+def connect_judges(
     metrics: Sequence[Metric],
     storage: ExperimentStorage,
     writer: RunWriter,
@@ -77,10 +64,10 @@ def bound_judges(
             )
             calls = stack.enter_context(closing(BlockingProvider(executor, settings.timeout_seconds)))
             price = price_of(spec.identifier, is_local=bool(getattr(executor, "is_local", False)))
-            if budget is not None and price is None:
+            if budget is not None and budget.is_capped and price is None:
                 refuse_unknown_cost(f"the judge {judge.name}, {spec.identifier!r}")
             engine = Engine(calls, replace(settings, counts_tokens=is_paid(price)))
-            ask = _StoredAsk(spec, judge.sampling, fingerprint(identity), engine, storage, writer, price, budget)
+            ask = CachedJudgeClient(spec, judge.sampling, fingerprint(identity), engine, storage, writer, price, budget)
             ask.redactor = Redactor(judge.options)
             judge.bind(ask)
             engines.append(engine)
@@ -184,7 +171,7 @@ def _judge_alone(pipeline: Any, record: GenerationRecord) -> EvaluationRecord:
     return EvaluationRecord(record.task.metadata.get("dataset_id"), [], ["the pipeline returned no record"])
 
 
-class _StoredAsk:
+class CachedJudgeClient:
     """Asks the judge's model. A reply is committed, with its cost, before the judge sees it."""
 
     def __init__(
@@ -230,7 +217,7 @@ class _StoredAsk:
 
     def _paid(self, job: Job) -> tuple[Outcome, float | None]:
         """The outcome and what it cost, if the budget allows the most that it could."""
-        if self._budget is None or self._price is None:
+        if self._budget is None or self._price is None or not self._budget.is_capped:
             outcome = self._engine.complete(job)
             return outcome, None if self._price is None else self._cost(outcome)
         most = self._price.of(count_tokens(job.task.prompt.text), longest_answer(self._sampling.max_tokens))
