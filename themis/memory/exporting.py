@@ -7,16 +7,16 @@ benchmark marks its own: the automatic score beside it under `auto_score`.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 from themis.core.codec import jsonable
 from themis.core.tokens import count_tokens
 from themis.exceptions import ConfigurationError
 from themis.experiment.export.whole_files import whole_file
+from themis.memory.goodai import Json
 from themis.memory.master_log import to_master_log
 from themis.memory.report.view import RunView, read_view
 from themis.memory.results import StoredResult
@@ -85,15 +85,15 @@ def _part(name: str) -> str:
     return safe
 
 
-def _write(path: Path, content: Any) -> None:
+def _write(path: Path, content: object) -> None:
     with whole_file(path) as file:
         file.write(json.dumps(jsonable(content), indent=2).encode())
 
 
-def _write_config(path: Path, view: RunView, rows: Iterable[Mapping[str, Any]]) -> None:
+def _write_config(path: Path, view: RunView, rows: Iterable[Json]) -> None:
     import yaml
 
-    datasets: dict[str, dict[str, Any]] = {}
+    datasets: dict[str, Json] = {}
     for row in rows:
         entry = datasets.setdefault(
             str(row["kind"] or row["dataset"]), {"name": row["kind"] or row["dataset"], "args": {}}
@@ -110,7 +110,7 @@ def _write_config(path: Path, view: RunView, rows: Iterable[Mapping[str, Any]]) 
         file.write(yaml.safe_dump(jsonable(config), allow_unicode=True).encode())
 
 
-def _statistics(view: RunView) -> dict[str, Any]:
+def _statistics(view: RunView) -> dict[str, object]:
     return {
         "total_tokens": view.timeline.tokens,
         "agent_tokens": view.summary.verbosity_tokens or 0,
@@ -120,12 +120,12 @@ def _statistics(view: RunView) -> dict[str, Any]:
     }
 
 
-def _result(result: StoredResult, conversation: _Conversation) -> dict[str, Any]:
+def _result(result: StoredResult, conversation: _Conversation) -> dict[str, object]:
     published = result.published
     task_log, full_log = conversation.logs_of(result)
     # That benchmark measures a test with its farewell, and all texts as one; what it has published stays as it is.
     tokens, characters = (result.tokens, result.characters) if published else conversation.measured(result)
-    content: dict[str, Any] = {
+    content: dict[str, object] = {
         "task_log": task_log or result.task_log,
         "actual_responses": result.actual_responses,
         "score": published.get("score", result.score),

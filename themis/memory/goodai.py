@@ -12,7 +12,7 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -23,17 +23,7 @@ from themis.experiment.importing.bounded import ReadLimits, refuse_large_folder
 from themis.experiment.importing.published import Broken
 from themis.memory.master_log import Event, read_events
 
-__all__ = [
-    "AgentFolder",
-    "Event",
-    "PublishedTest",
-    "RunFolder",
-    "find_runs",
-    "read_agent",
-    "read_run",
-    "said_in",
-]
-
+Json = dict[str, Any]
 _SAID = re.compile(r"(Test|Agent|System) \(([^)]+)\): (.*)", re.DOTALL)
 
 
@@ -48,13 +38,13 @@ class PublishedTest:
     max_score: float
     reasons: list[str]
     responses: list[str]
-    expected: Any
+    expected: object
     tokens: int
     characters: int
     needles: int | None
     task_log: list[str]
     full_log: list[str]
-    by_hand: dict[str, Any] = field(default_factory=dict)
+    by_hand: Json = field(default_factory=dict)
 
     @property
     def test_id(self) -> str:
@@ -73,7 +63,7 @@ class AgentFolder:
     name: str
     tests: list[PublishedTest] = field(default_factory=list)
     events: list[Event] | None = None
-    stats: dict[str, Any] = field(default_factory=dict)
+    stats: Json = field(default_factory=dict)
     broken: list[Broken] = field(default_factory=list)
     sha256: str = ""
 
@@ -85,7 +75,7 @@ class RunFolder:
     path: Path
     name: str
     configuration: Path | None
-    definitions: dict[str, dict[str, Any]]
+    definitions: dict[str, Json]
     agents: list[Path]
     broken: list[Broken] = field(default_factory=list)
 
@@ -154,7 +144,7 @@ def read_agent(folder: Path, limits: ReadLimits) -> AgentFolder:
 # --- files ------------------------------------------------------------------------------------------------------------
 
 
-def _object(file: Path, root: Path, broken: list[Broken]) -> dict[str, Any] | None:
+def _object(file: Path, root: Path, broken: list[Broken]) -> Json | None:
     try:
         content = json.loads(file.read_text(encoding="utf-8"))
         if isinstance(content, dict):
@@ -179,7 +169,7 @@ def _run_name(file: Path, broken: list[Broken]) -> str | None:
         return None
 
 
-def _definition(content: Mapping[str, Any]) -> dict[str, Any]:
+def _definition(content: Json) -> Json:
     """In today's fields. The first generation has spacings and jumps in lists of their own instead of waits."""
     definition = {name: value for name, value in content.items() if name != "evaluation_fn"}
     spacings, jumps = definition.pop("token_spacings", None), definition.pop("time_jumps", None)
@@ -192,11 +182,11 @@ def _definition(content: Mapping[str, Any]) -> dict[str, Any]:
     return definition
 
 
-def _at(values: Any, place: int) -> Any:
+def _at(values: object, place: int) -> object:
     return values[place] if isinstance(values, Sequence) and place < len(values) else None
 
 
-def _seconds(value: Any) -> Any:
+def _seconds(value: object) -> object:
     """Jumps were once written as `H:MM:SS`."""
     if isinstance(value, str) and ":" in value:
         total = 0.0
@@ -206,7 +196,7 @@ def _seconds(value: Any) -> Any:
     return value
 
 
-def _published(file: Path, content: Mapping[str, Any]) -> PublishedTest:
+def _published(file: Path, content: Json) -> PublishedTest:
     example_id, _, repetition = file.stem.rpartition("_")
     by_hand = {name: value for name, value in content.items() if name.startswith("auto")}
     score, max_score = float(content["score"]), float(content.get("max_score", 1))
@@ -231,7 +221,7 @@ def _published(file: Path, content: Mapping[str, Any]) -> PublishedTest:
     )
 
 
-def _texts(value: Any) -> list[str]:
+def _texts(value: object) -> list[str]:
     if value is None:
         return []
     return [str(entry) for entry in value] if isinstance(value, list) else [str(value)]

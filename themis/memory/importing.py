@@ -11,11 +11,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 from themis.config import load_memory_config
 from themis.core.codec import encode, jsonable
-from themis.core.entities import GenerationRecord, ModelOutput, ModelSpec, PromptSpec, SamplingConfig
+from themis.core.entities import GenerationRecord, ModelOutput, SamplingConfig
 from themis.core.fingerprint import canonical_json, digest, fingerprint
 from themis.core.tokens import DEFAULT_TOKENIZER
 from themis.exceptions import ConfigurationError
@@ -24,15 +23,15 @@ from themis.experiment.importing.published import Broken
 from themis.memory import goodai
 from themis.memory.actions import Grade, Message
 from themis.memory.examples import MEMORY_TESTS
-from themis.memory.goodai import AgentFolder, PublishedTest, RunFolder
+from themis.memory.goodai import AgentFolder, Json, PublishedTest, RunFolder
 from themis.memory.master_log import MasterLog
-from themis.memory.rejudging import Conversation, graded_verdicts, replay, stored_example
-from themis.memory.result_store import OVERALL
+from themis.memory.rejudging import Conversation, replay, stored_example
+from themis.memory.result_store import OVERALL, frame_of, score_rows
 from themis.runs.manifest import build_reproducibility_manifest, manifest_hash
 from themis.runs.report import build_report, summarise_run
 from themis.storage import ExperimentStorage, RunStatus
 from themis.storage.reading import batched
-from themis.storage.records import SCORED, Call, Frame, Item, Verdict
+from themis.storage.records import SCORED, Call, Item, Verdict
 from themis.storage.runs import validate_run_id
 from themis.storage.writing import RunWriter
 
@@ -126,13 +125,7 @@ class _Import:
         self._run, self._agent, self._storage, self._writer, self._done = run, agent, storage, writer, done
         self._kinds = {MEMORY_TESTS.get(name).name: name for name in MEMORY_TESTS.names()}
         self._arguments = self._configured()
-        self._frame = Frame(
-            model=ModelSpec(agent.name, "agent"),
-            sampling=SamplingConfig(),
-            prompt=PromptSpec("conversation", ""),
-            id_field="id",
-            reference_field="expected_responses",
-        )
+        self._frame = frame_of(agent.name)
         self._rows = self._contents()
         self._log = MasterLog(agent.events, self._rows) if agent.events is not None else None
 
@@ -165,7 +158,7 @@ class _Import:
 
     # --- what there is ------------------------------------------------------------------------------------------------
 
-    def _configured(self) -> dict[str, dict[str, Any]]:
+    def _configured(self) -> dict[str, Json]:
         """Arguments of each dataset by its displayed name."""
         if self._run.configuration is None:
             return {}
@@ -178,7 +171,7 @@ class _Import:
             MEMORY_TESTS.get(test.name).name: dict(test.arguments) for test in config.tests if test.name in MEMORY_TESTS
         }
 
-    def _contents(self) -> dict[str, dict[str, Any]]:
+    def _contents(self) -> dict[str, Json]:
         """Every test that was defined or has a result, as it lies in the store."""
         expected = {test.test_id: test.expected for test in self._agent.tests}
         names = [*self._run.definitions, *(name for name in expected if name not in self._run.definitions)]
@@ -196,11 +189,11 @@ class _Import:
             }
         return rows
 
-    def _item(self, position: int, row: Mapping[str, Any]) -> Item:
+    def _item(self, position: int, row: Json) -> Item:
         content = canonical_json(jsonable(row))
         return Item(position, row["id"], digest(content), content)
 
-    def _described(self, items: Sequence[Item]) -> tuple[str, dict[str, Any]]:
+    def _described(self, items: Sequence[Item]) -> tuple[str, Json]:
         agent, stats = self._agent, self._agent.stats
         manifest = build_reproducibility_manifest(
             model=agent.name,
@@ -232,7 +225,7 @@ class _Import:
         }
         return stamp, config
 
-    def _spent(self) -> dict[str, Any]:
+    def _spent(self) -> Json:
         stats = self._agent.stats
         return {
             "calls": self._log.replies if self._log is not None else 0,
@@ -246,7 +239,7 @@ class _Import:
 
     # --- one test -----------------------------------------------------------------------------------------------------
 
-    def _memory(self, test: PublishedTest) -> dict[str, Any]:
+    def _memory(self, test: PublishedTest) -> Json:
         """What the record of a test says, as that of a run of our own does."""
         span = int((self._arguments.get(test.dataset) or {}).get("memory_span") or 0)
         log, part = self._log, None if self._log is None else self._log.part(test.test_id)
@@ -263,7 +256,7 @@ class _Import:
             if (tokens, characters) != (test.tokens, test.characters):
                 said = f"{test.tokens} tokens, {test.characters} characters; the log has {tokens} and {characters}"
                 self._done.broken.append(Broken(test.test_id, f"published as {said}"))
-        memory: dict[str, Any] = jsonable(
+        memory: Json = jsonable(
             {
                 "dataset": test.dataset,
                 "tokens": test.tokens,
@@ -275,16 +268,7 @@ class _Import:
                 "responses": test.responses,
                 "expected_responses": test.expected,
                 "said": [
-                    {
-                        "turn": message.turn,
-                        "now": message.now,
-                        "tokens_before": message.tokens_before,
-                        "question": message.question,
-                        "needle": message.needle,
-                        "needs": needs,
-                        "message": message.text,
-                        "reply": message.reply,
-                    }
+                    {**message.to_stored(), "needs": needs}
                     for message, needs in zip(messages, self._needs(test, messages), strict=True)
                 ],
                 "cost_usd": None,
@@ -304,7 +288,7 @@ class _Import:
             needed = iter(())
         return [next(needed, None) if message.question else None for message in messages]
 
-    def _call(self, position: int, test: PublishedTest, memory: dict[str, Any]) -> Call:
+    def _call(self, position: int, test: PublishedTest, memory: Json) -> Call:
         questions = [said["message"] for said in memory["said"] if said["question"]]
         task = self._frame.task(test.test_id, self._rows[test.test_id], "\n".join(questions))
         record = GenerationRecord(
@@ -314,7 +298,7 @@ class _Import:
         seconds = float(memory.get("agent_seconds") or 0.0)
         return Call(position, 0, key, record, cost_usd=None, seconds=seconds, reused=True)
 
-    def _rescore(self, evaluation: int, position: int, test: PublishedTest, memory: dict[str, Any]) -> None:
+    def _rescore(self, evaluation: int, position: int, test: PublishedTest, memory: Json) -> None:
         """Our own verdict on the published answers, where we have a scorer for them."""
         row = self._rows[test.test_id]
         try:
@@ -324,23 +308,16 @@ class _Import:
         except ConfigurationError as error:
             grade = Grade.failure(str(error))
         else:
-            messages = [_message(said) for said in memory["said"]]
+            messages = [Message.from_stored(said) for said in memory["said"]]
             lines = self._log.lines if self._log is not None else []
             grade = replay(example, messages, Conversation(lines=lines))
-        self._writer.commit_verdicts(evaluation, graded_verdicts(position, test.dataset, grade))
+        self._writer.commit_verdicts(evaluation, score_rows(position, test.dataset, grade))
         if not grade.failed:
             self._done.rescored += 1
             self._done.rescored_equal += abs(grade.score - test.share) < 1e-9
 
 
-def _message(said: Mapping[str, Any]) -> Message:
-    now = datetime.fromisoformat(said["now"]) if said["now"] else None
-    return Message(
-        said["turn"], said["message"], said["reply"], said["question"], said["needle"], said["tokens_before"], now
-    )
-
-
-def _agent_tokens(stats: Mapping[str, Any]) -> int | None:
+def _agent_tokens(stats: Json) -> int | None:
     """How many tokens the agent said; an older generation gives only its speed."""
     if stats.get("agent_tokens") is not None:
         return int(stats["agent_tokens"])
@@ -349,12 +326,12 @@ def _agent_tokens(stats: Mapping[str, Any]) -> int | None:
     return None
 
 
-def _way(name: str) -> tuple[str, dict[str, Any]]:
+def _way(name: str) -> tuple[str, Json]:
     return fingerprint(["memory", _SOURCE, name]), {"metrics": [OVERALL], "extractor": _SOURCE, "name": name}
 
 
 def _published_verdicts(position: int, test: PublishedTest) -> list[Verdict]:
-    published: dict[str, Any] = {"score": test.score, "max_score": test.max_score}
+    published: Json = {"score": test.score, "max_score": test.max_score}
     if test.by_hand:
         published["by_hand"] = test.by_hand
     text = encode({"details": {"reasons": test.reasons, "published": jsonable(published)}, "metadata": {}})

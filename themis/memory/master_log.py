@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from enum import IntEnum
-from typing import Any
 
 from themis.core.codec import encode
 from themis.core.tokens import DEFAULT_TOKENIZER, tokenizer
 from themis.exceptions import DatasetError
 from themis.memory.actions import Line, Message
+from themis.memory.examples import Definition
 from themis.memory.tape import FILL_KINDS, EventBody, StoredEvent
 from themis.memory.tape import read_events as read_stored
 from themis.storage.records import Turn
@@ -101,7 +101,7 @@ class Event:
     code: Code
     now: datetime
     test_id: str
-    data: Mapping[str, Any]
+    data: Definition
 
     @property
     def text(self) -> str:
@@ -181,7 +181,7 @@ class MasterLog:
         definitions: Of tests, by their ids, where they are known: how many lines their scripts have.
     """
 
-    def __init__(self, events: Sequence[Event], definitions: Mapping[str, Mapping[str, Any]] | None = None) -> None:
+    def __init__(self, events: Sequence[Event], definitions: Mapping[str, Definition] | None = None) -> None:
         self._events = events
         self._definitions = definitions or {}
         self._count = tokenizer(DEFAULT_TOKENIZER)
@@ -311,7 +311,7 @@ class MasterLog:
         self._turns.append((kind, test_id, body))
 
 
-def _is_farewell(definition: Mapping[str, Any], part: LoggedTest, question: bool, last: bool) -> bool:
+def _is_farewell(definition: Definition, part: LoggedTest, question: bool, last: bool) -> bool:
     """Whether a message asks to forget the test: it comes after the script, or ends a test that has none written down."""
     lines = len(definition.get("is_question") or [])
     return not question and last and len(part.messages) >= lines and bool(part.messages)

@@ -10,7 +10,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from typing import Any
 
 from themis.core.codec import decode, encode, jsonable
 from themis.core.fingerprint import canonical_json, digest, fingerprint
@@ -18,8 +17,7 @@ from themis.core.registry import nearest
 from themis.exceptions import ConfigurationError, StorageError
 from themis.memory.actions import Grade
 from themis.memory.evaluations import Judged, judged_ways
-from themis.memory.rejudging import graded_verdicts
-from themis.memory.result_store import OVERALL
+from themis.memory.result_store import OVERALL, score_rows
 from themis.memory.results import StoredResult, load_results
 from themis.runs.report import build_report, summarise_run
 from themis.storage import ExperimentStorage, RunStatus
@@ -146,14 +144,14 @@ def _write(
             if result.ended:
                 grade, details = _verdict(result, standing.get(result.test_id))
                 writer.commit_verdicts(
-                    evaluation, graded_verdicts(positions[result.test_id], result.dataset_name, grade, details)
+                    evaluation, score_rows(positions[result.test_id], result.dataset_name, grade, details)
                 )
         summary = summarise_run(build_report(storage, run_id, evaluation))
         writer.update(summary=encode({**storage.get_run(run_id).summary, **summary}))
 
 
-def _verdict(result: StoredResult, override: Override | None) -> tuple[Grade, dict[str, Any]]:
-    details: dict[str, Any] = {"published": dict(result.published)} if result.published else {}
+def _verdict(result: StoredResult, override: Override | None) -> tuple[Grade, dict[str, object]]:
+    details: dict[str, object] = {"published": dict(result.published)} if result.published else {}
     if override is not None and override.score is not None:
         told = {**asdict(override), "reasons_before": result.reasoning}
         return Grade(override.score, (f"{override.by}: {override.reason}",)), {**details, "override": told}

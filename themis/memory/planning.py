@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 from themis.core.tokens import tokenizer
 from themis.memory.actions import (
@@ -77,7 +76,7 @@ class Plan:
 
 def make_plan(
     defined: Sequence[Defined],
-    conflicts: Mapping[str, Any],
+    conflicts: Mapping[str, Iterable[str]],
     filler: Filler,
     *,
     isolated: bool = False,
@@ -158,7 +157,7 @@ class _Simulation:
     def __init__(
         self,
         defined: Sequence[Defined],
-        conflicts: Mapping[str, Any],
+        conflicts: Mapping[str, Iterable[str]],
         filler: Filler,
         isolated: bool,
         max_message_tokens: int,

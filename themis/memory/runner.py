@@ -116,7 +116,7 @@ class Session:
         judge, ungraded = self.benchmark.judge, self.results.ungraded
         if judge is not None and ungraded and not self.run.stopping:
             with contextlib.suppress(_Stopped):
-                rejudging.settle(
+                rejudging.rejudge_ungraded(
                     self.storage,
                     self.writer,
                     self.run.run_id,

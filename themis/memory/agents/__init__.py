@@ -72,7 +72,7 @@ def create_agent(
     text: str,
     *,
     max_prompt_tokens: int | None = None,
-    options: Mapping[str, Any] | None = None,
+    options: Mapping[str, object] | None = None,
     session: str = "session",
     tokenizer: str = DEFAULT_TOKENIZER,
     is_local: bool = False,
@@ -84,7 +84,9 @@ def create_agent(
     return agent_maker(text, settings, options)(session)
 
 
-def agent_maker(text: str, settings: AgentSettings, options: Mapping[str, Any] | None = None) -> Callable[[str], Agent]:
+def agent_maker(
+    text: str, settings: AgentSettings, options: Mapping[str, object] | None = None
+) -> Callable[[str], Agent]:
     """Makes agents of one kind, each for a conversation of its own."""
     name, argument = _divided(text)
     factory = AGENTS.get(name)
@@ -127,7 +129,7 @@ def _divided(text: str) -> tuple[str, str]:
     return "chat", text
 
 
-def _reject_unknown(name: str, factory: AgentFactory, options: Mapping[str, Any]) -> None:
+def _reject_unknown(name: str, factory: AgentFactory, options: Mapping[str, object]) -> None:
     parameters = inspect.signature(factory).parameters
     if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()):
         return

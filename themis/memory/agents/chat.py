@@ -171,7 +171,7 @@ def chat(
     temperature: float = 0.0,
     max_tokens: int = 1_024,
     timestamps: bool = False,
-    **provider_options: Any,
+    **provider_options: object,
 ) -> Agent:
     """A model that is shown as much of the conversation as fits: `openai/gpt-4o` or `chat(openai/gpt-4o)`."""
     return ChatAgent(

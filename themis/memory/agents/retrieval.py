@@ -283,7 +283,7 @@ def retrieval(
     temperature: float = 0.0,
     max_tokens: int = 1_024,
     embeddings: bool = True,
-    **provider_options: Any,
+    **provider_options: object,
 ) -> Agent:
     """Searches what was said before: `retrieval` replies with what it finds, `retrieval(MODEL)` lets a model read it."""
     model = create_model(argument, settings, temperature, max_tokens, provider_options) if argument else None
