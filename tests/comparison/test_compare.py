@@ -16,7 +16,7 @@ from statsmodels.stats.multitest import multipletests
 
 import themis
 from themis.comparison import ComparisonEngine, StatisticalTest, compare_runs
-from themis.comparison.scores import RunScores, line_up
+from themis.comparison.scores import RunScores, align
 from themis.core.entities import (
     EvaluationRecord,
     GenerationRecord,
@@ -197,18 +197,18 @@ def test_attempts_are_averaged_inside_an_item_first(tmp_path):
 
 
 @given(st.lists(st.floats(-5, 5), min_size=1, max_size=30), st.randoms(use_true_random=False))
-def test_lining_up_keeps_every_item_with_its_own_score(values, random):
+def test_aligning_keeps_every_item_with_its_own_score(values, random):
     ids = [f"item {number}" for number in range(len(values))]
     kept = sorted(random.sample(ids, random.randint(1, len(ids))))
     whole = RunScores("a", "m", ids, np.array(values), None)
     order = sorted(ids)
     part = RunScores("b", "m", kept, np.array([-values[ids.index(name)] for name in kept]), None)
 
-    shared = line_up(RunScores("a", "m", order, np.array([values[ids.index(name)] for name in order]), None), part)
+    shared = align(RunScores("a", "m", order, np.array([values[ids.index(name)] for name in order]), None), part)
 
-    assert shared.item_ids == kept
+    assert shared.a.tolist() == [values[ids.index(name)] for name in kept]
     assert (shared.a == -shared.b).all()
-    assert line_up(whole, whole).n == len(values)
+    assert align(whole, whole).n == len(values)
 
 
 # --- clusters -------------------------------------------------------------------------------------------------------

@@ -251,7 +251,7 @@ def test_a_panel_reports_every_vote_and_how_far_they_agree(judge_says, tmp_path)
 
 
 def test_judges_can_be_named_on_the_command_line(judge_says, tmp_path):
-    from themis.evaluation.registering import resolve_metric
+    from themis.evaluation.resolve import resolve_metric
 
     judge = resolve_metric("rubric_judge(model='scripted:m', rubric=['correct'])")
     assert isinstance(judge, RubricJudge)

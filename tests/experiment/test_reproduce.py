@@ -169,7 +169,11 @@ def test_names_that_only_the_program_knew_stand_in_the_way(tmp_path):
 
 def test_a_memory_run_is_asked_for_as_it_was(tmp_path):
     asked = MemorySpecification(
-        configuration="small.yaml", agent="dummy", isolated=True, workers=2, agent_options={"n": 3, "api_key": "sk-secret"}
+        configuration="small.yaml",
+        agent="dummy",
+        isolated=True,
+        workers=2,
+        agent_options={"n": 3, "api_key": "sk-secret"},
     )
     store = made(tmp_path)
     config = {**store.get_run("run").config_snapshot, "specification": asked.to_stored()}
@@ -178,7 +182,9 @@ def test_a_memory_run_is_asked_for_as_it_was(tmp_path):
 
     found = reproduction(store, "run")
 
-    assert found.shell == "themis memory run -c small.yaml -a dummy --workers 2 --isolated --option n=3 --run-id run-again"
+    assert (
+        found.shell == "themis memory run -c small.yaml -a dummy --workers 2 --isolated --option n=3 --run-id run-again"
+    )
     assert found.specification.isolated
     assert any("'api_key' is a secret" in remark for remark in found.remarks)
 

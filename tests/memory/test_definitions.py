@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from tests.memory.small_tests import Cities, Order, Orders, store_in
 from tests.memory.test_configuration import GOOD, parsed
 from tests.memory.test_scheduler import play
+from tests.memory.tests.conversation import TESTS
 from themis.config import load_memory_config
 from themis.config.schema import MemoryConfig
 from themis.core.codec import decode, jsonable
@@ -25,7 +26,6 @@ from themis.exceptions import ConfigurationError
 from themis.memory import definitions
 from themis.memory.examples import MEMORY_TESTS, TestExample, register_memory_test
 from themis.memory.planning import plan_test
-from themis.memory.tests import BUILTIN_TESTS
 
 ROOT = Path(__file__).parents[2]
 CONFIGURATIONS = sorted((ROOT / "configurations").rglob("*.yml"))
@@ -100,7 +100,7 @@ def test_a_run_that_generates_its_definitions_plays_what_later_ones_load(tmp_pat
     assert steps(generated, config) == steps(loaded, config)
 
 
-@pytest.mark.parametrize("kind", sorted(BUILTIN_TESTS))
+@pytest.mark.parametrize("kind", TESTS)
 def test_a_test_of_any_kind_seed_and_span_is_the_same_when_it_is_loaded(kind):
     dataset_class = MEMORY_TESTS.get(kind)
     for seed, span in product((0, 1, 7, 1_234), (4_000, 8_191, 32_000, 99_999, 1_000_003)):

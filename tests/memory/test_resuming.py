@@ -319,14 +319,15 @@ def test_a_budget_stops_before_it_is_passed_and_a_larger_one_goes_on(tmp_path, s
     settings = {"agent_name": "diary", "make_agent": lambda session: Diary()}
 
     first = run(benchmark(**settings, budget_usd=0.055, **source(storage)), storage)
+    spent = storage.get_run("r").cost_usd
     second = run(benchmark(**settings, **source(storage)), storage)
 
-    assert first.status is RunStatus.INTERRUPTED
+    assert first.status == RunStatus.INTERRUPTED
     assert "budget_usd=0.055 allows no further call" in first.metadata["stopped"]
-    assert first.spent.cost_usd == pytest.approx(0.05)
-    assert second.status is RunStatus.COMPLETED
+    assert spent == pytest.approx(0.05)
+    assert second.status == RunStatus.COMPLETED
     assert [row[3].get("turn") for row in rows_of(storage) if row[1] == "reply"] == list(
-        range(1, second.spent.turns + 1)
+        range(1, second.metadata["memory"]["turns"] + 1)
     )
 
 
@@ -338,7 +339,7 @@ def test_isolated_tests_run_side_by_side_with_the_same_result(tmp_path):
     together = run(diary_run(**settings, parallel=4)[0], many)
 
     assert alone.item_scores("memory") == together.item_scores("memory")
-    assert alone.spent.turns == together.spent.turns
+    assert alone.metadata["memory"]["turns"] == together.metadata["memory"]["turns"]
 
     def by_test(storage: ExperimentStorage) -> dict[str, Any]:
         return {test: [row[1:] for row in rows_of(storage) if row[2] == test] for test in alone.item_scores("memory")}

@@ -16,7 +16,7 @@ from typing import Any
 
 import sqlalchemy
 
-import themis.memory.runner
+import themis.memory.driver
 import themis.runs.report
 from tests.memory.small_tests import YesJudge, benchmark, register_small_tests, store_in
 from themis.memory.agents.agent import Agent
@@ -38,7 +38,7 @@ def play(url: str, folder: str, source: str) -> None:
     settings: dict[str, Any] = {}
     if source == "generating":
         settings = {"counts": GENERATED, "span": 1_200, "generated_in": storage}
-    themis.memory.runner.run(
+    themis.memory.driver.run(
         benchmark(agent_name="http", make_agent=make, judge=YesJudge(), **settings),
         storage,
     )

@@ -88,7 +88,11 @@ def _execution_option(function: F) -> F:
 @click.option("--top-p", type=float, default=0.95, show_default=True)
 @click.option("--seed", type=int, help="Sampling seed, for providers that take one.")
 @click.option(
-    "--max-retries", type=click.IntRange(min=1), default=3, show_default=True, help="Calls per answer, in total."
+    "--max-retries",
+    type=click.IntRange(min=1),
+    default=3,
+    show_default=True,
+    help="Calls for one answer, the first included.",
 )
 @click.option(
     "--timeout", "timeout_seconds", type=float, default=600.0, show_default=True, help="Seconds for one call."
@@ -306,7 +310,11 @@ def _estimate(
     return estimate_run(
         source.rows,
         source.template,
-        price=price_of(spec.identifier, is_local=bool(getattr(provider, "is_local", False)) or spec.provider == "fake"),
+        price=price_of(
+            spec.identifier,
+            spec.provider,
+            is_local=bool(getattr(provider, "is_local", False)) or spec.provider == "fake",
+        ),
         max_tokens=asked.max_tokens,
         num_samples=asked.num_samples,
         workers=asked.workers,
@@ -319,11 +327,13 @@ def _estimate(
 def _ask_before_spending(asked: SampleSpecification) -> None:
     """Where a person is there to answer and the price is known, says what it may cost and asks."""
     spec = parse_model(asked.model, asked.provider_options)
-    price = price_of(spec.identifier)
+    price = price_of(spec.identifier, spec.provider)
     if price is None or not sys.stdin.isatty() or spec.provider in ("fake", "local", "replay"):
         return
     result = _estimate(asked)
-    click.echo(f"{asked.dataset} with {asked.model}: {result.calls:,} calls, {_dollars(result)}", err=True)
+    click.echo(
+        f"{asked.dataset} with {asked.model}: {result.calls:,} calls, {_dollars(result)}, {price.source}", err=True
+    )
     click.confirm("go on?", default=True, abort=True, err=True)
 
 

@@ -181,7 +181,8 @@ def plan(
         max_prompt_tokens=max_prompt_tokens,
         tokenizer_name=config.tokenizer,
     )
-    price = None if model is None else price_of(parse_model(model).identifier)
+    spec = None if model is None else parse_model(model)
+    price = None if spec is None else price_of(spec.identifier, spec.provider)
     dollars = None if price is None else made.dollars(price)
     if as_json:
         described = {**asdict(made), "virtual_seconds": made.virtual_time.total_seconds()}
@@ -195,7 +196,7 @@ def plan(
         f"filler; {made.virtual_time} of virtual time; {made.consultations} consultations of the judge"
     )
     click.echo(f"prompt {made.prompt_tokens:,} tokens, completion {made.completion_tokens:,} tokens")
-    shown = "unknown without a model of known price (-a)" if dollars is None else f"${dollars:.2f}"
+    shown = "unknown without a model of known price (-a)" if price is None else f"${dollars:.2f} ({price.source})"
     click.echo(f"about {shown}, about {made.minutes(seconds_per_reply):.0f} minutes at {seconds_per_reply:g} s a reply")
 
 

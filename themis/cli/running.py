@@ -26,9 +26,10 @@ from themis.config.specification import Specification
 from themis.core.entities import EvaluationFailure, ExperimentFailure, ExperimentReport
 from themis.evaluation.sandbox import ALLOWED_VARIABLE, GIVEN_UP, read_weaknesses
 from themis.exceptions import ConfigurationError, RunFailedError
-from themis.generation.breaker import TRIPS_AFTER
+from themis.generation.attempts import TRIPS_AFTER
 from themis.integrations.trackers import make_trackers
 from themis.memory.result_store import OVERALL
+from themis.runs.observers import Observer, RunStart
 from themis.storage import ExperimentStorage, RunStatus
 
 __all__ = ["attempt", "present", "run_options", "start_options", "weak_sandbox_option", "workers_option"]
@@ -116,11 +117,20 @@ def attempt(
     if track_options and not track:
         raise ConfigurationError(f"--track-option {track_options[0]} needs a --track TRACKER it is for")
     trackers = list(make_trackers(track, pairs(track_options)).values())
+    observers = [*trackers, *([_Announcement()] if asked.kind == "memory" else [])]
     try:
-        report = api.perform(asked, store, confirm=confirm, progress=options["progress"], observers=trackers)
+        report = api.perform(asked, store, confirm=confirm, progress=options["progress"], observers=observers)
     except RunFailedError as failed:
         report = failed.report
     return present(store, report, as_json, options["fail_on_errors"])
+
+
+class _Announcement(Observer):
+    """Says what begins, of runs that take long."""
+
+    def on_start(self, run: RunStart) -> None:
+        state = "resuming" if run.done else "starting"
+        click.echo(f"{state} {run.run_id}: {run.total} tests", err=True)
 
 
 def present(

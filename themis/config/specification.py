@@ -18,7 +18,7 @@ from themis.core.redaction import REDACTED, Redactor, redact_options
 from themis.core.registry import nearest
 from themis.core.words import write_word
 from themis.exceptions import ConfigurationError
-from themis.generation.breaker import TRIPS_AFTER
+from themis.generation.attempts import TRIPS_AFTER
 from themis.generation.limits import RateLimit
 from themis.generation.templates import PromptTemplate
 from themis.storage import RunMetadata

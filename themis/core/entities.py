@@ -31,6 +31,7 @@ __all__ = [
     "PromptRender",
     "PromptSpec",
     "Reference",
+    "Result",
     "SamplingConfig",
 ]
 
@@ -143,6 +144,32 @@ class GenerationRecord:
     error: ModelError | None
     metrics: dict[str, Any] = field(default_factory=dict)
     attempts: list[GenerationRecord] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Result:
+    """A finished request: what the engine yields, what is committed, what observers get.
+
+    Args:
+        position: Of the sample in its run.
+        attempt: Which of the sample's answers it is, from 0.
+        key: Under which the answer is stored: a hash of everything that could change it.
+        record: The answer or the error.
+        calls: Calls that it took, retries included; the tokens and seconds are theirs together.
+        cost_usd: None where the price is not known.
+        reused: Taken from another run's answer: nothing was spent.
+    """
+
+    position: int
+    attempt: int
+    key: str
+    record: GenerationRecord
+    calls: int = 1
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    seconds: float = 0.0
+    cost_usd: float | None = 0.0
+    reused: bool = False
 
 
 @dataclass(frozen=True)

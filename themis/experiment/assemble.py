@@ -17,7 +17,7 @@ from themis.core.redaction import REDACTED, redact
 from themis.evaluation.extractors import EXTRACTORS, IdentityExtractor
 from themis.evaluation.metrics import METRICS
 from themis.evaluation.pipeline import EvaluationPipeline
-from themis.evaluation.registering import resolve_extractor, resolve_metric
+from themis.evaluation.resolve import resolve_extractor, resolve_metric
 from themis.evaluation.strategies import strategy_from_name
 from themis.exceptions import ConfigurationError
 from themis.experiment.datasets import Source, StoredRows, resolve_dataset
@@ -50,7 +50,7 @@ def assemble(
     make_executor = provider_maker(spec.provider, {**options, **wiring}, model_identifier=spec.identifier)
     executor = make_executor()
     workers, backend = _execution(asked)
-    price = price_of(spec.identifier, is_local=bool(getattr(executor, "is_local", False)))
+    price = price_of(spec.identifier, spec.provider, is_local=bool(getattr(executor, "is_local", False)))
     run_id = validate_run_id(asked.run_id) if asked.run_id is not None else _fresh_run_id()
     obstacle = _why_program_is_needed(spec, source, asked, options)
     return SampleDriver(

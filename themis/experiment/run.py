@@ -15,17 +15,16 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from themis.config.specification import SampleSpecification
-from themis.core.entities import EvaluationRecord, ExperimentReport, GenerationRecord, ModelSpec, SamplingConfig
+from themis.core.entities import EvaluationRecord, ExperimentReport, GenerationRecord, ModelSpec, Result, SamplingConfig
 from themis.core.fingerprint import canonical_json, digest, fingerprint
 from themis.core.redaction import Redactor
-from themis.core.tokens import count_told
+from themis.core.tokens import count_prompt_tokens
 from themis.evaluation.pipeline import EvaluationPipeline
 from themis.exceptions import ConfigurationError
 from themis.experiment.identity import describe_run, identity_of_calls, identity_of_run
 from themis.experiment.rows import RowReader
-from themis.generation.attempts import is_lost, own_words
-from themis.generation.breaker import TRIPS_AFTER
-from themis.generation.engine import Engine, EngineSettings, Job, Outcome, Waiting
+from themis.generation.attempts import TRIPS_AFTER, Request, is_lost, own_words
+from themis.generation.engine import Engine, EngineSettings, Waiting
 from themis.generation.remote import RemotePool
 from themis.generation.templates import PromptTemplate
 from themis.interfaces import StatelessTaskExecutor
@@ -34,10 +33,10 @@ from themis.runs.judging import JudgingQueue, connect_judges
 from themis.runs.lifecycle import Driver, OpenRun, Stop
 from themis.runs.manifest import diff_identity, evaluation_identity
 from themis.runs.observers import Progress
-from themis.runs.prices import Price, longest_answer
+from themis.runs.prices import Price, max_completion_tokens
 from themis.runs.report import build_report, why_not_answered, why_not_judged
 from themis.storage import ExperimentStorage, RunStatus
-from themis.storage.records import Call, Item, whole_record
+from themis.storage.records import Item, whole_record
 from themis.storage.writing import Description
 
 __all__ = ["SampleDriver"]
@@ -173,9 +172,9 @@ class _Session:
         # Not before the judges can be asked: the run keeps the scores it has if they cannot.
         self._evaluation = run.writer.open_evaluation(*evaluation_identity(driver.pipeline))
         self._resumed = sum(self._reader.count_records()) > 0
-        # Attempts of samples that are not complete yet: how many are missing, and the new ones.
+        # Of samples that more than one answer completes: how many are missing, and the new ones.
         self._missing: dict[int, int] = {}
-        self._fresh: dict[int, list[Call]] = {}
+        self._fresh: dict[int, list[Result]] = {}
         self._partly_stored: set[int] = set()
         self._judging = JudgingQueue(
             driver.pipeline,
@@ -188,12 +187,12 @@ class _Session:
         self._waiting: Waiting | None = None
         self._priced: PricedCalls | None = None
         if run.budget.is_capped and driver.price is not None:
-            self._priced = PricedCalls(run.budget, driver.price, longest_answer(driver.sampling.max_tokens))
+            self._priced = PricedCalls(run.budget, driver.price, max_completion_tokens(driver.sampling.max_tokens))
         self._engine = Engine(
             driver.executor,
             driver.settings,
             admit=self._admit if self._priced else None,
-            settled=self._settled if self._priced else None,
+            on_result=self._on_result if self._priced else None,
             caller=self._judging,
         )
         if run.stopping:
@@ -227,11 +226,11 @@ class _Session:
     def generate(self) -> None:
         """Gets the missing answers, commits them as they come, and judges between commits."""
         # Closed here and not when it is collected: then calls would still be under way when the process ends.
-        with closing(self._batches(self._jobs())) as batches:
-            for outcomes in batches:
-                calls = self._commit(outcomes)
+        with closing(self._batches(self._requests())) as batches:
+            for results in batches:
+                self._commit(results)
                 try:
-                    self._complete(calls)
+                    self._hand_on(results)
                     self._judging.work()
                 except Exception:
                     # Somebody else's error ends the run, but what is paid for is stored first.
@@ -268,7 +267,7 @@ class _Session:
 
     # --- inside ------------------------------------------------------------------------------------------------------
 
-    def _jobs(self) -> Iterator[Job]:
+    def _requests(self) -> Iterator[Request]:
         driver = self._driver
         template, frame, executor = driver.template, self._reader.frame, driver.executor
         wanted = range(self._attempts)
@@ -276,67 +275,63 @@ class _Session:
             text = template.fill(sample.row)
             material = _conversation(sample.row) if executor.prompt_only else sample.fingerprint
             attempts = [attempt for attempt in wanted if attempt not in stored]
-            self._missing[sample.position] = len(attempts)
+            if stored or len(attempts) > 1:
+                self._missing[sample.position] = len(attempts)
             if stored:
                 self._partly_stored.add(sample.position)
             for attempt in attempts:
                 key = digest(self._call_identity, text, material, str(attempt))
                 task = frame.task(sample.item_id, sample.row, text, attempt)
-                job = Job(sample.position, attempt, key, task)
-                if not self._reuse(job):
-                    yield job
+                request = Request(sample.position, attempt, key, task)
+                if not self._reuse(request):
+                    yield request
 
-    def _batches(self, jobs: Iterator[Job]) -> Generator[list[Outcome]]:
+    def _batches(self, requests: Iterator[Request]) -> Generator[list[Result]]:
         driver = self._driver
         backend, make = driver.execution_backend, driver.make_executor
         if backend is None:
-            return self._engine.run(jobs)
+            return self._engine.run(requests)
         if hasattr(backend, "open_workers") and make is not None:
-            return self._engine.run(jobs, RemotePool(backend, make, driver.executor, driver.settings.workers))
-        return self._engine.run_through(backend, jobs)
+            return self._engine.run(requests, RemotePool(backend, make, driver.executor, driver.settings.workers))
+        return self._engine.run_through(backend, requests)
 
-    def _reuse(self, job: Job) -> bool:
+    def _reuse(self, request: Request) -> bool:
         """Takes a stored answer of another run, where the user allows it."""
         cache, reusable = self._driver.specification.cache, self._run.reusable
         if cache == "off" or (cache != "store" and not reusable):
             return False
-        found = self._run.storage.find_answer(job.key, None if cache == "store" else reusable)
+        found = self._run.storage.find_answer(request.key, None if cache == "store" else reusable)
         if found is None:
             return False
-        record = GenerationRecord(job.task, found.output, None, {**found.metrics, "reused": True})
-        call = Call(job.position, job.attempt, job.key, record, cost_usd=0.0, calls=0, reused=True)
-        self._store([call])
-        self._complete([call])
+        record = GenerationRecord(request.task, found.output, None, {**found.metrics, "reused": True})
+        results = [Result(request.position, request.attempt, request.key, record, calls=0, reused=True)]
+        self._store(results)
+        self._hand_on(results)
         return True
 
-    def _commit(self, outcomes: list[Outcome]) -> list[Call]:
-        calls = [self._call(outcome) for outcome in outcomes]
-        self._store(calls)
+    def _commit(self, results: list[Result]) -> None:
+        """Stores results, with what they cost and without secrets."""
+        price = self._driver.price
+        for result in results:
+            result.cost_usd = None if price is None else price.of(result.prompt_tokens, result.completion_tokens)
+            self._remove_secrets(result.record)
+        self._store(results)
         self._run.notify_progress()
-        return calls
 
-    def _store(self, calls: list[Call]) -> None:
+    def _store(self, results: list[Result]) -> None:
         # Only a sample that had answers before can have been judged.
-        judged = [call.position for call in calls if call.position in self._partly_stored]
-        self._run.commit(calls, invalidates=(self._evaluation, judged) if judged else None)
+        judged = [result.position for result in results if result.position in self._partly_stored]
+        self._run.commit(results, invalidates=(self._evaluation, judged) if judged else None)
 
-    def _call(self, outcome: Outcome) -> Call:
-        price, job = self._driver.price, outcome.job
-        cost = None if price is None else price.of(outcome.prompt_tokens, outcome.completion_tokens)
-        record = self._without_secrets(outcome.record)
-        return Call(
-            position=job.position,
-            attempt=job.attempt,
-            key=job.key,
-            record=record,
-            cost_usd=cost,
-            calls=outcome.calls,
-            prompt_tokens=outcome.prompt_tokens,
-            completion_tokens=outcome.completion_tokens,
-            seconds=outcome.seconds,
-        )
+    def _hand_on(self, results: list[Result]) -> None:
+        """What follows when results are stored: samples that are complete are told of and judged."""
+        for position, record in self._complete(results):
+            if self._driver.on_result is not None:
+                self._driver.on_result(record)
+            if record.error is None:
+                self._judging.add(position, record)
 
-    def _without_secrets(self, record: GenerationRecord) -> GenerationRecord:
+    def _remove_secrets(self, record: GenerationRecord) -> None:
         error, output = record.error, record.output
         if error is not None:
             cleaned = self._run.redactor.deep({"message": error.message, "details": error.details})
@@ -348,33 +343,26 @@ class _Session:
                 record.output = type(output)(text, raw, output.usage)
         if "retry_errors" in record.metrics:
             record.metrics["retry_errors"] = self._run.redactor.deep(record.metrics["retry_errors"])
-        return record
 
-    def _complete(self, calls: list[Call]) -> None:
-        """Hands on samples whose last missing attempt is among these stored calls."""
-        for position, record in self._completed(calls):
-            if self._driver.on_result is not None:
-                self._driver.on_result(record)
-            if record.error is None:
-                self._judging.add(position, record)
-
-    def _completed(self, calls: list[Call]) -> list[tuple[int, GenerationRecord]]:
-        """Samples with all their attempts."""
-        complete: list[tuple[int, GenerationRecord]] = []
-        for call in calls:
-            self._fresh.setdefault(call.position, []).append(call)
-            self._missing[call.position] -= 1
-            if self._missing[call.position]:
+    def _complete(self, results: list[Result]) -> Iterator[tuple[int, GenerationRecord]]:
+        """Samples whose last missing attempt is among these results."""
+        for result in results:
+            position = result.position
+            if position not in self._missing:
+                yield position, whole_record([result.record])
                 continue
-            del self._missing[call.position]
-            fresh = self._fresh.pop(call.position)
-            if call.position in self._partly_stored:
-                self._partly_stored.discard(call.position)
-                complete.extend(self._reader.records(positions=[call.position]))
+            self._fresh.setdefault(position, []).append(result)
+            self._missing[position] -= 1
+            if self._missing[position]:
+                continue
+            del self._missing[position]
+            fresh = self._fresh.pop(position)
+            if position in self._partly_stored:
+                self._partly_stored.discard(position)
+                yield from self._reader.records(positions=[position])
             else:
                 fresh.sort(key=lambda one: one.attempt)
-                complete.append((call.position, whole_record([one.record for one in fresh])))
-        return complete
+                yield position, whole_record([one.record for one in fresh])
 
     def _on_judged(self, record: EvaluationRecord) -> None:
         if self._driver.stop_when is None or self._run.stopping:
@@ -417,16 +405,18 @@ class _Session:
             logger.warning("%s: %s", self._run.run_id, waiting)
         self._run.writer.update(waiting=None if waiting is None else str(waiting))
 
-    def _admit(self, job: Job) -> bool:
+    def _admit(self, request: Request) -> bool:
         assert self._priced is not None
-        return self._priced.admit(job, count_told(job.task.prompt.text, job.task.metadata))
+        tokens = count_prompt_tokens(request.task.prompt.text, request.task.metadata)
+        return self._priced.admit((request.position, request.attempt), tokens)
 
-    def _settled(self, outcome: Outcome) -> None:
+    def _on_result(self, result: Result) -> None:
         assert self._priced is not None
-        if outcome.record.error is not None and is_lost(outcome.record.error):
-            self._priced.forfeit(outcome.job)
+        call = (result.position, result.attempt)
+        if result.record.error is not None and is_lost(result.record.error):
+            self._priced.forfeit(call)
             return
-        self._priced.settle(outcome.job, outcome.prompt_tokens, outcome.completion_tokens)
+        self._priced.settle(call, result.prompt_tokens, result.completion_tokens)
 
 
 def _conversation(row: Mapping[str, Any]) -> str:

@@ -9,7 +9,7 @@ import tempfile
 import time
 from typing import Any
 
-from themis.core.entities import EvaluationRecord, ExperimentReport
+from themis.core.entities import EvaluationRecord, ExperimentReport, Result
 from themis.core.redaction import redact_text
 from themis.exceptions import DependencyError
 from themis.experiment.export import export_formats
@@ -17,7 +17,6 @@ from themis.experiment.export.as_json import report_run_id
 from themis.integrations.facts import key_of, numbers_of, parameters_of, progress_numbers
 from themis.runs.observers import Observer, RunStart, Totals
 from themis.storage import RunStatus
-from themis.storage.records import Call
 
 __all__ = ["MlflowTracker"]
 
@@ -94,7 +93,7 @@ class _Watching(Observer):
     def on_start(self, run: RunStart) -> None:
         self._start, self._totals = run, Totals(answered=run.done)
 
-    def on_answers(self, calls: list[Call]) -> None:
+    def on_answers(self, calls: list[Result]) -> None:
         if self._client is None:
             self._client = self._tracker._client()
             self._mlflow_id = self._tracker._open(self._client, self._start.run_id, self._start.manifest_hash)

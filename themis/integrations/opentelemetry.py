@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from themis.core.entities import EvaluationRecord, ExperimentReport, GenerationRecord
+from themis.core.entities import EvaluationRecord, ExperimentReport, GenerationRecord, Result
 from themis.core.redaction import redact_text
 from themis.exceptions import DependencyError
 from themis.experiment.export.as_json import report_run_id
@@ -14,7 +14,6 @@ from themis.experiment.export.samples import joined, score_values
 from themis.integrations.facts import numbers_of, parameters_of
 from themis.runs.observers import Observer, RunStart
 from themis.storage import RunStatus
-from themis.storage.records import Call
 
 __all__ = ["OpenTelemetryTracker"]
 
@@ -189,7 +188,7 @@ class _Watching(Observer):
         self._trace = _Trace(self._tracker)
         self._trace.start(run.run_id, {"themis.samples": run.total, "themis.samples_done_before": run.done})
 
-    def on_answers(self, calls: list[Call]) -> None:
+    def on_answers(self, calls: list[Result]) -> None:
         now = time.time_ns()
         for call in calls:
             span = self._trace.open_call(call.record, call.seconds, now)

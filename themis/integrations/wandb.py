@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from themis.core.entities import EvaluationRecord, ExperimentReport
+from themis.core.entities import EvaluationRecord, ExperimentReport, Result
 from themis.exceptions import ConfigurationError, DependencyError
 from themis.experiment.export import export_formats
 from themis.experiment.export.as_json import report_run_id
@@ -17,7 +17,6 @@ from themis.experiment.export.samples import joined, score_values
 from themis.integrations.facts import key_of, numbers_of, parameters_of, progress_numbers
 from themis.runs.observers import Observer, RunStart, Totals
 from themis.storage import RunStatus
-from themis.storage.records import Call
 
 __all__ = ["WandbTracker"]
 
@@ -116,7 +115,7 @@ class _Watching(Observer):
     def on_start(self, run: RunStart) -> None:
         self._start, self._totals = run, Totals(answered=run.done)
 
-    def on_answers(self, calls: list[Call]) -> None:
+    def on_answers(self, calls: list[Result]) -> None:
         if self._run is None:
             self._run = self._tracker._open(self._start.run_id, self._start.manifest_hash)
         self._totals.add_calls(calls)

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from themis.config import load_memory_config
 from themis.core.codec import encode, jsonable
-from themis.core.entities import GenerationRecord, ModelOutput, SamplingConfig
+from themis.core.entities import GenerationRecord, ModelOutput, Result, SamplingConfig
 from themis.core.fingerprint import canonical_json, digest, fingerprint
 from themis.core.tokens import DEFAULT_TOKENIZER
 from themis.exceptions import ConfigurationError
@@ -31,7 +31,7 @@ from themis.runs.manifest import build_reproducibility_manifest, manifest_hash
 from themis.runs.report import build_report, summarise_run
 from themis.storage import ExperimentStorage, RunStatus
 from themis.storage.reading import batched
-from themis.storage.records import SCORED, Call, Item, Verdict
+from themis.storage.records import SCORED, Item, Verdict
 from themis.storage.runs import validate_run_id
 from themis.storage.writing import RunWriter
 
@@ -288,7 +288,7 @@ class _Import:
             needed = iter(())
         return [next(needed, None) if message.question else None for message in messages]
 
-    def _call(self, position: int, test: PublishedTest, memory: Json) -> Call:
+    def _call(self, position: int, test: PublishedTest, memory: Json) -> Result:
         questions = [said["message"] for said in memory["said"] if said["question"]]
         task = self._frame.task(test.test_id, self._rows[test.test_id], "\n".join(questions))
         record = GenerationRecord(
@@ -296,7 +296,7 @@ class _Import:
         )
         key = digest(self._agent.sha256, test.test_id)
         seconds = float(memory.get("agent_seconds") or 0.0)
-        return Call(position, 0, key, record, cost_usd=None, seconds=seconds, reused=True)
+        return Result(position, 0, key, record, cost_usd=None, seconds=seconds, reused=True)
 
     def _rescore(self, evaluation: int, position: int, test: PublishedTest, memory: Json) -> None:
         """Our own verdict on the published answers, where we have a scorer for them."""

@@ -16,6 +16,7 @@ from themis.core.entities import (
     ModelOutput,
     ModelSpec,
     PromptSpec,
+    Result,
     SamplingConfig,
 )
 from themis.core.fingerprint import digest, fingerprint
@@ -23,7 +24,7 @@ from themis.memory.actions import Grade, Outcome
 from themis.memory.benchmark import Benchmark, Spent
 from themis.memory.examples import TestExample
 from themis.runs.lifecycle import OpenRun
-from themis.storage.records import FAILED, SCORED, Call, Frame, Verdict
+from themis.storage.records import FAILED, SCORED, Frame, Verdict
 
 __all__ = ["OVERALL", "ResultStore", "arguments_of", "describe_test", "frame_of", "score_rows"]
 
@@ -72,7 +73,7 @@ class ResultStore:
         self._run.writer.commit_verdicts(self.evaluation, score_rows(position, test.dataset.name, outcome.grade))
         record = self._record(test, outcome, used, in_doubt)
         # The run's sums are set as a whole below, so the call itself counts as spent already.
-        call = Call(
+        call = Result(
             position,
             0,
             digest(self._benchmark.run_id, outcome.test_id),

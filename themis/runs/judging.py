@@ -13,20 +13,20 @@ from functools import partial
 from typing import Any
 
 from themis.core.codec import decode, encode
-from themis.core.entities import EvaluationRecord, GenerationRecord, GenerationTask, PromptRender, PromptSpec
+from themis.core.entities import EvaluationRecord, GenerationRecord, GenerationTask, PromptRender, PromptSpec, Result
 from themis.core.fingerprint import digest, fingerprint
 from themis.core.redaction import Redactor
 from themis.core.tokens import count_tokens
-from themis.evaluation.judges import Reply, judges_in
+from themis.evaluation.judges import Reply, find_judges
 from themis.exceptions import EvaluationError
-from themis.generation.attempts import own_words
+from themis.generation.attempts import Request, own_words
 from themis.generation.blocking import BlockingProvider
-from themis.generation.engine import Caller, Engine, EngineSettings, Job, Outcome
+from themis.generation.engine import Caller, Engine, EngineSettings
 from themis.generation.providers import create_provider, parse_model
 from themis.interfaces import Metric
 from themis.runs.budget import Budget, refuse_unknown_cost
 from themis.runs.manifest import call_identity
-from themis.runs.prices import Price, is_paid, longest_answer, price_of
+from themis.runs.prices import Price, is_paid, max_completion_tokens, price_of
 from themis.storage import ExperimentStorage
 from themis.storage.records import Verdict, verdicts
 from themis.storage.writing import RunWriter
@@ -52,7 +52,7 @@ def connect_judges(
     """Binds every judge among the metrics to its model while the block runs; the engines through which they ask."""
     engines: list[Engine] = []
     with ExitStack() as stack:
-        for judge in judges_in(metrics):
+        for judge in find_judges(metrics):
             spec = parse_model(judge.model, judge.options)
             executor = create_provider(spec.provider, judge.options, model_identifier=spec.identifier)
             identity = call_identity(
@@ -63,7 +63,7 @@ def connect_judges(
                 seed=None,
             )
             calls = stack.enter_context(closing(BlockingProvider(executor, settings.timeout_seconds)))
-            price = price_of(spec.identifier, is_local=bool(getattr(executor, "is_local", False)))
+            price = price_of(spec.identifier, spec.provider, is_local=bool(getattr(executor, "is_local", False)))
             if budget is not None and budget.is_capped and price is None:
                 refuse_unknown_cost(f"the judge {judge.name}, {spec.identifier!r}")
             engine = Engine(calls, replace(settings, counts_tokens=is_paid(price)))
@@ -204,31 +204,32 @@ class CachedJudgeClient:
             raise EvaluationError(self.redactor.text(f"the judge is not asked any more: {own_words(tripped)}"))
         render = PromptRender(PromptSpec("judge", ""), prompt)
         task = GenerationTask(render, self._spec, self._sampling, {"dataset_id": key})
-        outcome, cost = self._paid(Job(0, 0, key, task))
-        error, output = outcome.record.error, outcome.record.output
+        result = self._pay(Request(0, 0, key, task))
+        error, output = result.record.error, result.record.output
         if error is not None or output is None:
             reason = own_words(error) if error is not None else "no output"
-            self._writer.add_judge_cost(outcome.calls, cost)
+            self._writer.add_judge_cost(result.calls, result.cost_usd)
             raise EvaluationError(self.redactor.text(f"the judge did not answer: {reason}"))
         text = self.redactor.values(output.text)
         body = encode({"text": text, "usage": output.usage, "model": self._spec.model_key})
-        self._writer.save_judgement(key, body, calls=outcome.calls, cost_usd=cost)
+        self._writer.save_judgement(key, body, calls=result.calls, cost_usd=result.cost_usd)
         return Reply(text, stored=False)
 
-    def _paid(self, job: Job) -> tuple[Outcome, float | None]:
-        """The outcome and what it cost, if the budget allows the most that it could."""
+    def _pay(self, request: Request) -> Result:
+        """The result with what it cost, if the budget allows the most that it could."""
         if self._budget is None or self._price is None or not self._budget.is_capped:
-            outcome = self._engine.complete(job)
-            return outcome, None if self._price is None else self._cost(outcome)
-        most = self._price.of(count_tokens(job.task.prompt.text), longest_answer(self._sampling.max_tokens))
+            return self._complete(request)
+        most = self._price.of(count_tokens(request.task.prompt.text), max_completion_tokens(self._sampling.max_tokens))
         # Many threads ask at once: what each may spend is set aside before it does.
         with self._budget.reserving(most) as reserved:
             if reserved is None:
                 raise EvaluationError(f"{self._budget.reached}: this answer is not judged")
-            outcome = self._engine.complete(job)
-            reserved.cost_usd = self._cost(outcome)
-            return outcome, reserved.cost_usd
+            result = self._complete(request)
+            reserved.cost_usd = result.cost_usd
+            return result
 
-    def _cost(self, outcome: Outcome) -> float:
-        assert self._price is not None
-        return self._price.of(outcome.prompt_tokens, outcome.completion_tokens)
+    def _complete(self, request: Request) -> Result:
+        result = self._engine.complete(request)
+        tokens = (result.prompt_tokens, result.completion_tokens)
+        result.cost_usd = None if self._price is None else self._price.of(*tokens)
+        return result

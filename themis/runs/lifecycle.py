@@ -15,7 +15,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 from themis.config.specification import STORED_AS, Specification
-from themis.core.entities import EvaluationRecord, ExperimentReport
+from themis.core.entities import EvaluationRecord, ExperimentReport, Result
 from themis.core.redaction import Redactor
 from themis.exceptions import ConfigurationError, RunFailedError, RunInterrupted, StorageError, ThemisError
 from themis.runs.budget import Budget
@@ -25,7 +25,7 @@ from themis.runs.resuming import how_to_resume, say_how_to_resume
 from themis.runs.stopping import CURRENT_HANDLE, stop_on_signals
 from themis.storage import ExperimentStorage, RunStatus
 from themis.storage.reading import RunReader
-from themis.storage.records import Call, Item
+from themis.storage.records import Item
 from themis.storage.writing import Description, RunWriter
 
 __all__ = ["Driver", "OpenRun", "Stop", "gc_paused", "run", "start_or_resume"]
@@ -240,7 +240,7 @@ class OpenRun:
             self._stop = stop
             self._driver.stop(at_once=False)
 
-    def commit(self, calls: list[Call], *, invalidates: tuple[int, Sequence[int]] | None = None) -> None:
+    def commit(self, calls: list[Result], *, invalidates: tuple[int, Sequence[int]] | None = None) -> None:
         """Makes answers durable, then tells of them."""
         self.writer.commit_calls(calls, invalidates=invalidates)
         if calls:

@@ -6,10 +6,9 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from themis.core.entities import EvaluationRecord, ExperimentReport
+from themis.core.entities import EvaluationRecord, ExperimentReport, Result
 from themis.core.redaction import redact_text
 from themis.storage import RunStatus
-from themis.storage.records import Call
 
 __all__ = ["Observer", "Observers", "Progress", "RunStart", "Totals"]
 
@@ -45,14 +44,14 @@ class Observer:
     def on_start(self, run: RunStart) -> None:
         """The items are stored; nothing has been asked yet."""
 
-    def on_answers(self, calls: list[Call]) -> None:
+    def on_answers(self, calls: list[Result]) -> None:
         """Answers, or ended memory tests, were stored."""
 
     def on_scores(self, records: list[EvaluationRecord]) -> None:
         """Scores of items were stored."""
 
     def on_progress(self, progress: Callable[[], Progress]) -> None:
-        """Work goes on: an exchange was stored, or nothing was finished for a moment. Call it for how work stands."""
+        """Work goes on: an exchange was stored, or nothing was finished for a moment. Result it for how work stands."""
 
     def on_stop(self, in_flight: int) -> None:
         """Nothing new is started any more; so many calls are still being finished."""
@@ -95,7 +94,7 @@ class Totals:
     # Sum and number of scores by metric, in the order in which they came.
     scores: dict[str, tuple[float, int]] = field(default_factory=dict)
 
-    def add_calls(self, calls: Sequence[Call]) -> None:
+    def add_calls(self, calls: Sequence[Result]) -> None:
         for call in calls:
             self.answered += call.record.error is None
             self.failed += call.record.error is not None

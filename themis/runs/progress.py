@@ -6,10 +6,9 @@ import sys
 import time
 from collections.abc import Callable
 
-from themis.core.entities import EvaluationRecord, ExperimentReport
+from themis.core.entities import EvaluationRecord, ExperimentReport, Result
 from themis.runs.observers import Observer, Progress, RunStart, Totals
 from themis.storage import RunStatus
-from themis.storage.records import Call
 
 __all__ = ["ProgressBar", "is_interactive"]
 
@@ -54,7 +53,7 @@ class ProgressBar(Observer):
         self._task = self._bar.add_task(self._escape(run.run_id), total=run.total, completed=run.done, numbers="")
         self._bar.start()
 
-    def on_answers(self, calls: list[Call]) -> None:
+    def on_answers(self, calls: list[Result]) -> None:
         positions = {call.position for call in calls}
         fresh = positions - self._recent
         self._recent = positions | set(list(self._recent)[-1000:])

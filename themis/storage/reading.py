@@ -54,11 +54,12 @@ class StoredKey:
 
 
 class RunReader:
-    """Everything stored of one run."""
+    """Everything stored of one run; `current_evaluation` is how it was judged last when the reader was made."""
 
-    def __init__(self, engine: Engine, run: int, frame: Frame) -> None:
+    def __init__(self, engine: Engine, run: int, frame: Frame, current_evaluation: int | None = None) -> None:
         self.run = run
         self.frame = frame
+        self.current_evaluation = current_evaluation
         self._engine = engine
 
     # --- samples -----------------------------------------------------------------------------------------------------

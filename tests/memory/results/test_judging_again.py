@@ -163,13 +163,14 @@ def test_a_judge_that_could_not_be_understood_is_asked_again_on_resume_and_the_a
     def played(judge: YesJudge) -> Any:
         return run(benchmark(make_agent=lambda session: Counting(), judge=judge, isolated=isolated), storage)
 
-    mumbled = played(Mumbling(speaks=False))
+    mumbled = played(Mumbling(speaks=False)).item_scores("memory")
     replies, cost = Counting.replies, storage.get_run("r").judge_cost_usd
     found = Mumbling(speaks=True)
     settled, again = played(found), played(Mumbling(speaks=True))
 
-    assert mumbled.item_scores("memory")["Orders - 0"] is None
-    assert settled.item_scores("memory")["Orders - 0"] == again.item_scores("memory")["Orders - 0"] == scores(storage, "r")["Orders - 0"] == 1.0
+    assert mumbled["Orders - 0"] is None
+    assert [one.item_scores("memory")["Orders - 0"] for one in (settled, again)] == [1.0, 1.0]
+    assert scores(storage, "r")["Orders - 0"] == 1.0
     assert Counting.replies == replies, "the agent was not spoken to"
     assert len(found.asked) == 1
     assert storage.get_run("r").judge_cost_usd == pytest.approx(cost + 0.001)
