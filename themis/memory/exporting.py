@@ -55,18 +55,18 @@ def export_run(
     rows = {sample.item_id: sample.row for sample in storage.reader(run_id).samples()}
     definitions = done.folder / "definitions"
     for row in rows.values():
-        path = definitions / _part(str(row["dataset"])) / f"{_part(str(row['example_id']))}.def.json"
+        path = definitions / _safe_name(str(row["dataset"])) / f"{_safe_name(str(row['example_id']))}.def.json"
         _write(path, {name: row[name] for name in _DEFINITION if name in row})
         done.definitions += 1
     _write_config(definitions / "config.yml", view, rows.values())
-    results = done.folder / "results" / _part(view.found.agent)
+    results = done.folder / "results" / _safe_name(view.found.agent)
     conversation = _Conversation(list(storage.turns(run_id)), isolated=view.found.isolated)
     for result in view.results:
         if result.score is None:
             if result.ended:
                 done.left_out.append(result.test_id)
             continue
-        path = results / _part(result.dataset_name) / f"{_part(result.example_id)}_{result.repetition}.json"
+        path = results / _safe_name(result.dataset_name) / f"{_safe_name(result.example_id)}_{result.repetition}.json"
         _write(path, _result(result, conversation))
         done.results += 1
     _write(results / "runstats.json", _statistics(view))
@@ -77,7 +77,7 @@ def export_run(
     return done
 
 
-def _part(name: str) -> str:
+def _safe_name(name: str) -> str:
     """A name as one part of a path."""
     safe = "".join("_" if one in '/\\:*?"<>|' or ord(one) < 32 else one for one in name).strip(". ")
     if not safe:
@@ -124,7 +124,7 @@ def _result(result: StoredResult, conversation: _Conversation) -> dict[str, obje
     published = result.published
     task_log, full_log = conversation.logs_of(result)
     # That benchmark measures a test with its farewell, and all texts as one; what it has published stays as it is.
-    tokens, characters = (result.tokens, result.characters) if published else conversation.measured(result)
+    tokens, characters = (result.tokens, result.characters) if published else conversation.measure(result)
     content: dict[str, object] = {
         "task_log": task_log or result.task_log,
         "actual_responses": result.actual_responses,
@@ -178,7 +178,7 @@ class _Conversation:
         ]
         return mine, [line.text for line in lines]
 
-    def measured(self, result: StoredResult) -> tuple[int, int]:
+    def measure(self, result: StoredResult) -> tuple[int, int]:
         """Tokens and characters of everything said from the test's first message to its end."""
         lines = self._part(result)
         text = "".join(line.said for line in lines)

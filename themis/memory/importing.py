@@ -78,7 +78,7 @@ def import_folder(
 
 
 def _import_agent(run: RunFolder, agent: AgentFolder, storage: ExperimentStorage) -> ImportedAgent:
-    run_id = validate_run_id(_word(f"{run.name} - {agent.name}"))
+    run_id = validate_run_id(_clean_run_id(f"{run.name} - {agent.name}"))
     done = ImportedAgent(run_id, agent.name, broken=[*run.broken, *agent.broken])
     if not agent.tests:
         done.broken.append(Broken(agent.name, "holds no result that can be read; nothing was imported"))
@@ -106,7 +106,7 @@ def _import_agent(run: RunFolder, agent: AgentFolder, storage: ExperimentStorage
     return done
 
 
-def _word(text: str) -> str:
+def _clean_run_id(text: str) -> str:
     """A name as it may stand in a run id."""
     return re.sub(r'[/\\:*?"<>|@\x00-\x1f]+', "-", text).strip(" .")[:200]
 
@@ -124,26 +124,26 @@ class _Import:
     ) -> None:
         self._run, self._agent, self._storage, self._writer, self._done = run, agent, storage, writer, done
         self._kinds = {MEMORY_TESTS.get(name).name: name for name in MEMORY_TESTS.names()}
-        self._arguments = self._configured()
+        self._arguments = self._read_arguments()
         self._frame = frame_of(agent.name)
-        self._rows = self._contents()
+        self._rows = self._read_tests()
         self._log = MasterLog(agent.events, self._rows) if agent.events is not None else None
 
     def write(self, identity: Mapping[str, str]) -> None:
         writer, agent, done = self._writer, self._agent, self._done
         items = [self._item(position, row) for position, row in enumerate(self._rows.values())]
         writer.plan(items)
-        stamp, config = self._described(items)
+        stamp, config = self._describe(items)
         writer.describe(identity=identity, config=config, manifest_hash=stamp)
         positions = {item.item_id: item.position for item in items}
-        ours = writer.open_evaluation(*_way(RESCORED))
-        theirs = writer.open_evaluation(*_way(PUBLISHED))
+        ours = writer.open_evaluation(*_describe_evaluation(RESCORED))
+        theirs = writer.open_evaluation(*_describe_evaluation(PUBLISHED))
         calls = []
         for test in agent.tests:
-            memory = self._memory(test)
+            memory = self._describe_result(test)
             position = positions[test.test_id]
             calls.append(self._call(position, test, memory))
-            writer.commit_verdicts(theirs, _published_verdicts(position, test))
+            writer.commit_verdicts(theirs, _published_rows(position, test))
             self._rescore(ours, position, test, memory)
             done.tests += 1
             done.hand_edited += bool(test.by_hand)
@@ -153,12 +153,12 @@ class _Import:
             done.turns = len(turns)
             for batch in batched(turns, 500):
                 writer.append_turns(batch)
-        writer.update(succeeded=done.tests, **self._spent())
+        writer.update(succeeded=done.tests, **self._read_totals())
         writer.finish(RunStatus.COMPLETED, summary=summarise_run(build_report(self._storage, writer.run_id, theirs)))
 
     # --- what there is ------------------------------------------------------------------------------------------------
 
-    def _configured(self) -> dict[str, Json]:
+    def _read_arguments(self) -> dict[str, Json]:
         """Arguments of each dataset by its displayed name."""
         if self._run.configuration is None:
             return {}
@@ -171,7 +171,7 @@ class _Import:
             MEMORY_TESTS.get(test.name).name: dict(test.arguments) for test in config.tests if test.name in MEMORY_TESTS
         }
 
-    def _contents(self) -> dict[str, Json]:
+    def _read_tests(self) -> dict[str, Json]:
         """Every test that was defined or has a result, as it lies in the store."""
         expected = {test.test_id: test.expected for test in self._agent.tests}
         names = [*self._run.definitions, *(name for name in expected if name not in self._run.definitions)]
@@ -193,7 +193,7 @@ class _Import:
         content = canonical_json(jsonable(row))
         return Item(position, row["id"], digest(content), content)
 
-    def _described(self, items: Sequence[Item]) -> tuple[str, Json]:
+    def _describe(self, items: Sequence[Item]) -> tuple[str, Json]:
         agent, stats = self._agent, self._agent.stats
         manifest = build_reproducibility_manifest(
             model=agent.name,
@@ -225,7 +225,7 @@ class _Import:
         }
         return stamp, config
 
-    def _spent(self) -> Json:
+    def _read_totals(self) -> Json:
         stats = self._agent.stats
         return {
             "calls": self._log.replies if self._log is not None else 0,
@@ -233,13 +233,13 @@ class _Import:
             "cost_usd": float(stats.get("agent_costs_usd") or 0.0),
             "unpriced_calls": 0 if "agent_costs_usd" in stats else 1,
             "judge_cost_usd": float(stats.get("managing_costs_usd") or 0.0),
-            "judge_calls": sum(self._log.judged.values()) if self._log is not None else 0,
+            "judge_calls": sum(self._log.judge_calls.values()) if self._log is not None else 0,
             "seconds": float(stats.get("duration") or 0.0),
         }
 
     # --- one test -----------------------------------------------------------------------------------------------------
 
-    def _memory(self, test: PublishedTest) -> Json:
+    def _describe_result(self, test: PublishedTest) -> Json:
         """What the record of a test says, as that of a run of our own does."""
         span = int((self._arguments.get(test.dataset) or {}).get("memory_span") or 0)
         log, part = self._log, None if self._log is None else self._log.part(test.test_id)
@@ -249,7 +249,7 @@ class _Import:
             messages, place = _from_task_log(test), {}
         else:
             messages, place = part.messages, part.place()
-            tokens, characters = log.measured(test.test_id)
+            tokens, characters = log.measure(test.test_id)
             self._done.counted += 1
             self._done.tokens_reproduced += tokens == test.tokens
             self._done.characters_reproduced += characters == test.characters
@@ -272,7 +272,7 @@ class _Import:
                     for message, needs in zip(messages, self._needs(test, messages), strict=True)
                 ],
                 "cost_usd": None,
-                "judge_calls": 0 if log is None else log.judged.get(test.test_id, 0),
+                "judge_calls": 0 if log is None else log.judge_calls.get(test.test_id, 0),
                 **({} if part is not None else {"task_log": test.task_log}),
                 **place,
             }
@@ -326,11 +326,11 @@ def _agent_tokens(stats: Json) -> int | None:
     return None
 
 
-def _way(name: str) -> tuple[str, Json]:
+def _describe_evaluation(name: str) -> tuple[str, Json]:
     return fingerprint(["memory", _SOURCE, name]), {"metrics": [OVERALL], "extractor": _SOURCE, "name": name}
 
 
-def _published_verdicts(position: int, test: PublishedTest) -> list[Verdict]:
+def _published_rows(position: int, test: PublishedTest) -> list[Verdict]:
     published: Json = {"score": test.score, "max_score": test.max_score}
     if test.by_hand:
         published["by_hand"] = test.by_hand
@@ -342,7 +342,7 @@ def _from_task_log(test: PublishedTest) -> list[Message]:
     """Messages of a result without a master log; where they lie in the conversation is not known."""
     messages: list[Message] = []
     pending: tuple[str, datetime | None] | None = None
-    for sender, text, moment in goodai.said_in(test.task_log):
+    for sender, text, moment in goodai.read_task_log(test.task_log):
         if sender == "Test":
             pending = (text, moment)
         elif sender == "Agent" and pending is not None:

@@ -187,7 +187,7 @@ class MasterLog:
         self._count = tokenizer(DEFAULT_TOKENIZER)
         self._parts: dict[str, LoggedTest] = {}
         self.lines: list[Line] = []
-        self.judged: dict[str, int] = {}
+        self.judge_calls: dict[str, int] = {}
         self.replies = 0
         self._turns: list[tuple[str, str | None, EventBody]] = []
         # The last message that each test sends.
@@ -197,7 +197,7 @@ class MasterLog:
     def part(self, test_id: str) -> LoggedTest | None:
         return self._parts.get(test_id)
 
-    def measured(self, test_id: str) -> tuple[int, int]:
+    def measure(self, test_id: str) -> tuple[int, int]:
         """Tokens and characters of everything said from a test's first message until its end."""
         part = self._parts[test_id]
         end = len(self._events) if part.end is None else part.end
@@ -247,7 +247,7 @@ class MasterLog:
                         "wait", event.test_id, EventBody(until_tokens=tokens + wanted, until=until, now=event.now)
                     )
                 case Code.LLM:
-                    self.judged[event.test_id] = self.judged.get(event.test_id, 0) + 1
+                    self.judge_calls[event.test_id] = self.judge_calls.get(event.test_id, 0) + 1
                     answer = str(event.data.get("response", ""))
                     self._add("consult", event.test_id, EventBody(answer=answer, prompt="", now=event.now))
                 case Code.REGISTER if part is not None:

@@ -44,7 +44,7 @@ class Override:
     previous: str
     signature: str = ""
 
-    def signed(self) -> Override:
+    def sign(self) -> Override:
         content = {name: value for name, value in asdict(self).items() if name != "signature"}
         return Override(**{**asdict(self), "signature": digest(canonical_json(jsonable(content)))})
 
@@ -60,9 +60,9 @@ def override_score(
 
 def withdraw_override(storage: ExperimentStorage, run_id: str, test_id: str, *, reason: str, by: str) -> Override:
     """Takes an override back; the automatic score counts again, and both records stay."""
-    standing = _standing(read_overrides(storage, run_id))
-    if test_id not in standing:
-        raise ConfigurationError(f"test {test_id!r} of run {run_id!r} has no override{nearest(test_id, standing)}")
+    active = _active(read_overrides(storage, run_id))
+    if test_id not in active:
+        raise ConfigurationError(f"test {test_id!r} of run {run_id!r} has no override{nearest(test_id, active)}")
     return _record(storage, run_id, test_id, None, reason, by)
 
 
@@ -72,7 +72,7 @@ def read_overrides(storage: ExperimentStorage, run_id: str) -> list[Override]:
     records = [Override(**entry) for entry in decode(content)] if content else []
     previous = ""
     for number, record in enumerate(records, start=1):
-        if record.previous != previous or record.signed().signature != record.signature:
+        if record.previous != previous or record.sign().signature != record.signature:
             raise StorageError(
                 f"override {number} of run {run_id!r} ({record.test_id}, by {record.by}) was changed after it was signed"
             )
@@ -107,7 +107,7 @@ def _record(
         evaluation=base.name,
         answers=fingerprint(result.actual_responses),
         previous=records[-1].signature if records else "",
-    ).signed()
+    ).sign()
     _write(storage, run_id, base, found.results, [*records, record])
     return record
 
@@ -123,7 +123,7 @@ def _base(storage: ExperimentStorage, run_id: str) -> Judged:
     return next(way for way in ways if way.fingerprint == current.config["over"])
 
 
-def _standing(records: Sequence[Override]) -> dict[str, Override]:
+def _active(records: Sequence[Override]) -> dict[str, Override]:
     """The last override of each test, without those withdrawn."""
     last = {record.test_id: record for record in records}
     return {test_id: record for test_id, record in last.items() if record.score is not None}
@@ -132,7 +132,7 @@ def _standing(records: Sequence[Override]) -> dict[str, Override]:
 def _write(
     storage: ExperimentStorage, run_id: str, base: Judged, results: Sequence[StoredResult], records: Sequence[Override]
 ) -> None:
-    standing = _standing(records)
+    active = _active(records)
     reader = storage.reader(run_id)
     positions = {sample.item_id: sample.position for sample in reader.samples()}
     with storage.open_run(run_id) as writer:
@@ -142,7 +142,7 @@ def _write(
         evaluation = writer.open_evaluation(fingerprint(["memory", _NAME, base.fingerprint]), config)
         for result in results:
             if result.ended:
-                grade, details = _verdict(result, standing.get(result.test_id))
+                grade, details = _verdict(result, active.get(result.test_id))
                 writer.commit_verdicts(
                     evaluation, score_rows(positions[result.test_id], result.dataset_name, grade, details)
                 )

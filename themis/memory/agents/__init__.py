@@ -88,7 +88,7 @@ def agent_maker(
     text: str, settings: AgentSettings, options: Mapping[str, object] | None = None
 ) -> Callable[[str], Agent]:
     """Makes agents of one kind, each for a conversation of its own."""
-    name, argument = _divided(text)
+    name, argument = _split_name(text)
     factory = AGENTS.get(name)
     _reject_unknown(name, factory, options or {})
     given = look_up_secrets(options or {})
@@ -106,7 +106,7 @@ def agent_maker(
     return make
 
 
-def _divided(text: str) -> tuple[str, str]:
+def _split_name(text: str) -> tuple[str, str]:
     """The registered name of an agent and what it is given."""
     text = text.strip()
     if not text:

@@ -24,7 +24,7 @@ from themis.memory.agents.chat import (
     Exchange,
     History,
     create_model,
-    elapsed_in_words,
+    format_elapsed,
 )
 from themis.memory.models import ChatModel
 
@@ -122,7 +122,7 @@ class RetrievalAgent(Agent):
             self.observe(message, presupplied, turn=turn, now=now)
             return Reply(presupplied)
         if self._model is None:
-            said = Reply(self._quoted(message))
+            said = Reply(self._quote(message))
         else:
             self._recent.evict_until_fits(message)
             spoken = self._model.complete(self._prompt(message, self.find(message), now))
@@ -135,7 +135,7 @@ class RetrievalAgent(Agent):
         self._index.add(exchange)
         if self._vectors is not None:
             self._vectors.add(message)
-        if self._model is None and not _asks(message):
+        if self._model is None and not _is_question(message):
             for sentence in _SENTENCE_END.split(message):
                 if sentence.strip() and len(sentence) <= _LONGEST_PASSAGE:
                     self._sentences.add(replace(exchange, message=sentence.strip(), reply=""))
@@ -171,9 +171,9 @@ class RetrievalAgent(Agent):
             chosen = sorted(merged, key=lambda number: (-merged[number], -number))[:_PASSAGES]
         return [self._index.passages[number] for number in chosen]
 
-    def _quoted(self, message: str) -> str:
+    def _quote(self, message: str) -> str:
         """The latest of the sentences that fit a question best: what was said later has replaced what was said before."""
-        if not _asks(message):
+        if not _is_question(message):
             return "Noted."
         # How to answer is said around the question, and is not what is asked for.
         asked = " ".join(part for part in _SENTENCE_END.split(message) if "?" in part) or message
@@ -194,7 +194,7 @@ class RetrievalAgent(Agent):
             if exchange.turn in recent or exchange.tokens > room:
                 continue
             room -= exchange.tokens
-            ago = elapsed_in_words(now - exchange.now)
+            ago = format_elapsed(now - exchange.now)
             lines.append((exchange.turn, f"[{ago}] User: {exchange.message}\nYou: {exchange.reply}"))
         remembered = "\n".join(line for _, line in sorted(lines))
         system = self._system_prompt
@@ -207,7 +207,7 @@ class RetrievalAgent(Agent):
         return [*messages, {"role": "user", "content": message}]
 
 
-def _asks(message: str) -> bool:
+def _is_question(message: str) -> bool:
     return "?" in message
 
 
