@@ -192,7 +192,7 @@ def test_a_judge_that_cannot_be_asked_leaves_a_run_the_scores_it_has(tmp_path):
     store = ExperimentStorage(tmp_path)
     with pytest.raises(ProviderError, match="unknown provider 'nobody'"):
         rejudge(store, "run", pipeline)
-    assert store.reader("run").metric_names(store.current_evaluation("run")) == ["ExactMatch"]
+    assert store.reader("run").metric_names(store.reader("run").evaluation) == ["ExactMatch"]
 
 
 def test_a_repaired_verdict_is_not_asked_for_again(judge_says, tmp_path):

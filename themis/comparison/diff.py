@@ -28,7 +28,7 @@ from themis.core.codec import encode
 from themis.core.entities import GenerationRecord
 from themis.exceptions import ConfigurationError, MetricError
 from themis.storage import ExperimentStorage
-from themis.storage.reading import batched
+from themis.storage.lazy import batched
 
 _PAGE = 200
 

@@ -338,7 +338,7 @@ def _dimensions(store: ExperimentStorage, run: RunMetadata) -> dict[str, object]
         ("prompt", "prompt.template_hash"),
     ):
         found[name] = found.get(key)
-    return {**found, **store.identity(run.run_id)}
+    return {**found, **store.reader(run.run_id).identity}
 
 
 def _flat(value: Mapping[str, object], prefix: str = "") -> dict[str, object]:

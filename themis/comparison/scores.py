@@ -23,7 +23,7 @@ from themis.core.registry import nearest, snake_case
 from themis.exceptions import ConfigurationError, MetricError, StorageError
 from themis.runs.resuming import how_to_resume_stored
 from themis.storage import ExperimentStorage
-from themis.storage.reading import RunReader
+from themis.storage.queries import RunReader
 
 
 class StorageOwner(Protocol):
@@ -83,7 +83,7 @@ class ScoredRun:
         attempts: dict[str, list[float]] = {}
         clusters: dict[str, str] = {}
         positions: dict[str, int] = {}
-        for position, item_id, cluster, value in self.reader.placed_values(self.evaluation, metric):
+        for position, item_id, cluster, value in self.reader.values_with_positions(self.evaluation, metric):
             # A column without a number reads as None, whatever its type says.
             if value is None or not math.isfinite(value):
                 raise MetricError(
@@ -119,20 +119,20 @@ def open_scores(store: ExperimentStorage, run_ids: Iterable[str]) -> list[Scored
 
 
 def _open(store: ExperimentStorage, run_id: str, reader: RunReader) -> ScoredRun:
-    if reader.current_evaluation is None:
+    if reader.evaluation is None:
         raise MetricError(f"run {run_id!r} has no scores; judge it with: themis rejudge {run_id}")
-    metrics = reader.metric_names(reader.current_evaluation)
+    metrics = reader.metric_names(reader.evaluation)
     if not metrics:
         answered, failed = reader.count_records()
         raise MetricError(
             f"run {run_id!r} has no scores: {answered} of its {reader.count_samples()} samples are answered, "
             f"{failed} failed. {how_to_resume_stored(store, store.get_run(run_id))}"
         )
-    config = reader.evaluation_config(reader.current_evaluation)
+    config = reader.evaluation_config(reader.evaluation)
     return ScoredRun(
         run_id=run_id,
         reader=reader,
-        evaluation=reader.current_evaluation,
+        evaluation=reader.evaluation,
         metrics=metrics,
         directions=config.get("higher_is_better", {}),
         score_ranges=config.get("score_range", {}),

@@ -131,7 +131,7 @@ def load_sample_specification(
     _refuse_lost_secrets(loaded, for_judging=for_judging)
     options = {name: value for name, value in (loaded.provider_options or {}).items() if value != REDACTED}
     loaded = replace(loaded, provider_options=options)
-    is_stored, lost = store.is_planned(run_id), store.count_lost_rows(run_id)
+    is_stored, lost = store.reader(run_id).has_dataset, store.reader(run_id).count_lost_rows()
     if loaded.dataset is None and (lost or not is_stored):
         what = f"has lost {lost} rows of its dataset" if lost else "stopped before its dataset was stored"
         raise ConfigurationError(

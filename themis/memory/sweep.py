@@ -285,7 +285,7 @@ def read_sweep(sweep: Sweep, storage: ExperimentStorage) -> SweepReport:
     found: dict[str, list[tuple[SweepRun, RunView]]] = {agent: [] for agent in sweep.agents}
     missing = []
     for one in plan_sweep(sweep):
-        if storage.run_exists(one.run_id) and storage.is_planned(one.run_id):
+        if storage.run_exists(one.run_id) and storage.reader(one.run_id).has_dataset:
             found[one.agent].append((one, read_view(storage, one.run_id)))
         else:
             missing.append(one)

@@ -20,7 +20,9 @@ class ShortAnswerExtractor:
 
     def extract(self, raw_output: str) -> Any:
         text = strip_thinking(str(raw_output))
-        answer = (find_final_answer(text) or text.rpartition("\n\n")[2]).strip().strip("*_`\"' ").removesuffix(".").strip()
+        answer = (
+            (find_final_answer(text) or text.rpartition("\n\n")[2]).strip().strip("*_`\"' ").removesuffix(".").strip()
+        )
         if not answer:
             raise FieldExtractionError("empty_output")
         return answer

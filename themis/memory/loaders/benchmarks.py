@@ -14,7 +14,7 @@ from themis.memory.actions import AgentReply, Grade
 from themis.memory.loaders.histories import Entry, History, HistoryDataset, Question, Row, Session, read_rows, token_f1
 from themis.memory.scoring.claims import find_claims
 from themis.memory.scoring.words import fold, shorten
-from themis.memory.tests.kind import Verdict, one_of
+from themis.memory.tests.kind import ScoreRow, one_of
 
 # --- LongMemEval (`longmemeval_s.json`, `_m`, `_oracle`): one question about a user's chats with an assistant -----------
 #
@@ -117,7 +117,7 @@ class LoCoMo(HistoryDataset):
         answer = str(entry.get("answer", entry.get("adversarial_answer", "")) if not unanswerable else "not mentioned")
         return Question(str(entry["question"]), answer, kind, tuple(evidence), unanswerable)
 
-    def grade(self, question: str, reply: AgentReply, entry: Entry) -> Verdict:
+    def grade(self, question: str, reply: AgentReply, entry: Entry) -> ScoreRow:
         if self.scoring == "judge" or entry["unanswerable"]:
             return super().grade(question, reply, entry)
         shared = token_f1(reply, str(entry["answer"]))
@@ -155,7 +155,7 @@ class BabiLong(HistoryDataset):
             question = Question(str(row["question"]).strip(), str(row["target"]).strip(), rivals=targets)
             yield History(str(row.get("id", number)), [Session("text", lines)], [question])
 
-    def grade(self, question: str, reply: AgentReply, entry: Entry) -> Verdict:
+    def grade(self, question: str, reply: AgentReply, entry: Entry) -> ScoreRow:
         wanted = str(entry["answer"])
         # A target may be a list of words, all of which are wanted.
         parts = {part.strip() for part in wanted.split(",")}

@@ -22,7 +22,7 @@ from themis.memory.examples import LAST_SHARE, TestExample
 from themis.memory.scoring.claims import abstains
 from themis.memory.scoring.lists import recites
 from themis.memory.scoring.words import shorten, split_words
-from themis.memory.tests.kind import BuiltinTest, Verdict, ask_yes_or_no, one_of, whole_number
+from themis.memory.tests.kind import BuiltinTest, ScoreRow, ask_yes_or_no, one_of, whole_number
 
 # Of a JSON file: whatever it holds is checked where it is read.
 Row = Mapping[str, Any]
@@ -195,7 +195,7 @@ class HistoryDataset(BuiltinTest):
                 yield wait
         yield Grade.mean(grades)
 
-    def grade(self, question: str, reply: AgentReply, entry: Entry) -> Verdict:
+    def grade(self, question: str, reply: AgentReply, entry: Entry) -> ScoreRow:
         """The verdict on one answer: by words where they decide, by the judge where they do not."""
         if entry["unanswerable"]:
             return Grade.when(abstains(reply), f"nothing was told about it; the reply: {shorten(reply)}")

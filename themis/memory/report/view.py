@@ -42,7 +42,7 @@ def read_view(storage: ExperimentStorage, run_id: str, *, judged_as: str | None 
     found = load_results(storage, run_id, judged_as)
     memory = found.run.config_snapshot.get("memory", {})
     timeline = read_timeline(
-        storage.turns(run_id),
+        storage.reader(run_id).turns(),
         isolated=found.isolated,
         **({"tokenizer_name": memory["tokenizer"]} if memory.get("tokenizer") else {}),
     )

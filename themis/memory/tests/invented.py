@@ -24,7 +24,7 @@ from themis.memory.examples import TestExample
 from themis.memory.models import ChatModel, Completion
 from themis.memory.scoring.claims import abstains, find_claims, grade_recital_of
 from themis.memory.scoring.words import find_phrases, shorten
-from themis.memory.tests.kind import BuiltinTest, Judgement, Verdict, ask_yes_or_no
+from themis.memory.tests.kind import BuiltinTest, Judgement, ScoreRow, ask_yes_or_no
 
 BUILTIN = "builtin"
 # Around an answer that is given as it was expected.
@@ -87,7 +87,7 @@ class InventedTest(BuiltinTest):
         # All of the material is told in one message.
         return [[0] for _ in example.expected_responses]
 
-    def evaluate(self, questions: Sequence[str], responses: Sequence[str], expected: Any) -> Verdict:
+    def evaluate(self, questions: Sequence[str], responses: Sequence[str], expected: Any) -> ScoreRow:
         if self.generator == BUILTIN:
             return self.grade_builtin(questions, responses, expected)
         return _judge_answers(questions, responses, expected)

@@ -16,7 +16,7 @@ from themis.memory.examples import DatasetInterface, TestExample
 T = TypeVar("T")
 # A verdict that may ask the judge on its way, and any verdict.
 Judgement = Generator[Action, Any, Grade]
-Verdict = Grade | Judgement
+ScoreRow = Grade | Judgement
 # A number, or a function of the test where it depends on other arguments.
 Limit = int | Callable[[Any], int]
 

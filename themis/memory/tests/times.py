@@ -15,7 +15,7 @@ from themis.memory.examples import LAST_SHARE, TestExample
 from themis.memory.scoring.lists import grade_order, measure_recall
 from themis.memory.scoring.numbers import grade_number, to_figures
 from themis.memory.scoring.words import shorten, split_words
-from themis.memory.tests.kind import BuiltinTest, Judgement, Verdict, ask_yes_or_no, whole_number
+from themis.memory.tests.kind import BuiltinTest, Judgement, ScoreRow, ask_yes_or_no, whole_number
 
 # --- deeds of the user ------------------------------------------------------------------------------------------------
 
@@ -178,7 +178,7 @@ class Jokes(BuiltinTest):
         told = next(heard for heard, line in zip(said, example.script, strict=False) if joke in line)
         return f"Which joke did I tell you about {_format_elapsed(now - told.now)} ago?"
 
-    def evaluate(self, questions: Sequence[str], responses: Sequence[str], expected: Sequence[str]) -> Verdict:
+    def evaluate(self, questions: Sequence[str], responses: Sequence[str], expected: Sequence[str]) -> ScoreRow:
         return grade_joke(responses[-1], expected[0]) or _judge_joke(responses[-1], expected[0])
 
 

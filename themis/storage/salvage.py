@@ -9,7 +9,7 @@ from __future__ import annotations
 import shlex
 import sqlite3
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,8 +18,6 @@ from themis.core.codec import decode
 from themis.core.fingerprint import canonical_json, digest
 from themis.storage import schema
 from themis.storage.runs import RunStatus
-
-__all__ = ["Loss", "settle_runs", "spans"]
 
 # A test of a conversation has a verdict under the metric of all tests and one under its own kind's.
 _VERDICTS_OF_A_TEST = 2
@@ -75,7 +73,7 @@ def spans(positions: Sequence[int]) -> str:
     return ", ".join(str(first) if first == last else f"{first}-{last}" for first, last in found)
 
 
-def settle_runs(new: sqlite3.Connection, location: str | Path, *, has_lost_runs: bool) -> list[Loss]:
+def salvage_runs(new: sqlite3.Connection, location: str | Path, *, has_lost_runs: bool) -> list[Loss]:
     """Settles every run and returns those that lost something. `new` has the calls that an index tells of in `seen`."""
     new.row_factory = sqlite3.Row
     new.execute("CREATE INDEX temp.seen_by_run ON seen (run, position, attempt)")
@@ -131,10 +129,9 @@ def _name_nameless_samples(new: sqlite3.Connection) -> None:
     query = (
         f"SELECT DISTINCT run, position FROM records WHERE NOT EXISTS ({here} AND samples.position = records.position)"
     )
-    kinds = {run: (decode(config), kind) for run, config, kind in new.execute("SELECT run, config, kind FROM runs")}
+    configs = {run: decode(config) for run, config in new.execute("SELECT run, config FROM runs")}
     for run, position in new.execute(query).fetchall():
-        config, kind = kinds[run]
-        if config.get("invocation") or kind == "definitions":
+        if configs[run].get("invocation"):
             continue
         content = canonical_json({"lost_row": position})
         new.execute("INSERT OR IGNORE INTO items VALUES (?, ?)", (digest(content), content))
@@ -158,10 +155,7 @@ def _remove_strays(new: sqlite3.Connection) -> None:
 def _settle(new: sqlite3.Connection, run: sqlite3.Row, location: str | Path) -> Loss:
     loss, config = Loss(run["run_id"]), decode(run["config"])
     has_ended = run["status"] == RunStatus.COMPLETED.value
-    if run["kind"] == "definitions":
-        if not _one(new, "SELECT count(*) FROM artifacts WHERE run = ?", run["run"]):
-            loss.other = "the stored definitions lost"
-    elif run["config"] == "{}" and run["run_id"] == f"recovered-{run['run']}":
+    if run["config"] == "{}" and run["run_id"] == f"recovered-{run['run']}":
         loss.other = "the description of the run lost: it has a new name"
         loss.rows = _stand_ins(new, run)
         new.execute(
@@ -181,20 +175,18 @@ def _settle(new: sqlite3.Connection, run: sqlite3.Row, location: str | Path) -> 
     return loss
 
 
-def _is_played_here(run: sqlite3.Row, config: dict[str, Any]) -> bool:
+def _is_played_here(run: sqlite3.Row, config: Mapping[str, object]) -> bool:
     """Whether it is a memory run that can be replayed, rather than an imported one."""
     return run["kind"] == "memory" and "memory" in config and "imported_from" not in decode(run["tags"])
 
 
-def _one(new: sqlite3.Connection, query: str, *values: Any) -> Any:
+def _one(new: sqlite3.Connection, query: str, *values: object) -> Any:
     return new.execute(query, values).fetchone()[0]
 
 
-def _advice(loss: Loss, run: sqlite3.Row, config: dict[str, Any], location: str | Path) -> str:
+def _advice(loss: Loss, run: sqlite3.Row, config: Mapping[str, object], location: str | Path) -> str:
     where = "" if str(location) == ".cache/experiments" else f" --storage {shlex.quote(str(location))}"
     resume = f"`themis resume {shlex.quote(loss.run_id)}{where}`"
-    if run["kind"] == "definitions":
-        return "Generate them anew with --regenerate"
     if _is_played_here(run, config) and not config.get("invocation"):
         resume = "the program that made it, run again,"
     elif not config.get("invocation"):
@@ -214,8 +206,6 @@ def _advice(loss: Loss, run: sqlite3.Row, config: dict[str, Any], location: str 
 def _update(new: sqlite3.Connection, run: sqlite3.Row, loss: Loss) -> None:
     """A run that lacks something is not completed, and what was reported of it no longer holds."""
     status = RunStatus.INTERRUPTED.value if run["status"] in _ENDED else run["status"]
-    if run["kind"] == "definitions":
-        status = RunStatus.FAILED.value
     answered = "SELECT max(ok) AS ok FROM records WHERE run = ? GROUP BY position"
     good, total = new.execute(f"SELECT coalesce(sum(ok), 0), count(*) FROM ({answered})", (run["run"],)).fetchone()
     new.execute(

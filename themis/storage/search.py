@@ -1,55 +1,27 @@
-"""Looks into runs the way pages do: a filtered page of them, a page of samples, an overview, what is new since a moment.
+"""Searches for lists and pages: runs and samples filtered, sorted and counted, a run at a glance, what is new since a moment.
 
-Every question is answered by the database within bounds; none of them reads a run as a whole into memory.
+Every question is answered by the database within bounds; none of them reads a run as a whole into memory. Questions about one
+run take its `RunReader`, whose row is read once for all of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import msgspec
 import sqlalchemy as sa
+from sqlalchemy.engine import Connection, Engine
 
 from themis.core.codec import decode, decode_as
 from themis.core.entities import ModelError
 from themis.core.registry import nearest
 from themis.exceptions import ConfigurationError
 from themis.storage import schema
-from themis.storage.records import FAILED, UNPARSED, Turn
-from themis.storage.runs import RunMetadata, RunStatus, is_storable
-from themis.storage.store import ExperimentStorage, metadata_columns, metadata_of, status_column
-
-__all__ = [
-    "OUTCOMES",
-    "RUN_SORTS",
-    "SAMPLE_SORTS",
-    "FailureKind",
-    "Histogram",
-    "NewRecord",
-    "Overview",
-    "RunFilter",
-    "RunPage",
-    "SampleFilter",
-    "SampleLine",
-    "SamplePage",
-    "Score",
-    "changed_runs",
-    "count_answers",
-    "find_runs",
-    "find_samples",
-    "histograms",
-    "neighbours",
-    "new_records",
-    "newest",
-    "overview",
-    "read_turns",
-    "running_means",
-    "scores_of",
-    "store_version",
-    "why_failed",
-]
+from themis.storage.queries import RunReader
+from themis.storage.records import FAILED, UNPARSED
+from themis.storage.runs import RunMetadata, RunStatus, is_storable, metadata_columns, metadata_of, status_column
+from themis.storage.schema import AnyColumn, AnyRow, AnySelect
 
 RUN_SORTS = ("created", "updated", "run_id", "status", "model", "benchmark", "samples", "cost")
 SAMPLE_SORTS = ("dataset", "score", "slowest")
@@ -62,8 +34,6 @@ _LARGE_BODY = 64_000
 _FAILURES_READ = 2_000
 _SLOWEST = 5
 _BINS = 20
-# Stored as runs, but nobody's results: listed when asked for by name, never among the others.
-_UNLISTED_KIND = "definitions"
 
 
 # --- runs -------------------------------------------------------------------------------------------------------------
@@ -71,17 +41,23 @@ _UNLISTED_KIND = "definitions"
 
 @dataclass(frozen=True, kw_only=True)
 class RunFilter:
-    """Which runs are wanted. `tag` is `name` or `name=value`, `search` a part of the run id, model or benchmark.
+    """Which runs are wanted. `tag` is `name` or `name=value`, `search` a part of the run id, model or benchmark."""
 
-    Stored definitions of memory tests are there only for `kind="definitions"`.
-    """
-
+    experiment: str | None = None
     status: str | None = None
     model: str | None = None
     benchmark: str | None = None
     kind: str | None = None
     tag: str | None = None
     search: str | None = None
+
+    def check(self) -> None:
+        """Refuses a status that there is not."""
+        known = [status.value for status in RunStatus]
+        if self.status is not None and self.status not in known:
+            raise ConfigurationError(
+                f"unknown run status {self.status!r}{nearest(self.status, known)}; known: {', '.join(known)}"
+            )
 
 
 @dataclass(frozen=True)
@@ -93,8 +69,18 @@ class RunPage:
     answered: dict[str, int] = field(default_factory=dict)
 
 
+def list_runs(engine: Engine, wanted: RunFilter, *, limit: int | None, offset: int) -> list[RunMetadata]:
+    """Runs with their configuration, newest first."""
+    runs, conditions = schema.runs.c, _run_conditions(wanted, engine.dialect.name)
+    if conditions is None:
+        return []
+    query = sa.select(*metadata_columns()).where(*conditions).order_by(runs.created_at.desc(), runs.run.desc())
+    with engine.connect() as connection:
+        return [metadata_of(row) for row in connection.execute(query.limit(limit).offset(offset or None))]
+
+
 def find_runs(
-    store: ExperimentStorage,
+    engine: Engine,
     wanted: RunFilter | None = None,
     *,
     sort: str = "created",
@@ -104,52 +90,52 @@ def find_runs(
 ) -> RunPage:
     """A page of runs; unlike `list_runs` it sorts, searches and counts."""
     runs = schema.runs
-    conditions = _run_conditions(wanted or RunFilter(), store.engine.dialect.name)
+    conditions = _run_conditions(wanted or RunFilter(), engine.dialect.name)
     if conditions is None:
         return RunPage([], 0)
     order = _run_order(sort)
     query = sa.select(*metadata_columns(with_config=False), runs.c.run.label("number")).where(*conditions)
     ordered = (order.desc(), runs.c.run.desc()) if descending else (order, runs.c.run)
-    with store.engine.connect() as connection:
+    with engine.connect() as connection:
         total = int(connection.execute(sa.select(sa.func.count()).select_from(runs).where(*conditions)).scalar_one())
         rows = connection.execute(query.order_by(*ordered).limit(limit).offset(offset)).all()
         under_way = {row.number: row.run_id for row in rows if row.status == RunStatus.IN_PROGRESS}
-        answered = {run_id: _answered(connection, number) for number, run_id in under_way.items()}
+        answered = {run_id: _count_answers(connection, number) for number, run_id in under_way.items()}
     return RunPage([metadata_of(row[:-1]) for row in rows], total, answered)
 
 
-def store_version(store: ExperimentStorage) -> tuple[Any, ...]:
+def store_version(engine: Engine) -> tuple[int, float | None]:
     """Changes whenever a run is added, removed or written to; costs a look into an index."""
     runs = schema.runs
-    with store.engine.connect() as connection:
+    with engine.connect() as connection:
         row = connection.execute(sa.select(sa.func.count(runs.c.updated_at), sa.func.max(runs.c.updated_at))).one()
-    return tuple(row)
+    return int(row[0]), row[1]
 
 
-def changed_runs(store: ExperimentStorage, since: float, *, limit: int = 200) -> list[RunMetadata]:
-    """Runs written to after a moment, the earliest first; no definitions."""
-    runs = schema.runs
-    is_new = (runs.c.updated_at > since, runs.c.kind != _UNLISTED_KIND)
-    query = sa.select(*metadata_columns(with_config=False)).where(*is_new).order_by(runs.c.updated_at).limit(limit)
-    with store.engine.connect() as connection:
+def changed_runs(engine: Engine, since: float, *, limit: int = 200) -> list[RunMetadata]:
+    """Runs written to after a moment, the earliest first."""
+    changed = schema.runs.c.updated_at
+    query = sa.select(*metadata_columns(with_config=False)).where(changed > since).order_by(changed).limit(limit)
+    with engine.connect() as connection:
         return [metadata_of(row) for row in connection.execute(query)]
 
 
-def why_failed(store: ExperimentStorage, run: RunMetadata) -> str | None:
+def why_failed(reader: RunReader) -> str | None:
     """What a failed run says of it, or else the words of its first failure; None for other runs."""
+    run = reader.metadata
     if run.status is not RunStatus.FAILED:
         return run.error_message
-    first = next(store.reader(run.run_id).failed_records(), None) if run.error_message is None else None
+    first = next(reader.failed_records(), None) if run.error_message is None else None
     return run.error_message if first is None else f"{first[0]}: {first[1]}"
 
 
-def count_answers(store: ExperimentStorage, run_id: str) -> int:
+def count_answers(reader: RunReader) -> int:
     """Samples that have a record, good or failed."""
-    with store.engine.connect() as connection:
-        return _answered(connection, store.reader(run_id).run)
+    with reader.engine.connect() as connection:
+        return _count_answers(connection, reader.run)
 
 
-def _answered(connection: sa.Connection, run: int) -> int:
+def _count_answers(connection: Connection, run: int) -> int:
     records = schema.records
     query = sa.select(sa.func.count()).where(records.c.run == run, records.c.attempt == 0)
     return int(connection.execute(query).scalar_one())
@@ -159,20 +145,20 @@ def _run_conditions(wanted: RunFilter, dialect: str) -> list[sa.ColumnElement[bo
     """The filter in SQL; None if no stored run can fit it."""
     runs = schema.runs
     conditions: list[sa.ColumnElement[bool]] = []
+    wanted.check()
     if wanted.status is not None:
-        known = [status.value for status in RunStatus]
-        if wanted.status not in known:
-            raise ConfigurationError(
-                f"unknown run status {wanted.status!r}{nearest(wanted.status, known)}; known: {', '.join(known)}"
-            )
         conditions.append(status_column() == wanted.status)
-    for column, value in (("model", wanted.model), ("benchmark", wanted.benchmark), ("kind", wanted.kind)):
+    exact = (
+        (runs.c.experiment_id, wanted.experiment),
+        (runs.c.model, wanted.model),
+        (runs.c.benchmark, wanted.benchmark),
+        (runs.c.kind, wanted.kind),
+    )
+    for column, value in exact:
         if value is not None:
             if not is_storable(value):
                 return None
-            conditions.append(runs.c[column] == value)
-    if wanted.kind is None:
-        conditions.append(runs.c.kind != _UNLISTED_KIND)
+            conditions.append(column == value)
     if wanted.tag is not None:
         name, equals, value = wanted.tag.partition("=")
         text = _json_inside(name) + '":' + (f'"{_json_inside(value)}"' if equals else "")
@@ -185,9 +171,9 @@ def _run_conditions(wanted: RunFilter, dialect: str) -> list[sa.ColumnElement[bo
     return conditions
 
 
-def _run_order(sort: str) -> sa.ColumnElement[Any]:
+def _run_order(sort: str) -> AnyColumn:
     runs = schema.runs.c
-    orders: dict[str, sa.ColumnElement[Any]] = {
+    orders: dict[str, AnyColumn] = {
         "created": runs.created_at,
         "updated": runs.updated_at,
         "run_id": runs.run_id,
@@ -257,7 +243,7 @@ class SamplePage:
     total: int | None
 
 
-class _Said(msgspec.Struct):
+class _Excerpt(msgspec.Struct):
     """The part of a record's body that a list shows."""
 
     prompt: str = ""
@@ -266,8 +252,7 @@ class _Said(msgspec.Struct):
 
 
 def find_samples(
-    store: ExperimentStorage,
-    run_id: str,
+    reader: RunReader,
     wanted: SampleFilter | None = None,
     *,
     limit: int = 50,
@@ -276,40 +261,39 @@ def find_samples(
 ) -> SamplePage:
     """A page of samples with their scores. `characters` bounds each text."""
     wanted = wanted or SampleFilter()
-    reader, evaluation = store.reader(run_id), store.current_evaluation(run_id)
+    run, evaluation = reader.run, reader.evaluation
     _check_sample_filter(wanted)
     everything = not wanted.search and wanted.outcome == "all" and wanted.sort == "dataset"
     # Places in a run have no gaps, so its end is also its length.
     total = reader.next_position() if everything else None
-    with store.engine.connect() as connection:
+    with reader.engine.connect() as connection:
         if total is not None:
-            query = _stretch_query(reader.run, total, wanted.descending, offset)
-        elif (filtered := _sample_query(reader.run, evaluation, wanted, connection.dialect.name)) is None:
+            query = _range_query(run, total, wanted.descending, offset)
+        elif (filtered := _sample_query(run, evaluation, wanted, connection.dialect.name)) is None:
             return SamplePage([], False, 0)
         else:
             query = filtered.offset(offset)
         found = connection.execute(query.limit(limit + 1)).all()
-        lines = _lines(connection, reader.run, evaluation, found[:limit], characters)
+        lines = _lines(connection, run, evaluation, found[:limit], characters)
     return SamplePage(lines, len(found) > limit, total)
 
 
-def neighbours(store: ExperimentStorage, run_id: str, position: int) -> tuple[str | None, str | None]:
+def neighbours(reader: RunReader, position: int) -> tuple[str | None, str | None]:
     """Ids of the samples before and after a place in the dataset."""
-    samples, run = schema.samples, store.reader(run_id).run
-    of_run = sa.select(samples.c.item_id).where(samples.c.run == run).limit(1)
+    samples = schema.samples
+    of_run = sa.select(samples.c.item_id).where(samples.c.run == reader.run).limit(1)
     before = of_run.where(samples.c.position < position).order_by(samples.c.position.desc())
     after = of_run.where(samples.c.position > position).order_by(samples.c.position)
-    with store.engine.connect() as connection:
+    with reader.engine.connect() as connection:
         return connection.execute(before).scalar(), connection.execute(after).scalar()
 
 
-def scores_of(store: ExperimentStorage, run_id: str, position: int) -> list[Score]:
-    """The current verdicts on one sample."""
-    evaluation = store.current_evaluation(run_id)
-    if evaluation is None:
+def scores_of(reader: RunReader, position: int) -> list[Score]:
+    """The current scores of one sample."""
+    if reader.evaluation is None:
         return []
-    with store.engine.connect() as connection:
-        return _scores(connection, evaluation, [position]).get(position, [])
+    with reader.engine.connect() as connection:
+        return _scores(connection, reader.evaluation, [position]).get(position, [])
 
 
 def _check_sample_filter(wanted: SampleFilter) -> None:
@@ -324,7 +308,7 @@ def _check_sample_filter(wanted: SampleFilter) -> None:
         )
 
 
-def _stretch_query(run: int, total: int, descending: bool, offset: int) -> sa.Select[Any]:
+def _range_query(run: int, total: int, descending: bool, offset: int) -> AnySelect:
     """Samples from a place on: the database goes there at once instead of counting its way."""
     samples = schema.samples
     query = sa.select(samples.c.position, samples.c.item_id).where(samples.c.run == run)
@@ -333,7 +317,7 @@ def _stretch_query(run: int, total: int, descending: bool, offset: int) -> sa.Se
     return query.where(samples.c.position >= offset).order_by(samples.c.position)
 
 
-def _sample_query(run: int, evaluation: int | None, wanted: SampleFilter, dialect: str) -> sa.Select[Any] | None:
+def _sample_query(run: int, evaluation: int | None, wanted: SampleFilter, dialect: str) -> AnySelect | None:
     """Positions and ids in the wanted order; None if no sample can fit."""
     samples, records, scores = schema.samples, schema.records, schema.scores
     judged = -1 if evaluation is None else evaluation
@@ -347,15 +331,15 @@ def _sample_query(run: int, evaluation: int | None, wanted: SampleFilter, dialec
         said = said.where(_mentions(records.c.body, _json_inside(wanted.search), dialect))
         # One pass over each table, in its own order; asking sample by sample would cost twice as much.
         query = query.where(samples.c.position.in_(sa.union(named, said)))
-    verdict = sa.exists().where(scores.c.evaluation == judged, scores.c.position == samples.c.position)
+    scored = sa.exists().where(scores.c.evaluation == judged, scores.c.position == samples.c.position)
     if wanted.metric is not None:
-        verdict = verdict.where(scores.c.metric == wanted.metric)
+        scored = scored.where(scores.c.metric == wanted.metric)
     if wanted.outcome == "right":
-        query = query.where(verdict.where(scores.c.value >= wanted.threshold))
+        query = query.where(scored.where(scores.c.value >= wanted.threshold))
     elif wanted.outcome == "wrong":
-        query = query.where(verdict.where(scores.c.value < wanted.threshold))
+        query = query.where(scored.where(scores.c.value < wanted.threshold))
     elif wanted.outcome == "unparsed":
-        query = query.where(verdict.where(scores.c.outcome == UNPARSED))
+        query = query.where(scored.where(scores.c.outcome == UNPARSED))
     elif wanted.outcome == "failed":
         unjudged = sa.select(scores.c.position).where(scores.c.evaluation == judged, scores.c.outcome == FAILED)
         query = query.where(samples.c.position.in_(_unanswered(run)) | samples.c.position.in_(unjudged))
@@ -374,7 +358,7 @@ def _sample_query(run: int, evaluation: int | None, wanted: SampleFilter, dialec
     return query.join(by_score, by_score.c.position == samples.c.position).order_by(order, samples.c.position)
 
 
-def _unanswered(run: int) -> sa.Select[Any]:
+def _unanswered(run: int) -> AnySelect:
     """Positions that only have failed calls."""
     first, good = schema.records.alias(), schema.records.alias()
     answered = sa.exists().where(good.c.run == run, good.c.position == first.c.position, good.c.ok == 1)
@@ -387,7 +371,7 @@ def _mentions(column: sa.ColumnElement[str], text: str, dialect: str) -> sa.Colu
 
 
 def _lines(
-    connection: sa.Connection, run: int, evaluation: int | None, found: Sequence[Any], characters: int
+    connection: Connection, run: int, evaluation: int | None, found: Sequence[AnyRow], characters: int
 ) -> list[SampleLine]:
     records = schema.records
     positions = [row.position for row in found]
@@ -397,7 +381,7 @@ def _lines(
     query = sa.select(records.c.position, records.c.attempt, records.c.ok, body, *numbers).where(
         records.c.run == run, records.c.position.in_(positions)
     )
-    calls: dict[int, list[Any]] = {}
+    calls: dict[int, list[AnyRow]] = {}
     for row in connection.execute(query.order_by(records.c.position, records.c.attempt)):
         calls.setdefault(row.position, []).append(row)
     scores = {} if evaluation is None else _scores(connection, evaluation, positions)
@@ -405,7 +389,7 @@ def _lines(
     for row in found:
         mine = calls.get(row.position, [])
         speaks = next((call for call in mine if call.ok), mine[0] if mine else None)
-        said, is_cut = _said(connection, run, speaks, characters) if speaks is not None else (None, False)
+        said, is_cut = _read_excerpt(connection, run, speaks, characters) if speaks is not None else (None, False)
         lines.append(
             SampleLine(
                 position=row.position,
@@ -425,7 +409,7 @@ def _lines(
     return lines
 
 
-def _said(connection: sa.Connection, run: int, call: Any, characters: int) -> tuple[_Said, bool]:
+def _read_excerpt(connection: Connection, run: int, call: AnyRow, characters: int) -> tuple[_Excerpt, bool]:
     body = call.body
     if body is None:
         records = schema.records
@@ -433,14 +417,14 @@ def _said(connection: sa.Connection, run: int, call: Any, characters: int) -> tu
             records.c.run == run, records.c.position == call.position, records.c.attempt == call.attempt
         )
         body = connection.execute(query).scalar_one()
-    said = decode_as(body, _Said)
+    said = decode_as(body, _Excerpt)
     is_cut = max(len(said.prompt), len(said.text or "")) > characters
     if is_cut:
-        said = _Said(said.prompt[:characters], None if said.text is None else said.text[:characters], said.error)
+        said = _Excerpt(said.prompt[:characters], None if said.text is None else said.text[:characters], said.error)
     return said, is_cut
 
 
-def _scores(connection: sa.Connection, evaluation: int, positions: Iterable[int]) -> dict[int, list[Score]]:
+def _scores(connection: Connection, evaluation: int, positions: Iterable[int]) -> dict[int, list[Score]]:
     scores = schema.scores
     worst = sa.func.min(scores.c.outcome)  # "failed" comes before "scored" and "unparsed"
     query = (
@@ -498,19 +482,19 @@ class Overview:
     histograms: list[Histogram]
 
 
-def overview(store: ExperimentStorage, run_id: str) -> Overview:
+def overview(reader: RunReader) -> Overview:
     """Failures by kind, slowest samples, distribution of scores: one pass over an index each."""
-    run, evaluation = store.reader(run_id).run, store.current_evaluation(run_id)
-    with store.engine.connect() as connection:
-        answered = _answered(connection, run)
+    run, evaluation = reader.run, reader.evaluation
+    with reader.engine.connect() as connection:
+        answered = _count_answers(connection, run)
         failed = connection.execute(sa.select(sa.func.count()).select_from(_unanswered(run).subquery())).scalar_one()
         failures, read = _failure_kinds(connection, run, evaluation)
         slowest = _slowest(connection, run)
-    drawn = [] if evaluation is None else histograms(store, evaluation)
+        drawn = [] if evaluation is None else _histograms(connection, evaluation)
     return Overview(answered, int(failed), failures, read, slowest, drawn)
 
 
-def histograms(store: ExperimentStorage, evaluation: int, *, bins: int = _BINS) -> list[Histogram]:
+def _histograms(connection: Connection, evaluation: int) -> list[Histogram]:
     """The scores of every metric of an evaluation; scores within 0 and 1 are drawn between these."""
     scores = schema.scores
     is_scored = (scores.c.evaluation == evaluation, scores.c.value.is_not(None))
@@ -518,41 +502,40 @@ def histograms(store: ExperimentStorage, evaluation: int, *, bins: int = _BINS) 
         scores.c.metric, sa.func.min(scores.c.value).label("low"), sa.func.max(scores.c.value).label("high")
     )
     found = []
-    with store.engine.connect() as connection:
-        for metric, low, high in connection.execute(ends.where(*is_scored).group_by(scores.c.metric)).all():
-            if low >= 0 and high <= 1:
-                low, high = 0.0, 1.0
-            width = (high - low) / bins or 1.0
-            place = (scores.c.value - low) / width
-            # SQLite cuts where PostgreSQL rounds, and may have been built without `floor`.
-            whole = place if store.engine.dialect.name == "sqlite" else sa.func.floor(place)
-            # As a subquery: PostgreSQL takes an expression that is selected and grouped by for two different ones.
-            parts = (
-                sa.select(sa.cast(whole, sa.Integer).label("part"))
-                .where(*is_scored, scores.c.metric == metric)
-                .subquery()
-            )
-            counted = sa.select(parts.c.part, sa.func.count().label("n")).group_by(parts.c.part)
-            counts = [0] * bins
-            for row in connection.execute(counted):
-                counts[min(max(int(row.part), 0), bins - 1)] += int(row.n)
-            found.append(Histogram(metric, float(low), float(high), counts))
+    for metric, low, high in connection.execute(ends.where(*is_scored).group_by(scores.c.metric)).all():
+        if low >= 0 and high <= 1:
+            low, high = 0.0, 1.0
+        width = (high - low) / _BINS or 1.0
+        place = (scores.c.value - low) / width
+        # SQLite cuts where PostgreSQL rounds, and may have been built without `floor`.
+        whole = place if connection.dialect.name == "sqlite" else sa.func.floor(place)
+        # As a subquery: PostgreSQL takes an expression that is selected and grouped by for two different ones.
+        parts = (
+            sa.select(sa.cast(whole, sa.Integer).label("part")).where(*is_scored, scores.c.metric == metric).subquery()
+        )
+        counted = sa.select(parts.c.part, sa.func.count().label("n")).group_by(parts.c.part)
+        counts = [0] * _BINS
+        for row in connection.execute(counted):
+            counts[min(max(int(row.part), 0), _BINS - 1)] += int(row.n)
+        found.append(Histogram(metric, float(low), float(high), counts))
     return found
 
 
-def running_means(store: ExperimentStorage, evaluation: int) -> dict[str, tuple[float, int]]:
+def running_means(reader: RunReader) -> dict[str, tuple[float, int]]:
     """Mean and number of the scores that a run under way has so far, by metric."""
-    scores = schema.scores
+    scores, evaluation = schema.scores, reader.evaluation
+    if evaluation is None:
+        return {}
     query = (
         sa.select(scores.c.metric, sa.func.avg(scores.c.value).label("mean"), sa.func.count(scores.c.value).label("n"))
         .where(scores.c.evaluation == evaluation, scores.c.value.is_not(None))
         .group_by(scores.c.metric)
     )
-    with store.engine.connect() as connection:
+    with reader.engine.connect() as connection:
         return {row.metric: (float(row.mean), int(row.n)) for row in connection.execute(query)}
 
 
-def _slowest(connection: sa.Connection, run: int) -> list[tuple[str, float]]:
+def _slowest(connection: Connection, run: int) -> list[tuple[str, float]]:
     records, samples = schema.records, schema.samples
     longest = (
         sa.select(records.c.position, records.c.seconds)
@@ -569,7 +552,7 @@ def _slowest(connection: sa.Connection, run: int) -> list[tuple[str, float]]:
     return [(row.item_id, float(row.seconds)) for row in connection.execute(query)]
 
 
-def _failure_kinds(connection: sa.Connection, run: int, evaluation: int | None) -> tuple[list[FailureKind], int]:
+def _failure_kinds(connection: Connection, run: int, evaluation: int | None) -> tuple[list[FailureKind], int]:
     records, samples, scores = schema.records, schema.samples, schema.scores
     unanswered = (
         sa.select(samples.c.item_id, records.c.body)
@@ -579,7 +562,7 @@ def _failure_kinds(connection: sa.Connection, run: int, evaluation: int | None) 
     )
     kinds: dict[str, list[tuple[str, str]]] = {}
     for row in connection.execute(unanswered):
-        error = decode_as(row.body, _Said).error
+        error = decode_as(row.body, _Excerpt).error
         kind = "no answer" if error is None else f"no answer: {error.kind}"
         kinds.setdefault(kind, []).append((row.item_id, "" if error is None else error.message))
     if evaluation is not None:
@@ -589,10 +572,10 @@ def _failure_kinds(connection: sa.Connection, run: int, evaluation: int | None) 
             .where(scores.c.evaluation == evaluation, scores.c.outcome == FAILED)
             .limit(_FAILURES_READ)
         )
-        for verdict in connection.execute(unjudged):
-            reasons = decode(verdict.details).get("failures", []) if verdict.details else []
-            entry = (verdict.item_id, "; ".join(map(str, reasons)))
-            kinds.setdefault(f"no verdict: {verdict.metric}", []).append(entry)
+        for score in connection.execute(unjudged):
+            reasons = decode(score.details).get("failures", []) if score.details else []
+            entry = (score.item_id, "; ".join(map(str, reasons)))
+            kinds.setdefault(f"no verdict: {score.metric}", []).append(entry)
     found = [FailureKind(kind, len(entries), *entries[0]) for kind, entries in kinds.items()]
     return sorted(found, key=lambda one: -one.count), sum(one.count for one in found)
 
@@ -613,10 +596,10 @@ class NewRecord:
     scores: list[Score]
 
 
-def new_records(store: ExperimentStorage, run_id: str, since: float, *, limit: int = 200) -> list[NewRecord]:
+def new_records(reader: RunReader, since: float, *, limit: int = 200) -> list[NewRecord]:
     """Calls of a run committed after a moment, the earliest first. A batch is committed under one moment, as a whole."""
     records, samples = schema.records, schema.samples
-    run, evaluation = store.reader(run_id).run, store.current_evaluation(run_id)
+    run, evaluation = reader.run, reader.evaluation
     newest = (
         sa.select(records.c.position, records.c.attempt, records.c.ok, records.c.seconds, records.c.created_at)
         .where(records.c.run == run, records.c.created_at > since)
@@ -627,7 +610,7 @@ def new_records(store: ExperimentStorage, run_id: str, since: float, *, limit: i
     query = sa.select(newest, samples.c.item_id).join(
         samples, (samples.c.run == run) & (samples.c.position == newest.c.position)
     )
-    with store.engine.connect() as connection:
+    with reader.engine.connect() as connection:
         rows = connection.execute(query.order_by(newest.c.created_at, newest.c.position)).all()
         scores = {} if evaluation is None else _scores(connection, evaluation, {row.position for row in rows})
     return [
@@ -644,35 +627,12 @@ def new_records(store: ExperimentStorage, run_id: str, since: float, *, limit: i
     ]
 
 
-def newest(store: ExperimentStorage, run_id: str) -> tuple[float, int]:
+def newest(reader: RunReader) -> tuple[float, int]:
     """When a run's last call was committed, and the number of its last turn: where watching begins."""
-    records, turns, run = schema.records, schema.turns, store.reader(run_id).run
-    with store.engine.connect() as connection:
-        moment = connection.execute(sa.select(sa.func.max(records.c.created_at)).where(records.c.run == run)).scalar()
-        seq = connection.execute(sa.select(sa.func.max(turns.c.seq)).where(turns.c.run == run)).scalar()
+    records, turns = schema.records, schema.turns
+    with reader.engine.connect() as connection:
+        moment = connection.execute(
+            sa.select(sa.func.max(records.c.created_at)).where(records.c.run == reader.run)
+        ).scalar()
+        seq = connection.execute(sa.select(sa.func.max(turns.c.seq)).where(turns.c.run == reader.run)).scalar()
     return float(moment or 0.0), -1 if seq is None else int(seq)
-
-
-def read_turns(
-    store: ExperimentStorage,
-    run_id: str,
-    *,
-    after: int = -1,
-    limit: int = 200,
-    kinds: Collection[str] | None = None,
-    test_ids: Collection[str] | None = None,
-    last: bool = False,
-) -> list[Turn]:
-    """Some rows of a memory run's conversation, in order: the first ones after a number, or the `last` ones."""
-    turns, run = schema.turns, store.reader(run_id).run
-    query = sa.select(turns.c.seq, turns.c.kind, turns.c.test_id, turns.c.body)
-    query = query.where(turns.c.run == run, turns.c.seq > after)
-    if kinds is not None:
-        query = query.where(turns.c.kind.in_(list(kinds)))
-    if test_ids is not None:
-        query = query.where(turns.c.test_id.in_([test_id for test_id in test_ids if is_storable(test_id)]))
-    with store.engine.connect() as connection:
-        ordered = query.order_by(turns.c.seq.desc() if last else turns.c.seq)
-        rows = connection.execute(ordered.limit(limit)).all()
-    found = [Turn(row.seq, row.kind, row.test_id, row.body) for row in rows]
-    return found[::-1] if last else found

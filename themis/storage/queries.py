@@ -1,16 +1,16 @@
-"""Reads runs in pages: what looks like a list of a million records holds one page of them.
+"""Queries of one run: its row, its samples, records and scores, its turns and files.
 
-Pages follow the primary key (`position > last ORDER BY position LIMIT n`), so no cursor or transaction stays open while
-the caller works.
+What looks like a list of a million records holds one page of them. Pages follow the primary key (`position > last ORDER BY
+position LIMIT n`), so no cursor or transaction stays open while the caller works. Lists of runs and filtered pages of samples
+are `storage.search`'s.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
-from itertools import islice
-from typing import Any, Generic, TypeVar, overload
+from functools import cached_property, partial
+from typing import Any
 
 import msgspec
 import sqlalchemy as sa
@@ -19,18 +19,18 @@ from sqlalchemy.engine import Connection, Engine
 from themis.core.codec import decode
 from themis.core.entities import EvaluationRecord, GenerationRecord
 from themis.core.fingerprint import digest
-from themis.exceptions import StorageError
+from themis.core.registry import nearest
+from themis.exceptions import ConfigurationError, StorageError
 from themis.storage import schema
-from themis.storage.outage import outlast
-from themis.storage.records import FAILED, Frame, evaluation_record, is_whole_body, whole_record
-from themis.storage.runs import is_storable
+from themis.storage.database import retry_read
+from themis.storage.records import FAILED, Frame, Turn, evaluation_record, is_whole_body, whole_record
+from themis.storage.runs import RunMetadata, is_storable, metadata_columns, metadata_of
+from themis.storage.schema import AnyColumn, AnyRow, AnySelect
 
-__all__ = ["LazyMapping", "LazySequence", "RunReader", "StoredKey", "StoredSample", "batched"]
-
-T = TypeVar("T")
 _PAGE = 500
 # Of rows that are a few numbers each.
 _LARGE_PAGE = 10_000
+_METADATA_COLUMNS = len(metadata_columns())
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,14 +53,62 @@ class StoredKey:
     fingerprint: str
 
 
-class RunReader:
-    """Everything stored of one run; `current_evaluation` is how it was judged last when the reader was made."""
+@dataclass(frozen=True)
+class StoredEvaluation:
+    """One way in which a run was judged; `name` is what people call it by, and `is_current` marks the one that counts."""
 
-    def __init__(self, engine: Engine, run: int, frame: Frame, current_evaluation: int | None = None) -> None:
-        self.run = run
-        self.frame = frame
-        self.current_evaluation = current_evaluation
-        self._engine = engine
+    evaluation: int
+    fingerprint: str
+    name: str
+    config: Mapping[str, object]
+    is_current: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoredDefinitions:
+    """The memory tests of a configuration as JSON text, the fingerprint of that configuration, and the text's digest."""
+
+    name: str
+    version: int
+    configuration: str
+    digest: str
+    content: str
+    created_at: float
+
+
+class RunReader:
+    """Everything stored of one run. Its row is read once, before this is made: another reader sees what changed since.
+
+    `run` is the run's number in the tables, `evaluation` that of the way of judging it that counts, if it has one.
+    """
+
+    def __init__(self, engine: Engine, row: AnyRow) -> None:
+        self.engine = engine
+        self.run = int(row.run)
+        self.kind = str(row.kind)
+        self.evaluation: int | None = row.evaluation
+        self.lease_holder: str | None = row.lease_holder
+        # Whether every row of the dataset is stored.
+        self.has_dataset = bool(row.planned)
+        self._row = row
+
+    @cached_property
+    def metadata(self) -> RunMetadata:
+        return metadata_of(self._row[:_METADATA_COLUMNS])
+
+    @cached_property
+    def frame(self) -> Frame:
+        return Frame.from_config(decode(self._row.config).get("task", {}), self._row.manifest_hash)
+
+    @cached_property
+    def identity(self) -> dict[str, str]:
+        """What decides the run's results, by dimension."""
+        found: dict[str, str] = decode(self._row.identity)
+        return found
+
+    def count_lost_rows(self) -> int:
+        """Rows of the dataset that were stored once and that a repair could not save."""
+        return max(0, self._row.total - self.count_samples()) if self.has_dataset else 0
 
     # --- samples -----------------------------------------------------------------------------------------------------
 
@@ -119,7 +167,7 @@ class RunReader:
         query = sa.select(records.c.attempt).where(
             records.c.run == self.run, records.c.position == position, records.c.ok == 1
         )
-        return outlast(self._engine, lambda connection: frozenset(connection.execute(query).scalars()))
+        return frozenset(row.attempt for row in self._all(query))
 
     # --- records -----------------------------------------------------------------------------------------------------
 
@@ -133,10 +181,10 @@ class RunReader:
             .subquery()
         )
         query = sa.select(sa.func.coalesce(sa.func.sum(best.c.ok), 0), sa.func.count()).select_from(best)
-        good, total = outlast(self._engine, lambda connection: connection.execute(query).one())
+        ((good, total),) = self._all(query)
         return int(good), int(total) - int(good)
 
-    def count_untold(self) -> int:
+    def count_without_usage(self) -> int:
         """Answers of calls that told no tokens; one that was taken from another run made no call."""
         records = schema.records
         told = records.c.prompt_tokens + records.c.completion_tokens
@@ -183,14 +231,6 @@ class RunReader:
         position = self.position(item_id)
         return None if position is None else next(self.records(positions=[position]), None)
 
-    def is_answered(self, position: int) -> bool | None:
-        """Whether a sample has an answer; None where it has no record at all."""
-        records = schema.records
-        best = self._scalar(
-            sa.select(sa.func.max(records.c.ok)).where(records.c.run == self.run, records.c.position == position)
-        )
-        return None if best is None else bool(best)
-
     def key_of(self, item_id: str) -> StoredKey | None:
         """The key of a sample's first attempt."""
         records, samples = schema.records, schema.samples
@@ -200,9 +240,8 @@ class RunReader:
             .where(records.c.run == self.run, samples.c.item_id == item_id)
             .order_by(records.c.attempt)
         )
-        with self._engine.connect() as connection:
-            row = connection.execute(query.limit(1)).first()
-        return None if row is None else StoredKey(row.key, decode(row.body)["prompt"], row.fingerprint)
+        found = [StoredKey(row.key, decode(row.body)["prompt"], row.fingerprint) for row in self._all(query.limit(1))]
+        return found[0] if found else None
 
     def call(self, position: int, attempt: int) -> GenerationRecord | None:
         """One stored call."""
@@ -210,8 +249,25 @@ class RunReader:
             return next((one for one in record.attempts if one.task.metadata.get("attempts", 0) == attempt), None)
         return None
 
-    def broken_rows(self) -> list[str]:
-        """What of the run's rows cannot be read, a sentence each."""
+    def find_problems(self) -> tuple[list[str], list[str]]:
+        """What of the run does not fit together, and what is worth knowing of it, a sentence each."""
+        warnings = []
+        samples, (good, failed) = self.count_samples(), self.count_records()
+        if not self.has_dataset and self.kind == "samples":
+            warnings.append("the dataset was not stored completely; resume the run")
+        if good + failed < samples:
+            warnings.append(f"{samples - good - failed} samples have no record yet")
+        if failed:
+            warnings.append(f"{failed} samples failed; resume to try them again")
+        if self._row.manifest_hash is None:
+            warnings.append("the run has no reproducibility manifest")
+        errors = self._broken_rows()
+        if self.has_dataset and samples != self._row.total:
+            errors.insert(0, f"{self._row.total} samples were planned but {samples} are stored")
+        return errors, warnings
+
+    def _broken_rows(self) -> list[str]:
+        """What of the run's rows cannot be read."""
         problems: list[str] = []
         samples, items, records = schema.samples, schema.items, schema.records
         lost = sa.select(sa.func.count()).where(
@@ -287,7 +343,7 @@ class RunReader:
         if rows:
             yield position or 0, evaluation_record(item_id, rows)
 
-    def evaluation(self, evaluation: int, item_id: str) -> EvaluationRecord | None:
+    def evaluation_of(self, evaluation: int, item_id: str) -> EvaluationRecord | None:
         position = self.position(item_id)
         if position is None:
             return None
@@ -304,7 +360,7 @@ class RunReader:
     def metric_names(self, evaluation: int) -> list[str]:
         scores = schema.scores
         query = sa.select(scores.c.metric).where(scores.c.evaluation == evaluation).distinct().order_by(scores.c.metric)
-        return outlast(self._engine, lambda connection: list(connection.execute(query).scalars()))
+        return [row.metric for row in self._all(query)]
 
     def evaluation_config(self, evaluation: int) -> dict[str, Any]:
         """What was written down of a way of judging."""
@@ -314,9 +370,11 @@ class RunReader:
 
     def values(self, evaluation: int, metric: str) -> Iterator[tuple[str, str | None, float]]:
         """(item id, cluster, value) of every scored verdict of a metric, in dataset order."""
-        return (scored[1:] for scored in self.placed_values(evaluation, metric))
+        return (
+            (item_id, cluster, value) for _, item_id, cluster, value in self.values_with_positions(evaluation, metric)
+        )
 
-    def placed_values(self, evaluation: int, metric: str) -> Iterator[tuple[int, str, str | None, float]]:
+    def values_with_positions(self, evaluation: int, metric: str) -> Iterator[tuple[int, str, str | None, float]]:
         """The same with the position before."""
         scores, samples = schema.scores, schema.samples
         query = (
@@ -324,7 +382,8 @@ class RunReader:
             .join(samples, (samples.c.run == self.run) & (samples.c.position == scores.c.position))
             .where(scores.c.evaluation == evaluation, scores.c.metric == metric, scores.c.outcome != FAILED)
         )
-        return self._paged(query, scores.c.position, -1, then=scores.c.ordinal, size=_LARGE_PAGE)
+        rows = self._paged(query, scores.c.position, -1, then=scores.c.ordinal, size=_LARGE_PAGE)
+        return (tuple(row) for row in rows)
 
     def outcomes(self, evaluation: int) -> dict[str, dict[str, int]]:
         """How many verdicts of each outcome every metric has."""
@@ -335,11 +394,11 @@ class RunReader:
             .group_by(scores.c.metric, scores.c.outcome)
         )
         counted: dict[str, dict[str, int]] = {}
-        for row in outlast(self._engine, lambda connection: connection.execute(query).all()):
+        for row in self._all(query):
             counted.setdefault(row.metric, {})[row.outcome] = int(row.n)
         return counted
 
-    def last_records_after(self, count: int) -> int:
+    def position_before_last(self, count: int) -> int:
         """The position after which the last so many records come."""
         records = schema.records
         query = (
@@ -351,35 +410,102 @@ class RunReader:
         found = self._scalar(query.offset(count).limit(1))
         return -1 if found is None else int(found)
 
+    # --- ways of judging ---------------------------------------------------------------------------------------------
+
+    def list_evaluations(self) -> list[StoredEvaluation]:
+        """Every way in which the run was judged, the oldest first."""
+        table = schema.evaluations
+        rows = self._all(sa.select(table).where(table.c.run == self.run).order_by(table.c.evaluation))
+        return [
+            StoredEvaluation(
+                row.evaluation, row.fingerprint, _evaluation_name(config), config, row.evaluation == self.evaluation
+            )
+            for row in rows
+            for config in (decode(row.config),)
+        ]
+
+    def find_evaluation(self, name: str) -> StoredEvaluation:
+        """The latest evaluation of a name, or with the number that the name is."""
+        stored = self.list_evaluations()
+        for one in reversed(stored):
+            if name in (one.name, str(one.evaluation)):
+                return one
+        known = [one.name for one in stored]
+        raise ConfigurationError(
+            f"run {self._row.run_id!r} was not judged as {name!r}{nearest(name, known)}; "
+            f"there is {', '.join(known) or 'nothing'}"
+        )
+
+    # --- conversations and files -------------------------------------------------------------------------------------
+
+    def turns(self, *, after: int = -1, test_id: str | None = None) -> Iterator[Turn]:
+        """The exchanges of a memory run in order, a page at a time."""
+        turns = schema.turns
+        query = sa.select(turns.c.seq, turns.c.kind, turns.c.test_id, turns.c.body).where(turns.c.run == self.run)
+        if test_id is not None:
+            query = query.where(turns.c.test_id == test_id)
+        return (Turn(*row) for row in self._paged(query, turns.c.seq, after))
+
+    def read_turns(
+        self,
+        *,
+        after: int = -1,
+        limit: int = 200,
+        kinds: Collection[str] | None = None,
+        test_ids: Collection[str] | None = None,
+        last: bool = False,
+    ) -> list[Turn]:
+        """Some of the exchanges, in order: the first ones after a number, or the `last` ones."""
+        turns = schema.turns
+        query = sa.select(turns.c.seq, turns.c.kind, turns.c.test_id, turns.c.body)
+        query = query.where(turns.c.run == self.run, turns.c.seq > after)
+        if kinds is not None:
+            query = query.where(turns.c.kind.in_(list(kinds)))
+        if test_ids is not None:
+            query = query.where(turns.c.test_id.in_([test_id for test_id in test_ids if is_storable(test_id)]))
+        found = [
+            Turn(*row) for row in self._all(query.order_by(turns.c.seq.desc() if last else turns.c.seq).limit(limit))
+        ]
+        return found[::-1] if last else found
+
+    def artifact(self, name: str) -> bytes | None:
+        """A file that belongs to the run."""
+        table = schema.artifacts
+        found = self._scalar(sa.select(table.c.content).where(table.c.run == self.run, table.c.name == name))
+        return None if found is None else bytes(found)
+
     # --- paging ------------------------------------------------------------------------------------------------------
 
     def _paged(
         self,
-        query: sa.Select[Any],
-        position: sa.ColumnElement[Any],
+        query: AnySelect,
+        position: AnyColumn,
         after: int,
-        then: sa.ColumnElement[Any] | tuple[sa.ColumnElement[Any], ...] = (),
+        then: AnyColumn | tuple[AnyColumn, ...] = (),
         size: int = _PAGE,
-    ) -> Iterator[Any]:
+    ) -> Iterator[AnyRow]:
         """Rows in order of position, their first column. A page ends with a position's last row: no sample is cut in two."""
         order = (position, *(then if isinstance(then, tuple) else (then,)))
         query = query.order_by(*order)
         while True:
-            rows, is_last = outlast(
-                self._engine, partial(_page, query=query, position=position, after=after, size=size)
+            rows, is_last = retry_read(
+                self.engine, partial(_page, query=query, position=position, after=after, size=size)
             )
             yield from rows
             if is_last:
                 return
             after = rows[-1][0]
 
-    def _scalar(self, query: sa.Select[Any]) -> Any:
-        return outlast(self._engine, lambda connection: connection.execute(query).scalar())
+    def _scalar(self, query: AnySelect) -> Any:
+        return retry_read(self.engine, lambda connection: connection.execute(query).scalar())
+
+    def _all(self, query: AnySelect) -> Sequence[AnyRow]:
+        return retry_read(self.engine, lambda connection: connection.execute(query).all())
 
 
 def _page(
-    connection: Connection, query: sa.Select[Any], position: sa.ColumnElement[Any], after: int, size: int
-) -> tuple[Sequence[Any], bool]:
+    connection: Connection, query: AnySelect, position: AnyColumn, after: int, size: int
+) -> tuple[Sequence[AnyRow], bool]:
     """The rows of the next page, and whether it is the last."""
     rows = connection.execute(query.where(position > after).limit(size)).all()
     if len(rows) < size:
@@ -394,115 +520,80 @@ def _damaged(what: str, error: Exception) -> StorageError:
     return StorageError(f"{what} is damaged ({error}); `themis store repair` salvages what can be read into a new file")
 
 
-def batched(values: Iterable[T], size: int) -> Iterator[list[T]]:
-    iterator = iter(values)
-    while batch := list(islice(iterator, size)):
-        yield batch
+def _evaluation_name(config: Mapping[str, object]) -> str:
+    return str(config.get("name") or (f"judge {config['judge']}" if config.get("judge") else "as run"))
 
 
-class LazySequence(Sequence[T], Generic[T]):
-    """A list that reads from the store. `stream` gives its elements from the first one on; going forwards is cheap."""
-
-    def __init__(self, length: int | None, stream: Callable[[], Iterator[T]]) -> None:
-        self._length = length
-        self._stream = stream
-        self._ahead: Iterator[T] = iter(())
-        self._start = 0
-        self._page: list[T] = []
-
-    def __len__(self) -> int:
-        if self._length is None:
-            self._length = sum(1 for _ in self._stream())
-        return self._length
-
-    @overload
-    def __getitem__(self, index: int) -> T: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[T]: ...
-    def __getitem__(self, index: int | slice) -> T | list[T]:
-        if isinstance(index, slice):
-            start, stop, step = index.indices(len(self))
-            if step > 0:
-                return list(islice(self._stream(), start, stop, step))
-            return [self[place] for place in range(start, stop, step)]
-        place = index + len(self) if index < 0 else index
-        if not 0 <= place < len(self):
-            raise IndexError(f"index {index} of a sequence of {len(self)}")
-        if place < self._start or not self._page:
-            self._ahead, self._start, self._page = self._stream(), 0, []
-        while place >= self._start + len(self._page):
-            self._start += len(self._page)
-            self._page = list(islice(self._ahead, _PAGE))
-            if not self._page:
-                raise IndexError(f"index {index}: the stored run has fewer entries than when this was made")
-        return self._page[place - self._start]
-
-    def __iter__(self) -> Iterator[T]:
-        return self._stream()
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Sequence) or isinstance(other, str):
-            return NotImplemented
-        return len(self) == len(other) and all(mine == theirs for mine, theirs in zip(self, other, strict=True))
-
-    __hash__ = None  # type: ignore[assignment]
-
-    def __repr__(self) -> str:
-        return f"<{len(self)} stored entries>"
+# --- a run's row ------------------------------------------------------------------------------------------------------
 
 
-class LazyMapping(Mapping[str, T], Generic[T]):
-    """A dict that reads from the store, in dataset order."""
-
-    def __init__(
-        self,
-        entries: Callable[[], Iterator[tuple[str, T]]],
-        length: Callable[[], int],
-        find: Callable[[str], T | None],
-    ) -> None:
-        self._entries = entries
-        self._length = length
-        self._find = find
-
-    def __len__(self) -> int:
-        return self._length()
-
-    def __iter__(self) -> Iterator[str]:
-        return (key for key, _ in self._entries())
-
-    def __getitem__(self, key: str) -> T:
-        value = self._find(key) if isinstance(key, str) else None
-        if value is None:
-            raise KeyError(key)
-        return value
-
-    def values(self) -> Any:
-        return _Values(self)
-
-    def items(self) -> Any:
-        return _Items(self)
-
-    def __repr__(self) -> str:
-        return f"<{len(self)} stored entries>"
+def _run_columns() -> list[AnyColumn]:
+    """What a `RunReader` is made of."""
+    runs = schema.runs.c
+    return [*metadata_columns(), runs.run, runs.evaluation, runs.planned, runs.identity]
 
 
-class _Values(Generic[T]):
-    def __init__(self, mapping: LazyMapping[T]) -> None:
-        self._mapping = mapping
-
-    def __iter__(self) -> Iterator[T]:
-        return (value for _, value in self._mapping._entries())
-
-    def __len__(self) -> int:
-        return len(self._mapping)
+def find_run(engine: Engine, run_id: str) -> RunReader | None:
+    """The run of an id; None where there is none."""
+    query = sa.select(*_run_columns()).where(schema.runs.c.run_id == run_id)
+    row = retry_read(engine, lambda connection: connection.execute(query).first()) if is_storable(run_id) else None
+    return None if row is None else RunReader(engine, row)
 
 
-class _Items(Generic[T]):
-    def __init__(self, mapping: LazyMapping[T]) -> None:
-        self._mapping = mapping
+def find_archived(connection: Connection, run_id: str) -> dict[str, int]:
+    """Archived versions of a run: `id@n` -> number in the tables."""
+    runs, prefix = schema.runs, f"{run_id}@"
+    found = connection.execute(
+        sa.select(runs.c.run_id, runs.c.run).where(runs.c.run_id.startswith(prefix, autoescape=True))
+    )
+    # SQLite's LIKE knows no case; ids do.
+    return {row.run_id: int(row.run) for row in found if row.run_id.startswith(prefix)}
 
-    def __iter__(self) -> Iterator[tuple[str, T]]:
-        return self._mapping._entries()
 
-    def __len__(self) -> int:
-        return len(self._mapping)
+def find_answer(engine: Engine, key: str, among: Sequence[int] | None) -> GenerationRecord | None:
+    """A good answer stored under a key by any run, or by the given ones."""
+    records, runs = schema.records, schema.runs
+    query = (
+        sa.select(*_run_columns(), records.c.position, records.c.attempt)
+        .select_from(records.join(runs, runs.c.run == records.c.run))
+        .where(records.c.key == key, records.c.ok == 1)
+    )
+    if among is not None:
+        query = query.where(records.c.run.in_(among))
+    row = retry_read(engine, lambda connection: connection.execute(query.limit(1)).first())
+    return None if row is None else RunReader(engine, row).call(row.position, row.attempt)
+
+
+def list_definitions(engine: Engine, name: str | None = None) -> list[StoredDefinitions]:
+    """Every version of the definitions of a name, or of all names one after the other, the newest first."""
+    table = schema.definitions
+    query = sa.select(table).order_by(table.c.name, table.c.version.desc())
+    if name is not None:
+        query = query.where(table.c.name == name)
+    rows = retry_read(engine, lambda connection: connection.execute(query).all())
+    return [StoredDefinitions(**row._mapping) for row in rows]
+
+
+def find_judgement(engine: Engine, key: str) -> str | None:
+    """A judge's stored reply, as JSON text."""
+    table = schema.judgements
+    query = sa.select(table.c.body).where(table.c.key == key)
+    return retry_read(engine, lambda connection: connection.execute(query).scalar())
+
+
+def measure_runs(engine: Engine) -> dict[str, int]:
+    """Bytes of stored records and turns by run id."""
+    runs, total = schema.runs, dict[str, int]()
+    in_sqlite = engine.dialect.name == "sqlite"
+    with engine.connect() as connection:
+        for table in (schema.records, schema.turns):
+            body = table.c.body
+            octets = sa.func.length(sa.cast(body, sa.LargeBinary)) if in_sqlite else sa.func.octet_length(body)
+            query = (
+                sa.select(runs.c.run_id, sa.func.coalesce(sa.func.sum(octets), 0).label("bytes"))
+                .join(table, table.c.run == runs.c.run)
+                .group_by(runs.c.run_id)
+            )
+            for row in connection.execute(query):
+                total[row.run_id] = total.get(row.run_id, 0) + int(row.bytes)
+    return total
