@@ -17,7 +17,7 @@ import inspect
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import TypeVar, overload
 
 from themis.core.redaction import look_up_secrets
 from themis.core.registry import Registry, nearest
@@ -33,6 +33,7 @@ _CALLED = re.compile(r"^(?P<name>[\w.-]+)\((?P<argument>.*)\)$", re.DOTALL)
 
 # A factory takes `argument` (what stands in the brackets, or ""), `settings`, and the agent's own options by keyword.
 AgentFactory = Callable[..., Agent]
+F = TypeVar("F", bound=AgentFactory)
 
 AGENTS: Registry[AgentFactory] = Registry(
     "agent",
@@ -53,8 +54,21 @@ AGENTS: Registry[AgentFactory] = Registry(
 )
 
 
-def register_agent(name: str, factory: AgentFactory | None = None) -> Any:
-    """Makes an agent known under a name: a class, or a function that makes one. Also a decorator."""
+@overload
+def register_agent(name: str) -> Callable[[F], F]: ...
+@overload
+def register_agent(name: str, factory: F) -> F: ...
+def register_agent(name: str, factory: F | None = None) -> F | Callable[[F], F]:
+    """Makes an agent known under a name. Also a decorator.
+
+    Args:
+        name: What `-a` takes, also as `name(ARGUMENT)`.
+        factory: A subclass of `Agent`, or a function that makes an agent; what is written in the brackets reaches it as
+            `argument`, the run's settings as `settings`, and options by their names.
+
+    Raises:
+        ConfigurationError: It is no such class or function.
+    """
     if factory is None:
         return lambda made: register_agent(name, made)
     if not callable(factory):
@@ -77,7 +91,19 @@ def create_agent(
     tokenizer: str = DEFAULT_TOKENIZER,
     is_local: bool = False,
 ) -> Agent:
-    """The agent that a text means."""
+    """The agent that a text means.
+
+    Args:
+        text: A registered name, also with an argument in brackets; an address; `command:PROGRAM`; or a model.
+        max_prompt_tokens: The most that it may send to its model.
+        options: Its own options by name.
+        session: Name of the conversation, for agents that hold several.
+        tokenizer: How tokens are counted.
+        is_local: Its calls cost nothing.
+
+    >>> create_agent("window(2000)").name
+    'window-2000'
+    """
     settings = AgentSettings(
         max_prompt_tokens=max_prompt_tokens, session=session, tokenizer=tokenizer, is_local=is_local
     )
