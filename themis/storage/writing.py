@@ -205,10 +205,17 @@ class RunWriter:
         while batch := list(islice(iterator, _DATASET_BATCH)):
             self._commit(partial(self._restore_items, batch=batch))
 
-    def commit_calls(self, results: Sequence[Result], *, invalidates: tuple[int, Sequence[int]] | None = None) -> None:
-        """Makes finished calls durable, with what they cost. A later call for the same attempt replaces a failure.
+    def commit_results(
+        self,
+        results: Sequence[Result],
+        *,
+        invalidates: tuple[int, Sequence[int]] | None = None,
+        totals: Mapping[str, float] | None = None,
+    ) -> None:
+        """Makes finished requests durable, with what they cost. A later one for the same attempt replaces a failure.
 
         `invalidates` names an evaluation and samples on which its verdicts no longer hold, because an attempt was added.
+        `totals` are the run's sums as they stand, where they are not the sums of its results.
         """
         if not results:
             return
@@ -232,7 +239,10 @@ class RunWriter:
 
         def write(connection: Connection) -> None:
             self._put_calls(connection, rows)
-            self._add_up(connection, results)
+            if totals is None:
+                self._add_up(connection, results)
+            else:
+                self._update(connection, **totals)
             if invalidates is not None:
                 evaluation, positions = invalidates
                 scores = schema.scores
