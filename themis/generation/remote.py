@@ -18,13 +18,13 @@ import socket
 import sys
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import Any, Protocol
 
 from themis import __version__
-from themis.core.entities import GenerationRecord
+from themis.core.entities import GenerationRecord, GenerationTask
 from themis.core.fingerprint import canonical_json, code_fingerprint
 from themis.core.redaction import REDACTED, Redactor
 from themis.core.secret_names import is_secret_name
@@ -52,16 +52,16 @@ _LATE_CALLS_SECONDS = 0.25
 class Workers(Protocol):
     """Processes of a backend, each with an object of ours in it (`CallMaker`): what `open_workers(make)` returns."""
 
-    def start(self) -> Any:
+    def start(self) -> Hashable:
         """Starts one more process and returns its name; the first that it says is what `greet` returns there."""
 
-    def send(self, name: Any, calls: list[Request]) -> None:
+    def send(self, name: Hashable, calls: list[Request]) -> None:
         """Has `take(calls)` called there."""
 
-    def receive(self, timeout_seconds: float) -> list[tuple[Any, Any]]:
+    def receive(self, timeout_seconds: float) -> list[tuple[Hashable, Greeting | list[Request] | BaseException]]:
         """Who said what since: results of `greet` and then of `give`, or the exception by which a process was lost."""
 
-    def stop(self, name: Any) -> None:
+    def stop(self, name: Hashable) -> None:
         """Ends a process, whatever it is doing."""
 
     def close(self) -> None:
@@ -146,7 +146,7 @@ class _Sent:
 class _Worker:
     """A process, and the calls that it has been sent and not answered, in that order."""
 
-    name: Any
+    name: Hashable
     # How many before it, in its place, were lost without an answer.
     lost_before: int = 0
     is_ready: bool = False
@@ -181,7 +181,7 @@ class RemotePool:
         self._most = self._limit = workers
         self._resume_at = 0.0
         self._backlog: deque[Request] = deque()
-        self._members: dict[Any, _Worker] = {}
+        self._members: dict[Hashable, _Worker] = {}
         self._began = time.monotonic()
         self._first_ready_at: float | None = None
         self._has_told_to_wait = False
@@ -256,7 +256,7 @@ class RemotePool:
         most_each = self._slots + -(-ahead // max(1, len(ready)))
         least_busy = [(len(worker.held), number, worker) for number, worker in enumerate(ready)]
         heapq.heapify(least_busy)
-        parcels: dict[Any, list[Request]] = {}
+        parcels: dict[Hashable, list[Request]] = {}
         while self._backlog and free > 0 and least_busy and least_busy[0][0] < most_each:
             held, number, worker = least_busy[0]
             parcels.setdefault(worker.name, []).append(self._hold(worker, self._backlog.popleft(), now))
@@ -408,28 +408,31 @@ class CallReporter:
             line = socket.create_connection((self.host, self.port), _CONNECT_SECONDS)
             line.sendall(self.secret + name)
             line.setblocking(False)
-            execute: Any = executor.execute
             # On the object: whatever else it has stays as it is.
-            setattr(executor, "execute", _reported(execute, line))  # noqa: B010
+            setattr(executor, "execute", _report_calls(executor.execute, line))  # noqa: B010
         except (OSError, AttributeError):
             return b""
         return name
 
 
-def _reported(execute: Callable[[Any], Any], line: socket.socket) -> Callable[[Any], Any]:
+Execute = Callable[[GenerationTask], object]
+
+
+def _report_calls(execute: Execute, line: socket.socket) -> Execute:
     def tell() -> None:
         with contextlib.suppress(OSError):
             line.send(b".")
 
-    async def execute_there(task: Any) -> Any:
+    async def execute_async(task: GenerationTask) -> object:
         tell()
-        return await execute(task)
+        reply = execute(task)
+        return await reply if inspect.isawaitable(reply) else reply
 
-    def execute_here(task: Any) -> Any:
+    def execute_sync(task: GenerationTask) -> object:
         tell()
         return execute(task)
 
-    return execute_there if inspect.iscoroutinefunction(execute) else execute_here
+    return execute_async if inspect.iscoroutinefunction(execute) else execute_sync
 
 
 @dataclass
@@ -462,6 +465,7 @@ class CallCounter:
                     line.setblocking(False)
                     self._selector.register(line, selectors.EVENT_READ, _Connection())
             else:
+                assert isinstance(key.fileobj, socket.socket)
                 self._read(key.fileobj, key.data)
 
     def count(self, name: bytes) -> int | None:
@@ -476,7 +480,7 @@ class CallCounter:
             key.fileobj.close()  # type: ignore[union-attr]
         self._selector.close()
 
-    def _read(self, connection: Any, line: _Connection) -> None:
+    def _read(self, connection: socket.socket, line: _Connection) -> None:
         try:
             said = connection.recv(65_536)
         except BlockingIOError:
@@ -533,7 +537,7 @@ def code_travels(kind: type) -> bool:
     """Whether a class is sent with its code, because another process could not import it under its name."""
     if kind.__module__ == "__main__":
         return True
-    found: Any = sys.modules.get(kind.__module__)
+    found: object = sys.modules.get(kind.__module__)
     for name in kind.__qualname__.split("."):
         found = getattr(found, name, None)
     return found is not kind
@@ -554,7 +558,7 @@ def _options(executor: StatelessTaskExecutor) -> Iterator[tuple[str, str]]:
             yield f"option {name}", canonical_json(shown)
 
 
-def _is_plain(value: Any) -> bool:
+def _is_plain(value: object) -> bool:
     if isinstance(value, Mapping):
         return all(isinstance(key, str) and _is_plain(item) for key, item in value.items())
     if isinstance(value, list | tuple):
