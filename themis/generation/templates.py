@@ -7,7 +7,6 @@ mistake in it is found before the first row is read, and rendering a row costs a
 
 from __future__ import annotations
 
-import itertools
 import math
 import re
 import string
@@ -49,10 +48,6 @@ class PromptTemplate:
                 f"the template of {self.name!r} must be a string, got {type(self.template).__name__}"
             )
         _ = self._parts  # parsed now, so that a mistake is found before the first row
-
-    @classmethod
-    def from_spec(cls, spec: PromptSpec) -> PromptTemplate:
-        return cls(name=spec.name, template=spec.template, metadata=dict(spec.metadata))
 
     @cached_property
     def spec(self) -> PromptSpec:
@@ -129,14 +124,6 @@ class PromptTemplate:
         """Names that stand between literal braces, as other template languages write fields; not after a LaTeX command."""
         literal = "".join(part.literal + ("\0" if part.field else "") for part in self._parts)
         return tuple(match["name"] for match in _BRACED.finditer(literal) if not match["command"])
-
-    def expand_variants(
-        self, base_context: Mapping[str, object], variant_values: Mapping[str, Iterable[Any]]
-    ) -> list[PromptRender]:
-        """One render for each combination of the variants' values; the last of the sorted keys changes fastest."""
-        keys = sorted(variant_values)
-        combinations = itertools.product(*(list(variant_values[key]) for key in keys))
-        return [self.render_prompt({**base_context, **dict(zip(keys, values, strict=True))}) for values in combinations]
 
     @cached_property
     def _parts(self) -> tuple[_Part, ...]:

@@ -14,8 +14,6 @@ from themis.generation.engine import Engine, EngineSettings
 from themis.generation.providers import create_provider, parse_model
 from themis.runs.prices import FREE, Price, is_paid, price_of
 
-__all__ = ["ChatModel", "Completion"]
-
 
 @dataclass(frozen=True, slots=True)
 class Completion:

@@ -72,8 +72,8 @@ def parse_model(text: str, options: Mapping[str, object] | None = None) -> Model
         hint = "; a provider of your own is registered first: themis.register_provider(name, class)"
         shown = f"got {text!r}{hint if callable(text) else ''}"
         raise ProviderError(f"a model is named as 'provider/model' or 'provider:model', {shown}")
-    prefix, separator, rest = _divided(model)
-    provider = _provider_called(prefix, options if separator else None)
+    prefix, separator, rest = _split_model(model)
+    provider = _find_provider(prefix, options if separator else None)
     if provider is not None and separator and rest:
         return ModelSpec(identifier=rest, provider=provider)
     if provider is not None:
@@ -85,7 +85,7 @@ def parse_model(text: str, options: Mapping[str, object] | None = None) -> Model
     return ModelSpec(identifier=model, provider="fake" if "fake" in model.lower() else "litellm")
 
 
-def _divided(model: str) -> tuple[str, str, str]:
+def _split_model(model: str) -> tuple[str, str, str]:
     """What is before the first colon or slash, which of them it was, and what is behind it."""
     for position, character in enumerate(model):
         if character in ":/":
@@ -93,7 +93,7 @@ def _divided(model: str) -> tuple[str, str, str]:
     return model, "", ""
 
 
-def _provider_called(name: str, options: Mapping[str, object] | None) -> str | None:
+def _find_provider(name: str, options: Mapping[str, object] | None) -> str | None:
     registered = PROVIDERS.find(name)
     if registered is not None:
         return registered
@@ -167,7 +167,7 @@ def _create(
     missing = [option for option in takes.required if option not in given]
     if missing:
         raise ProviderError(
-            f"provider {called!r} needs the option{_s(missing)} {', '.join(missing)}{_made_by(factory)}"
+            f"provider {called!r} needs the option{_plural(missing)} {', '.join(missing)}{_explain_factory(factory)}"
         )
     try:
         executor = factory(**given)
@@ -180,7 +180,7 @@ def _create(
     return _as_provider(called, executor)
 
 
-def _made_by(factory: ProviderFactory) -> str:
+def _explain_factory(factory: ProviderFactory) -> str:
     """A function that answers is easily registered where one that makes a provider is meant."""
     return "; a registered function makes a provider from options, it does not answer" if isfunction(factory) else ""
 
@@ -237,12 +237,12 @@ def _reject_unknown(name: str, options: Mapping[str, object], takes: _Takes) -> 
         own = [option for option in unknown if option in _SAID_ELSEWHERE]
         hint = f" (it is said by {own[0]}=, --{own[0].replace('_', '-')})" if own else nearest(unknown[0], accepted)
         raise ConfigurationError(
-            f"provider {name!r} does not take the option{_s(unknown)} {', '.join(map(repr, unknown))}{hint}; "
+            f"provider {name!r} does not take the option{_plural(unknown)} {', '.join(map(repr, unknown))}{hint}; "
             f"it takes {', '.join(accepted) or 'none'}"
         )
 
 
-def _s(items: list[str]) -> str:
+def _plural(items: list[str]) -> str:
     return "" if len(items) == 1 else "s"
 
 

@@ -98,7 +98,7 @@ class LocalModel(StatelessTaskExecutor):
 
     def _load(self, name: str) -> _Loaded:
         try:
-            return _loaded(
+            return _load_server(
                 ServerSettings(
                     path=resolve_model(name),
                     context_tokens=self._context_tokens,
@@ -197,7 +197,7 @@ _LOADED: dict[tuple[int, ServerSettings], _Loaded] = {}
 _LOADING = threading.Lock()
 
 
-def _loaded(settings: ServerSettings) -> _Loaded:
+def _load_server(settings: ServerSettings) -> _Loaded:
     key = (os.getpid(), settings)  # the threads of a server do not survive a fork
     found = _LOADED.get(key)
     if found is not None:
