@@ -184,7 +184,7 @@ class RemotePool:
         self._members: dict[Hashable, _Worker] = {}
         self._began = time.monotonic()
         self._first_ready_at: float | None = None
-        self._has_told_to_wait = False
+        self._has_warned = False
         self._failure: ThemisError | None = None
         self._usual_seconds: float | None = None
         self._counter = _open_counter(backend)
@@ -230,9 +230,9 @@ class RemotePool:
             if isinstance(said, BaseException):
                 answers += self._lose(worker, said)
             elif isinstance(said, Greeting):
-                self._welcome(worker, said)
+                self._admit_worker(worker, said)
             else:
-                answers += self._note(worker, said)
+                answers += self._take_replies(worker, said)
         self.in_flight -= len(answers)
         if self._usual_seconds is not None:
             # Before the engine commits these; but while nothing has succeeded, not before it has seen them.
@@ -291,8 +291,8 @@ class RemotePool:
                 f"no process of the cluster was ready within {_STARTING_SECONDS:g} s, so nothing was asked; "
                 "see with `ray status` whether it has a free CPU, and run the same command again"
             )
-        elif waited > 10 and not self._has_told_to_wait:
-            self._has_told_to_wait = True
+        elif waited > 10 and not self._has_warned:
+            self._has_warned = True
             logger.warning("waiting for the cluster: %d of %d processes are ready", *self._count_ready())
         return False
 
@@ -301,7 +301,7 @@ class RemotePool:
 
     # --- receiving ---------------------------------------------------------------------------------------------------
 
-    def _welcome(self, worker: _Worker, greeting: Greeting) -> None:
+    def _admit_worker(self, worker: _Worker, greeting: Greeting) -> None:
         if refusal := self._find_refusal(greeting):
             self._failure = self._failure or ProviderError(
                 f"the process on {greeting.where} {refusal}. It was asked nothing; start the machines of the cluster with "
@@ -317,7 +317,7 @@ class RemotePool:
         differences = find_differences(self._identity, greeting.identity, self._ignored)
         return f"would not ask what this one asks: {'; '.join(differences)}" if differences else ""
 
-    def _note(self, worker: _Worker, said: list[Request]) -> list[Request]:
+    def _take_replies(self, worker: _Worker, said: list[Request]) -> list[Request]:
         answers = []
         good = []
         for answer in said:
