@@ -423,17 +423,20 @@ class RunWriter:
         )
 
     def _add_up(self, connection: Connection, results: Sequence[Result]) -> None:
-        spent = [result for result in results if not result.reused]
-        outputs = [result.record.output for result in results]
-        sums = (
-            sum(result.calls for result in spent),
-            sum(result.calls for result in spent if result.cost_usd is None),
-            sum(result.prompt_tokens for result in spent),
-            sum(result.completion_tokens for result in spent),
-            sum(result.cost_usd or 0.0 for result in spent),
-            sum(result.seconds for result in spent),
-            sum(output is not None and output.is_cut_off for output in outputs),
-        )
+        calls = unpriced = prompt = completion = truncated = 0
+        cost = seconds = 0.0
+        for result in results:
+            output = result.record.output
+            truncated += output is not None and output.is_cut_off
+            if result.reused:
+                continue
+            calls += result.calls
+            unpriced += result.calls if result.cost_usd is None else 0
+            prompt += result.prompt_tokens
+            completion += result.completion_tokens
+            cost += result.cost_usd or 0.0
+            seconds += result.seconds
+        sums = (calls, unpriced, prompt, completion, cost, seconds, truncated)
         connection.exec_driver_sql(self._addition, (_now(), *sums, self.run))
 
     def _add_judging(self, connection: Connection, calls: int, cost_usd: float | None) -> None:
