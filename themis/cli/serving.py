@@ -121,7 +121,7 @@ class _Key:
 
 
 def _key(token: str | None, no_token: bool, read_only: bool) -> _Key:
-    from themis.server.token_file import read_or_make_token, token_path
+    from themis.server.tokens import read_or_make_token, token_path
 
     if token is not None and no_token:
         raise ConfigurationError("--no-token and a token (--token, THEMIS_SERVER_TOKEN) were given; leave one out")

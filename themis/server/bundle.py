@@ -7,20 +7,15 @@ import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from themis.core.fingerprint import digest
 from themis.core.redaction import Redactor
 from themis.exceptions import ConfigurationError, StorageError
 from themis.server.app import STATIC
-from themis.server.memory_views import chat_view, drawn_tests
 from themis.server.pages import Pages
-from themis.server.shapes import run_line, whole_sample
-from themis.server.views import RunsView, run_view, score_bars
+from themis.server.views import NotFound, RunsView, run_line, sample_view, score_bars
 from themis.storage import ExperimentStorage, RunMetadata
-from themis.storage.browsing import OUTCOMES, SAMPLE_SORTS, SampleFilter, find_runs, scores_of
-
-__all__ = ["BundleLinks", "Written", "write_bundle"]
+from themis.storage.browsing import SampleFilter, find_runs, find_samples
 
 # A copy is for reading, not for keeping: of a longer run it has the beginning.
 _MOST_SAMPLES = 1_000
@@ -48,7 +43,7 @@ class BundleLinks:
     def runs(self) -> str:
         return "index.html"
 
-    def run(self, run_id: str, **query: Any) -> str:
+    def run(self, run_id: str, **query: str | int | None) -> str:
         return f"run-{digest(run_id)[:16]}.html"
 
     def sample(self, run_id: str, item_id: str) -> str:
@@ -87,37 +82,21 @@ def write_bundle(storage: str | Path, folder: str | Path, run_ids: Sequence[str]
 
 
 def _write_run(store: ExperimentStorage, run: RunMetadata, folder: Path, pages: Pages, redactor: Redactor) -> int:
-    view = run_view(store, run, SampleFilter(), limit=_MOST_SAMPLES)
-    page = pages.render(
-        "run.html",
-        view=view,
-        tests=drawn_tests(store, run) if run.kind == "memory" else None,
-        chat=chat_view(store, run, after=-1) if run.kind == "memory" else None,
-        chosen={"q": "", "outcome": "all", "metric": "", "sort": "dataset"},
-        outcomes=OUTCOMES,
-        sorts=SAMPLE_SORTS,
-        manifest=redactor.deep(run.config_snapshot.get("reproducibility_manifest", {})),
-        test="",
-    )
     links = BundleLinks()
+    chosen = {"q": "", "outcome": "all", "sort": "dataset"}
+    page = pages.render_run(store, run, SampleFilter(), chosen, redactor=redactor, limit=_MOST_SAMPLES, after=-1)
     _write(folder / links.run(run.run_id), page)
-    reader, evaluation = store.reader(run.run_id), store.current_evaluation(run.run_id)
-    ids = [sample.item_id for sample in view.samples.samples]
+    listed = find_samples(store, run.run_id, SampleFilter(), limit=_MOST_SAMPLES, characters=1).samples
+    ids = [sample.item_id for sample in listed]
     for number, item_id in enumerate(ids):
-        found = reader.record(item_id)
-        if found is None:
-            continue
-        judged = None if evaluation is None else reader.evaluation(evaluation, item_id)
-        scores = scores_of(store, run.run_id, found[0])
-        sample = whole_sample(*found, judged, scores, redactor)
-        neighbours = {
-            "before": ids[number - 1] if number else None,
-            "after": ids[number + 1] if number + 1 < len(ids) else None,
-        }
-        _write(
-            folder / links.sample(run.run_id, item_id),
-            pages.render("sample.html", run=run, sample=sample, **neighbours),
-        )
+        try:
+            sample = sample_view(store, run.run_id, item_id, redactor)
+        except NotFound:
+            continue  # not asked yet
+        before = ids[number - 1] if number else None
+        after = ids[number + 1] if number + 1 < len(ids) else None
+        page = pages.render("sample.html", run=run, sample=sample, before=before, after=after)
+        _write(folder / links.sample(run.run_id, item_id), page)
     return len(ids)
 
 

@@ -10,14 +10,13 @@ import contextlib
 import logging
 import threading
 import time
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Iterator
 
 from themis.core.codec import decode
 from themis.core.redaction import Redactor
 from themis.exceptions import ThemisError
 from themis.experiment.export.json_text import json_bytes
-from themis.server.shapes import run_line, run_progress, sample_event
+from themis.server.views import JSONObject, run_event, run_line, sample_event
 from themis.storage import ExperimentStorage, RunMetadata, RunStatus
 from themis.storage.browsing import (
     changed_runs,
@@ -28,8 +27,6 @@ from themis.storage.browsing import (
     running_means,
     store_version,
 )
-
-__all__ = ["ALL_RUNS", "Event", "Hub", "Subscription"]
 
 logger = logging.getLogger(__name__)
 
@@ -49,7 +46,7 @@ class Event:
 
     __slots__ = ("kind", "text", "topic")
 
-    def __init__(self, topic: str, body: dict[str, Any]) -> None:
+    def __init__(self, topic: str, body: JSONObject) -> None:
         self.topic = topic
         self.kind = str(body["type"])
         self.text = json_bytes(body).decode()
@@ -105,7 +102,7 @@ class Hub:
             self._task.cancel()
 
     @contextlib.contextmanager
-    def listening(self) -> Any:
+    def subscribe(self) -> Iterator[Subscription]:
         """A subscription for as long as the block lasts."""
         listener = Subscription()
         self._listeners.add(listener)
@@ -199,7 +196,7 @@ class _Watch:
             else:
                 self._watched[run_id].is_unheard = True
 
-    def state(self, run_id: str) -> dict[str, Any] | None:
+    def state(self, run_id: str) -> JSONObject | None:
         """How a run stands; whatever comes after this will be told."""
         with self._lock:
             if not self._store.exists() or not self._store.run_exists(run_id):
@@ -207,7 +204,7 @@ class _Watch:
                 return None
             watched = self._start_watching(run_id)
             run = self._store.get_run(run_id)
-            return run_progress(run, self._answered(run), self._means(run, watched))
+            return run_event(run, self._answered(run), self._means(run, watched))
 
     def _changed_runs(self) -> dict[str, RunMetadata]:
         if self._since is None:
@@ -237,7 +234,7 @@ class _Watch:
         if watched.looks_left > 0:
             watched.looks_left -= 1
             run = changed or self._store.get_run(run_id)
-            events.append(Event(run_id, run_progress(run, self._answered(run), self._means(run, watched))))
+            events.append(Event(run_id, run_event(run, self._answered(run), self._means(run, watched))))
         return events
 
     def _start_watching(self, run_id: str) -> _Watched:
