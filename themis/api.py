@@ -48,7 +48,7 @@ from themis.generation.providers import PROVIDERS, parse_model, provider_accepts
 from themis.generation.templates import PromptTemplate
 from themis.integrations.trackers import watchers
 from themis.presets import BenchmarkPreset, get_benchmark_preset
-from themis.presets.catalogue import ENTRIES
+from themis.presets.catalogue import CATALOGUE
 from themis.presets.loading import READABLE_SUFFIXES, read_rows
 from themis.runs.prices import is_paid, price_of
 from themis.runs.resuming import NEEDS_PROGRAM
@@ -641,7 +641,7 @@ def _why_program_is_needed(
         return "the evaluation_pipeline is the program's own"
     if not isinstance(given["prompt"], str | None):
         return "the prompt is an object of the program's"
-    if source.benchmark is not None and source.benchmark.lower() not in ENTRIES:
+    if source.benchmark is not None and source.benchmark.lower() not in CATALOGUE:
         return f"the benchmark {source.benchmark!r} is the program's own"
     for kind, registry, named in (
         ("metric", METRICS, given["metrics"] or ()),

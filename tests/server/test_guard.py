@@ -15,8 +15,8 @@ from themis.exceptions import ConfigurationError
 from themis.server import create_app
 from themis.server.inert import inert
 from themis.server.limits import RateLimit
-from themis.server.tokens import LIFETIME_SECONDS, is_session, new_session
 from themis.server.settings import Settings
+from themis.server.tokens import LIFETIME_SECONDS, is_session, new_session
 
 HERE = "http://127.0.0.1"
 TOKEN = "a-token-for-tests"

@@ -106,7 +106,7 @@ def _providers() -> Registry[Any]:
 
 
 def _benchmarks() -> Registry[Any]:
-    from themis.presets.registering import BENCHMARKS
+    from themis.presets.benchmarks import BENCHMARKS
 
     return BENCHMARKS
 
