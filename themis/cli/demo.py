@@ -8,12 +8,11 @@ import logging
 import random
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import click
 
 from themis import api
-from themis.cli.output import complain, number, print_table, say, storage_option
+from themis.cli.output import echo_error, number, print_table, say, storage_option
 from themis.comparison import StatisticalTest, compare_runs
 from themis.core.entities import ExperimentReport
 from themis.exceptions import EvaluationError, ThemisError
@@ -24,8 +23,6 @@ from themis.memory.report.pages import agents_page
 from themis.memory.sweep import Sweep, read_sweep, run_sweep
 from themis.storage import ExperimentStorage
 from themis.storage.database import is_url
-
-__all__ = ["demo", "easy_puzzles"]
 
 RUNS = {
     "demo-plain": (
@@ -61,8 +58,8 @@ SEEDS = 3
 @click.option("-n", "--limit", type=click.IntRange(2, 1000), default=10, show_default=True, help="Puzzles.")
 def demo(storage: str, model: str | None, limit: int) -> None:
     """Countdown with two prompts on a real model in this process, compared with statistics; then three agents' memory."""
-    chosen, options = (model, {}) if model else _embedded_model()
-    complain(f"Countdown, {limit} easy puzzles, two prompts, model {chosen}")
+    chosen, options = (model, dict[str, str]()) if model else _embedded_model()
+    echo_error(f"Countdown, {limit} easy puzzles, two prompts, model {chosen}")
     reports = {
         run_id: api.evaluate(
             easy_puzzles(limit),
@@ -79,32 +76,32 @@ def demo(storage: str, model: str | None, limit: int) -> None:
         )
         for run_id, prompt in RUNS.items()
     }
-    _show(reports)
+    _print_reports(reports)
     _compare(storage)
     folder = _folder(storage)
-    memory_page = _remember(ExperimentStorage(storage), folder)
+    memory_page = _run_memory(ExperimentStorage(storage), folder)
     page = folder / "demo-report.html"
     export_report_bundle(reports["demo-plain"], html_path=page, run_id="demo-plain", title="Countdown, plain prompt")
     click.echo(f"\nreports to open in a browser:\n  {page}\n  {memory_page}")
     click.echo(f"next: themis list runs --verbose --storage {storage}")
 
 
-def _embedded_model() -> tuple[str, dict[str, Any]]:
+def _embedded_model() -> tuple[str, dict[str, str]]:
     """The small real model where it can be had; otherwise a fake one, and that is said aloud."""
     if importlib.util.find_spec("xllamacpp") is None:
-        complain("no xllamacpp (pip install 'themis-eval[local]'): using a fake model instead")
+        echo_error("no xllamacpp (pip install 'themis-eval[local]'): using a fake model instead")
         return "fake/noisy-0.4", {}
     try:
         if not models.is_installed(models.catalogued(SMALL_MODEL)):
             click.echo(f"installing the model {SMALL_MODEL} (98 MB, once) ...", err=True)
             models.install_model(SMALL_MODEL)
     except ThemisError as error:
-        complain(f"{error}: using a fake model instead")
+        echo_error(f"{error}: using a fake model instead")
         return "fake/noisy-0.4", {}
     return f"local/{SMALL_MODEL}", {"grammar": GRAMMAR}
 
 
-def easy_puzzles(count: int, seed: int = 7) -> list[dict[str, Any]]:
+def easy_puzzles(count: int, seed: int = 7) -> list[dict[str, object]]:
     """Puzzles that a very small model has a chance with: every other one is just the sum of its numbers."""
     chance = random.Random(seed)
     rows = []
@@ -134,13 +131,13 @@ def _folder(storage: str) -> Path:
     return Path() if is_url(storage) else Path(storage)
 
 
-def _remember(store: ExperimentStorage, folder: Path) -> Path:
+def _run_memory(store: ExperimentStorage, folder: Path) -> Path:
     """Twelve memory tests in one conversation, over four spans: perfect memory, a short window, none. Returns the page."""
     configuration, page = folder / "demo-memory.yml", folder / "demo-memory.html"
     configuration.write_text(MEMORY, encoding="utf-8")
     sweep = Sweep(configuration=str(configuration), agents=AGENTS, spans=SPANS, seeds=SEEDS)
     total, width = len(AGENTS) * len(SPANS) * SEEDS, len(f"{SPANS[-1]:,}")
-    complain(f"\nMemory: twelve tests in one conversation, {len(AGENTS)} agents, {total} conversations")
+    echo_error(f"\nMemory: twelve tests in one conversation, {len(AGENTS)} agents, {total} conversations")
     with _quiet("themis.memory.runner"):
         failed = run_sweep(sweep, store)
     if failed:
@@ -174,7 +171,7 @@ def _bar(share: float) -> str:
     return f"{share:.2f} {'█' * round(10 * share)}{'·' * (10 - round(10 * share))}"
 
 
-def _show(reports: dict[str, ExperimentReport]) -> None:
+def _print_reports(reports: dict[str, ExperimentReport]) -> None:
     rows = []
     for run_id, report in reports.items():
         metric = report.metric("CountdownValidity")

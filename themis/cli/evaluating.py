@@ -13,9 +13,9 @@ import click
 
 from themis import api
 from themis.backends.execution import EXECUTION_BACKENDS
-from themis.cli.durability import durability_option
+from themis.cli.options import durability_option, parse_key_values
 from themis.cli.output import (
-    complain,
+    echo_error,
     fail_on_errors_option,
     interruptible,
     json_option,
@@ -27,7 +27,6 @@ from themis.cli.output import (
     storage_option,
     words_given,
 )
-from themis.cli.pairs import pairs
 from themis.cli.runs import describe_run, say_cut_off
 from themis.core.entities import EvaluationFailure, ExperimentFailure, ExperimentReport
 from themis.evaluation.sandbox import ALLOWED_VARIABLE, GIVEN_UP, read_weaknesses
@@ -217,7 +216,7 @@ def evaluate_command(
     prompt = _prompt(prompt, prompt_file)
     rows, found = _rows(dataset, prompt, arguments, data=data, sample=sample)
     arguments.update(found)
-    provider_options = pairs(options, parsed=True) | ({} if system is None else {"system_prompt": system})
+    provider_options = parse_key_values(options, typed=True) | ({} if system is None else {"system_prompt": system})
     if not yes:
         _ask_before_spending(dataset, rows, model, {**arguments, "provider_options": provider_options})
     report = _report_of(
@@ -227,7 +226,7 @@ def evaluate_command(
         storage=store,
         metrics=list(metrics) or None,
         provider_options=provider_options,
-        tags=pairs(tags),
+        tags=parse_key_values(tags),
         rate_limit={k: v for k, v in (("requests_per_minute", rpm), ("tokens_per_minute", tpm)) if v is not None}
         or None,
         observers=observers,
@@ -368,7 +367,7 @@ def rejudge(
 def _observers(track: tuple[str, ...], options: tuple[str, ...]) -> list[Any]:
     if options and not track:
         raise ConfigurationError(f"--track-option {options[0]} needs a --track TRACKER it is for")
-    return list(make_trackers(track, pairs(options)).values())
+    return list(make_trackers(track, parse_key_values(options)).values())
 
 
 def _prompt(text: str | None, file: str | None) -> str | None:
@@ -476,7 +475,7 @@ def _present(
     else:
         _print_report(store, report)
     if report.metadata.get("stopped"):
-        complain(_why_stopped(report))
+        echo_error(_why_stopped(report))
         return _BROKEN if report.metadata["status"] == RunStatus.FAILED else _INTERRUPTED
     refuse_failures(_failed(report), report.metadata["total_samples"], "samples", fail_on_errors)
     return 0
@@ -504,7 +503,7 @@ def _print_report(store: ExperimentStorage, report: ExperimentReport) -> None:
     counts += [f"{count:,} {what}" for count, what in ((failed, "not answered"), (not_asked, "not asked")) if count]
     click.echo(f"run {run_id}: {', '.join(counts)}, {cost['api_calls']:,} calls, {paid}")
     if report.metadata["cut_off_generations"]:
-        complain(say_cut_off(store, store.get_run(run_id)))
+        echo_error(say_cut_off(store, store.get_run(run_id)))
     if report.metadata["status"] != RunStatus.FAILED:  # or else the reason of that says it
         _say_why("answered", report.failures)
         _say_why("judged", report.evaluation_report.failures)
@@ -524,4 +523,4 @@ def _why_stopped(report: ExperimentReport) -> str:
 def _say_why(what: str, failures: Iterable[ExperimentFailure | EvaluationFailure]) -> None:
     for failure in islice(failures, 1):
         why = " ".join(printable(failure.message).split())[:_LONGEST_REASON]
-        complain(f"not {what}, for example {printable(failure.sample_id)}: {why}")
+        echo_error(f"not {what}, for example {printable(failure.sample_id)}: {why}")

@@ -10,10 +10,10 @@ from typing import Any, TypeVar
 
 import click
 
-from themis.cli.durability import durability_option
 from themis.cli.memory_results import RESULT_COMMANDS
+from themis.cli.options import durability_option, parse_key_values
 from themis.cli.output import (
-    complain,
+    echo_error,
     fail_on_errors_option,
     interruptible,
     json_option,
@@ -23,7 +23,6 @@ from themis.cli.output import (
     refuse_failures,
     storage_option,
 )
-from themis.cli.pairs import pairs
 from themis.config import load_memory_config
 from themis.exceptions import RunFailedError, RunInterrupted
 from themis.generation.providers import parse_model
@@ -147,7 +146,9 @@ def run(
     """Run the tests of a configuration with an agent, or what is left of them after an interruption."""
     store = ExperimentStorage(storage)
     request = Request(
-        **arguments, agent_options=pairs(options, parsed=True), judge_options=pairs(judge_options, parsed=True)
+        **arguments,
+        agent_options=parse_key_values(options, typed=True),
+        judge_options=parse_key_values(judge_options, typed=True),
     )
     benchmark = assemble(request, store, reuse=lambda question: _agreed(question, yes))
     _announce(benchmark, store)
@@ -166,7 +167,7 @@ def run(
         _print_report(report, benchmark, store)
     if report.status is not RunStatus.COMPLETED:
         failed = report.status is RunStatus.FAILED
-        complain(f"{'failed' if failed else 'stopped'}: {report.reason}. {report.resume}".rstrip())
+        echo_error(f"{'failed' if failed else 'stopped'}: {report.reason}. {report.resume}".rstrip())
         raise click.exceptions.Exit(_BROKEN if failed else _INTERRUPTED)
     ungraded = sum(score is None for score in report.scores.values())
     refuse_failures(ungraded, len(report.scores), "tests", fail_on_errors)

@@ -10,13 +10,21 @@ from typing import Any
 import click
 
 from themis.backends.ray import RayExecutionBackend
-from themis.cli.output import complain, interruptible, json_option, print_json, print_table, storage_option, words_given
+from themis.cli.output import (
+    echo_error,
+    interruptible,
+    json_option,
+    print_json,
+    print_table,
+    storage_option,
+    words_given,
+)
 from themis.core.registry import nearest
 from themis.exceptions import ConfigurationError, EvaluationError
 from themis.experiment.export.whole_files import whole_file
 from themis.experiment.importing import NO_LIMITS
 from themis.memory.command import load_user_code
-from themis.memory.exporting import LAYOUTS, export_run
+from themis.memory.exporting import export_run
 from themis.memory.importing import ImportedAgent, import_folder
 from themis.memory.overrides import override_score, read_overrides, withdraw_override
 from themis.memory.report.files import write_figures
@@ -62,7 +70,7 @@ def report(
     views = [read_view(store, run_id, judged_as=judged_as) for run_id in run_ids]
     if target is not None:
         with whole_file(target) as file:
-            file.write(_written(views, suffix or "").encode("utf-8", "backslashreplace"))
+            file.write(_render_report(views, suffix or "").encode("utf-8", "backslashreplace"))
         click.echo(f"wrote {target}", err=True)
     if figures is not None:
         drawn = run_figures(views[0]) if len(views) == 1 else agents_figures(views)
@@ -71,7 +79,7 @@ def report(
     if as_json:
         print_json([view.summary.to_dict() for view in views])
     elif target is None and figures is None:
-        _print(views)
+        _print_views(views)
 
 
 @click.command()
@@ -125,7 +133,7 @@ def sweep(
             run_sweep(wanted, store, parallel=parallel, backend=backend, tell=tell)
     except KeyboardInterrupt as stopped:
         go_on = how_to_repeat(words_given(), storage)
-        complain(f"sweep interrupted after {done} of {total} runs; everything finished is saved. {go_on}")
+        echo_error(f"sweep interrupted after {done} of {total} runs; everything finished is saved. {go_on}")
         raise click.exceptions.Exit(_INTERRUPTED) from stopped
     incomplete = EvaluationError(
         f"{len(errors)} of {total} runs are not complete ({', '.join(errors)}); run the same command again to go on"
@@ -228,11 +236,11 @@ def import_(path: str, name: str | None, no_limits: bool, storage: str, as_json:
         print_json([{**vars(one), "broken": [vars(part) for part in one.broken]} for one in imported])
         return code
     for one in imported:
-        _tell_import(one)
+        _echo_import(one)
     return code
 
 
-def _tell_import(one: ImportedAgent) -> None:
+def _echo_import(one: ImportedAgent) -> None:
     click.echo(f"{one.run_id}: {'imported before; nothing changed' if one.already else f'{one.tests} tests'}")
     if not one.already and one.tests:
         click.echo(
@@ -249,21 +257,18 @@ def _tell_import(one: ImportedAgent) -> None:
 
 @click.command(name="export")
 @click.argument("run_id", metavar="RUN")
-@click.option(
-    "--layout", type=click.Choice(LAYOUTS), default="goodai", show_default=True, help="Whose folders to write."
-)
 @click.option("--to", "folder", required=True, type=click.Path(file_okay=False), help="Folder to write to.")
 @click.option("--scores", "judged_as", metavar="NAME", help="Which verdicts to write.  [default: the current ones]")
 @storage_option
-def export(run_id: str, layout: str, folder: str, judged_as: str | None, storage: str) -> None:
-    """Write a run as definitions, results and master log in the layout of another benchmark."""
+def export(run_id: str, folder: str, judged_as: str | None, storage: str) -> None:
+    """Write a run as definitions, results and master log in the layout of the GoodAI LTM Benchmark."""
     done = export_run(ExperimentStorage(storage), run_id, folder, judged_as=judged_as)
     click.echo(f"wrote {done.definitions} definitions and {done.results} results to {folder}", err=True)
     for test_id in done.left_out:
         click.echo(f"left out: {test_id} has no verdict", err=True)
 
 
-def _written(views: list[RunView], suffix: str) -> str:
+def _render_report(views: list[RunView], suffix: str) -> str:
     if suffix == ".md":
         return markdown_table(views)
     if suffix == ".tex":
@@ -271,7 +276,7 @@ def _written(views: list[RunView], suffix: str) -> str:
     return run_page(views[0]) if len(views) == 1 else agents_page(views)
 
 
-def _print(views: list[RunView]) -> None:
+def _print_views(views: list[RunView]) -> None:
     columns, rows = agents_table(views)
     # An agent a column: names are long, and a terminal is narrow.
     measures = [(column.lower(), *(cells[place] for _, cells in rows)) for place, column in enumerate(columns)]

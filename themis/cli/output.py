@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import functools
 import json
 import math
@@ -18,7 +19,17 @@ from themis.core.redaction import Redactor
 from themis.runs.stopping import interrupt_on_termination
 
 __all__ = [
-    *("complain", "json_option", "number", "print_json", "print_table", "printable", "say", "storage_option", "when"),
+    *(
+        "echo_error",
+        "json_option",
+        "number",
+        "print_json",
+        "print_table",
+        "printable",
+        "say",
+        "storage_option",
+        "format_time",
+    ),
     *("fail_on_errors_option", "hide_secrets_in_output", "interruptible", "refuse_failures", "words_given", "wrapped"),
 ]
 
@@ -122,7 +133,7 @@ def say(message: str) -> None:
     click.echo(wrapped(message, shutil.get_terminal_size().columns) if sys.stdout.isatty() else message)
 
 
-def complain(message: str) -> None:
+def echo_error(message: str) -> None:
     """A message on stderr; in a terminal its lines end between words, elsewhere they stay whole for who searches them."""
     width = shutil.get_terminal_size().columns if sys.stderr.isatty() else None
     click.echo(message if width is None else wrapped(message, width), err=True)
@@ -144,7 +155,7 @@ def number(value: float | None, digits: int = 4) -> str:
     return f"{value:.{digits}f}"
 
 
-def when(moment: Any) -> str:
+def format_time(moment: datetime.datetime | None) -> str:
     return "" if moment is None else moment.astimezone().strftime("%Y-%m-%d %H:%M:%S")
 
 
@@ -184,5 +195,5 @@ def fail_on_errors_option(function: F) -> F:
 def refuse_failures(failed: int, total: int, of: str, allowed: float | None) -> None:
     """Ends the command with 1 where more failed than `--fail-on-errors` allows."""
     if allowed is not None and failed > allowed * total:
-        complain(f"{failed / total:.1%} of the {of} failed, more than --fail-on-errors {allowed:g} allows")
+        echo_error(f"{failed / total:.1%} of the {of} failed, more than --fail-on-errors {allowed:g} allows")
         raise click.exceptions.Exit(_TOO_MANY_FAILED)

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from themis.cli.output import json_option, number, print_json, print_table, storage_option, when
+from themis.cli.output import format_time, json_option, number, print_json, print_table, storage_option
 from themis.core.redaction import redact
 from themis.experiment.report import build_report, summarise_run
 from themis.storage import ExperimentStorage, RunMetadata, RunStatus
@@ -27,7 +27,7 @@ def show(run_id: str, storage: str, as_json: bool) -> None:
         print_json(described)
         return
     click.echo(f"{described['run_id']}  [{described['status']}]  {described['model']}")
-    click.echo(f"created {when(run.created_at)}, {described['samples']} samples, kind {described['kind']}")
+    click.echo(f"created {format_time(run.created_at)}, {described['samples']} samples, kind {described['kind']}")
     if described["error"]:
         click.echo(f"note: {described['error']}")
     rows = [

@@ -24,9 +24,8 @@ from themis.memory.transcript import to_master_log
 from themis.storage import ExperimentStorage
 from themis.storage.records import Turn
 
-__all__ = ["LAYOUTS", "Exported", "export_run"]
+__all__ = ["Exported", "export_run"]
 
-LAYOUTS = ("goodai",)
 _DEFINITION = (
     "script",
     "is_question",

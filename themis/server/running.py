@@ -15,12 +15,17 @@ from collections.abc import Iterator
 from types import FrameType
 from typing import ClassVar
 
-import h11
-import uvicorn
 from fastapi import FastAPI
-from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from themis.exceptions import DependencyError
 from themis.server.guard import error_body
+
+try:
+    import h11
+    import uvicorn
+    from uvicorn.protocols.http.h11_impl import H11Protocol
+except ImportError as error:
+    raise DependencyError.for_extra("uvicorn", "server", "themis serve") from error
 
 # After so long, connections that are still open are cut.
 _GOODBYE_SECONDS = 5
