@@ -41,8 +41,7 @@ def test_the_last_registration_wins():
 
     assert registry.get("dog") is other is not one
     assert registry.names() == ["cat", "dog"]
-    assert registry.is_builtin("cat")
-    assert not registry.is_builtin("dog")
+    assert registry.is_of_this_program("dog")
 
 
 def test_names_are_found_whatever_their_case():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import click
 
@@ -20,6 +20,17 @@ from themis.memory.filler import FILLERS
 from themis.presets.benchmarks import BENCHMARKS
 
 T = TypeVar("T")
+
+# What is listed, where it is looked up, and its line in --help.
+LISTED: dict[str, tuple[Registry[Any], str]] = {
+    "metrics": (METRICS, "Metrics that --metric takes."),
+    "extractors": (EXTRACTORS, "Extractors that --extractor takes."),
+    "providers": (PROVIDERS, "Providers that --model takes."),
+    "benchmarks": (BENCHMARKS, "Benchmarks that `themis eval` takes."),
+    "agents": (AGENTS, "Agents that `themis memory run -a` takes."),
+    "memory-tests": (MEMORY_TESTS, "Memory tests that a configuration may name."),
+    "fillers": (FILLERS, "Fillers that `themis memory run --filler` takes."),
+}
 
 
 @click.group(
@@ -59,10 +70,5 @@ def _describe(registry: Registry[T], name: str) -> dict[str, str]:
     return {"name": name, "about": found.summary, "example": found.example}
 
 
-_add_listing("metrics", "Metrics that --metric takes.", METRICS)
-_add_listing("extractors", "Extractors that --extractor takes.", EXTRACTORS)
-_add_listing("providers", "Providers that --model takes.", PROVIDERS)
-_add_listing("benchmarks", "Benchmarks that `themis eval` takes.", BENCHMARKS)
-_add_listing("agents", "Agents that `themis memory run -a` takes.", AGENTS)
-_add_listing("memory-tests", "Memory tests that a configuration may name.", MEMORY_TESTS)
-_add_listing("fillers", "Fillers that `themis memory run --filler` takes.", FILLERS)
+for _name, (_registry, _help) in LISTED.items():
+    _add_listing(_name, _help, _registry)

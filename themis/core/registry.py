@@ -14,8 +14,6 @@ from typing import Any, Generic, TypeVar, cast
 
 from themis.exceptions import ConfigurationError, DependencyError
 
-__all__ = ["Registry", "nearest", "snake_case"]
-
 T = TypeVar("T")
 
 
@@ -31,7 +29,6 @@ class Registry(Generic[T]):
     ) -> None:
         self.kind = kind
         self._targets: dict[str, T | str] = dict(builtin or {})
-        self._builtin = frozenset(self._targets)
         self._registered: set[str] = set()
         self._error = error
         self._plugins_read = False
@@ -68,9 +65,6 @@ class Registry(Generic[T]):
     def names(self) -> list[str]:
         self._read_plugins()
         return sorted(self._targets)
-
-    def is_builtin(self, name: str) -> bool:
-        return name in self._builtin
 
     def is_of_this_program(self, name: str) -> bool:
         """Whether it was registered by the program that runs, so that another process would not know it."""
