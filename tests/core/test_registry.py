@@ -151,3 +151,17 @@ def test_the_nearest_name_is_a_question_or_nothing():
     assert nearest("BLUE", ["exact_match", "bleu"]) == " (did you mean 'bleu'?)"
     assert nearest("zzz", ["exact_match", "bleu"]) == ""
     assert nearest("x", []) == ""
+
+
+def test_a_file_called_after_its_class_is_found_without_a_table(tmp_path, monkeypatch):
+    package = tmp_path / "some_animals"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    (package / "grey_wolf.py").write_text("class Fur:\n    pass\n\n\nclass GreyWolf:\n    pass\n")
+    (package / "sounds.py").write_text("class Bark:\n    pass\n")
+    (package / "fox.py").write_text("raise SystemExit\n\n\nclass Fox:\n    pass\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    registry: Registry[type] = Registry("animal", {"red_fox": "some_animals.fox:Fox"}, package="some_animals")
+
+    assert registry.names() == ["grey_wolf", "red_fox"]
+    assert registry.get("GreyWolf").__name__ == "GreyWolf"

@@ -22,6 +22,7 @@ TRACKERS: Registry[Callable[..., Tracker]] = Registry(
         "hub": "themis.integrations.huggingface:hub_tracker",
         "otel": "themis.integrations.opentelemetry:OpenTelemetryTracker",
     },
+    package="themis.integrations",
 )
 
 _TRUTH = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}

@@ -308,7 +308,7 @@ def _wait_from(fields: dict[str, Any], span_tokens: int) -> Wait:
 
 # Name in configurations -> "module:Class", imported on use.
 MEMORY_TESTS: Registry[type[DatasetInterface]] = Registry(
-    "memory test", {**tests.BUILTIN_TESTS, **loaders.LOADED_TESTS}
+    "memory test", {**tests.BUILTIN_TESTS, **loaders.LOADED_TESTS}, package=tests.__name__
 )
 
 D = TypeVar("D", bound=type[DatasetInterface])

@@ -58,7 +58,7 @@ _BUILTIN = {
 }
 
 # What stands behind a name: a class, or the object that a decorated function became.
-EXTRACTORS: Registry[Any] = Registry("extractor", _BUILTIN)
+EXTRACTORS: Registry[Any] = Registry("extractor", _BUILTIN, package=__name__)
 
 _CLASSES = {class_name: module for module, _, class_name in (target.partition(":") for target in _BUILTIN.values())}
 

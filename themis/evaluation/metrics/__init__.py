@@ -90,7 +90,7 @@ _BUILTIN = {
 }
 
 # What stands behind a name: a class, or the object that a decorated function became.
-METRICS: Registry[Any] = Registry("metric", _BUILTIN, error=MetricError)
+METRICS: Registry[Any] = Registry("metric", _BUILTIN, package=__name__, error=MetricError)
 
 _CLASSES = {class_name: module for module, _, class_name in (target.partition(":") for target in _BUILTIN.values())}
 

@@ -56,6 +56,7 @@ PROVIDERS: Registry[ProviderFactory] = Registry(
             for name, known in KNOWN_ENDPOINTS.items()
         },
     },
+    package=_HERE,
     error=ProviderError,
 )
 
