@@ -19,10 +19,10 @@ from pathlib import Path
 
 import yaml
 
+from themis.memory.actions import Outcome
+from themis.memory.assembling import Request, assemble
 from themis.memory.benchmark import Benchmark, MemoryReport, Spent
-from themis.memory.command import Request, assemble
-from themis.memory.commands import Outcome
-from themis.memory.runner import run
+from themis.memory.driver import run
 from themis.memory.scheduler import Scheduler
 from themis.memory.tests import BUILTIN_TESTS
 from themis.storage import ExperimentStorage

@@ -21,8 +21,8 @@ from themis.evaluation.judges import JudgePanel, PairwiseJudge, RubricJudge
 from themis.evaluation.metrics.text import ExactMatch
 from themis.evaluation.pipeline import EvaluationPipeline
 from themis.exceptions import ConfigurationError, EvaluationError, MetricError, ProviderError, RunFailedError
-from themis.experiment.rejudge import rejudge
 from themis.interfaces import StatelessTaskExecutor
+from themis.runs.rejudging import rejudge
 from themis.storage import ExperimentStorage
 
 ROWS = [{"id": n, "question": f"say {n}", "answer": str(n), "baseline_answer": "something else"} for n in range(6)]

@@ -24,7 +24,7 @@ from themis.core.fingerprint import canonical_json
 from themis.exceptions import ConfigurationError
 from themis.memory import definitions
 from themis.memory.examples import MEMORY_TESTS, TestExample, register_memory_test
-from themis.memory.planning import planned_test
+from themis.memory.planning import plan_test
 from themis.memory.tests import BUILTIN_TESTS
 
 ROOT = Path(__file__).parents[2]
@@ -32,11 +32,11 @@ CONFIGURATIONS = sorted((ROOT / "configurations").rglob("*.yml"))
 pytestmark = pytest.mark.usefixtures("registered")
 
 
-def commands(defined: list[definitions.Defined], config: MemoryConfig | None = None) -> list[object]:
+def steps(defined: list[definitions.Defined], config: MemoryConfig | None = None) -> list[object]:
     """What the scheduler wants, with an agent whose every exchange has the same length."""
-    planned = [planned_test(one.example, one.kind, len) for one in defined]
+    planned = [plan_test(one.example, one.kind, len) for one in defined]
     conflicts = definitions.conflicts_of(defined, config.incompatibilities if config else ())
-    return play(planned, conflicts=conflicts, max_message_tokens=100_000).commands
+    return play(planned, conflicts=conflicts, max_message_tokens=100_000).steps
 
 
 def shapes(defined: list[definitions.Defined]) -> list[object]:
@@ -97,7 +97,7 @@ def test_a_run_that_generates_its_definitions_plays_what_later_ones_load(tmp_pat
     loaded = definitions.prepare(config, storage, reuse=lambda question: True)
 
     assert [one.example for one in generated] == [one.example for one in loaded]
-    assert commands(generated, config) == commands(loaded, config)
+    assert steps(generated, config) == steps(loaded, config)
 
 
 @pytest.mark.parametrize("kind", sorted(BUILTIN_TESTS))
@@ -110,7 +110,7 @@ def test_a_test_of_any_kind_seed_and_span_is_the_same_when_it_is_loaded(kind):
             loaded = dataset.load_example(made.example_id, stored)
 
             assert loaded == made, f"seed {seed}, span {span}"
-            assert commands([definitions.Defined(kind, loaded)]) == commands([definitions.Defined(kind, made)])
+            assert steps([definitions.Defined(kind, loaded)]) == steps([definitions.Defined(kind, made)])
 
 
 @given(st.integers(2, 60), st.integers(500, 2_000_000))

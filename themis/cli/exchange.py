@@ -13,10 +13,10 @@ from themis.core.redaction import redact_text
 from themis.exceptions import ConfigurationError, DependencyError, StorageError, ThemisError
 from themis.experiment.export import DEFAULT_FORMATS, FORMATS, export_formats
 from themis.experiment.importing import NO_LIMITS, Imported, import_log
-from themis.experiment.report import build_report
 from themis.experiment.share import share_run
 from themis.integrations.trackers import make_trackers
 from themis.presets import fetch_benchmark
+from themis.runs.report import build_report
 from themis.storage import ExperimentStorage
 
 

@@ -23,7 +23,7 @@ from themis.core.registry import nearest
 from themis.exceptions import ConfigurationError, EvaluationError
 from themis.experiment.export.whole_files import whole_file
 from themis.experiment.importing import NO_LIMITS
-from themis.memory.command import load_user_code
+from themis.memory.assembling import load_user_code
 from themis.memory.exporting import export_run
 from themis.memory.importing import ImportedAgent, import_folder
 from themis.memory.overrides import override_score, read_overrides, withdraw_override

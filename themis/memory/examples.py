@@ -16,7 +16,7 @@ from typing import Any, ClassVar, TypeVar
 from themis.core.registry import Registry
 from themis.exceptions import ConfigurationError
 from themis.memory import loaders, tests
-from themis.memory.actions import Action, Ask, Grade, Heard, Listen, Log, Say, Script, Wait
+from themis.memory.actions import Action, AgentReply, Ask, Grade, Listen, Log, Say, Script, Wait
 
 __all__ = [
     "MEMORY_TESTS",
@@ -64,7 +64,7 @@ class DatasetInterface(ABC):
         return random.Random(":".join(map(str, (type(self).__qualname__, self.seed, *names))))
 
     def evaluate(
-        self, questions: Sequence[str], responses: Sequence[Heard], expected: Any
+        self, questions: Sequence[str], responses: Sequence[AgentReply], expected: Any
     ) -> Grade | Generator[Action, Any, Grade]:
         """The verdict on a fixed script's answers. One that needs the judge is a generator that yields `Consult`."""
         raise NotImplementedError(f"{type(self).__name__} has fixed scripts and needs an evaluate method")
@@ -90,7 +90,7 @@ class DatasetInterface(ABC):
         """Which lines of the script the answer to each question rests on, None for all: distances are measured to them."""
         return [None] * sum(example.is_question)
 
-    def temporal_question(self, example: TestExample, said: Sequence[Heard], now: Any) -> str:
+    def temporal_question(self, example: TestExample, said: Sequence[AgentReply], now: Any) -> str:
         """For examples with `is_temporal`: the last question, which depends on when things were said."""
         raise NotImplementedError(f"{type(self).__name__} is temporal and needs a temporal_question method")
 
@@ -244,9 +244,9 @@ def spread(lines: int) -> list[Wait]:
 def _fixed_script(dataset: DatasetInterface, example: TestExample) -> Script:
     """Says the lines, waits between them, collects the answers, then lets the dataset judge."""
     ideals, needed = iter(dataset.ideal_answers(example)), iter(dataset.needed_lines(example))
-    said: list[Heard] = []
+    said: list[AgentReply] = []
     questions: list[str] = []
-    responses: list[Heard] = []
+    responses: list[AgentReply] = []
     lines: list[str | None] = [*example.script, *([None] * example.is_temporal)]
     for line, is_question, wait in zip(lines, example.is_question, example.waits, strict=False):
         if line is None:

@@ -27,8 +27,8 @@ from themis.experiment.export.as_json import export_json, export_summary
 from themis.experiment.export.json_text import json_bytes
 from themis.experiment.export.samples import joined
 from themis.experiment.export.whole_files import whole_file
-from themis.experiment.report import build_report
 from themis.presets.benchmarks import BENCHMARKS
+from themis.runs.report import build_report
 from themis.server.json_answers import json_answer
 from themis.server.state import Answer, State
 from themis.server.views import JSONObject, format_sample_line, run_line, sample_view

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote, urlsplit
 
-from themis.server.limits import RateLimit
+from themis.server.limits import ClientThrottle
 from themis.server.settings import Settings, is_loopback
 from themis.server.tokens import TokenTries, is_session, is_token, read_session
 
@@ -68,7 +68,7 @@ class Guard:
         self._app = app
         self._settings = settings
         self._token_tries = token_tries
-        self._rate = RateLimit(settings.requests_per_second, burst=4 * settings.requests_per_second)
+        self._rate = ClientThrottle(settings.requests_per_second, burst=4 * settings.requests_per_second)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] not in ("http", "websocket"):

@@ -6,8 +6,8 @@ from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from themis.core.entities import GenerationRecord
-from themis.memory.ledger import OVERALL
-from themis.memory.tape import EXCHANGES, Body, read_body
+from themis.memory.result_store import OVERALL
+from themis.memory.tape import EXCHANGES, EventBody, read_body
 from themis.memory.transcript import entries
 from themis.server.views import Dot, JSONObject
 from themis.storage import ExperimentStorage, RunMetadata, RunStatus
@@ -144,10 +144,10 @@ def _scores(store: ExperimentStorage, run_id: str) -> dict[str, float]:
     return {item_id: value for item_id, _, value in store.reader(run_id).values(evaluation, OVERALL)}
 
 
-def _last_reply(store: ExperimentStorage, run_id: str) -> Body:
+def _last_reply(store: ExperimentStorage, run_id: str) -> EventBody:
     """Where the conversation stands."""
     found = read_turns(store, run_id, kinds=("reply",), limit=1, last=True)
-    return read_body(found[0]) if found else Body()
+    return read_body(found[0]) if found else EventBody()
 
 
 def _running_spans(store: ExperimentStorage, run_id: str, ended: Container[str]) -> list[TestSpan]:

@@ -19,7 +19,7 @@ from http.cookies import CookieError, SimpleCookie
 from pathlib import Path
 
 from themis.exceptions import ConfigurationError
-from themis.server.limits import RateLimit
+from themis.server.limits import ClientThrottle
 
 COOKIE = "themis_session"
 LIFETIME_SECONDS = 7 * 24 * 3600
@@ -64,7 +64,7 @@ class TokenTries:
     """
 
     def __init__(self) -> None:
-        self._limit = RateLimit(per_second=0.1, burst=5)
+        self._limit = ClientThrottle(per_second=0.1, burst=5)
         self._locked_until: OrderedDict[str, float] = OrderedDict()
 
     def count(self, client: str) -> float:

@@ -18,7 +18,7 @@ from themis.core.entities import EvaluationRecord, GenerationRecord, ModelError
 from themis.core.redaction import Redactor
 from themis.core.registry import nearest
 from themis.exceptions import ConfigurationError
-from themis.memory.ledger import OVERALL
+from themis.memory.result_store import OVERALL
 from themis.runs.resuming import how_to_resume_stored
 from themis.storage import ExperimentStorage, RunMetadata, RunStatus
 from themis.storage.browsing import (

@@ -21,7 +21,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Engine
 
 from themis.core.codec import decode, encode, jsonable
-from themis.core.entities import EvaluationRecord, GenerationRecord
+from themis.core.entities import EvaluationRecord, GenerationRecord, Result
 from themis.core.fingerprint import canonical_json, digest
 from themis.core.redaction import redact_text
 from themis.core.registry import nearest
@@ -30,7 +30,7 @@ from themis.storage import schema
 from themis.storage.database import Durability, database_file, is_url, open_database
 from themis.storage.outage import outlast
 from themis.storage.reading import LazyMapping, RunReader
-from themis.storage.records import Call, Frame, Item, Turn, verdicts
+from themis.storage.records import Frame, Item, Turn, verdicts
 from themis.storage.retention import RetentionPolicy, expired
 from themis.storage.runs import RunMetadata, RunStatus, ended_status, is_storable, validate_run_id, validate_text
 from themis.storage.writing import RunWriter, is_gone, show_holder
@@ -291,7 +291,7 @@ class ExperimentStorage:
             if position is None:
                 position = reader.next_position()
                 writer.add_item(Item(position, item_id or str(position), digest(content), content))
-            writer.commit_calls([Call(position, n, key[:32], attempt) for n, attempt in enumerate(attempts)])
+            writer.commit_calls([Result(position, n, key[:32], attempt) for n, attempt in enumerate(attempts)])
             is_good = bool(was_good) or any(attempt.error is None for attempt in attempts)
             runs = schema.runs.c
             writer.update(

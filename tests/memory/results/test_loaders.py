@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from themis.exceptions import ConfigurationError, DatasetError
-from themis.memory.actions import Ask, Consult, Grade, Ruling, Say, Wait
+from themis.memory.actions import Ask, Consult, Grade, JudgeReply, Say, Wait
 from themis.memory.examples import MEMORY_TESTS, TestExample
 from themis.memory.loaders import LOADED_TESTS
 from themis.memory.loaders.babilong import BabiLong
@@ -97,7 +97,9 @@ def played(example: TestExample, answers: list[str], ruling: str | None = None) 
         if isinstance(action, Ask):
             answer = next(remaining)
         elif isinstance(action, Consult):
-            answer = Ruling(failure="no judge") if ruling is None else Ruling(action.parse(ruling), ruling)
+            answer = (
+                JudgeReply(failure="no judge") if ruling is None else JudgeReply(ruling, value=action.parse(ruling))
+            )
         elif isinstance(action, Grade):
             grade = action
 

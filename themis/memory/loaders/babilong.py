@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from themis.exceptions import DatasetError
-from themis.memory.actions import Action, Grade, Heard
+from themis.memory.actions import Action, AgentReply, Grade
 from themis.memory.loaders.histories import History, HistoryDataset, Question, Session, read_rows
 from themis.memory.scoring import claims, folded, shortened
 
@@ -37,7 +37,9 @@ class BabiLong(HistoryDataset):
             question = Question(str(row["question"]).strip(), str(row["target"]).strip(), rivals=targets)
             yield History(str(row.get("id", number)), [Session("text", lines)], [question])
 
-    def grade(self, question: str, reply: Heard, entry: Mapping[str, Any]) -> Grade | Generator[Action, Any, Grade]:
+    def grade(
+        self, question: str, reply: AgentReply, entry: Mapping[str, Any]
+    ) -> Grade | Generator[Action, Any, Grade]:
         wanted = str(entry["answer"])
         # A target may be a list of words, all of which are wanted.
         parts = {part.strip() for part in wanted.split(",")}

@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 
 from themis.core.tokens import count_tokens
 from themis.exceptions import ConfigurationError, DatasetError
-from themis.memory.actions import Action, Ask, Grade, Heard, Say, Script, Wait
+from themis.memory.actions import Action, AgentReply, Ask, Grade, Say, Script, Wait
 from themis.memory.examples import LAST_SHARE, DatasetInterface, TestExample
 from themis.memory.scoring import abstains, plain_words, recites, shortened
 from themis.memory.tests.arguments import require_choice
@@ -181,7 +181,9 @@ class HistoryDataset(DatasetInterface):
                 yield wait
         yield Grade.mean(grades)
 
-    def grade(self, question: str, reply: Heard, entry: Mapping[str, Any]) -> Grade | Generator[Action, Any, Grade]:
+    def grade(
+        self, question: str, reply: AgentReply, entry: Mapping[str, Any]
+    ) -> Grade | Generator[Action, Any, Grade]:
         """The verdict on one answer: by words where they decide, by the judge where they do not."""
         if entry["unanswerable"]:
             return Grade.when(abstains(reply), f"nothing was told about it; the reply: {shortened(reply)}")

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from themis.exceptions import DatasetError
-from themis.memory.actions import Action, Grade, Heard
+from themis.memory.actions import Action, AgentReply, Grade
 from themis.memory.loaders.histories import History, HistoryDataset, Question, Session, read_rows, token_f1
 from themis.memory.scoring import shortened
 from themis.memory.tests.arguments import require_choice
@@ -51,7 +51,9 @@ class LoCoMo(HistoryDataset):
                     f"{path.name}: object {number} is not one of LoCoMo: {type(error).__name__} {error}"
                 ) from error
 
-    def grade(self, question: str, reply: Heard, entry: Mapping[str, Any]) -> Grade | Generator[Action, Any, Grade]:
+    def grade(
+        self, question: str, reply: AgentReply, entry: Mapping[str, Any]
+    ) -> Grade | Generator[Action, Any, Grade]:
         if self.scoring == "judge" or entry["unanswerable"]:
             return super().grade(question, reply, entry)
         shared = token_f1(reply, str(entry["answer"]))

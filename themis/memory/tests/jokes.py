@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, ClassVar
 
-from themis.memory.actions import Action, Grade, Heard, Wait
+from themis.memory.actions import Action, AgentReply, Grade, Wait
 from themis.memory.examples import LAST_SHARE, DatasetInterface, TestExample
 from themis.memory.material.jokes import JOKES
 from themis.memory.scoring import plain_words, recited_share, shortened
@@ -68,7 +68,7 @@ class Jokes(DatasetInterface):
     def needed_lines(self, example: TestExample) -> list[Sequence[int] | None]:
         return [example.lines_with(example.expected_responses[0])]
 
-    def temporal_question(self, example: TestExample, said: Sequence[Heard], now: Any) -> str:
+    def temporal_question(self, example: TestExample, said: Sequence[AgentReply], now: Any) -> str:
         joke = example.expected_responses[0]
         told = next(heard for heard, line in zip(said, example.script, strict=False) if joke in line)
         return f"Which joke did I tell you about {_in_words(now - told.now)} ago?"

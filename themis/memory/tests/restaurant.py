@@ -8,7 +8,7 @@ from random import Random
 from typing import Any, ClassVar
 
 from themis.core.json_repair import parse_json
-from themis.memory.actions import Action, Ask, Consult, Grade, Heard, Say, Script, Wait
+from themis.memory.actions import Action, AgentReply, Ask, Consult, Grade, Say, Script, Wait
 from themis.memory.examples import DatasetInterface, TestExample
 from themis.memory.material.complaints import notices
 from themis.memory.material.menu import DISHES, DRINKS, Order, menu_text, read_order, section_of
@@ -149,7 +149,7 @@ def _evening(wishes: dict[str, Any]) -> Generator[Action | str, Any, str | None]
     return None
 
 
-def _ordered(reply: Heard) -> Generator[Action, Any, Sequence[str]]:
+def _ordered(reply: AgentReply) -> Generator[Action, Any, Sequence[str]]:
     """The items that a reply orders; the judge reads it where the words of the menu do not."""
     order: Order = read_order(reply)
     if not order.unclear:
@@ -172,7 +172,7 @@ def _parse_items(text: str) -> list[str]:
     return [item for name in names for item in read_order(name).items]
 
 
-def _ask_noticed(reply: Heard, wrong: str, right: str) -> Generator[Action, Any, bool]:
+def _ask_noticed(reply: AgentReply, wrong: str, right: str) -> Generator[Action, Any, bool]:
     ruling = yield from ask_yes_or_no(
         f"A guest ordered {right} and was served {wrong}. The guest says:\n{reply}\n\n"
         "Does the guest point out that something is wrong with what was served?",

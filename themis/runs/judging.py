@@ -3,7 +3,6 @@ used and never paid for twice."""
 
 from __future__ import annotations
 
-import gc
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -14,27 +13,26 @@ from functools import partial
 from typing import Any
 
 from themis.core.codec import decode, encode
-from themis.core.entities import EvaluationRecord, GenerationRecord, GenerationTask, PromptRender, PromptSpec
+from themis.core.entities import EvaluationRecord, GenerationRecord, GenerationTask, PromptRender, PromptSpec, Result
 from themis.core.fingerprint import digest, fingerprint
 from themis.core.redaction import Redactor
 from themis.core.tokens import count_tokens
 from themis.evaluation.judges import Reply, judges_in
 from themis.exceptions import EvaluationError
-from themis.experiment.manifest import call_identity
-from themis.generation.attempts import own_words
+from themis.generation.attempts import Request, own_words
 from themis.generation.blocking import BlockingProvider
-from themis.generation.engine import Caller, Engine, EngineSettings, Job, Outcome
+from themis.generation.engine import Caller, Engine, EngineSettings
 from themis.generation.providers import create_provider, parse_model
 from themis.interfaces import Metric
 from themis.runs.budget import Budget, refuse_unknown_cost
-from themis.runs.prices import Price, is_paid, longest_answer, price_of
+from themis.runs.manifest import call_identity
+from themis.runs.prices import Price, is_paid, max_completion_tokens, price_of
 from themis.storage import ExperimentStorage
 from themis.storage.records import Verdict, verdicts
 from themis.storage.writing import RunWriter
 
-__all__ = ["JudgingQueue", "bound_judges", "collecting_less"]
+__all__ = ["JudgingQueue", "connect_judges"]
 
-_FEWER_COLLECTIONS = 50_000
 # How long judging goes on before answers are looked for again, and how many samples may wait for it.
 _TURN_SECONDS = 0.002
 _MOST_WAITING = 1_024
@@ -44,18 +42,7 @@ _STORED_AFTER_SECONDS = 0.25
 
 
 @contextmanager
-def collecting_less() -> Iterator[None]:
-    """With thousands of records in hand the collector would walk them all again and again and find nothing."""
-    before = gc.get_threshold()
-    gc.set_threshold(max(before[0], _FEWER_COLLECTIONS), *before[1:])
-    try:
-        yield
-    finally:
-        gc.set_threshold(*before)
-
-
-@contextmanager
-def bound_judges(
+def connect_judges(
     metrics: Sequence[Metric],
     storage: ExperimentStorage,
     writer: RunWriter,
@@ -76,11 +63,11 @@ def bound_judges(
                 seed=None,
             )
             calls = stack.enter_context(closing(BlockingProvider(executor, settings.timeout_seconds)))
-            price = price_of(spec.identifier, is_local=bool(getattr(executor, "is_local", False)))
-            if budget is not None and price is None:
+            price = price_of(spec.identifier, spec.provider, is_local=bool(getattr(executor, "is_local", False)))
+            if budget is not None and budget.is_capped and price is None:
                 refuse_unknown_cost(f"the judge {judge.name}, {spec.identifier!r}")
             engine = Engine(calls, replace(settings, counts_tokens=is_paid(price)))
-            ask = _StoredAsk(spec, judge.sampling, fingerprint(identity), engine, storage, writer, price, budget)
+            ask = CachedJudgeClient(spec, judge.sampling, fingerprint(identity), engine, storage, writer, price, budget)
             ask.redactor = Redactor(judge.options)
             judge.bind(ask)
             engines.append(engine)
@@ -184,7 +171,7 @@ def _judge_alone(pipeline: Any, record: GenerationRecord) -> EvaluationRecord:
     return EvaluationRecord(record.task.metadata.get("dataset_id"), [], ["the pipeline returned no record"])
 
 
-class _StoredAsk:
+class CachedJudgeClient:
     """Asks the judge's model. A reply is committed, with its cost, before the judge sees it."""
 
     def __init__(
@@ -217,31 +204,32 @@ class _StoredAsk:
             raise EvaluationError(self.redactor.text(f"the judge is not asked any more: {own_words(tripped)}"))
         render = PromptRender(PromptSpec("judge", ""), prompt)
         task = GenerationTask(render, self._spec, self._sampling, {"dataset_id": key})
-        outcome, cost = self._paid(Job(0, 0, key, task))
-        error, output = outcome.record.error, outcome.record.output
+        result = self._pay(Request(0, 0, key, task))
+        error, output = result.record.error, result.record.output
         if error is not None or output is None:
             reason = own_words(error) if error is not None else "no output"
-            self._writer.add_judge_cost(outcome.calls, cost)
+            self._writer.add_judge_cost(result.calls, result.cost_usd)
             raise EvaluationError(self.redactor.text(f"the judge did not answer: {reason}"))
         text = self.redactor.values(output.text)
         body = encode({"text": text, "usage": output.usage, "model": self._spec.model_key})
-        self._writer.save_judgement(key, body, calls=outcome.calls, cost_usd=cost)
+        self._writer.save_judgement(key, body, calls=result.calls, cost_usd=result.cost_usd)
         return Reply(text, stored=False)
 
-    def _paid(self, job: Job) -> tuple[Outcome, float | None]:
-        """The outcome and what it cost, if the budget allows the most that it could."""
-        if self._budget is None or self._price is None:
-            outcome = self._engine.complete(job)
-            return outcome, None if self._price is None else self._cost(outcome)
-        most = self._price.of(count_tokens(job.task.prompt.text), longest_answer(self._sampling.max_tokens))
+    def _pay(self, request: Request) -> Result:
+        """The result with what it cost, if the budget allows the most that it could."""
+        if self._budget is None or self._price is None or not self._budget.is_capped:
+            return self._complete(request)
+        most = self._price.of(count_tokens(request.task.prompt.text), max_completion_tokens(self._sampling.max_tokens))
         # Many threads ask at once: what each may spend is set aside before it does.
         with self._budget.reserving(most) as reserved:
             if reserved is None:
                 raise EvaluationError(f"{self._budget.reached}: this answer is not judged")
-            outcome = self._engine.complete(job)
-            reserved.cost_usd = self._cost(outcome)
-            return outcome, reserved.cost_usd
+            result = self._complete(request)
+            reserved.cost_usd = result.cost_usd
+            return result
 
-    def _cost(self, outcome: Outcome) -> float:
-        assert self._price is not None
-        return self._price.of(outcome.prompt_tokens, outcome.completion_tokens)
+    def _complete(self, request: Request) -> Result:
+        result = self._engine.complete(request)
+        tokens = (result.prompt_tokens, result.completion_tokens)
+        result.cost_usd = None if self._price is None else self._price.of(*tokens)
+        return result

@@ -8,10 +8,11 @@ from typing import Any
 
 from themis.core.entities import ExperimentReport
 from themis.exceptions import RunFailedError
-from themis.experiment.judging import JudgingQueue, bound_judges, collecting_less
-from themis.experiment.manifest import evaluation_identity
-from themis.experiment.report import build_report, summarise_run, why_not_judged
 from themis.generation.engine import EngineSettings
+from themis.runs.judging import JudgingQueue, connect_judges
+from themis.runs.lifecycle import gc_paused
+from themis.runs.manifest import evaluation_identity
+from themis.runs.report import build_report, summarise_run, why_not_judged
 from themis.storage import ExperimentStorage, RunStatus
 
 __all__ = ["rejudge"]
@@ -29,8 +30,8 @@ def rejudge(
     status = RunStatus.COMPLETED if answered else stored.status
     with (
         storage.open_run(run_id) as writer,
-        bound_judges(pipeline.metrics, storage, writer, EngineSettings()),
-        collecting_less(),
+        connect_judges(pipeline.metrics, storage, writer, EngineSettings()),
+        gc_paused(),
     ):
         # Not before the judges can be asked: the run keeps the scores it has if they cannot.
         evaluation = writer.open_evaluation(*evaluation_identity(pipeline))

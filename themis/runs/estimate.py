@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from themis.core.tokens import DEFAULT_TOKENIZER, count_told
+from themis.core.tokens import DEFAULT_TOKENIZER, count_prompt_tokens
 from themis.exceptions import DatasetError
 from themis.generation.templates import PromptTemplate
-from themis.runs.prices import Price, longest_answer
+from themis.runs.prices import Price, max_completion_tokens
 
 __all__ = ["Estimate", "estimate_run"]
 
@@ -49,19 +49,20 @@ def estimate_run(
     for row in islice(iter(rows), limit):
         total += 1
         if counted < _COUNTED_ROWS:
-            tokens += count_told(template.fill(row), row)
+            tokens += count_prompt_tokens(template.fill(row), row)
             template.refuse_unfilled(row)
             counted += 1
     if not total:
         raise DatasetError("the dataset has no rows")
     calls = total * num_samples
     prompt = round(tokens / counted * calls)
-    most_each = longest_answer(max_tokens)
+    most_each = max_completion_tokens(max_tokens)
     likely_each = min(answer_tokens if answer_tokens is not None else 200, most_each)
     assumptions = (
         f"prompts counted with {DEFAULT_TOKENIZER}" + (f" over the first {counted} rows" if counted < total else ""),
         f"answers of {likely_each} tokens, at most {most_each}",
         f"{seconds_per_call:g} s a call, {workers} at a time, no retries",
+        *((price.source,) if price is not None and price.source else ()),
     )
     return Estimate(
         rows=total,

@@ -14,18 +14,16 @@ import select
 import shlex
 import subprocess
 import time
+from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
 from tempfile import NamedTemporaryFile
-from typing import Any, ClassVar
 
 from themis.core.redaction import redact_text
 from themis.exceptions import ConfigurationError, ProviderCallError
-from themis.memory.agents.agent import BOUND_BY_OPTION, Agent, Reply, told_cost
+from themis.memory.agents.agent import Agent, AgentSettings
+from themis.memory.agents.http import LONGEST_READ, Answer, JsonAgent
 
-__all__ = ["FAKETIME_PLACES", "CommandAgent", "libfaketime"]
-
-_LONGEST_READ = 16_384
 FAKETIME_PLACES = (
     "/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1",
     "/usr/lib/aarch64-linux-gnu/faketime/libfaketime.so.1",
@@ -35,11 +33,8 @@ FAKETIME_PLACES = (
 )
 
 
-class CommandAgent(Agent):
+class ProgramAgent(JsonAgent):
     """Runs a program and speaks with it line by line. The command is split as a shell would, but no shell runs it."""
-
-    reads_clock: ClassVar[bool] = False
-    how_to_bound_cost: ClassVar[str] = BOUND_BY_OPTION
 
     def __init__(
         self,
@@ -51,46 +46,16 @@ class CommandAgent(Agent):
         is_local: bool = False,
         most_cost_usd: float | None = None,
     ) -> None:
+        super().__init__(session, is_local=is_local, most_cost_usd=most_cost_usd)
         arguments = shlex.split(command)
         if not arguments:
             raise ConfigurationError("the command agent needs a command: command:./my-agent --option")
         self.name = f"command:{Path(arguments[0]).name}"
         self._arguments = arguments
-        self._session = session
         self._timeout_seconds = timeout_seconds
-        self._is_local = is_local
-        if most_cost_usd is not None and not most_cost_usd >= 0:
-            raise ConfigurationError(f"most_cost_usd is a sum of US dollars, got {most_cost_usd!r}")
-        self._most_cost_usd = 0.0 if is_local else most_cost_usd
         self._clock_file: Path | None = _clock_file() if faketime else None
         self._process: subprocess.Popen[bytes] | None = None
         self._unread = b""
-        self._now: datetime | None = None
-
-    def reply(self, message: str, *, turn: int, now: datetime, presupplied: str | None = None) -> Reply:
-        self._show_time(now)
-        answer = self._say("message", turn=turn, message=message, presupplied=presupplied)
-        text = answer.get("reply")
-        if not isinstance(text, str):
-            raise ProviderCallError(
-                f"its answer has no text in `reply`: {redact_text(str(answer)[:_LONGEST_READ])[:200]}"
-            )
-        cost = told_cost(answer, is_free=self._is_local or presupplied is not None)
-        return Reply(text, cost_usd=cost, calls=1)
-
-    def observe(self, message: str, reply: str, *, turn: int, now: datetime) -> None:
-        self._show_time(now)
-        self._say("observe", turn=turn, message=message, reply=reply)
-
-    def most_cost_usd(self, message: str) -> float | None:
-        return self._most_cost_usd
-
-    def reset(self) -> None:
-        self._say("reset")
-
-    def time_passes(self, now: datetime) -> None:
-        self._show_time(now)
-        self._say("time")
 
     def close(self) -> None:
         process, self._process = self._process, None
@@ -108,17 +73,16 @@ class CommandAgent(Agent):
             self._clock_file.unlink(missing_ok=True)
 
     def _show_time(self, now: datetime) -> None:
-        self._now = now
+        super()._show_time(now)
         if self._clock_file is not None:
             # As a distance from the real time: a moment would be counted from the program's start, and run ahead.
             # Rounded up: no program is told of a moment before the message.
             ahead = math.ceil((now.timestamp() - time.time()) * 1e6) / 1e6
             self._clock_file.write_text(f"{ahead:+.6f}\n", encoding="ascii")
 
-    def _say(self, kind: str, **fields: Any) -> dict[str, Any]:
+    def _request(self, content: Mapping[str, object]) -> Answer:
         process = self._process or self._start()
-        now = None if self._now is None else self._now.isoformat()
-        line = json.dumps({"type": kind, "session": self._session, "now": now, **fields}).encode("ascii") + b"\n"
+        line = json.dumps(content).encode("ascii") + b"\n"
         try:
             assert process.stdin is not None
             process.stdin.write(line)
@@ -126,13 +90,17 @@ class CommandAgent(Agent):
             answer = self._read_line(process)
         except OSError as error:
             raise ProviderCallError(f"{self.name} has ended: {error}") from error
+        text = answer.decode("utf-8", "replace")
         try:
-            parsed = json.loads(answer.decode("utf-8", "replace"))
+            parsed = json.loads(text)
         except ValueError as error:
-            raise ProviderCallError(f"{self.name} wrote a line that is not JSON: {_excerpt(answer)!r}") from error
+            raise ProviderCallError(f"{self.name} wrote a line that is not JSON: {self._excerpt(text)!r}") from error
         if not isinstance(parsed, dict):
-            raise ProviderCallError(f"{self.name} wrote {_excerpt(answer)!r}, expected a JSON object")
+            raise ProviderCallError(f"{self.name} wrote {self._excerpt(text)!r}, expected a JSON object")
         return parsed
+
+    def _excerpt(self, text: str) -> str:
+        return redact_text(text[:LONGEST_READ])[:200]
 
     def _start(self) -> subprocess.Popen[bytes]:
         environment = dict(os.environ)
@@ -174,11 +142,6 @@ class CommandAgent(Agent):
         return line
 
 
-def _excerpt(line: bytes) -> str:
-    """Its beginning, cut after secrets are taken out: half a key is known to nobody."""
-    return redact_text(line[:_LONGEST_READ].decode("utf-8", "replace"))[:200]
-
-
 def libfaketime() -> str:
     found = next((path for path in FAKETIME_PLACES if Path(path).exists()), None)
     if found is None:
@@ -190,3 +153,25 @@ def _clock_file() -> Path:
     libfaketime()
     with NamedTemporaryFile(prefix="themis-clock-", delete=False) as file:
         return Path(file.name)
+
+
+# --- by name ------------------------------------------------------------------------------------------------------------
+
+
+def command(
+    argument: str,
+    settings: AgentSettings,
+    *,
+    timeout_seconds: float = 120.0,
+    faketime: bool = False,
+    most_cost_usd: float | None = None,
+) -> Agent:
+    """A program that reads and writes a JSON object a line: `command:PROGRAM ARGUMENTS`."""
+    return ProgramAgent(
+        argument,
+        settings.session,
+        timeout_seconds=timeout_seconds,
+        faketime=faketime,
+        is_local=settings.is_local,
+        most_cost_usd=most_cost_usd,
+    )
