@@ -112,7 +112,7 @@ def measure(tokens: int, folder: Path, *, listening: bool) -> dict[str, float]:
     began = time.process_time()
     run(benchmark_of(tokens, listening=listening), storage)
     resume_seconds = time.process_time() - began
-    rows = [(turn.kind, turn.body) for turn in storage.turns("bench")]
+    rows = [(turn.kind, turn.body) for turn in storage.reader("bench").turns()]
     return {
         "tokens": report.metadata["memory"]["conversation_tokens"],
         "turns": report.metadata["memory"]["turns"],

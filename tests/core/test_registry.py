@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from themis.core.registry import Registry, nearest, snake_case
+from themis.core.registry import Registry, add_own_files, nearest, snake_case
 from themis.exceptions import ConfigurationError, DependencyError, ProviderError
 
 
@@ -104,7 +104,7 @@ def test_another_package_enters_by_its_entry_points(tmp_path):
     )
     program = textwrap.dedent(
         """
-        from themis.core.registry import Registry
+        from themis.core.registry import Registry, add_own_files
 
         animals = Registry("animal", {"cat": "cats:Cat"})
         print(animals.names(), animals.get("Lion").__module__, animals.target("cat"))
@@ -161,7 +161,8 @@ def test_a_file_called_after_its_class_is_found_without_a_table(tmp_path, monkey
     (package / "sounds.py").write_text("class Bark:\n    pass\n")
     (package / "fox.py").write_text("raise SystemExit\n\n\nclass Fox:\n    pass\n")
     monkeypatch.syspath_prepend(tmp_path)
-    registry: Registry[type] = Registry("animal", {"red_fox": "some_animals.fox:Fox"}, package="some_animals")
+    table = {"red_fox": "some_animals.fox:Fox"}
+    registry: Registry[type] = Registry("animal", lambda: add_own_files(table, "some_animals"))
 
     assert registry.names() == ["grey_wolf", "red_fox"]
     assert registry.get("GreyWolf").__name__ == "GreyWolf"

@@ -45,7 +45,7 @@ from themis.experiment.export.json_text import json_bytes
 from themis.experiment.export.names import file_word
 from themis.experiment.export.plots import bars_of
 from themis.experiment.export.samples import joined
-from themis.storage.reading import LazySequence
+from themis.storage.lazy import LazySequence
 
 ROWS = [
     {"id": f"q{n}", "question": f"What is {n} + {n}?", "answer": str(2 * n), "topic": "sums", "level": n % 3}

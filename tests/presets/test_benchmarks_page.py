@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from themis.evaluation.registering import resolve_metric
+from themis.evaluation.resolve import resolve_metric
 from themis.presets import get_benchmark_preset
 from themis.presets.benchmarks import BENCHMARKS
 from themis.presets.catalogue import CATALOGUE

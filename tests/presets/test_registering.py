@@ -10,7 +10,7 @@ import pytest
 
 from themis.core.entities import MetricScore
 from themis.evaluation.extractors import IdentityExtractor
-from themis.evaluation.registering import resolve_extractor, resolve_metric
+from themis.evaluation.resolve import resolve_extractor, resolve_metric
 from themis.exceptions import ConfigurationError, DatasetError
 from themis.generation.templates import PromptTemplate
 from themis.interfaces import Metric

@@ -21,7 +21,7 @@ from themis.evaluation.sandbox import GIVEN_UP, read_weaknesses, strongest_prote
 from themis.exceptions import ThemisError
 from themis.experiment.explain import explain_cache
 from themis.storage import ExperimentStorage
-from themis.storage.browsing import find_runs
+from themis.storage.search import find_runs
 
 # extra -> the packages that make it usable
 EXTRAS = {
@@ -101,7 +101,9 @@ def _check_store(location: str) -> Finding:
         if not store.exists():
             return Finding("store", "absent", f"none at {shown} yet; the first run makes it")
         return Finding(
-            "store", "ok", f"{shown}, {find_runs(store, limit=1).total:,} runs, {store.get_storage_size():,} bytes"
+            "store",
+            "ok",
+            f"{shown}, {find_runs(store.engine, limit=1).total:,} runs, {store.get_storage_size():,} bytes",
         )
     except ThemisError as error:
         return Finding("store", "problem", str(error))

@@ -9,9 +9,8 @@ import click
 from themis.cli.lazy import LazyGroup
 from themis.cli.output import json_option, print_json
 from themis.core.registry import Registry
-from themis.evaluation.extractors import EXTRACTORS
-from themis.evaluation.metrics import METRICS
-from themis.evaluation.registering import describe
+from themis.evaluation.registries import EXTRACTORS, METRICS
+from themis.evaluation.resolve import describe
 from themis.exceptions import ThemisError
 from themis.generation.providers import PROVIDERS
 from themis.memory.agents import AGENTS

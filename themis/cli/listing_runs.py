@@ -12,17 +12,19 @@ from themis.storage import ExperimentStorage
 @click.command()
 @storage_option
 @click.option("--limit", type=int, help="At most so many, the newest.")
+@click.option("--experiment", metavar="NAME", help="Only runs of this experiment.")
 @click.option("--status", help="Only runs of this status.")
-@click.option("--verbose", is_flag=True, help="Also model and scores.")
+@click.option("--verbose", is_flag=True, help="Also experiment, model and scores.")
 @json_option
-def list_runs(storage: str, limit: int | None, status: str | None, verbose: bool, as_json: bool) -> int:
+def list_runs(
+    storage: str, limit: int | None, experiment: str | None, status: str | None, verbose: bool, as_json: bool
+) -> int:
     """Runs in a store, newest first."""
     store = ExperimentStorage(storage)
     if not store.exists():
         click.echo(f"no store at {storage}; a first run makes one: themis demo", err=True)
         return 1
-    # Definitions of memory tests are kept as runs without an agent; `themis memory definitions` lists them.
-    found = [run for run in store.list_runs(status=status) if run.kind != "definitions"][:limit]
+    found = store.list_runs(experiment, status, limit)
     if as_json:
         print_json([describe_run(store, run) for run in found])
         return 0
@@ -37,6 +39,6 @@ def list_runs(storage: str, limit: int | None, status: str | None, verbose: bool
             scores = " ".join(
                 f"{name}={number(metric['mean'])}" for name, metric in run.summary.get("metrics", {}).items()
             )
-            line += f" model={run.model} {scores}".rstrip()
+            line += f" experiment={run.experiment} model={run.model} {scores}".rstrip()
         click.echo(line)
     return 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -26,7 +27,7 @@ from themis.memory.planning import draw, make_plan
 from themis.memory.transcript import entries
 from themis.runs.prices import price_of
 from themis.storage import ExperimentStorage, RunStatus
-from themis.storage.reading import batched
+from themis.storage.lazy import batched
 
 __all__ = ["memory", "run"]
 
@@ -208,7 +209,7 @@ def plan(
 def turns(run_id: str, test_id: str | None, storage: str, as_json: bool) -> None:
     """Print a run's conversation: every exchange and event, one a line."""
     store = ExperimentStorage(storage)
-    for entry in entries(store.turns(run_id), test_id=test_id):
+    for entry in entries(store.reader(run_id).turns(), test_id=test_id):
         if as_json:
             click.echo(json.dumps(entry, ensure_ascii=False))
         else:
@@ -227,14 +228,14 @@ def list_definitions(storage: str, as_json: bool) -> None:
     """Stored definitions, by run name."""
     store = ExperimentStorage(storage)
     found = []
-    for stored in store.list_runs(kind="definitions"):
-        name = stored.benchmark or ""
-        runs = len(store.list_runs(kind="memory", benchmark=name))
-        found.append({"run_name": name, "id": stored.run_id, "created_at": stored.created_at.isoformat(), "runs": runs})
+    for stored in store.list_definitions():
+        runs = len(store.list_runs(kind="memory", benchmark=stored.name))
+        created = datetime.fromtimestamp(stored.created_at, UTC).isoformat()
+        found.append({"run_name": stored.name, "version": stored.version, "created_at": created, "runs": runs})
     if as_json:
         print_json(found)
     else:
-        print_table(("run name", "stored as", "created", "runs"), [tuple(entry.values()) for entry in found])
+        print_table(("run name", "version", "created", "runs"), [tuple(entry.values()) for entry in found])
 
 
 @definitions.command(name="show")
@@ -294,7 +295,7 @@ def log() -> None:
 @storage_option
 def export_log(run_id: str, target: str | None, storage: str) -> None:
     """Write a run's conversation as a master_log.jsonl."""
-    lines = to_master_log(ExperimentStorage(storage).turns(run_id))
+    lines = to_master_log(ExperimentStorage(storage).reader(run_id).turns())
     if target is None:
         for line in lines:
             click.echo(line)

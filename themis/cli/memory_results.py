@@ -19,6 +19,7 @@ from themis.cli.output import (
     storage_option,
     words_given,
 )
+from themis.comparison.reports import TIE
 from themis.core.registry import nearest
 from themis.exceptions import ConfigurationError, EvaluationError
 from themis.experiment.export.whole_files import whole_file
@@ -143,7 +144,7 @@ def sweep(
     found = read_sweep(wanted, store)
     if target is not None:
         with whole_file(target) as file:
-            file.write(agents_page(found.agents, found.spans, found.contrasts).encode("utf-8", "backslashreplace"))
+            file.write(agents_page(found.agents, found.spans, found.comparisons).encode("utf-8", "backslashreplace"))
         click.echo(f"wrote {target}", err=True)
     if figures is not None:
         for path in write_figures(agents_figures(found.agents, found.spans), Path(figures)):
@@ -165,10 +166,10 @@ def _print_sweep(found: SweepReport) -> None:
         cells = ["n/a" if p is None else f"{p.mean:.3f} [{p.low:.3f}, {p.high:.3f}]" for p in points]
         rows.append((f"{span:,}", *cells))
     print_table(("span", *(one.name for one in found.spans)), rows)
-    for contrast in found.contrasts:
-        verdict = f"{contrast.better} is better" if contrast.better else "undecided"
-        shown = "n/a" if contrast.corrected_p_value is None else f"{contrast.corrected_p_value:.4f}"
-        click.echo(f"{contrast.first} - {contrast.second}: {contrast.difference:+.3f}, corrected p {shown}: {verdict}")
+    for pair in found.comparisons:
+        verdict = "undecided" if pair.winner == TIE else f"{pair.winner} is better"
+        shown = "n/a" if pair.corrected_p_value is None else f"{pair.corrected_p_value:.4f}"
+        click.echo(f"{pair.run_a_id} - {pair.run_b_id}: {pair.delta:+.3f}, corrected p {shown}: {verdict}")
 
 
 @click.command()

@@ -14,7 +14,7 @@ import click
 
 from themis.api import perform
 from themis.cli.output import json_option, print_json, print_table, storage_option
-from themis.comparison.store import open_store
+from themis.comparison.scores import open_store
 from themis.core.redaction import redact_text
 from themis.exceptions import ConfigurationError, RunFailedError
 from themis.experiment.audit import Audit, audit_runs, diff_everything, diff_science, load_manifest

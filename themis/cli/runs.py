@@ -60,6 +60,7 @@ def describe_run(store: ExperimentStorage, run: RunMetadata) -> dict[str, Any]:
     described: dict[str, Any] = redact(
         {
             "run_id": run.run_id,
+            "experiment": run.experiment,
             "kind": run.kind,
             "status": run.status.value,
             "model": run.model,

@@ -66,14 +66,18 @@ def _print_repair(result: Repair) -> None:
 
 @store.command()
 @storage_option
+@click.option("--experiment", metavar="NAME", help="Only runs of this experiment.")
 @click.option("--max-age-days", type=float, help="Remove runs older than this.")
-@click.option("--max-runs", type=int, help="Keep at most so many runs of an experiment.")
+@click.option("--max-runs", type=int, help="Keep at most so many runs of each experiment.")
 @click.option("--max-gb", type=float, help="Remove the oldest until the records fit.")
-@click.option("--keep-latest", type=int, default=5, show_default=True, help="Never remove the newest so many.")
+@click.option(
+    "--keep-latest", type=int, default=5, show_default=True, help="Never remove the newest so many of each experiment."
+)
 @click.option("--unfinished/--keep-unfinished", default=False, help="Also remove runs that are not completed.")
 @click.option("--dry-run", is_flag=True, help="Only say what would be removed.")
 def prune(
     storage: str,
+    experiment: str | None,
     max_age_days: float | None,
     max_runs: int | None,
     max_gb: float | None,
@@ -81,7 +85,7 @@ def prune(
     unfinished: bool,
     dry_run: bool,
 ) -> None:
-    """Remove old runs by a retention policy."""
+    """Remove old runs by a retention policy. What is kept is counted for every experiment by itself."""
     policy = RetentionPolicy(
         max_runs_per_experiment=max_runs,
         max_age_days=max_age_days,
@@ -89,7 +93,7 @@ def prune(
         keep_completed_only=unfinished,
         keep_latest_n=keep_latest,
     )
-    gone = ExperimentStorage(storage).apply_retention_policy(policy, dry_run=dry_run)
+    gone = ExperimentStorage(storage).apply_retention_policy(policy, experiment=experiment, dry_run=dry_run)
     for run_id in gone:
         click.echo(f"{'would remove' if dry_run else 'removed'} {run_id}")
     click.echo(f"{len(gone)} runs {'would be ' if dry_run else ''}removed", err=True)
@@ -101,7 +105,7 @@ def prune(
 def copy(source: str, target: str) -> None:
     """Copy every run of SOURCE that TARGET does not have (directories or postgresql:// URLs)."""
     copied = copy_store(
-        ExperimentStorage(source), ExperimentStorage(target), tell=lambda line: click.echo(line, err=True)
+        ExperimentStorage(source), ExperimentStorage(target), report=lambda line: click.echo(line, err=True)
     )
     click.echo(f"{len(copied)} runs copied")
 

@@ -1,8 +1,8 @@
 """One registry class for every kind of thing that is looked up by name.
 
-Built-ins enter as `"module:attribute"` strings and are imported on first use, or as a file of the kind's own package that
-is called after the class in it; users register objects; other packages enter by the entry-point group `themis`, with names
-such as `metric.my_metric` or `provider.my_provider`.
+Built-ins enter as `"module:attribute"` strings, listed or found by a function when the first name is looked up, and are
+imported on first use; users register objects; other packages enter by the entry-point group `themis`, with names such as
+`metric.my_metric` or `provider.my_provider`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import difflib
 import importlib
 import re
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Generic, TypeVar, cast
 
@@ -24,8 +24,7 @@ class Registry(Generic[T]):
 
     Args:
         kind: What is registered, as errors call it and as entry points begin.
-        builtin: name -> "module:attribute".
-        package: Where further built-ins lie, a file each: `same_length.py` with the class `SameLength` is `same_length`.
+        builtin: name -> "module:attribute", or a function that finds these when the first name is looked up.
         error: What an unknown name raises.
 
     Example:
@@ -38,14 +37,14 @@ class Registry(Generic[T]):
     def __init__(
         self,
         kind: str,
-        builtin: Mapping[str, str] | None = None,
+        builtin: Mapping[str, str] | Callable[[], Mapping[str, str]] | None = None,
         *,
-        package: str | None = None,
         error: type[Exception] = ConfigurationError,
     ) -> None:
         self.kind = kind
-        self._targets: dict[str, T | str] = dict(builtin or {})
-        self._package = package
+        # A function finds them when the first name is looked up.
+        self._find_builtin = builtin if callable(builtin) else None
+        self._targets: dict[str, T | str] = {} if callable(builtin) else dict(builtin or {})
         self._registered: set[str] = set()
         self._error = error
         self._plugins_read = False
@@ -117,26 +116,33 @@ class Registry(Generic[T]):
     def _read_plugins(self) -> None:
         if self._plugins_read:
             return
+        if self._find_builtin is not None:
+            self._targets = {**self._find_builtin(), **self._targets}
         self._plugins_read = True
-        if self._package is not None:
-            modules = {target.partition(":")[0] for target in self._targets.values() if isinstance(target, str)}
-            self._targets = {**dict(_files_called_after_a_class(self._package, modules)), **self._targets}
         for kind, name, value in _plugin_entries():
             if kind == self.kind.replace(" ", "-"):
                 self._targets.setdefault(name, value)
 
 
-def _files_called_after_a_class(package: str, passed_over: Container[str]) -> Iterator[tuple[str, str]]:
-    """(name, target) of each file of a package that defines the class it is called after; read, not imported."""
+def add_own_files(builtin: Mapping[str, str], package: str) -> dict[str, str]:
+    """A table of built-ins, and each file of their package that defines the class it is called after.
+
+    `same_length.py` with the class `SameLength` is `same_length`. Files are read, not imported.
+
+    Args:
+        builtin: name -> "module:attribute"; files that it names are passed over.
+        package: Where the files lie.
+    """
+    found = dict(builtin)
+    modules = {target.partition(":")[0] for target in builtin.values()}
     for folder in importlib.import_module(package).__path__:
         for file in sorted(Path(folder).glob("[!_]*.py")):
             module = f"{package}.{file.stem}"
-            if module in passed_over:
-                continue
             classes = re.findall(r"^class (\w+)", file.read_text(encoding="utf-8"), re.MULTILINE)
-            for found in classes:
-                if snake_case(found) == file.stem:
-                    yield file.stem, f"{module}:{found}"
+            called = [name for name in classes if snake_case(name) == file.stem]
+            if called and module not in modules:
+                found.setdefault(file.stem, f"{module}:{called[0]}")
+    return found
 
 
 _ENTRIES: list[tuple[str, str, str]] | None = None

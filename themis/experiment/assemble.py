@@ -17,7 +17,7 @@ from themis.core.redaction import REDACTED, redact
 from themis.evaluation.extractors import EXTRACTORS, IdentityExtractor
 from themis.evaluation.metrics import METRICS
 from themis.evaluation.pipeline import EvaluationPipeline
-from themis.evaluation.registering import resolve_extractor, resolve_metric
+from themis.evaluation.resolve import resolve_extractor, resolve_metric
 from themis.evaluation.strategies import strategy_from_name
 from themis.exceptions import ConfigurationError
 from themis.experiment.datasets import Source, StoredRows, resolve_dataset
@@ -131,7 +131,7 @@ def load_sample_specification(
     _refuse_lost_secrets(loaded, for_judging=for_judging)
     options = {name: value for name, value in (loaded.provider_options or {}).items() if value != REDACTED}
     loaded = replace(loaded, provider_options=options)
-    is_stored, lost = store.is_planned(run_id), store.count_lost_rows(run_id)
+    is_stored, lost = store.reader(run_id).has_dataset, store.reader(run_id).count_lost_rows()
     if loaded.dataset is None and (lost or not is_stored):
         what = f"has lost {lost} rows of its dataset" if lost else "stopped before its dataset was stored"
         raise ConfigurationError(

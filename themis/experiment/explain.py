@@ -54,10 +54,11 @@ def explain_cache(storage: ExperimentStorage, run_id: str, item_id: str, other: 
 
 def _inputs(storage: ExperimentStorage, run_id: str, item_id: str) -> dict[str, str] | None:
     """Everything that is hashed into the key of a sample's answer."""
-    stored = storage.reader(run_id).key_of(item_id)
+    reader = storage.reader(run_id)
+    stored = reader.key_of(item_id)
     if stored is None:
         return None
-    identity = storage.identity(run_id)
+    identity = reader.identity
     return {
         **{name: identity.get(name, "") for name in _CALL_DIMENSIONS},
         "prompt": stored.prompt,

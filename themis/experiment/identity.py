@@ -20,7 +20,7 @@ from themis.runs.manifest import (
     run_identity,
 )
 from themis.storage.records import Frame
-from themis.storage.writing import Description
+from themis.storage.writing import RunDescription
 
 __all__ = ["describe_run", "identity_of_calls", "identity_of_run"]
 
@@ -65,7 +65,7 @@ def identity_of_run(run: SampleRun, reader: RowReader) -> dict[str, str]:
     )
 
 
-def describe_run(run: SampleRun, reader: RowReader) -> Description:
+def describe_run(run: SampleRun, reader: RowReader) -> RunDescription:
     """What the run is; the reader has read all rows."""
     manifest = _manifest(run, reader)
     stamp = manifest_hash(manifest)
@@ -84,7 +84,7 @@ def describe_run(run: SampleRun, reader: RowReader) -> Description:
         "task": frame.to_config(),
         STORED_AS: run.specification.to_stored(),
     }
-    return Description(identity=identity_of_run(run, reader), config=config, manifest_hash=stamp)
+    return RunDescription(identity=identity_of_run(run, reader), config=config, manifest_hash=stamp)
 
 
 def _manifest(run: SampleRun, reader: RowReader) -> dict[str, Any]:

@@ -37,7 +37,7 @@ from themis.runs.prices import Price, max_completion_tokens
 from themis.runs.report import build_report, why_not_answered, why_not_judged
 from themis.storage import ExperimentStorage, RunStatus
 from themis.storage.records import Item, whole_record
-from themis.storage.writing import Description
+from themis.storage.writing import RunDescription
 
 __all__ = ["SampleDriver"]
 
@@ -95,7 +95,7 @@ class SampleDriver(Driver):
         for _ in reader:
             pass
         self._rows_are_spent = iter(self.rows) is self.rows
-        return diff_identity(storage.identity(str(self.specification.run_id)), identity_of_run(self, reader))
+        return diff_identity(storage.reader(str(self.specification.run_id)).identity, identity_of_run(self, reader))
 
     def ways_on(self, storage: ExperimentStorage) -> list[str]:
         return ["allow_drift=True (--allow-drift): the same, with every stored answer that still fits"]
@@ -108,7 +108,7 @@ class SampleDriver(Driver):
             )
         return self._reader
 
-    def describe(self) -> Description:
+    def describe(self) -> RunDescription:
         return describe_run(self, self._reader)
 
     def _row_reader(self) -> RowReader:

@@ -19,7 +19,7 @@ from themis.experiment.export.names import file_word
 from themis.experiment.export.samples import Sample, joined
 from themis.runs.observers import Observer
 from themis.storage import RunStatus
-from themis.storage.reading import batched
+from themis.storage.lazy import batched
 
 __all__ = ["HuggingFaceHubUploader", "hub_tracker"]
 

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from themis.core.entities import ExperimentReport
 from themis.core.redaction import look_up_secrets
-from themis.core.registry import Registry, nearest
+from themis.core.registry import Registry, add_own_files, nearest
 from themis.exceptions import ConfigurationError
 from themis.runs.observers import Observer
 
@@ -25,16 +25,14 @@ class Tracker(Protocol):
     def observer(self) -> Observer: ...
 
 
-TRACKERS: Registry[Callable[..., Tracker]] = Registry(
-    "tracker",
-    {
-        "wandb": "themis.integrations.wandb:WandbTracker",
-        "mlflow": "themis.integrations.mlflow:MlflowTracker",
-        "hub": "themis.integrations.huggingface:hub_tracker",
-        "otel": "themis.integrations.opentelemetry:OpenTelemetryTracker",
-    },
-    package="themis.integrations",
-)
+_BUILTIN = {
+    "wandb": "themis.integrations.wandb:WandbTracker",
+    "mlflow": "themis.integrations.mlflow:MlflowTracker",
+    "hub": "themis.integrations.huggingface:hub_tracker",
+    "otel": "themis.integrations.opentelemetry:OpenTelemetryTracker",
+}
+
+TRACKERS: Registry[Callable[..., Tracker]] = Registry("tracker", lambda: add_own_files(_BUILTIN, "themis.integrations"))
 
 _TRUTH = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 

@@ -27,7 +27,7 @@ from themis.runs.observers import Observer, Progress
 from themis.runs.report import build_report, why_not_judged
 from themis.storage import ExperimentStorage
 from themis.storage.records import Item
-from themis.storage.writing import Description
+from themis.storage.writing import RunDescription
 
 __all__ = ["MemoryDriver", "definitions_fingerprint", "identity", "run"]
 
@@ -78,14 +78,14 @@ class MemoryDriver(Driver):
         self._agents.close()
 
     def find_drift(self, storage: ExperimentStorage) -> list[str]:
-        differences = diff_identity(storage.identity(self._setup.run_id), identity(self._setup))
+        differences = diff_identity(storage.reader(self._setup.run_id).identity, identity(self._setup))
         return [*differences, *self._changed_tests(storage)] if differences else []
 
     def ways_on(self, storage: ExperimentStorage) -> list[str]:
         run_id = shlex.quote(self._setup.run_id)
         ways = ["restore what has changed", f"delete the run with: themis delete {run_id}"]
         judge = "" if self._setup.judge is None else self._setup.judge.name
-        if judge and storage.identity(self._setup.run_id).get("judge", "") != judge:
+        if judge and storage.reader(self._setup.run_id).identity.get("judge", "") != judge:
             ways.append(f"another judge takes its stored answers: themis rejudge {run_id} --judge {judge}")
         return ways
 
@@ -105,7 +105,7 @@ class MemoryDriver(Driver):
             content = canonical_json(jsonable(describe_test(test, self._setup.kinds[test.test_id])))
             yield Item(position, test.test_id, digest(content), content)
 
-    def describe(self) -> Description:
+    def describe(self) -> RunDescription:
         setup = self._setup
         manifest = _manifest(setup)
         stamp = manifest_hash(manifest)
@@ -125,7 +125,7 @@ class MemoryDriver(Driver):
                 "definitions": definitions_fingerprint(setup.tests),
             },
         }
-        return Description(identity=identity(setup), config=config, manifest_hash=stamp)
+        return RunDescription(identity=identity(setup), config=config, manifest_hash=stamp)
 
     # --- what it does -------------------------------------------------------------------------------------------------
 

@@ -6,6 +6,8 @@ Registering a `DatasetInterface` makes its name usable in configurations.
 from __future__ import annotations
 
 import dataclasses
+import importlib
+import pkgutil
 import random
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Sequence
@@ -15,7 +17,6 @@ from typing import Any, ClassVar, TypeVar
 
 from themis.core.registry import Registry
 from themis.exceptions import ConfigurationError
-from themis.memory import loaders, tests
 from themis.memory.actions import Action, AgentReply, Ask, Grade, Listen, Log, Say, Script, Wait
 
 __all__ = [
@@ -24,6 +25,7 @@ __all__ = [
     "DynamicExample",
     "TestExample",
     "TestResult",
+    "find_kinds",
     "register_memory_test",
     "spread",
 ]
@@ -60,7 +62,7 @@ class DatasetInterface(ABC):
         """So many tests, the same ones for the same arguments on every machine."""
 
     def random(self, *names: object) -> random.Random:
-        """A source of chance of its own for every purpose named, fixed by the seed."""
+        """A random number generator of its own for every purpose named, fixed by the seed."""
         return random.Random(":".join(map(str, (type(self).__qualname__, self.seed, *names))))
 
     def evaluate(
@@ -306,9 +308,19 @@ def _wait_from(fields: dict[str, Any], span_tokens: int) -> Wait:
 
 # --- registry ---------------------------------------------------------------------------------------------------------
 
-# Name in configurations -> "module:Class", imported on use.
+
+def find_kinds(package: str) -> dict[str, str]:
+    """Every class with a `kind` in the modules of a package, by that name, as `module:class`; imports them."""
+    found = {}
+    for module in pkgutil.iter_modules(importlib.import_module(package).__path__, f"{package}."):
+        for name, value in vars(importlib.import_module(module.name)).items():
+            if isinstance(value, type) and issubclass(value, DatasetInterface) and "kind" in vars(value):
+                found[str(vars(value)["kind"])] = f"{value.__module__}:{name}"
+    return found
+
+
 MEMORY_TESTS: Registry[type[DatasetInterface]] = Registry(
-    "memory test", {**tests.BUILTIN_TESTS, **loaders.LOADED_TESTS}, package=tests.__name__
+    "memory test", lambda: {**find_kinds("themis.memory.tests"), **find_kinds("themis.memory.loaders")}
 )
 
 D = TypeVar("D", bound=type[DatasetInterface])

@@ -60,7 +60,7 @@ def export_run(
         done.definitions += 1
     _write_config(definitions / "config.yml", view, rows.values())
     results = done.folder / "results" / _part(view.found.agent)
-    conversation = _Conversation(list(storage.turns(run_id)), isolated=view.found.isolated)
+    conversation = _Conversation(list(storage.reader(run_id).turns()), isolated=view.found.isolated)
     for result in view.results:
         if result.score is None:
             if result.ended:

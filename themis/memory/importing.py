@@ -31,8 +31,8 @@ from themis.memory.result_store import OVERALL
 from themis.runs.manifest import build_reproducibility_manifest, manifest_hash
 from themis.runs.report import build_report, summarise_run
 from themis.storage import ExperimentStorage, RunStatus
-from themis.storage.reading import batched
-from themis.storage.records import SCORED, Frame, Item, Verdict
+from themis.storage.lazy import batched
+from themis.storage.records import SCORED, Frame, Item, ScoreRow
 from themis.storage.runs import validate_run_id
 from themis.storage.writing import RunWriter
 
@@ -85,7 +85,7 @@ def _import_agent(run: RunFolder, agent: AgentFolder, storage: ExperimentStorage
         done.broken.append(Broken(agent.name, "holds no result that can be read; nothing was imported"))
         return done
     if storage.run_exists(run_id):
-        if storage.identity(run_id).get("sha256") != agent.sha256:
+        if storage.reader(run_id).identity.get("sha256") != agent.sha256:
             raise ConfigurationError(
                 f"run {run_id!r} exists and was not made from this folder; import it under another --name"
             )
@@ -139,7 +139,7 @@ class _Import:
     def write(self, identity: Mapping[str, str]) -> None:
         writer, agent, done = self._writer, self._agent, self._done
         items = [self._item(position, row) for position, row in enumerate(self._rows.values())]
-        writer.plan(items)
+        writer.store_dataset(items)
         stamp, config = self._described(items)
         writer.describe(identity=identity, config=config, manifest_hash=stamp)
         positions = {item.item_id: item.position for item in items}
@@ -150,7 +150,7 @@ class _Import:
             memory = self._memory(test)
             position = positions[test.test_id]
             calls.append(self._call(position, test, memory))
-            writer.commit_verdicts(theirs, _published_verdicts(position, test))
+            writer.commit_scores(theirs, _published_verdicts(position, test))
             self._rescore(ours, position, test, memory)
             done.tests += 1
             done.hand_edited += bool(test.by_hand)
@@ -327,7 +327,7 @@ class _Import:
             messages = [_message(said) for said in memory["said"]]
             lines = self._log.lines if self._log is not None else []
             grade = replay(example, messages, Conversation(lines=lines))
-        self._writer.commit_verdicts(evaluation, graded_verdicts(position, test.dataset, grade))
+        self._writer.commit_scores(evaluation, graded_verdicts(position, test.dataset, grade))
         if not grade.failed:
             self._done.rescored += 1
             self._done.rescored_equal += abs(grade.score - test.share) < 1e-9
@@ -353,12 +353,12 @@ def _way(name: str) -> tuple[str, dict[str, Any]]:
     return fingerprint(["memory", _SOURCE, name]), {"metrics": [OVERALL], "extractor": _SOURCE, "name": name}
 
 
-def _published_verdicts(position: int, test: PublishedTest) -> list[Verdict]:
+def _published_verdicts(position: int, test: PublishedTest) -> list[ScoreRow]:
     published: dict[str, Any] = {"score": test.score, "max_score": test.max_score}
     if test.by_hand:
         published["by_hand"] = test.by_hand
     text = encode({"details": {"reasons": test.reasons, "published": jsonable(published)}, "metadata": {}})
-    return [Verdict(position, name, 0, test.share, SCORED, text) for name in (OVERALL, test.dataset)]
+    return [ScoreRow(position, name, 0, test.share, SCORED, text) for name in (OVERALL, test.dataset)]
 
 
 def _from_task_log(test: PublishedTest) -> list[Message]:

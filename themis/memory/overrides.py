@@ -17,12 +17,12 @@ from themis.core.fingerprint import canonical_json, digest, fingerprint
 from themis.core.registry import nearest
 from themis.exceptions import ConfigurationError, StorageError
 from themis.memory.actions import Grade
-from themis.memory.evaluations import Judged, judged_ways
 from themis.memory.rejudging import graded_verdicts
 from themis.memory.result_store import OVERALL
 from themis.memory.results import StoredResult, load_results
 from themis.runs.report import build_report, summarise_run
 from themis.storage import ExperimentStorage, RunStatus
+from themis.storage.queries import StoredEvaluation
 
 __all__ = ["Override", "override_score", "read_overrides", "withdraw_override"]
 
@@ -70,7 +70,7 @@ def withdraw_override(storage: ExperimentStorage, run_id: str, test_id: str, *, 
 
 def read_overrides(storage: ExperimentStorage, run_id: str) -> list[Override]:
     """Every record in order; one that was changed after it was made is an error that names it."""
-    content = storage.artifact(run_id, _ARTIFACT)
+    content = storage.reader(run_id).artifact(_ARTIFACT)
     records = [Override(**entry) for entry in decode(content)] if content else []
     previous = ""
     for number, record in enumerate(records, start=1):
@@ -114,9 +114,9 @@ def _record(
     return record
 
 
-def _base(storage: ExperimentStorage, run_id: str) -> Judged:
+def _base(storage: ExperimentStorage, run_id: str) -> StoredEvaluation:
     """The evaluation that overrides are laid over: the current one, or the one beneath overrides that stand already."""
-    ways = judged_ways(storage, run_id)
+    ways = storage.reader(run_id).list_evaluations()
     current = next((way for way in ways if way.is_current), None)
     if current is None:
         raise ConfigurationError(f"run {run_id!r} has no scores to override")
@@ -132,7 +132,11 @@ def _standing(records: Sequence[Override]) -> dict[str, Override]:
 
 
 def _write(
-    storage: ExperimentStorage, run_id: str, base: Judged, results: Sequence[StoredResult], records: Sequence[Override]
+    storage: ExperimentStorage,
+    run_id: str,
+    base: StoredEvaluation,
+    results: Sequence[StoredResult],
+    records: Sequence[Override],
 ) -> None:
     standing = _standing(records)
     reader = storage.reader(run_id)
@@ -145,7 +149,7 @@ def _write(
         for result in results:
             if result.ended:
                 grade, details = _verdict(result, standing.get(result.test_id))
-                writer.commit_verdicts(
+                writer.commit_scores(
                     evaluation, graded_verdicts(positions[result.test_id], result.dataset_name, grade, details)
                 )
         summary = summarise_run(build_report(storage, run_id, evaluation))

@@ -28,7 +28,6 @@ from themis.memory.actions import (
     Message,
     Say,
 )
-from themis.memory.evaluations import judged_ways
 from themis.memory.examples import MEMORY_TESTS, TestExample
 from themis.memory.judging import NO_JUDGE, Judge
 from themis.memory.result_store import OVERALL
@@ -37,8 +36,8 @@ from themis.memory.script import Answer, ScriptDriver, parse_reply
 from themis.memory.tape import REJUDGE, EventBody, lines_of, read_body
 from themis.runs.report import build_report, summarise_run
 from themis.storage import ExperimentStorage
-from themis.storage.reading import StoredSample
-from themis.storage.records import FAILED, SCORED, Turn, Verdict
+from themis.storage.queries import StoredSample
+from themis.storage.records import FAILED, SCORED, ScoreRow, Turn
 from themis.storage.writing import RunWriter
 
 _EPOCH = datetime.fromtimestamp(0, UTC)
@@ -51,12 +50,12 @@ def rejudge_memory_run(storage: ExperimentStorage, run_id: str, judge: Judge | N
         # All of them before the first is stored: the run keeps the scores it has if the judge cannot be asked to the end.
         ended = [result for result in found.results if result.ended]
         grades = list(_grades(storage, writer, found, judge, ended))
-        number = 1 + sum(way.name.startswith("rejudged") for way in judged_ways(storage, run_id))
+        number = 1 + sum(way.name.startswith("rejudged") for way in storage.reader(run_id).list_evaluations())
         name = f"rejudged {number}" + (f" by {judge.name}" if judge is not None else "")
         config = {"metrics": [OVERALL], "extractor": None, "judge": None if judge is None else judge.name, "name": name}
         evaluation = writer.open_evaluation(fingerprint(["memory", name]), config)
         for sample, grade in grades:
-            writer.commit_verdicts(evaluation, graded_verdicts(sample.position, str(sample.row["dataset"]), grade))
+            writer.commit_scores(evaluation, graded_verdicts(sample.position, str(sample.row["dataset"]), grade))
         summary = summarise_run(build_report(storage, run_id, evaluation))
         writer.update(summary=encode({**found.run.summary, **summary}))
     return load_results(storage, run_id)
@@ -77,7 +76,7 @@ def settle(
     undecided = [result for result in found.results if result.ended and result.test_id in test_ids]
     for sample, grade in _grades(storage, writer, found, judge, undecided, asked):
         if not grade.failed:
-            writer.commit_verdicts(evaluation, graded_verdicts(sample.position, str(sample.row["dataset"]), grade))
+            writer.commit_scores(evaluation, graded_verdicts(sample.position, str(sample.row["dataset"]), grade))
 
 
 def _grades(
@@ -92,10 +91,10 @@ def _grades(
     samples = {sample.item_id: sample for sample in storage.reader(run_id).samples()}
     bench = _Bench(storage, writer, run_id, judge, asked)
     # One conversation for all, or one for each test.
-    shared = None if found.isolated else list(lines_of(storage.turns(run_id)))
+    shared = None if found.isolated else list(lines_of(storage.reader(run_id).turns()))
     for result in results:
         sample = samples[result.test_id]
-        lines = list(lines_of(storage.turns(run_id, test_id=result.test_id))) if shared is None else shared
+        lines = list(lines_of(storage.reader(run_id).turns(test_id=result.test_id))) if shared is None else shared
         try:
             example = stored_example(sample.row)
         except ConfigurationError as error:
@@ -130,12 +129,12 @@ class _Bench:
         asked: Callable[[EventBody], None],
     ) -> None:
         self._writer, self._judge, self._asked = writer, judge, asked
-        own = storage.identity(run_id).get("judge", "")
+        own = storage.reader(run_id).identity.get("judge", "")
         name = own if judge is None else judge.name
         # What was said about each test, by what was asked.
         self._said: dict[str | None, dict[str, list[JudgeReply]]] = {}
         self._next = 0
-        for row in storage.turns(run_id):
+        for row in storage.reader(run_id).turns():
             self._next = row.seq + 1
             if row.kind not in ("consult", REJUDGE):
                 continue
@@ -274,11 +273,11 @@ def replay(example: TestExample, said: Sequence[Message], conversation: Conversa
 
 def graded_verdicts(
     position: int, dataset: str, grade: Grade, details: Mapping[str, Any] | None = None
-) -> list[Verdict]:
+) -> list[ScoreRow]:
     """The rows of one verdict: under the overall metric, and under the dataset's name."""
     names: Iterable[str] = (OVERALL, dataset)
     if grade.failed:
         text = encode({"failures": list(grade.reasons) or ["no verdict and no reason given"]})
-        return [Verdict(position, name, 0, None, FAILED, text) for name in names]
+        return [ScoreRow(position, name, 0, None, FAILED, text) for name in names]
     text = encode({"details": {"reasons": list(grade.reasons), **(details or {})}, "metadata": {}})
-    return [Verdict(position, name, 0, grade.score, SCORED, text) for name in names]
+    return [ScoreRow(position, name, 0, grade.score, SCORED, text) for name in names]

@@ -24,7 +24,7 @@ from themis.memory.actions import Outcome
 from themis.memory.benchmark import Benchmark, Spent
 from themis.memory.examples import TestExample
 from themis.runs.lifecycle import OpenRun
-from themis.storage.records import FAILED, SCORED, Frame, Verdict
+from themis.storage.records import FAILED, SCORED, Frame, ScoreRow
 
 __all__ = ["OVERALL", "ResultStore", "arguments_of", "describe_test", "frame_of"]
 
@@ -41,7 +41,7 @@ class ResultStore:
         self._frame = frame_of(benchmark.agent_name)
         self._positions = {test.test_id: position for position, test in enumerate(benchmark.tests)}
         judge = benchmark.judge.name if benchmark.judge else None
-        current = run.storage.current_evaluation(run.run_id)
+        current = run.storage.reader(run.run_id).evaluation
         self.evaluation = run.writer.open_evaluation(
             fingerprint(["memory", judge]), {"metrics": [OVERALL], "extractor": None, "judge": judge}
         )
@@ -70,7 +70,7 @@ class ResultStore:
             return
         position = self._positions[outcome.test_id]
         test = self._benchmark.tests[position]
-        self._run.writer.commit_verdicts(self.evaluation, _score_rows(position, test, outcome))
+        self._run.writer.commit_scores(self.evaluation, _score_rows(position, test, outcome))
         record = self._record(test, outcome, used, in_doubt)
         # The run's sums are set as a whole below, so the call itself counts as spent already.
         call = Result(
@@ -95,7 +95,7 @@ class ResultStore:
 
     def snapshot(self, conversation_id: str | None) -> tuple[int, bytes] | None:
         """The turn and the memory of the agent's last snapshot."""
-        stored = self._run.storage.artifact(self._run.run_id, _snapshot_name(conversation_id))
+        stored = self._run.storage.reader(self._run.run_id).artifact(_snapshot_name(conversation_id))
         return None if stored is None else (int.from_bytes(stored[:8], "big"), stored[8:])
 
     def save_snapshot(self, conversation_id: str | None, turn: int, memory: bytes) -> None:
@@ -159,13 +159,13 @@ def _sums(spent: Spent) -> dict[str, Any]:
     }
 
 
-def _score_rows(position: int, test: TestExample, outcome: Outcome) -> list[Verdict]:
+def _score_rows(position: int, test: TestExample, outcome: Outcome) -> list[ScoreRow]:
     grade = outcome.grade
     if grade.failed:
         text = encode({"failures": list(grade.reasons) or ["no verdict and no reason given"]})
-        return [Verdict(position, name, 0, None, FAILED, text) for name in (OVERALL, test.dataset.name)]
+        return [ScoreRow(position, name, 0, None, FAILED, text) for name in (OVERALL, test.dataset.name)]
     text = encode({"details": {"reasons": list(grade.reasons)}, "metadata": {}})
-    return [Verdict(position, name, 0, grade.score, SCORED, text) for name in (OVERALL, test.dataset.name)]
+    return [ScoreRow(position, name, 0, grade.score, SCORED, text) for name in (OVERALL, test.dataset.name)]
 
 
 def _judged(test: TestExample, outcome: Outcome) -> EvaluationRecord:

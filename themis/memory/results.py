@@ -14,7 +14,6 @@ from typing import Any, ClassVar
 from themis.core.intervals import wilson_interval
 from themis.exceptions import ConfigurationError
 from themis.memory.actions import Message
-from themis.memory.evaluations import find_evaluation
 from themis.memory.examples import MEMORY_TESTS, TestResult
 from themis.memory.result_store import OVERALL
 from themis.memory.spans import EffectiveSpan, effective_span
@@ -202,17 +201,17 @@ class RunResults:
 
 def load_results(storage: ExperimentStorage, run_id: str, judged_as: str | None = None) -> RunResults:
     """Every test of a run, scored by its current evaluation, or by the one named."""
-    run = storage.get_run(run_id)
+    reader = storage.reader(run_id)
+    run = reader.metadata
     if run.kind != "memory":
         raise ConfigurationError(f"run {run_id!r} is a run of kind {run.kind!r}, expected a memory run")
-    reader = storage.reader(run_id)
-    evaluation = storage.current_evaluation(run_id)
+    evaluation = reader.evaluation
     name = "as run"
     if judged_as is not None:
-        found = find_evaluation(storage, run_id, judged_as)
+        found = reader.find_evaluation(judged_as)
         evaluation, name = found.evaluation, found.name
     elif evaluation is not None:
-        name = find_evaluation(storage, run_id, str(evaluation)).name
+        name = reader.find_evaluation(str(evaluation)).name
     records = {record.task.metadata["dataset_id"]: record for _, record in reader.records()}
     verdicts = {}
     if evaluation is not None:

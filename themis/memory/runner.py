@@ -80,11 +80,13 @@ class Session:
         """Holds the conversations, or what is left of them."""
         tests = self.benchmark.tests
         if not self.benchmark.isolated:
-            rows = self.storage.turns(self.benchmark.run_id)
+            rows = self.storage.reader(self.benchmark.run_id).turns()
             tape = Tape(rows, self.writer.append_turns, on_extra=self.add)
             _Conversation(self, tests, tape, conversation_id=None).play()
             return
-        numbers = SequenceCounter(1 + max((row.seq for row in self.storage.turns(self.benchmark.run_id)), default=-1))
+        numbers = SequenceCounter(
+            1 + max((row.seq for row in self.storage.reader(self.benchmark.run_id).turns()), default=-1)
+        )
         alone = [test for test in tests if not self._is_done(test)]
         with ThreadPoolExecutor(max_workers=max(1, self.benchmark.parallel)) as pool:
             for _ in pool.map(lambda test: self._play_alone(test, numbers), alone):
@@ -94,7 +96,7 @@ class Session:
         """An isolated test that ended and is entered is not played again, only added up."""
         if not self.results.has(test.test_id):
             return False
-        for row in self.storage.turns(self.benchmark.run_id, test_id=test.test_id):
+        for row in self.storage.reader(self.benchmark.run_id).turns(test_id=test.test_id):
             body = read_body(row)
             self.spent.add(row.kind, body)
         return True
@@ -102,7 +104,7 @@ class Session:
     def _play_alone(self, test: TestExample, numbers: SequenceCounter) -> None:
         if self.run.stopping:
             return
-        rows = self.storage.turns(self.benchmark.run_id, test_id=test.test_id)
+        rows = self.storage.reader(self.benchmark.run_id).turns(test_id=test.test_id)
         tape = Tape(rows, self.writer.append_turns, numbers=numbers, conversation_id=test.test_id, on_extra=self.add)
         try:
             _Conversation(self, [test], tape, conversation_id=test.test_id).play()
@@ -135,7 +137,7 @@ class Session:
         if self.benchmark.budget_usd is None:
             return 0.0
         spent = Spent()
-        for row in self.storage.turns(self.benchmark.run_id):
+        for row in self.storage.reader(self.benchmark.run_id).turns():
             spent.add(row.kind, read_body(row))
         return spent.cost_usd + spent.judge_cost_usd
 
@@ -227,7 +229,7 @@ class _Conversation:
         self._tape = tape
         self._conversation_id = conversation_id
         self._count = tokenizer(benchmark.tokenizer)
-        self._log = ConversationLog(lambda: session.storage.turns(benchmark.run_id, test_id=conversation_id))
+        self._log = ConversationLog(lambda: session.storage.reader(benchmark.run_id).turns(test_id=conversation_id))
         self._scheduler = Scheduler(
             [plan_test(test, benchmark.kinds[test.test_id], self._count) for test in tests],
             start=session.start,

@@ -12,17 +12,18 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
 
 import msgspec
 
+from themis import comparison
 from themis.backends.ray import RayExecutionBackend
+from themis.comparison.reports import ComparisonResult
 from themis.config.specification import MemorySpecification
 from themis.core.intervals import summarise
 from themis.core.redaction import redact_text
@@ -30,7 +31,6 @@ from themis.exceptions import ConfigurationError, ThemisError
 from themis.memory import definitions
 from themis.memory.assembling import assemble, configured, default_run_id, load_user_code, parse_span
 from themis.memory.benchmark import Benchmark
-from themis.memory.contrasts import Contrast, contrast_agents
 from themis.memory.driver import MemoryDriver
 from themis.memory.report.charts import SpanPoint, SpanSeries
 from themis.memory.report.view import RunView, read_view
@@ -84,7 +84,7 @@ class SweepReport:
 
     agents: list[RunView]
     spans: list[SpanSeries]
-    contrasts: list[Contrast]
+    comparisons: list[ComparisonResult]
     missing: list[SweepRun] = field(default_factory=list)
 
 
@@ -285,7 +285,7 @@ def read_sweep(sweep: Sweep, storage: ExperimentStorage) -> SweepReport:
     found: dict[str, list[tuple[SweepRun, RunView]]] = {agent: [] for agent in sweep.agents}
     missing = []
     for one in plan_sweep(sweep):
-        if storage.run_exists(one.run_id) and storage.is_planned(one.run_id):
+        if storage.run_exists(one.run_id) and storage.reader(one.run_id).has_dataset:
             found[one.agent].append((one, read_view(storage, one.run_id)))
         else:
             missing.append(one)
@@ -295,7 +295,7 @@ def read_sweep(sweep: Sweep, storage: ExperimentStorage) -> SweepReport:
     return SweepReport(
         agents=[_pooled(agent, members) for agent, members in there.items()],
         spans=[SpanSeries(agent, _along_spans(members)) for agent, members in there.items()],
-        contrasts=contrast_agents({agent: _scores(members) for agent, members in there.items()}),
+        comparisons=comparison.compare_scores({agent: _scores(members) for agent, members in there.items()}),
         missing=missing,
     )
 
@@ -317,7 +317,7 @@ def _along_spans(members: Iterable[tuple[SweepRun, RunView]]) -> list[SpanPoint]
     return points
 
 
-def _scores(members: Iterable[tuple[SweepRun, RunView]]) -> Mapping[tuple[Any, str], float]:
+def _scores(members: Iterable[tuple[SweepRun, RunView]]) -> dict[tuple[Hashable, str], float]:
     return {
         ((one.span_tokens, one.seed), result.test_id): result.score
         for one, view in members

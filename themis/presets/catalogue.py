@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar
 
+from themis.evaluation.extractors.answers import find_final_answer
 from themis.evaluation.extractors.countdown import CountdownExpressionExtractor
 from themis.evaluation.extractors.exceptions import FieldExtractionError
-from themis.evaluation.extractors.final_answer import final_answer
-from themis.evaluation.extractors.markup import without_thinking
+from themis.evaluation.extractors.text import strip_thinking
 from themis.evaluation.metrics.countdown import CountdownValidity
 from themis.presets.benchmarks import CatalogueBenchmark, dataset_of, register_benchmark, register_dataset
 from themis.presets.countdown import DIFFICULTIES, puzzle_rows, raw_puzzles
@@ -41,8 +41,10 @@ class ShortAnswerExtractor:
     example: ClassVar[str] = 'ShortAnswerExtractor().extract("The answer is **white**.") == "white"'
 
     def extract(self, raw_output: str) -> str:
-        text = without_thinking(str(raw_output))
-        answer = (final_answer(text) or text.rpartition("\n\n")[2]).strip().strip("*_`\"' ").removesuffix(".").strip()
+        text = strip_thinking(str(raw_output))
+        answer = (
+            (find_final_answer(text) or text.rpartition("\n\n")[2]).strip().strip("*_`\"' ").removesuffix(".").strip()
+        )
         if not answer:
             raise FieldExtractionError("empty_output")
         return answer

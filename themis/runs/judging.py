@@ -17,7 +17,7 @@ from themis.core.entities import EvaluationRecord, GenerationRecord, GenerationT
 from themis.core.fingerprint import digest, fingerprint
 from themis.core.redaction import Redactor
 from themis.core.tokens import count_tokens
-from themis.evaluation.judges import Reply, judges_in
+from themis.evaluation.judges import Reply, find_judges
 from themis.exceptions import EvaluationError
 from themis.generation.attempts import Request, own_words
 from themis.generation.blocking import BlockingProvider
@@ -28,7 +28,7 @@ from themis.runs.budget import Budget, refuse_unknown_cost
 from themis.runs.manifest import call_identity
 from themis.runs.prices import Price, is_paid, max_completion_tokens, price_of
 from themis.storage import ExperimentStorage
-from themis.storage.records import Verdict, verdicts
+from themis.storage.records import ScoreRow, score_rows
 from themis.storage.writing import RunWriter
 
 __all__ = ["JudgingQueue", "connect_judges"]
@@ -52,7 +52,7 @@ def connect_judges(
     """Binds every judge among the metrics to its model while the block runs; the engines through which they ask."""
     engines: list[Engine] = []
     with ExitStack() as stack:
-        for judge in judges_in(metrics):
+        for judge in find_judges(metrics):
             spec = parse_model(judge.model, judge.options)
             executor = create_provider(spec.provider, judge.options, model_identifier=spec.identifier)
             identity = call_identity(
@@ -105,7 +105,7 @@ class JudgingQueue(Caller):
         self._waiting: deque[tuple[int, GenerationRecord]] = deque()
         self._under_way: dict[Future[EvaluationRecord], tuple[int, GenerationRecord]] = {}
         self._judged: list[EvaluationRecord] = []
-        self._rows: list[Verdict] = []
+        self._rows: list[ScoreRow] = []
         self._stored_at = time.monotonic()
 
     def is_busy(self) -> bool:
@@ -152,7 +152,7 @@ class JudgingQueue(Caller):
             self._threads.shutdown(cancel_futures=True)
 
     def _take(self, position: int, record: GenerationRecord, judged: EvaluationRecord) -> None:
-        self._rows.extend(verdicts(position, judged, self._metric_names, record.task.metadata))
+        self._rows.extend(score_rows(position, judged, self._metric_names, record.task.metadata))
         self._judged.append(judged)
         self._on_judged(judged)
 
@@ -160,7 +160,7 @@ class JudgingQueue(Caller):
         rows, judged = self._rows, self._judged
         self._rows, self._judged, self._stored_at = [], [], time.monotonic()
         if judged:
-            self._writer.commit_verdicts(self._evaluation, rows)
+            self._writer.commit_scores(self._evaluation, rows)
             self._on_stored(judged)
 
 

@@ -24,9 +24,9 @@ from themis.runs.report import build_report, summarise_run, why_not_answered, wh
 from themis.runs.resuming import how_to_resume, say_how_to_resume
 from themis.runs.stopping import CURRENT_HANDLE, stop_on_signals
 from themis.storage import ExperimentStorage, RunStatus
-from themis.storage.reading import RunReader
+from themis.storage.queries import RunReader
 from themis.storage.records import Item
-from themis.storage.writing import Description, RunWriter
+from themis.storage.writing import RunDescription, RunWriter
 
 __all__ = ["Driver", "OpenRun", "Stop", "gc_paused", "run", "start_or_resume"]
 
@@ -53,7 +53,7 @@ class Driver(ABC):
         """The rows of a dataset, or the tests of a conversation."""
 
     @abstractmethod
-    def describe(self) -> Description:
+    def describe(self) -> RunDescription:
         """Everything that decides an answer, and the manifest. All items have been read."""
 
     @abstractmethod
@@ -142,7 +142,7 @@ def start_or_resume(driver: Driver, storage: ExperimentStorage) -> list[int]:
         archived = storage.archive_run(run_id)
         logger.info("run %s starts anew; the earlier one is archived as %s", run_id, archived)
         exists = False
-    elif exists and storage.is_planned(run_id) and (differences := driver.find_drift(storage)):
+    elif exists and storage.reader(run_id).has_dataset and (differences := driver.find_drift(storage)):
         if not asked.allow_drift:
             ways = ["another run id (--run-id)", *driver.ways_on(storage)]
             raise ConfigurationError(
@@ -161,7 +161,7 @@ def start_or_resume(driver: Driver, storage: ExperimentStorage) -> list[int]:
             tags=asked.tags,
             config={STORED_AS: asked.to_stored()},
         )
-    return storage.generations(run_id) if asked.allow_drift else []
+    return storage.archived_versions(run_id) if asked.allow_drift else []
 
 
 @contextlib.contextmanager
@@ -172,7 +172,7 @@ def _open_for_writing(run_id: str, storage: ExperimentStorage) -> Iterator[RunWr
             yield writer
         except BaseException:
             with contextlib.suppress(StorageError):  # a store that is lost must not hide what happened
-                if not storage.is_planned(run_id):
+                if not storage.reader(run_id).has_dataset:
                     writer.close()
                     storage.delete_run(run_id)
             raise
@@ -181,14 +181,14 @@ def _open_for_writing(run_id: str, storage: ExperimentStorage) -> Iterator[RunWr
 def _store_items(driver: Driver, storage: ExperimentStorage, writer: RunWriter) -> None:
     """Stores what is to be worked off and what decides it, before the first call."""
     run_id = writer.run_id
-    if storage.is_planned(run_id):
-        if lost := storage.count_lost_rows(run_id):
+    if storage.reader(run_id).has_dataset:
+        if lost := storage.reader(run_id).count_lost_rows():
             writer.restore_rows(driver.items())
             logger.info("run %s: %d items that were lost are stored again", run_id, lost)
         writer.update(status=RunStatus.IN_PROGRESS.value, error=None)
         return
-    writer.forget_plan()
-    total = writer.plan(driver.items(), driver.describe)
+    writer.clear_dataset()
+    total = writer.store_dataset(driver.items(), driver.describe)
     logger.info("run %s: %d items stored", run_id, total)
 
 

@@ -22,7 +22,8 @@ from themis.core.registry import snake_case
 from themis.evaluation.pipeline import aggregate, score_ranges, slices_of
 from themis.runs.prices import price_table
 from themis.storage import ExperimentStorage, RunMetadata, RunStatus
-from themis.storage.reading import LazySequence, RunReader
+from themis.storage.lazy import LazySequence
+from themis.storage.queries import RunReader
 from themis.storage.records import FAILED, UNPARSED
 from themis.storage.runs import Standing, standing_of
 
@@ -46,14 +47,14 @@ def build_report(
     keep: int | None = None,
 ) -> ExperimentReport:
     """The report of a stored run. `keep` bounds how many records its sequences show: the last ones of the dataset."""
-    run = storage.get_run(run_id)
     reader = storage.reader(run_id)
-    evaluation = storage.current_evaluation(run_id) if evaluation is None else evaluation
+    run = reader.metadata
+    evaluation = reader.evaluation if evaluation is None else evaluation
     good, failed = reader.count_records()
     judged = 0 if evaluation is None else reader.count_evaluated(evaluation)
     names = list(pipeline.metric_names) if pipeline is not None else None
     # Sequences show what comes after this position: everything, or the last `keep` records.
-    after = -1 if keep is None or keep >= good + failed else reader.last_records_after(keep)
+    after = -1 if keep is None or keep >= good + failed else reader.position_before_last(keep)
     metrics = {} if evaluation is None else metric_aggregates(reader, evaluation, failed, names=names, after=after)
     kept = good + failed if keep is None else min(keep, good + failed)
     kept_judged = judged if after < 0 or evaluation is None else reader.count_evaluated(evaluation, after=after)
@@ -96,7 +97,7 @@ def build_report(
             "evaluation_failures": evaluation_failures,
             "manifest_hash": run.manifest_hash,
             "reproducibility_manifest": run.config_snapshot.get("reproducibility_manifest", {}),
-            "cost": cost_of(run, reader.count_untold()),
+            "cost": cost_of(run, reader.count_without_usage()),
             "model": run.model,
             "prompt_template": reader.frame.prompt.name,
             "status": run.status.value,

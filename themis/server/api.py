@@ -16,8 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.background import BackgroundTask
 
 from themis import __version__
-from themis.comparison.diff import diff_runs
-from themis.comparison.diff_files import item_row
+from themis.comparison.diff import diff_runs, item_row
 from themis.comparison.engine import CORRECTIONS
 from themis.comparison.gate import Gate
 from themis.core.codec import decode, encode
@@ -33,7 +32,7 @@ from themis.server.json_answers import json_answer
 from themis.server.state import Answer, State
 from themis.server.views import JSONObject, format_sample_line, run_line, sample_view
 from themis.storage import RunStatus
-from themis.storage.browsing import (
+from themis.storage.search import (
     OUTCOMES,
     RUN_SORTS,
     SAMPLE_SORTS,
@@ -44,7 +43,6 @@ from themis.storage.browsing import (
     find_runs,
     find_samples,
     overview,
-    read_turns,
     store_version,
     why_failed,
 )
@@ -125,7 +123,7 @@ _MOST_SAMPLES = 200
 _MOST_TURNS = 1_000
 _MOST_COMPARED = 20
 
-Kind = Literal["samples", "memory", "definitions"]
+Kind = Literal["samples", "memory"]
 Status = Literal["in_progress", "completed", "interrupted", "failed", "cancelled"]
 assert set(Status.__args__) == {status.value for status in RunStatus}  # type: ignore[attr-defined]
 
@@ -137,7 +135,7 @@ async def list_runs(
     status: Annotated[Status | None, Query(description="Only runs of this status")] = None,
     model: Annotated[str | None, Query(description="Only runs of this model", examples=["fake:perfect"])] = None,
     benchmark: Annotated[str | None, Query(description="Only runs of this benchmark")] = None,
-    kind: Annotated[Kind | None, Query(description="Only runs of this kind; definitions are listed only by it")] = None,
+    kind: Annotated[Kind | None, Query(description="Only runs of this kind")] = None,
     tag: Annotated[str | None, Query(description="`name` or `name=value`")] = None,
     q: Annotated[
         str | None, Query(max_length=LONGEST_SEARCH, description="A part of the run id, model or benchmark")
@@ -157,7 +155,7 @@ async def list_runs(
         if not state.store.exists():
             return Answer(b"[]", "application/json", {"x-total-count": "0"})
         name, is_down = sort.removeprefix("-"), sort.startswith("-")
-        page = find_runs(state.store, wanted, sort=name, descending=is_down, limit=limit, offset=offset)
+        page = find_runs(state.store.engine, wanted, sort=name, descending=is_down, limit=limit, offset=offset)
         lines = [run_line(run, page.answered.get(run.run_id)) for run in page.runs]
         headers = {"x-total-count": str(page.total)}
         if offset + len(page.runs) < page.total:
@@ -187,14 +185,15 @@ def get_run(
     offset: Offset = 0,
 ) -> Response:
     """Texts of more than 100,000 characters are cut here (`is_cut`); `/samples/{item}` has them whole."""
-    run = state.run(run_id)
-    answered = count_answers(state.store, run_id) if run.status is RunStatus.IN_PROGRESS else None
+    reader = state.reader(run_id)
+    run = reader.metadata
+    answered = count_answers(reader) if run.status is RunStatus.IN_PROGRESS else None
     wanted = SampleFilter(
         search=q, outcome=outcome, metric=metric, sort=sort.removeprefix("-"), descending=sort.startswith("-")
     )
-    page = find_samples(state.store, run_id, wanted, limit=max(limit, 1), offset=offset)
+    page = find_samples(reader, wanted, limit=max(limit, 1), offset=offset)
     samples = page.samples if limit else []
-    line: JSONObject = state.redactor.deep(run_line(run, answered, why_failed(state.store, run)))
+    line: JSONObject = state.redactor.deep(run_line(run, answered, why_failed(reader)))
     return json_answer(
         {
             **line,
@@ -223,7 +222,7 @@ def delete_run(
     """Removes a run with its records, scores and turns. Needs `X-Confirm-Delete` with the run's id."""
     if state.settings.read_only:
         raise HTTPException(403, "this server is read-only")
-    state.run(run_id)
+    state.reader(run_id)
     if unquote(x_confirm_delete or "") != run_id:
         raise HTTPException(428, f"to delete the run, repeat its id in the header X-Confirm-Delete: {run_id}")
     state.store.delete_run(run_id)
@@ -236,8 +235,7 @@ def delete_run(
     responses=PROBLEMS,
 )
 def get_overview(state: State, run_id: RunId) -> Response:
-    state.run(run_id)
-    return json_answer(state.redactor.deep(_format_overview(overview(state.store, run_id))))
+    return json_answer(state.redactor.deep(_format_overview(overview(state.reader(run_id)))))
 
 
 @runs.get("/{run_id}/turns", summary="The conversation of a memory run", responses=PROBLEMS)
@@ -249,9 +247,8 @@ def get_turns(
     test_id: Annotated[str | None, Query(description="Only rows of this test")] = None,
 ) -> Response:
     """Rows in order: what was sent, what came back, when tests begin, wait and end."""
-    state.run(run_id)
     test_ids = None if test_id is None else [test_id]
-    turns = read_turns(state.store, run_id, after=after, limit=limit, test_ids=test_ids)
+    turns = state.reader(run_id).read_turns(after=after, limit=limit, test_ids=test_ids)
     rows = [
         {"seq": turn.seq, "kind": turn.kind, "test_id": turn.test_id, **state.redactor.deep(decode(turn.body))}
         for turn in turns
@@ -270,7 +267,7 @@ def export_run(
     format: Annotated[Literal["json", "jsonl", "csv", "summary"], Query(description="What kind of file")] = "json",
 ) -> Response:
     """The whole run: `json` and `csv` as `themis export` writes them, `jsonl` one sample a line, `summary` the numbers."""
-    state.run(run_id)
+    state.reader(run_id)
     folder = tempfile.TemporaryDirectory(prefix="themis-export-")
     ending = "json" if format == "summary" else format
     path = Path(folder.name) / f"report.{ending}"
@@ -312,8 +309,7 @@ def export_run(
 def get_sample(
     state: State, run_id: RunId, item: Annotated[str, InPath(description="The item's id", examples=["a"])]
 ) -> Response:
-    state.run(run_id)
-    return json_answer(sample_view(state.store, run_id, item, state.redactor))
+    return json_answer(sample_view(state.reader(run_id), item, state.redactor))
 
 
 def _format_overview(found: Overview) -> JSONObject:
@@ -392,7 +388,7 @@ def compare_stored(state: State, wanted: ComparisonRequest) -> Response:
 def diff_stored(state: State, wanted: DiffRequest) -> Response:
     """Counts for every metric, and the items with what both runs said, changed ones first."""
     for run_id in (wanted.run_a, wanted.run_b):
-        state.run(run_id)
+        state.reader(run_id)
     metrics = None if wanted.metric is None else [wanted.metric]
     with state.limit_heavy():
         diff = diff_runs(wanted.run_a, wanted.run_b, storage=state.store, metrics=metrics, threshold=wanted.threshold)
@@ -423,7 +419,7 @@ def diff_stored(state: State, wanted: DiffRequest) -> Response:
 def gate_stored(state: State, wanted: GateRequest) -> Response:
     """`verdict` is pass, fail or unknown; `reasons` say why."""
     for run_id in (wanted.candidate, wanted.baseline):
-        state.run(run_id)
+        state.reader(run_id)
     fields = wanted.model_dump(exclude={"candidate"})
     required = tuple(fields.pop("require_same"))
     with state.limit_heavy():
@@ -448,7 +444,7 @@ def metrics() -> Response:
 def health(state: State) -> Response:
     """Needs no token."""
     if state.store.exists():
-        store_version(state.store)
+        store_version(state.store.engine)
     return json_answer({"status": "ok"})
 
 

@@ -14,8 +14,9 @@ from themis.exceptions import ConfigurationError, StorageError
 from themis.server.app import STATIC
 from themis.server.pages import Pages
 from themis.server.views import NotFound, RunsView, run_line, sample_view, score_bars
-from themis.storage import ExperimentStorage, RunMetadata
-from themis.storage.browsing import SampleFilter, find_runs, find_samples
+from themis.storage import ExperimentStorage
+from themis.storage.queries import RunReader
+from themis.storage.search import SampleFilter, find_runs, find_samples
 
 # A copy is for reading, not for keeping: of a longer run it has the beginning.
 _MOST_SAMPLES = 1_000
@@ -61,8 +62,9 @@ def write_bundle(storage: str | Path, folder: str | Path, run_ids: Sequence[str]
     is_copy = (folder / "static" / _OURS).exists()
     if folder.exists() and any(folder.iterdir()) and not is_copy:
         raise ConfigurationError(f"{folder} has files that are not a copy of runs; give an empty --bundle directory")
-    chosen = run_ids or [run.run_id for run in find_runs(store, limit=_MOST_RUNS).runs]
-    runs = [store.get_run(run_id) for run_id in chosen]
+    chosen = run_ids or [run.run_id for run in find_runs(store.engine, limit=_MOST_RUNS).runs]
+    readers = [store.reader(run_id) for run_id in chosen]
+    runs = [reader.metadata for reader in readers]
     if not runs:
         raise ConfigurationError(f"the store at {storage} has no runs to copy")
     folder.mkdir(parents=True, exist_ok=True)
@@ -74,23 +76,26 @@ def write_bundle(storage: str | Path, folder: str | Path, run_ids: Sequence[str]
         (folder / "static").mkdir(exist_ok=True)
         shutil.copyfile(file, folder / "static" / file.name)
     pages, redactor = Pages(BundleLinks()), Redactor()
-    samples = sum(_write_run(store, run, folder, pages, redactor) for run in runs)
+    samples = sum(_write_run(reader, store, folder, pages, redactor) for reader in readers)
     lines = [(run, run_line(run), score_bars(run.summary.get("metrics", {}))) for run in runs]
     view = RunsView(lines, len(lines), 0, len(lines))
     _write(folder / BundleLinks().runs(), pages.render("runs.html", view=view, chosen={}, sorts=()))
     return Written(len(runs), samples)
 
 
-def _write_run(store: ExperimentStorage, run: RunMetadata, folder: Path, pages: Pages, redactor: Redactor) -> int:
+def _write_run(reader: RunReader, store: ExperimentStorage, folder: Path, pages: Pages, redactor: Redactor) -> int:
+    run = reader.metadata
     links = BundleLinks()
     chosen = {"q": "", "outcome": "all", "sort": "dataset"}
-    page = pages.render_run(store, run, SampleFilter(), chosen, redactor=redactor, limit=_MOST_SAMPLES, after=-1)
+    page = pages.render_run(
+        reader, SampleFilter(), chosen, store=store, redactor=redactor, limit=_MOST_SAMPLES, after=-1
+    )
     _write(folder / links.run(run.run_id), page)
-    listed = find_samples(store, run.run_id, SampleFilter(), limit=_MOST_SAMPLES, characters=1).samples
+    listed = find_samples(reader, SampleFilter(), limit=_MOST_SAMPLES, characters=1).samples
     ids = [sample.item_id for sample in listed]
     for number, item_id in enumerate(ids):
         try:
-            sample = sample_view(store, run.run_id, item_id, redactor)
+            sample = sample_view(reader, item_id, redactor)
         except NotFound:
             continue  # not asked yet
         before = ids[number - 1] if number else None

@@ -33,7 +33,7 @@ async def all_events(state: State) -> StreamingResponse:
 @router.get("/api/runs/{run_id}/events", summary="One run as it goes on", responses={**_STREAM, **PROBLEMS})
 async def run_events(state: State, run_id: str) -> StreamingResponse:
     """First how the run stands, then `run`, `sample` and `turn` events as they are committed."""
-    await asyncio.to_thread(state.run, run_id)
+    await asyncio.to_thread(state.reader, run_id)
     return _stream(state.hub, run_id)
 
 

@@ -18,10 +18,11 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from themis import __version__
-from themis.comparison.hypotheses import StatisticalTest
-from themis.comparison.names import telling_names
+from themis.comparison.engine import StatisticalTest
+from themis.comparison.reports import short_labels
 from themis.core.redaction import Redactor
 from themis.exceptions import ThemisError
+from themis.runs.resuming import how_to_resume_stored
 from themis.server.api import LONGEST_SEARCH
 from themis.server.inert import inert
 from themis.server.memory_views import chat_view, gantt_view
@@ -38,8 +39,9 @@ from themis.server.views import (
     runs_view,
     sample_view,
 )
-from themis.storage import ExperimentStorage, RunMetadata
-from themis.storage.browsing import (
+from themis.storage import ExperimentStorage
+from themis.storage.queries import RunReader
+from themis.storage.search import (
     OUTCOMES,
     RUN_SORTS,
     RunFilter,
@@ -123,11 +125,11 @@ class Pages:
 
     def render_run(
         self,
-        store: ExperimentStorage,
-        run: RunMetadata,
+        reader: RunReader,
         wanted: SampleFilter,
         chosen: Mapping[str, str],
         *,
+        store: ExperimentStorage,
         redactor: Redactor,
         offset: int = 0,
         limit: int = SAMPLES_SHOWN,
@@ -137,26 +139,27 @@ class Pages:
         """The page of one run, whatever its kind.
 
         Args:
-            store: Where the run is.
-            run: What is known of it.
+            reader: The run.
             wanted: Which samples are listed, in which order.
             chosen: The same as the page's form says it.
+            store: Where it is, for the command that goes on with it.
             redactor: Takes secrets out of the manifest.
             offset: So many samples are passed over.
             limit: So many are listed.
             after: The last row of the conversation that the page before this one showed.
             test: The memory test to whose rows the conversation is narrowed.
         """
-        view = run_view(store, run, wanted, offset=offset, limit=limit)
-        is_memory = run.kind == "memory"
+        view = run_view(reader, wanted, offset=offset, limit=limit)
+        is_memory = view.run.kind == "memory"
         return self.render(
             "run.html",
             view=view,
-            tests=gantt_view(store, run) if is_memory else None,
-            chat=chat_view(store, run, after=after, test_id=test or None) if is_memory else None,
+            tests=gantt_view(reader) if is_memory else None,
+            chat=chat_view(reader, after=after, test_id=test or None) if is_memory else None,
             chosen={**chosen, "metric": view.wanted.metric or ""},
             outcomes=OUTCOMES,
-            manifest=redactor.deep(run.config_snapshot.get("reproducibility_manifest", {})),
+            resume=how_to_resume_stored(store, view.run) if view.run.is_abandoned else None,
+            manifest=redactor.deep(view.run.config_snapshot.get("reproducibility_manifest", {})),
             test=test,
         )
 
@@ -292,7 +295,6 @@ def run_page(
     after: Annotated[int | None, Query(ge=-1, le=2**62)] = None,
     test: str = "",
 ) -> Response:
-    run = state.run(run_id)
     wanted = SampleFilter(
         search=q or None,
         outcome=outcome,
@@ -302,7 +304,14 @@ def run_page(
     )
     chosen = {"q": q, "outcome": outcome, "sort": sort}
     page = pages.render_run(
-        state.store, run, wanted, chosen, redactor=state.redactor, offset=offset, after=after, test=test
+        state.reader(run_id),
+        wanted,
+        chosen,
+        store=state.store,
+        redactor=state.redactor,
+        offset=offset,
+        after=after,
+        test=test,
     )
     return HTMLResponse(page, headers=_PRIVATE)
 
@@ -310,8 +319,8 @@ def run_page(
 @router.get("/runs/{run_id}/overview")
 def overview_fragment(state: State, pages: Rendering, run_id: str) -> Response:
     """The part of a long run's page that takes a look at every score."""
-    run = state.run(run_id)
-    return _page(pages, "overview.html", run=run, overview=overview(state.store, run_id))
+    reader = state.reader(run_id)
+    return _page(pages, "overview.html", run=reader.metadata, overview=overview(reader))
 
 
 @router.get("/runs/{run_id}/progress")
@@ -319,24 +328,24 @@ async def progress_fragment(request: Request, state: State, pages: Rendering, ru
     """The part of a page that changes while its run is under way, made once for all who follow it."""
 
     def make() -> Answer:
-        run = state.run(run_id)
-        line, scores = run_progress(state.store, run)
-        tests = gantt_view(state.store, run) if run.kind == "memory" else None
+        reader = state.reader(run_id)
+        run = reader.metadata
+        line, scores = run_progress(reader)
+        tests = gantt_view(reader) if run.kind == "memory" else None
         return Answer(pages.render("progress.html", run=run, line=line, scores=scores, tests=tests).encode())
 
     def version() -> Version:
-        state.run(run_id)
-        return store_version(state.store) + newest(state.store, run_id)
+        return store_version(state.store.engine) + newest(state.reader(run_id))
 
     return (await state.cache.get(("progress", run_id), make, version)).response(request)
 
 
 @router.get("/runs/{run_id}/sample")
 def sample_page(state: State, pages: Rendering, run_id: str, item: str) -> Response:
-    run = state.run(run_id)
-    sample = sample_view(state.store, run_id, item, state.redactor)
-    before, after = neighbours(state.store, run_id, sample["position"])
-    return _page(pages, "sample.html", run=run, sample=sample, before=before, after=after)
+    reader = state.reader(run_id)
+    sample = sample_view(reader, item, state.redactor)
+    before, after = neighbours(reader, sample["position"])
+    return _page(pages, "sample.html", run=reader.metadata, sample=sample, before=before, after=after)
 
 
 @router.get("/runs/{run_id}/text")
@@ -348,8 +357,7 @@ def sample_text(
     attempt: Annotated[int, Query(ge=0, le=10_000)] = 0,
 ) -> Response:
     """A long prompt or answer as it is: plain text, which no browser acts on."""
-    state.run(run_id)
-    sample = sample_view(state.store, run_id, item, state.redactor)
+    sample = sample_view(state.reader(run_id), item, state.redactor)
     if part == "prompt":
         text = sample["prompt"]
     elif attempt < len(sample["attempts"]):
@@ -368,7 +376,7 @@ def compare_page(
     test: str = StatisticalTest.AUTO.value,
 ) -> Response:
     run_ids = [run_id for run_id in dict.fromkeys(run) if run_id]
-    known = find_runs(state.store, limit=_MOST_SUGGESTED).runs if state.store.exists() else []
+    known = find_runs(state.store.engine, limit=_MOST_SUGGESTED).runs if state.store.exists() else []
     suggested = [one.run_id for one in known]
     tests = [one.value for one in StatisticalTest]
     shared: JSONObject = {"chosen": run_ids, "suggested": suggested, "tests": tests, "test": test, "metric": metric}
@@ -382,7 +390,7 @@ def compare_page(
     except ThemisError as error:
         problem = state.redactor.text(str(error))
         return _page(pages, "compare.html", 400, report=None, metrics=[], problem=problem, **shared)
-    names = telling_names(report.run_ids, _LONGEST_NAME)
+    names = short_labels(report.run_ids, _LONGEST_NAME)
     return _page(pages, "compare.html", report=report, metrics=metrics, names=names, problem=None, **shared)
 
 

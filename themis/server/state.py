@@ -24,8 +24,9 @@ from themis.server.live import Hub
 from themis.server.settings import Settings
 from themis.server.tokens import TokenTries
 from themis.server.views import NotFound
-from themis.storage import ExperimentStorage, RunMetadata
-from themis.storage.browsing import find_runs, store_version
+from themis.storage import ExperimentStorage
+from themis.storage.queries import RunReader
+from themis.storage.search import find_runs, store_version
 
 # A list may be this old, and is made anew behind the scenes when it is half as old: a crowd never waits for the store.
 _FRESH_SECONDS = 0.2
@@ -57,17 +58,13 @@ class AppState:
         self.token_tries = TokenTries()
         self._heavy = threading.Semaphore(_HEAVY_AT_ONCE)
 
-    def run(self, run_id: str) -> RunMetadata:
-        """A stored run; an unknown one is a 404 that names the nearest."""
-        if not self.store.exists():
-            raise NotFound(f"Run not found: {run_id}")
-        try:
-            return self.store.get_run(run_id)
-        except StorageError as error:
-            if self.store.run_exists(run_id):  # raises itself where the store cannot be read
-                raise
-            known = [run.run_id for run in find_runs(self.store, limit=1_000).runs]
-            raise NotFound(f"Run not found: {run_id}{nearest(run_id, known)}") from error
+    def reader(self, run_id: str) -> RunReader:
+        """A stored run, its row read once; an unknown one is a 404 that names the nearest."""
+        found = self.store.find_run(run_id)
+        if found is None:
+            known = find_runs(self.store.engine, limit=1_000).runs if self.store.exists() else []
+            raise NotFound(f"Run not found: {run_id}{nearest(run_id, [run.run_id for run in known])}")
+        return found
 
     def compare(
         self,
@@ -80,7 +77,7 @@ class AppState:
     ) -> ComparisonReport:
         """Every two of the runs on the metrics that all have, or on those named."""
         for run_id in run_ids:
-            self.run(run_id)
+            self.reader(run_id)
         engine = ComparisonEngine(
             storage=self.store,
             statistical_test=statistical_test,
@@ -204,4 +201,4 @@ class ResponseCache:
             task.exception()  # whoever waits has it too; nobody may be waiting
 
     def _version(self) -> Version:
-        return store_version(self._store) if self._store.exists() else ()
+        return store_version(self._store.engine) if self._store.exists() else ()

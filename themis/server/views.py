@@ -19,9 +19,9 @@ from themis.core.redaction import Redactor
 from themis.core.registry import nearest
 from themis.exceptions import ConfigurationError
 from themis.memory.result_store import OVERALL
-from themis.runs.resuming import how_to_resume_stored
 from themis.storage import ExperimentStorage, RunMetadata, RunStatus
-from themis.storage.browsing import (
+from themis.storage.queries import RunReader
+from themis.storage.search import (
     Histogram,
     NewRecord,
     Overview,
@@ -63,7 +63,7 @@ def run_line(run: RunMetadata, answered: int | None = None, error: str | None = 
     summary = run.summary.get("metrics", {})
     return {
         "run_id": run.run_id,
-        "experiment_id": run.experiment_id,
+        "experiment_id": run.experiment,
         "status": run.status.value,
         "num_samples": run.total_samples,
         "metrics": {name: metric["mean"] for name, metric in summary.items()},
@@ -120,16 +120,15 @@ def format_sample_line(line: SampleLine, redactor: Redactor) -> JSONObject:
     }
 
 
-def sample_view(store: ExperimentStorage, run_id: str, item_id: str, redactor: Redactor) -> JSONObject:
+def sample_view(reader: RunReader, item_id: str, redactor: Redactor) -> JSONObject:
     """A sample with everything that is stored of it; one that is not there, or has no answer yet, is `NotFound`."""
-    reader = store.reader(run_id)
     found = reader.record(item_id)
     if found is None:
-        where = "has no answer yet" if reader.position(item_id) is not None else f"is not in run {run_id}"
+        is_planned = reader.position(item_id) is not None
+        where = "has no answer yet" if is_planned else f"is not in run {reader.metadata.run_id}"
         raise NotFound(f"Sample not found: {item_id} {where}")
-    evaluation = store.current_evaluation(run_id)
-    judged = None if evaluation is None else reader.evaluation(evaluation, item_id)
-    return _format_sample(*found, judged, scores_of(store, run_id, found[0]), redactor)
+    judged = None if reader.evaluation is None else reader.evaluation_of(reader.evaluation, item_id)
+    return _format_sample(*found, judged, scores_of(reader, found[0]), redactor)
 
 
 def _format_sample(
@@ -341,7 +340,7 @@ def runs_view(
 ) -> RunsView:
     if not store.exists():
         return RunsView([], 0, offset, _RUNS_SHOWN)
-    page = find_runs(store, wanted, sort=sort, descending=descending, limit=_RUNS_SHOWN, offset=offset)
+    page = find_runs(store.engine, wanted, sort=sort, descending=descending, limit=_RUNS_SHOWN, offset=offset)
     lines = [
         (run, run_line(run, page.answered.get(run.run_id)), score_bars(run.summary.get("metrics", {})))
         for run in page.runs
@@ -380,14 +379,11 @@ class RunView:
     limit: int
     # None where the page asks for it later.
     overview: Overview | None
-    # How to go on with a run that nobody writes any more.
-    resume: str | None
 
 
-def run_view(
-    store: ExperimentStorage, run: RunMetadata, wanted: SampleFilter, *, offset: int = 0, limit: int = SAMPLES_SHOWN
-) -> RunView:
-    line, scores = run_progress(store, run)
+def run_view(reader: RunReader, wanted: SampleFilter, *, offset: int = 0, limit: int = SAMPLES_SHOWN) -> RunView:
+    run = reader.metadata
+    line, scores = run_progress(reader)
     metrics = [score.name for score in scores]
     if wanted.metric is None and metrics:
         wanted = SampleFilter(**{**vars(wanted), "metric": metrics[0]})
@@ -397,25 +393,23 @@ def run_view(
         run=run,
         line=line,
         scores=scores,
-        samples=find_samples(store, run.run_id, wanted, limit=limit, offset=offset, characters=_PREVIEW_CHARACTERS),
+        samples=find_samples(reader, wanted, limit=limit, offset=offset, characters=_PREVIEW_CHARACTERS),
         wanted=wanted,
         metrics=metrics,
         offset=offset,
         limit=limit,
-        overview=overview(store, run.run_id) if run.total_samples <= _DRAWN_AT_ONCE else None,
-        resume=how_to_resume_stored(store, run) if run.is_abandoned else None,
+        overview=overview(reader) if run.total_samples <= _DRAWN_AT_ONCE else None,
     )
 
 
-def run_progress(store: ExperimentStorage, run: RunMetadata) -> tuple[JSONObject, list[ScoreBar]]:
+def run_progress(reader: RunReader) -> tuple[JSONObject, list[ScoreBar]]:
     """A run's line and its scores, added up here where no report has done so yet."""
-    answered = count_answers(store, run.run_id) if run.status is RunStatus.IN_PROGRESS else None
-    line = run_line(run, answered, why_failed(store, run))
+    run = reader.metadata
+    answered = count_answers(reader) if run.status is RunStatus.IN_PROGRESS else None
+    line = run_line(run, answered, why_failed(reader))
     details = line["metric_details"]
     if not details and run.total_samples <= _DRAWN_AT_ONCE:
-        evaluation = store.current_evaluation(run.run_id)
-        means = {} if evaluation is None else running_means(store, evaluation)
-        details = {name: {"mean": mean, "count": count} for name, (mean, count) in means.items()}
+        details = {name: {"mean": mean, "count": count} for name, (mean, count) in running_means(reader).items()}
     return line, score_bars(details)
 
 

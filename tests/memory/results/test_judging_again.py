@@ -15,7 +15,6 @@ from themis.cli import themis
 from themis.exceptions import ConfigurationError, EvaluationError, StorageError
 from themis.memory.actions import Grade
 from themis.memory.driver import run
-from themis.memory.evaluations import judged_ways
 from themis.memory.examples import register_memory_test
 from themis.memory.exporting import export_run
 from themis.memory.overrides import override_score, read_overrides, withdraw_override
@@ -54,7 +53,7 @@ def test_judged_again_by_the_same_scorers_every_form_of_test_has_the_same_score(
     rejudge_memory_run(every_form, "r")
 
     assert scores(every_form, "r") == before
-    assert [way.name for way in judged_ways(every_form, "r")] == ["judge yes-judge", "rejudged 1"]
+    assert [way.name for way in every_form.reader("r").list_evaluations()] == ["judge yes-judge", "rejudged 1"]
 
 
 @pytest.mark.parametrize("agent", ["oracle", "amnesiac", "window(300)"])
@@ -175,7 +174,7 @@ def test_a_judge_that_could_not_be_understood_is_asked_again_on_resume_and_the_a
     assert len(found.asked) == 1
     assert storage.get_run("r").judge_cost_usd == pytest.approx(cost + 0.001)
     assert settled.spent.judge_calls == again.spent.judge_calls == mumbled.spent.judge_calls + 1
-    assert [way.name for way in judged_ways(storage, "r")] == ["judge yes-judge"]
+    assert [way.name for way in storage.reader("r").list_evaluations()] == ["judge yes-judge"]
 
 
 def test_answers_that_could_not_be_understood_are_not_kept_as_a_judges_last_word(every_form: ExperimentStorage) -> None:
@@ -200,7 +199,7 @@ def test_a_judge_that_is_gone_stops_the_run_and_a_later_start_ends_it_as_if_noth
     run(benchmark(**made, judge=YesJudge()), whole)
 
     def rows(storage: ExperimentStorage) -> list[Any]:
-        return [(row.seq, row.kind, row.test_id, read_body(row).message) for row in storage.turns("r")]
+        return [(row.seq, row.kind, row.test_id, read_body(row).message) for row in storage.reader("r").turns()]
 
     assert rows(stopped) == rows(whole)
     assert scores(stopped, "r") == scores(whole, "r")

@@ -9,10 +9,12 @@ from typing import Any
 from themis.memory.actions import Consult, End, Exchange, Fill, Grade, JudgeReply, Jump
 from themis.memory.agents.agent import Agent
 from themis.memory.agents.calibration import CalibrationAgent
-from themis.memory.examples import MEMORY_TESTS, DatasetInterface, TestExample
+from themis.memory.examples import MEMORY_TESTS, DatasetInterface, TestExample, find_kinds
 from themis.memory.scheduler import Planned, Scheduler
 from themis.memory.tape import ConversationLog
 
+# Every kind that the package brings; all of them are held to what is tested here.
+TESTS = sorted(find_kinds("themis.memory.tests"))
 START = datetime.datetime(2030, 1, 1, tzinfo=datetime.UTC)
 NO_JUDGE = "no judge; name one with --judge"
 

@@ -13,7 +13,7 @@ from themis.exceptions import DependencyError
 from themis.experiment.export.json_text import as_text
 from themis.experiment.export.samples import Sample, joined, score_values
 from themis.experiment.export.whole_files import whole_file
-from themis.storage.reading import batched
+from themis.storage.lazy import batched
 
 __all__ = ["export_parquet"]
 

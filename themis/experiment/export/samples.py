@@ -18,7 +18,7 @@ from themis.core.entities import (
     GenerationRecord,
     MetricScore,
 )
-from themis.storage.reading import LazySequence
+from themis.storage.lazy import LazySequence
 
 __all__ = ["Sample", "all_failures", "joined", "score_values"]
 

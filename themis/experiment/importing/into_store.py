@@ -38,8 +38,8 @@ from themis.experiment.importing.published import (
 from themis.runs.manifest import build_reproducibility_manifest, manifest_hash
 from themis.runs.report import build_report, summarise_run
 from themis.storage import ExperimentStorage, RunStatus
-from themis.storage.reading import batched
-from themis.storage.records import FAILED, SCORED, Frame, Item, Verdict
+from themis.storage.lazy import batched
+from themis.storage.records import FAILED, SCORED, Frame, Item, ScoreRow
 from themis.storage.runs import is_storable, validate_run_id
 from themis.storage.writing import RunWriter
 
@@ -91,7 +91,7 @@ def import_log(
     run_id = validate_run_id(run_id or f"{header.source}-{file_word(header.task)}-{header.sha256[:8]}")
     imported = Imported(run_id, header.source, notes=header.notes)
     if storage.run_exists(run_id):
-        if storage.identity(run_id).get("sha256") != header.sha256:
+        if storage.reader(run_id).identity.get("sha256") != header.sha256:
             raise ConfigurationError(
                 f"run {run_id!r} exists and was not made from {Path(path).name}; use another --run-id"
             )
@@ -144,7 +144,7 @@ def _write(
     imported: Imported,
 ) -> None:
     plan = _Plan(log, imported)
-    total = writer.plan(plan)
+    total = writer.store_dataset(plan)
     if total == 0:
         reasons = f": {imported.broken[0].where}: {imported.broken[0].reason}" if imported.broken else ""
         raise DatasetError(f"no sample of the file can be read{reasons}")
@@ -167,7 +167,7 @@ def _write(
     seen: set[int] = set()
     for samples in batched(_readable(log), _BATCH):
         calls: list[Result] = []
-        verdicts: list[Verdict] = []
+        verdicts: list[ScoreRow] = []
         for sample in samples:
             position = plan.positions.get(sample.item_id)
             if position is None:
@@ -180,7 +180,7 @@ def _write(
             if answered:
                 verdicts.extend(_verdicts(position, sample, plan.expected(sample)))
         writer.commit_calls(calls)
-        writer.commit_verdicts(evaluation, verdicts)
+        writer.commit_scores(evaluation, verdicts)
     writer.update(succeeded=good, failed=total - good)
     imported.samples, imported.failed = total, total - good
     writer.finish(header.status, summary=summarise_run(build_report(storage, writer.run_id, evaluation)))
@@ -273,15 +273,15 @@ def _calls(position: int, sample: PublishedSample, frame: Frame, header: Header)
         )
 
 
-def _verdicts(position: int, sample: PublishedSample, expected: set[str]) -> Iterator[Verdict]:
+def _verdicts(position: int, sample: PublishedSample, expected: set[str]) -> Iterator[ScoreRow]:
     for name in sorted(expected):
         score = sample.scores.get(name)
         if score is None or score.value is None:
-            yield Verdict(position, name, 0, None, FAILED, encode({"failures": [f"{name}: {_why_none(score)}"]}))
+            yield ScoreRow(position, name, 0, None, FAILED, encode({"failures": [f"{name}: {_why_none(score)}"]}))
         else:
             details = {"published": score.published, **score.details} if score.details or _words(score) else {}
             text = encode({"details": details, "metadata": {}}) if details else None
-            yield Verdict(position, name, 0, score.value, SCORED, text)
+            yield ScoreRow(position, name, 0, score.value, SCORED, text)
 
 
 def _why_none(score: PublishedScore | None) -> str:
