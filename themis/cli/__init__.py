@@ -12,7 +12,7 @@ import click
 
 from themis import __version__
 from themis.cli.lazy import LazyGroup
-from themis.cli.output import echo_error, hide_secrets_in_output
+from themis.cli.terminal import echo_error, hide_secrets_in_output
 from themis.core.environment import read_dotenv
 from themis.core.redaction import redact_text
 from themis.exceptions import (

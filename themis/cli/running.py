@@ -11,16 +11,9 @@ import click
 
 from themis import api
 from themis.cli.options import durability_option, parse_key_values
-from themis.cli.output import (
-    echo_error,
-    fail_on_errors_option,
-    number,
-    print_json,
-    print_table,
-    printable,
-    refuse_failures,
-)
+from themis.cli.output import fail_on_errors_option, format_number, print_json, print_table, refuse_failures
 from themis.cli.runs import describe_run, say_cut_off
+from themis.cli.terminal import echo_error, escape_terminal
 from themis.config.specification import Specification
 from themis.core.entities import EvaluationFailure, ExperimentFailure, ExperimentReport
 from themis.evaluation.sandbox import ALLOWED_VARIABLE, GIVEN_UP, read_weaknesses
@@ -153,7 +146,7 @@ def _print_report(store: ExperimentStorage, report: ExperimentReport) -> None:
     rows = [
         (
             name,
-            number(metric.mean),
+            format_number(metric.mean),
             f"[{metric.ci[0]:.4f}, {metric.ci[1]:.4f}]" if metric.ci else "n/a",
             metric.count,
             metric.failed,
@@ -188,10 +181,10 @@ def _count_failed(report: ExperimentReport) -> int:
 
 def _why_stopped(report: ExperimentReport) -> str:
     what = "failed" if report.metadata["status"] == RunStatus.FAILED else "stopped"
-    return f"{what}: {printable(report.metadata['stopped'])}. {report.metadata.get('resume', '')}".rstrip()
+    return f"{what}: {escape_terminal(report.metadata['stopped'])}. {report.metadata.get('resume', '')}".rstrip()
 
 
 def _print_example(what: str, failures: Iterable[ExperimentFailure | EvaluationFailure]) -> None:
     for failure in islice(failures, 1):
-        why = " ".join(printable(failure.message).split())[:_LONGEST_REASON]
-        echo_error(f"not {what}, for example {printable(failure.sample_id)}: {why}")
+        why = " ".join(escape_terminal(failure.message).split())[:_LONGEST_REASON]
+        echo_error(f"not {what}, for example {escape_terminal(failure.sample_id)}: {why}")

@@ -12,8 +12,8 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from themis.core.codec import decode, encode, jsonable
-from themis.core.fingerprint import canonical_json, digest, fingerprint
+from themis.core.codec import canonical_json, decode, encode, to_plain
+from themis.core.fingerprint import digest, fingerprint
 from themis.core.registry import nearest
 from themis.exceptions import ConfigurationError, StorageError
 from themis.memory.actions import Grade
@@ -48,7 +48,7 @@ class Override:
 
     def signed(self) -> Override:
         content = {name: value for name, value in asdict(self).items() if name != "signature"}
-        return Override(**{**asdict(self), "signature": digest(canonical_json(jsonable(content)))})
+        return Override(**{**asdict(self), "signature": digest(canonical_json(to_plain(content)))})
 
 
 def override_score(

@@ -19,17 +19,15 @@ from themis import __version__
 from themis.comparison.diff import diff_runs, item_row
 from themis.comparison.engine import CORRECTIONS
 from themis.comparison.gate import Gate
-from themis.core.codec import decode, encode
+from themis.core.codec import decode, encode, json_bytes
+from themis.core.files import atomic_write
 from themis.evaluation.metrics import METRICS
-from themis.experiment.export.as_csv import export_csv
 from themis.experiment.export.as_json import export_json, export_summary
-from themis.experiment.export.json_text import json_bytes
-from themis.experiment.export.samples import joined
-from themis.experiment.export.whole_files import whole_file
+from themis.experiment.export.as_tables import export_csv
+from themis.experiment.export.samples import join_samples
 from themis.presets.benchmarks import BENCHMARKS
 from themis.runs.report import build_report
-from themis.server.json_answers import json_answer
-from themis.server.state import Answer, State
+from themis.server.state import Answer, State, json_answer
 from themis.server.views import JSONObject, format_sample_line, run_line, sample_view
 from themis.storage import RunStatus
 from themis.storage.search import (
@@ -281,8 +279,8 @@ def export_run(
             elif format == "json":
                 export_json(report, path, run_id=run_id)
             else:
-                with whole_file(path) as file:
-                    for sample in joined(report):
+                with atomic_write(path) as file:
+                    for sample in join_samples(report):
                         scores = {score.metric_name: score.value for score in sample.scores}
                         line: JSONObject = {"id": sample.sample_id, "prompt": sample.prompt}
                         line |= {"response": sample.output, "reference": sample.reference}

@@ -29,10 +29,9 @@ from themis.exceptions import (
 )
 from themis.server import api, live_api, pages
 from themis.server.guard import Guard, error_body
-from themis.server.json_answers import json_answer
 from themis.server.pages import Pages, ServerLinks
 from themis.server.settings import Settings
-from themis.server.state import AppState
+from themis.server.state import AppState, json_answer
 from themis.server.views import NotFound
 
 STATIC = Path(__file__).parent / "static"

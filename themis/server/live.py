@@ -12,10 +12,9 @@ import threading
 import time
 from collections.abc import Iterable, Iterator
 
-from themis.core.codec import decode
+from themis.core.codec import decode, json_bytes
 from themis.core.redaction import Redactor
 from themis.exceptions import ThemisError
-from themis.experiment.export.json_text import json_bytes
 from themis.server.views import JSONObject, run_event, run_line, sample_event
 from themis.storage import ExperimentStorage, RunMetadata, RunStatus
 from themis.storage.queries import RunReader

@@ -20,11 +20,11 @@ from markupsafe import Markup
 from themis import __version__
 from themis.comparison.engine import StatisticalTest
 from themis.comparison.reports import short_labels
+from themis.core.escaping import escape_control
 from themis.core.redaction import Redactor
 from themis.exceptions import ThemisError
 from themis.runs.resuming import how_to_resume_stored
 from themis.server.api import LONGEST_SEARCH
-from themis.server.inert import inert
 from themis.server.memory_views import chat_view, gantt_view
 from themis.server.state import Answer, AppState, State, Version
 from themis.server.tokens import COOKIE, LIFETIME_SECONDS, is_token, new_session
@@ -167,7 +167,7 @@ class Pages:
         if isinstance(value, Markup):
             return value
         if isinstance(value, str):
-            return inert(self._redactor.values(value))
+            return escape_control(self._redactor.values(value))
         return "" if value is None else value
 
 
