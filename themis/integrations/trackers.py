@@ -11,7 +11,7 @@ from typing import ClassVar, Generic, Protocol, TypeVar
 from themis.core.entities import EvaluationRecord, ExperimentReport, Result
 from themis.core.fingerprint import digest
 from themis.core.redaction import look_up_secrets, redact
-from themis.core.registry import Registry, nearest
+from themis.core.registry import Registry, add_own_files, nearest
 from themis.exceptions import ConfigurationError
 from themis.experiment.export.samples import count_failed, report_run_id
 from themis.runs.manifest import SCIENTIFIC_KEYS
@@ -29,15 +29,14 @@ class Tracker(Protocol):
     def observer(self) -> Observer: ...
 
 
-TRACKERS: Registry[Callable[..., Tracker]] = Registry(
-    "tracker",
-    {
-        "wandb": "themis.integrations.wandb:WandbTracker",
-        "mlflow": "themis.integrations.mlflow:MlflowTracker",
-        "hub": "themis.integrations.huggingface:hub_tracker",
-        "otel": "themis.integrations.opentelemetry:OpenTelemetryTracker",
-    },
-)
+_BUILTIN = {
+    "wandb": "themis.integrations.wandb:WandbTracker",
+    "mlflow": "themis.integrations.mlflow:MlflowTracker",
+    "hub": "themis.integrations.huggingface:hub_tracker",
+    "otel": "themis.integrations.opentelemetry:OpenTelemetryTracker",
+}
+
+TRACKERS: Registry[Callable[..., Tracker]] = Registry("tracker", lambda: add_own_files(_BUILTIN, "themis.integrations"))
 
 _TRUTH = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 

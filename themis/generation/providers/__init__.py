@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 from themis.core.entities import GenerationRecord, GenerationTask, ModelSpec
 from themis.core.environment import read_dotenv
 from themis.core.redaction import Redactor, look_up_secrets
-from themis.core.registry import Registry, nearest
+from themis.core.registry import Registry, add_own_files, nearest
 from themis.exceptions import ConfigurationError, ProviderError
 from themis.generation.providers.endpoints import KNOWN_ENDPOINTS, LITELLM_VENDORS, address_of, base_url_variable
 from themis.interfaces import StatelessTaskExecutor
@@ -38,23 +38,21 @@ ProviderFactory = Callable[..., StatelessTaskExecutor]
 _HERE = "themis.generation.providers"
 _ANY_ENDPOINT = "openai_compatible"
 
-PROVIDERS: Registry[ProviderFactory] = Registry(
-    "provider",
-    {
-        "anthropic": f"{_HERE}.anthropic:Anthropic",
-        "fake": f"{_HERE}.fake:fake_model",
-        "litellm": f"{_HERE}.litellm:LiteLLM",
-        "local": f"{_HERE}.local:LocalModel",
-        "localchat": f"{_HERE}.localchat:LocalChat",
-        "replay": f"{_HERE}.fake:Replay",
-        _ANY_ENDPOINT: f"{_HERE}.openai_compatible:OpenAICompatible",
-        **{
-            name: f"{_HERE}.openai_compatible:{'LocalOpenAICompatible' if known.is_local else 'OpenAICompatible'}"
-            for name, known in KNOWN_ENDPOINTS.items()
-        },
+_BUILTIN = {
+    "anthropic": f"{_HERE}.anthropic:Anthropic",
+    "fake": f"{_HERE}.fake:fake_model",
+    "litellm": f"{_HERE}.litellm:LiteLLM",
+    "local": f"{_HERE}.local:LocalModel",
+    "localchat": f"{_HERE}.localchat:LocalChat",
+    "replay": f"{_HERE}.fake:Replay",
+    _ANY_ENDPOINT: f"{_HERE}.openai_compatible:OpenAICompatible",
+    **{
+        name: f"{_HERE}.openai_compatible:{'LocalOpenAICompatible' if known.is_local else 'OpenAICompatible'}"
+        for name, known in KNOWN_ENDPOINTS.items()
     },
-    error=ProviderError,
-)
+}
+
+PROVIDERS: Registry[ProviderFactory] = Registry("provider", lambda: add_own_files(_BUILTIN, _HERE), error=ProviderError)
 
 
 def parse_model(text: str, options: Mapping[str, object] | None = None) -> ModelSpec:
