@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from themis.core.codec import jsonable
+from themis.core.codec import to_plain
+from themis.core.files import atomic_write
 from themis.core.tokens import count_tokens
 from themis.exceptions import ConfigurationError
-from themis.experiment.export.whole_files import whole_file
 from themis.memory.goodai import Json
 from themis.memory.master_log import to_master_log
 from themis.memory.report.view import RunView, read_view
@@ -71,7 +71,7 @@ def export_run(
         done.results += 1
     _write(results / "runstats.json", _statistics(view))
     if conversation.rows:
-        with whole_file(results / "master_log.jsonl") as file:
+        with atomic_write(results / "master_log.jsonl") as file:
             for line in to_master_log(conversation.rows):
                 file.write(line.encode("utf-8", "backslashreplace") + b"\n")
     return done
@@ -86,8 +86,8 @@ def _safe_name(name: str) -> str:
 
 
 def _write(path: Path, content: object) -> None:
-    with whole_file(path) as file:
-        file.write(json.dumps(jsonable(content), indent=2).encode())
+    with atomic_write(path) as file:
+        file.write(json.dumps(to_plain(content), indent=2).encode())
 
 
 def _write_config(path: Path, view: RunView, rows: Iterable[Json]) -> None:
@@ -106,8 +106,8 @@ def _write_config(path: Path, view: RunView, rows: Iterable[Json]) -> None:
         "config": {"run_name": view.found.run.benchmark or view.found.run_id, "incompatibilities": []},
         "datasets": {"args": {}, "datasets": list(datasets.values())},
     }
-    with whole_file(path) as file:
-        file.write(yaml.safe_dump(jsonable(config), allow_unicode=True).encode())
+    with atomic_write(path) as file:
+        file.write(yaml.safe_dump(to_plain(config), allow_unicode=True).encode())
 
 
 def _statistics(view: RunView) -> dict[str, object]:

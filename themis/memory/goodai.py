@@ -18,9 +18,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from themis.core.bounded_reading import Broken, ReadLimits, refuse_large_folder
 from themis.exceptions import DatasetError
-from themis.experiment.importing.bounded import ReadLimits, refuse_large_folder
-from themis.experiment.importing.published import Broken
 from themis.memory.master_log import Event, read_events
 
 Json = dict[str, Any]

@@ -13,13 +13,12 @@ from datetime import datetime
 from pathlib import Path
 
 from themis.config import load_memory_config
-from themis.core.codec import encode, jsonable
+from themis.core.bounded_reading import Broken, ReadLimits
+from themis.core.codec import canonical_json, encode, to_plain
 from themis.core.entities import GenerationRecord, ModelOutput, Result, SamplingConfig
-from themis.core.fingerprint import canonical_json, digest, fingerprint
+from themis.core.fingerprint import digest, fingerprint
 from themis.core.tokens import DEFAULT_TOKENIZER
 from themis.exceptions import ConfigurationError
-from themis.experiment.importing.bounded import ReadLimits
-from themis.experiment.importing.published import Broken
 from themis.memory import goodai
 from themis.memory.actions import Grade, Message
 from themis.memory.examples import MEMORY_TESTS
@@ -190,7 +189,7 @@ class _Import:
         return rows
 
     def _item(self, position: int, row: Json) -> Item:
-        content = canonical_json(jsonable(row))
+        content = canonical_json(to_plain(row))
         return Item(position, row["id"], digest(content), content)
 
     def _describe(self, items: Sequence[Item]) -> tuple[str, Json]:
@@ -256,7 +255,7 @@ class _Import:
             if (tokens, characters) != (test.tokens, test.characters):
                 said = f"{test.tokens} tokens, {test.characters} characters; the log has {tokens} and {characters}"
                 self._done.broken.append(Broken(test.test_id, f"published as {said}"))
-        memory: Json = jsonable(
+        memory: Json = to_plain(
             {
                 "dataset": test.dataset,
                 "tokens": test.tokens,
@@ -334,7 +333,7 @@ def _published_rows(position: int, test: PublishedTest) -> list[ScoreRow]:
     published: Json = {"score": test.score, "max_score": test.max_score}
     if test.by_hand:
         published["by_hand"] = test.by_hand
-    text = encode({"details": {"reasons": test.reasons, "published": jsonable(published)}, "metadata": {}})
+    text = encode({"details": {"reasons": test.reasons, "published": to_plain(published)}, "metadata": {}})
     return [ScoreRow(position, name, 0, test.share, SCORED, text) for name in (OVERALL, test.dataset)]
 
 

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 
-from themis.core.codec import decode, encode, jsonable
-from themis.core.fingerprint import canonical_json, digest, fingerprint
+from themis.core.codec import canonical_json, decode, encode, to_plain
+from themis.core.fingerprint import digest, fingerprint
 from themis.core.registry import nearest
 from themis.exceptions import ConfigurationError, StorageError
 from themis.memory.actions import Grade
@@ -46,7 +46,7 @@ class Override:
 
     def sign(self) -> Override:
         content = {name: value for name, value in asdict(self).items() if name != "signature"}
-        return Override(**{**asdict(self), "signature": digest(canonical_json(jsonable(content)))})
+        return Override(**{**asdict(self), "signature": digest(canonical_json(to_plain(content)))})
 
 
 def override_score(

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from themis.core.codec import encode, jsonable
+from themis.core.codec import encode, to_plain
 from themis.core.entities import (
     EvaluationRecord,
     GenerationRecord,
@@ -130,7 +130,7 @@ class ResultStore:
             "judge_seconds": used.judge_seconds,
         }
         output = ModelOutput(text="\n\n".join(answers))
-        return GenerationRecord(task=task, output=output, error=None, metrics={"memory": jsonable(memory)})
+        return GenerationRecord(task=task, output=output, error=None, metrics={"memory": to_plain(memory)})
 
 
 def _sums(spent: Spent) -> dict[str, Any]:
@@ -180,7 +180,7 @@ def describe_test(test: TestExample, kind: str) -> dict[str, Any]:
 
 def arguments_of(test: TestExample) -> dict[str, Any]:
     found: Mapping[str, Any] = {name: getattr(test.dataset, name) for name in test.dataset.arguments()}
-    return {name: jsonable(value) for name, value in sorted(found.items())}
+    return {name: to_plain(value) for name, value in sorted(found.items())}
 
 
 def frame_of(agent_name: str) -> Frame:
