@@ -40,7 +40,6 @@ from themis.memory.agents.calibration import CalibrationAgent
 from themis.memory.benchmark import Benchmark, Spent
 from themis.memory.examples import TestExample
 from themis.memory.judging import NO_JUDGE, Judge
-from themis.memory.models import Completion
 from themis.memory.planning import plan_test
 from themis.memory.result_store import ResultStore
 from themis.memory.scheduler import Scheduler
@@ -203,7 +202,7 @@ class _PaidJudge:
         self._judge = judge
         self._session = session
 
-    def answer(self, prompt: str) -> Completion:
+    def answer(self, prompt: str) -> Reply:
         most = None if self._session.benchmark.budget_usd is None else self._judge.most_cost_usd(prompt)
         with self._session.paying(most) as paid:
             said = self._judge.answer(prompt)

@@ -27,7 +27,7 @@ class AgentSettings:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What an agent said, and what it took. `cost_usd` is None where the price is not known."""
+    """What an agent, a model or a judge said, and what all calls for it took. `cost_usd` is None where no price is known."""
 
     text: str
     cost_usd: float | None = 0.0

@@ -59,7 +59,7 @@ class ChatAgent(Agent):
         self.history.evict_until_fits(message)
         said = self.model.complete(self.prompt(message, now))
         self.observe(message, said.text, turn=turn, now=now)
-        return Reply(said.text, said.cost_usd, said.prompt_tokens, said.completion_tokens, said.calls)
+        return said
 
     def prompt(self, message: str, now: datetime) -> list[dict[str, str]]:
         """What the model is sent."""

@@ -130,8 +130,7 @@ class RetrievalAgent(Agent):
             said = Reply(self._quote(message))
         else:
             self._recent.evict_until_fits(message)
-            spoken = self._model.complete(self._prompt(message, self.find(message), now))
-            said = Reply(spoken.text, spoken.cost_usd, spoken.prompt_tokens, spoken.completion_tokens, spoken.calls)
+            said = self._model.complete(self._prompt(message, self.find(message), now))
         self.observe(message, said.text, turn=turn, now=now)
         return said
 
