@@ -164,7 +164,7 @@ def stored(place: Path) -> dict[str, Any]:
     assert run.status.value == "completed", run
     scores = storage.load_cached_evaluations("r")
     if run.kind == "memory":
-        said = {turn.seq: (turn.kind, turn.test_id, read_body(turn).reply) for turn in storage.turns("r")}
+        said = {turn.seq: (turn.kind, turn.test_id, read_body(turn).reply) for turn in storage.reader("r").turns()}
         return {**said, "scores": {key: [score.value for score in record.scores] for key, record in scores.items()}}
     return {key: (record.output.text, [score.value for score in scores[key].scores])
             for key, record in storage.load_cached_records("r").items()}  # fmt: skip

@@ -12,7 +12,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from themis.core.codec import encode
+from themis.core.codec import canonical_json, encode
 from themis.core.entities import (
     EvaluationRecord,
     GenerationRecord,
@@ -22,9 +22,9 @@ from themis.core.entities import (
     Result,
     SamplingConfig,
 )
-from themis.core.fingerprint import canonical_json, digest
+from themis.core.fingerprint import digest
 from themis.storage import ExperimentStorage
-from themis.storage.records import Frame, Item, verdicts
+from themis.storage.records import Frame, Item, score_rows
 
 BATCH = 200
 
@@ -45,7 +45,7 @@ def store_records(root: Path, count: int) -> Cost:
     cost = Cost()
     with storage.open_run("bench") as writer:
         began = time.process_time()
-        writer.plan(_item(n, _row(n)) for n in range(count))
+        writer.store_dataset(_item(n, _row(n)) for n in range(count))
         cost.rows = time.process_time() - began
         evaluation = writer.open_evaluation("f" * 64, {})
         for first in range(0, count, BATCH):
@@ -61,12 +61,12 @@ def store_records(root: Path, count: int) -> Cost:
                 ]
             )
             cost.records += (ended := time.process_time()) - began
-            writer.commit_verdicts(
+            writer.commit_scores(
                 evaluation,
                 [
                     verdict
                     for n, record, scored in zip(positions, records, judged, strict=True)
-                    for verdict in verdicts(n, scored, ["ExactMatch"], record.task.metadata)
+                    for verdict in score_rows(n, scored, ["ExactMatch"], record.task.metadata)
                 ],
             )
             cost.scores += time.process_time() - ended

@@ -16,20 +16,18 @@ from statsmodels.stats.multitest import multipletests
 
 import themis
 from themis.comparison import ComparisonEngine, StatisticalTest, compare_runs
-from themis.comparison.scores import RunScores, line_up
+from themis.comparison.scores import RunScores, align
 from themis.core.entities import (
-    EvaluationRecord,
     GenerationRecord,
-    GenerationTask,
-    MetricScore,
     ModelOutput,
     ModelSpec,
-    PromptRender,
     PromptSpec,
-    SamplingConfig,
+    Result,
 )
+from themis.core.fingerprint import digest
 from themis.exceptions import ConfigurationError, MetricError, RunFailedError, StorageError
 from themis.storage import ExperimentStorage
+from themis.storage.records import SCORED, Frame, Item, ScoreRow
 
 GRADED = [0.1, 0.4, 0.35, 0.8, 0.7, 0.65, 0.2, 0.9, 0.5, 0.55]
 BETTER = [0.3, 0.5, 0.30, 0.9, 0.9, 0.75, 0.4, 0.9, 0.7, 0.45]
@@ -197,18 +195,18 @@ def test_attempts_are_averaged_inside_an_item_first(tmp_path):
 
 
 @given(st.lists(st.floats(-5, 5), min_size=1, max_size=30), st.randoms(use_true_random=False))
-def test_lining_up_keeps_every_item_with_its_own_score(values, random):
+def test_aligning_keeps_every_item_with_its_own_score(values, random):
     ids = [f"item {number}" for number in range(len(values))]
     kept = sorted(random.sample(ids, random.randint(1, len(ids))))
     whole = RunScores("a", "m", ids, np.array(values), None)
     order = sorted(ids)
     part = RunScores("b", "m", kept, np.array([-values[ids.index(name)] for name in kept]), None)
 
-    shared = line_up(RunScores("a", "m", order, np.array([values[ids.index(name)] for name in order]), None), part)
+    shared = align(RunScores("a", "m", order, np.array([values[ids.index(name)] for name in order]), None), part)
 
-    assert shared.item_ids == kept
+    assert shared.a.tolist() == [values[ids.index(name)] for name in kept]
     assert (shared.a == -shared.b).all()
-    assert line_up(whole, whole).n == len(values)
+    assert align(whole, whole).n == len(values)
 
 
 # --- clusters -------------------------------------------------------------------------------------------------------
@@ -398,17 +396,17 @@ def test_runs_are_compared_in_either_database(store_location):
 
 def memory_run(store, run_id, scores):
     """Ended memory tests, as their runner leaves them in the store."""
-    store.start_run(run_id, kind="memory")
-    for test_id, score in scores.items():
-        task = GenerationTask(
-            PromptRender(PromptSpec("conversation", ""), f"question of {test_id}"),
-            ModelSpec("agent", "agent"),
-            SamplingConfig(),
-            {"dataset_id": test_id},
-        )
-        record = GenerationRecord(task, ModelOutput("an answer"), None)
-        store.append_record(run_id, record)
-        store.append_evaluation(run_id, record, EvaluationRecord(test_id, [MetricScore("memory", score)]))
+    frame = Frame(model=ModelSpec("agent", "agent"), prompt=PromptSpec("conversation", ""))
+    store.start_run(run_id, kind="memory", config={"task": frame.to_config()})
+    with store.open_run(run_id) as writer:
+        writer.store_dataset(Item(n, test_id, digest(test_id), "{}") for n, test_id in enumerate(scores))
+        evaluation = writer.open_evaluation("f" * 32, {})
+        for n, (test_id, score) in enumerate(scores.items()):
+            task = frame.task(test_id, {}, f"question of {test_id}")
+            writer.commit_calls(
+                [Result(n, 0, digest(run_id, test_id), GenerationRecord(task, ModelOutput("yes"), None))]
+            )
+            writer.commit_scores(evaluation, [ScoreRow(n, "memory", 0, score, SCORED, None)])
     store.complete_run(run_id)
 
 

@@ -35,9 +35,10 @@ from themis.evaluation.metrics import (
     ResponseLength,
     TokenF1,
 )
-from themis.evaluation.metrics.json_schema import check_schema, violations
-from themis.evaluation.metrics.sequences import edit_distance, lcs_length
-from themis.evaluation.registering import describe, resolve_metric
+from themis.evaluation.metrics.structured import check_schema, find_violations
+from themis.evaluation.metrics.text import edit_distance, lcs_length
+from themis.evaluation.registries import EXTRACTOR_CLASSES, METRIC_CLASSES
+from themis.evaluation.resolve import describe, resolve_metric
 from themis.exceptions import ConfigurationError, MetricError
 
 OF_TEXT = [
@@ -78,14 +79,13 @@ def bert_score(monkeypatch):
 
 
 def test_every_builtin_has_a_line_and_an_example_that_holds(bert_score):
-    for name, summary, example in (describe(METRICS, name) for name in METRICS.names()):
-        if METRICS.is_builtin(name):
-            target = METRICS.get(name)
-            assert summary, name
-            assert "\n" not in example
-            # A judge's needs a model, and those that run code are executed with the sandbox's own tests.
-            if ".compute(" in example and not target.__module__.endswith(".code"):
-                assert eval(example, {target.__name__: target}) is True, example
+    for name, summary, example in (describe(METRICS, name) for name in METRIC_CLASSES):
+        target = METRICS.get(name)
+        assert summary, name
+        assert "\n" not in example
+        # A judge's needs a model, and those that run code are executed with the sandbox's own tests.
+        if ".compute(" in example and not target.__module__.endswith(".code"):
+            assert eval(example, {target.__name__: target}) is True, example
 
 
 def test_report_names_are_those_of_the_contract():
@@ -444,6 +444,8 @@ def test_json_schema_names_each_violation(prediction, found):
         ({"$ref": "http://x"}, "does not point into this schema"),
         ({"items": [1]}, "cannot be"),
         ({"anyOf": [3]}, r"schema.anyOf\[0\] must be an object"),
+        ({"multipleOf": 0}, "schema.multipleOf cannot be 0"),
+        ({"$defs": {"x": {"typ": 1}}}, r"schema.\$defs.x.typ is not a supported keyword"),
     ],
 )
 def test_a_schema_that_is_not_understood_is_an_error(schema, message):
@@ -451,6 +453,22 @@ def test_a_schema_that_is_not_understood_is_an_error(schema, message):
         JsonSchema(schema=schema)
     with pytest.raises(MetricError, match=message):
         score(JsonSchema(), "{}", schema)
+
+
+@pytest.mark.parametrize(
+    ("schema", "prediction", "found"),
+    [
+        ({"multipleOf": 0.1}, 0.3, []),
+        ({"items": {"type": "integer"}}, (1, 2), []),
+        ({"oneOf": [True, True]}, 1, ["$ satisfies more than one of oneOf"]),
+        ({"oneOf": [False]}, 1, ["$ satisfies none of oneOf"]),
+        ({"propertyNames": {"maxLength": 1}}, {"ab": 1}, ["$.ab (its name) has 2 characters, expected at most 1"]),
+        ({"dependentRequired": {"a": ["b"]}}, {"a": 1}, ["$: 'b' is a dependency of 'a'"]),
+        ({"required": ["a", "b"]}, {}, ["$.a is missing", "$.b is missing"]),
+    ],
+)
+def test_json_schema_is_checked_whole(schema, prediction, found):
+    assert score(JsonSchema(schema=schema), prediction).details.get("violations", []) == found
 
 
 scalars = (
@@ -513,9 +531,7 @@ schemas = st.recursive(
 @settings(max_examples=300, deadline=None)
 def test_json_schema_agrees_with_the_package_jsonschema(schema, instance):
     check_schema(schema)
-    assert (next(violations(instance, schema), None) is None) == jsonschema.Draft202012Validator(schema).is_valid(
-        instance
-    )
+    assert (not find_violations(instance, schema)) == jsonschema.Draft202012Validator(schema).is_valid(instance)
 
 
 # --- measures, and metrics of metrics
@@ -623,9 +639,11 @@ def test_bertscore_says_what_to_install():
 
 def test_every_builtin_is_documented_with_its_example():
     """One entry a name in the reference, and the example in it is the one that is executed above."""
-    for registry, page in ((METRICS, "metrics.md"), (EXTRACTORS, "extractors.md")):
+    for registry, names, page in (
+        (METRICS, METRIC_CLASSES, "metrics.md"),
+        (EXTRACTORS, EXTRACTOR_CLASSES, "extractors.md"),
+    ):
         text = (pathlib.Path(__file__).parents[2] / "docs" / "reference" / page).read_text("utf-8")
-        for name, _, example in (describe(registry, name) for name in registry.names()):
-            if registry.is_builtin(name):
-                assert f"| [{name}](#" in text, name
-                assert f"`{example}`" in text, example
+        for name, _, example in (describe(registry, name) for name in names):
+            assert f"| [{name}](#" in text, name
+            assert f"`{example}`" in text, example

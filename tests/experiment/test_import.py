@@ -14,7 +14,7 @@ import themis
 from themis.exceptions import ConfigurationError, DatasetError
 from themis.experiment.export import export_inspect, export_lm_eval
 from themis.experiment.importing import import_log
-from themis.experiment.report import build_report
+from themis.runs.report import build_report
 from themis.storage import ExperimentStorage, RunStatus
 
 
@@ -311,7 +311,7 @@ def test_an_import_that_was_cut_off_is_made_anew(store, tmp_path, monkeypatch):
     path = lm_eval_file(tmp_path, [lm_eval_line(n) for n in range(1_200)])
     from themis.storage.writing import RunWriter
 
-    real, calls = RunWriter.commit_verdicts, []
+    real, calls = RunWriter.commit_scores, []
 
     def cut_off(self: Any, *arguments: Any) -> None:
         calls.append(1)
@@ -319,7 +319,7 @@ def test_an_import_that_was_cut_off_is_made_anew(store, tmp_path, monkeypatch):
             raise KeyboardInterrupt
         real(self, *arguments)
 
-    monkeypatch.setattr(RunWriter, "commit_verdicts", cut_off)
+    monkeypatch.setattr(RunWriter, "commit_scores", cut_off)
     with pytest.raises(KeyboardInterrupt):
         import_log(path, store)
     monkeypatch.undo()

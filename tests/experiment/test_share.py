@@ -14,7 +14,7 @@ import themis
 from themis.exceptions import MetricError, StorageError
 from themis.experiment.share import share_run
 from themis.storage import ExperimentStorage
-from themis.storage.records import SCORED, Verdict
+from themis.storage.records import SCORED, ScoreRow
 
 ROWS = [{"id": str(n), "question": f"{n}?", "answer": str(n)} for n in range(20)]
 
@@ -49,9 +49,9 @@ def test_the_badge_shows_the_metric_that_judged_most(tmp_path):
     store = store_with(tmp_path)
     with store.open_run("shared") as writer:
         evaluation = writer.open_evaluation("uneven", {})
-        verdicts = [Verdict(0, "A of one kind", 0, 1.0, SCORED, None)]
-        writer.commit_verdicts(
-            evaluation, [*verdicts, *(Verdict(n, "Z of all", 0, 0.5, SCORED, None) for n in range(20))]
+        verdicts = [ScoreRow(0, "A of one kind", 0, 1.0, SCORED, None)]
+        writer.commit_scores(
+            evaluation, [*verdicts, *(ScoreRow(n, "Z of all", 0, 0.5, SCORED, None) for n in range(20))]
         )
     assert share_run(store, "shared", output_dir=tmp_path).metric == "Z of all"
 

@@ -237,7 +237,7 @@ def writing(database: str, wire: Wire | None = None) -> Iterator[tuple[Experimen
     storage = ExperimentStorage(database if wire is None else wire.url)
     storage.start_run("run", config={"task": FRAME.to_config()})
     with storage.open_run("run") as writer:
-        writer.plan(item(n, row) for n, row in enumerate(rows(50)))
+        writer.store_dataset(item(n, row) for n, row in enumerate(rows(50)))
         yield storage, writer
     storage.close()
 
@@ -252,7 +252,7 @@ def test_a_commit_cut_off_at_its_end_is_made_exactly_once(database, when):
             assert storage.get_run("run").prompt_tokens == 7 * (n + 1)
         wire.cut = when
         evaluation = writer.open_evaluation("e" * 32, {})
-        assert storage.current_evaluation("run") == evaluation
+        assert storage.reader("run").evaluation == evaluation
     wire.close()
 
     assert wire.cuts == 6

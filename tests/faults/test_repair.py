@@ -25,10 +25,10 @@ from tests.stories.endpoint import Endpoint
 from themis.api import resume
 from themis.core.entities import MetricScore
 from themis.exceptions import ConfigurationError, RunBusyError, StorageError
-from themis.memory.runner import run as run_memory
+from themis.memory.driver import run as run_memory
 from themis.storage import ExperimentStorage, RunStatus
 from themis.storage.repair import Repair, repair_store
-from themis.storage.settling import spans
+from themis.storage.salvage import spans
 
 SAMPLES = 150
 PROJECT = Path(__file__).parents[2]
@@ -62,13 +62,13 @@ def write_run(storage: ExperimentStorage, run_id: str, count: int) -> None:
     storage.start_run(run_id, config={"task": FRAME.to_config(), "invocation": {"model": "fake/m", "dataset": None}})
     records = [answered(row, answer_text(run_id, n)) for n, row in enumerate(rows(count))]
     with storage.open_run(run_id) as writer:
-        writer.plan(item(n, row) for n, row in enumerate(rows(count)))
+        writer.store_dataset(item(n, row) for n, row in enumerate(rows(count)))
         evaluation = writer.open_evaluation("f" * 32, {})
         for start in range(0, count, 10):
             batch = range(start, start + 10)
             writer.commit_calls([call(n, records[n]) for n in batch])
             found = [judged(n, records[n], MetricScore("ExactMatch", 1.0), MetricScore("Length", 2.0)) for n in batch]
-            writer.commit_verdicts(evaluation, [verdict for verdicts in found for verdict in verdicts])
+            writer.commit_scores(evaluation, [verdict for verdicts in found for verdict in verdicts])
         writer.update(succeeded=count)
         writer.finish(RunStatus.COMPLETED, summary={"metrics": {}})
 
@@ -133,14 +133,14 @@ def hold_to_promises(whole: Whole, root: Path, repair: Repair, damaged: bytes) -
         if run.status is RunStatus.COMPLETED:
             assert run.run_id not in told
             assert (len(positions), run.successful_generations, run.total_samples) == (SAMPLES,) * 3
-            assert storage.count_lost_rows(run.run_id) == 0
+            assert storage.reader(run.run_id).count_lost_rows() == 0
             continue
         loss = told[run.run_id]
         assert run.error_message == f"in the repair of a damaged store: {loss}"
         assert (run.summary, run.successful_generations) == ({}, len(positions))
         if not run.run_id.startswith("recovered-"):
             assert loss.answers == [n for n in range(run.total_samples) if n not in positions]
-            assert len(loss.rows) == storage.count_lost_rows(run.run_id)
+            assert len(loss.rows) == storage.reader(run.run_id).count_lost_rows()
         assert len(list(storage.load_cached_records(run.run_id).values())) <= len(positions)
         list(storage.load_cached_evaluations(run.run_id).values())
     assert repair.is_complete is not bool(told or any(repair.broken.values()) or repair.altered)
@@ -179,6 +179,7 @@ def test_a_store_without_damage_is_saved_whole(whole, store):
         "turns": 0,
         "artifacts": 0,
         "judgements": 0,
+        "definitions": 0,
     }
     with sqlite3.connect(store / "themis.db") as new, sqlite3.connect(whole.file) as old:
         for table in ("runs", "items", "samples", "records", "evaluations", "scores"):
@@ -472,7 +473,7 @@ def test_a_conversation_with_a_gap_goes_on_from_before_it_and_ends_the_same(tmp_
     (lost,) = repair_store(tmp_path / "store").runs
 
     storage = ExperimentStorage(tmp_path / "store")
-    kept = sum(1 for _ in storage.turns("r"))
+    kept = sum(1 for _ in storage.reader("r").turns())
     assert (lost.turns, lost.turns_kept) == (len(before[0]) - kept, kept)
     assert "goes on from the last exchange before the gap" in lost.advice
     assert storage.get_run("r").status is RunStatus.INTERRUPTED

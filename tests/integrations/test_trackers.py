@@ -10,10 +10,9 @@ import pytest
 
 import themis
 from themis.exceptions import ConfigurationError, DependencyError
-from themis.experiment.experiment import Observer
-from themis.integrations.facts import numbers_of
 from themis.integrations.mlflow import MlflowTracker
-from themis.integrations.trackers import make_tracker, make_trackers
+from themis.integrations.trackers import make_tracker, make_trackers, report_numbers
+from themis.runs.observers import Observer
 from themis.storage import ExperimentStorage
 
 
@@ -28,16 +27,16 @@ class Crashing(Observer):
         if news == self.at:
             raise ConnectionError("https://user:hunter2-secret@tracker.example is down")
 
-    def started(self, *_):
+    def on_start(self, *_):
         self._hear("started")
 
-    def advanced(self, *_):
+    def on_answers(self, *_):
         self._hear("advanced")
 
-    def judged(self, *_):
+    def on_scores(self, *_):
         self._hear("judged")
 
-    def ended(self, *_):
+    def on_end(self, *_):
         self._hear("ended")
 
 
@@ -50,7 +49,7 @@ def test_a_tracker_that_fails_is_reported_once_and_the_run_goes_on(watched, capl
     assert report.metadata["status"] == "completed"
     assert report.metric("exact_match").count == 12
     assert tracker.heard[-1] == at
-    (warning,) = (record.getMessage() for record in caplog.records if record.name.startswith("themis.integrations"))
+    (warning,) = (record.getMessage() for record in caplog.records if record.name.startswith("themis.runs"))
     assert "Crashing failed and hears no more of this run" in warning
     assert "hunter2" not in warning
 
@@ -143,8 +142,8 @@ def test_a_wrong_option_is_named(name, options, message):
 def test_numbers_have_no_nan_in_them(report):
     metric = report.metric("exact_match")
     metric.mean, metric.ci, metric.stderr = float("nan"), None, None
-    assert set(numbers_of(report)) >= {"ExactMatch.count", "samples"}
-    assert "ExactMatch" not in numbers_of(report)
+    assert set(report_numbers(report)) >= {"ExactMatch.count", "samples"}
+    assert "ExactMatch" not in report_numbers(report)
 
 
 def test_naming_the_trackers_imports_none_of_their_packages():

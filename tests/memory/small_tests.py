@@ -289,7 +289,7 @@ def rows_of(storage: ExperimentStorage, run_id: str = "r") -> list[tuple[int, st
     from themis.core.codec import decode
 
     rows = []
-    for turn in storage.turns(run_id):
+    for turn in storage.reader(run_id).turns():
         body = decode(turn.body)
         body.pop("seconds", None)
         rows.append((turn.seq, turn.kind, turn.test_id, body))

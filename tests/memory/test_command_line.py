@@ -15,7 +15,8 @@ from tests.memory.test_configuration import GOOD
 from themis.cli import themis
 from themis.cli.memory import memory
 from themis.exceptions import ConfigurationError
-from themis.memory.transcript import entries, from_master_log, to_master_log
+from themis.memory.master_log import from_master_log, to_master_log
+from themis.memory.transcript import entries
 
 pytestmark = pytest.mark.usefixtures("registered")
 
@@ -104,8 +105,8 @@ def test_a_plan_is_what_a_run_with_a_perfect_agent_becomes(tmp_path, configurati
     planned = json.loads(call(tmp_path, "plan", "-c", configuration, "--json").stdout)
     played = json.loads(call(tmp_path, "run", "-c", configuration, "-a", "oracle", "--json").stdout)
 
-    assert planned["tokens"] == played["spent"]["conversation_tokens"]
-    assert planned["exchanges"] == played["spent"]["turns"]
+    assert planned["tokens"] == played["memory"]["conversation_tokens"]
+    assert planned["exchanges"] == played["memory"]["turns"]
 
 
 def test_isolated_runs_have_a_name_of_their_own_and_may_run_side_by_side(tmp_path, configuration):
@@ -117,7 +118,7 @@ def test_isolated_runs_have_a_name_of_their_own_and_may_run_side_by_side(tmp_pat
 
     assert played["run_id"] == "small - window 500 (isolated)"
     assert played["scores"]["Cities - 0"] == 1.0
-    with pytest.raises(ConfigurationError, match="--parallel needs -i"):
+    with pytest.raises(ConfigurationError, match="--workers needs -i"):
         call(tmp_path, "run", "-c", configuration, "-a", "oracle", "--parallel", "2")
 
 
@@ -133,9 +134,9 @@ def test_definitions_are_listed_shown_and_exported(tmp_path, configuration):
 
 
 def test_a_budget_that_is_used_up_ends_the_run_as_interrupted_and_names_the_way_on(tmp_path, configuration):
-    stopped = call(tmp_path, "run", "-c", configuration, "-a", "cost(1,1)", "--budget-usd", "1", ok=False)
+    stopped = themis_command(tmp_path, "memory", "run", "-c", configuration, "-a", "cost(1,1)", "--budget-usd", "1")
 
-    assert stopped.exit_code == 130
+    assert stopped.return_value == 130
     assert "budget_usd=1 allows no further call" in stopped.stderr
     assert f"themis resume 'small - cost(1-1)' --storage {tmp_path / 'store'}" in stopped.stderr
     assert store_in(tmp_path).list_runs(kind="memory")[0].status.value == "interrupted"
@@ -143,14 +144,14 @@ def test_a_budget_that_is_used_up_ends_the_run_as_interrupted_and_names_the_way_
 
 def test_resume_goes_on_with_a_memory_run_by_its_name_alone(tmp_path, configuration):
     call(tmp_path, "run", "-c", configuration, "-a", "cost(1,1)", "--budget-usd", "1", ok=False)
-    before = len(list(store_in(tmp_path).turns("small - cost(1-1)")))
+    before = len(list(store_in(tmp_path).reader("small - cost(1-1)").turns()))
 
     again = themis_command(tmp_path, "resume", "small - cost(1-1)", "--json")
     enough = themis_command(tmp_path, "resume", "small - cost(1-1)", "--budget-usd", "1000", "--json")
 
     assert (again.return_value, json.loads(again.stdout)["status"]) == (130, "interrupted")
     assert (enough.return_value, json.loads(enough.stdout)["status"]) == (0, "completed")
-    assert len(list(store_in(tmp_path).turns("small - cost(1-1)"))) > before
+    assert len(list(store_in(tmp_path).reader("small - cost(1-1)").turns())) > before
 
 
 def test_a_run_of_an_imported_log_cannot_be_resumed_and_says_so(tmp_path, configuration):
@@ -174,7 +175,7 @@ def test_a_run_can_be_made_again_by_the_command_it_keeps(tmp_path, configuration
     assert "both manifests agree" in again.stderr
     storage = store_in(tmp_path)
     said = [
-        [(entry["message"], entry["reply"]) for entry in entries(storage.turns(run))]
+        [(entry["message"], entry["reply"]) for entry in entries(storage.reader(run).turns())]
         for run in ("again", "small 2000 s3 - window 500 (isolated)")
     ]
     assert said[0] == said[1]
@@ -199,7 +200,7 @@ def test_another_span_or_seed_has_definitions_of_its_own(tmp_path, configuration
     call(tmp_path, "run", "-c", configuration, "-a", "oracle")
     call(tmp_path, "run", "-c", configuration, "-a", "oracle", "--span", "3k", "--seed", "5")
 
-    assert {run.benchmark for run in store_in(tmp_path).list_runs(kind="definitions")} == {"small", "small 3000 s5"}
+    assert {one.name for one in store_in(tmp_path).list_definitions()} == {"small", "small 3000 s5"}
     with pytest.raises(ConfigurationError, match="such as 2000, 8k or 1M, got '8kb'"):
         call(tmp_path, "run", "-c", configuration, "-a", "oracle", "--span", "8kb")
 
@@ -236,7 +237,7 @@ def test_a_conversation_goes_out_as_a_master_log_and_comes_back(tmp_path, config
     def said(run: str) -> list[object]:
         return [
             (entry["test_id"], entry["message"], entry["reply"], entry["question"])
-            for entry in entries(storage.turns(run))
+            for entry in entries(storage.reader(run).turns())
             if entry["kind"] in ("say", "ask", "fill", "intro", "forget")
         ]
 

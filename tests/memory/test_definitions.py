@@ -6,6 +6,7 @@ import json
 import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -17,26 +18,26 @@ from hypothesis import strategies as st
 from tests.memory.small_tests import Cities, Order, Orders, store_in
 from tests.memory.test_configuration import GOOD, parsed
 from tests.memory.test_scheduler import play
+from tests.memory.tests.conversation import TESTS
 from themis.config import load_memory_config
 from themis.config.schema import MemoryConfig
-from themis.core.codec import decode, jsonable
-from themis.core.fingerprint import canonical_json
-from themis.exceptions import ConfigurationError
+from themis.core.codec import canonical_json, decode, to_plain
+from themis.exceptions import ConfigurationError, StorageError
 from themis.memory import definitions
 from themis.memory.examples import MEMORY_TESTS, TestExample, register_memory_test
-from themis.memory.planning import planned_test
-from themis.memory.tests import BUILTIN_TESTS
+from themis.memory.planning import plan_test
+from themis.storage import RetentionPolicy, RunStatus
 
 ROOT = Path(__file__).parents[2]
 CONFIGURATIONS = sorted((ROOT / "configurations").rglob("*.yml"))
 pytestmark = pytest.mark.usefixtures("registered")
 
 
-def commands(defined: list[definitions.Defined], config: MemoryConfig | None = None) -> list[object]:
+def steps(defined: list[definitions.Defined], config: MemoryConfig | None = None) -> list[object]:
     """What the scheduler wants, with an agent whose every exchange has the same length."""
-    planned = [planned_test(one.example, one.kind, len) for one in defined]
+    planned = [plan_test(one.example, one.kind, len) for one in defined]
     conflicts = definitions.conflicts_of(defined, config.incompatibilities if config else ())
-    return play(planned, conflicts=conflicts, max_message_tokens=100_000).commands
+    return play(planned, conflicts=conflicts, max_message_tokens=100_000).steps
 
 
 def shapes(defined: list[definitions.Defined]) -> list[object]:
@@ -61,7 +62,7 @@ def test_generating_anew_keeps_the_old_ones_and_says_what_depends_on_them(tmp_pa
     definitions.prepare(config, storage, reuse=lambda question: False)
 
     assert "small - oracle" in caplog.text
-    assert storage.run_exists("definitions small@1")
+    assert [(one.name, one.version) for one in storage.list_definitions()] == [("small", 2), ("small", 1)]
     assert storage.run_exists("small - oracle")
 
 
@@ -82,11 +83,52 @@ def test_definitions_edited_in_the_store_are_noticed(tmp_path):
     definitions.prepare(config, storage, reuse=lambda question: True)
     storage.close()
     with sqlite3.connect(tmp_path / "store" / "themis.db") as connection:
-        connection.execute("UPDATE artifacts SET content = CAST(replace(content, 'I live', 'I dwell') AS BLOB)")
+        connection.execute("UPDATE definitions SET content = replace(content, 'I live', 'I dwell')")
     connection.close()
 
     with pytest.raises(ConfigurationError, match="changed after they were generated"):
         definitions.prepare(config, store_in(tmp_path), reuse=lambda question: True)
+
+
+def test_definitions_are_no_runs_and_outlive_every_retention(tmp_path):
+    storage, config = store_in(tmp_path), parsed(GOOD)
+    made = definitions.prepare(config, storage, reuse=lambda question: True)
+
+    listed = storage.list_runs()
+    storage.apply_retention_policy(RetentionPolicy(max_age_days=0, keep_latest_n=0))
+
+    assert listed == []
+    assert shapes(definitions.load_stored(storage, "small")) == shapes(made)
+    with pytest.raises(StorageError, match=r"no definitions 'smal' in .*did you mean 'small'"):
+        definitions.load_stored(storage, "smal")
+
+
+def test_definitions_that_an_older_store_keeps_as_runs_are_moved(tmp_path):
+    storage, config = store_in(tmp_path), parsed(GOOD)
+    made = definitions.prepare(config, storage, reuse=lambda question: True)
+    definitions.prepare(config, storage, reuse=lambda question: False)
+    old, new = sorted(storage.list_definitions(), key=lambda one: one.version)
+    unfinished = "definitions other"
+    for run_id, stored in (("definitions small@1", old), ("definitions small", new), (unfinished, new)):
+        config_then = {"configuration": stored.configuration, "digest": stored.digest, "incompatibilities": []}
+        storage.start_run(run_id.replace("@", "-"), kind="definitions", benchmark="small", config=config_then)
+        with storage.open_run(run_id.replace("@", "-")) as writer:
+            writer.save_artifact("definitions.json", stored.content.encode("ascii"), "application/json")
+            writer.finish(RunStatus.IN_PROGRESS if run_id == unfinished else RunStatus.COMPLETED)
+    storage.close()
+    with closing(sqlite3.connect(tmp_path / "store" / "themis.db")) as connection:
+        connection.execute("UPDATE runs SET run_id = 'definitions small@1' WHERE run_id = 'definitions small-1'")
+        connection.execute("DROP TABLE definitions")
+        connection.execute("PRAGMA user_version = 5")
+        connection.commit()
+
+    storage = store_in(tmp_path)
+
+    assert [(one.version, one.configuration, one.content) for one in storage.list_definitions("small")] == [
+        (one.version, one.configuration, one.content) for one in (new, old)
+    ]
+    assert storage.list_runs() == []
+    assert shapes(definitions.prepare(config, storage, reuse=lambda question: True)) == shapes(made)
 
 
 @pytest.mark.parametrize("path", CONFIGURATIONS, ids=lambda path: f"{path.parent.name}/{path.stem}")
@@ -97,20 +139,20 @@ def test_a_run_that_generates_its_definitions_plays_what_later_ones_load(tmp_pat
     loaded = definitions.prepare(config, storage, reuse=lambda question: True)
 
     assert [one.example for one in generated] == [one.example for one in loaded]
-    assert commands(generated, config) == commands(loaded, config)
+    assert steps(generated, config) == steps(loaded, config)
 
 
-@pytest.mark.parametrize("kind", sorted(BUILTIN_TESTS))
+@pytest.mark.parametrize("kind", TESTS)
 def test_a_test_of_any_kind_seed_and_span_is_the_same_when_it_is_loaded(kind):
     dataset_class = MEMORY_TESTS.get(kind)
     for seed, span in product((0, 1, 7, 1_234), (4_000, 8_191, 32_000, 99_999, 1_000_003)):
         dataset = dataset_class(seed=seed, memory_span=span)
         for made in dataset.generate_examples(2):
-            stored = decode(canonical_json(jsonable(made.definition())))
+            stored = decode(canonical_json(to_plain(made.definition())))
             loaded = dataset.load_example(made.example_id, stored)
 
             assert loaded == made, f"seed {seed}, span {span}"
-            assert commands([definitions.Defined(kind, loaded)]) == commands([definitions.Defined(kind, made)])
+            assert steps([definitions.Defined(kind, loaded)]) == steps([definitions.Defined(kind, made)])
 
 
 @given(st.integers(2, 60), st.integers(500, 2_000_000))

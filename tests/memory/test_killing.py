@@ -164,7 +164,7 @@ def test_killed_before_any_commit_of_its_beginning_a_generating_run_goes_on(tmp_
         start(zygote, "oracle", folder, "generating", dies_before_commit=commit)
         assert heard(zygote) == "ended -9"
         has_begun = bool(answered(store_in(folder)))
-        left_behind.append(kinds_of_runs(store_in(folder)))
+        left_behind.append(what_is_stored(store_in(folder)))
 
         start(zygote, "oracle", folder, "generating")
 
@@ -172,17 +172,17 @@ def test_killed_before_any_commit_of_its_beginning_a_generating_run_goes_on(tmp_
         storage = store_in(folder)
         assert rows_of(storage) == expected
         assert storage.get_run("r").status is RunStatus.COMPLETED
-        assert len(storage.list_runs(kind="definitions")) == 1
+        assert [one.version for one in storage.list_definitions()] == [1]
         storage.close()
 
     assert left_behind[0] == {}
-    assert {"definitions": "in_progress"} in left_behind
-    assert {"definitions": "completed"} in left_behind
-    assert left_behind[-1] == {"definitions": "completed", "memory": "in_progress"}
+    assert {"definitions": "stored"} in left_behind
+    assert left_behind[-1] == {"definitions": "stored", "memory": "in_progress"}
 
 
-def kinds_of_runs(storage: ExperimentStorage) -> dict[str, str]:
-    found = {run.kind: run.status.value for run in storage.list_runs()} if storage.exists() else {}
+def what_is_stored(storage: ExperimentStorage) -> dict[str, str]:
+    found = {run.kind: run.status.value for run in storage.list_runs()}
+    found |= {"definitions": "stored"} if storage.list_definitions() else {}
     storage.close()
     return found
 

@@ -73,23 +73,6 @@ def test_the_next_page_is_linked_by_what_the_list_understands_only(client):
     assert link == '</api/runs?tag=team&sort=-created&limit=1&offset=1>; rel="next"'
 
 
-def test_definitions_are_listed_only_when_asked_for(tmp_path):
-    store = ExperimentStorage(tmp_path)
-    store.start_run("definitions quick", kind="definitions")
-    with TestClient(create_app(tmp_path), base_url=HERE) as client:
-        start = client.get("/runs").text
-        store.start_run("quick - me", kind="memory")
-        listed = client.get("/api/runs?limit=7")
-        asked = client.get("/api/runs?kind=definitions").json()
-        page = client.get("/runs").text
-
-    assert "No runs yet" in start
-    assert [run["run_id"] for run in listed.json()] == ["quick - me"]
-    assert listed.headers["x-total-count"] == "1"
-    assert [run["run_id"] for run in asked] == ["definitions quick"]
-    assert "definitions quick" not in page
-
-
 def test_a_run_comes_with_a_page_of_its_samples(client):
     run = client.get("/api/runs/baseline?limit=3&offset=2").json()
 

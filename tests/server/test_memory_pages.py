@@ -32,7 +32,7 @@ def test_a_test_under_way_is_drawn_from_its_beginning_to_now(tmp_path):
         writer.append_turns(exchange(30, "Colours - 0"))
         writer.append_turns(exchange(31, "Colours - 0", "ask"))
 
-    view = drawn_tests(store, store.get_run("talk"))
+    view = drawn_tests(store.reader("talk"))
 
     [row] = view.rows
     assert (row.span.dataset, row.span.state, row.span.began) == ("Colours", "open", 10)
@@ -47,10 +47,10 @@ def test_a_run_under_way_shows_the_end_of_its_conversation_and_an_ended_one_the_
         for number in range(150):
             writer.append_turns(exchange(number, "Names - 0"))
 
-    live = chat_view(store, store.get_run("talk"))
+    live = chat_view(store.reader("talk"))
     store.complete_run("talk")
-    ended = chat_view(store, store.get_run("talk"))
-    rest = chat_view(store, store.get_run("talk"), after=ended.next_after)
+    ended = chat_view(store.reader("talk"))
+    rest = chat_view(store.reader("talk"), after=ended.next_after)
 
     assert [entry["turn"] for entry in live.entries] == list(range(50, 150))
     assert (live.after, live.next_after) == (99, None)
@@ -66,10 +66,10 @@ def test_a_page_of_the_conversation_never_parts_a_message_from_its_reply(tmp_pat
         for number in range(1, 150):
             writer.append_turns(exchange(number, "Names - 0"))
 
-    run = store.get_run("talk")
-    first = chat_view(store, run, after=-1)
-    rest = chat_view(store, run, after=first.next_after)
-    live = chat_view(store, run)
+    reader = store.reader("talk")
+    first = chat_view(reader, after=-1)
+    rest = chat_view(reader, after=first.next_after)
+    live = chat_view(reader)
 
     for view in (first, rest, live):
         assert all(entry["reply"] for entry in view.entries if entry["kind"] == "say")

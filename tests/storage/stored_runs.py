@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from themis.core.codec import jsonable
+from themis.core.codec import canonical_json, to_plain
 from themis.core.entities import (
     EvaluationRecord,
     GenerationRecord,
@@ -16,9 +16,9 @@ from themis.core.entities import (
     Result,
     SamplingConfig,
 )
-from themis.core.fingerprint import canonical_json, digest
+from themis.core.fingerprint import digest
 from themis.storage import ExperimentStorage, RunStatus
-from themis.storage.records import Frame, Item, Verdict, verdicts
+from themis.storage.records import Frame, Item, ScoreRow, score_rows
 
 FRAME = Frame(
     model=ModelSpec("m", "fake"),
@@ -29,7 +29,7 @@ FRAME = Frame(
 
 
 def item(position: int, row: dict[str, Any]) -> Item:
-    content = canonical_json(jsonable(row))
+    content = canonical_json(to_plain(row))
     return Item(position, str(row["id"]), digest(content), content)
 
 
@@ -50,11 +50,11 @@ def call(position: int, record: GenerationRecord, attempt: int = 0, **spent: Any
     return Result(position, attempt, digest("key", str(position), str(attempt)), record, **spent)
 
 
-def judged(position: int, record: GenerationRecord, *scores: MetricScore) -> list[Verdict]:
+def judged(position: int, record: GenerationRecord, *scores: MetricScore) -> list[ScoreRow]:
     """The rows of one sample's verdicts."""
     names = [score.metric_name for score in scores]
     whole = EvaluationRecord(record.task.metadata["dataset_id"], list(scores))
-    return verdicts(position, whole, names, record.task.metadata)
+    return score_rows(position, whole, names, record.task.metadata)
 
 
 def fill(storage: ExperimentStorage, run_id: str, count: int = 3, **start: Any) -> None:
@@ -62,10 +62,10 @@ def fill(storage: ExperimentStorage, run_id: str, count: int = 3, **start: Any) 
     storage.start_run(run_id, config={"task": FRAME.to_config()}, **start)
     records = [answered(row) for row in rows(count)]
     with storage.open_run(run_id) as writer:
-        writer.plan(item(n, row) for n, row in enumerate(rows(count)))
+        writer.store_dataset(item(n, row) for n, row in enumerate(rows(count)))
         evaluation = writer.open_evaluation("f" * 32, {})
         writer.commit_calls([call(n, record) for n, record in enumerate(records)])
         found = [judged(n, record, MetricScore("ExactMatch", 1.0)) for n, record in enumerate(records)]
-        writer.commit_verdicts(evaluation, [verdict for verdicts_ in found for verdict in verdicts_])
+        writer.commit_scores(evaluation, [verdict for verdicts_ in found for verdict in verdicts_])
         writer.update(succeeded=count)
         writer.finish(RunStatus.COMPLETED)

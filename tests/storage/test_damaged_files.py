@@ -260,7 +260,7 @@ def test_a_store_whose_log_is_merged_in_part_is_whole_together_with_its_log(tmp_
     storage, many = ExperimentStorage(tmp_path / "store"), rows(200)
     storage.start_run("run", config={"task": FRAME.to_config()})
     with storage.open_run("run") as writer:
-        writer.plan(item(n, row) for n, row in enumerate(many))
+        writer.store_dataset(item(n, row) for n, row in enumerate(many))
         writer.commit_calls([call(n, answered(row, "x" * 2_000)) for n, row in enumerate(many)])
     file = tmp_path / "store" / "themis.db"
     stopped = tmp_path / "stopped"
@@ -289,7 +289,7 @@ subprocess.run(["mount", "-t", "tmpfs", "-o", "size=6m", "tmpfs", disk], check=T
 storage, many = ExperimentStorage(disk / "store"), rows(1_000)
 storage.start_run("run", config={"task": FRAME.to_config()})
 writer = storage.open_run("run")
-writer.plan(item(n, row) for n, row in enumerate(many))
+writer.store_dataset(item(n, row) for n, row in enumerate(many))
 committed = 0
 try:
     while True:
@@ -340,7 +340,7 @@ from themis.storage import ExperimentStorage
 storage, many = ExperimentStorage(sys.argv[1]), rows(1_000)
 storage.start_run("run", config={"task": FRAME.to_config()})
 writer = storage.open_run("run")
-writer.plan(item(n, row) for n, row in enumerate(many))
+writer.store_dataset(item(n, row) for n, row in enumerate(many))
 _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
 resource.setrlimit(resource.RLIMIT_FSIZE, (2_000_000, hard))
 committed = 0

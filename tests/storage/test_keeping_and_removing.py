@@ -13,7 +13,7 @@ from tests.storage.stored_runs import FRAME, answered, call, failed, fill, item,
 from themis.exceptions import StorageError
 from themis.storage import ExperimentStorage, RetentionPolicy, RunMetadata, RunStatus, schema
 from themis.storage.records import Turn
-from themis.storage.retention import expired
+from themis.storage.runs import expired
 
 NOW = datetime.datetime(2026, 6, 1, tzinfo=datetime.UTC)
 GIB = 1024**3
@@ -99,7 +99,7 @@ def test_an_archived_run_keeps_everything_under_another_name(storage):
     assert len(list(storage.load_cached_records("run@1").values())) == 2
     storage.start_run("run")
     assert storage.archive_run("run") == "run@2"
-    assert len(storage.generations("run")) == 2
+    assert len(storage.archived_versions("run")) == 2
 
 
 def test_a_name_archived_in_between_is_taken_again(storage):
@@ -120,8 +120,8 @@ def test_generations_of_a_similar_name_are_not_mixed_up(storage, name, similar):
         storage.start_run(run_id)
         storage.archive_run(run_id)
 
-    assert len(storage.generations(name)) == len(storage.generations(similar)) == 1
-    assert storage.generations(name) != storage.generations(similar)
+    assert len(storage.archived_versions(name)) == len(storage.archived_versions(similar)) == 1
+    assert storage.archived_versions(name) != storage.archived_versions(similar)
 
 
 def test_folders_of_archived_runs_are_their_own(storage, tmp_path, monkeypatch):
@@ -161,7 +161,7 @@ def listed(drawn) -> tuple[list[RunMetadata], dict[str, int]]:
     runs = [
         RunMetadata(
             run_id=f"run-{n}",
-            experiment_id=experiment,
+            experiment=experiment,
             status=status,
             created_at=NOW - datetime.timedelta(days=age),
             updated_at=NOW,
@@ -180,8 +180,8 @@ def test_retention_never_removes_what_it_promised_to_keep(drawn, policy):
 
     assert len(set(gone)) == len(gone)
     assert all(run.writer is None for run in removed)
-    for experiment in {run.experiment_id for run in runs}:
-        newest = sorted((run for run in runs if run.experiment_id == experiment), key=lambda run: run.created_at)
+    for experiment in {run.experiment for run in runs}:
+        newest = sorted((run for run in runs if run.experiment == experiment), key=lambda run: run.created_at)
         promised = newest[len(newest) - min(policy.keep_latest_n, len(newest)) :]
         assert not {run.run_id for run in promised} & set(gone)
     if policy.max_storage_gb is None:
@@ -197,8 +197,8 @@ def test_what_retention_leaves_fits_as_far_as_it_may_remove(drawn, policy):
     gone = set(expired(runs, sizes, policy, NOW))
     rank: dict[str, int] = {}
     for run in sorted(runs, key=lambda run: run.created_at, reverse=True):
-        index = rank.setdefault(run.experiment_id, 0)
-        rank[run.experiment_id] += 1
+        index = rank.setdefault(run.experiment, 0)
+        rank[run.experiment] += 1
         free = index >= policy.keep_latest_n and run.writer is None
         if policy.max_runs_per_experiment is not None and index >= policy.max_runs_per_experiment and free:
             assert run.run_id in gone
@@ -207,10 +207,10 @@ def test_what_retention_leaves_fits_as_far_as_it_may_remove(drawn, policy):
     left = sum(size for run_id, size in sizes.items() if run_id not in gone)
     if policy.max_storage_gb is not None and left > policy.max_storage_gb * GIB:
         ranked = sorted(runs, key=lambda run: run.created_at, reverse=True)
-        places = {e: [run.run_id for run in ranked if run.experiment_id == e] for e in ("alpha", "beta")}
+        places = {e: [run.run_id for run in ranked if run.experiment == e] for e in ("alpha", "beta")}
         for run in runs:
             if run.run_id not in gone and run.writer is None:
-                assert places[run.experiment_id].index(run.run_id) < policy.keep_latest_n
+                assert places[run.experiment].index(run.run_id) < policy.keep_latest_n
 
 
 @given(RUNS, POLICIES)
@@ -244,12 +244,25 @@ def test_the_default_policy_keeps_the_newest_five_and_all_that_are_complete(stor
     assert len(storage.list_runs()) == 7
 
 
+def test_what_is_kept_is_counted_for_every_experiment_by_itself(storage):
+    for n in range(6):
+        storage.start_run(f"run-{n}", experiment="even" if n % 2 == 0 else "odd")
+        storage.complete_run(f"run-{n}")
+    policy = RetentionPolicy(max_runs_per_experiment=1, keep_latest_n=1)
+
+    of_one = storage.apply_retention_policy(policy, experiment="even", dry_run=True)
+    gone = storage.apply_retention_policy(policy)
+
+    assert of_one == ["run-0", "run-2"]
+    assert gone == ["run-0", "run-1", "run-2", "run-3"]
+
+
 def test_records_count_towards_the_size(storage):
     for n, letter in enumerate(("x", "é", "x")):
         run_id = f"run-{n}"
         storage.start_run(run_id, config={"task": FRAME.to_config()})
         with storage.open_run(run_id) as writer:
-            writer.plan([item(0, rows(1)[0])])
+            writer.store_dataset([item(0, rows(1)[0])])
             writer.commit_calls([call(0, answered(rows(1)[0], letter * 1_000_000))])
             writer.finish(RunStatus.COMPLETED)
     sizes = storage.run_sizes()
@@ -270,7 +283,7 @@ def test_a_run_taken_since_the_list_was_made_is_left_alone(storage, monkeypatch)
     with storage.open_run("run-1"):
         # As if it had been taken a moment later.
         stale = [msgspec.structs.replace(run, writer=None) for run in storage.list_runs()]
-        monkeypatch.setattr(storage, "list_runs", lambda: stale)
+        monkeypatch.setattr(storage, "list_runs", lambda experiment: stale)
         gone = storage.apply_retention_policy(RetentionPolicy(keep_latest_n=0, max_age_days=0))
 
     assert gone == ["run-0", "run-2"]
@@ -295,7 +308,7 @@ def test_a_whole_run_is_valid(storage):
 def test_what_is_missing_but_can_be_made_is_a_warning(storage):
     storage.start_run("run", config={"task": FRAME.to_config()})
     with storage.open_run("run") as writer:
-        writer.plan(item(n, row) for n, row in enumerate(rows(4)))
+        writer.store_dataset(item(n, row) for n, row in enumerate(rows(4)))
         writer.commit_calls([call(0, answered(rows(4)[0])), call(1, failed(rows(4)[1]))])
 
     found = storage.validate_integrity("run")

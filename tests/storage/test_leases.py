@@ -15,7 +15,7 @@ import sqlalchemy as sa
 from tests.storage.stored_runs import FRAME, answered, call, fill, item, rows
 from themis.exceptions import RunBusyError, StorageError
 from themis.storage import ExperimentStorage, RetentionPolicy, RunStatus, schema, writing
-from themis.storage.writing import is_gone
+from themis.storage.writing import holder_is_dead
 
 PROJECT = Path(__file__).parents[2]
 
@@ -163,15 +163,15 @@ def test_a_process_number_given_to_another_process_is_not_taken_for_the_writer(s
 
 
 def test_a_writer_is_gone_only_when_this_machine_knows_it():
-    assert not is_gone("elsewhere:999999999:1:abcd")
-    assert not is_gone(f"{socket.gethostname()}:{os.getpid()}::abcd")
-    assert is_gone(f"{socket.gethostname()}:999999999:1:abcd")
+    assert not holder_is_dead("elsewhere:999999999:1:abcd")
+    assert not holder_is_dead(f"{socket.gethostname()}:{os.getpid()}::abcd")
+    assert holder_is_dead(f"{socket.gethostname()}:999999999:1:abcd")
 
 
 def test_a_deleted_run_is_not_written_to(storage):
     storage.start_run("run", config={"task": FRAME.to_config()})
     writer = storage.open_run("run")
-    writer.plan(item(n, row) for n, row in enumerate(rows(2)))
+    writer.store_dataset(item(n, row) for n, row in enumerate(rows(2)))
     _set_lease(storage, None, None)
     storage.delete_run("run")
 
@@ -208,7 +208,7 @@ def test_a_process_killed_while_it_writes_loses_nothing_that_was_committed(stora
     assert (good >= told, good % 7, bad) == (True, 0, 0)
     assert storage.get_run("run").prompt_tokens == good
     assert [position for position, _ in reader.records()] == list(range(good))
-    if (evaluation := storage.current_evaluation("run")) is not None:
+    if (evaluation := storage.reader("run").evaluation) is not None:
         assert told <= reader.count_evaluated(evaluation) <= good
     assert storage.validate_integrity("run")["errors"] == []
     with storage.open_run("run") as heir:

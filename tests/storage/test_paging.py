@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.storage.stored_runs import FRAME, answered, call, failed, fill, item, judged, rows
 from themis.core.entities import MetricScore
 from themis.storage import ExperimentStorage
-from themis.storage.reading import LazyMapping, LazySequence
+from themis.storage.lazy import LazyMapping, LazySequence
 
 MANY = 1_234
 
@@ -78,14 +78,14 @@ def test_pages_follow_each_other_without_a_gap(storage):
     storage.start_run("run", config={"task": FRAME.to_config()})
     many = rows(MANY)
     with storage.open_run("run") as writer:
-        writer.plan(item(n, row) for n, row in enumerate(many))
+        writer.store_dataset(item(n, row) for n, row in enumerate(many))
         evaluation = writer.open_evaluation("e" * 32, {})
         # Three attempts each put the end of a page inside a sample.
         writer.commit_calls([call(n, answered(row, None, a), a) for n, row in enumerate(many) for a in range(3)])
         scored = [
             judged(n, answered(row), MetricScore("A", n), MetricScore("B", -n)) for n, row in enumerate(many[:700])
         ]
-        writer.commit_verdicts(evaluation, [verdict for verdicts in scored for verdict in verdicts])
+        writer.commit_scores(evaluation, [verdict for verdicts in scored for verdict in verdicts])
     reader = storage.reader("run")
 
     assert [sample.row for sample in reader.samples()] == many
@@ -99,7 +99,7 @@ def test_pages_follow_each_other_without_a_gap(storage):
     ]
     assert [position for position, _ in reader.unjudged(evaluation)] == list(range(700, MANY))
     assert reader.count_evaluated(evaluation) == 700
-    assert reader.last_records_after(10) == MANY - 11
+    assert reader.position_before_last(10) == MANY - 11
     assert storage.load_cached_records("run")["item-1000"].task.metadata["dataset_id"] == "item-1000"
 
 
@@ -107,7 +107,7 @@ def test_a_sample_with_more_rows_than_a_page_is_read_whole(storage):
     storage.start_run("run", config={"task": FRAME.to_config()})
     first, second = rows(2)
     with storage.open_run("run") as writer:
-        writer.plan([item(0, first), item(1, second)])
+        writer.store_dataset([item(0, first), item(1, second)])
         writer.commit_calls([call(0, answered(first, str(a), a), a) for a in range(1_100)])
         writer.commit_calls([call(1, answered(second))])
 
@@ -120,7 +120,7 @@ def test_unfinished_samples_come_with_the_attempts_they_have(storage):
     storage.start_run("run", config={"task": FRAME.to_config()})
     many = rows(600)
     with storage.open_run("run") as writer:
-        writer.plan(item(n, row) for n, row in enumerate(many))
+        writer.store_dataset(item(n, row) for n, row in enumerate(many))
         writer.commit_calls([call(n, answered(row, None, 1), 1) for n, row in enumerate(many[:550])])
         writer.commit_calls([call(n, answered(row), 0) for n, row in enumerate(many[:10])])
         writer.commit_calls([call(11, failed(many[11]), 0)])
@@ -137,7 +137,7 @@ def test_reading_goes_on_while_the_run_is_being_written(storage):
     with storage.open_run("run") as writer:
         for seen, _ in enumerate(storage.reader("run").records(), start=1):
             if seen == 10:
-                writer.add_item(item(1_100, row))
+                writer.restore_rows([item(1_100, row)])
                 writer.commit_calls([call(1_100, answered(row))])
 
     assert seen == 1_101
@@ -148,7 +148,7 @@ def test_twenty_thousand_records_are_read_in_the_memory_of_one_page(tmp_path):
     storage.start_run("run", config={"task": FRAME.to_config()})
     text, many = "x" * 1_000, rows(20_000)
     with storage.open_run("run") as writer:
-        writer.plan(item(n, row) for n, row in enumerate(many))
+        writer.store_dataset(item(n, row) for n, row in enumerate(many))
         for start in range(0, 20_000, 1_000):
             writer.commit_calls([call(n, answered(many[n], text)) for n in range(start, start + 1_000)])
     records = storage.load_cached_records("run")

@@ -1,6 +1,5 @@
 """What a run writes is what is read back, on both databases."""
 
-import dataclasses
 import math
 
 import pytest
@@ -8,33 +7,13 @@ import pytest
 from tests.storage.stored_runs import FRAME, answered, call, failed, fill, item, judged, rows
 from themis.core.entities import (
     EvaluationRecord,
-    GenerationRecord,
-    GenerationTask,
     MetricScore,
     ModelError,
-    ModelOutput,
-    ModelSpec,
-    PromptRender,
-    PromptSpec,
     Reference,
-    SamplingConfig,
 )
-from themis.exceptions import ConfigurationError, MetricError, StorageError
+from themis.exceptions import ConfigurationError, StorageError
 from themis.storage import ExperimentStorage, RunStatus
 from themis.storage.records import SCORED, UNPARSED, Turn
-
-
-def by_hand(item_id: str, text: str = "42", **changes) -> GenerationRecord:
-    """A record as code that generates without `evaluate` makes it."""
-    task = GenerationTask(
-        PromptRender(PromptSpec("plain", "{question}"), "what is 42?", {"question": "what is 42?", "answer": "42"}),
-        ModelSpec("m", "mine"),
-        SamplingConfig(),
-        {"dataset_id": item_id, "question": "what is 42?", "system_prompt": "be brief"},
-        Reference("answer", "42"),
-    )
-    return dataclasses.replace(GenerationRecord(task, ModelOutput(text, usage={"total_tokens": 7}), None), **changes)
-
 
 # --- runs ------------------------------------------------------------------------------------------------------------
 
@@ -42,7 +21,7 @@ def by_hand(item_id: str, text: str = "42", **changes) -> GenerationRecord:
 def test_a_run_is_listed_as_it_was_started(storage):
     storage.start_run(
         "run",
-        experiment_id="tuning",
+        experiment="tuning",
         config={"nested": {"list": [1, None, math.inf]}},
         model="fake:m",
         benchmark="countdown",
@@ -53,24 +32,24 @@ def test_a_run_is_listed_as_it_was_started(storage):
 
     run = storage.get_run("run")
 
-    assert (run.run_id, run.experiment_id, run.status) == ("run", "tuning", RunStatus.IN_PROGRESS)
+    assert (run.run_id, run.experiment, run.status) == ("run", "tuning", RunStatus.IN_PROGRESS)
     assert (run.kind, run.model, run.benchmark, run.tags) == ("samples", "fake:m", "countdown", {"owner": "ada"})
     assert (run.config_snapshot, run.manifest_hash) == ({"nested": {"list": [1, None, math.inf]}}, "0" * 64)
     assert (run.created_at.tzinfo is not None, run.completed_at, run.writer) == (True, None, None)
-    assert storage.identity("run") == {"model": "m"}
+    assert storage.reader("run").identity == {"model": "m"}
     assert storage.list_runs() == [run]
 
 
 def test_runs_are_listed_newest_first_and_by_what_is_asked(storage):
     for n in range(5):
-        storage.start_run(f"run-{n}", experiment_id="even" if n % 2 == 0 else "odd", model=f"m{n}")
+        storage.start_run(f"run-{n}", experiment="even" if n % 2 == 0 else "odd", model=f"m{n}")
     storage.complete_run("run-2")
 
     def ids(**asked):
         return [run.run_id for run in storage.list_runs(**asked)]
 
     assert ids() == ["run-4", "run-3", "run-2", "run-1", "run-0"]
-    assert ids(experiment_id="even") == ["run-4", "run-2", "run-0"]
+    assert ids(experiment="even") == ["run-4", "run-2", "run-0"]
     assert ids(status="completed") == ids(status=RunStatus.COMPLETED) == ["run-2"]
     assert ids(model="m3") == ["run-3"]
     assert ids(limit=2) == ["run-4", "run-3"]
@@ -148,10 +127,10 @@ def test_another_kind_of_url_is_refused_without_showing_its_password():
 def test_planned_rows_are_read_back_in_order(storage):
     storage.start_run("run")
     with storage.open_run("run") as writer:
-        assert writer.plan(item(n, row) for n, row in enumerate(rows(7))) == 7
+        assert writer.store_dataset(item(n, row) for n, row in enumerate(rows(7))) == 7
 
     assert list(storage.load_dataset("run")) == rows(7)
-    assert storage.is_planned("run")
+    assert storage.reader("run").has_dataset
     assert storage.get_run("run").total_samples == 7
 
 
@@ -160,7 +139,7 @@ def test_two_rows_of_one_id_are_refused_with_both_places(storage):
     twins = [{"id": "a"}, {"id": "b"}, {"id": "a"}]
 
     with storage.open_run("run") as writer, pytest.raises(ConfigurationError, match=r"the id 'a': rows 0 and 2"):
-        writer.plan(item(n, row) for n, row in enumerate(twins))
+        writer.store_dataset(item(n, row) for n, row in enumerate(twins))
 
 
 def test_two_rows_of_one_id_are_refused_far_apart_too(storage):
@@ -168,7 +147,7 @@ def test_two_rows_of_one_id_are_refused_far_apart_too(storage):
     many = [*({"id": n} for n in range(2_500)), {"id": 7}]
 
     with storage.open_run("run") as writer, pytest.raises(ConfigurationError, match=r"the id '7': rows 7 and 2500"):
-        writer.plan(item(n, row) for n, row in enumerate(many))
+        writer.store_dataset(item(n, row) for n, row in enumerate(many))
 
 
 def test_records_come_back_as_they_were(storage):
@@ -179,7 +158,7 @@ def test_records_come_back_as_they_were(storage):
     good.task.metadata["system_prompt"] = "be brief"
     bad = failed(second, "503 from the server")
     with storage.open_run("run") as writer:
-        writer.plan(item(n, row) for n, row in enumerate((first, second, third)))
+        writer.store_dataset(item(n, row) for n, row in enumerate((first, second, third)))
         writer.commit_calls([call(0, good), call(1, bad)])
 
     records = storage.load_cached_records("run")
@@ -206,7 +185,7 @@ def test_the_first_good_attempt_speaks_for_a_sample(storage):
     storage.start_run("run", config={"task": FRAME.to_config()})
     row = rows(1)[0]
     with storage.open_run("run") as writer:
-        writer.plan([item(0, row)])
+        writer.store_dataset([item(0, row)])
         writer.commit_calls([call(0, failed(row, "no"), 0), call(0, answered(row, "yes", 1), 1)])
 
     record = storage.load_cached_records("run")["item-0"]
@@ -219,7 +198,7 @@ def test_a_later_call_replaces_a_failure_and_its_cost_is_added(storage):
     storage.start_run("run", config={"task": FRAME.to_config()})
     row = rows(1)[0]
     with storage.open_run("run") as writer:
-        writer.plan([item(0, row)])
+        writer.store_dataset([item(0, row)])
         writer.commit_calls([call(0, failed(row), prompt_tokens=5, cost_usd=0.25, calls=3)])
         assert [have for _, have in storage.reader("run").unfinished(1)] == [frozenset()]
         writer.commit_calls([call(0, answered(row), prompt_tokens=5, completion_tokens=2, cost_usd=0.5)])
@@ -233,7 +212,7 @@ def test_a_later_call_replaces_a_failure_and_its_cost_is_added(storage):
 def test_one_call_of_unknown_price_makes_the_cost_unknown(storage):
     storage.start_run("run", config={"task": FRAME.to_config()})
     with storage.open_run("run") as writer:
-        writer.plan(item(n, row) for n, row in enumerate(rows(2)))
+        writer.store_dataset(item(n, row) for n, row in enumerate(rows(2)))
         writer.commit_calls([call(0, answered(rows(2)[0]), cost_usd=0.5), call(1, answered(rows(2)[1]), cost_usd=None)])
 
     assert storage.get_run("run").cost_usd is None
@@ -244,7 +223,7 @@ def test_an_answer_taken_from_another_run_costs_nothing(storage):
     found = storage.find_answer(call(0, answered(rows(1)[0])).key)
     storage.start_run("second", config={"task": FRAME.to_config()})
     with storage.open_run("second") as writer:
-        writer.plan([item(0, rows(1)[0])])
+        writer.store_dataset([item(0, rows(1)[0])])
         writer.commit_calls([call(0, found, reused=True, cost_usd=0.5, prompt_tokens=9)])
 
     assert found.output.text == "0"
@@ -262,10 +241,10 @@ def test_scores_come_back_as_they_were(storage):
         MetricScore("Match", 1.0, {}, {}),
     ]
     with storage.open_run("run") as writer:
-        writer.plan([item(0, rows(1)[0])])
+        writer.store_dataset([item(0, rows(1)[0])])
         writer.commit_calls([call(0, record)])
         evaluation = writer.open_evaluation("e" * 32, {"metrics": ["Length", "Match"]})
-        writer.commit_verdicts(evaluation, judged(0, record, *scores))
+        writer.commit_scores(evaluation, judged(0, record, *scores))
 
     assert storage.load_cached_evaluations("run")["item-0"] == EvaluationRecord("item-0", scores)
     reader = storage.reader("run")
@@ -278,14 +257,14 @@ def test_two_ways_of_judging_lie_beside_each_other(storage):
     storage.start_run("run", config={"task": FRAME.to_config()})
     record = answered(rows(1)[0])
     with storage.open_run("run") as writer:
-        writer.plan([item(0, rows(1)[0])])
+        writer.store_dataset([item(0, rows(1)[0])])
         writer.commit_calls([call(0, record)])
         strict, lax = writer.open_evaluation("s" * 32, {}), writer.open_evaluation("l" * 32, {})
-        writer.commit_verdicts(strict, judged(0, record, MetricScore("Match", 0.0)))
-        writer.commit_verdicts(lax, judged(0, record, MetricScore("Match", 1.0)))
+        writer.commit_scores(strict, judged(0, record, MetricScore("Match", 0.0)))
+        writer.commit_scores(lax, judged(0, record, MetricScore("Match", 1.0)))
         assert writer.open_evaluation("s" * 32, {}) == strict
 
-    assert storage.current_evaluation("run") == strict
+    assert storage.reader("run").evaluation == strict
     assert [score.value for score in storage.load_cached_evaluations("run")["item-0"].scores] == [0.0]
     assert list(storage.reader("run").values(lax, "Match")) == [("item-0", None, 1.0)]
 
@@ -298,85 +277,13 @@ def test_turns_and_artifacts_come_back_as_they_were(storage):
         writer.save_artifact("page.html", b"\x00\xff first", "text/html")
         writer.save_artifact("page.html", b"\x00\xff second", "text/html")
 
-    assert list(storage.turns("run")) == turns
-    assert list(storage.turns("run", after=2_200, test_id="test-1")) == turns[2_201::2]
-    assert storage.artifact("run", "page.html") == b"\x00\xff second"
-    assert storage.artifact("run", "none") is None
+    assert list(storage.reader("run").turns()) == turns
+    assert list(storage.reader("run").turns(after=2_200, test_id="test-1")) == turns[2_201::2]
+    assert storage.reader("run").artifact("page.html") == b"\x00\xff second"
+    assert storage.reader("run").artifact("none") is None
 
 
-# --- code that generates or judges without evaluate --------------------------------------------------------------------
-
-
-def test_records_and_scores_can_be_appended_by_hand(storage):
-    storage.start_run("run")
-    storage.append_record("run", by_hand("a", "42"))
-    storage.append_record("run", by_hand("b", output=None, error=ModelError("boom")))
-    storage.append_evaluation("run", by_hand("a"), EvaluationRecord("a", [MetricScore("Match", 1.0)]))
-
-    run, read = storage.get_run("run"), storage.load_cached_records("run")["a"]
-
-    assert (run.total_samples, run.successful_generations, run.failed_generations) == (2, 1, 1)
-    assert (read.task, read.output) == (by_hand("a").task, by_hand("a").output)
-    assert storage.load_cached_evaluations("run")["a"].scores == [MetricScore("Match", 1.0)]
-    assert list(storage.load_cached_evaluations("run", "other")) == []
-
-
-def test_a_record_appended_again_replaces_the_failure(storage):
-    storage.start_run("run")
-    storage.append_record("run", by_hand("a", output=None, error=ModelError("boom")))
-    storage.append_record("run", by_hand("a", "42"))
-
-    run = storage.get_run("run")
-
-    assert (run.total_samples, run.successful_generations, run.failed_generations) == (1, 1, 0)
-    assert storage.load_cached_records("run")["a"].output.text == "42"
-
-
-def test_a_record_for_a_planned_row_takes_its_place(storage):
-    storage.start_run("run")
-    with storage.open_run("run") as writer:
-        writer.plan(item(n, {"id": name, "question": "?"}) for n, name in enumerate("abc"))
-
-    storage.append_record("run", by_hand("b"))
-
-    run = storage.get_run("run")
-    assert (run.total_samples, run.successful_generations) == (3, 1)
-    assert [sample.item_id for sample, _ in storage.reader("run").unfinished(1)] == ["a", "c"]
-
-
-def test_a_record_of_another_model_does_not_slip_into_a_run(storage):
-    storage.start_run("run")
-    storage.append_record("run", by_hand("a"))
-    other = by_hand("b")
-    other.task.model = ModelSpec("another", "mine")
-
-    with pytest.raises(StorageError, match=r"holds records of model .*'m'.* this one is of .*'another'.*another run"):
-        storage.append_record("run", other)
-
-
-def test_a_verdict_needs_a_record(storage):
-    storage.start_run("run")
-
-    with pytest.raises(StorageError, match="has no record of item 'a'; append the record first"):
-        storage.append_evaluation("run", by_hand("a"), EvaluationRecord("a", [MetricScore("Match", 1.0)]))
-
-
-@pytest.mark.parametrize("value", [math.nan, math.inf])
-def test_a_score_that_is_no_number_is_refused(storage, value):
-    storage.start_run("run")
-    storage.append_record("run", by_hand("a"))
-
-    with pytest.raises(MetricError, match=r"Match of item 'a' is .*, expected a finite number"):
-        storage.append_evaluation("run", by_hand("a"), EvaluationRecord("a", [MetricScore("Match", value)]))
-
-
-def test_a_failure_without_a_score_is_kept(storage):
-    storage.start_run("run")
-    storage.append_record("run", by_hand("a"))
-    verdict = EvaluationRecord("a", [MetricScore("Match", 1.0)], ["the other metric crashed"])
-    storage.append_evaluation("run", by_hand("a"), verdict)
-
-    assert storage.load_cached_evaluations("run")["a"] == verdict
+# --- runs that are not there -------------------------------------------------------------------------------------------
 
 
 def test_an_unknown_run_has_no_records_or_scores(storage):

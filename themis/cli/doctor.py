@@ -93,7 +93,7 @@ def _is_installed(package: str) -> bool:
 def _store(location: str) -> Finding:
     from themis.core.redaction import redact_text
     from themis.storage import ExperimentStorage
-    from themis.storage.browsing import find_runs
+    from themis.storage.search import find_runs
 
     store = ExperimentStorage(location)
     shown = redact_text(location)
@@ -101,7 +101,9 @@ def _store(location: str) -> Finding:
         if not store.exists():
             return Finding("store", "absent", f"none at {shown} yet; the first run makes it")
         return Finding(
-            "store", "ok", f"{shown}, {find_runs(store, limit=1).total:,} runs, {store.get_storage_size():,} bytes"
+            "store",
+            "ok",
+            f"{shown}, {find_runs(store.engine, limit=1).total:,} runs, {store.get_storage_size():,} bytes",
         )
     except ThemisError as error:
         return Finding("store", "problem", str(error))

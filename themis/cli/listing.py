@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from themis.cli.output import json_option, number, print_json, storage_option
+from themis.cli.output import format_number, json_option, print_json, storage_option
 from themis.core.registry import Registry
 
 __all__ = ["list_"]
@@ -21,10 +21,13 @@ def list_() -> None:
 @list_.command()
 @storage_option
 @click.option("--limit", type=int, help="At most so many, the newest.")
+@click.option("--experiment", metavar="NAME", help="Only runs of this experiment.")
 @click.option("--status", help="Only runs of this status.")
-@click.option("--verbose", is_flag=True, help="Also model and scores.")
+@click.option("--verbose", is_flag=True, help="Also experiment, model and scores.")
 @json_option
-def runs(storage: str, limit: int | None, status: str | None, verbose: bool, as_json: bool) -> int:
+def runs(
+    storage: str, limit: int | None, experiment: str | None, status: str | None, verbose: bool, as_json: bool
+) -> int:
     """Runs in a store, newest first."""
     from themis.storage import ExperimentStorage
 
@@ -32,8 +35,7 @@ def runs(storage: str, limit: int | None, status: str | None, verbose: bool, as_
     if not store.exists():
         click.echo(f"no store at {storage}; a first run makes one: themis demo", err=True)
         return 1
-    # Definitions of memory tests are kept as runs without an agent; `themis memory definitions` lists them.
-    found = [run for run in store.list_runs(status=status) if run.kind != "definitions"][:limit]
+    found = store.list_runs(experiment, status, limit)
     if as_json:
         from themis.cli.runs import describe_run
 
@@ -48,9 +50,9 @@ def runs(storage: str, limit: int | None, status: str | None, verbose: bool, as_
         line = f"  - {run.run_id} [{run.standing}] samples={run.total_samples} created={created}"
         if verbose:
             scores = " ".join(
-                f"{name}={number(metric['mean'])}" for name, metric in run.summary.get("metrics", {}).items()
+                f"{name}={format_number(metric['mean'])}" for name, metric in run.summary.get("metrics", {}).items()
             )
-            line += f" model={run.model} {scores}".rstrip()
+            line += f" experiment={run.experiment} model={run.model} {scores}".rstrip()
         click.echo(line)
     return 0
 
@@ -77,7 +79,7 @@ def _registered(name: str, help_text: str, registry: Callable[[], Registry[Any]]
 
 
 def _described(registry: Registry[Any], name: str) -> dict[str, str]:
-    from themis.evaluation.registering import describe
+    from themis.evaluation.resolve import describe
     from themis.exceptions import ThemisError
 
     try:

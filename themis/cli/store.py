@@ -6,7 +6,8 @@ from dataclasses import asdict
 
 import click
 
-from themis.cli.output import json_option, print_json, printable, storage_option
+from themis.cli.output import json_option, print_json, storage_option
+from themis.cli.terminal import escape_terminal
 from themis.storage import ExperimentStorage, RetentionPolicy
 from themis.storage.maintenance import check_store, copy_store, vacuum_store
 from themis.storage.repair import Repair, repair_store
@@ -57,23 +58,27 @@ def _print_repair(result: Repair) -> None:
         broken = result.broken[table]
         click.echo(f"{table}: {rows:,} rows saved" + (f", {broken:,} places could not be read" if broken else ""))
     for line in result.altered:
-        click.echo(printable(f"kept with unreadable characters: {line}"))
+        click.echo(escape_terminal(f"kept with unreadable characters: {line}"))
     for loss in result.runs:
-        click.echo(printable(f"run {loss.run_id!r}: {loss}"))
+        click.echo(escape_terminal(f"run {loss.run_id!r}: {loss}"))
     click.echo("everything was saved" if result.is_complete else "not everything could be saved")
     click.echo(f"the damaged file is kept as {result.kept}")
 
 
 @store.command()
 @storage_option
+@click.option("--experiment", metavar="NAME", help="Only runs of this experiment.")
 @click.option("--max-age-days", type=float, help="Remove runs older than this.")
-@click.option("--max-runs", type=int, help="Keep at most so many runs of an experiment.")
+@click.option("--max-runs", type=int, help="Keep at most so many runs of each experiment.")
 @click.option("--max-gb", type=float, help="Remove the oldest until the records fit.")
-@click.option("--keep-latest", type=int, default=5, show_default=True, help="Never remove the newest so many.")
+@click.option(
+    "--keep-latest", type=int, default=5, show_default=True, help="Never remove the newest so many of each experiment."
+)
 @click.option("--unfinished/--keep-unfinished", default=False, help="Also remove runs that are not completed.")
 @click.option("--dry-run", is_flag=True, help="Only say what would be removed.")
 def prune(
     storage: str,
+    experiment: str | None,
     max_age_days: float | None,
     max_runs: int | None,
     max_gb: float | None,
@@ -81,7 +86,7 @@ def prune(
     unfinished: bool,
     dry_run: bool,
 ) -> None:
-    """Remove old runs by a retention policy."""
+    """Remove old runs by a retention policy. What is kept is counted for every experiment by itself."""
     policy = RetentionPolicy(
         max_runs_per_experiment=max_runs,
         max_age_days=max_age_days,
@@ -89,7 +94,7 @@ def prune(
         keep_completed_only=unfinished,
         keep_latest_n=keep_latest,
     )
-    gone = ExperimentStorage(storage).apply_retention_policy(policy, dry_run=dry_run)
+    gone = ExperimentStorage(storage).apply_retention_policy(policy, experiment=experiment, dry_run=dry_run)
     for run_id in gone:
         click.echo(f"{'would remove' if dry_run else 'removed'} {run_id}")
     click.echo(f"{len(gone)} runs {'would be ' if dry_run else ''}removed", err=True)
@@ -101,7 +106,7 @@ def prune(
 def copy(source: str, target: str) -> None:
     """Copy every run of SOURCE that TARGET does not have (directories or postgresql:// URLs)."""
     copied = copy_store(
-        ExperimentStorage(source), ExperimentStorage(target), tell=lambda line: click.echo(line, err=True)
+        ExperimentStorage(source), ExperimentStorage(target), report=lambda line: click.echo(line, err=True)
     )
     click.echo(f"{len(copied)} runs copied")
 

@@ -301,9 +301,25 @@ class ExperimentReport:
     failures: Sequence[ExperimentFailure]
     metadata: dict[str, Any]
 
+    @property
+    def run_id(self) -> str:
+        return str(self.metadata["run_id"])
+
+    @property
+    def status(self) -> str:
+        """How the run ended: `completed`, `interrupted` or `failed`."""
+        return str(self.metadata["status"])
+
     def metric(self, name: str) -> MetricAggregate:
         """By report name, or in snake case whatever the letters' case; an unknown name is a `MetricError`."""
         return self.evaluation_report.metric(name)
+
+    def item_scores(self, metric: str) -> dict[str, float | None]:
+        """What each judged item scored under a metric; None where that could not be told."""
+        return {
+            str(record.sample_id): next((one.value for one in record.scores if one.metric_name == metric), None)
+            for record in self.evaluation_report.records
+        }
 
     def __repr__(self) -> str:
         means = ", ".join(

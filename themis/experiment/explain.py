@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from themis.exceptions import StorageError
 from themis.storage import ExperimentStorage, RunMetadata
 
-__all__ = ["CacheExplanation", "explain_cache"]
-
 _LOOKED_AT = 100
 _CALL_DIMENSIONS = ("provider", "model", "provider_options", "sampling", "seed", "endpoint")
 
@@ -25,6 +23,17 @@ class CacheExplanation:
 
 
 def explain_cache(storage: ExperimentStorage, run_id: str, item_id: str, other: str | None = None) -> CacheExplanation:
+    """Finds what keeps a sample's answer from being shared with another run.
+
+    Args:
+        storage: The store that has the run.
+        run_id: The run.
+        item_id: The sample.
+        other: The run to look at; by default the nearest of the newest hundred.
+
+    Raises:
+        StorageError: The run has no record of the sample.
+    """
     mine = _inputs(storage, run_id, item_id)
     if mine is None:
         raise StorageError(f"run {run_id!r} has no record of item {item_id!r}")
@@ -54,10 +63,11 @@ def explain_cache(storage: ExperimentStorage, run_id: str, item_id: str, other: 
 
 def _inputs(storage: ExperimentStorage, run_id: str, item_id: str) -> dict[str, str] | None:
     """Everything that is hashed into the key of a sample's answer."""
-    stored = storage.reader(run_id).key_of(item_id)
+    reader = storage.reader(run_id)
+    stored = reader.key_of(item_id)
     if stored is None:
         return None
-    identity = storage.identity(run_id)
+    identity = reader.identity
     return {
         **{name: identity.get(name, "") for name in _CALL_DIMENSIONS},
         "prompt": stored.prompt,

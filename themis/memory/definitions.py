@@ -1,6 +1,7 @@
 """The tests of a configuration: generated once from a seed, kept in the store, shared by every agent's run.
 
-They lie in a run of their own (`definitions NAME`) as one artifact, and go in and out as folders of `.def.json` files.
+They lie in a table of their own, every version of them under the configuration's name, and go in and out as folders of
+`.def.json` files.
 """
 
 from __future__ import annotations
@@ -14,18 +15,18 @@ from pathlib import Path
 from typing import Any
 
 from themis.config.schema import MemoryConfig, MemoryTestConfig
-from themis.core.codec import decode, jsonable
-from themis.core.fingerprint import canonical_json, digest, fingerprint
+from themis.core.codec import canonical_json, decode, to_plain
+from themis.core.fingerprint import digest, fingerprint
+from themis.core.redaction import redact_text
 from themis.core.registry import nearest
 from themis.core.tokens import count_tokens
-from themis.exceptions import ConfigurationError
+from themis.exceptions import ConfigurationError, StorageError
 from themis.memory.examples import MEMORY_TESTS, DatasetInterface, TestExample
-from themis.storage import ExperimentStorage, RunStatus
+from themis.storage import ExperimentStorage
 
 __all__ = [
     "Defined",
     "conflicts_of",
-    "definitions_run",
     "export_definitions",
     "generate",
     "load_folder",
@@ -36,7 +37,6 @@ __all__ = [
 
 logger = logging.getLogger(__name__)
 
-_ARTIFACT = "definitions.json"
 # What the format of a chat adds to a message, for judging whether a script fits its span.
 _LINE_TOKENS = 4
 
@@ -57,10 +57,9 @@ def prepare(
     regenerate: bool = False,
 ) -> list[Defined]:
     """The tests of a configuration: those stored, if there are some and `reuse` agrees, else new ones."""
-    run_id = definitions_run(config.run_name)
-    if storage.run_exists(run_id) and storage.get_run(run_id).status is RunStatus.COMPLETED:
-        stored_for = storage.get_run(run_id).config_snapshot.get("configuration")
-        same = stored_for == _configuration_fingerprint(config)
+    stored = storage.list_definitions(config.run_name)
+    if stored:
+        same = stored[0].configuration == _configuration_fingerprint(config)
         if not same and not regenerate:
             raise ConfigurationError(
                 f"the stored definitions of {config.run_name!r} were generated from another configuration; give this one "
@@ -71,7 +70,6 @@ def prepare(
         logger.warning(
             "generating the definitions of %s anew. %s", config.run_name, _dependants(storage, config.run_name)
         )
-        storage.archive_run(run_id)
     store(generate(config), config, storage)
     # What is played is what was stored, now as in every later process.
     return load_stored(storage, config.run_name)
@@ -95,7 +93,7 @@ def generate(config: MemoryConfig) -> list[Defined]:
     defined: list[Defined] = []
     kinds_seen: Counter[str] = Counter()
     for test in config.tests:
-        dataset = _dataset(test, config)
+        dataset = _configured_dataset(test, config)
         examples = dataset.generate_examples(test.examples)
         if len(examples) != test.examples:
             raise ConfigurationError(
@@ -111,10 +109,10 @@ def generate(config: MemoryConfig) -> list[Defined]:
             _refuse_too_long(example, config.tokenizer)
             defined.append(Defined(kind, example))
     _refuse_doubles(defined)
-    return _through_codec(defined)
+    return _round_trip(defined)
 
 
-def _through_codec(defined: Sequence[Defined]) -> list[Defined]:
+def _round_trip(defined: Sequence[Defined]) -> list[Defined]:
     """The tests as they come out of the store; one that would come out as another test is refused."""
     entries = [_entry(one) for one in defined]
     loaded = _from_entries(decode(canonical_json(entries)))
@@ -128,7 +126,7 @@ def _through_codec(defined: Sequence[Defined]) -> list[Defined]:
     return loaded
 
 
-def _dataset(test: MemoryTestConfig, config: MemoryConfig) -> DatasetInterface:
+def _configured_dataset(test: MemoryTestConfig, config: MemoryConfig) -> DatasetInterface:
     if test.name not in MEMORY_TESTS:
         raise ConfigurationError(
             f"{config.source or 'the configuration'}: unknown memory test {test.name!r}"
@@ -136,10 +134,10 @@ def _dataset(test: MemoryTestConfig, config: MemoryConfig) -> DatasetInterface:
         )
     kind = MEMORY_TESTS.get(test.name)
     given = {"seed": config.seed, "max_message_size": config.max_message_tokens, **test.arguments}
-    return _made(kind, given, test.places, config.source)
+    return _create_dataset(kind, given, test.places, config.source)
 
 
-def _made(
+def _create_dataset(
     kind: type[DatasetInterface], given: Mapping[str, Any], places: Mapping[str, str], source: str
 ) -> DatasetInterface:
     known = kind.arguments()
@@ -156,7 +154,7 @@ def _made(
     return kind(**given)
 
 
-def _fits(value: Any, default: Any) -> bool:
+def _fits(value: object, default: object) -> bool:
     if isinstance(default, bool) or isinstance(value, bool):
         return isinstance(value, bool) and isinstance(default, bool)
     if isinstance(default, float):
@@ -206,51 +204,33 @@ def conflicts_of(defined: Iterable[Defined], incompatibilities: Sequence[Sequenc
 # --- in the store -----------------------------------------------------------------------------------------------------
 
 
-def definitions_run(name: str) -> str:
-    """The id of the run that holds the definitions of a run name."""
-    return f"definitions {name}"
-
-
 def store(defined: Sequence[Defined], config: MemoryConfig, storage: ExperimentStorage) -> None:
-    content = canonical_json([_entry(one) for one in defined]).encode("ascii")
-    run_id = definitions_run(config.run_name)
-    if storage.run_exists(run_id):
-        storage.delete_run(run_id)  # one that was cut off before it was complete
-    storage.start_run(
-        run_id,
-        kind="definitions",
-        benchmark=config.run_name,
-        config={
-            "configuration": _configuration_fingerprint(config),
-            "digest": digest(content.decode("ascii")),
-            "incompatibilities": [list(group) for group in config.incompatibilities],
-        },
-    )
-    with storage.open_run(run_id) as writer:
-        writer.save_artifact(_ARTIFACT, content, "application/json")
-        writer.finish(RunStatus.COMPLETED)
+    """Stores tests as the newest version under the configuration's name."""
+    content = canonical_json([_entry(one) for one in defined])
+    storage.store_definitions(config.run_name, content, configuration=_configuration_fingerprint(config))
 
 
 def load_stored(storage: ExperimentStorage, name: str) -> list[Defined]:
     """The stored definitions of a run name; ones that were changed in the store are refused."""
-    run_id = definitions_run(name)
-    run = storage.get_run(run_id)
-    content = storage.artifact(run_id, _ARTIFACT)
-    if content is None or digest(content.decode("utf-8")) != run.config_snapshot["digest"]:
+    stored = storage.list_definitions(name)
+    if not stored:
+        known = sorted({one.name for one in storage.list_definitions()})
+        raise StorageError(f"no definitions {name!r} in {redact_text(str(storage.location))}{nearest(name, known)}")
+    if digest(stored[0].content) != stored[0].digest:
         raise ConfigurationError(
             f"the stored definitions of {name!r} were changed after they were generated; generate them anew with "
             "--regenerate, or load changed ones from a folder under another run_name"
         )
-    return _from_entries(decode(content))
+    return _from_entries(decode(stored[0].content))
 
 
-def _entry(one: Defined) -> dict[str, Any]:
+def _entry(one: Defined) -> dict[str, object]:
     dataset = one.example.dataset
     return {
         "kind": one.kind,
         "example_id": one.example.example_id,
-        "arguments": {name: jsonable(getattr(dataset, name)) for name in sorted(dataset.arguments())},
-        "definition": jsonable(one.example.definition()),
+        "arguments": {name: to_plain(getattr(dataset, name)) for name in sorted(dataset.arguments())},
+        "definition": to_plain(one.example.definition()),
     }
 
 
@@ -260,7 +240,9 @@ def _from_entries(entries: Iterable[Mapping[str, Any]]) -> list[Defined]:
     for entry in entries:
         key = canonical_json([entry["kind"], entry["arguments"]])
         if key not in datasets:
-            datasets[key] = _made(MEMORY_TESTS.get(entry["kind"]), entry["arguments"], {}, "stored definitions")
+            datasets[key] = _create_dataset(
+                MEMORY_TESTS.get(entry["kind"]), entry["arguments"], {}, "stored definitions"
+            )
         example = datasets[key].load_example(entry["example_id"], entry["definition"])
         defined.append(Defined(entry["kind"], example))
     return defined
@@ -279,10 +261,10 @@ def export_definitions(defined: Iterable[Defined], folder: Path) -> int:
     """Writes `<dataset name>/<example id>.def.json`; returns how many."""
     written = 0
     for one in defined:
-        place = folder / _safe(one.example.dataset.name)
+        place = folder / _safe_name(one.example.dataset.name)
         place.mkdir(parents=True, exist_ok=True)
-        text = json.dumps(jsonable(one.example.definition()), indent=2, ensure_ascii=False)
-        (place / f"{_safe(one.example.example_id)}.def.json").write_text(text, encoding="utf-8")
+        text = json.dumps(to_plain(one.example.definition()), indent=2, ensure_ascii=False)
+        (place / f"{_safe_name(one.example.example_id)}.def.json").write_text(text, encoding="utf-8")
         written += 1
     return written
 
@@ -291,9 +273,11 @@ def load_folder(folder: Path, config: MemoryConfig) -> list[Defined]:
     """The tests in a folder of `.def.json` files, with the arguments of the configuration."""
     defined = []
     for test in config.tests:
-        dataset = _dataset(test, config)
+        dataset = _configured_dataset(test, config)
         kind = MEMORY_TESTS.find(test.name) or test.name
-        files = sorted((folder / _safe(dataset.name)).glob("*.def.json"), key=lambda path: (len(path.name), path.name))
+        files = sorted(
+            (folder / _safe_name(dataset.name)).glob("*.def.json"), key=lambda path: (len(path.name), path.name)
+        )
         if not files:
             raise ConfigurationError(
                 f"{folder} has no definitions of {dataset.name!r} (expected {dataset.name}/0.def.json)"
@@ -310,7 +294,7 @@ def load_folder(folder: Path, config: MemoryConfig) -> list[Defined]:
     return defined
 
 
-def _safe(name: str) -> str:
+def _safe_name(name: str) -> str:
     """A name as one part of a path, whatever a user has called a test."""
     return "".join("_" if character in '/\\:*?"<>|' or ord(character) < 32 else character for character in name).lstrip(
         "."

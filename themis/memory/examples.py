@@ -6,17 +6,18 @@ Registering a `DatasetInterface` makes its name usable in configurations.
 from __future__ import annotations
 
 import dataclasses
+import importlib
+import pkgutil
 import random
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, ClassVar, TypeVar
 
 from themis.core.registry import Registry
 from themis.exceptions import ConfigurationError
-from themis.memory import loaders, tests
-from themis.memory.actions import Action, Ask, Grade, Heard, Listen, Log, Say, Script, Wait
+from themis.memory.actions import AgentReply, Ask, Grade, Grading, Listen, Log, Say, Script, Wait
 
 __all__ = [
     "MEMORY_TESTS",
@@ -24,12 +25,15 @@ __all__ = [
     "DynamicExample",
     "TestExample",
     "TestResult",
+    "find_kinds",
     "register_memory_test",
     "spread",
 ]
 
 # How far through its span a fixed script has come when its last line is said.
 LAST_SHARE = 0.9
+# Plain JSON, in the layout of a `.def.json` file.
+Definition = dict[str, Any]
 
 
 @dataclass(kw_only=True)
@@ -60,12 +64,10 @@ class DatasetInterface(ABC):
         """So many tests, the same ones for the same arguments on every machine."""
 
     def random(self, *names: object) -> random.Random:
-        """A source of chance of its own for every purpose named, fixed by the seed."""
+        """A random number generator of its own for every purpose named, fixed by the seed."""
         return random.Random(":".join(map(str, (type(self).__qualname__, self.seed, *names))))
 
-    def evaluate(
-        self, questions: Sequence[str], responses: Sequence[Heard], expected: Any
-    ) -> Grade | Generator[Action, Any, Grade]:
+    def evaluate(self, questions: Sequence[str], responses: Sequence[AgentReply], expected: Any) -> Grading:
         """The verdict on a fixed script's answers. One that needs the judge is a generator that yields `Consult`."""
         raise NotImplementedError(f"{type(self).__name__} has fixed scripts and needs an evaluate method")
 
@@ -90,7 +92,7 @@ class DatasetInterface(ABC):
         """Which lines of the script the answer to each question rests on, None for all: distances are measured to them."""
         return [None] * sum(example.is_question)
 
-    def temporal_question(self, example: TestExample, said: Sequence[Heard], now: Any) -> str:
+    def temporal_question(self, example: TestExample, said: Sequence[AgentReply], now: datetime) -> str:
         """For examples with `is_temporal`: the last question, which depends on when things were said."""
         raise NotImplementedError(f"{type(self).__name__} is temporal and needs a temporal_question method")
 
@@ -98,12 +100,12 @@ class DatasetInterface(ABC):
         """The example as a script: its lines, its waits, its questions, then the verdict. Tests may override it."""
         return _fixed_script(self, example)
 
-    def load_example(self, example_id: str, definition: dict[str, Any]) -> TestExample:
+    def load_example(self, example_id: str, definition: Definition) -> TestExample:
         """An example from the fields that `TestExample.definition` wrote."""
         return TestExample.from_definition(self, example_id, definition)
 
     @classmethod
-    def arguments(cls) -> dict[str, dataclasses.Field[Any]]:
+    def arguments(cls) -> dict[str, dataclasses.Field[object]]:
         """What a configuration may set, by name."""
         return {argument.name: argument for argument in dataclasses.fields(cls) if argument.init}
 
@@ -126,7 +128,7 @@ class TestExample:
     expected_responses: Any = None
     is_temporal: bool = False
     uses_callback: bool = False
-    material: dict[str, Any] = field(default_factory=dict)
+    material: Definition = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         lines = len(self.script) + self.is_temporal
@@ -160,9 +162,9 @@ class TestExample:
     def play(self) -> Script:
         return self.dataset.play(self)
 
-    def definition(self) -> dict[str, Any]:
+    def definition(self) -> Definition:
         """The example as plain JSON, in the layout of a `.def.json` file."""
-        stored: dict[str, Any] = {
+        stored: Definition = {
             "script": list(self.script),
             "is_question": list(self.is_question),
             "waits": [_wait_fields(wait, self.dataset.memory_span) for wait in self.waits],
@@ -176,7 +178,7 @@ class TestExample:
         return stored
 
     @classmethod
-    def from_definition(cls, dataset: DatasetInterface, example_id: str, definition: dict[str, Any]) -> TestExample:
+    def from_definition(cls, dataset: DatasetInterface, example_id: str, definition: Definition) -> TestExample:
         return cls(
             dataset=dataset,
             example_id=example_id,
@@ -244,9 +246,9 @@ def spread(lines: int) -> list[Wait]:
 def _fixed_script(dataset: DatasetInterface, example: TestExample) -> Script:
     """Says the lines, waits between them, collects the answers, then lets the dataset judge."""
     ideals, needed = iter(dataset.ideal_answers(example)), iter(dataset.needed_lines(example))
-    said: list[Heard] = []
+    said: list[AgentReply] = []
     questions: list[str] = []
-    responses: list[Heard] = []
+    responses: list[AgentReply] = []
     lines: list[str | None] = [*example.script, *([None] * example.is_temporal)]
     for line, is_question, wait in zip(lines, example.is_question, example.waits, strict=False):
         if line is None:
@@ -281,8 +283,8 @@ def _until_callback(dataset: DatasetInterface, example: TestExample, log: Log | 
         log = heard.log
 
 
-def _wait_fields(wait: Wait, span_tokens: int) -> dict[str, Any]:
-    fields: dict[str, Any] = {}
+def _wait_fields(wait: Wait, span_tokens: int) -> Definition:
+    fields: Definition = {}
     if wait.tokens:
         fields["tokens"] = wait.tokens
     if wait.time:
@@ -294,7 +296,7 @@ def _wait_fields(wait: Wait, span_tokens: int) -> dict[str, Any]:
     return fields
 
 
-def _wait_from(fields: dict[str, Any], span_tokens: int) -> Wait:
+def _wait_from(fields: Definition, span_tokens: int) -> Wait:
     seconds = fields.get("time") or 0
     return Wait(
         tokens=int(fields.get("tokens") or 0),
@@ -306,9 +308,19 @@ def _wait_from(fields: dict[str, Any], span_tokens: int) -> Wait:
 
 # --- registry ---------------------------------------------------------------------------------------------------------
 
-# Name in configurations -> "module:Class", imported on use.
+
+def find_kinds(package: str) -> dict[str, str]:
+    """Every class with a `kind` in the modules of a package, by that name, as `module:class`; imports them."""
+    found = {}
+    for module in pkgutil.iter_modules(importlib.import_module(package).__path__, f"{package}."):
+        for name, value in vars(importlib.import_module(module.name)).items():
+            if isinstance(value, type) and issubclass(value, DatasetInterface) and "kind" in vars(value):
+                found[str(vars(value)["kind"])] = f"{value.__module__}:{name}"
+    return found
+
+
 MEMORY_TESTS: Registry[type[DatasetInterface]] = Registry(
-    "memory test", {**tests.BUILTIN_TESTS, **loaders.LOADED_TESTS}
+    "memory test", lambda: {**find_kinds("themis.memory.tests"), **find_kinds("themis.memory.loaders")}
 )
 
 D = TypeVar("D", bound=type[DatasetInterface])

@@ -41,6 +41,10 @@ class Budget:
         self._reserved_usd = 0.0
         self._refused_usd = 0.0
 
+    @property
+    def is_capped(self) -> bool:
+        return math.isfinite(self.cap_usd)
+
     def reserve(self, most_usd: float) -> bool:
         """Sets this much aside for one call, if there is as much."""
         with self._lock:

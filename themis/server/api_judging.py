@@ -9,8 +9,7 @@ from fastapi import APIRouter, Depends
 from fastapi.responses import Response
 from pydantic import BaseModel, ConfigDict, Field
 
-from themis.comparison.diff import diff_runs
-from themis.comparison.diff_files import item_row
+from themis.comparison.diff import diff_runs, item_row
 from themis.comparison.engine import CORRECTIONS, ComparisonEngine
 from themis.comparison.gate import Gate
 from themis.comparison.reports import ComparisonReport
@@ -86,7 +85,7 @@ def compare_stored(serving: Serving, wanted: ComparisonRequest) -> Response:
 
 def compare(serving: Served, wanted: ComparisonRequest) -> ComparisonReport:
     for run_id in wanted.run_ids:
-        serving.run(run_id)
+        serving.reader(run_id)
     engine = ComparisonEngine(
         storage=serving.store,
         statistical_test=wanted.statistical_test,
@@ -101,7 +100,7 @@ def compare(serving: Served, wanted: ComparisonRequest) -> ComparisonReport:
 def diff_stored(serving: Serving, wanted: DiffRequest) -> Response:
     """Counts for every metric, and the items with what both runs said, changed ones first."""
     for run_id in (wanted.run_a, wanted.run_b):
-        serving.run(run_id)
+        serving.reader(run_id)
     metrics = None if wanted.metric is None else [wanted.metric]
     with serving.heavy():
         diff = diff_runs(wanted.run_a, wanted.run_b, storage=serving.store, metrics=metrics, threshold=wanted.threshold)
@@ -132,7 +131,7 @@ def diff_stored(serving: Serving, wanted: DiffRequest) -> Response:
 def gate_stored(serving: Serving, wanted: GateRequest) -> Response:
     """`verdict` is pass, fail or unknown; `reasons` say why."""
     for run_id in (wanted.candidate, wanted.baseline):
-        serving.run(run_id)
+        serving.reader(run_id)
     fields: dict[str, Any] = wanted.model_dump()
     candidate, required = fields.pop("candidate"), tuple(fields.pop("require_same"))
     with serving.heavy():

@@ -35,7 +35,7 @@ async def all_events(serving: Annotated[Served, Depends(served)]) -> StreamingRe
 @router.get("/api/runs/{run_id}/events", summary="One run as it goes on", responses={**_STREAM, **PROBLEMS})
 async def run_events(serving: Annotated[Served, Depends(served)], run_id: str) -> StreamingResponse:
     """First how the run stands, then `run`, `sample` and `turn` events as they are committed."""
-    await asyncio.to_thread(serving.run, run_id)
+    await asyncio.to_thread(serving.reader, run_id)
     return _stream(serving.hub, run_id)
 
 

@@ -13,7 +13,7 @@ from themis.presets.registering import BENCHMARKS
 from themis.server.api_documents import PROBLEMS, example
 from themis.server.json_answers import json_answer
 from themis.server.state import Served, served
-from themis.storage.browsing import store_version
+from themis.storage.search import store_version
 
 __all__ = ["router"]
 
@@ -34,7 +34,7 @@ def metrics() -> Response:
 def health(serving: Annotated[Served, Depends(served)]) -> Response:
     """Needs no token."""
     if serving.store.exists():
-        store_version(serving.store)
+        store_version(serving.store.engine)
     return json_answer({"status": "ok"})
 
 

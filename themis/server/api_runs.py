@@ -13,20 +13,21 @@ from fastapi import Path as InPath
 from fastapi.responses import FileResponse, Response
 from starlette.background import BackgroundTask
 
-from themis.core.codec import decode, encode
-from themis.experiment.export.as_csv import export_csv
+from themis.core.codec import decode, encode, json_bytes
+from themis.core.files import atomic_write
+from themis.core.redaction import Redactor
 from themis.experiment.export.as_json import export_json, export_summary
-from themis.experiment.export.json_text import json_bytes
-from themis.experiment.export.samples import joined
-from themis.experiment.export.whole_files import whole_file
-from themis.experiment.report import build_report
+from themis.experiment.export.as_tables import export_csv
+from themis.experiment.export.samples import join_samples
+from themis.runs.report import build_report
 from themis.server.api_documents import EXAMPLE_RUN, EXAMPLE_SAMPLE, PROBLEMS, UNDELETABLE, example
 from themis.server.errors import NotFound
 from themis.server.json_answers import json_answer
 from themis.server.shapes import run_line, sample_line, whole_sample
 from themis.server.state import Answer, Served, served
 from themis.storage import RunStatus
-from themis.storage.browsing import (
+from themis.storage.queries import RunReader
+from themis.storage.search import (
     OUTCOMES,
     RUN_SORTS,
     SAMPLE_SORTS,
@@ -36,7 +37,6 @@ from themis.storage.browsing import (
     find_runs,
     find_samples,
     overview,
-    read_turns,
     scores_of,
     why_failed,
 )
@@ -55,7 +55,7 @@ _MOST_RUNS = 1_000
 _MOST_SAMPLES = 200
 _MOST_TURNS = 1_000
 
-Kind = Literal["samples", "memory", "definitions"]
+Kind = Literal["samples", "memory"]
 Status = Literal["in_progress", "completed", "interrupted", "failed", "cancelled"]
 assert set(Status.__args__) == {status.value for status in RunStatus}  # type: ignore[attr-defined]
 
@@ -67,7 +67,7 @@ async def list_runs(
     status: Annotated[Status | None, Query(description="Only runs of this status")] = None,
     model: Annotated[str | None, Query(description="Only runs of this model", examples=["fake:perfect"])] = None,
     benchmark: Annotated[str | None, Query(description="Only runs of this benchmark")] = None,
-    kind: Annotated[Kind | None, Query(description="Only runs of this kind; definitions are listed only by it")] = None,
+    kind: Annotated[Kind | None, Query(description="Only runs of this kind")] = None,
     tag: Annotated[str | None, Query(description="`name` or `name=value`")] = None,
     q: Annotated[
         str | None, Query(max_length=LONGEST_SEARCH, description="A part of the run id, model or benchmark")
@@ -87,7 +87,7 @@ async def list_runs(
         if not serving.store.exists():
             return Answer(b"[]", "application/json", {"x-total-count": "0"})
         name, is_down = sort.removeprefix("-"), sort.startswith("-")
-        page = find_runs(serving.store, wanted, sort=name, descending=is_down, limit=limit, offset=offset)
+        page = find_runs(serving.store.engine, wanted, sort=name, descending=is_down, limit=limit, offset=offset)
         lines = [run_line(run, page.answered.get(run.run_id)) for run in page.runs]
         headers = {"x-total-count": str(page.total)}
         if offset + len(page.runs) < page.total:
@@ -115,14 +115,15 @@ def get_run(
     offset: Offset = 0,
 ) -> Response:
     """Texts of more than 100,000 characters are cut here (`is_cut`); `/samples/{item}` has them whole."""
-    run = serving.run(run_id)
-    answered = count_answers(serving.store, run_id) if run.status is RunStatus.IN_PROGRESS else None
+    reader = serving.reader(run_id)
+    run = reader.metadata
+    answered = count_answers(reader) if run.status is RunStatus.IN_PROGRESS else None
     wanted = SampleFilter(
         search=q, outcome=outcome, metric=metric, sort=sort.removeprefix("-"), descending=sort.startswith("-")
     )
-    page = find_samples(serving.store, run_id, wanted, limit=max(limit, 1), offset=offset)
+    page = find_samples(reader, wanted, limit=max(limit, 1), offset=offset)
     samples = page.samples if limit else []
-    line: dict[str, Any] = serving.redactor.deep(run_line(run, answered, why_failed(serving.store, run)))
+    line: dict[str, Any] = serving.redactor.deep(run_line(run, answered, why_failed(reader)))
     return json_answer(
         {
             **line,
@@ -151,7 +152,7 @@ def delete_run(
     """Removes a run with its records, scores and turns. Needs `X-Confirm-Delete` with the run's id."""
     if serving.settings.read_only:
         raise HTTPException(403, "this server is read-only")
-    serving.run(run_id)
+    serving.reader(run_id)
     if unquote(x_confirm_delete or "") != run_id:
         raise HTTPException(428, f"to delete the run, repeat its id in the header X-Confirm-Delete: {run_id}")
     serving.store.delete_run(run_id)
@@ -162,8 +163,7 @@ def delete_run(
     "/{run_id}/overview", summary="Distribution of scores, failures by kind, slowest samples", responses=PROBLEMS
 )
 def get_overview(serving: Serving, run_id: RunId) -> Response:
-    serving.run(run_id)
-    return json_answer(serving.redactor.deep(_plain(overview(serving.store, run_id))))
+    return json_answer(serving.redactor.deep(_plain(overview(serving.reader(run_id)))))
 
 
 @router.get("/{run_id}/turns", summary="The conversation of a memory run", responses=PROBLEMS)
@@ -175,9 +175,8 @@ def get_turns(
     test_id: Annotated[str | None, Query(description="Only rows of this test")] = None,
 ) -> Response:
     """Rows in order: what was sent, what came back, when tests begin, wait and end."""
-    serving.run(run_id)
     test_ids = None if test_id is None else [test_id]
-    turns = read_turns(serving.store, run_id, after=after, limit=limit, test_ids=test_ids)
+    turns = serving.reader(run_id).read_turns(after=after, limit=limit, test_ids=test_ids)
     rows = [
         {"seq": turn.seq, "kind": turn.kind, "test_id": turn.test_id, **serving.redactor.deep(decode(turn.body))}
         for turn in turns
@@ -192,7 +191,7 @@ def export_run(
     format: Annotated[Literal["json", "jsonl", "csv", "summary"], Query(description="What kind of file")] = "json",
 ) -> Response:
     """The whole run: `json` and `csv` as `themis export` writes them, `jsonl` one sample a line, `summary` the numbers."""
-    serving.run(run_id)
+    serving.reader(run_id)
     folder = tempfile.TemporaryDirectory(prefix="themis-export-")
     ending = "json" if format == "summary" else format
     path = Path(folder.name) / f"report.{ending}"
@@ -206,8 +205,8 @@ def export_run(
             elif format == "json":
                 export_json(report, path, run_id=run_id)
             else:
-                with whole_file(path) as file:
-                    for sample in joined(report):
+                with atomic_write(path) as file:
+                    for sample in join_samples(report):
                         scores = {score.metric_name: score.value for score in sample.scores}
                         line: dict[str, Any] = {"id": sample.sample_id, "prompt": sample.prompt}
                         line |= {"response": sample.output, "reference": sample.reference}
@@ -230,22 +229,19 @@ def export_run(
 def get_sample(
     serving: Serving, run_id: RunId, item: Annotated[str, InPath(description="The item's id", examples=["a"])]
 ) -> Response:
-    return json_answer(read_sample(serving, run_id, item))
+    return json_answer(read_sample(serving.reader(run_id), item, serving.redactor))
 
 
-def read_sample(serving: Served, run_id: str, item_id: str) -> dict[str, Any]:
+def read_sample(reader: RunReader, item_id: str, redactor: Redactor) -> dict[str, Any]:
     """A sample of a run; an unknown one is a 404."""
-    serving.run(run_id)
-    reader = serving.store.reader(run_id)
     found = reader.record(item_id)
     if found is None:
-        where = "has no answer yet" if reader.position(item_id) is not None else f"is not in run {run_id}"
+        has_dataset = reader.position(item_id) is not None
+        where = "has no answer yet" if has_dataset else f"is not in run {reader.metadata.run_id}"
         raise NotFound(f"Sample not found: {item_id} {where}")
     position, record = found
-    evaluation = serving.store.current_evaluation(run_id)
-    judged = None if evaluation is None else reader.evaluation(evaluation, item_id)
-    scores = scores_of(serving.store, run_id, position)
-    return whole_sample(position, record, judged, scores, serving.redactor)
+    judged = None if reader.evaluation is None else reader.evaluation_of(reader.evaluation, item_id)
+    return whole_sample(position, record, judged, scores_of(reader, position), redactor)
 
 
 def _plain(found: Any) -> dict[str, Any]:

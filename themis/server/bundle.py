@@ -17,8 +17,9 @@ from themis.server.memory_views import chat_view, drawn_tests
 from themis.server.pages import Pages
 from themis.server.shapes import run_line, whole_sample
 from themis.server.views import RunsView, run_view, score_bars
-from themis.storage import ExperimentStorage, RunMetadata
-from themis.storage.browsing import OUTCOMES, SAMPLE_SORTS, SampleFilter, find_runs, scores_of
+from themis.storage import ExperimentStorage
+from themis.storage.queries import RunReader
+from themis.storage.search import OUTCOMES, SAMPLE_SORTS, SampleFilter, find_runs, scores_of
 
 __all__ = ["BundleLinks", "Written", "write_bundle"]
 
@@ -66,8 +67,9 @@ def write_bundle(storage: str | Path, folder: str | Path, run_ids: Sequence[str]
     is_copy = (folder / "static" / _OURS).exists()
     if folder.exists() and any(folder.iterdir()) and not is_copy:
         raise ConfigurationError(f"{folder} has files that are not a copy of runs; give an empty --bundle directory")
-    chosen = run_ids or [run.run_id for run in find_runs(store, limit=_MOST_RUNS).runs]
-    runs = [store.get_run(run_id) for run_id in chosen]
+    chosen = run_ids or [run.run_id for run in find_runs(store.engine, limit=_MOST_RUNS).runs]
+    readers = [store.reader(run_id) for run_id in chosen]
+    runs = [reader.metadata for reader in readers]
     if not runs:
         raise ConfigurationError(f"the store at {storage} has no runs to copy")
     folder.mkdir(parents=True, exist_ok=True)
@@ -79,20 +81,21 @@ def write_bundle(storage: str | Path, folder: str | Path, run_ids: Sequence[str]
         (folder / "static").mkdir(exist_ok=True)
         shutil.copyfile(file, folder / "static" / file.name)
     pages, redactor = Pages(BundleLinks()), Redactor()
-    samples = sum(_write_run(store, run, folder, pages, redactor) for run in runs)
+    samples = sum(_write_run(reader, folder, pages, redactor) for reader in readers)
     lines = [(run, run_line(run), score_bars(run.summary.get("metrics", {}))) for run in runs]
     view = RunsView(lines, len(lines), 0, len(lines))
     _write(folder / BundleLinks().runs(), pages.render("runs.html", view=view, chosen={}, sorts=()))
     return Written(len(runs), samples)
 
 
-def _write_run(store: ExperimentStorage, run: RunMetadata, folder: Path, pages: Pages, redactor: Redactor) -> int:
-    view = run_view(store, run, SampleFilter(), limit=_MOST_SAMPLES)
+def _write_run(reader: RunReader, folder: Path, pages: Pages, redactor: Redactor) -> int:
+    run = reader.metadata
+    view = run_view(reader, SampleFilter(), limit=_MOST_SAMPLES)
     page = pages.render(
         "run.html",
         view=view,
-        tests=drawn_tests(store, run) if run.kind == "memory" else None,
-        chat=chat_view(store, run, after=-1) if run.kind == "memory" else None,
+        tests=drawn_tests(reader) if run.kind == "memory" else None,
+        chat=chat_view(reader, after=-1) if run.kind == "memory" else None,
         chosen={"q": "", "outcome": "all", "metric": "", "sort": "dataset"},
         outcomes=OUTCOMES,
         sorts=SAMPLE_SORTS,
@@ -101,15 +104,13 @@ def _write_run(store: ExperimentStorage, run: RunMetadata, folder: Path, pages: 
     )
     links = BundleLinks()
     _write(folder / links.run(run.run_id), page)
-    reader, evaluation = store.reader(run.run_id), store.current_evaluation(run.run_id)
     ids = [sample.item_id for sample in view.samples.samples]
     for number, item_id in enumerate(ids):
         found = reader.record(item_id)
         if found is None:
             continue
-        judged = None if evaluation is None else reader.evaluation(evaluation, item_id)
-        scores = scores_of(store, run.run_id, found[0])
-        sample = whole_sample(*found, judged, scores, redactor)
+        judged = None if reader.evaluation is None else reader.evaluation_of(reader.evaluation, item_id)
+        sample = whole_sample(*found, judged, scores_of(reader, found[0]), redactor)
         neighbours = {
             "before": ids[number - 1] if number else None,
             "after": ids[number + 1] if number + 1 < len(ids) else None,

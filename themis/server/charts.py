@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from themis.storage.browsing import Histogram
+from themis.storage.search import Histogram
 
 __all__ = ["Bar", "Dot", "GanttRow", "Interval", "TestSpan", "bars", "dots", "gantt", "interval_bar", "sparkline"]
 

@@ -13,18 +13,17 @@ import time
 from collections.abc import Iterable
 from typing import Any
 
-from themis.core.codec import decode
+from themis.core.codec import decode, json_bytes
 from themis.core.redaction import Redactor
 from themis.exceptions import ThemisError
-from themis.experiment.export.json_text import json_bytes
 from themis.server.shapes import run_line, run_progress, sample_event
 from themis.storage import ExperimentStorage, RunMetadata, RunStatus
-from themis.storage.browsing import (
+from themis.storage.queries import RunReader
+from themis.storage.search import (
     changed_runs,
     count_answers,
     new_records,
     newest,
-    read_turns,
     running_means,
     store_version,
 )
@@ -183,7 +182,7 @@ class _Watch:
         changed = self._changed_runs()
         events = []
         for run_id in topics - {ALL_RUNS}:
-            events += self._look_at(run_id, changed.get(run_id))
+            events += self._look_at(run_id, run_id in changed)
         told = topics - {ALL_RUNS}
         if ALL_RUNS in topics:
             events += [self._run_event(run) for run_id, run in changed.items() if run_id not in told]
@@ -202,60 +201,58 @@ class _Watch:
     def state(self, run_id: str) -> dict[str, Any] | None:
         """How a run stands; whatever comes after this will be told."""
         with self._lock:
-            if not self._store.exists() or not self._store.run_exists(run_id):
+            reader = self._store.find_run(run_id)
+            if reader is None:
                 self._awaited.add(run_id)
                 return None
-            watched = self._start_watching(run_id)
-            run = self._store.get_run(run_id)
-            return run_progress(run, self._answered(run), self._means(run, watched))
+            watched = self._start_watching(run_id, reader)
+            return run_progress(reader.metadata, _count_answered(reader), _update_means(reader, watched))
 
     def _changed_runs(self) -> dict[str, RunMetadata]:
         if self._since is None:
-            self._since = float(store_version(self._store)[1] or 0.0)
-        found = changed_runs(self._store, self._since)
+            self._since = store_version(self._store.engine)[1] or 0.0
+        found = changed_runs(self._store.engine, self._since)
         if found:
             self._since = max(run.updated_at.timestamp() for run in found)
         return {run.run_id: run for run in found}
 
     def _run_event(self, run: RunMetadata) -> Event:
-        return Event(run.run_id, {"type": "run", **run_line(run, self._answered(run))})
+        reader = self._store.find_run(run.run_id)
+        return Event(run.run_id, {"type": "run", **run_line(run, None if reader is None else _count_answered(reader))})
 
-    def _answered(self, run: RunMetadata) -> int:
-        if run.status is not RunStatus.IN_PROGRESS:
-            return run.successful_generations + run.failed_generations
-        return count_answers(self._store, run.run_id)
-
-    def _look_at(self, run_id: str, changed: RunMetadata | None) -> list[Event]:
-        if not self._store.run_exists(run_id):
+    def _look_at(self, run_id: str, has_changed: bool) -> list[Event]:
+        reader = self._store.find_run(run_id)
+        if reader is None:
             self._awaited.add(run_id)
             return []
-        watched = self._start_watching(run_id)
+        watched = self._start_watching(run_id, reader)
         watched.is_unheard = False
-        events = self._new_samples(run_id, watched) + self._new_turns(run_id, watched)
-        if events or changed is not None:
+        events = self._new_samples(reader, watched) + self._new_turns(reader, watched)
+        if events or has_changed:
             watched.looks_left = _SETTLING_LOOKS
         if watched.looks_left > 0:
             watched.looks_left -= 1
-            run = changed or self._store.get_run(run_id)
-            events.append(Event(run_id, run_progress(run, self._answered(run), self._means(run, watched))))
+            progress = run_progress(reader.metadata, _count_answered(reader), _update_means(reader, watched))
+            events.append(Event(run_id, progress))
         return events
 
-    def _start_watching(self, run_id: str) -> _Watched:
+    def _start_watching(self, run_id: str, reader: RunReader) -> _Watched:
         if run_id not in self._watched:
-            start = (0.0, -1) if run_id in self._awaited else newest(self._store, run_id)
+            start = (0.0, -1) if run_id in self._awaited else newest(reader)
             self._watched[run_id] = _Watched(*start)
         return self._watched[run_id]
 
-    def _new_samples(self, run_id: str, watched: _Watched) -> list[Event]:
-        found = new_records(self._store, run_id, watched.since, limit=_EVENTS_AT_ONCE)
+    def _new_samples(self, reader: RunReader, watched: _Watched) -> list[Event]:
+        run_id = reader.metadata.run_id
+        found = new_records(reader, watched.since, limit=_EVENTS_AT_ONCE)
         if found:
             watched.since = max(record.created_at for record in found)
         return [Event(run_id, sample_event(run_id, record)) for record in found]
 
-    def _new_turns(self, run_id: str, watched: _Watched) -> list[Event]:
-        events = []
+    def _new_turns(self, reader: RunReader, watched: _Watched) -> list[Event]:
+        run_id, events = reader.metadata.run_id, list[Event]()
         limit = _EVENTS_AT_ONCE + len(watched.ahead)
-        for turn in read_turns(self._store, run_id, after=watched.last_turn, limit=limit):
+        for turn in reader.read_turns(after=watched.last_turn, limit=limit):
             if turn.seq in watched.ahead:
                 continue
             watched.ahead.add(turn.seq)
@@ -270,14 +267,21 @@ class _Watch:
             watched.ahead.discard(watched.last_turn)
         return events
 
-    def _means(self, run: RunMetadata, watched: _Watched) -> dict[str, tuple[float, int]]:
-        """Adds the scores up again, as seldom as their number demands."""
-        evaluation = self._store.current_evaluation(run.run_id)
-        if run.status is not RunStatus.IN_PROGRESS or evaluation is None:
-            return {}
-        began = time.monotonic()
-        if began >= watched.means_again_at:
-            watched.means = running_means(self._store, evaluation)
-            took = time.monotonic() - began
-            watched.means_again_at = began + took / _SHARE_FOR_MEANS
-        return watched.means
+
+def _count_answered(reader: RunReader) -> int:
+    run = reader.metadata
+    if run.status is not RunStatus.IN_PROGRESS:
+        return run.successful_generations + run.failed_generations
+    return count_answers(reader)
+
+
+def _update_means(reader: RunReader, watched: _Watched) -> dict[str, tuple[float, int]]:
+    """Adds the scores up again, as seldom as their number demands."""
+    if reader.metadata.status is not RunStatus.IN_PROGRESS or reader.evaluation is None:
+        return {}
+    began = time.monotonic()
+    if began >= watched.means_again_at:
+        watched.means = running_means(reader)
+        took = time.monotonic() - began
+        watched.means_again_at = began + took / _SHARE_FOR_MEANS
+    return watched.means

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from themis.core.entities import GenerationRecord
-from themis.memory.ledger import OVERALL
-from themis.memory.tape import EXCHANGES, Body, read_body
+from themis.memory.result_store import OVERALL
+from themis.memory.tape import EXCHANGES, EventBody, read_body
 from themis.memory.transcript import entries
 from themis.server.charts import Dot, GanttRow, TestSpan, gantt
-from themis.storage import ExperimentStorage, RunMetadata, RunStatus
-from themis.storage.browsing import read_turns
+from themis.storage import RunStatus
+from themis.storage.queries import RunReader
 from themis.storage.records import Turn
 
 __all__ = ["ChatView", "TestCard", "TestsView", "chat_view", "drawn_tests"]
@@ -67,15 +67,15 @@ class ChatView:
     next_after: int | None
 
 
-def drawn_tests(store: ExperimentStorage, run: RunMetadata) -> TestsView:
-    scores = _scores(store, run.run_id)
-    ended = [record.metrics.get("memory", {}) | {"id": _item_id(record)} for record in _ended(store, run.run_id)]
+def drawn_tests(reader: RunReader) -> TestsView:
+    scores = _scores(reader)
+    ended = [record.metrics.get("memory", {}) | {"id": _item_id(record)} for record in _ended(reader)]
     spans = {str(memory["id"]): _ended_span(memory, scores) for memory in ended}
-    last = _last_reply(store, run.run_id)
-    spans |= {span.test_id: span for span in _under_way(store, run.run_id, spans)}
+    last = _last_reply(reader)
+    spans |= {span.test_id: span for span in _under_way(reader, spans)}
     colours = _colours(spans.values())
     cards = [_card(memory, scores, colours) for memory in ended]
-    about = run.summary.get("memory", {})
+    about = reader.metadata.summary.get("memory", {})
     tokens = max([last.tokens_total, *(int(span.ended or span.began) for span in spans.values())])
     turns = int(about.get("turns") or last.turn)
     rows = gantt(list(spans.values())[:_MOST_TESTS], tokens)
@@ -131,33 +131,32 @@ def _colours(spans: Iterable[TestSpan]) -> dict[str, int]:
     return {span.test_id: by_kind[span.dataset] for span in spans}
 
 
-def _ended(store: ExperimentStorage, run_id: str) -> Iterator[GenerationRecord]:
-    for number, (_, record) in enumerate(store.reader(run_id).records()):
+def _ended(reader: RunReader) -> Iterator[GenerationRecord]:
+    for number, (_, record) in enumerate(reader.records()):
         if number >= _MOST_TESTS:
             return
         yield record
 
 
-def _scores(store: ExperimentStorage, run_id: str) -> dict[str, float]:
-    evaluation = store.current_evaluation(run_id)
-    if evaluation is None:
+def _scores(reader: RunReader) -> dict[str, float]:
+    if reader.evaluation is None:
         return {}
-    return {item_id: value for item_id, _, value in store.reader(run_id).values(evaluation, OVERALL)}
+    return {item_id: value for item_id, _, value in reader.values(reader.evaluation, OVERALL)}
 
 
-def _last_reply(store: ExperimentStorage, run_id: str) -> Body:
+def _last_reply(reader: RunReader) -> EventBody:
     """Where the conversation stands."""
-    found = read_turns(store, run_id, kinds=("reply",), limit=1, last=True)
-    return read_body(found[0]) if found else Body()
+    found = reader.read_turns(kinds=("reply",), limit=1, last=True)
+    return read_body(found[0]) if found else EventBody()
 
 
-def _under_way(store: ExperimentStorage, run_id: str, ended: Container[str]) -> list[TestSpan]:
-    begun = [row for row in read_turns(store, run_id, kinds=("begin",), limit=2 * _MOST_TESTS) if row.test_id]
+def _under_way(reader: RunReader, ended: Container[str]) -> list[TestSpan]:
+    begun = [row for row in reader.read_turns(kinds=("begin",), limit=2 * _MOST_TESTS) if row.test_id]
     begins = {row.test_id: read_body(row).tokens_total for row in begun if row.test_id and row.test_id not in ended}
     says: dict[str, list[int]] = {}
     asks: dict[str, list[int]] = {}
     sent: dict[str, str] = {}
-    rows = read_turns(store, run_id, kinds=("say", "ask", "reply"), test_ids=begins, limit=_MOST_ROWS) if begins else ()
+    rows = reader.read_turns(kinds=("say", "ask", "reply"), test_ids=begins, limit=_MOST_ROWS) if begins else ()
     for row in rows:
         test_id = row.test_id or ""
         if row.kind != "reply":
@@ -196,16 +195,12 @@ def _by_distance(cards: list[TestCard]) -> list[Dot]:
     ]
 
 
-def chat_view(
-    store: ExperimentStorage, run: RunMetadata, *, after: int | None = None, test_id: str | None = None
-) -> ChatView:
+def chat_view(reader: RunReader, *, after: int | None = None, test_id: str | None = None) -> ChatView:
     """The rows after a number; from the start where none is given, but the last ones of a run that is under way."""
     test_ids = None if test_id is None else [test_id]
-    is_followed = after is None and run.status is RunStatus.IN_PROGRESS
+    is_followed = after is None and reader.metadata.status is RunStatus.IN_PROGRESS
     limit = _ROWS_SHOWN + 1
-    rows = read_turns(
-        store, run.run_id, after=-1 if after is None else after, limit=limit, test_ids=test_ids, last=is_followed
-    )
+    rows = reader.read_turns(after=-1 if after is None else after, limit=limit, test_ids=test_ids, last=is_followed)
     is_cut = len(rows) > _ROWS_SHOWN
     if is_followed:
         rows = rows[-_ROWS_SHOWN:]

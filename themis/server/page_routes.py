@@ -8,8 +8,8 @@ from urllib.parse import parse_qs, urlsplit
 from fastapi import APIRouter, Depends, Query, Request
 from fastapi.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
 
-from themis.comparison.hypotheses import StatisticalTest
-from themis.comparison.names import telling_names
+from themis.comparison.engine import StatisticalTest
+from themis.comparison.reports import short_labels
 from themis.exceptions import ThemisError
 from themis.server.api_judging import ComparisonRequest, compare
 from themis.server.api_runs import LONGEST_SEARCH, read_sample
@@ -19,7 +19,7 @@ from themis.server.pages import Pages
 from themis.server.sessions import COOKIE, LIFETIME_SECONDS, is_token, new_session
 from themis.server.state import Answer, Served, served
 from themis.server.views import compared, run_so_far, run_view, runs_view
-from themis.storage.browsing import (
+from themis.storage.search import (
     OUTCOMES,
     RUN_SORTS,
     SAMPLE_SORTS,
@@ -111,7 +111,8 @@ def run_page(
     after: Annotated[int | None, Query(ge=-1, le=2**62)] = None,
     test: str = "",
 ) -> Response:
-    run = serving.run(run_id)
+    reader = serving.reader(run_id)
+    run = reader.metadata
     wanted = SampleFilter(
         search=q or None,
         outcome=outcome,
@@ -119,7 +120,7 @@ def run_page(
         sort=sort.removeprefix("-"),
         descending=sort.startswith("-"),
     )
-    view = run_view(serving.store, run, wanted, offset=offset)
+    view = run_view(reader, wanted, offset=offset)
     is_memory = run.kind == "memory"
     chosen = {"q": q, "outcome": outcome, "metric": view.wanted.metric or "", "sort": sort}
     manifest = serving.redactor.deep(run.config_snapshot.get("reproducibility_manifest", {}))
@@ -127,8 +128,8 @@ def run_page(
         rendering,
         "run.html",
         view=view,
-        tests=drawn_tests(serving.store, run) if is_memory else None,
-        chat=chat_view(serving.store, run, after=after, test_id=test or None) if is_memory else None,
+        tests=drawn_tests(reader) if is_memory else None,
+        chat=chat_view(reader, after=after, test_id=test or None) if is_memory else None,
         chosen=chosen,
         outcomes=OUTCOMES,
         sorts=SAMPLE_SORTS,
@@ -140,8 +141,8 @@ def run_page(
 @router.get("/runs/{run_id}/overview")
 def overview_fragment(serving: Serving, rendering: Rendering, run_id: str) -> Response:
     """The part of a long run's page that takes a look at every score."""
-    run = serving.run(run_id)
-    return _page(rendering, "overview.html", run=run, overview=overview(serving.store, run_id))
+    reader = serving.reader(run_id)
+    return _page(rendering, "overview.html", run=reader.metadata, overview=overview(reader))
 
 
 @router.get("/runs/{run_id}/progress")
@@ -149,24 +150,24 @@ async def progress_fragment(request: Request, serving: Serving, rendering: Rende
     """The part of a page that changes while its run is under way, made once for all who follow it."""
 
     def make() -> Answer:
-        run = serving.run(run_id)
-        line, scores = run_so_far(serving.store, run)
-        tests = drawn_tests(serving.store, run) if run.kind == "memory" else None
+        reader = serving.reader(run_id)
+        run = reader.metadata
+        line, scores = run_so_far(reader)
+        tests = drawn_tests(reader) if run.kind == "memory" else None
         return Answer(rendering.render("progress.html", run=run, line=line, scores=scores, tests=tests).encode())
 
     def version() -> tuple[Any, ...]:
-        serving.run(run_id)
-        return store_version(serving.store) + newest(serving.store, run_id)
+        return store_version(serving.store.engine) + newest(serving.reader(run_id))
 
     return (await serving.answers.get(("progress", run_id), make, version)).response(request)
 
 
 @router.get("/runs/{run_id}/sample")
 def sample_page(serving: Serving, rendering: Rendering, run_id: str, item: str) -> Response:
-    run = serving.run(run_id)
-    sample = read_sample(serving, run_id, item)
-    before, after = neighbours(serving.store, run_id, sample["position"])
-    return _page(rendering, "sample.html", run=run, sample=sample, before=before, after=after)
+    reader = serving.reader(run_id)
+    sample = read_sample(reader, item, serving.redactor)
+    before, after = neighbours(reader, sample["position"])
+    return _page(rendering, "sample.html", run=reader.metadata, sample=sample, before=before, after=after)
 
 
 @router.get("/runs/{run_id}/text")
@@ -178,7 +179,7 @@ def sample_text(
     attempt: Annotated[int, Query(ge=0, le=10_000)] = 0,
 ) -> Response:
     """A long prompt or answer as it is: plain text, which no browser acts on."""
-    sample = read_sample(serving, run_id, item)
+    sample = read_sample(serving.reader(run_id), item, serving.redactor)
     if part == "prompt":
         text = sample["prompt"]
     elif attempt < len(sample["attempts"]):
@@ -197,7 +198,7 @@ def compare_page(
     test: str = StatisticalTest.AUTO.value,
 ) -> Response:
     run_ids = [run_id for run_id in dict.fromkeys(run) if run_id]
-    known = find_runs(serving.store, limit=_MOST_SUGGESTED).runs if serving.store.exists() else []
+    known = find_runs(serving.store.engine, limit=_MOST_SUGGESTED).runs if serving.store.exists() else []
     suggested = [one.run_id for one in known]
     tests = [one.value for one in StatisticalTest]
     shared: dict[str, Any] = {"chosen": run_ids, "suggested": suggested, "tests": tests, "test": test, "metric": metric}
@@ -212,7 +213,7 @@ def compare_page(
     except ThemisError as error:
         problem = serving.redactor.text(str(error))
         return _page(rendering, "compare.html", 400, report=None, metrics=[], problem=problem, **shared)
-    names = telling_names(report.run_ids, _LONGEST_NAME)
+    names = short_labels(report.run_ids, _LONGEST_NAME)
     return _page(rendering, "compare.html", report=report, metrics=metrics, names=names, problem=None, **shared)
 
 

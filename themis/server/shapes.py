@@ -7,7 +7,7 @@ from typing import Any
 from themis.core.entities import EvaluationRecord, GenerationRecord
 from themis.core.redaction import Redactor
 from themis.storage import RunMetadata, RunStatus
-from themis.storage.browsing import NewRecord, SampleLine, Score
+from themis.storage.search import NewRecord, SampleLine, Score
 
 __all__ = ["run_line", "run_progress", "sample_event", "sample_line", "whole_sample"]
 
@@ -17,7 +17,7 @@ def run_line(run: RunMetadata, answered: int | None = None, error: str | None = 
     summary = run.summary.get("metrics", {})
     return {
         "run_id": run.run_id,
-        "experiment_id": run.experiment_id,
+        "experiment_id": run.experiment,
         "status": run.status.value,
         "num_samples": run.total_samples,
         "metrics": {name: metric["mean"] for name, metric in summary.items()},

@@ -22,8 +22,9 @@ from themis.server.errors import NotFound
 from themis.server.limits import ClientThrottle
 from themis.server.live import Hub
 from themis.server.settings import Settings
-from themis.storage import ExperimentStorage, RunMetadata
-from themis.storage.browsing import find_runs, store_version
+from themis.storage import ExperimentStorage
+from themis.storage.queries import RunReader
+from themis.storage.search import find_runs, store_version
 
 __all__ = ["Answer", "FreshAnswers", "Served", "served"]
 
@@ -51,12 +52,15 @@ class Served:
         self.logins = ClientThrottle(per_second=0.1, burst=5)
         self._heavy = threading.Semaphore(_HEAVY_AT_ONCE)
 
-    def run(self, run_id: str) -> RunMetadata:
-        """A stored run; an unknown one is a 404 that names the nearest."""
-        if not self.store.exists() or not self.store.run_exists(run_id):
-            known = [run.run_id for run in find_runs(self.store, limit=1_000).runs] if self.store.exists() else []
+    def reader(self, run_id: str) -> RunReader:
+        """A stored run, its row read once; an unknown one is a 404 that names the nearest."""
+        found = self.store.find_run(run_id)
+        if found is None:
+            known = (
+                [run.run_id for run in find_runs(self.store.engine, limit=1_000).runs] if self.store.exists() else []
+            )
             raise NotFound(f"Run not found: {run_id}{nearest(run_id, known)}")
-        return self.store.get_run(run_id)
+        return found
 
     @contextlib.contextmanager
     def heavy(self) -> Iterator[None]:
@@ -168,4 +172,4 @@ class FreshAnswers:
             task.exception()  # whoever waits has it too; nobody may be waiting
 
     def _version(self) -> tuple[Any, ...]:
-        return store_version(self._store) if self._store.exists() else ()
+        return store_version(self._store.engine) if self._store.exists() else ()

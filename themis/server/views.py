@@ -11,11 +11,12 @@ from themis.comparison.pages import forest_plot
 from themis.comparison.reports import TIE, ComparisonReport, ComparisonResult
 from themis.core.registry import nearest
 from themis.exceptions import ConfigurationError
-from themis.memory.ledger import OVERALL
+from themis.memory.result_store import OVERALL
 from themis.server.charts import Dot, Interval, dots, interval_bar, sparkline
 from themis.server.shapes import run_line
 from themis.storage import ExperimentStorage, RunMetadata, RunStatus
-from themis.storage.browsing import (
+from themis.storage.queries import RunReader
+from themis.storage.search import (
     Overview,
     RunFilter,
     SampleFilter,
@@ -101,7 +102,7 @@ def runs_view(
 ) -> RunsView:
     if not store.exists():
         return RunsView([], 0, offset, _RUNS_SHOWN)
-    page = find_runs(store, wanted, sort=sort, descending=descending, limit=_RUNS_SHOWN, offset=offset)
+    page = find_runs(store.engine, wanted, sort=sort, descending=descending, limit=_RUNS_SHOWN, offset=offset)
     lines = [
         (run, run_line(run, page.answered.get(run.run_id)), score_bars(run.summary.get("metrics", {})))
         for run in page.runs
@@ -142,10 +143,9 @@ class RunView:
     overview: Overview | None
 
 
-def run_view(
-    store: ExperimentStorage, run: RunMetadata, wanted: SampleFilter, *, offset: int = 0, limit: int = _SAMPLES_SHOWN
-) -> RunView:
-    line, scores = run_so_far(store, run)
+def run_view(reader: RunReader, wanted: SampleFilter, *, offset: int = 0, limit: int = _SAMPLES_SHOWN) -> RunView:
+    run = reader.metadata
+    line, scores = run_so_far(reader)
     metrics = [score.name for score in scores]
     if wanted.metric is None and metrics:
         wanted = SampleFilter(**{**vars(wanted), "metric": metrics[0]})
@@ -155,23 +155,23 @@ def run_view(
         run=run,
         line=line,
         scores=scores,
-        samples=find_samples(store, run.run_id, wanted, limit=limit, offset=offset, characters=_PREVIEW_CHARACTERS),
+        samples=find_samples(reader, wanted, limit=limit, offset=offset, characters=_PREVIEW_CHARACTERS),
         wanted=wanted,
         metrics=metrics,
         offset=offset,
         limit=limit,
-        overview=overview(store, run.run_id) if run.total_samples <= _DRAWN_AT_ONCE else None,
+        overview=overview(reader) if run.total_samples <= _DRAWN_AT_ONCE else None,
     )
 
 
-def run_so_far(store: ExperimentStorage, run: RunMetadata) -> tuple[dict[str, Any], list[ScoreBar]]:
+def run_so_far(reader: RunReader) -> tuple[dict[str, Any], list[ScoreBar]]:
     """A run's line and its scores, added up here where no report has done so yet."""
-    answered = count_answers(store, run.run_id) if run.status is RunStatus.IN_PROGRESS else None
-    line = run_line(run, answered, why_failed(store, run))
+    run = reader.metadata
+    answered = count_answers(reader) if run.status is RunStatus.IN_PROGRESS else None
+    line = run_line(run, answered, why_failed(reader))
     details = dict(line["metric_details"])
-    evaluation = store.current_evaluation(run.run_id)
-    if not details and evaluation is not None and run.total_samples <= _DRAWN_AT_ONCE:
-        details = {name: {"mean": mean, "count": n} for name, (mean, n) in running_means(store, evaluation).items()}
+    if not details and run.total_samples <= _DRAWN_AT_ONCE:
+        details = {name: {"mean": mean, "count": n} for name, (mean, n) in running_means(reader).items()}
     return line, score_bars(details)
 
 

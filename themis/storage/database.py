@@ -7,12 +7,17 @@ from __future__ import annotations
 
 import contextlib
 import enum
+import logging
+import math
 import os
 import socket
 import sqlite3
 import tempfile
+import threading
+import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 from urllib.parse import quote
 
 import sqlalchemy as sa
@@ -22,19 +27,6 @@ from sqlalchemy.engine import Connection, Engine
 from themis.core.redaction import redact_options, redact_text
 from themis.exceptions import ConfigurationError, DependencyError, StorageError, ThemisError
 from themis.storage import schema
-from themis.storage.outage import DatabaseAwayError, Outage
-
-__all__ = [
-    "DATABASE_NAME",
-    "Durability",
-    "database_file",
-    "is_url",
-    "open_database",
-    "open_sqlite",
-    "process_identity",
-    "process_start",
-    "refuse_newer",
-]
 
 DATABASE_NAME = "themis.db"
 _HEADER_BYTES = 100
@@ -59,6 +51,13 @@ _NOTICING = {
 }
 # A server that shuts down, crashed or starts, and a connection that broke.
 _AWAY = ("57P01", "57P02", "57P03", "08")
+
+_LONGEST_OUTAGE_SECONDS = 300.0
+_FIRST_DELAY_SECONDS, _LONGEST_DELAY_SECONDS = 0.05, 2.0
+_TOLD_EVERY_SECONDS = 30.0
+
+T = TypeVar("T")
+logger = logging.getLogger(__name__)
 
 
 class Durability(enum.StrEnum):
@@ -210,7 +209,7 @@ def _sqlite_engine(path: Path, *, writable: bool, shown: Path | None = None) -> 
     engine = sa.create_engine("sqlite://", creator=connect, poolclass=sa.pool.QueuePool, pool_size=8, max_overflow=-1)
 
     @event.listens_for(engine, "connect")
-    def prepare(connection: Any, _: Any) -> None:
+    def prepare(connection: sqlite3.Connection, _: object) -> None:
         cursor = connection.cursor()
         cursor.execute(f"PRAGMA cache_size = -{_PAGE_CACHE_KIB}")
         cursor.execute("PRAGMA temp_store = MEMORY")
@@ -247,7 +246,7 @@ def _open_postgres(url: str) -> Engine:
     engine.update_execution_options(outage=outage)
 
     @event.listens_for(engine, "do_connect")
-    def connect(dialect: Any, _: Any, arguments: Any, options: Any) -> Any:
+    def connect(dialect: sa.Dialect, _: object, arguments: list[object], options: dict[str, object]) -> object:
         while True:
             try:
                 return dialect.connect(*arguments, **options)
@@ -301,7 +300,7 @@ def refuse_newer(version: int, where: str) -> None:
 
 def _translate_errors(engine: Engine, *, where: str, advice: str) -> None:
     @event.listens_for(engine, "handle_error")
-    def translate(context: Any) -> ThemisError | None:
+    def translate(context: sa.engine.ExceptionContext) -> ThemisError | None:
         error = context.original_exception
         if isinstance(error, UnicodeEncodeError):
             bad = error.object[error.start]
@@ -347,3 +346,126 @@ def process_start(pid: int) -> str:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
     except (OSError, IndexError):
         return ""
+
+
+def holder_is_dead(holder: str) -> bool:
+    """Whether the holder was a process of this machine that no longer runs."""
+    host, pid_text, start, *_ = [*holder.split(":"), "", ""]
+    if host != socket.gethostname() or not pid_text.isdigit():
+        return False
+    pid = int(pid_text)
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    except PermissionError:
+        pass
+    return bool(start) and process_start(pid) != start
+
+
+def format_holder(holder: str) -> str:
+    host, pid, *_ = [*holder.split(":"), "?"]
+    return f"process {pid} on {host}"
+
+
+# --- outages ----------------------------------------------------------------------------------------------------------
+
+
+class DatabaseAwayError(StorageError):
+    """The server cannot be reached, or the connection to it broke."""
+
+    def __init__(self, where: str, reason: str) -> None:
+        super().__init__(f"the database {where} went away: {reason}. `themis doctor` checks the connection")
+        self.reason = reason
+
+
+class _TooLongError(DatabaseAwayError):
+    """Nobody waits any longer."""
+
+    def __init__(self, where: str, reason: str, away_seconds: float) -> None:
+        StorageError.__init__(
+            self,
+            f"the database {where} has been away for {away_seconds:.0f} s ({reason}); everything committed so far is safe. "
+            "Run the same command again when it is back: it goes on where it stopped",
+        )
+        self.reason = reason
+
+
+class Outage:
+    """How long a server has been away, for all connections to it. A run that is written makes it `patient`."""
+
+    def __init__(self, where: str) -> None:
+        self.patient = False
+        self._longest_seconds = _longest_outage_seconds()
+        self._where = where
+        self._lock = threading.Lock()
+        self._since: float | None = None
+        self._told = self._delay = 0.0
+
+    def wait(self, error: Exception) -> None:
+        """A while before the next try; raises when nobody wants to wait, or the server has been away too long."""
+        if not self.patient or isinstance(error, _TooLongError):
+            raise error
+        with self._lock:
+            now = time.monotonic()
+            if self._since is None:
+                self._since, self._told, self._delay = now, now - _TOLD_EVERY_SECONDS, _FIRST_DELAY_SECONDS
+            away = now - self._since
+            if away > self._longest_seconds:
+                raise _TooLongError(self._where, _reason(error), away) from error
+            if now - self._told >= _TOLD_EVERY_SECONDS:
+                self._told = now
+                logger.warning(
+                    "waiting for the database %s, away for %.0f s, at most %.0f s (%s)",
+                    *(self._where, away, self._longest_seconds, _reason(error)),
+                )
+            delay = self._delay
+            self._delay = min(_LONGEST_DELAY_SECONDS, delay * 2)
+        time.sleep(delay)
+
+    def end(self) -> None:
+        """The server has answered."""
+        with self._lock:
+            if self._since is not None:
+                logger.warning("the database %s is back after %.1f s", self._where, time.monotonic() - self._since)
+            self._since = None
+
+
+def _longest_outage_seconds() -> float:
+    given = os.environ.get("THEMIS_DATABASE_WAIT_SECONDS") or _LONGEST_OUTAGE_SECONDS
+    try:
+        seconds = float(given)
+    except ValueError:
+        seconds = math.nan
+    if not 0 <= seconds < math.inf:
+        raise ConfigurationError(f"THEMIS_DATABASE_WAIT_SECONDS is a number of seconds, got {given!r}")
+    return seconds
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, DatabaseAwayError):
+        return error.reason
+    return (str(error).strip() or type(error).__name__).splitlines()[0]
+
+
+def find_outage(engine: Engine) -> Outage | None:
+    """None for a file, which is never away."""
+    found: Outage | None = engine.get_execution_options().get("outage")
+    return found
+
+
+def retry_read(engine: Engine, work: Callable[[Connection], T]) -> T:
+    """Reads something, and reads it again if the server goes away meanwhile."""
+    outage = find_outage(engine)
+    while True:
+        try:
+            with engine.connect() as connection:
+                result = work(connection)
+        except DatabaseAwayError as error:
+            if outage is None:
+                raise
+            outage.wait(error)
+            continue
+        if outage is not None:
+            outage.end()
+        return result

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import partial
-from typing import Any
 
 import sqlalchemy as sa
 
+from themis.core.fingerprint import digest
 from themis.core.redaction import redact_text
 from themis.exceptions import StorageError
 from themis.storage import schema
-from themis.storage.store import ExperimentStorage, remove_unused_items
-
-__all__ = ["CheckResult", "check_store", "copy_store", "vacuum_store"]
+from themis.storage.schema import AnySelect
+from themis.storage.store import ExperimentStorage
+from themis.storage.writing import remove_unused_items
 
 _BATCH = 1_000
 # Columns of a run that mean something only in its own store.
@@ -38,6 +38,9 @@ def check_store(storage: ExperimentStorage) -> CheckResult:
         with storage.engine.connect() as connection:
             found = [row[0] for row in connection.exec_driver_sql("PRAGMA integrity_check")]
         result.problems.extend(line for line in found if line != "ok")
+    for one in storage.list_definitions():
+        if digest(one.content) != one.digest:
+            result.problems.append(f"version {one.version} of the definitions {one.name!r} is not what was stored")
     for run in storage.list_runs():
         result.runs += 1
         checked = storage.validate_integrity(run.run_id)
@@ -71,23 +74,35 @@ def _require(storage: ExperimentStorage) -> None:
 
 
 def copy_store(
-    source: ExperimentStorage, target: ExperimentStorage, tell: Callable[[str], None] = lambda line: None
+    source: ExperimentStorage, target: ExperimentStorage, report: Callable[[str], None] = lambda line: None
 ) -> list[str]:
-    """Copies every run that the target does not have; between SQLite and PostgreSQL in either direction."""
+    """Copies every run that the target does not have; between SQLite and PostgreSQL in either direction.
+
+    Definitions of memory tests go with them, all versions of those names that the target does not have.
+    """
     _require(source)
+    _copy_definitions(source, target)
     present = {run.run_id for run in target.list_runs()}
     copied = []
     for run in reversed(source.list_runs()):
         if run.run_id in present:
-            tell(f"{run.run_id}: there already")
+            report(f"{run.run_id}: there already")
             continue
         if run.writer is not None:
-            tell(f"{run.run_id}: being written by {run.writer}, left out")
+            report(f"{run.run_id}: being written by {run.writer}, left out")
             continue
         _copy_run(source, target, run.run_id)
         copied.append(run.run_id)
-        tell(f"{run.run_id}: copied")
+        report(f"{run.run_id}: copied")
     return copied
+
+
+def _copy_definitions(source: ExperimentStorage, target: ExperimentStorage) -> None:
+    known = {one.name for one in target.list_definitions()}
+    missing = [asdict(one) for one in source.list_definitions() if one.name not in known]
+    if missing:
+        with target.engine.begin() as connection:
+            connection.execute(sa.insert(schema.definitions), missing)
 
 
 def _copy_run(source: ExperimentStorage, target: ExperimentStorage, run_id: str) -> None:
@@ -99,12 +114,12 @@ def _copy_run(source: ExperimentStorage, target: ExperimentStorage, run_id: str)
         known = _known_items(writing, reading, old)
         used = sa.select(schema.samples.c.fingerprint).where(schema.samples.c.run == old)
         items = sa.select(schema.items).where(schema.items.c.fingerprint.in_(used))
-        _pump(
+        _copy_rows(
             reading, writing, items, schema.items, lambda values: values if values["fingerprint"] not in known else None
         )
         for table in (schema.samples, schema.records, schema.turns, schema.artifacts):
             query = sa.select(table).where(table.c.run == old)
-            _pump(reading, writing, query, table, partial(_with, run=new))
+            _copy_rows(reading, writing, query, table, partial(_with, run=new))
         for evaluation in reading.execute(
             sa.select(schema.evaluations).where(schema.evaluations.c.run == old)
         ).mappings():
@@ -112,7 +127,7 @@ def _copy_run(source: ExperimentStorage, target: ExperimentStorage, run_id: str)
             number = values.pop("evaluation")
             made = _new_key(writing, sa.insert(schema.evaluations).values(**values))
             query = sa.select(schema.scores).where(schema.scores.c.evaluation == number)
-            _pump(reading, writing, query, schema.scores, partial(_with, evaluation=made))
+            _copy_rows(reading, writing, query, schema.scores, partial(_with, evaluation=made))
             if number == row["evaluation"]:
                 writing.execute(sa.update(schema.runs).where(schema.runs.c.run == new).values(evaluation=made))
 
@@ -123,7 +138,7 @@ def _new_key(connection: sa.Connection, insert: sa.Insert) -> int:
     return int(key[0])
 
 
-def _with(values: dict[str, Any], **changed: Any) -> dict[str, Any]:
+def _with(values: dict[str, object], **changed: object) -> dict[str, object]:
     return {**values, **changed}
 
 
@@ -139,12 +154,12 @@ def _known_items(writing: sa.Connection, reading: sa.Connection, run: int) -> se
     return known
 
 
-def _pump(
+def _copy_rows(
     reading: sa.Connection,
     writing: sa.Connection,
-    query: sa.Select[Any],
+    query: AnySelect,
     table: sa.Table,
-    change: Callable[[dict[str, Any]], dict[str, Any] | None],
+    change: Callable[[dict[str, object]], dict[str, object] | None],
 ) -> None:
     result = reading.execution_options(yield_per=_BATCH).execute(query).mappings()
     for page in result.partitions():

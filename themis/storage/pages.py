@@ -12,9 +12,7 @@ import struct
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import TracebackType
-from typing import Any, NamedTuple
-
-__all__ = ["INDEX", "TABLE", "DamagedText", "Page", "PageFile", "Row", "Tree"]
+from typing import NamedTuple, TypeAlias
 
 # The two kinds of trees: one is ordered by row number, the other by the row's own first columns.
 TABLE, INDEX = "table", "index"
@@ -28,6 +26,9 @@ _LOG_HEADER_BYTES, _FRAME_HEADER_BYTES = 32, 24
 _LOG_MAGIC = (0x377F0682, 0x377F0683)
 
 
+SqliteValue: TypeAlias = int | float | str | bytes | None
+
+
 class DamagedText(str):
     """Text with bytes that are no UTF-8; U+FFFD stands where they were."""
 
@@ -38,7 +39,7 @@ class Row(NamedTuple):
     """A row as it lies in its page. `rowid` is None in a tree that has no row numbers."""
 
     rowid: int | None
-    values: tuple[Any, ...]
+    values: tuple[SqliteValue, ...]
 
 
 class _Broken(Exception):
@@ -272,7 +273,7 @@ def _varint(data: bytes, place: int) -> tuple[int, int]:
     return value - (1 << 64) if value >= 1 << 63 else value, place + 9
 
 
-def _values(payload: bytes) -> tuple[Any, ...]:
+def _values(payload: bytes) -> tuple[SqliteValue, ...]:
     header_bytes, place = _varint(payload, 0)
     if header_bytes > len(payload):
         raise _Broken
@@ -286,7 +287,7 @@ def _values(payload: bytes) -> tuple[Any, ...]:
     return tuple(values)
 
 
-def _value(payload: bytes, at: int, kind: int) -> tuple[Any, int]:
+def _value(payload: bytes, at: int, kind: int) -> tuple[SqliteValue, int]:
     """One column's value by the number that tells its kind and length, and where it ends."""
     if kind == 0:
         return None, at

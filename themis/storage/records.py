@@ -27,21 +27,6 @@ from themis.core.entities import (
     SamplingConfig,
 )
 
-__all__ = [
-    "FAILED",
-    "SCORED",
-    "UNPARSED",
-    "Frame",
-    "Item",
-    "Turn",
-    "Verdict",
-    "encode_body",
-    "evaluation_record",
-    "is_whole_body",
-    "verdicts",
-    "whole_record",
-]
-
 SCORED, UNPARSED, FAILED = "scored", "unparsed", "failed"
 # What the pipeline tells metrics beside the task's metadata.
 _GIVEN = ("sample_id", "prompt", "generation_time_ms", "attempt_outcomes")
@@ -61,7 +46,7 @@ class Item(msgspec.Struct, frozen=True):
     cluster: str | None = None
 
 
-class Verdict(msgspec.Struct):
+class ScoreRow(msgspec.Struct):
     """One metric's row for one sample: a value, or the reason why there is none."""
 
     position: int
@@ -220,14 +205,14 @@ def whole_record(attempts: list[GenerationRecord]) -> GenerationRecord:
     )
 
 
-def verdicts(
-    position: int, record: EvaluationRecord, metric_names: Iterable[str], known: Mapping[str, Any]
-) -> list[Verdict]:
+def score_rows(
+    position: int, record: EvaluationRecord, metric_names: Iterable[str], known: Mapping[str, object]
+) -> list[ScoreRow]:
     """The rows of one judged sample. A metric without a score has failed: its row holds the reasons.
 
     `known` is the task's metadata: metrics often hand it on in their scores, and it is stored with the item already.
     """
-    rows: list[Verdict] = []
+    rows: list[ScoreRow] = []
     seen: dict[str, int] = {}
     for score in record.scores:
         ordinal = seen.get(score.metric_name, 0)
@@ -237,11 +222,11 @@ def verdicts(
         if metadata:
             metadata = {name: value for name, value in metadata.items() if name not in known and name not in _GIVEN}
         details = encode({"details": score.details, "metadata": metadata}) if score.details or metadata else None
-        rows.append(Verdict(position, score.metric_name, ordinal, float(score.value), outcome, details))
+        rows.append(ScoreRow(position, score.metric_name, ordinal, float(score.value), outcome, details))
     missing = [name for name in metric_names if name not in seen]
     if missing:
         reasons = encode({"failures": record.failures or ["no score and no reason given"]})
-        rows.extend(Verdict(position, name, 0, None, FAILED, reasons) for name in missing)
+        rows.extend(ScoreRow(position, name, 0, None, FAILED, reasons) for name in missing)
     return rows
 
 

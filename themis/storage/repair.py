@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
@@ -21,19 +21,24 @@ from themis.core.codec import decode
 from themis.core.fingerprint import digest
 from themis.exceptions import RunBusyError, StorageError
 from themis.storage import schema
-from themis.storage.database import database_file, is_url, open_sqlite, refuse_newer
-from themis.storage.pages import INDEX, TABLE, DamagedText, Page, PageFile, Row, Tree
+from themis.storage.database import (
+    database_file,
+    format_holder,
+    holder_is_dead,
+    is_url,
+    open_sqlite,
+    refuse_newer,
+)
+from themis.storage.pages import INDEX, TABLE, DamagedText, Page, PageFile, Row, SqliteValue, Tree
 from themis.storage.records import FAILED, SCORED, UNPARSED, Frame, is_whole_body
 from themis.storage.runs import RunStatus
-from themis.storage.settling import Loss, settle_runs
-from themis.storage.writing import is_gone, show_holder
-
-__all__ = ["Repair", "repair_store"]
+from themis.storage.salvage import Loss, salvage_runs
 
 _TABLES = (
     *(schema.runs, schema.items, schema.samples, schema.records, schema.evaluations, schema.scores, schema.turns),
     schema.artifacts,
     schema.judgements,
+    schema.definitions,
 )
 _JSON = {
     "runs": ("identity", "config", "tags", "summary"),
@@ -43,6 +48,7 @@ _JSON = {
     "scores": ("details",),
     "judgements": ("body",),
     "turns": ("body",),
+    "definitions": ("content",),
 }
 # The index behind the primary key of `records`: it tells of calls whose rows are gone.
 _CALLS_INDEX = "sqlite_autoindex_records_1"
@@ -94,7 +100,9 @@ def repair_store(location: str | Path) -> Repair:
                     "begin a new store"
                 )
             _refuse_live_writers(new)
-            repair.runs = settle_runs(new, location, has_lost_runs=repair.broken["runs"] > 0)
+            new.commit()
+            _move_definitions(made)
+            repair.runs = salvage_runs(new, location, has_lost_runs=repair.broken["runs"] > 0)
             new.commit()
             new.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         _swap(path, made, repair.kept)
@@ -107,6 +115,16 @@ def repair_store(location: str | Path) -> Repair:
     return repair
 
 
+def _move_definitions(made: Path) -> None:
+    """What a store of fewer migrations kept as runs; the new file has had all of them when it was empty."""
+    engine = open_sqlite(made)
+    try:
+        with engine.begin() as connection:
+            schema.move_definitions(connection)
+    finally:
+        engine.dispose()
+
+
 def _open(path: Path) -> sqlite3.Connection:
     connection = sqlite3.connect(path)
     connection.execute("CREATE TEMP TABLE seen (run INTEGER, position INTEGER, attempt INTEGER)")
@@ -116,9 +134,9 @@ def _open(path: Path) -> sqlite3.Connection:
 def _refuse_live_writers(new: sqlite3.Connection) -> None:
     query = "SELECT run_id, lease_holder FROM runs WHERE lease_holder IS NOT NULL AND lease_until > ?"
     for run_id, holder in new.execute(query, (time.time(),)):
-        if not is_gone(holder):
+        if not holder_is_dead(holder):
             raise RunBusyError(
-                f"run {run_id!r} is being written by {show_holder(holder)}; stop it first. Nothing was changed"
+                f"run {run_id!r} is being written by {format_holder(holder)}; stop it first. Nothing was changed"
             )
 
 
@@ -168,9 +186,9 @@ class _Salvage:
         self._pages = pages
         self._new = new
         self._repair = repair
-        schema_rows = list(_schema_rows(pages))
-        self._roots = {name: root for kind, name, _, root, _ in schema_rows if kind in (TABLE, INDEX)}
-        declared = {name: sql for kind, name, _, _, sql in schema_rows if kind == TABLE and sql}
+        objects = _schema_objects(pages)
+        self._roots = {one.name: one.root for one in objects}
+        declared = {one.name: one.sql for one in objects if one.kind == TABLE and one.sql}
         if pages.user_version > len(schema.MIGRATIONS) and _has_unknown_columns(declared):
             refuse_newer(pages.user_version, str(repair.kept))
         self._shapes = {table.name: _Shape(table, declared.get(table.name)) for table in _TABLES}
@@ -197,7 +215,7 @@ class _Salvage:
     def _take_tree(self, shape: _Shape) -> None:
         tree = self._tree(shape.name, shape.kind)
         if tree is None:
-            self._repair.broken[shape.name] += 1
+            self._repair.broken[shape.name] += self._pages.user_version >= shape.since
             return
         for row in tree:
             if not self._take(shape, row):
@@ -230,24 +248,35 @@ class _Salvage:
         self._new.executemany("INSERT INTO seen VALUES (?, ?, ?)", calls)
 
 
-def _schema_rows(pages: PageFile) -> Iterator[Sequence[Any]]:
-    """Rows of the table of tables: kind, name, table, root page, SQL. Lost with the first page, they may lie on another."""
-    reached = [row for row in Tree(pages, 1, TABLE) if _is_schema_row(row)]
+class _SchemaObject(NamedTuple):
+    """A table or index as the file itself declares it."""
+
+    kind: str
+    name: str
+    root: int
+    sql: str | None
+
+
+def _schema_objects(pages: PageFile) -> list[_SchemaObject]:
+    """What the table of tables names. Lost with the first page, its rows may lie on another."""
+    reached = list(_read_schema_objects(Tree(pages, 1, TABLE)))
     if len(reached) < len(_TABLES):
-        reached += [row for page in pages.loose_pages(set()) for row in page.rows if _is_schema_row(row)]
-    return (row.values for row in reached)
+        reached += [one for page in pages.loose_pages(set()) for one in _read_schema_objects(page.rows)]
+    return reached
 
 
-def _is_schema_row(row: Row) -> bool:
-    kinds = [type(value) for value in row.values]
-    return kinds[:4] == [str, str, str, int] and len(kinds) == 5 and row.values[0] in (TABLE, INDEX)
+def _read_schema_objects(rows: Iterable[Row]) -> Iterator[_SchemaObject]:
+    for row in rows:
+        match row.values:
+            case (str(kind), str(name), str(), int(root), sql) if kind in (TABLE, INDEX):
+                yield _SchemaObject(kind, name, root, sql if isinstance(sql, str) else None)
 
 
 @dataclass
 class _Found:
     """A row by its columns, and the columns that are not as they were."""
 
-    values: dict[str, Any]
+    values: dict[str, SqliteValue]
     altered: list[str]
 
 
@@ -258,6 +287,8 @@ class _Shape:
         self.name = table.name
         self.kind = TABLE if table.dialect_options["sqlite"]["with_rowid"] else INDEX
         self.columns = [column.name for column in table.columns]
+        # Migrations that a store has had which has this table.
+        self.since: int = table.info.get("since", 0)
         self.key = [column.name for column in table.primary_key.columns]
         marks = ", ".join("?" for _ in self.columns)
         names = ", ".join(f'"{name}"' for name in self.columns)
@@ -274,7 +305,7 @@ class _Shape:
                 return self._check(values)
         return None
 
-    def _named(self, layout: Sequence[str], row: Row) -> dict[str, Any] | None:
+    def _named(self, layout: Sequence[str], row: Row) -> dict[str, SqliteValue] | None:
         """The row's values by column, if they are of the columns' types."""
         if len(row.values) > len(layout):
             return None
@@ -285,12 +316,12 @@ class _Shape:
             values[self._row_number] = row.rowid
         return values if all(_fits(self._table.c[name], value) for name, value in values.items()) else None
 
-    def _check(self, values: dict[str, Any]) -> _Found | None:
+    def _check(self, values: dict[str, SqliteValue]) -> _Found | None:
         """Nothing that nobody could read later: what may be empty is emptied, anything else makes the row a lost one."""
         altered = [name for name, value in values.items() if isinstance(value, DamagedText)]
         values.update({name: str(values[name]) for name in altered})
         for name in _JSON.get(self.name, ()):
-            if values[name] is not None and not _is_json(values[name]):
+            if values[name] is not None and not _is_json(str(values[name])):
                 if not self._table.c[name].nullable:
                     return None
                 values[name] = None
@@ -331,11 +362,11 @@ def _orders(table: sa.Table) -> Iterator[list[str]]:
         yield [name for name in names if name not in last] + last
 
 
-def _default(column: sa.Column[Any]) -> Any:
+def _default(column: sa.Column[Any]) -> int | None:
     return None if column.server_default is None else 0
 
 
-def _fits(column: sa.Column[Any], value: Any) -> bool:
+def _fits(column: sa.Column[Any], value: SqliteValue) -> bool:
     if value is None:
         return bool(column.nullable)
     if isinstance(column.type, sa.Integer):
@@ -355,19 +386,21 @@ def _is_json(text: str) -> bool:
     return True
 
 
-def _is_usable(table: str, values: dict[str, Any]) -> bool:
+def _is_usable(table: str, values: dict[str, SqliteValue]) -> bool:
     match table:
         case "items":
             # Its name is a hash of its content: an altered question is no longer the one that was answered.
-            return digest(values["content"]) == str(values["fingerprint"])
+            return digest(str(values["content"])) == str(values["fingerprint"])
         case "records":
-            return values["ok"] in (0, 1) and is_whole_body(values["body"])
+            return values["ok"] in (0, 1) and is_whole_body(str(values["body"]))
+        case "definitions":
+            return digest(str(values["content"])) == str(values["digest"])
         case "scores":
             return values["outcome"] in (SCORED, UNPARSED, FAILED)
         case "runs":
             if values["status"] not in set(RunStatus):
                 values["status"] = RunStatus.INTERRUPTED.value
-            return _has_frame(values["config"])
+            return _has_frame(str(values["config"]))
     return True
 
 

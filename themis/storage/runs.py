@@ -1,4 +1,4 @@
-"""What a run is from the outside: its id, its status, its line in a list."""
+"""What a run is from the outside: its id, its status, its line in a list, and whether it may go."""
 
 from __future__ import annotations
 
@@ -6,27 +6,23 @@ import datetime
 import enum
 import re
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import msgspec
+import sqlalchemy as sa
 
-from themis.exceptions import ConfigurationError
+from themis.core.codec import decode
+from themis.exceptions import ConfigurationError, StorageError
+from themis.storage import schema
+from themis.storage.database import format_holder, holder_is_dead
+from themis.storage.schema import AnyColumn
 
-__all__ = [
-    "RunMetadata",
-    "RunStatus",
-    "Standing",
-    "ended_status",
-    "is_storable",
-    "new_run_id",
-    "standing_of",
-    "validate_run_id",
-    "validate_text",
-]
-
+DEFAULT_EXPERIMENT = "default"
 _LONGEST_RUN_ID = 200
 _FORBIDDEN = re.compile(r'[/\\:*?"<>|@]')
+_GIB = 1024**3
 
 
 class RunStatus(enum.StrEnum):
@@ -48,13 +44,8 @@ class Standing(NamedTuple):
         return f"{self.word}, {self.note}" if self.note else self.word
 
 
-def ended_status(status: RunStatus, *, succeeded: int, failed: int) -> RunStatus:
-    """A run of which nothing was answered has failed, whatever was noted when it ended."""
-    return RunStatus.FAILED if status is RunStatus.COMPLETED and failed > 0 and succeeded == 0 else status
-
-
 def standing_of(
-    status: RunStatus, *, total: int, failed: int, metrics: Mapping[str, Any], is_abandoned: bool = False
+    status: RunStatus, *, total: int, failed: int, metrics: Mapping[str, Mapping[str, int]], is_abandoned: bool = False
 ) -> Standing:
     """What every list, page, report and badge says of a run. `metrics` has `count` and `failed` of each metric."""
     unjudged = max((metric.get("failed", 0) - failed for metric in metrics.values()), default=0)
@@ -77,7 +68,7 @@ class RunMetadata(msgspec.Struct, frozen=True):
     """One run, without its records. A struct, since lists of ten thousand are made of them."""
 
     run_id: str
-    experiment_id: str
+    experiment: str
     status: RunStatus
     created_at: datetime.datetime
     updated_at: datetime.datetime
@@ -157,9 +148,109 @@ def validate_text(what: str, text: str) -> str:
 
 def is_storable(text: str) -> bool:
     """Whether every database can hold the text: it has no NUL and no lone surrogate."""
-    return "\x00" not in text and not any("\ud800" <= character <= "\udfff" for character in text)
+    if "\x00" in text:
+        return False
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def new_run_id(now: datetime.datetime, token: str) -> str:
     """`run-20260131-235959-a1b2c3`: sortable by time; the token keeps two runs of one second apart."""
     return f"run-{now:%Y%m%d-%H%M%S}-{token}"
+
+
+# --- a run's row --------------------------------------------------------------------------------------------------------
+
+
+def metadata_columns(*, with_config: bool = True) -> list[AnyColumn]:
+    """The fields of `RunMetadata` in their order, then the lease; the configuration, which may be large, can be left out."""
+    runs = schema.runs.c
+    return [
+        *(runs.run_id, runs.experiment_id, status_column().label("status")),
+        *(runs.created_at, runs.updated_at, runs.completed_at, runs.total, runs.succeeded, runs.failed),
+        *(runs.config if with_config else sa.literal("{}").label("config"), runs.error, runs.kind, runs.model),
+        *(runs.benchmark, runs.tags, runs.manifest_hash, runs.summary, runs.calls),
+        *(runs.prompt_tokens, runs.completion_tokens, sa.case((runs.unpriced_calls == 0, runs.cost_usd))),
+        *(runs.judge_calls, sa.case((runs.unpriced_judge_calls == 0, runs.judge_cost_usd)), runs.seconds),
+        *(runs.cut_off, runs.waiting, runs.lease_holder),
+        # How long the lease still holds, by the database's clock.
+        runs.lease_until - schema.clock(),
+    ]
+
+
+def status_column() -> sa.ColumnElement[str]:
+    """A run of which nothing was answered has failed, whatever was noted when it ended."""
+    runs = schema.runs.c
+    has_failed = (runs.status == RunStatus.COMPLETED.value) & (runs.failed > 0) & (runs.succeeded == 0)
+    return sa.case((has_failed, RunStatus.FAILED.value), else_=runs.status)
+
+
+def metadata_of(row: Sequence[Any]) -> RunMetadata:
+    """A run from the values of `metadata_columns`."""
+    values = dict(zip(RunMetadata.__struct_fields__, row, strict=False))
+    try:
+        values["status"] = RunStatus(values["status"])
+        for name in ("created_at", "updated_at", "completed_at"):
+            values[name] = None if values[name] is None else datetime.datetime.fromtimestamp(values[name], datetime.UTC)
+        for name in ("config_snapshot", "tags", "summary"):
+            values[name] = decode(values[name] or "{}")
+    except ValueError as error:
+        raise StorageError(
+            f"the row of run {row[0]!r} is damaged ({error}); `themis store repair` salvages what can be read into a new file"
+        ) from error
+    holder, lease_seconds = row[-2:]
+    is_held = holder is not None and (lease_seconds or 0) >= 0 and not holder_is_dead(holder)
+    values["writer"] = format_holder(holder) if is_held else None
+    return RunMetadata(**values)
+
+
+# --- retention --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class RetentionPolicy:
+    """What to keep. The newest `keep_latest_n` runs of every experiment, and runs being written, always stay.
+
+    `max_storage_gb` removes the oldest of the others until the records of what is left fit.
+    """
+
+    max_runs_per_experiment: int | None = None
+    max_age_days: float | None = None
+    max_storage_gb: float | None = None
+    keep_completed_only: bool = True
+    keep_latest_n: int = 5
+
+
+def expired(
+    runs: Sequence[RunMetadata], sizes: dict[str, int], policy: RetentionPolicy, now: datetime.datetime
+) -> list[str]:
+    """Ids of the runs that the policy lets go, oldest first. `sizes` are bytes by run id."""
+    newest_first = sorted(runs, key=lambda run: run.created_at, reverse=True)
+    rank: dict[str, int] = {}
+    removable: list[RunMetadata] = []
+    gone: set[str] = set()
+    for run in newest_first:
+        index = rank.get(run.experiment, 0)
+        rank[run.experiment] = index + 1
+        if index < policy.keep_latest_n or run.writer is not None:
+            continue
+        removable.append(run)
+        too_old = policy.max_age_days is not None and now - run.created_at > datetime.timedelta(
+            days=policy.max_age_days
+        )
+        too_many = policy.max_runs_per_experiment is not None and index >= policy.max_runs_per_experiment
+        unfinished = policy.keep_completed_only and run.status is not RunStatus.COMPLETED
+        if too_old or too_many or unfinished:
+            gone.add(run.run_id)
+    if policy.max_storage_gb is not None:
+        left = sum(sizes.get(run.run_id, 0) for run in runs if run.run_id not in gone)
+        for run in reversed(removable):
+            if left <= policy.max_storage_gb * _GIB:
+                break
+            if run.run_id not in gone:
+                gone.add(run.run_id)
+                left -= sizes.get(run.run_id, 0)
+    return [run.run_id for run in reversed(newest_first) if run.run_id in gone]

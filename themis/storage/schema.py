@@ -9,6 +9,7 @@
     judgements   replies of judges by what was asked, so that none is paid for twice
     turns        one row an exchange of a memory run
     artifacts    named files that belong to a run
+    definitions  the memory tests of a configuration, every version of them, shared by the runs that play them
 
 Everything of variable shape is JSON text, so that NUL characters and lone surrogates survive in either database.
 """
@@ -16,43 +17,39 @@ Everything of variable shape is JSON text, so that NUL characters and lone surro
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 from sqlalchemy import (
     BigInteger,
     Column,
+    ColumnElement,
     Connection,
     Double,
     Index,
     Integer,
     LargeBinary,
     MetaData,
+    Row,
+    Select,
     String,
     Table,
     Text,
     UniqueConstraint,
+    delete,
+    insert,
     inspect,
+    select,
 )
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql import expression
 from sqlalchemy.sql.compiler import SQLCompiler
 
-__all__ = [
-    *(
-        "MIGRATIONS",
-        "artifacts",
-        "clock",
-        "evaluations",
-        "items",
-        "judgements",
-        "meta",
-        "metadata",
-        "records",
-        "runs",
-        "samples",
-    ),
-    *("scores", "turns"),
-]
+from themis.core.codec import decode
+
+# Statements, columns and rows of whatever shape.
+AnySelect: TypeAlias = "Select[*tuple[Any, ...]]"
+AnyColumn: TypeAlias = "ColumnElement[Any]"
+AnyRow: TypeAlias = "Row[*tuple[Any, ...]]"
 
 metadata = MetaData()
 
@@ -65,12 +62,12 @@ class clock(expression.FunctionElement[float]):
 
 
 @compiles(clock, "postgresql")
-def _postgresql_clock(element: clock, compiler: SQLCompiler, **options: Any) -> str:
+def _postgresql_clock(element: clock, compiler: SQLCompiler, **options: object) -> str:
     return "extract(epoch FROM clock_timestamp())::double precision"
 
 
 @compiles(clock, "sqlite")
-def _sqlite_clock(element: clock, compiler: SQLCompiler, **options: Any) -> str:
+def _sqlite_clock(element: clock, compiler: SQLCompiler, **options: object) -> str:
     return "((julianday('now') - 2440587.5) * 86400.0)"
 
 
@@ -219,6 +216,21 @@ artifacts = Table(
     Column("created_at", Double, nullable=False),
 )
 
+definitions = Table(
+    "definitions",
+    metadata,
+    Column("name", Text, primary_key=True),
+    Column("version", Integer, primary_key=True, autoincrement=False),
+    # Fingerprint of the configuration that they were generated from.
+    Column("configuration", Text, nullable=False),
+    # Of the content: tests that were changed in the store are noticed.
+    Column("digest", Text, nullable=False),
+    Column("content", Text, nullable=False),
+    Column("created_at", Double, nullable=False),
+    # Stores of fewer migrations do not have it.
+    info={"since": 6},
+)
+
 
 def _create_tables(connection: Connection) -> None:
     metadata.create_all(connection)
@@ -250,7 +262,41 @@ def _say_what_runs_wait_for(connection: Connection) -> None:
         connection.exec_driver_sql("ALTER TABLE runs ADD COLUMN waiting TEXT")
 
 
+def _give_definitions_a_table(connection: Connection) -> None:
+    definitions.create(connection, checkfirst=True)
+    move_definitions(connection)
+
+
+def move_definitions(connection: Connection) -> None:
+    """Moves definitions out of the runs `definitions NAME` and `definitions NAME@n` that older stores keep them in."""
+    archived: dict[str, int] = {}
+    query = (
+        select(runs.c.run_id, runs.c.benchmark, runs.c.config, runs.c.created_at, artifacts.c.content)
+        .join(artifacts, (artifacts.c.run == runs.c.run) & (artifacts.c.name == "definitions.json"))
+        .where(runs.c.kind == "definitions", runs.c.status == "completed")
+    )
+    found = [(row, row.run_id.rpartition("@")[2]) for row in connection.execute(query)]
+    # The one without a number is the newest.
+    for row, number in sorted(found, key=lambda one: (not one[1].isdigit(), one[1].zfill(9))):
+        name = row.benchmark or ""
+        version = archived[name] = int(number) if number.isdigit() else archived.get(name, 0) + 1
+        config = decode(row.config)
+        values = {
+            "name": name,
+            "version": version,
+            "created_at": row.created_at,
+            "configuration": config.get("configuration", ""),
+            "digest": config.get("digest", ""),
+            "content": bytes(row.content).decode("utf-8", "replace"),
+        }
+        connection.execute(insert(definitions).values(**values))
+    theirs = select(runs.c.run).where(runs.c.kind == "definitions")
+    connection.execute(delete(artifacts).where(artifacts.c.run.in_(theirs)))
+    connection.execute(delete(runs).where(runs.c.kind == "definitions"))
+
+
 # Applied in order on opening; a store remembers how many it has had. Append only.
-MIGRATIONS: list[Callable[[Connection], Any]] = [
+MIGRATIONS: list[Callable[[Connection], None]] = [
     *(_create_tables, _create_indexes, _count_unpriced_judging, _count_cut_off, _say_what_runs_wait_for),
+    _give_definitions_a_table,
 ]

@@ -7,9 +7,7 @@ a result is told after `commit` returned.
 from __future__ import annotations
 
 import contextlib
-import os
 import secrets
-import socket
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -17,7 +15,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from types import TracebackType
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
@@ -28,15 +26,22 @@ from themis.core.entities import Result
 from themis.core.redaction import Redactor, redact_text
 from themis.exceptions import ConfigurationError, RunBusyError, StorageError
 from themis.storage import schema
-from themis.storage.database import Durability, process_identity, process_start
-from themis.storage.outage import DatabaseAwayError, outage_of, outlast
-from themis.storage.records import Item, Turn, Verdict, encode_body
+from themis.storage.database import (
+    DatabaseAwayError,
+    Durability,
+    find_outage,
+    format_holder,
+    holder_is_dead,
+    process_identity,
+    retry_read,
+)
+from themis.storage.records import Item, ScoreRow, Turn, encode_body
 from themis.storage.runs import RunStatus
 
-__all__ = ["LEASE_SECONDS", "Description", "RunWriter", "is_gone", "show_holder"]
+T = TypeVar("T")
 
 LEASE_SECONDS = 60.0
-_PLAN_BATCH = 2_000
+_DATASET_BATCH = 2_000
 # What finished calls add to the row of their run, in the order of `_add_up`. As text: building the statement anew for every
 # commit would cost more than the commit.
 _SUMS = ("calls", "unpriced_calls", "prompt_tokens", "completion_tokens", "cost_usd", "seconds", "cut_off")
@@ -45,14 +50,14 @@ _CLOCK_OFFSET = time.time() - time.monotonic()
 
 
 @dataclass(frozen=True, kw_only=True)
-class Description:
+class RunDescription:
     """What a run is: what decides its results, what it was made of, and the hash of its manifest."""
 
     identity: Mapping[str, str]
-    config: Mapping[str, Any]
+    config: Mapping[str, object]
     manifest_hash: str | None
 
-    def columns(self) -> dict[str, Any]:
+    def columns(self) -> dict[str, str | None]:
         return {
             "identity": encode(dict(self.identity)),
             "config": encode(dict(self.config)),
@@ -75,7 +80,7 @@ class _Bulk:
             self._compiled[place] = _insert_sql(engine, table, replaces=replaces, ignores=ignores)
         self._sql = self._compiled[place]
 
-    def __call__(self, connection: Connection, rows: list[tuple[Any, ...]]) -> None:
+    def __call__(self, connection: Connection, rows: list[tuple[object, ...]]) -> None:
         """Rows in the order of the table's columns."""
         if rows:
             connection.exec_driver_sql(self._sql, rows)
@@ -102,7 +107,7 @@ class RunWriter:
         self.run = run
         self.run_id = run_id
         self._engine = engine
-        self._outage = outage_of(engine)
+        self._outage = find_outage(engine)
         # The token tells two writers of one process apart.
         self._name = f"{process_identity()}:{secrets.token_hex(4)}"
         # How many commits are known to have been made; the number is in the lease, so that the store can be asked.
@@ -125,12 +130,12 @@ class RunWriter:
         self._set_synchronous(durability)
         self._redactor = Redactor()
         self._lock = threading.Lock()
-        self._stop_heart = threading.Event()
+        self._stop_heartbeat = threading.Event()
         self._take_lease()
         if self._outage is not None:
             self._outage.patient = True
-        self._heart = threading.Thread(target=self._beat, name=f"lease-{run_id}", daemon=True)
-        self._heart.start()
+        self._heartbeat = threading.Thread(target=self._send_heartbeats, name=f"lease-{run_id}", daemon=True)
+        self._heartbeat.start()
 
     def __enter__(self) -> RunWriter:
         return self
@@ -141,14 +146,14 @@ class RunWriter:
         self.close()
 
     def close(self) -> None:
-        if self._stop_heart.is_set():
+        if self._stop_heartbeat.is_set():
             return
-        self._stop_heart.set()
-        self._heart.join()
+        self._stop_heartbeat.set()
+        self._heartbeat.join()
         with self._lock:
             # A full disk must not hide what went wrong before it; the lease lapses by itself.
             with contextlib.suppress(StorageError):
-                outlast(self._engine, self._release)
+                retry_read(self._engine, self._release)
             if not self._connection.closed:
                 self._set_synchronous(Durability.PROCESS)
                 self._connection.close()
@@ -169,26 +174,27 @@ class RunWriter:
 
     # --- what a run writes, in the order it does ---------------------------------------------------------------------
 
-    def plan(self, items: Iterable[Item], description: Callable[[], Description] | None = None) -> int:
-        """Stores the dataset. Takes an iterator of any length; two rows of one id are refused.
+    def store_dataset(self, items: Iterable[Item], description: Callable[[], RunDescription] | None = None) -> int:
+        """Stores the dataset and returns its length. Two rows of one id are refused.
 
-        `description` is asked for when the last row is read; a run counts as planned when it is stored with it.
+        Args:
+            items: The rows, of any number.
+            description: Asked for when the last row is read; the dataset counts as stored when this is stored with it.
+
+        Raises:
+            ConfigurationError: Two rows have one id.
         """
         total = 0
         iterator = iter(items)
-        while batch := list(islice(iterator, _PLAN_BATCH)):
+        while batch := list(islice(iterator, _DATASET_BATCH)):
             self._commit(partial(self._insert_items, batch=batch))
             total += len(batch)
         described = {} if description is None else description().columns()
         self._commit(lambda connection: self._update(connection, planned=1, total=total, **described))
         return total
 
-    def add_item(self, item: Item) -> None:
-        """Adds one row to a run that is not planned as a whole."""
-        self._commit(lambda connection: self._insert_items(connection, [item]))
-
-    def forget_plan(self) -> None:
-        """Removes a plan that was cut off half-way, so that it can be made again."""
+    def clear_dataset(self) -> None:
+        """Removes a dataset that was cut off half-way, so that it can be stored again."""
         self._commit(
             lambda connection: connection.execute(sa.delete(schema.samples).where(schema.samples.c.run == self.run))
         )
@@ -196,7 +202,7 @@ class RunWriter:
     def restore_rows(self, items: Iterable[Item]) -> None:
         """Stores again those of a dataset's rows that were lost."""
         iterator = iter(items)
-        while batch := list(islice(iterator, _PLAN_BATCH)):
+        while batch := list(islice(iterator, _DATASET_BATCH)):
             self._commit(partial(self._restore_items, batch=batch))
 
     def commit_calls(self, results: Sequence[Result], *, invalidates: tuple[int, Sequence[int]] | None = None) -> None:
@@ -236,7 +242,7 @@ class RunWriter:
 
         self._commit(write)
 
-    def open_evaluation(self, fingerprint: str, config: dict[str, Any]) -> int:
+    def open_evaluation(self, fingerprint: str, config: Mapping[str, object]) -> int:
         """The id of a way of judging this run; it becomes the current one."""
 
         def write(connection: Connection) -> int:
@@ -252,13 +258,13 @@ class RunWriter:
             self._update(connection, evaluation=evaluation)
             return int(evaluation)
 
-        return int(self._commit(write))
+        return self._commit(write)
 
-    def commit_verdicts(self, evaluation: int, rows: Sequence[Verdict]) -> None:
+    def commit_scores(self, evaluation: int, rows: Sequence[ScoreRow]) -> None:
         """Makes verdicts durable. A sample judged again replaces its rows of the same evaluation."""
         if not rows:
             return
-        values: list[tuple[Any, ...]] = [
+        values: list[tuple[object, ...]] = [
             (
                 *(evaluation, row.position, row.metric, row.ordinal, row.value, row.outcome),
                 row.details and self._redactor.values(row.details),
@@ -285,7 +291,9 @@ class RunWriter:
     def append_turns(self, turns: Sequence[Turn]) -> None:
         """Adds exchanges of a memory run; they are on the disk when this returns."""
         now = _now()
-        rows: list[tuple[Any, ...]] = [(self.run, turn.seq, turn.kind, turn.test_id, turn.body, now) for turn in turns]
+        rows: list[tuple[object, ...]] = [
+            (self.run, turn.seq, turn.kind, turn.test_id, turn.body, now) for turn in turns
+        ]
         self._commit(lambda connection: self._put_turns(connection, rows))
 
     def save_artifact(self, name: str, content: bytes, media_type: str) -> None:
@@ -298,17 +306,19 @@ class RunWriter:
 
         self._commit(write)
 
-    def describe(self, *, identity: Mapping[str, str], config: Mapping[str, Any], manifest_hash: str | None) -> None:
+    def describe(self, *, identity: Mapping[str, str], config: Mapping[str, object], manifest_hash: str | None) -> None:
         """What the run is, where that is known apart from its rows."""
-        self.update(**Description(identity=identity, config=config, manifest_hash=manifest_hash).columns())
+        self.update(**RunDescription(identity=identity, config=config, manifest_hash=manifest_hash).columns())
 
-    def update(self, **values: Any) -> None:
+    def update(self, **values: object) -> None:
         """Sets columns of the run's row."""
         self._commit(lambda connection: self._update(connection, **values))
 
-    def finish(self, status: RunStatus, *, summary: dict[str, Any] | None = None, error: str | None = None) -> None:
-        said = None if error is None else _legible(redact_text(error))
-        values: dict[str, Any] = {"status": status.value, "error": said, "waiting": None}
+    def finish(
+        self, status: RunStatus, *, summary: Mapping[str, object] | None = None, error: str | None = None
+    ) -> None:
+        message = None if error is None else _make_storable(redact_text(error))
+        values: dict[str, object] = {"status": status.value, "error": message, "waiting": None}
         if summary is not None:
             values["summary"] = encode(summary)
         if status is RunStatus.COMPLETED:
@@ -317,10 +327,10 @@ class RunWriter:
 
     # --- the transaction ---------------------------------------------------------------------------------------------
 
-    def _commit(self, write: Callable[[Connection], Any]) -> Any:
+    def _commit(self, write: Callable[[Connection], T]) -> T:
         """One transaction, made exactly once: if the server goes away, it is asked afterwards whether it had it."""
         with self._lock:
-            results: list[Any] = []
+            results: list[T] = []
             while True:
                 try:
                     if not results or not self._was_committed():
@@ -333,7 +343,7 @@ class RunWriter:
                 self._outage.end()
         return results[-1]
 
-    def _transact(self, write: Callable[[Connection], Any], results: list[Any]) -> None:
+    def _transact(self, write: Callable[[Connection], T], results: list[T]) -> None:
         """Adds what the transaction gives to `results` before its commit: from then on it may have been made."""
         try:
             self._renew(self._connection)
@@ -428,7 +438,7 @@ class RunWriter:
             unpriced_judge_calls=runs.unpriced_judge_calls + (calls if cost_usd is None else 0),
         )
 
-    def _update(self, connection: Connection, **values: Any) -> None:
+    def _update(self, connection: Connection, **values: object) -> None:
         connection.execute(
             sa.update(schema.runs).where(schema.runs.c.run == self.run).values(updated_at=_now(), **values)
         )
@@ -443,9 +453,9 @@ class RunWriter:
             row = self._connection.execute(sa.select(runs.c.lease_holder, left).where(runs.c.run == self.run)).one()
             self._connection.rollback()
             holder, seconds = row.lease_holder, row.left or 0.0
-            if holder is not None and seconds > 0 and not is_gone(holder):
+            if holder is not None and seconds > 0 and not holder_is_dead(holder):
                 raise RunBusyError(
-                    f"run {self.run_id!r} is being written by {show_holder(holder)}; wait for it, stop it, or use "
+                    f"run {self.run_id!r} is being written by {format_holder(holder)}; wait for it, stop it, or use "
                     f"another run id. If that process is gone, its hold ends in {seconds:.0f} s"
                 )
             taken = self._connection.execute(
@@ -471,8 +481,8 @@ class RunWriter:
                 f"run {self.run_id!r} was taken over by another process, or deleted; this one stops writing"
             )
 
-    def _beat(self) -> None:
-        while not self._stop_heart.wait(LEASE_SECONDS / 4):
+    def _send_heartbeats(self) -> None:
+        while not self._stop_heartbeat.wait(LEASE_SECONDS / 4):
             try:
                 self._commit(lambda connection: None)
             except StorageError:
@@ -480,33 +490,22 @@ class RunWriter:
                 continue
 
 
+def remove_unused_items(connection: Connection) -> None:
+    """Deletes the contents that no run has."""
+    if connection.dialect.name == "postgresql":
+        # A run whose dataset is being stored may count on an item that it found here and has not referred to yet: wait for it.
+        connection.exec_driver_sql("LOCK TABLE items IN SHARE ROW EXCLUSIVE MODE")
+    unused = ~sa.exists().where(schema.samples.c.fingerprint == schema.items.c.fingerprint)
+    connection.execute(sa.delete(schema.items).where(unused))
+
+
 def _key(table: sa.Table) -> list[str]:
     return [column.name for column in table.primary_key.columns]
 
 
-def _legible(text: str) -> str:
+def _make_storable(text: str) -> str:
     """A message in characters that every database can store: what a failure said must not keep it from being noted."""
     return text.encode("utf-8", "backslashreplace").decode("utf-8").replace("\x00", "\\x00")
-
-
-def is_gone(holder: str) -> bool:
-    """Whether the holder was a process of this machine that no longer runs."""
-    host, pid_text, start, *_ = [*holder.split(":"), "", ""]
-    if host != socket.gethostname() or not pid_text.isdigit():
-        return False
-    pid = int(pid_text)
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return True
-    except PermissionError:
-        pass
-    return bool(start) and process_start(pid) != start
-
-
-def show_holder(holder: str) -> str:
-    host, pid, *_ = [*holder.split(":"), "?"]
-    return f"process {pid} on {host}"
 
 
 def _now() -> float:

@@ -13,14 +13,13 @@ from tests.memory.results.runs import small_run
 from themis.cli import themis
 from themis.comparison import compare_runs
 from themis.exceptions import ConfigurationError, DatasetError
-from themis.memory.evaluations import judged_ways
 from themis.memory.exporting import export_run
 from themis.memory.importing import import_folder
+from themis.memory.master_log import to_master_log
 from themis.memory.report.pages import run_page
 from themis.memory.report.view import read_view
 from themis.memory.results import load_results, summarise_results
 from themis.memory.timeline import read_timeline
-from themis.memory.transcript import to_master_log
 from themis.storage import ExperimentStorage
 
 RUN = "Tiny - Some Agent"
@@ -46,7 +45,7 @@ def test_our_own_verdicts_lie_beside_the_published_ones(storage: ExperimentStora
     folder = write_folder(tmp_path / "tiny", score=0, actual_responses=["It is cream."])
     (done,) = import_folder(folder, storage)
 
-    assert [(way.name, way.is_current) for way in judged_ways(storage, RUN)] == [
+    assert [(way.name, way.is_current) for way in storage.reader(RUN).list_evaluations()] == [
         ("rescored", False),
         ("published", True),
     ]
@@ -70,7 +69,7 @@ def test_a_score_that_a_person_changed_is_marked(storage: ExperimentStorage, tmp
 
 def test_the_conversation_comes_from_the_log(storage: ExperimentStorage, tmp_path: Path) -> None:
     import_folder(write_folder(tmp_path / "tiny"), storage)
-    line = read_timeline(storage.turns(RUN))
+    line = read_timeline(storage.reader(RUN).turns())
     found = {one.test_id: one for one in load_results(storage, RUN).results}
 
     assert {lane.test_id for lane in line.lanes} == set(found)
@@ -88,7 +87,9 @@ def test_the_log_comes_out_as_it_went_in(storage: ExperimentStorage, tmp_path: P
     import_folder(write_folder(tmp_path / "tiny"), storage)
     ignored = (7, 10)  # resets are not kept, and a callback ends with its test
     before = [line for line in map(json.loads, log_lines()) if line["type"] not in ignored]
-    after = [line for line in map(json.loads, to_master_log(storage.turns(RUN))) if line["type"] not in ignored]
+    after = [
+        line for line in map(json.loads, to_master_log(storage.reader(RUN).turns())) if line["type"] not in ignored
+    ]
     for line in before + after:
         line["timestamp"] = round(line["timestamp"], 3)
         if line["type"] == 1:

@@ -14,7 +14,7 @@ from tests.memory.small_tests import KINDS, Diary, YesJudge, benchmark
 from themis.cli import themis
 from themis.exceptions import ConfigurationError, EvaluationError, StorageError
 from themis.memory.actions import Grade
-from themis.memory.evaluations import judged_ways
+from themis.memory.driver import run
 from themis.memory.examples import register_memory_test
 from themis.memory.exporting import export_run
 from themis.memory.overrides import override_score, read_overrides, withdraw_override
@@ -22,7 +22,6 @@ from themis.memory.rejudging import rejudge_memory_run
 from themis.memory.report.pages import run_page
 from themis.memory.report.view import read_view
 from themis.memory.results import load_results, summarise_results
-from themis.memory.runner import run
 from themis.memory.tape import read_body
 from themis.storage import ExperimentStorage
 
@@ -54,7 +53,7 @@ def test_judged_again_by_the_same_scorers_every_form_of_test_has_the_same_score(
     rejudge_memory_run(every_form, "r")
 
     assert scores(every_form, "r") == before
-    assert [way.name for way in judged_ways(every_form, "r")] == ["judge yes-judge", "rejudged 1"]
+    assert [way.name for way in every_form.reader("r").list_evaluations()] == ["judge yes-judge", "rejudged 1"]
 
 
 @pytest.mark.parametrize("agent", ["oracle", "amnesiac", "window(300)"])
@@ -163,18 +162,20 @@ def test_a_judge_that_could_not_be_understood_is_asked_again_on_resume_and_the_a
     def played(judge: YesJudge) -> Any:
         return run(benchmark(make_agent=lambda session: Counting(), judge=judge, isolated=isolated), storage)
 
-    mumbled = played(Mumbling(speaks=False))
-    replies, cost = Counting.replies, storage.get_run("r").judge_cost_usd
+    mumbled = played(Mumbling(speaks=False)).item_scores("memory")
+    stored = storage.get_run("r")
+    replies, cost, calls = Counting.replies, stored.judge_cost_usd, stored.judge_calls
     found = Mumbling(speaks=True)
     settled, again = played(found), played(Mumbling(speaks=True))
 
-    assert mumbled.scores["Orders - 0"] is None
-    assert settled.scores["Orders - 0"] == again.scores["Orders - 0"] == scores(storage, "r")["Orders - 0"] == 1.0
+    assert mumbled["Orders - 0"] is None
+    assert [one.item_scores("memory")["Orders - 0"] for one in (settled, again)] == [1.0, 1.0]
+    assert scores(storage, "r")["Orders - 0"] == 1.0
     assert Counting.replies == replies, "the agent was not spoken to"
     assert len(found.asked) == 1
     assert storage.get_run("r").judge_cost_usd == pytest.approx(cost + 0.001)
-    assert settled.spent.judge_calls == again.spent.judge_calls == mumbled.spent.judge_calls + 1
-    assert [way.name for way in judged_ways(storage, "r")] == ["judge yes-judge"]
+    assert storage.get_run("r").judge_calls == calls + 1
+    assert [way.name for way in storage.reader("r").list_evaluations()] == ["judge yes-judge"]
 
 
 def test_answers_that_could_not_be_understood_are_not_kept_as_a_judges_last_word(every_form: ExperimentStorage) -> None:
@@ -199,7 +200,7 @@ def test_a_judge_that_is_gone_stops_the_run_and_a_later_start_ends_it_as_if_noth
     run(benchmark(**made, judge=YesJudge()), whole)
 
     def rows(storage: ExperimentStorage) -> list[Any]:
-        return [(row.seq, row.kind, row.test_id, read_body(row).message) for row in storage.turns("r")]
+        return [(row.seq, row.kind, row.test_id, read_body(row).message) for row in storage.reader("r").turns()]
 
     assert rows(stopped) == rows(whole)
     assert scores(stopped, "r") == scores(whole, "r")
@@ -244,7 +245,7 @@ def test_overrides_add_up_and_can_be_withdrawn(small: ExperimentStorage) -> None
 
 def test_an_override_that_was_edited_is_refused(small: ExperimentStorage) -> None:
     override_score(small, "small", "Colours - 0", 1.0, reason="right", by="Ada")
-    content = json.loads(small.artifact("small", "overrides.json") or b"")
+    content = json.loads(small.reader("small").artifact("overrides.json") or b"")
     content[0]["score"] = 0.0
     with small.open_run("small") as writer:
         writer.save_artifact("overrides.json", json.dumps(content).encode(), "application/json")

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from themis.comparison import compare_scores
 from themis.exceptions import ConfigurationError
-from themis.memory.contrasts import contrast_agents
 from themis.memory.results import (
     DatasetScore,
     Message,
@@ -21,7 +21,7 @@ from themis.memory.results import (
     load_results,
     summarise_results,
 )
-from themis.memory.spans import binned, effective_span, fading
+from themis.memory.spans import bin_by_distance, effective_span, fit_decreasing
 from themis.memory.timeline import read_timeline
 from themis.storage import ExperimentStorage
 
@@ -125,7 +125,7 @@ def test_an_interval_of_scores_holds_their_mean_and_stays_between_0_and_1(scores
 
 @given(POINTS)
 def test_the_fading_curve_never_rises_and_keeps_the_mean(points: list[tuple[int, float]]) -> None:
-    curve = dict(fading(points))
+    curve = dict(fit_decreasing(points))
     scores = [score for _, score in sorted(curve.items())]
 
     assert all(one >= other - 1e-9 for one, other in itertools.pairwise(scores))
@@ -173,7 +173,7 @@ def test_the_interval_of_a_span_is_the_same_on_every_machine() -> None:
 
 @given(POINTS)
 def test_groups_hold_every_point_once_and_do_not_overlap(points: list[tuple[int, float]]) -> None:
-    groups = binned(points)
+    groups = bin_by_distance(points)
 
     assert sum(len(group.scores) for group in groups) == len(points)
     assert all(one.high < other.low for one, other in itertools.pairwise(groups))
@@ -183,7 +183,7 @@ def test_groups_hold_every_point_once_and_do_not_overlap(points: list[tuple[int,
 
 
 def test_the_timeline_has_every_test_and_every_token(finished: ExperimentStorage) -> None:
-    line = read_timeline(finished.turns("small - oracle"))
+    line = read_timeline(finished.reader("small - oracle").turns())
     found = load_results(finished, "small - oracle")
 
     assert {lane.test_id for lane in line.lanes} == {one.test_id for one in found.results}
@@ -197,7 +197,7 @@ def test_the_timeline_has_every_test_and_every_token(finished: ExperimentStorage
 
 def test_isolated_conversations_are_laid_end_to_end(finished: ExperimentStorage) -> None:
     run_id = "small - oracle isolated"
-    line = read_timeline(finished.turns(run_id), isolated=True)
+    line = read_timeline(finished.reader(run_id).turns(), isolated=True)
 
     assert line.tokens == finished.get_run(run_id).summary["memory"]["conversation_tokens"]
     ends = [(lane.began[0], lane.ended[0]) for lane in line.lanes if lane.ended]
@@ -205,31 +205,30 @@ def test_isolated_conversations_are_laid_end_to_end(finished: ExperimentStorage)
     assert all(one[1] <= other[0] for one, other in itertools.pairwise(ends))
 
 
-# --- contrasts --------------------------------------------------------------------------------------------------------
+# --- comparisons --------------------------------------------------------------------------------------------------------
 
 
 def test_agents_are_paired_by_test() -> None:
     good = {("", f"t{n}"): 1.0 for n in range(12)}
     bad = {("", f"t{n}"): 0.0 for n in range(12)} | {("", "only here"): 1.0}
-    (contrast,) = contrast_agents({"good": good, "bad": bad})
+    (pair,) = compare_scores({"good": good, "bad": bad})
 
-    assert (contrast.tests, contrast.difference, contrast.better) == (12, 1.0, "good")
+    assert (len(pair.run_a_samples), pair.delta, pair.winner) == (12, 1.0, "good")
 
 
 def test_three_tests_cannot_separate_two_agents() -> None:
-    (contrast,) = contrast_agents(
-        {"a": {("", f"t{n}"): 1.0 for n in range(3)}, "b": {("", f"t{n}"): 0.0 for n in range(3)}}
-    )
+    (pair,) = compare_scores({"a": {("", f"t{n}"): 1.0 for n in range(3)}, "b": {("", f"t{n}"): 0.0 for n in range(3)}})
 
-    assert contrast.better is None
-    assert "too few" in contrast.note
+    assert pair.winner == "tie"
+    assert "too few" in pair.note
 
 
 def test_tests_of_one_conversation_are_not_independent() -> None:
     # Ten tests in each of two conversations that differ as a whole: two observations, not twenty.
     good = {(conversation, f"t{n}"): 1.0 for conversation in "xy" for n in range(10)}
     bad = dict.fromkeys(good, 0.0)
-    (contrast,) = contrast_agents({"good": good, "bad": bad})
+    (pair,) = compare_scores({"good": good, "bad": bad})
 
-    assert contrast.conversations == 2
-    assert contrast.better is None
+    assert pair.test_result is not None
+    assert pair.test_result.clusters == 2
+    assert pair.winner == "tie"

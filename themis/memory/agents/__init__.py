@@ -16,14 +16,14 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import replace
+from typing import TypeVar, overload
 
 from themis.core.redaction import look_up_secrets
 from themis.core.registry import Registry, nearest
 from themis.core.tokens import DEFAULT_TOKENIZER
 from themis.exceptions import ConfigurationError
-from themis.memory.agents.agent import Agent, Reply
+from themis.memory.agents.agent import Agent, AgentSettings, Reply
 
 __all__ = ["AGENTS", "Agent", "AgentSettings", "Reply", "agent_maker", "create_agent", "register_agent"]
 
@@ -31,41 +31,44 @@ _HERE = "themis.memory.agents"
 _CALLED = re.compile(r"^(?P<name>[\w.-]+)\((?P<argument>.*)\)$", re.DOTALL)
 
 
-@dataclass(frozen=True, kw_only=True)
-class AgentSettings:
-    """What every agent may need to know; a factory takes what it has parameters for."""
-
-    max_prompt_tokens: int | None = None
-    session: str = "session"
-    tokenizer: str = DEFAULT_TOKENIZER
-    # Its calls cost nothing, whatever the price list says.
-    is_local: bool = False
-
-
 # A factory takes `argument` (what stands in the brackets, or ""), `settings`, and the agent's own options by keyword.
 AgentFactory = Callable[..., Agent]
+F = TypeVar("F", bound=AgentFactory)
 
 AGENTS: Registry[AgentFactory] = Registry(
     "agent",
     {
-        "amnesiac": f"{_HERE}.building:amnesiac",
-        "chat": f"{_HERE}.building:chat",
-        "command": f"{_HERE}.building:command",
-        "cost": f"{_HERE}.building:cost",
-        "http": f"{_HERE}.building:over_http",
-        "human": f"{_HERE}.building:human",
-        "oracle": f"{_HERE}.building:oracle",
-        "parrot": f"{_HERE}.building:parrot",
-        "rag": f"{_HERE}.building:retrieval",
-        "retrieval": f"{_HERE}.building:retrieval",
-        "ts": f"{_HERE}.building:timestamped",
-        "window": f"{_HERE}.building:window",
+        "amnesiac": f"{_HERE}.calibration:Amnesiac",
+        "chat": f"{_HERE}.chat:chat",
+        "command": f"{_HERE}.program:command",
+        "cost": f"{_HERE}.calibration:cost",
+        "http": f"{_HERE}.http:over_http",
+        "human": f"{_HERE}.human:Human",
+        "oracle": f"{_HERE}.calibration:Oracle",
+        "parrot": f"{_HERE}.calibration:Parrot",
+        "rag": f"{_HERE}.retrieval:retrieval",
+        "retrieval": f"{_HERE}.retrieval:retrieval",
+        "ts": f"{_HERE}.chat:timestamped",
+        "window": f"{_HERE}.calibration:window",
     },
 )
 
 
-def register_agent(name: str, factory: AgentFactory | None = None) -> Any:
-    """Makes an agent known under a name: a class, or a function that makes one. Also a decorator."""
+@overload
+def register_agent(name: str) -> Callable[[F], F]: ...
+@overload
+def register_agent(name: str, factory: F) -> F: ...
+def register_agent(name: str, factory: F | None = None) -> F | Callable[[F], F]:
+    """Makes an agent known under a name. Also a decorator.
+
+    Args:
+        name: What `-a` takes, also as `name(ARGUMENT)`.
+        factory: A subclass of `Agent`, or a function that makes an agent; what is written in the brackets reaches it as
+            `argument`, the run's settings as `settings`, and options by their names.
+
+    Raises:
+        ConfigurationError: It is no such class or function.
+    """
     if factory is None:
         return lambda made: register_agent(name, made)
     if not callable(factory):
@@ -83,31 +86,42 @@ def create_agent(
     text: str,
     *,
     max_prompt_tokens: int | None = None,
-    options: Mapping[str, Any] | None = None,
+    options: Mapping[str, object] | None = None,
     session: str = "session",
     tokenizer: str = DEFAULT_TOKENIZER,
     is_local: bool = False,
 ) -> Agent:
-    """The agent that a text means."""
+    """The agent that a text means.
+
+    Args:
+        text: A registered name, also with an argument in brackets; an address; `command:PROGRAM`; or a model.
+        max_prompt_tokens: The most that it may send to its model.
+        options: Its own options by name.
+        session: Name of the conversation, for agents that hold several.
+        tokenizer: How tokens are counted.
+        is_local: Its calls cost nothing.
+
+    >>> create_agent("window(2000)").name
+    'window-2000'
+    """
     settings = AgentSettings(
         max_prompt_tokens=max_prompt_tokens, session=session, tokenizer=tokenizer, is_local=is_local
     )
     return agent_maker(text, settings, options)(session)
 
 
-def agent_maker(text: str, settings: AgentSettings, options: Mapping[str, Any] | None = None) -> Callable[[str], Agent]:
+def agent_maker(
+    text: str, settings: AgentSettings, options: Mapping[str, object] | None = None
+) -> Callable[[str], Agent]:
     """Makes agents of one kind, each for a conversation of its own."""
-    name, argument = _divided(text)
+    name, argument = _split_name(text)
     factory = AGENTS.get(name)
     _reject_unknown(name, factory, options or {})
     given = look_up_secrets(options or {})
     argument = look_up_secrets({"agent": argument})["agent"]
 
     def make(session: str) -> Agent:
-        told = {
-            "argument": argument,
-            "settings": AgentSettings(**{**vars(settings), "session": session}),
-        }
+        told = {"argument": argument, "settings": replace(settings, session=session)}
         takes = inspect.signature(factory).parameters
         anything = any(parameter.kind is parameter.VAR_KEYWORD for parameter in takes.values())
         agent = factory(**{key: value for key, value in told.items() if anything or key in takes}, **given)
@@ -118,7 +132,7 @@ def agent_maker(text: str, settings: AgentSettings, options: Mapping[str, Any] |
     return make
 
 
-def _divided(text: str) -> tuple[str, str]:
+def _split_name(text: str) -> tuple[str, str]:
     """The registered name of an agent and what it is given."""
     text = text.strip()
     if not text:
@@ -141,7 +155,7 @@ def _divided(text: str) -> tuple[str, str]:
     return "chat", text
 
 
-def _reject_unknown(name: str, factory: AgentFactory, options: Mapping[str, Any]) -> None:
+def _reject_unknown(name: str, factory: AgentFactory, options: Mapping[str, object]) -> None:
     parameters = inspect.signature(factory).parameters
     if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()):
         return

@@ -9,8 +9,6 @@ from themis.memory.results import RunResults, RunSummary, StoredResult, load_res
 from themis.memory.timeline import Timeline, read_timeline
 from themis.storage import ExperimentStorage
 
-__all__ = ["RunView", "read_view", "telling_names"]
-
 
 @dataclass(frozen=True)
 class RunView:
@@ -42,7 +40,7 @@ def read_view(storage: ExperimentStorage, run_id: str, *, judged_as: str | None 
     found = load_results(storage, run_id, judged_as)
     memory = found.run.config_snapshot.get("memory", {})
     timeline = read_timeline(
-        storage.turns(run_id),
+        storage.reader(run_id).turns(),
         isolated=found.isolated,
         **({"tokenizer_name": memory["tokenizer"]} if memory.get("tokenizer") else {}),
     )
@@ -50,7 +48,7 @@ def read_view(storage: ExperimentStorage, run_id: str, *, judged_as: str | None 
     return RunView(run_id, found, summarise_results(found, verbosity_tokens=verbosity), timeline)
 
 
-def telling_names(views: list[RunView]) -> list[str]:
+def label_runs(views: list[RunView]) -> list[str]:
     """The shortest names that tell runs apart: the agent's, with its window, or else the run id."""
     options = [
         [view.found.agent for view in views],

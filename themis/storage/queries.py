@@ -1,0 +1,599 @@
+"""Queries of one run: its row, its samples, records and scores, its turns and files.
+
+What looks like a list of a million records holds one page of them. Pages follow the primary key (`position > last ORDER BY
+position LIMIT n`), so no cursor or transaction stays open while the caller works. Lists of runs and filtered pages of samples
+are `storage.search`'s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Any
+
+import msgspec
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection, Engine
+
+from themis.core.codec import decode
+from themis.core.entities import EvaluationRecord, GenerationRecord
+from themis.core.fingerprint import digest
+from themis.core.registry import nearest
+from themis.exceptions import ConfigurationError, StorageError
+from themis.storage import schema
+from themis.storage.database import retry_read
+from themis.storage.records import FAILED, Frame, Turn, evaluation_record, is_whole_body, whole_record
+from themis.storage.runs import RunMetadata, is_storable, metadata_columns, metadata_of
+from themis.storage.schema import AnyColumn, AnyRow, AnySelect
+
+_PAGE = 500
+# Of rows that are a few numbers each.
+_LARGE_PAGE = 10_000
+_METADATA_COLUMNS = len(metadata_columns())
+
+
+@dataclass(frozen=True, slots=True)
+class StoredSample:
+    """A row of a run as it was planned."""
+
+    position: int
+    item_id: str
+    row: dict[str, Any]
+    fingerprint: str
+    cluster: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StoredKey:
+    """Under which key an answer lies, and what of the sample went into it."""
+
+    key: str
+    prompt: str
+    fingerprint: str
+
+
+@dataclass(frozen=True)
+class StoredEvaluation:
+    """One way in which a run was judged; `name` is what people call it by, and `is_current` marks the one that counts."""
+
+    evaluation: int
+    fingerprint: str
+    name: str
+    config: Mapping[str, object]
+    is_current: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoredDefinitions:
+    """The memory tests of a configuration as JSON text, the fingerprint of that configuration, and the text's digest."""
+
+    name: str
+    version: int
+    configuration: str
+    digest: str
+    content: str
+    created_at: float
+
+
+class RunReader:
+    """Everything stored of one run. Its row is read once, before this is made: another reader sees what changed since.
+
+    `run` is the run's number in the tables, `evaluation` that of the way of judging it that counts, if it has one.
+    """
+
+    def __init__(self, engine: Engine, row: AnyRow) -> None:
+        self.engine = engine
+        self.run = int(row.run)
+        self.kind = str(row.kind)
+        self.evaluation: int | None = row.evaluation
+        self.lease_holder: str | None = row.lease_holder
+        # Whether every row of the dataset is stored.
+        self.has_dataset = bool(row.planned)
+        self._row = row
+
+    @cached_property
+    def metadata(self) -> RunMetadata:
+        return metadata_of(self._row[:_METADATA_COLUMNS])
+
+    @cached_property
+    def frame(self) -> Frame:
+        return Frame.from_config(decode(self._row.config).get("task", {}), self._row.manifest_hash)
+
+    @cached_property
+    def identity(self) -> dict[str, str]:
+        """What decides the run's results, by dimension."""
+        found: dict[str, str] = decode(self._row.identity)
+        return found
+
+    def count_lost_rows(self) -> int:
+        """Rows of the dataset that were stored once and that a repair could not save."""
+        return max(0, self._row.total - self.count_samples()) if self.has_dataset else 0
+
+    # --- samples -----------------------------------------------------------------------------------------------------
+
+    def count_samples(self) -> int:
+        samples = schema.samples
+        return int(self._scalar(sa.select(sa.func.count()).where(samples.c.run == self.run)) or 0)
+
+    def position(self, item_id: str) -> int | None:
+        """Where in the run an item stands."""
+        samples = schema.samples
+        if not is_storable(item_id):
+            return None
+        found = self._scalar(
+            sa.select(samples.c.position).where(samples.c.run == self.run, samples.c.item_id == item_id)
+        )
+        return None if found is None else int(found)
+
+    def next_position(self) -> int:
+        samples = schema.samples
+        last = self._scalar(sa.select(sa.func.max(samples.c.position)).where(samples.c.run == self.run))
+        return 0 if last is None else int(last) + 1
+
+    def samples(self, *, after: int = -1, until: int | None = None) -> Iterator[StoredSample]:
+        samples, items = schema.samples, schema.items
+        query = (
+            sa.select(samples.c.position, samples.c.item_id, items.c.content, samples.c.fingerprint, samples.c.cluster)
+            .join(items, items.c.fingerprint == samples.c.fingerprint)
+            .where(samples.c.run == self.run)
+        )
+        if until is not None:
+            query = query.where(samples.c.position < until)
+        for row in self._paged(query, samples.c.position, after):
+            yield StoredSample(row.position, row.item_id, decode(row.content), row.fingerprint, row.cluster)
+
+    def unfinished(self, attempts: int) -> Iterator[tuple[StoredSample, frozenset[int]]]:
+        """Samples with fewer than `attempts` good calls, each with the attempts it already has."""
+        samples, items, records = schema.samples, schema.items, schema.records
+        done = (
+            sa.select(sa.func.count())
+            .where(records.c.run == samples.c.run, records.c.position == samples.c.position)
+            .where(records.c.ok == 1, records.c.attempt < attempts)
+            .scalar_subquery()
+        )
+        query = (
+            sa.select(samples.c.position, samples.c.item_id, items.c.content, samples.c.fingerprint, samples.c.cluster)
+            .add_columns(done.label("done"))
+            .join(items, items.c.fingerprint == samples.c.fingerprint)
+            .where(samples.c.run == self.run, done < attempts)
+        )
+        for row in self._paged(query, samples.c.position, -1):
+            have = self._good_attempts(row.position) if row.done else frozenset()
+            yield StoredSample(row.position, row.item_id, decode(row.content), row.fingerprint, row.cluster), have
+
+    def _good_attempts(self, position: int) -> frozenset[int]:
+        records = schema.records
+        query = sa.select(records.c.attempt).where(
+            records.c.run == self.run, records.c.position == position, records.c.ok == 1
+        )
+        return frozenset(row.attempt for row in self._all(query))
+
+    # --- records -----------------------------------------------------------------------------------------------------
+
+    def count_records(self) -> tuple[int, int]:
+        """Samples that have an answer, and samples that have only failures."""
+        records = schema.records
+        best = (
+            sa.select(sa.func.max(records.c.ok).label("ok"))
+            .where(records.c.run == self.run)
+            .group_by(records.c.position)
+            .subquery()
+        )
+        query = sa.select(sa.func.coalesce(sa.func.sum(best.c.ok), 0), sa.func.count()).select_from(best)
+        ((good, total),) = self._all(query)
+        return int(good), int(total) - int(good)
+
+    def count_without_usage(self) -> int:
+        """Answers of calls that told no tokens; one that was taken from another run made no call."""
+        records = schema.records
+        told = records.c.prompt_tokens + records.c.completion_tokens
+        query = sa.select(sa.func.count()).where(
+            records.c.run == self.run, records.c.ok == 1, told == 0, records.c.seconds > 0
+        )
+        return int(self._scalar(query))
+
+    def records(
+        self, *, after: int = -1, until: int | None = None, positions: Sequence[int] | None = None
+    ) -> Iterator[tuple[int, GenerationRecord]]:
+        """(position, record) of every sample with at least one stored call, in dataset order."""
+        position, conditions = schema.records.c.position, list[sa.ColumnElement[bool]]()
+        if until is not None:
+            conditions.append(position < until)
+        if positions is not None:
+            conditions.append(position.in_(positions))
+        return self._records(after, *conditions)
+
+    def _records(self, after: int, *conditions: sa.ColumnElement[bool]) -> Iterator[tuple[int, GenerationRecord]]:
+        """The conditions must say the same of every attempt of a sample."""
+        records, samples, items = schema.records, schema.samples, schema.items
+        query = (
+            sa.select(records.c.position, records.c.attempt, records.c.body, samples.c.item_id, items.c.content)
+            .join(samples, (samples.c.run == records.c.run) & (samples.c.position == records.c.position))
+            .join(items, items.c.fingerprint == samples.c.fingerprint)
+            .where(records.c.run == self.run, *conditions)
+        )
+        position, attempts = -1, list[GenerationRecord]()
+        rows = self._paged(query, records.c.position, after, then=records.c.attempt)
+        for place, attempt, body, item_id, content in rows:
+            if place != position and attempts:
+                yield position, whole_record(attempts)
+                attempts = []
+            position = place
+            try:
+                attempts.append(self.frame.read(body, item_id, decode(content), attempt))
+            except (ValueError, msgspec.MsgspecError) as error:
+                raise _damaged(f"the record of {item_id!r}", error) from error
+        if attempts:
+            yield position, whole_record(attempts)
+
+    def record(self, item_id: str) -> tuple[int, GenerationRecord] | None:
+        position = self.position(item_id)
+        return None if position is None else next(self.records(positions=[position]), None)
+
+    def key_of(self, item_id: str) -> StoredKey | None:
+        """The key of a sample's first attempt."""
+        records, samples = schema.records, schema.samples
+        query = (
+            sa.select(records.c.key, records.c.body, samples.c.fingerprint)
+            .join(samples, (samples.c.run == records.c.run) & (samples.c.position == records.c.position))
+            .where(records.c.run == self.run, samples.c.item_id == item_id)
+            .order_by(records.c.attempt)
+        )
+        found = [StoredKey(row.key, decode(row.body)["prompt"], row.fingerprint) for row in self._all(query.limit(1))]
+        return found[0] if found else None
+
+    def call(self, position: int, attempt: int) -> GenerationRecord | None:
+        """One stored call."""
+        for _, record in self.records(positions=[position]):
+            return next((one for one in record.attempts if one.task.metadata.get("attempts", 0) == attempt), None)
+        return None
+
+    def find_problems(self) -> tuple[list[str], list[str]]:
+        """What of the run does not fit together, and what is worth knowing of it, a sentence each."""
+        warnings = []
+        samples, (good, failed) = self.count_samples(), self.count_records()
+        if not self.has_dataset and self.kind == "samples":
+            warnings.append("the dataset was not stored completely; resume the run")
+        if good + failed < samples:
+            warnings.append(f"{samples - good - failed} samples have no record yet")
+        if failed:
+            warnings.append(f"{failed} samples failed; resume to try them again")
+        if self._row.manifest_hash is None:
+            warnings.append("the run has no reproducibility manifest")
+        errors = self._broken_rows()
+        if self.has_dataset and samples != self._row.total:
+            errors.insert(0, f"{self._row.total} samples were planned but {samples} are stored")
+        return errors, warnings
+
+    def _broken_rows(self) -> list[str]:
+        """What of the run's rows cannot be read."""
+        problems: list[str] = []
+        samples, items, records = schema.samples, schema.items, schema.records
+        lost = sa.select(sa.func.count()).where(
+            samples.c.run == self.run, ~sa.exists().where(items.c.fingerprint == samples.c.fingerprint)
+        )
+        if count := self._scalar(lost):
+            problems.append(f"{count} samples have lost their content")
+        bodies = sa.select(records.c.position, records.c.body).where(records.c.run == self.run)
+        problems += [
+            f"the record at position {row.position} cannot be read"
+            for row in self._paged(bodies, records.c.position, -1)
+            if not is_whole_body(row.body)
+        ]
+        contents = (
+            sa.select(samples.c.position, samples.c.fingerprint, items.c.content)
+            .join(items, items.c.fingerprint == samples.c.fingerprint)
+            .where(samples.c.run == self.run)
+        )
+        problems += [
+            f"the row at position {row.position} is not what it was"
+            for row in self._paged(contents, samples.c.position, -1)
+            if digest(row.content) != row.fingerprint
+        ]
+        return problems
+
+    def failed_records(self) -> Iterator[tuple[str, str]]:
+        """(item id, message) of samples without any answer."""
+        records, samples = schema.records, schema.samples
+        good = sa.select(records.c.position).where(records.c.run == self.run, records.c.ok == 1)
+        query = (
+            sa.select(records.c.position, samples.c.item_id, records.c.body)
+            .join(samples, (samples.c.run == records.c.run) & (samples.c.position == records.c.position))
+            .where(records.c.run == self.run, records.c.ok == 0, records.c.attempt == 0)
+            .where(records.c.position.not_in(good))
+        )
+        for row in self._paged(query, records.c.position, -1):
+            error = decode(row.body).get("error") or {}
+            yield row.item_id, error.get("message", "no answer and no reason")
+
+    # --- scores ------------------------------------------------------------------------------------------------------
+
+    def unjudged(self, evaluation: int) -> Iterator[tuple[int, GenerationRecord]]:
+        """Answered samples on which this evaluation has no verdict yet, or one that failed."""
+        records, scores = schema.records, schema.scores
+        verdicts = sa.select(sa.literal(1)).where(
+            scores.c.evaluation == evaluation, scores.c.position == records.c.position
+        )
+        unsettled = ~verdicts.exists() | verdicts.where(scores.c.outcome == FAILED).exists()
+        return (pair for pair in self._records(-1, unsettled) if pair[1].error is None)
+
+    def evaluations(
+        self, evaluation: int, *, after: int = -1, until: int | None = None, only_failed: bool = False
+    ) -> Iterator[tuple[int, EvaluationRecord]]:
+        """(position, evaluation record) of judged samples, in dataset order; or just what failed of them."""
+        scores, samples = schema.scores, schema.samples
+        query = (
+            sa.select(scores.c.position, samples.c.item_id, scores.c.metric, scores.c.ordinal)
+            .add_columns(scores.c.value, scores.c.outcome, scores.c.details)
+            .join(samples, (samples.c.run == self.run) & (samples.c.position == scores.c.position))
+            .where(scores.c.evaluation == evaluation)
+        )
+        if until is not None:
+            query = query.where(scores.c.position < until)
+        if only_failed:
+            query = query.where(scores.c.outcome == FAILED)
+        position, item_id, rows = None, "", list[tuple[str, int, float | None, str, str | None]]()
+        for row in self._paged(query, scores.c.position, after, then=(scores.c.metric, scores.c.ordinal)):
+            if row.position != position and rows:
+                yield position or 0, evaluation_record(item_id, rows)
+                rows = []
+            position, item_id = row.position, row.item_id
+            rows.append((row.metric, row.ordinal, row.value, row.outcome, row.details))
+        if rows:
+            yield position or 0, evaluation_record(item_id, rows)
+
+    def evaluation_of(self, evaluation: int, item_id: str) -> EvaluationRecord | None:
+        position = self.position(item_id)
+        if position is None:
+            return None
+        found = self.evaluations(evaluation, after=position - 1, until=position + 1)
+        return next((record for _, record in found), None)
+
+    def count_evaluated(self, evaluation: int, *, after: int = -1) -> int:
+        scores = schema.scores
+        query = sa.select(sa.func.count(sa.distinct(scores.c.position))).where(
+            scores.c.evaluation == evaluation, scores.c.position > after
+        )
+        return int(self._scalar(query) or 0)
+
+    def metric_names(self, evaluation: int) -> list[str]:
+        scores = schema.scores
+        query = sa.select(scores.c.metric).where(scores.c.evaluation == evaluation).distinct().order_by(scores.c.metric)
+        return [row.metric for row in self._all(query)]
+
+    def evaluation_config(self, evaluation: int) -> dict[str, Any]:
+        """What was written down of a way of judging."""
+        table = schema.evaluations
+        found: dict[str, Any] = decode(self._scalar(sa.select(table.c.config).where(table.c.evaluation == evaluation)))
+        return found
+
+    def values(self, evaluation: int, metric: str) -> Iterator[tuple[str, str | None, float]]:
+        """(item id, cluster, value) of every scored verdict of a metric, in dataset order."""
+        return (
+            (item_id, cluster, value) for _, item_id, cluster, value in self.values_with_positions(evaluation, metric)
+        )
+
+    def values_with_positions(self, evaluation: int, metric: str) -> Iterator[tuple[int, str, str | None, float]]:
+        """The same with the position before."""
+        scores, samples = schema.scores, schema.samples
+        query = (
+            sa.select(scores.c.position, samples.c.item_id, samples.c.cluster, scores.c.value)
+            .join(samples, (samples.c.run == self.run) & (samples.c.position == scores.c.position))
+            .where(scores.c.evaluation == evaluation, scores.c.metric == metric, scores.c.outcome != FAILED)
+        )
+        rows = self._paged(query, scores.c.position, -1, then=scores.c.ordinal, size=_LARGE_PAGE)
+        return (tuple(row) for row in rows)
+
+    def outcomes(self, evaluation: int) -> dict[str, dict[str, int]]:
+        """How many verdicts of each outcome every metric has."""
+        scores = schema.scores
+        query = (
+            sa.select(scores.c.metric, scores.c.outcome, sa.func.count().label("n"))
+            .where(scores.c.evaluation == evaluation)
+            .group_by(scores.c.metric, scores.c.outcome)
+        )
+        counted: dict[str, dict[str, int]] = {}
+        for row in self._all(query):
+            counted.setdefault(row.metric, {})[row.outcome] = int(row.n)
+        return counted
+
+    def position_before_last(self, count: int) -> int:
+        """The position after which the last so many records come."""
+        records = schema.records
+        query = (
+            sa.select(records.c.position)
+            .where(records.c.run == self.run)
+            .group_by(records.c.position)
+            .order_by(records.c.position.desc())
+        )
+        found = self._scalar(query.offset(count).limit(1))
+        return -1 if found is None else int(found)
+
+    # --- ways of judging ---------------------------------------------------------------------------------------------
+
+    def list_evaluations(self) -> list[StoredEvaluation]:
+        """Every way in which the run was judged, the oldest first."""
+        table = schema.evaluations
+        rows = self._all(sa.select(table).where(table.c.run == self.run).order_by(table.c.evaluation))
+        return [
+            StoredEvaluation(
+                row.evaluation, row.fingerprint, _evaluation_name(config), config, row.evaluation == self.evaluation
+            )
+            for row in rows
+            for config in (decode(row.config),)
+        ]
+
+    def find_evaluation(self, name: str) -> StoredEvaluation:
+        """The latest evaluation of a name, or with the number that the name is."""
+        stored = self.list_evaluations()
+        for one in reversed(stored):
+            if name in (one.name, str(one.evaluation)):
+                return one
+        known = [one.name for one in stored]
+        raise ConfigurationError(
+            f"run {self._row.run_id!r} was not judged as {name!r}{nearest(name, known)}; "
+            f"there is {', '.join(known) or 'nothing'}"
+        )
+
+    # --- conversations and files -------------------------------------------------------------------------------------
+
+    def turns(self, *, after: int = -1, test_id: str | None = None) -> Iterator[Turn]:
+        """The exchanges of a memory run in order, a page at a time."""
+        turns = schema.turns
+        query = sa.select(turns.c.seq, turns.c.kind, turns.c.test_id, turns.c.body).where(turns.c.run == self.run)
+        if test_id is not None:
+            query = query.where(turns.c.test_id == test_id)
+        return (Turn(*row) for row in self._paged(query, turns.c.seq, after))
+
+    def read_turns(
+        self,
+        *,
+        after: int = -1,
+        limit: int = 200,
+        kinds: Collection[str] | None = None,
+        test_ids: Collection[str] | None = None,
+        last: bool = False,
+    ) -> list[Turn]:
+        """Some of the exchanges, in order: the first ones after a number, or the `last` ones."""
+        turns = schema.turns
+        query = sa.select(turns.c.seq, turns.c.kind, turns.c.test_id, turns.c.body)
+        query = query.where(turns.c.run == self.run, turns.c.seq > after)
+        if kinds is not None:
+            query = query.where(turns.c.kind.in_(list(kinds)))
+        if test_ids is not None:
+            query = query.where(turns.c.test_id.in_([test_id for test_id in test_ids if is_storable(test_id)]))
+        found = [
+            Turn(*row) for row in self._all(query.order_by(turns.c.seq.desc() if last else turns.c.seq).limit(limit))
+        ]
+        return found[::-1] if last else found
+
+    def artifact(self, name: str) -> bytes | None:
+        """A file that belongs to the run."""
+        table = schema.artifacts
+        found = self._scalar(sa.select(table.c.content).where(table.c.run == self.run, table.c.name == name))
+        return None if found is None else bytes(found)
+
+    # --- paging ------------------------------------------------------------------------------------------------------
+
+    def _paged(
+        self,
+        query: AnySelect,
+        position: AnyColumn,
+        after: int,
+        then: AnyColumn | tuple[AnyColumn, ...] = (),
+        size: int = _PAGE,
+    ) -> Iterator[AnyRow]:
+        """Rows in order of position, their first column. A page ends with a position's last row: no sample is cut in two."""
+        order = (position, *(then if isinstance(then, tuple) else (then,)))
+        query = query.order_by(*order)
+        while True:
+            rows, is_last = retry_read(
+                self.engine, partial(_page, query=query, position=position, after=after, size=size)
+            )
+            yield from rows
+            if is_last:
+                return
+            after = rows[-1][0]
+
+    def _scalar(self, query: AnySelect) -> Any:
+        return retry_read(self.engine, lambda connection: connection.execute(query).scalar())
+
+    def _all(self, query: AnySelect) -> Sequence[AnyRow]:
+        return retry_read(self.engine, lambda connection: connection.execute(query).all())
+
+
+def _page(
+    connection: Connection, query: AnySelect, position: AnyColumn, after: int, size: int
+) -> tuple[Sequence[AnyRow], bool]:
+    """The rows of the next page, and whether it is the last."""
+    rows = connection.execute(query.where(position > after).limit(size)).all()
+    if len(rows) < size:
+        return rows, True
+    last = rows[-1][0]
+    whole = [row for row in rows if row[0] != last]
+    # A sample with more rows than a page is read alone.
+    return whole or connection.execute(query.where(position == last)).all(), False
+
+
+def _damaged(what: str, error: Exception) -> StorageError:
+    return StorageError(f"{what} is damaged ({error}); `themis store repair` salvages what can be read into a new file")
+
+
+def _evaluation_name(config: Mapping[str, object]) -> str:
+    return str(config.get("name") or (f"judge {config['judge']}" if config.get("judge") else "as run"))
+
+
+# --- a run's row ------------------------------------------------------------------------------------------------------
+
+
+def _run_columns() -> list[AnyColumn]:
+    """What a `RunReader` is made of."""
+    runs = schema.runs.c
+    return [*metadata_columns(), runs.run, runs.evaluation, runs.planned, runs.identity]
+
+
+def find_run(engine: Engine, run_id: str) -> RunReader | None:
+    """The run of an id; None where there is none."""
+    query = sa.select(*_run_columns()).where(schema.runs.c.run_id == run_id)
+    row = retry_read(engine, lambda connection: connection.execute(query).first()) if is_storable(run_id) else None
+    return None if row is None else RunReader(engine, row)
+
+
+def find_archived(connection: Connection, run_id: str) -> dict[str, int]:
+    """Archived versions of a run: `id@n` -> number in the tables."""
+    runs, prefix = schema.runs, f"{run_id}@"
+    found = connection.execute(
+        sa.select(runs.c.run_id, runs.c.run).where(runs.c.run_id.startswith(prefix, autoescape=True))
+    )
+    # SQLite's LIKE knows no case; ids do.
+    return {row.run_id: int(row.run) for row in found if row.run_id.startswith(prefix)}
+
+
+def find_answer(engine: Engine, key: str, among: Sequence[int] | None) -> GenerationRecord | None:
+    """A good answer stored under a key by any run, or by the given ones."""
+    records, runs = schema.records, schema.runs
+    query = (
+        sa.select(*_run_columns(), records.c.position, records.c.attempt)
+        .select_from(records.join(runs, runs.c.run == records.c.run))
+        .where(records.c.key == key, records.c.ok == 1)
+    )
+    if among is not None:
+        query = query.where(records.c.run.in_(among))
+    row = retry_read(engine, lambda connection: connection.execute(query.limit(1)).first())
+    return None if row is None else RunReader(engine, row).call(row.position, row.attempt)
+
+
+def list_definitions(engine: Engine, name: str | None = None) -> list[StoredDefinitions]:
+    """Every version of the definitions of a name, or of all names one after the other, the newest first."""
+    table = schema.definitions
+    query = sa.select(table).order_by(table.c.name, table.c.version.desc())
+    if name is not None:
+        query = query.where(table.c.name == name)
+    rows = retry_read(engine, lambda connection: connection.execute(query).all())
+    return [StoredDefinitions(**row._mapping) for row in rows]
+
+
+def find_judgement(engine: Engine, key: str) -> str | None:
+    """A judge's stored reply, as JSON text."""
+    table = schema.judgements
+    query = sa.select(table.c.body).where(table.c.key == key)
+    return retry_read(engine, lambda connection: connection.execute(query).scalar())
+
+
+def measure_runs(engine: Engine) -> dict[str, int]:
+    """Bytes of stored records and turns by run id."""
+    runs, total = schema.runs, dict[str, int]()
+    in_sqlite = engine.dialect.name == "sqlite"
+    with engine.connect() as connection:
+        for table in (schema.records, schema.turns):
+            body = table.c.body
+            octets = sa.func.length(sa.cast(body, sa.LargeBinary)) if in_sqlite else sa.func.octet_length(body)
+            query = (
+                sa.select(runs.c.run_id, sa.func.coalesce(sa.func.sum(octets), 0).label("bytes"))
+                .join(table, table.c.run == runs.c.run)
+                .group_by(runs.c.run_id)
+            )
+            for row in connection.execute(query):
+                total[row.run_id] = total.get(row.run_id, 0) + int(row.bytes)
+    return total
