@@ -243,7 +243,7 @@ def test_overrides_add_up_and_can_be_withdrawn(small: ExperimentStorage) -> None
 
 def test_an_override_that_was_edited_is_refused(small: ExperimentStorage) -> None:
     override_score(small, "small", "Colours - 0", 1.0, reason="right", by="Ada")
-    content = json.loads(small.artifact("small", "overrides.json") or b"")
+    content = json.loads(small.reader("small").artifact("overrides.json") or b"")
     content[0]["score"] = 0.0
     with small.open_run("small") as writer:
         writer.save_artifact("overrides.json", json.dumps(content).encode(), "application/json")
