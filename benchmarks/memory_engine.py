@@ -26,9 +26,9 @@ from themis.core.tokens import count_tokens
 from themis.memory.actions import Ask, Grade, Listen, Say, Wait
 from themis.memory.agents.calibration import Oracle
 from themis.memory.benchmark import Benchmark
+from themis.memory.driver import run
 from themis.memory.examples import DatasetInterface, DynamicExample, TestExample
 from themis.memory.filler import facts
-from themis.memory.runner import run
 from themis.storage import ExperimentStorage
 
 _LENGTHS = (100_000, 300_000, 1_000_000, 3_000_000, 10_000_000)
@@ -114,8 +114,8 @@ def measure(tokens: int, folder: Path, *, listening: bool) -> dict[str, float]:
     resume_seconds = time.process_time() - began
     rows = [(turn.kind, turn.body) for turn in storage.reader("bench").turns()]
     return {
-        "tokens": report.spent.conversation_tokens,
-        "turns": report.spent.turns,
+        "tokens": report.metadata["memory"]["conversation_tokens"],
+        "turns": report.metadata["memory"]["turns"],
         "run": run_seconds,
         "resume": resume_seconds,
         "tokenise": _tokenising(rows),

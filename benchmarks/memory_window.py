@@ -19,12 +19,12 @@ from pathlib import Path
 
 import yaml
 
+from themis.memory.actions import Outcome
+from themis.memory.assembling import Request, assemble
 from themis.memory.benchmark import Benchmark, MemoryReport, Spent
-from themis.memory.command import Request, assemble
-from themis.memory.commands import Outcome
-from themis.memory.runner import run
+from themis.memory.driver import run
+from themis.memory.examples import find_kinds
 from themis.memory.scheduler import Scheduler
-from themis.memory.tests import BUILTIN_TESTS
 from themis.storage import ExperimentStorage
 
 SPAN_TOKENS = 4_000
@@ -92,7 +92,7 @@ def main() -> int:
 def measure(folder: Path, examples: int) -> list[Point]:
     # The table of keys and values is kept small enough for the span.
     smaller = {"kv": {"num_kv_pairs": 20}}
-    tests = [{"name": name, "args": smaller.get(name, {})} for name in sorted(BUILTIN_TESTS)]
+    tests = [{"name": name, "args": smaller.get(name, {})} for name in sorted(find_kinds("themis.memory.tests"))]
     configuration = {
         "config": {"run_name": "window", "incompatibilities": []},
         "datasets": {"args": {"dataset_examples": examples, "memory_span": SPAN_TOKENS}, "datasets": tests},

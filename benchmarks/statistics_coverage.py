@@ -16,17 +16,18 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from themis.comparison.bootstrap import bootstrap_interval
-from themis.comparison.effects import proportion_effects
 from themis.comparison.power import PairedProportions
 from themis.comparison.ranking import rank_runs
+from themis.comparison.resampling import bootstrap_interval
 from themis.comparison.sequential import ConfidenceSequence
 from themis.comparison.statistics import (
     PairedTest,
     bootstrap_test,
     mcnemar_test,
+    pair,
     paired_permutation_test,
     paired_t_test,
+    proportion_effects,
     wilcoxon_test,
 )
 from themis.core.intervals import student_interval, summarise, wilson_interval
@@ -270,12 +271,14 @@ def clustered_ci(rng: Rng, clusters: Any) -> Any:
 
 
 def boot(values: Any, seed: int, method: Any = "bca", resamples: int = 2000) -> Any:
-    return bootstrap_interval(values, method=method, resamples=resamples, seed=seed).ci
+    units = pair(values, np.zeros(len(values))).units
+    return bootstrap_interval(units, method=method, resamples=resamples, seed=seed).ci
 
 
 def cluster_boot(rng: Rng, clusters: Any, seed: int) -> Any:
     values = clustered_pair(rng, clusters)[0]
-    return bootstrap_interval(values, clusters=clusters, resamples=2000, seed=seed).ci
+    units = pair(values, np.zeros(len(values)), clusters=clusters).units
+    return bootstrap_interval(units, resamples=2000, seed=seed).ci
 
 
 def outcomes_with_difference(rng: Rng, n: int) -> tuple[Any, Any]:

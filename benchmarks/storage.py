@@ -19,11 +19,12 @@ from themis.core.entities import (
     MetricScore,
     ModelOutput,
     ModelSpec,
+    Result,
     SamplingConfig,
 )
 from themis.core.fingerprint import canonical_json, digest
 from themis.storage import ExperimentStorage
-from themis.storage.records import Call, Frame, Item, score_rows
+from themis.storage.records import Frame, Item, score_rows
 
 BATCH = 200
 
@@ -55,7 +56,7 @@ def store_records(root: Path, count: int) -> Cost:
             began = time.process_time()
             writer.commit_calls(
                 [
-                    Call(n, 0, digest("k", record.task.prompt.text), record, prompt_tokens=100, completion_tokens=200)
+                    Result(n, 0, digest("k", record.task.prompt.text), record, prompt_tokens=100, completion_tokens=200)
                     for n, record in zip(positions, records, strict=True)
                 ]
             )

@@ -8,11 +8,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Mapping, Sequence
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from typing import ClassVar, Protocol, TypeAlias, runtime_checkable
 
 from themis.core.entities import GenerationRecord, GenerationTask, MetricScore
 
-__all__ = ["Extractor", "Metric", "StatelessTaskExecutor"]
+__all__ = ["Extractor", "Metric", "Row", "StatelessTaskExecutor"]
+
+# The fields of a dataset row by name, whatever their values are.
+Row: TypeAlias = dict[str, object]
 
 
 class StatelessTaskExecutor(ABC):
@@ -58,7 +61,7 @@ class Metric(ABC):
         """Raises where this machine cannot compute the metric; called once, before the first model call."""
 
     def check_row(  # noqa: B027 -- most metrics take what comes
-        self, references: Sequence[Any], row: Mapping[str, Any]
+        self, references: Sequence[object], row: Mapping[str, object]
     ) -> None:
         """Raises where no answer to this row could be scored; called for every row, before the first model call.
 
@@ -66,13 +69,22 @@ class Metric(ABC):
         """
 
     @abstractmethod
-    def compute(
-        self, *, prediction: Any, references: Sequence[Any], metadata: dict[str, Any] | None = None
-    ) -> MetricScore: ...
+    def compute(self, *, prediction: object, references: Sequence[object], metadata: Row | None = None) -> MetricScore:
+        """The score of one answer.
+
+        Args:
+            prediction: What the extractor found; None where nothing could be read and `requires_answer` is False.
+            references: The right answers, any of which will do.
+            metadata: The row's other fields, `sample_id`, `prompt`, and `generation_time_ms` where it is known.
+
+        Raises:
+            MetricError: This sample cannot be scored; it counts as failed, never as zero.
+        """
 
 
 @runtime_checkable
 class Extractor(Protocol):
     """Finds the answer in what the model said; raises `FieldExtractionError` where there is none."""
 
-    def extract(self, raw_output: str) -> Any: ...
+    def extract(self, raw_output: str) -> object:
+        """The answer in the text: a string, a number, or what the metrics are to compare."""

@@ -31,4 +31,5 @@ def play(kind, *, agents, span=1_000, examples=3):
                 ),
                 ExperimentStorage(folder),
             )
-            print(f"{agent:<14} mean {report.mean:.2f}  {report.scores}")
+            scores = report.item_scores("memory")
+            print(f"{agent:<14} mean {report.metric('memory').mean:.2f}  {scores}")

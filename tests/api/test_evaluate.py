@@ -267,7 +267,7 @@ def test_a_run_that_was_killed_before_its_rows_were_stored_is_resumed_with_its_r
     store = ExperimentStorage(tmp_path)
     config = store.get_run("run").config_snapshot
     store.delete_run("run")
-    store.start_run("run", model="adder:m", config={"invocation": config["invocation"]})
+    store.start_run("run", model="adder:m", config={"specification": config["specification"]})
 
     assert resume("run", storage=tmp_path).metric("exact_match").mean == 1.0
 
@@ -410,11 +410,7 @@ def test_a_budget_without_a_known_price_is_refused(adder, tmp_path):
         ({"rows": "gsm9k"}, ConfigurationError, "did you mean 'gsm8k'?"),
         ({"rows": "missing.jsonl"}, DatasetError, "no file 'missing.jsonl'"),
         ({"reducer": "mean"}, ConfigurationError, "unknown reducer 'mean'"),
-        (
-            {"storage_backend": object()},
-            ConfigurationError,
-            "has no experiment_storage; give a LocalFileStorageBackend",
-        ),
+        ({"storage_backend": object()}, ConfigurationError, "storage is a folder, a database's address or"),
         ({"rate_limit": {"rpm": 1}}, ConfigurationError, "unknown rate limit 'rpm'"),
     ],
 )

@@ -16,12 +16,18 @@ from statsmodels.stats.multitest import multipletests
 
 import themis
 from themis.comparison import ComparisonEngine, StatisticalTest, compare_runs
-from themis.comparison.scores import RunScores, line_up
-from themis.core.entities import GenerationRecord, ModelOutput, ModelSpec, PromptSpec
+from themis.comparison.scores import RunScores, align
+from themis.core.entities import (
+    GenerationRecord,
+    ModelOutput,
+    ModelSpec,
+    PromptSpec,
+    Result,
+)
 from themis.core.fingerprint import digest
 from themis.exceptions import ConfigurationError, MetricError, RunFailedError, StorageError
 from themis.storage import ExperimentStorage
-from themis.storage.records import SCORED, Call, Frame, Item, ScoreRow
+from themis.storage.records import SCORED, Frame, Item, ScoreRow
 
 GRADED = [0.1, 0.4, 0.35, 0.8, 0.7, 0.65, 0.2, 0.9, 0.5, 0.55]
 BETTER = [0.3, 0.5, 0.30, 0.9, 0.9, 0.75, 0.4, 0.9, 0.7, 0.45]
@@ -189,18 +195,18 @@ def test_attempts_are_averaged_inside_an_item_first(tmp_path):
 
 
 @given(st.lists(st.floats(-5, 5), min_size=1, max_size=30), st.randoms(use_true_random=False))
-def test_lining_up_keeps_every_item_with_its_own_score(values, random):
+def test_aligning_keeps_every_item_with_its_own_score(values, random):
     ids = [f"item {number}" for number in range(len(values))]
     kept = sorted(random.sample(ids, random.randint(1, len(ids))))
     whole = RunScores("a", "m", ids, np.array(values), None)
     order = sorted(ids)
     part = RunScores("b", "m", kept, np.array([-values[ids.index(name)] for name in kept]), None)
 
-    shared = line_up(RunScores("a", "m", order, np.array([values[ids.index(name)] for name in order]), None), part)
+    shared = align(RunScores("a", "m", order, np.array([values[ids.index(name)] for name in order]), None), part)
 
-    assert shared.item_ids == kept
+    assert shared.a.tolist() == [values[ids.index(name)] for name in kept]
     assert (shared.a == -shared.b).all()
-    assert line_up(whole, whole).n == len(values)
+    assert align(whole, whole).n == len(values)
 
 
 # --- clusters -------------------------------------------------------------------------------------------------------
@@ -397,7 +403,9 @@ def memory_run(store, run_id, scores):
         evaluation = writer.open_evaluation("f" * 32, {})
         for n, (test_id, score) in enumerate(scores.items()):
             task = frame.task(test_id, {}, f"question of {test_id}")
-            writer.commit_calls([Call(n, 0, digest(run_id, test_id), GenerationRecord(task, ModelOutput("yes"), None))])
+            writer.commit_calls(
+                [Result(n, 0, digest(run_id, test_id), GenerationRecord(task, ModelOutput("yes"), None))]
+            )
             writer.commit_scores(evaluation, [ScoreRow(n, "memory", 0, score, SCORED, None)])
     store.complete_run(run_id)
 

@@ -87,3 +87,15 @@ def test_runs_that_do_not_vary_plan_nothing(tmp_path):
         plan_comparison("one", "Number", storage_path=tmp_path)
     with pytest.raises(ConfigurationError, match="a correlation lies between"):
         plan_comparison("right", "Number", storage_path=tmp_path, correlation=1)
+
+
+def test_a_run_that_kept_its_attempts_tells_how_much_they_agree(tmp_path):
+    scored_run(tmp_path, "once", [1, 0, 1, 1])
+    scored_run(tmp_path, "thrice", [1, 0, 1, 1], num_samples=3, reducer="keep")
+
+    once, thrice = (plan_comparison(run_id, "Number", storage_path=tmp_path) for run_id in ("once", "thrice"))
+
+    assert once.agreement is None
+    assert thrice.agreement is not None
+    # The fake model says the same every time.
+    assert (thrice.agreement.items, thrice.agreement.attempts, thrice.agreement.icc) == (4, 12, 1.0)

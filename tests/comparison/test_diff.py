@@ -8,8 +8,7 @@ from scored_runs import Number, scored_run
 
 import themis
 from themis.comparison import diff_runs
-from themis.comparison.diff import Change
-from themis.comparison.diff_files import write_diff
+from themis.comparison.diff import Change, write_diff
 from themis.exceptions import ConfigurationError, MetricError, StorageError
 
 BEFORE = [1, 1, 0, 0, 1, 0]

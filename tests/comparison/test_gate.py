@@ -9,9 +9,8 @@ from scored_runs import Number, scored_run
 
 import themis
 from themis.comparison import Gate
-from themis.comparison.effects import risk_difference_interval
-from themis.comparison.gate import GateOutcome
-from themis.comparison.gate_files import append_github_summary, junit_xml
+from themis.comparison.gate import GateOutcome, append_github_summary, junit_xml
+from themis.comparison.statistics import risk_difference_interval
 from themis.core.entities import GenerationRecord, ModelOutput
 from themis.exceptions import ConfigurationError
 from themis.interfaces import StatelessTaskExecutor

@@ -8,16 +8,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from themis.comparison.bootstrap import bootstrap_interval
-from themis.comparison.effects import paired_effects, proportion_effects
 from themis.comparison.ranking import rank_runs
 from themis.comparison.statistics import (
     benjamini_hochberg,
     bootstrap_test,
     holm,
     mcnemar_test,
+    paired_effects,
     paired_permutation_test,
     paired_t_test,
+    proportion_effects,
     wilcoxon_test,
 )
 
@@ -144,7 +144,7 @@ def test_the_global_generators_are_left_alone():
 
     for test in TESTS:
         test(a, b)
-    bootstrap_interval(a, clusters=np.arange(80) // 4)
+    bootstrap_test(a, b, clusters=np.arange(80) // 4)
     rank_runs({"a": a, "b": b})
 
     assert random.getstate() == before[0]

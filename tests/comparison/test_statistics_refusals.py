@@ -5,15 +5,18 @@ import math
 import numpy as np
 import pytest
 
-from themis.comparison.bootstrap import bootstrap_interval
-from themis.comparison.effects import paired_effects, proportion_effects, risk_difference_interval
+from themis.comparison.resampling import bootstrap_interval
 from themis.comparison.statistics import (
     benjamini_hochberg,
     bootstrap_test,
     holm,
     mcnemar_test,
+    pair,
+    paired_effects,
     paired_permutation_test,
     paired_t_test,
+    proportion_effects,
+    risk_difference_interval,
     wilcoxon_test,
 )
 from themis.exceptions import ConfigurationError, MetricError
@@ -92,7 +95,7 @@ def test_a_bootstrap_of_few_differing_items_is_stretched_to_zero():
     a[:4] = 1.0
     result = bootstrap_test(a, np.zeros(1000), method="percentile")
 
-    assert bootstrap_interval(a, method="percentile").ci[0] > 0
+    assert bootstrap_interval(pair(a, np.zeros(1000)).units, method="percentile").ci[0] > 0
     assert result.ci is not None
     assert result.ci[0] == 0
     assert not result.significant
@@ -166,7 +169,7 @@ def test_options_that_make_no_sense_are_refused():
     with pytest.raises(ConfigurationError, match=r"got 1\.5"):
         risk_difference_interval(1, 2, 10, level=1.5)
     with pytest.raises(ConfigurationError, match="got 0"):
-        bootstrap_interval([1, 2, 3], level=0)
+        bootstrap_interval(pair([1, 2, 3], [0, 0, 0]).units, level=0)
 
 
 def test_impossible_counts_are_refused():
@@ -179,13 +182,6 @@ def test_p_values_that_are_none_are_refused():
         assert correction([]) == ()
         with pytest.raises(MetricError, match="2 of 3 p-values are not between 0 and 1"):
             correction([0.1, math.nan, 1.5])
-
-
-def test_a_bootstrap_needs_two_of_what_it_draws():
-    with pytest.raises(MetricError, match="at least two values, got 1"):
-        bootstrap_interval([0.5])
-    with pytest.raises(MetricError, match="at least two clusters, got 1"):
-        bootstrap_interval([0.5, 0.7], clusters=["a", "a"])
 
 
 def test_effects_without_spread_are_none_not_infinite():

@@ -1,8 +1,6 @@
 """The interval that may be looked at after every value."""
 
 import math
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -132,9 +130,3 @@ def test_a_value_outside_the_bounds_is_refused():
 def test_options_that_make_no_sense_are_refused(options):
     with pytest.raises(ConfigurationError):
         ConfidenceSequence(**options)
-
-
-def test_importing_the_rule_loads_neither_numpy_nor_scipy():
-    code = "import sys, themis.comparison.sequential; print({'numpy', 'scipy'} & set(sys.modules))"
-
-    assert subprocess.check_output([sys.executable, "-c", code], text=True).strip() == "set()"

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy import stats
 from statsmodels.stats.proportion import proportion_confint
 
-from themis.core.intervals import Summary, clustered_stderr, student_interval, summarise, wilson_interval
+from themis.core.intervals import Summary, student_interval, summarise, wilson_interval
 from themis.exceptions import ConfigurationError, MetricError
 
 SCORES = st.lists(st.floats(-1e6, 1e6).map(lambda value: round(value, 6)), min_size=2, max_size=60)
@@ -92,7 +92,6 @@ def test_clustered_errors_agree_with_statsmodels_everywhere():
         assert summary.method == "clustered"
         assert summary.stderr == pytest.approx(fit.bse[0], abs=1e-9)
         assert summary.ci == pytest.approx(tuple(fit.conf_int()[0]), abs=1e-9)
-        assert clustered_stderr(scores, clusters) == summary.stderr
 
 
 def test_clusters_of_one_item_change_nothing_but_the_name():
@@ -153,7 +152,6 @@ def test_what_is_not_a_finite_number_is_refused_and_counted(bad):
         (lambda: summarise([1.0, 0.0], clusters=["a", None]), "1 of 2 cluster labels are missing"),
         (lambda: student_interval([1.0]), "at least two values, got 1"),
         (lambda: wilson_interval(3, 2), "3 of 2"),
-        (lambda: clustered_stderr([1.0, 0.5], ["a", "a"]), "at least two clusters, got 1"),
     ],
 )
 def test_what_cannot_be_computed_is_refused(call, message):

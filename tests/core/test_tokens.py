@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from themis.core.tokens import DEFAULT_TOKENIZER, count_tokens, count_told
+from themis.core.tokens import DEFAULT_TOKENIZER, count_prompt_tokens, count_tokens
 from themis.exceptions import ConfigurationError
 
 # Text -> tokens in cl100k_base and o200k_base, as the tokenizers' publisher gives them in its guide to counting tokens.
@@ -43,10 +43,10 @@ def test_a_conversation_is_told_whole_and_instead_of_the_prompt():
         {"role": "user", "content": [{"type": "text", "text": "hello world"}, {"type": "image_url", "image_url": {}}]},
     ]
 
-    assert count_told("hello world", {}) == 2
-    assert count_told("hello world", {"system_prompt": "hello world"}) == 4
-    assert count_told("not sent", {"messages": spoken, "system_prompt": "hello world"}) == 6
-    assert count_told("not sent", {"messages": {"no": "conversation"}}) == 0
+    assert count_prompt_tokens("hello world", {}) == 2
+    assert count_prompt_tokens("hello world", {"system_prompt": "hello world"}) == 4
+    assert count_prompt_tokens("not sent", {"messages": spoken, "system_prompt": "hello world"}) == 6
+    assert count_prompt_tokens("not sent", {"messages": {"no": "conversation"}}) == 0
 
 
 def test_words_need_no_vocabulary():

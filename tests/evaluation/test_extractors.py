@@ -23,7 +23,8 @@ from themis.evaluation.extractors import (
     ThinkTagStripper,
     XmlTagExtractor,
 )
-from themis.evaluation.registering import describe
+from themis.evaluation.registries import EXTRACTOR_CLASSES
+from themis.evaluation.resolve import describe
 from themis.exceptions import ConfigurationError
 from themis.interfaces import Extractor
 
@@ -31,9 +32,7 @@ MUCH = 200_000
 
 
 def test_every_builtin_is_an_extractor_whose_example_holds():
-    for name, summary, example in (describe(EXTRACTORS, name) for name in EXTRACTORS.names()):
-        if not EXTRACTORS.is_builtin(name):
-            continue
+    for name, summary, example in (describe(EXTRACTORS, name) for name in EXTRACTOR_CLASSES):
         target = EXTRACTORS.get(name)
         assert summary
         assert "\n" not in example

@@ -21,8 +21,8 @@ from themis.evaluation.judges import JudgePanel, PairwiseJudge, RubricJudge
 from themis.evaluation.metrics.text import ExactMatch
 from themis.evaluation.pipeline import EvaluationPipeline
 from themis.exceptions import ConfigurationError, EvaluationError, MetricError, ProviderError, RunFailedError
-from themis.experiment.rejudge import rejudge
 from themis.interfaces import StatelessTaskExecutor
+from themis.runs.rejudging import rejudge
 from themis.storage import ExperimentStorage
 
 ROWS = [{"id": n, "question": f"say {n}", "answer": str(n), "baseline_answer": "something else"} for n in range(6)]
@@ -251,7 +251,7 @@ def test_a_panel_reports_every_vote_and_how_far_they_agree(judge_says, tmp_path)
 
 
 def test_judges_can_be_named_on_the_command_line(judge_says, tmp_path):
-    from themis.evaluation.registering import resolve_metric
+    from themis.evaluation.resolve import resolve_metric
 
     judge = resolve_metric("rubric_judge(model='scripted:m', rubric=['correct'])")
     assert isinstance(judge, RubricJudge)

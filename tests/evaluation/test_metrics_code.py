@@ -23,7 +23,7 @@ from themis.core.entities import (
 from themis.core.fingerprint import describe_object
 from themis.evaluation import strategies
 from themis.evaluation.extractors import IdentityExtractor
-from themis.evaluation.metrics.code import ExecutionAccuracy, PassAtK, code_in, completed, read_suite
+from themis.evaluation.metrics.code import ExecutionAccuracy, PassAtK, complete_prompt, find_code, read_suite
 from themis.evaluation.pipeline import EvaluationPipeline
 from themis.evaluation.sandbox import AssertTest, CallTest, Limits, ProgramTest, sandbox_level
 from themis.exceptions import ConfigurationError, MetricError
@@ -229,12 +229,15 @@ class TestCompletions:
         assert passing("def widest(w): return w[0]", "def check(f): assert f(['a']) == 'a'", metadata=row) == 1.0
 
     def test_an_unfinished_function_gets_its_body(self):
-        assert completed("def f(x):\n", "return x\n", ("f",)) == "def f(x):\n    return x\n\n"
-        assert completed("def f(x):", "if x:\n    return 1", ("f",)) == "def f(x):\n    if x:\n        return 1\n"
-        assert completed("def f(x):", "if x:\n        return 1", ("f",)) == "def f(x):\n    if x:\n        return 1\n"
-        assert completed("def f(x):", "y = x\n    return y", ("f",)) == "def f(x):\n    y = x\n    return y\n"
-        assert completed("def f(x):", "y = x\nreturn y", ("f",)) == "def f(x):\n    y = x\n    return y\n"
-        assert completed("def f(x):\n    ...\n", "def f(x): return x", ("f",)).endswith("def f(x): return x\n")
+        assert complete_prompt("def f(x):\n", "return x\n", ("f",)) == "def f(x):\n    return x\n\n"
+        assert complete_prompt("def f(x):", "if x:\n    return 1", ("f",)) == "def f(x):\n    if x:\n        return 1\n"
+        assert (
+            complete_prompt("def f(x):", "if x:\n        return 1", ("f",))
+            == "def f(x):\n    if x:\n        return 1\n"
+        )
+        assert complete_prompt("def f(x):", "y = x\n    return y", ("f",)) == "def f(x):\n    y = x\n    return y\n"
+        assert complete_prompt("def f(x):", "y = x\nreturn y", ("f",)) == "def f(x):\n    y = x\n    return y\n"
+        assert complete_prompt("def f(x):\n    ...\n", "def f(x): return x", ("f",)).endswith("def f(x): return x\n")
 
 
 class TestReading:
@@ -258,10 +261,10 @@ class TestReading:
         ],
     )
     def test_code_is_found_in_an_answer(self, answer, code):
-        assert code_in(answer, ("f",)) == code
+        assert find_code(answer, ("f",)) == code
 
     def test_an_answer_of_fences_only_does_not_cost_more_than_a_look(self):
-        assert code_in("```\nx\n```\n" * 5000, ("f",)) == "x"
+        assert find_code("```\nx\n```\n" * 5000, ("f",)) == "x"
 
 
 class TestPassAtK:

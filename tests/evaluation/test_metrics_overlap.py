@@ -12,7 +12,7 @@ from rouge_score.rouge_scorer import RougeScorer
 
 from themis.evaluation.metrics import METRICS, Bleu, Chrf, EmbeddingSimilarity, Meteor, Rouge1, Rouge2, RougeL
 from themis.evaluation.metrics.overlap import _NoSynonyms
-from themis.evaluation.registering import resolve_metric
+from themis.evaluation.resolve import resolve_metric
 from themis.exceptions import ConfigurationError, DependencyError
 
 WORDS = [
@@ -162,7 +162,7 @@ def test_naming_the_metrics_loads_none_of_their_packages():
     """The list of metrics is part of the command line's start."""
     import subprocess
 
-    code = "import sys; from themis.evaluation.registering import describe; from themis.evaluation.metrics import METRICS; "
+    code = "import sys; from themis.evaluation.resolve import describe; from themis.evaluation.metrics import METRICS; "
     code += "[describe(METRICS, name) for name in METRICS.names()]; "
     code += "print(*(m for m in ('nltk', 'sacrebleu', 'sympy', 'numpy', 'wordllama') if m in sys.modules))"
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -26,8 +26,7 @@ from themis.core.fingerprint import fingerprint
 from themis.evaluation import strategies
 from themis.evaluation.extractors import IdentityExtractor, RegexExtractor
 from themis.evaluation.extractors.exceptions import FieldExtractionError
-from themis.evaluation.metrics.measures import Latency, ResponseLength
-from themis.evaluation.metrics.text import ExactMatch
+from themis.evaluation.metrics.text import ExactMatch, Latency, ResponseLength
 from themis.evaluation.pipeline import EvaluationPipeline
 from themis.exceptions import ConfigurationError
 from themis.interfaces import Metric, StatelessTaskExecutor

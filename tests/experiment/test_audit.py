@@ -9,7 +9,7 @@ from themis.core.codec import encode
 from themis.evaluation.metrics import ExactMatch
 from themis.exceptions import ConfigurationError, StorageError
 from themis.experiment.audit import audit_runs, diff_everything, load_manifest
-from themis.experiment.manifest import manifest_hash
+from themis.runs.manifest import manifest_hash
 from themis.storage import ExperimentStorage
 
 ROWS = [{"id": str(number), "question": f"{number} + 1?", "answer": str(number + 1)} for number in range(4)]

@@ -14,7 +14,7 @@ import themis
 from themis.exceptions import ConfigurationError, DatasetError
 from themis.experiment.export import export_inspect, export_lm_eval
 from themis.experiment.importing import import_log
-from themis.experiment.report import build_report
+from themis.runs.report import build_report
 from themis.storage import ExperimentStorage, RunStatus
 
 

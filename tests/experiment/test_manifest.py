@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from themis.core.entities import SamplingConfig
 from themis.exceptions import ConfigurationError
-from themis.experiment.manifest import (
+from themis.runs.manifest import (
     SCIENTIFIC_KEYS,
     build_reproducibility_manifest,
     diff_manifests,

@@ -7,6 +7,7 @@ import shlex
 import pytest
 
 import themis
+from themis.config.specification import MemorySpecification
 from themis.core.codec import encode
 from themis.evaluation.extractors import IdentityExtractor
 from themis.evaluation.metrics import ExactMatch
@@ -106,7 +107,7 @@ def test_rows_without_references_are_asked_without(tmp_path):
 def test_provider_options_keep_their_types_and_secrets_are_named_but_not_said(tmp_path):
     store = made(tmp_path, provider_options={"seed": 7})
     config = store.get_run("run").config_snapshot
-    config["invocation"]["provider_options"] = {
+    config["specification"]["provider_options"] = {
         "n": 3,
         "text": "3",
         "flag": True,
@@ -148,13 +149,13 @@ def test_what_was_made_in_python_stands_in_the_way(tmp_path):
     store.delete_run("run")
     pipeline = EvaluationPipeline(extractor=IdentityExtractor(), metrics=[ExactMatch()])
     made(tmp_path, evaluation_pipeline=pipeline, metrics=None)
-    assert "pipeline made in Python" in reproduction(store, "run").obstacles[0]
+    assert "its evaluation_pipeline was made in Python" in reproduction(store, "run").obstacles[0]
 
 
 def test_names_that_only_the_program_knew_stand_in_the_way(tmp_path):
     store = made(tmp_path)
     config = store.get_run("run").config_snapshot
-    config["invocation"].update(metrics=["their_metric"], extractor="their_extractor")
+    config["specification"].update(metrics=["their_metric"], extractor="their_extractor")
     config["task"]["model"]["provider"] = "their_provider"
     with store.open_run("run") as writer:
         writer.update(config=encode(config))
@@ -166,24 +167,36 @@ def test_names_that_only_the_program_knew_stand_in_the_way(tmp_path):
     )
 
 
-def test_a_stored_command_is_used_as_it_is(tmp_path):
+def test_a_memory_run_is_asked_for_as_it_was(tmp_path):
+    asked = MemorySpecification(
+        configuration="small.yaml",
+        agent="dummy",
+        isolated=True,
+        workers=2,
+        agent_options={"n": 3, "api_key": "sk-secret"},
+    )
     store = made(tmp_path)
-    config = store.get_run("run").config_snapshot
-    config["invocation"] = {"command": ["memory", "run", "-c", "small.yaml", "-a", "dummy"]}
-    with store.open_run("run") as writer:
-        writer.update(config=encode(config))
+    config = {**store.get_run("run").config_snapshot, "specification": asked.to_stored()}
+    store.delete_run("run")
+    store.start_run("run", kind="memory", config=config)
 
-    assert reproduction(store, "run").shell == "themis memory run -c small.yaml -a dummy --run-id run-again"
+    found = reproduction(store, "run")
+
+    assert (
+        found.shell == "themis memory run -c small.yaml -a dummy --workers 2 --isolated --option n=3 --run-id run-again"
+    )
+    assert found.specification.isolated
+    assert any("'api_key' is a secret" in remark for remark in found.remarks)
 
 
 def test_a_run_that_does_not_say_how_it_was_made_is_refused(tmp_path):
     store = made(tmp_path)
     config = store.get_run("run").config_snapshot
-    del config["invocation"]
+    del config["specification"]
     with store.open_run("run") as writer:
         writer.update(config=encode(config))
 
-    with pytest.raises(ConfigurationError, match="does not say how it was made"):
+    with pytest.raises(ConfigurationError, match="does not say how it was started"):
         reproduction(store, "run")
 
 

@@ -167,14 +167,14 @@ def refuse(*numbers: int) -> None:
     for number in numbers:
         program += [(jump_if_equal, 0, 1, number), (leave, 0, 0, 0x00050001)]
     program.append((leave, 0, 0, 0x7FFF0000))
-    kernel.renounce_new_privileges()
-    kernel.filter_system_calls(b"".join(struct.pack("=HBBI", *instruction) for instruction in program))
+    kernel.set_no_new_privileges()
+    kernel.install_seccomp_filter(b"".join(struct.pack("=HBBI", *instruction) for instruction in program))
 
 
 def run(request: dict[str, Any]) -> dict[str, Any]:
     refuse(*request.get("refuse", ()))
     from themis.evaluation.sandbox import Limits, Sandbox, SandboxError
-    from themis.evaluation.sandbox.trials import ProgramTest
+    from themis.evaluation.sandbox.code_tests import ProgramTest
 
     sandbox = Sandbox(Limits(cpu_seconds=2, wall_seconds=20), name=request.get("sandbox", ""))
     try:

@@ -24,7 +24,7 @@ from tests.stories.endpoint import Endpoint
 from tests.waiting import wait_until
 from themis.backends.ray import RayExecutionBackend
 from themis.cli import main
-from themis.generation.breaker import TRIPS_AFTER
+from themis.generation.attempts import TRIPS_AFTER
 from themis.storage import ExperimentStorage
 
 AGENT_THAT_KILLS = """

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from themis.generation.breaker import TRIPS_AFTER
+from themis.generation.attempts import TRIPS_AFTER
 from themis.storage import ExperimentStorage
 
 ROWS = 200

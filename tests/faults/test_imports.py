@@ -16,10 +16,10 @@ import pytest
 
 from themis.exceptions import DatasetError
 from themis.experiment.importing import NO_LIMITS, ReadLimits, import_log
-from themis.experiment.report import build_report
 from themis.memory.importing import import_folder
 from themis.presets import loading
 from themis.presets.loading import read_rows
+from themis.runs.report import build_report
 from themis.storage import ExperimentStorage
 
 MEGABYTE = 10**6

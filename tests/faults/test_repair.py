@@ -25,7 +25,7 @@ from tests.stories.endpoint import Endpoint
 from themis.api import resume
 from themis.core.entities import MetricScore
 from themis.exceptions import ConfigurationError, RunBusyError, StorageError
-from themis.memory.runner import run as run_memory
+from themis.memory.driver import run as run_memory
 from themis.storage import ExperimentStorage, RunStatus
 from themis.storage.repair import Repair, repair_store
 from themis.storage.salvage import spans

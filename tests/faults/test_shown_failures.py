@@ -15,9 +15,9 @@ from themis.core.entities import GenerationRecord, ModelError, ModelOutput
 from themis.exceptions import MetricError, RunFailedError
 from themis.experiment.export.as_html import export_html
 from themis.experiment.export.as_tables import export_markdown
-from themis.experiment.report import build_report
 from themis.experiment.share import share_run
 from themis.interfaces import StatelessTaskExecutor
+from themis.runs.report import build_report
 from themis.server import create_app
 from themis.server.bundle import write_bundle
 from themis.storage import ExperimentStorage, RunStatus

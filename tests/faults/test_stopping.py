@@ -573,7 +573,7 @@ def test_what_the_store_does_not_keep_is_named_instead_of_a_command(here, slow, 
 # A limit in pages is SQLite's own and gives its error for a full disk, one in bytes is the kernel's (a quota).
 WITH_LITTLE_ROOM = """
 import json, os, resource, sqlite3, sys
-import themis.cli.evaluating, themis.cli.memory, themis.experiment.report, themis.generation.providers.fake
+import themis.cli.evaluating, themis.cli.memory, themis.runs.report, themis.generation.providers.fake
 from themis.cli import main
 
 connect = sqlite3.connect

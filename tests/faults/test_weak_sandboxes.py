@@ -17,8 +17,8 @@ import pytest
 from tests.faults.hostile import programs
 from themis.evaluation.metrics.code import PassAtK
 from themis.evaluation.sandbox import Limits, Protection, Sandbox, SandboxError, read_weaknesses
-from themis.evaluation.sandbox.containers import command
-from themis.evaluation.sandbox.memory_group import limited_memory
+from themis.evaluation.sandbox.cgroup import memory_cgroup
+from themis.evaluation.sandbox.launch import start_command
 from themis.exceptions import ConfigurationError
 
 REPOSITORY = Path(__file__).parents[2]
@@ -125,7 +125,7 @@ class TestHostilePrograms:
 
         execution = Sandbox(limits).run_program(eat)
 
-        with limited_memory(limits, Protection((), sys.executable)) as group:
+        with memory_cgroup(limits, Protection((), sys.executable)) as group:
             assert (execution.stdout.count("\n") < 8) == (group is not None)
 
 
@@ -306,7 +306,7 @@ class TestByName:
     def test_a_container_gets_no_network_no_rights_and_the_limits(self):
         protection = Protection(("docker", "seccomp"), "python", "python:3.12-slim")
 
-        words = command(protection, Limits(memory_mb=100, file_mb=8), {"packages": []}, "/harness", ["-c", "x"])
+        words = start_command(protection, Limits(memory_mb=100, file_mb=8), {"packages": []}, "/harness", ["-c", "x"])
 
         line = " ".join(words)
         for part in ("--network none", "--read-only", "--cap-drop ALL", "no-new-privileges", "--user 65534:65534"):
@@ -326,7 +326,7 @@ class TestByName:
         )
         monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
         if not os.path.isdir("/box"):
-            monkeypatch.setattr("themis.evaluation.sandbox.containers._WORK", str(tmp_path / "box"))
+            monkeypatch.setattr("themis.evaluation.sandbox.launch._WORK", str(tmp_path / "box"))
 
         execution = Sandbox(name="docker:python:9-test").run_program("print(input())", stdin="through")
 

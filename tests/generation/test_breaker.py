@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from themis.core.entities import ModelError
-from themis.generation.breaker import TRIPS_AFTER, CircuitBreaker
+from themis.generation.attempts import TRIPS_AFTER, CircuitBreaker
 
 
 def failure(

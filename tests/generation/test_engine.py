@@ -18,18 +18,19 @@ from themis.core.entities import (
     ModelSpec,
     PromptRender,
     PromptSpec,
+    Result,
     SamplingConfig,
 )
 from themis.exceptions import ProviderCallError
-from themis.generation.attempts import Retry
-from themis.generation.engine import Engine, EngineSettings, Job, Outcome
+from themis.generation.attempts import Request, Retry
+from themis.generation.engine import Engine, EngineSettings
 from themis.interfaces import StatelessTaskExecutor
 
 QUICK = Retry(attempts=3, first_delay_seconds=0.001, longest_delay_seconds=0.002)
 
 
-def jobs(count: int) -> list[Job]:
-    return [Job(n, 0, f"key-{n}", task(n)) for n in range(count)]
+def requests(count: int) -> list[Request]:
+    return [Request(n, 0, f"key-{n}", task(n)) for n in range(count)]
 
 
 def task(number: int) -> GenerationTask:
@@ -41,8 +42,8 @@ def answer(asked: GenerationTask) -> GenerationRecord:
     return GenerationRecord(asked, ModelOutput(asked.prompt.text), None)
 
 
-def finish(engine: Engine, count: int) -> dict[int, Outcome]:
-    return {outcome.job.position: outcome for batch in engine.run(jobs(count)) for outcome in batch}
+def finish(engine: Engine, count: int) -> dict[int, Result]:
+    return {result.position: result for batch in engine.run(requests(count)) for result in batch}
 
 
 class Counting(StatelessTaskExecutor):
@@ -91,9 +92,9 @@ class Instant(Counting):
 @pytest.mark.parametrize("kind", [Threaded, OnTheLoop, Instant])
 def test_every_job_is_answered_once_and_never_more_than_workers_are_under_way(kind):
     executor = kind()
-    outcomes = finish(Engine(executor, EngineSettings(workers=5)), 60)
-    assert sorted(outcomes) == list(range(60))
-    assert all(outcome.record.output.text == str(n) for n, outcome in outcomes.items())
+    results = finish(Engine(executor, EngineSettings(workers=5)), 60)
+    assert sorted(results) == list(range(60))
+    assert all(result.record.output.text == str(n) for n, result in results.items())
     assert set(executor.calls.values()) == {1}
     assert executor.most <= 5
 
@@ -119,11 +120,11 @@ class FailsFirst(StatelessTaskExecutor):
 
 
 def test_a_failing_call_is_tried_again_and_the_errors_are_kept():
-    outcomes = finish(Engine(FailsFirst(ConnectionError("gone"), 2), EngineSettings(retry=QUICK)), 3)
-    for outcome in outcomes.values():
-        assert outcome.record.error is None
-        assert outcome.calls == outcome.record.metrics["generation_attempts"] == 3
-        assert [entry["exception_type"] for entry in outcome.record.metrics["retry_errors"]] == ["ConnectionError"] * 2
+    results = finish(Engine(FailsFirst(ConnectionError("gone"), 2), EngineSettings(retry=QUICK)), 3)
+    for result in results.values():
+        assert result.record.error is None
+        assert result.calls == result.record.metrics["generation_attempts"] == 3
+        assert [entry["exception_type"] for entry in result.record.metrics["retry_errors"]] == ["ConnectionError"] * 2
 
 
 @pytest.mark.parametrize(
@@ -140,9 +141,9 @@ def test_a_failing_call_is_tried_again_and_the_errors_are_kept():
 )
 def test_what_cannot_get_better_is_not_tried_again(error):
     executor = FailsFirst(error, 99)
-    outcomes = finish(Engine(executor, EngineSettings(retry=QUICK)), 2)
+    results = finish(Engine(executor, EngineSettings(retry=QUICK)), 2)
     assert set(executor.calls.values()) == {1}
-    assert all("after 1 attempt(s)" in outcome.record.error.message for outcome in outcomes.values())
+    assert all("after 1 attempt(s)" in result.record.error.message for result in results.values())
 
 
 def test_a_record_with_an_error_is_a_failure_like_a_raised_one():
@@ -150,9 +151,9 @@ def test_a_record_with_an_error_is_a_failure_like_a_raised_one():
         def execute(self, task: GenerationTask) -> GenerationRecord:
             return GenerationRecord(task, None, ModelError("busy", kind="provider_error"))
 
-    outcome = finish(Engine(Returns(), EngineSettings(retry=QUICK)), 1)[0]
-    assert outcome.record.error.message == "Generation failed for model m after 3 attempt(s): busy"
-    assert outcome.record.error.details["attempts"] == 3
+    result = finish(Engine(Returns(), EngineSettings(retry=QUICK)), 1)[0]
+    assert result.record.error.message == "Generation failed for model m after 3 attempt(s): busy"
+    assert result.record.error.details["attempts"] == 3
 
 
 @pytest.mark.parametrize("returned", [None, "text", 7, GenerationRecord(task(0), None, None)])
@@ -161,9 +162,9 @@ def test_nonsense_from_a_provider_is_a_failure(returned):
         def execute(self, task: GenerationTask) -> Any:
             return returned
 
-    outcome = finish(Engine(Nonsense(), EngineSettings(retry=Retry(attempts=1))), 1)[0]
-    assert outcome.record.error is not None
-    assert outcome.record.output is None
+    result = finish(Engine(Nonsense(), EngineSettings(retry=Retry(attempts=1))), 1)[0]
+    assert result.record.error is not None
+    assert result.record.output is None
 
 
 def test_a_thread_that_hangs_is_given_up_and_the_rest_goes_on():
@@ -176,12 +177,12 @@ def test_a_thread_that_hangs_is_given_up_and_the_rest_goes_on():
             return answer(task)
 
     settings = EngineSettings(workers=2, retry=Retry(attempts=1), timeout_seconds=1.5)
-    outcomes = finish(Engine(Hangs(), settings), 30)
+    results = finish(Engine(Hangs(), settings), 30)
     release.set()
-    failed = {n for n, outcome in outcomes.items() if outcome.record.error is not None}
+    failed = {n for n, result in results.items() if result.record.error is not None}
     assert failed == {3, 7}
-    assert outcomes[3].record.error.kind == "timeout"
-    assert len(outcomes) == 30
+    assert results[3].record.error.kind == "timeout"
+    assert len(results) == 30
 
 
 def test_a_coroutine_that_hangs_is_cancelled():
@@ -192,8 +193,8 @@ def test_a_coroutine_that_hangs_is_cancelled():
             return answer(task)
 
     settings = EngineSettings(workers=4, retry=Retry(attempts=1), timeout_seconds=1.5)
-    outcomes = finish(Engine(Hangs(), settings), 10)
-    assert [n for n, outcome in outcomes.items() if outcome.record.error] == [3]
+    results = finish(Engine(Hangs(), settings), 10)
+    assert [n for n, result in results.items() if result.record.error] == [3]
 
 
 def test_calls_that_hang_one_after_another_are_each_given_up_in_time():
@@ -204,10 +205,10 @@ def test_calls_that_hang_one_after_another_are_each_given_up_in_time():
             return answer(task)
 
     settings = EngineSettings(workers=3, retry=Retry(attempts=1), timeout_seconds=1.5)
-    outcomes = finish(Engine(Hangs(), settings), 12)
-    late = {n: outcome for n, outcome in outcomes.items() if outcome.record.error is not None}
+    results = finish(Engine(Hangs(), settings), 12)
+    late = {n: result for n, result in results.items() if result.record.error is not None}
     assert sorted(late) == [0, 3, 6, 9]
-    assert {outcome.record.error.kind for outcome in late.values()} == {"timeout"}
+    assert {result.record.error.kind for result in late.values()} == {"timeout"}
     assert "no answer within 1.5 s" in late[0].record.error.message
 
 
@@ -223,8 +224,8 @@ def test_a_retry_near_its_deadline_is_given_less_time_than_the_calls_beside_it()
             raise AssertionError("not reached")
 
     settings = EngineSettings(workers=2, retry=QUICK, timeout_seconds=60, deadline_seconds=1.5)
-    outcomes = finish(Engine(HangsAtTheSecondCall(), settings), 5)
-    assert [n for n, outcome in outcomes.items() if outcome.record.error] == [0]
+    results = finish(Engine(HangsAtTheSecondCall(), settings), 5)
+    assert [n for n, result in results.items() if result.record.error] == [0]
 
 
 def test_a_providers_own_timeout_is_told_in_its_own_words():
@@ -232,24 +233,24 @@ def test_a_providers_own_timeout_is_told_in_its_own_words():
         async def execute(self, task: GenerationTask) -> GenerationRecord:
             raise TimeoutError("the gateway waited 5 s")
 
-    outcome = finish(Engine(Impatient(), EngineSettings(retry=Retry(attempts=1))), 1)[0]
-    assert outcome.record.error.kind == "timeout"
-    assert "the gateway waited 5 s" in outcome.record.error.message
+    result = finish(Engine(Impatient(), EngineSettings(retry=Retry(attempts=1))), 1)[0]
+    assert result.record.error.kind == "timeout"
+    assert "the gateway waited 5 s" in result.record.error.message
 
 
 def test_the_deadline_of_an_answer_ends_its_retries():
     executor = FailsFirst(ProviderCallError("later", status=503), 99)
     patient = Retry(attempts=5, first_delay_seconds=10)
-    outcomes = finish(Engine(executor, EngineSettings(retry=patient, deadline_seconds=0.5)), 1)
-    assert outcomes[0].record.error.kind == "deadline"
+    results = finish(Engine(executor, EngineSettings(retry=patient, deadline_seconds=0.5)), 1)
+    assert results[0].record.error.kind == "deadline"
     assert executor.calls["0"] == 1
 
 
 def test_a_provider_that_asks_for_a_longer_wait_than_the_deadline_leaves_is_not_waited_for():
     executor = FailsFirst(ProviderCallError("later", status=503, retry_after_seconds=10), 99)
-    outcomes = finish(Engine(executor, EngineSettings(retry=Retry(attempts=5), deadline_seconds=0.5)), 1)
-    assert outcomes[0].record.error.kind == "wait_too_long"
-    assert "asks to wait 10 s, longer than deadline_seconds=0.5 leaves" in outcomes[0].record.error.message
+    results = finish(Engine(executor, EngineSettings(retry=Retry(attempts=5), deadline_seconds=0.5)), 1)
+    assert results[0].record.error.kind == "wait_too_long"
+    assert "asks to wait 10 s, longer than deadline_seconds=0.5 leaves" in results[0].record.error.message
     assert executor.calls["0"] == 1
 
 
@@ -266,8 +267,8 @@ def test_being_turned_away_halves_the_limit_and_is_not_counted_as_an_attempt():
                 self.leave()
 
     engine = Engine(Strict(), EngineSettings(workers=16, retry=Retry(attempts=1)))
-    outcomes = finish(engine, 30)
-    assert all(outcome.record.error is None for outcome in outcomes.values())
+    results = finish(engine, 30)
+    assert all(result.record.error is None for result in results.values())
     assert engine.limiter.limit < 16
 
 
@@ -285,10 +286,10 @@ def test_after_stop_nothing_new_starts_and_what_runs_is_finished():
     executor = Threaded()
     engine = Engine(executor, EngineSettings(workers=3))
     seen = []
-    for batch in engine.run(jobs(1000)):
+    for batch in engine.run(requests(1000)):
         seen.extend(batch)
         engine.stop()
-    assert {str(outcome.job.position) for outcome in seen} == set(executor.calls)
+    assert {str(result.position) for result in seen} == set(executor.calls)
     assert len(seen) < 100
 
 
@@ -299,7 +300,7 @@ def test_jobs_are_taken_from_the_iterator_as_room_comes_free():
         nonlocal taken
         while True:
             taken += 1
-            yield Job(taken, 0, str(taken), task(taken))
+            yield Request(taken, 0, str(taken), task(taken))
 
     engine = Engine(Threaded(), EngineSettings(workers=2))
     for batch in engine.run(endless()):
@@ -312,8 +313,8 @@ def test_admission_is_asked_before_every_call_and_a_refusal_ends_the_run():
     executor = Threaded()
     budget = iter([True] * 5 + [False] * 1000)
     engine = Engine(executor, EngineSettings(workers=2), admit=lambda job: next(budget))
-    outcomes = finish(engine, 50)
-    assert len(outcomes) == 5
+    results = finish(engine, 50)
+    assert len(results) == 5
     assert sum(executor.calls.values()) == 5
 
 
@@ -348,7 +349,7 @@ def test_a_users_execution_backend_is_mapped_through_and_not_shut_down():
 
     backend = Backend()
     engine = Engine(OnTheLoop(), EngineSettings(workers=7))
-    outcomes = [outcome for batch in engine.run_through(backend, jobs(5)) for outcome in batch]
-    assert [outcome.record.output.text for outcome in outcomes] == ["0", "1", "2", "3", "4"]
+    results = [result for batch in engine.run_through(backend, requests(5)) for result in batch]
+    assert [result.record.output.text for result in results] == ["0", "1", "2", "3", "4"]
     assert backend.workers_asked == 7
     assert not backend.closed

@@ -158,8 +158,8 @@ def test_what_cannot_execute_is_no_provider(monkeypatch):
 
 
 def test_a_missing_option_is_named():
-    with pytest.raises(ProviderError, match="'recording' needs the option cassette"):
-        create_provider("recording", {})
+    with pytest.raises(ProviderError, match="'replay' needs the option answers"):
+        create_provider("replay", {})
 
 
 def test_an_unknown_provider_names_the_nearest():

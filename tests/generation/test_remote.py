@@ -25,10 +25,10 @@ from themis.core.entities import (
     SamplingConfig,
 )
 from themis.exceptions import EvaluationError, ProviderError
-from themis.generation.engine import Engine, EngineSettings, Job
-from themis.generation.identity import code_travels, find_differences, identify
+from themis.generation.attempts import Request
+from themis.generation.engine import Engine, EngineSettings
 from themis.generation.providers import PROVIDERS
-from themis.generation.remote import CallMaker, RemotePool
+from themis.generation.remote import CallMaker, RemotePool, code_travels, find_differences, identify
 from themis.interfaces import StatelessTaskExecutor
 from themis.storage import ExperimentStorage, RunStatus
 
@@ -208,14 +208,14 @@ def test_while_nothing_succeeds_the_engine_sees_every_failure_before_more_is_sen
     backend = Rooms()
     monkeypatch.setattr(Same, "execute", refuse)
     engine = Engine(Same(), EngineSettings(workers=4))
-    for batch in engine.run(jobs(40), RemotePool(backend, Same, Same(), 4)):
+    for batch in engine.run(requests(40), RemotePool(backend, Same, Same(), 4)):
         if batch:
             engine.stop()  # as after a wrong key
     assert 0 < sum(map(len, backend.sent)) <= 4
 
 
-def jobs(count: int) -> list[Job]:
-    return [Job(n, 0, str(n), task(n)) for n in range(count)]
+def requests(count: int) -> list[Request]:
+    return [Request(n, 0, str(n), task(n)) for n in range(count)]
 
 
 def task(number: int) -> GenerationTask:

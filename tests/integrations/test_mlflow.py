@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from themis.exceptions import DependencyError
-from themis.experiment.experiment import Observer
 from themis.integrations.mlflow import MlflowTracker
+from themis.runs.observers import Observer
 
 
 def runs_in(folder: Path, experiment: str = "themis") -> list[Any]:

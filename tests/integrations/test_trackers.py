@@ -10,10 +10,10 @@ import pytest
 
 import themis
 from themis.exceptions import ConfigurationError, DependencyError
-from themis.experiment.experiment import Observer
 from themis.integrations.facts import numbers_of
 from themis.integrations.mlflow import MlflowTracker
 from themis.integrations.trackers import make_tracker, make_trackers
+from themis.runs.observers import Observer
 from themis.storage import ExperimentStorage
 
 
@@ -28,16 +28,16 @@ class Crashing(Observer):
         if news == self.at:
             raise ConnectionError("https://user:hunter2-secret@tracker.example is down")
 
-    def started(self, *_):
+    def on_start(self, *_):
         self._hear("started")
 
-    def advanced(self, *_):
+    def on_answers(self, *_):
         self._hear("advanced")
 
-    def judged(self, *_):
+    def on_scores(self, *_):
         self._hear("judged")
 
-    def ended(self, *_):
+    def on_end(self, *_):
         self._hear("ended")
 
 
@@ -50,7 +50,7 @@ def test_a_tracker_that_fails_is_reported_once_and_the_run_goes_on(watched, capl
     assert report.metadata["status"] == "completed"
     assert report.metric("exact_match").count == 12
     assert tracker.heard[-1] == at
-    (warning,) = (record.getMessage() for record in caplog.records if record.name.startswith("themis.integrations"))
+    (warning,) = (record.getMessage() for record in caplog.records if record.name.startswith("themis.runs"))
     assert "Crashing failed and hears no more of this run" in warning
     assert "hunter2" not in warning
 

@@ -22,15 +22,14 @@ from themis.core.tokens import count_tokens
 from themis.exceptions import ConfigurationError, EvaluationError, ProviderCallError, ProviderError
 from themis.generation.providers import register_provider
 from themis.interfaces import StatelessTaskExecutor
+from themis.memory.actions import Expected, ExpectedContent
 from themis.memory.agents import Agent, create_agent, register_agent
 from themis.memory.agents.calibration import Amnesiac, Window
-from themis.memory.agents.chat import elapsed_in_words
-from themis.memory.agents.command import FAKETIME_PLACES
-from themis.memory.agents.history import MESSAGE_TOKENS, History
+from themis.memory.agents.chat import MESSAGE_TOKENS, History, elapsed_in_words
 from themis.memory.agents.http import HttpAgent
+from themis.memory.agents.program import FAKETIME_PLACES
 from themis.memory.agents.retrieval import PassageIndex, RetrievalAgent
-from themis.memory.commands import Extra, Hint
-from themis.memory.runner import run
+from themis.memory.driver import run
 
 HOUR = datetime.timedelta(hours=1)
 
@@ -66,10 +65,10 @@ texts = st.text(alphabet="ab ", max_size=60)
 def test_a_history_keeps_the_latest_whole_exchanges_and_as_many_as_fit(exchanges, newest, limit):
     history = History(limit)
     for turn, (message, reply) in enumerate(exchanges):
-        history.make_room(message)
+        history.evict_until_fits(message)
         history.add(message, reply, turn=turn, now=START)
 
-    history.make_room(newest)
+    history.evict_until_fits(newest)
 
     sizes = [count_tokens(a) + count_tokens(b) + 2 * MESSAGE_TOKENS for a, b in exchanges]
     room = limit - count_tokens(newest) - MESSAGE_TOKENS
@@ -83,11 +82,11 @@ def test_a_history_keeps_the_latest_whole_exchanges_and_as_many_as_fit(exchanges
 def test_each_message_is_counted_once_whatever_the_length_of_the_conversation(monkeypatch):
     counted: list[str] = []
     monkeypatch.setattr(
-        "themis.memory.agents.history.tokenizer", lambda name: lambda text: counted.append(text) or len(text.split())
+        "themis.memory.agents.chat.tokenizer", lambda name: lambda text: counted.append(text) or len(text.split())
     )
     history = History(10_000)
     for turn in range(100):
-        history.make_room(f"message {turn}")
+        history.evict_until_fits(f"message {turn}")
         history.add(f"message {turn}", "reply", turn=turn, now=START)
 
     assert len(counted) <= 300
@@ -276,13 +275,13 @@ def test_the_window_remembers_what_lies_within_it_the_message_included():
     message = "one two three"
 
     for distance, said in ((100 - count_tokens(message), "yes"), (101 - count_tokens(message), "I do not know.")):
-        window.prepare(Hint("yes", distance))
+        window.prepare(Expected("yes", distance))
         assert window.reply(message, turn=1, now=START) == said
 
 
 def test_the_amnesiac_knows_only_what_needs_no_memory():
     amnesiac = Amnesiac()
-    amnesiac.prepare(Hint("yes", 0, (Extra("and this", 5),)))
+    amnesiac.prepare(Expected("yes", 0, (ExpectedContent("and this", 5),)))
 
     assert amnesiac.reply("?", turn=1, now=START) == "yes"
 
@@ -296,7 +295,7 @@ def test_the_amnesiac_knows_only_what_needs_no_memory():
 def test_calibration_agents_score_what_they_must(tmp_path, agent, scores):
     small = benchmark({"cities": 1, "promises": 1}, agent_name=agent, make_agent=lambda session: create_agent(agent))
 
-    assert run(small, store_in(tmp_path)).scores == scores
+    assert run(small, store_in(tmp_path)).item_scores("memory") == scores
 
 
 # --- http -------------------------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ import pytest
 from tests.memory.small_tests import START, Diary, benchmark, rows_of, store_in
 from themis.exceptions import ConfigurationError
 from themis.memory.clock import Clock
-from themis.memory.runner import run
+from themis.memory.driver import run
 
 
 class Watching(Diary):

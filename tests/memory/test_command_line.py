@@ -15,7 +15,8 @@ from tests.memory.test_configuration import GOOD
 from themis.cli import themis
 from themis.cli.memory import memory
 from themis.exceptions import ConfigurationError
-from themis.memory.transcript import entries, from_master_log, to_master_log
+from themis.memory.master_log import from_master_log, to_master_log
+from themis.memory.transcript import entries
 
 pytestmark = pytest.mark.usefixtures("registered")
 
@@ -104,8 +105,8 @@ def test_a_plan_is_what_a_run_with_a_perfect_agent_becomes(tmp_path, configurati
     planned = json.loads(call(tmp_path, "plan", "-c", configuration, "--json").stdout)
     played = json.loads(call(tmp_path, "run", "-c", configuration, "-a", "oracle", "--json").stdout)
 
-    assert planned["tokens"] == played["spent"]["conversation_tokens"]
-    assert planned["exchanges"] == played["spent"]["turns"]
+    assert planned["tokens"] == played["memory"]["conversation_tokens"]
+    assert planned["exchanges"] == played["memory"]["turns"]
 
 
 def test_isolated_runs_have_a_name_of_their_own_and_may_run_side_by_side(tmp_path, configuration):
@@ -117,7 +118,7 @@ def test_isolated_runs_have_a_name_of_their_own_and_may_run_side_by_side(tmp_pat
 
     assert played["run_id"] == "small - window 500 (isolated)"
     assert played["scores"]["Cities - 0"] == 1.0
-    with pytest.raises(ConfigurationError, match="--parallel needs -i"):
+    with pytest.raises(ConfigurationError, match="--workers needs -i"):
         call(tmp_path, "run", "-c", configuration, "-a", "oracle", "--parallel", "2")
 
 
@@ -133,9 +134,9 @@ def test_definitions_are_listed_shown_and_exported(tmp_path, configuration):
 
 
 def test_a_budget_that_is_used_up_ends_the_run_as_interrupted_and_names_the_way_on(tmp_path, configuration):
-    stopped = call(tmp_path, "run", "-c", configuration, "-a", "cost(1,1)", "--budget-usd", "1", ok=False)
+    stopped = themis_command(tmp_path, "memory", "run", "-c", configuration, "-a", "cost(1,1)", "--budget-usd", "1")
 
-    assert stopped.exit_code == 130
+    assert stopped.return_value == 130
     assert "budget_usd=1 allows no further call" in stopped.stderr
     assert f"themis resume 'small - cost(1-1)' --storage {tmp_path / 'store'}" in stopped.stderr
     assert store_in(tmp_path).list_runs(kind="memory")[0].status.value == "interrupted"

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from tests.memory.small_tests import Cities, Order, Orders, store_in
 from tests.memory.test_configuration import GOOD, parsed
 from tests.memory.test_scheduler import play
+from tests.memory.tests.conversation import TESTS
 from themis.config import load_memory_config
 from themis.config.schema import MemoryConfig
 from themis.core.codec import decode, jsonable
@@ -25,8 +26,7 @@ from themis.core.fingerprint import canonical_json
 from themis.exceptions import ConfigurationError, StorageError
 from themis.memory import definitions
 from themis.memory.examples import MEMORY_TESTS, TestExample, register_memory_test
-from themis.memory.planning import planned_test
-from themis.memory.tests import BUILTIN_TESTS
+from themis.memory.planning import plan_test
 from themis.storage import RetentionPolicy, RunStatus
 from themis.storage.repair import repair_store
 
@@ -35,11 +35,11 @@ CONFIGURATIONS = sorted((ROOT / "configurations").rglob("*.yml"))
 pytestmark = pytest.mark.usefixtures("registered")
 
 
-def commands(defined: list[definitions.Defined], config: MemoryConfig | None = None) -> list[object]:
+def steps(defined: list[definitions.Defined], config: MemoryConfig | None = None) -> list[object]:
     """What the scheduler wants, with an agent whose every exchange has the same length."""
-    planned = [planned_test(one.example, one.kind, len) for one in defined]
+    planned = [plan_test(one.example, one.kind, len) for one in defined]
     conflicts = definitions.conflicts_of(defined, config.incompatibilities if config else ())
-    return play(planned, conflicts=conflicts, max_message_tokens=100_000).commands
+    return play(planned, conflicts=conflicts, max_message_tokens=100_000).steps
 
 
 def shapes(defined: list[definitions.Defined]) -> list[object]:
@@ -144,10 +144,10 @@ def test_a_run_that_generates_its_definitions_plays_what_later_ones_load(tmp_pat
     loaded = definitions.prepare(config, storage, reuse=lambda question: True)
 
     assert [one.example for one in generated] == [one.example for one in loaded]
-    assert commands(generated, config) == commands(loaded, config)
+    assert steps(generated, config) == steps(loaded, config)
 
 
-@pytest.mark.parametrize("kind", sorted(BUILTIN_TESTS))
+@pytest.mark.parametrize("kind", TESTS)
 def test_a_test_of_any_kind_seed_and_span_is_the_same_when_it_is_loaded(kind):
     dataset_class = MEMORY_TESTS.get(kind)
     for seed, span in product((0, 1, 7, 1_234), (4_000, 8_191, 32_000, 99_999, 1_000_003)):
@@ -157,7 +157,7 @@ def test_a_test_of_any_kind_seed_and_span_is_the_same_when_it_is_loaded(kind):
             loaded = dataset.load_example(made.example_id, stored)
 
             assert loaded == made, f"seed {seed}, span {span}"
-            assert commands([definitions.Defined(kind, loaded)]) == commands([definitions.Defined(kind, made)])
+            assert steps([definitions.Defined(kind, loaded)]) == steps([definitions.Defined(kind, made)])
 
 
 @given(st.integers(2, 60), st.integers(500, 2_000_000))

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from themis.core.tokens import tokenizer
 from themis.exceptions import ConfigurationError, DatasetError
-from themis.memory.facts import fact_pairs
 from themis.memory.filler import Trivia, create_filler, facts, read_pairs
+from themis.memory.trivia import trivia_pairs
 
 FILLERS = {name: facts(seed=3, tokenizer_name=name) for name in ("cl100k_base", "o200k_base")}
 
@@ -40,13 +40,13 @@ def test_messages_follow_from_seed_and_number_alone():
 
 
 def test_there_are_two_thousand_built_in_facts_each_with_one_answer():
-    pairs = fact_pairs()
+    pairs = trivia_pairs()
 
     assert len({question for question, _ in pairs}) == len(pairs) >= 2_000
 
 
 def test_computed_facts_are_right():
-    answers = dict(fact_pairs())
+    answers = dict(trivia_pairs())
 
     assert answers["What is 17 times 23?"] == "391"
     assert answers["How is the number 94 written in Roman numerals?"] == "XCIV"

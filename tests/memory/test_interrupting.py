@@ -13,7 +13,7 @@ import pytest
 
 from tests.memory.small_tests import Diary, benchmark, rows_of, store_in
 from themis.exceptions import StorageError
-from themis.memory.runner import run
+from themis.memory.driver import run
 from themis.storage import ExperimentStorage
 
 ROOT = Path(__file__).parents[2]
@@ -116,7 +116,7 @@ def test_a_run_is_resumed_from_either_database(store_location, source):
         run(benchmark(agent_name="diary", make_agent=lambda session: Dying(), **source(storage)), storage)
     report = run(benchmark(agent_name="diary", make_agent=lambda session: Diary(), **source(storage)), storage)
 
-    assert len(report.scores) == len(benchmark().tests)
+    assert len(report.item_scores("memory")) == len(benchmark().tests)
     turns = [row[3]["turn"] for row in rows_of(storage) if row[1] == "reply"]
     assert turns == list(range(1, len(turns) + 1))
     storage.close()

@@ -13,8 +13,8 @@ from tests.memory.small_tests import KINDS, Cities, Diary, YesJudge, benchmark, 
 from themis.exceptions import ConfigurationError, EvaluationError, StorageError
 from themis.memory.agents.agent import Agent, Reply
 from themis.memory.benchmark import Benchmark
+from themis.memory.driver import run
 from themis.memory.examples import TestExample
-from themis.memory.runner import run
 from themis.storage import ExperimentStorage, RunStatus
 
 
@@ -303,10 +303,10 @@ def test_replies_of_any_kind_are_kept_as_they_are_and_scored(tmp_path, said):
 
     report = run(benchmark(**settings), storage)
 
-    assert report.scores == {"Cities - 0": 0.0}
+    assert report.item_scores("memory") == {"Cities - 0": 0.0}
     assert storage.load_cached_records("r")["Cities - 0"].output.text == said
     # The whole tape can be played again.
-    assert run(benchmark(**settings), storage).scores == report.scores
+    assert run(benchmark(**settings), storage).item_scores("memory") == report.item_scores("memory")
 
 
 def test_a_reply_that_is_no_text_is_the_agents_failure(tmp_path):
@@ -319,14 +319,15 @@ def test_a_budget_stops_before_it_is_passed_and_a_larger_one_goes_on(tmp_path, s
     settings = {"agent_name": "diary", "make_agent": lambda session: Diary()}
 
     first = run(benchmark(**settings, budget_usd=0.055, **source(storage)), storage)
+    spent = storage.get_run("r").cost_usd
     second = run(benchmark(**settings, **source(storage)), storage)
 
-    assert first.status is RunStatus.INTERRUPTED
-    assert "budget_usd=0.055 allows no further call" in (first.reason or "")
-    assert first.spent.cost_usd == pytest.approx(0.05)
-    assert second.status is RunStatus.COMPLETED
+    assert first.status == RunStatus.INTERRUPTED
+    assert "budget_usd=0.055 allows no further call" in first.metadata["stopped"]
+    assert spent == pytest.approx(0.05)
+    assert second.status == RunStatus.COMPLETED
     assert [row[3].get("turn") for row in rows_of(storage) if row[1] == "reply"] == list(
-        range(1, second.spent.turns + 1)
+        range(1, second.metadata["memory"]["turns"] + 1)
     )
 
 
@@ -337,11 +338,11 @@ def test_isolated_tests_run_side_by_side_with_the_same_result(tmp_path):
     alone = run(diary_run(**settings)[0], one)
     together = run(diary_run(**settings, parallel=4)[0], many)
 
-    assert alone.scores == together.scores
-    assert alone.spent.turns == together.spent.turns
+    assert alone.item_scores("memory") == together.item_scores("memory")
+    assert alone.metadata["memory"]["turns"] == together.metadata["memory"]["turns"]
 
     def by_test(storage: ExperimentStorage) -> dict[str, Any]:
-        return {test: [row[1:] for row in rows_of(storage) if row[2] == test] for test in alone.scores}
+        return {test: [row[1:] for row in rows_of(storage) if row[2] == test] for test in alone.item_scores("memory")}
 
     assert by_test(one) == by_test(many)
 
@@ -349,7 +350,7 @@ def test_isolated_tests_run_side_by_side_with_the_same_result(tmp_path):
 def test_without_a_judge_undecided_tests_are_failures_that_say_so_and_the_rest_is_scored(tmp_path):
     report = run(benchmark({"cities": 1, "orders": 1}, judge=None), store_in(tmp_path))
 
-    assert report.scores == {"Cities - 0": 1.0, "Orders - 0": None}
+    assert report.item_scores("memory") == {"Cities - 0": 1.0, "Orders - 0": None}
     assert "--judge" in store_in(tmp_path).load_cached_evaluations("r")["Orders - 0"].failures[0]
 
 

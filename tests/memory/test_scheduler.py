@@ -10,8 +10,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.memory.small_tests import START
-from themis.memory.actions import Ask, Consult, Grade, Heard, Listen, Moment, Say, Wait
-from themis.memory.commands import Begin, End, Fill, Judge, Jump, Moved, Pause, Replied, Ruled, Send
+from themis.memory.actions import (
+    AgentReply,
+    Ask,
+    Begin,
+    Consult,
+    End,
+    Exchange,
+    Fill,
+    Grade,
+    Instant,
+    JudgeReply,
+    Jump,
+    Listen,
+    Say,
+    Step,
+    Wait,
+)
 from themis.memory.scheduler import Planned, Scheduler
 from themis.memory.tape import ConversationLog
 
@@ -22,41 +37,49 @@ TURN = datetime.timedelta(seconds=10)
 class Played:
     """A conversation with an agent whose every exchange has so many tokens."""
 
-    commands: list[Any] = field(default_factory=list)
+    steps: list[Step] = field(default_factory=list)
     ended: dict[str, Any] = field(default_factory=dict)
     most_running: list[set[str]] = field(default_factory=list)
     tokens: int = 0
     now: datetime.datetime = START
 
+    def of(self, *kinds: type) -> list[Any]:
+        """The actions of these kinds, in order."""
+        return [step.action for step in self.steps if isinstance(step.action, kinds)]
+
+    @property
+    def exchanges(self) -> list[Step]:
+        return [step for step in self.steps if isinstance(step.action, Exchange)]
+
 
 def play(tests: list[Planned], *, exchange_tokens: int = 20, **settings: Any) -> Played:
-    scheduler = Scheduler(tests, start=START, log=ConversationLog(), **settings)
-    played = Played()
+    scheduler = Scheduler(tests, start=START, **settings)
+    played, log = Played(), ConversationLog()
     steps = scheduler.play()
     answer: Any = None
     while True:
         try:
-            command = steps.send(answer)
+            step = steps.send(answer)
         except StopIteration:
             played.tokens, played.now = scheduler.tokens, scheduler.now
             return played
-        assert len(played.commands) < 20_000, "the schedule does not end"
-        played.commands.append(command)
+        assert len(played.steps) < 20_000, "the schedule does not end"
+        played.steps.append(step)
         played.most_running.append(set(scheduler.running))
-        match command:
-            case Send():
-                answer = Replied(command.text, f"reply {command.turn}", exchange_tokens, TURN)
-            case Fill():
-                answer = Replied("filler", f"reply {command.turn}", command.tokens, TURN)
-            case Jump():
-                answer = Moved(command.to)
-            case Judge():
-                answer = Ruled("yes")
-            case End():
-                played.ended[command.outcome.test_id] = command.outcome
-                answer = None
-            case _:
-                answer = None
+        answer = None
+        match step.action:
+            case Fill(tokens=tokens):
+                answer = step.reply(f"reply {step.turn}", message="filler", tokens=tokens, elapsed=TURN, log=log)
+            case Jump(until):
+                answer = until
+            case Consult():
+                answer = JudgeReply("yes")
+            case End(outcome):
+                played.ended[outcome.test_id] = outcome
+            case action if isinstance(action, Exchange):
+                answer = step.reply(
+                    f"reply {step.turn}", message=action.text, tokens=exchange_tokens, elapsed=TURN, log=log
+                )
 
 
 def planned(test_id: str, *actions: Any, kind: str | None = None, span: int = 1_000, reset: str = "") -> Planned:
@@ -110,10 +133,10 @@ def test_every_test_ends_once_and_interfering_ones_never_overlap(tests, conflict
 
 
 @given(sets_of_tests)
-def test_the_same_answers_give_the_same_commands(tests):
+def test_the_same_answers_give_the_same_steps(tests):
     plan = [planned(f"{kind}{number}", *script, kind=kind) for number, (kind, script, _) in enumerate(tests)]
 
-    assert play(plan).commands == play(plan).commands
+    assert play(plan).steps == play(plan).steps
 
 
 @given(st.lists(waits, min_size=1, max_size=4), st.lists(waits, max_size=4))
@@ -123,8 +146,8 @@ def test_no_wait_ends_before_all_its_conditions_hold(first, second):
     def patient(own: list[Wait]) -> Any:
         start = yield Wait()
         for wait in own:
-            before: Moment = yield Wait()
-            after: Moment = yield wait
+            before: Instant = yield Wait()
+            after: Instant = yield wait
             tokens = before.tokens + max(wait.tokens, int(1_000 * wait.share_of_span))
             if after.tokens < max(tokens, start.tokens + int(1_000 * wait.until_share)):
                 broken.append("tokens")
@@ -150,12 +173,12 @@ def test_a_due_test_comes_before_a_new_one_and_time_before_filler():
 
     played = play(tests, exchange_tokens=20)
 
-    said = [command.text if isinstance(command, Send) else type(command).__name__ for command in played.commands]
-    talk = [word for word in said if word not in ("Begin", "Pause", "End")]
+    said = [step.action.text if isinstance(step.action, Say) else step.kind for step in played.steps]
+    talk = [word for word in said if word not in ("begin", "wait", "end")]
     # a waits 20 tokens, which b's first message provides, so a2 comes before the new test c.
     assert talk[:4] == ["a1", "b1", "a2", "c1"]
-    assert talk[4:6] == ["Jump", "a3"]
-    assert talk[6] == "Fill"
+    assert talk[4:6] == ["jump", "a3"]
+    assert talk[6] == "fill"
 
 
 def test_due_tests_go_by_token_target_then_time_then_name():
@@ -168,21 +191,20 @@ def test_due_tests_go_by_token_target_then_time_then_name():
 
     played = play(tests, exchange_tokens=100)
 
-    assert [c.text for c in played.commands if isinstance(c, Send)] == ["long", "z", "a", "b", "q"]
+    assert [action.text for action in played.of(Say)] == ["long", "z", "a", "b", "q"]
 
 
 def test_filler_is_exactly_what_the_nearest_test_waits_for_in_even_messages():
     played = play([planned("a", Say("x"), Wait(tokens=1_000), Say("y"))], max_message_tokens=300)
 
-    fillers = [command.tokens for command in played.commands if isinstance(command, Fill)]
-    assert fillers == [250, 250, 250, 250]
-    assert all(command.canned for command in played.commands if isinstance(command, Fill))
+    assert [filler.tokens for filler in played.of(Fill)] == [250, 250, 250, 250]
+    assert all(filler.presupplied for filler in played.of(Fill))
 
 
 def test_filler_is_answered_by_the_agent_itself_while_a_test_listens():
     played = play([planned("l", Say("x"), Listen(patience=2)), planned("w", Wait(tokens=50))])
 
-    assert next(command.canned for command in played.commands if isinstance(command, Fill)) is False
+    assert played.of(Fill)[0].presupplied is False
 
 
 def test_a_listener_hears_each_reply_to_anyone_once():
@@ -200,7 +222,7 @@ def test_a_listener_hears_each_reply_to_anyone_once():
     ]
     played = play(tests)
 
-    turns = [command.turn for command in played.commands if isinstance(command, Send | Fill)]
+    turns = [step.turn for step in played.exchanges]
     assert [turn for turn, _ in heard] == turns[1:]
     assert [message for _, message in heard] == ["one", "two", "filler", "three", "bye", "filler"]
 
@@ -210,7 +232,7 @@ def test_a_listener_whose_patience_is_over_is_told_so_and_may_not_listen_on():
 
     played = play([stubborn])
 
-    assert sum(isinstance(command, Fill) for command in played.commands) == 2
+    assert len(played.of(Fill)) == 2
     assert played.ended["s"].grade.reasons == ("listened on after the conversation was over",)
 
 
@@ -219,20 +241,20 @@ def test_isolated_tests_wait_for_nothing_but_the_clock():
         [planned("a", Say("x"), Wait(tokens=9_000, time=datetime.timedelta(weeks=3)), Say("y"))], isolated=True
     )
 
-    assert not any(isinstance(command, Fill | Pause) for command in played.commands)
+    assert not played.of(Fill, Wait)
     assert played.now == START + datetime.timedelta(weeks=3) + 2 * TURN
 
 
 def test_the_reset_message_comes_after_the_verdict_and_does_not_count_as_span():
     played = play([planned("a", Say("x"), Ask("y"), reset="forget it")], exchange_tokens=20)
 
-    assert [c.kind for c in played.commands if isinstance(c, Send)] == ["say", "ask", "forget"]
+    assert [step.kind for step in played.exchanges] == ["say", "ask", "forget"]
     assert played.ended["a"].tokens == 40
 
 
 def test_a_script_that_raises_or_yields_nonsense_fails_alone():
     def raising() -> Any:
-        heard: Heard = yield Say("x")
+        heard: AgentReply = yield Say("x")
         raise RuntimeError(f"broken after {heard}")
 
     tests = [
@@ -279,12 +301,12 @@ def test_a_judge_whose_answer_cannot_be_read_is_a_failure_the_script_may_handle(
     assert "cannot be read" in played.ended["j"].grade.reasons[0]
 
 
-def test_hints_say_how_far_back_lies_what_is_needed():
+def test_what_is_expected_says_how_far_back_lies_what_is_needed():
     plan = [planned("a", Say("one"), Say("two"), Wait(tokens=100), Ask("all?", ideal="1 2"), Ask("last?", needs=[1]))]
 
-    hints = [c.hint for c in play(plan, exchange_tokens=20).commands if isinstance(c, Send) and c.kind == "ask"]
+    expected = [step.expected for step in play(plan, exchange_tokens=20).exchanges if step.kind == "ask"]
 
-    assert [(hint.answer, hint.distance_tokens) for hint in hints] == [("1 2", 140), (None, 140)]
+    assert [(one.answer, one.distance_tokens) for one in expected] == [("1 2", 140), (None, 140)]
 
 
 def test_a_test_that_would_push_the_others_out_of_their_spans_waits_until_there_is_room():
@@ -295,7 +317,7 @@ def test_a_test_that_would_push_the_others_out_of_their_spans_waits_until_there_
     played = play([heavy("a"), heavy("b"), heavy("c"), heavy("d")], exchange_tokens=70)
 
     assert max(len(running) for running in played.most_running) == 2
-    assert [c.test_id for c in played.commands if isinstance(c, Begin)] == ["a", "b", "c", "d"]
+    assert [step.test_id for step in played.steps if isinstance(step.action, Begin)] == ["a", "b", "c", "d"]
     assert not any(outcome.overran for outcome in played.ended.values())
 
 
@@ -304,7 +326,7 @@ def test_a_test_larger_than_any_room_begins_when_nothing_else_runs():
 
     played = play([planned("a", Say("y"), Wait(tokens=50)), large, planned("z", Say("z"))])
 
-    assert [c.test_id for c in played.commands if isinstance(c, Begin)] == ["a", "l", "z"]
+    assert [step.test_id for step in played.steps if isinstance(step.action, Begin)] == ["a", "l", "z"]
 
 
 def test_a_thousand_tests_cost_a_step_each_and_begin_in_order():
@@ -312,4 +334,4 @@ def test_a_thousand_tests_cost_a_step_each_and_begin_in_order():
 
     played = play(plan, conflicts={f"k{n}": [f"k{n}"] for n in range(10)})
 
-    assert [c.test_id for c in played.commands if isinstance(c, Begin)] == [test.test_id for test in plan]
+    assert [step.test_id for step in played.steps if isinstance(step.action, Begin)] == [test.test_id for test in plan]

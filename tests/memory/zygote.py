@@ -16,8 +16,8 @@ from typing import Any
 
 import sqlalchemy
 
-import themis.experiment.report
-import themis.memory.runner
+import themis.memory.driver
+import themis.runs.report
 from tests.memory.small_tests import YesJudge, benchmark, register_small_tests, store_in
 from themis.memory.agents.agent import Agent
 from themis.memory.agents.calibration import Oracle
@@ -38,7 +38,7 @@ def play(url: str, folder: str, source: str) -> None:
     settings: dict[str, Any] = {}
     if source == "generating":
         settings = {"counts": GENERATED, "span": 1_200, "generated_in": storage}
-    themis.memory.runner.run(
+    themis.memory.driver.run(
         benchmark(agent_name="http", make_agent=make, judge=YesJudge(), **settings),
         storage,
     )
@@ -59,7 +59,7 @@ def die_before_commit(number: int) -> None:
 
 def main() -> None:
     # What a run imports late is imported now, so that a child spends its life running.
-    assert themis.experiment.report
+    assert themis.runs.report
     register_small_tests()
     for line in sys.stdin:
         url, folder, source, commits = line.split()

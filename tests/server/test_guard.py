@@ -14,7 +14,7 @@ from starlette.websockets import WebSocketDisconnect
 from themis.exceptions import ConfigurationError
 from themis.server import create_app
 from themis.server.inert import inert
-from themis.server.limits import RateLimit
+from themis.server.limits import ClientThrottle
 from themis.server.sessions import LIFETIME_SECONDS, is_session, new_session
 from themis.server.settings import Settings
 
@@ -295,7 +295,7 @@ def test_a_client_from_elsewhere_cannot_ask_for_ever(two_runs):
 
 @given(st.lists(st.floats(0, 100), max_size=60), st.floats(0.1, 10), st.integers(1, 20))
 def test_no_client_gets_more_than_burst_and_rate_allow(moments, per_second, burst):
-    limit = RateLimit(per_second, burst)
+    limit = ClientThrottle(per_second, burst)
     moments = sorted(moments)
     admitted = sum(limit.wait_seconds("someone", now) == 0 for now in moments)
 

@@ -13,11 +13,12 @@ from themis.core.entities import (
     ModelOutput,
     ModelSpec,
     PromptSpec,
+    Result,
     SamplingConfig,
 )
 from themis.core.fingerprint import canonical_json, digest
 from themis.storage import ExperimentStorage, RunStatus
-from themis.storage.records import Call, Frame, Item, ScoreRow, score_rows
+from themis.storage.records import Frame, Item, ScoreRow, score_rows
 
 FRAME = Frame(
     model=ModelSpec("m", "fake"),
@@ -45,8 +46,8 @@ def failed(row: dict[str, Any], message: str = "timed out", attempt: int = 0) ->
     return GenerationRecord(FRAME.task(str(row["id"]), row, row["question"], attempt), None, ModelError(message))
 
 
-def call(position: int, record: GenerationRecord, attempt: int = 0, **spent: Any) -> Call:
-    return Call(position, attempt, digest("key", str(position), str(attempt)), record, **spent)
+def call(position: int, record: GenerationRecord, attempt: int = 0, **spent: Any) -> Result:
+    return Result(position, attempt, digest("key", str(position), str(attempt)), record, **spent)
 
 
 def judged(position: int, record: GenerationRecord, *scores: MetricScore) -> list[ScoreRow]:

@@ -7,12 +7,10 @@ from pathlib import Path
 import click
 
 from themis.cli.output import json_option, print_json, print_table, printable, storage_option
-from themis.comparison.diff import Change, RunDiff, diff_runs
-from themis.comparison.diff_files import item_row, write_diff
-from themis.comparison.engine import CORRECTIONS, ComparisonEngine
-from themis.comparison.hypotheses import StatisticalTest
+from themis.comparison.diff import Change, RunDiff, diff_runs, item_row, write_diff
+from themis.comparison.engine import CORRECTIONS, ComparisonEngine, StatisticalTest
 from themis.comparison.pages import comparison_page
-from themis.comparison.planning import ComparisonPlan, plan_comparison
+from themis.comparison.power import ComparisonPlan, plan_comparison
 from themis.comparison.rendering import latex_table, markdown_table
 from themis.comparison.reports import ComparisonReport
 
@@ -251,5 +249,11 @@ def _print_plan(plan: ComparisonPlan) -> None:
         click.echo(
             f"a difference of {plan.needs.difference:g} needs {plan.needs.n:,} items; "
             f"{plan.n} show it with a chance of {plan.power_now:.0%}"
+        )
+    if plan.agreement is not None and plan.agreement.icc is not None:
+        between = min(1.0, max(0.0, plan.agreement.icc))
+        click.echo(
+            f"{between:.0%} of the scores' variance lies between items, {1 - between:.0%} between attempts at one: "
+            "more attempts help with the second only"
         )
     click.echo(f"two-sided, alpha {plan.alpha:g}; from {plan.basis}")

@@ -147,7 +147,7 @@ def _remember(store: ExperimentStorage, folder: Path) -> Path:
         raise EvaluationError(f"{len(failed)} of {total} conversations are not complete; run the same command again")
     found = read_sweep(sweep, store)
     with whole_file(page) as file:
-        file.write(agents_page(found.agents, found.spans, found.contrasts).encode("utf-8", "backslashreplace"))
+        file.write(agents_page(found.agents, found.spans, found.comparisons).encode("utf-8", "backslashreplace"))
     rows = [
         (f"{span:>{width},}", *(_bar(one.points[place].mean) for one in found.spans))
         for place, span in enumerate(SPANS)

@@ -9,7 +9,7 @@ import click
 from themis.cli.output import json_option, print_json, storage_option
 from themis.exceptions import StorageError
 from themis.experiment.export import DEFAULT_FORMATS, FORMATS, export_formats
-from themis.experiment.report import build_report
+from themis.runs.report import build_report
 from themis.storage import ExperimentStorage
 
 __all__ = ["export"]

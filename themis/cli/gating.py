@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import os
-from typing import Any
 
 import click
 
 from themis.cli.output import json_option, print_json, print_table, storage_option
-from themis.comparison.gate import Gate, GateOutcome, GateVerdict
-from themis.comparison.gate_files import append_github_summary, write_junit
-from themis.comparison.reports import show_interval
+from themis.comparison.gate import Gate, GateOutcome, GateVerdict, append_github_summary, write_junit
+from themis.comparison.reports import format_interval
 
 __all__ = ["gate"]
 
-_SAID = {GateOutcome.PASS: "gate pass", GateOutcome.FAIL: "gate fail", GateOutcome.UNKNOWN: "gate could not tell"}
+_OUTCOME_TEXTS = {
+    GateOutcome.PASS: "gate pass",
+    GateOutcome.FAIL: "gate fail",
+    GateOutcome.UNKNOWN: "gate could not tell",
+}
 
 
 @click.command()
@@ -39,16 +41,38 @@ _SAID = {GateOutcome.PASS: "gate pass", GateOutcome.FAIL: "gate fail", GateOutco
 @click.option("--github-summary", is_flag=True, help="Also add to the file that GITHUB_STEP_SUMMARY names.")
 def gate(
     candidate: str,
+    baseline: str,
+    metric: str,
+    min_delta: float | None,
+    significant: bool,
+    non_inferiority: float | None,
+    alpha: float,
+    min_overlap: float,
+    budget_usd: float | None,
+    max_failed: int | None,
+    require_same: tuple[str, ...],
+    lower_is_better: bool | None,
     storage: str,
     as_json: bool,
     junit_file: str | None,
     github_summary: bool,
-    require_same: tuple[str, ...],
-    **rules: Any,
 ) -> int:
     """Exit 0 if CANDIDATE passes, 1 if it fails, 3 if that cannot be told (a run is missing, too few shared items)."""
     names = tuple(name.strip() for text in require_same for name in text.split(",") if name.strip())
-    verdict = Gate(require_same=names, **rules).judge(candidate, storage_path=storage)
+    rules = Gate(
+        baseline=baseline,
+        metric=metric,
+        min_delta=min_delta,
+        significant=significant,
+        non_inferiority=non_inferiority,
+        alpha=alpha,
+        min_overlap=min_overlap,
+        budget_usd=budget_usd,
+        max_failed=max_failed,
+        require_same=names,
+        lower_is_better=lower_is_better,
+    )
+    verdict = rules.judge(candidate, storage_path=storage)
     if junit_file is not None:
         write_junit(verdict, junit_file)
     if github_summary:
@@ -65,9 +89,9 @@ def _print_verdict(verdict: GateVerdict) -> None:
         ("check", "outcome", "why"), [(check.name, check.outcome.value, check.reason) for check in verdict.checks]
     )
     if verdict.delta is not None:
-        interval = "" if verdict.interval is None else f", interval {show_interval(verdict.interval)}"
+        interval = "" if verdict.interval is None else f", interval {format_interval(verdict.interval)}"
         click.echo(f"candidate - baseline = {verdict.delta:+.4f}{interval}, {verdict.n} items")
-    click.echo(_SAID[verdict.outcome])
+    click.echo(_OUTCOME_TEXTS[verdict.outcome])
 
 
 def _add_github_summary(verdict: GateVerdict) -> None:

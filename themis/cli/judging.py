@@ -8,8 +8,7 @@ from typing import Any
 import click
 
 from themis.cli.output import json_option, number, print_json, print_table, storage_option
-from themis.comparison.scores import common_metrics, evaluation_of, read_scores
-from themis.comparison.store import open_store
+from themis.comparison.scores import common_metrics, open_scores, open_store
 from themis.evaluation.agreement import agreement_of, swap_consistency
 from themis.evaluation.agreement import calibrate as calibrate_scores
 from themis.exceptions import ConfigurationError, DatasetError
@@ -106,15 +105,16 @@ def _votes(store: ExperimentStorage, run_id: str, metric: str) -> dict[str, dict
 
 
 def _scores(store: ExperimentStorage, run_id: str, metric: str) -> dict[str, float]:
-    scores = read_scores(store, run_id, common_metrics(store, [run_id], [metric])[0])
+    runs = open_scores(store, [run_id])
+    scores = runs[0].read(common_metrics(runs, [metric])[0])
     return dict(zip(scores.item_ids, map(float, scores.values), strict=True))
 
 
 def _details(store: ExperimentStorage, run_id: str, metric: str) -> Iterator[tuple[str, dict[str, Any]]]:
     """(item id, details) of every score of a metric."""
-    name = common_metrics(store, [run_id], [metric])[0]
-    reader, evaluation = evaluation_of(store, run_id)
-    for _, record in reader.evaluations(evaluation):
+    runs = open_scores(store, [run_id])
+    name = common_metrics(runs, [metric])[0]
+    for _, record in runs[0].reader.evaluations(runs[0].evaluation):
         for score in record.scores:
             if score.metric_name == name:
                 yield record.sample_id or "", score.details

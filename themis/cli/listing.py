@@ -79,7 +79,7 @@ def _registered(name: str, help_text: str, registry: Callable[[], Registry[Any]]
 
 
 def _described(registry: Registry[Any], name: str) -> dict[str, str]:
-    from themis.evaluation.registering import describe
+    from themis.evaluation.resolve import describe
     from themis.exceptions import ThemisError
 
     try:

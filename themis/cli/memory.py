@@ -11,32 +11,20 @@ from typing import Any, TypeVar
 
 import click
 
-from themis.cli.durability import durability_option
 from themis.cli.memory_results import RESULT_COMMANDS
-from themis.cli.output import (
-    complain,
-    fail_on_errors_option,
-    interruptible,
-    json_option,
-    number,
-    print_json,
-    print_table,
-    refuse_failures,
-    storage_option,
-)
+from themis.cli.output import interruptible, json_option, print_json, print_table, storage_option
 from themis.cli.pairs import pairs
+from themis.cli.running import attempt, run_options, start_options, workers_option
 from themis.config import load_memory_config
-from themis.exceptions import RunFailedError, RunInterrupted
+from themis.config.specification import MemorySpecification
 from themis.generation.providers import parse_model
 from themis.memory import definitions as defining
-from themis.memory.benchmark import Benchmark, MemoryReport
+from themis.memory.assembling import configured, load_user_code, parse_span
 from themis.memory.clock import CLOCKS
-from themis.memory.command import Request, assemble, configured, load_user_code, parse_span
 from themis.memory.filler import create_filler
+from themis.memory.master_log import from_master_log, to_master_log
 from themis.memory.planning import draw, make_plan
-from themis.memory.progress import ProgressBar
-from themis.memory.runner import run as run_benchmark
-from themis.memory.transcript import entries, from_master_log, to_master_log
+from themis.memory.transcript import entries
 from themis.runs.prices import price_of
 from themis.storage import ExperimentStorage, RunStatus
 from themis.storage.lazy import batched
@@ -46,8 +34,6 @@ __all__ = ["memory", "run"]
 F = TypeVar("F", bound=Callable[..., Any])
 
 _DEFAULT_CONFIGURATION = "configurations/quick.yml"
-_BROKEN = 3
-_INTERRUPTED = 130
 
 
 @click.group()
@@ -93,14 +79,9 @@ def _span_option(function: F) -> F:
               help="The most tokens an agent may send to its model; the window of the window agent.")  # fmt: skip
 @click.option("-i", "--isolated", is_flag=True,
               help="Each test in a conversation of its own: no interleaving, no filler.")  # fmt: skip
-@click.option(
-    "-y", "--yes", is_flag=True, help="Answer every question with yes: use stored definitions, go on with a run."
-)
 @click.option("-l", "--local", "is_local", is_flag=True, help="The agent costs nothing; unknown prices count as zero.")
+@start_options
 @storage_option
-@click.option(
-    "--run-id", help="Name of the run; the same name goes on where it stopped. [default: from run_name and agent]"
-)
 @_span_option
 @click.option("--seed", type=int, help="Seed of the definitions and the filler.  [default: the configuration's, or 0]")
 @click.option("--judge", metavar="MODEL", help="Model that decides where words must be understood.")
@@ -111,11 +92,7 @@ def _span_option(function: F) -> F:
     "--clock", type=click.Choice(CLOCKS), help="How time passes for the agent: jumped over, signalled, or waited for."
 )
 @click.option("--max-message-tokens", type=click.IntRange(min=60), help="Longest filler message.  [default: 4096]")
-@click.option("--budget-usd", type=click.FloatRange(min=0), help="Stop before spending more than this.")
-@durability_option
-@click.option(
-    "--parallel", type=click.IntRange(min=1), default=1, show_default=True, help="With -i: so many tests at once."
-)
+@workers_option(1, "With -i: so many tests at once.")
 @click.option(
     "--option",
     "options",
@@ -130,9 +107,8 @@ def _span_option(function: F) -> F:
     help="Take the tests from a folder of .def.json files.",
 )
 @_load_option
-@fail_on_errors_option
 @click.option("--regenerate", is_flag=True, help="Generate the definitions anew; the old ones and their runs are kept.")
-@click.option("--progress/--no-progress", default=None, help="Show a bar; by default when stderr is a terminal.")
+@run_options
 @json_option
 @interruptible
 def run(
@@ -140,37 +116,33 @@ def run(
     yes: bool,
     options: tuple[str, ...],
     judge_options: tuple[str, ...],
-    progress: bool | None,
+    tags: tuple[str, ...],
     as_json: bool,
+    track: tuple[str, ...],
+    track_options: tuple[str, ...],
     fail_on_errors: float | None,
-    **arguments: Any,
-) -> None:
+    progress: bool | None,
+    **asked: Any,
+) -> int:
     """Run the tests of a configuration with an agent, or what is left of them after an interruption."""
-    store = ExperimentStorage(storage)
-    request = Request(
-        **arguments, agent_options=pairs(options, parsed=True), judge_options=pairs(judge_options, parsed=True)
+    specification = MemorySpecification.from_values(
+        {
+            **asked,
+            "tags": pairs(tags),
+            "agent_options": pairs(options, parsed=True),
+            "judge_options": pairs(judge_options, parsed=True),
+        }
     )
-    benchmark = assemble(request, store, reuse=lambda question: _agreed(question, yes))
-    _announce(benchmark, store)
-    watching = sys.stderr.isatty() if progress is None else progress
-    try:
-        report = run_benchmark(benchmark, store, [ProgressBar()] if watching else [])
-    except RunInterrupted as stopped:
-        # Said here, because click takes any KeyboardInterrupt for an abort without a word.
-        click.echo(str(stopped), err=True)
-        raise click.exceptions.Exit(_INTERRUPTED) from stopped
-    except RunFailedError as nothing_graded:
-        report = nothing_graded.report
-    if as_json:
-        print_json(_described(report, benchmark))
-    else:
-        _print_report(report, benchmark, store)
-    if report.status is not RunStatus.COMPLETED:
-        failed = report.status is RunStatus.FAILED
-        complain(f"{'failed' if failed else 'stopped'}: {report.reason}. {report.resume}".rstrip())
-        raise click.exceptions.Exit(_BROKEN if failed else _INTERRUPTED)
-    ungraded = sum(score is None for score in report.scores.values())
-    refuse_failures(ungraded, len(report.scores), "tests", fail_on_errors)
+    watching = {
+        "track": track, "track_options": track_options, "fail_on_errors": fail_on_errors, "progress": progress,
+    }  # fmt: skip
+    return attempt(
+        specification,
+        ExperimentStorage(storage),
+        watching,
+        as_json=as_json,
+        confirm=lambda question: _agreed(question, yes),
+    )
 
 
 @memory.command()
@@ -199,7 +171,7 @@ def plan(
     """Simulate the schedule without an agent: who speaks when, tokens, dollars, minutes."""
     from dataclasses import asdict
 
-    config = configured(Request(configuration=configuration, agent=model or "", **given))
+    config = configured(MemorySpecification(configuration=configuration, agent=model or "", **given))
     defined = defining.generate(config)
     made = make_plan(
         defined,
@@ -210,7 +182,8 @@ def plan(
         max_prompt_tokens=max_prompt_tokens,
         tokenizer_name=config.tokenizer,
     )
-    price = None if model is None else price_of(parse_model(model).identifier)
+    spec = None if model is None else parse_model(model)
+    price = None if spec is None else price_of(spec.identifier, spec.provider)
     dollars = None if price is None else made.dollars(price)
     if as_json:
         described = {**asdict(made), "virtual_seconds": made.virtual_time.total_seconds()}
@@ -224,7 +197,7 @@ def plan(
         f"filler; {made.virtual_time} of virtual time; {made.consultations} consultations of the judge"
     )
     click.echo(f"prompt {made.prompt_tokens:,} tokens, completion {made.completion_tokens:,} tokens")
-    shown = "unknown without a model of known price (-a)" if dollars is None else f"${dollars:.2f}"
+    shown = "unknown without a model of known price (-a)" if price is None else f"${dollars:.2f} ({price.source})"
     click.echo(f"about {shown}, about {made.minutes(seconds_per_reply):.0f} minutes at {seconds_per_reply:g} s a reply")
 
 
@@ -340,7 +313,7 @@ def import_log(file: str, run_id: str, agent: str, storage: str) -> None:
     """Read a master_log.jsonl into a new run, to be looked at; it has no scores."""
     store = ExperimentStorage(storage)
     with open(file, encoding="utf-8") as handle:
-        rows = list(from_master_log(handle))
+        rows = from_master_log(handle)
     store.start_run(run_id, kind="memory", model=f"agent:{agent}", config={"imported_from": Path(file).name})
     with store.open_run(run_id) as writer:
         for batch in batched(rows, 500):
@@ -361,48 +334,6 @@ def _agreed(question: str, yes: bool) -> bool:
     if yes or not sys.stdin.isatty():
         return True
     return click.confirm(question, default=True, err=True)
-
-
-def _announce(benchmark: Benchmark, store: ExperimentStorage) -> None:
-    state = "resuming" if store.run_exists(benchmark.run_id) else "starting"
-    click.echo(f"{state} {benchmark.run_id}: {len(benchmark.tests)} tests, agent {benchmark.agent_name}", err=True)
-
-
-def _print_report(report: MemoryReport, benchmark: Benchmark, store: ExperimentStorage) -> None:
-    by_dataset: dict[str, list[float | None]] = {}
-    for test in benchmark.tests:
-        if test.test_id in report.scores:
-            by_dataset.setdefault(test.dataset.name, []).append(report.scores[test.test_id])
-    rows = []
-    for name, scores in by_dataset.items():
-        scored = [score for score in scores if score is not None]
-        mean = sum(scored) / len(scored) if scored else None
-        rows.append((name, number(mean, 3), len(scored), len(scores) - len(scored)))
-    print_table(("dataset", "score", "tests", "undecided"), rows)
-    spent = report.spent
-    cost = (
-        "unknown price"
-        if spent.unpriced_calls or spent.unpriced_judge_calls
-        else f"${spent.cost_usd + spent.judge_cost_usd:.4f}"
-    )
-    click.echo(
-        f"mean {number(report.mean, 3)} over {len(report.scores)} of {len(benchmark.tests)} tests; "
-        f"{spent.turns} turns, {spent.conversation_tokens:,} tokens, {cost}"
-    )
-
-
-def _described(report: MemoryReport, benchmark: Benchmark) -> dict[str, Any]:
-    from dataclasses import asdict
-
-    return {
-        "run_id": report.run_id,
-        "status": report.status.value,
-        "agent": benchmark.agent_name,
-        "mean": report.mean,
-        "scores": report.scores,
-        "spent": asdict(report.spent),
-        "reason": report.reason,
-    }
 
 
 def _line(entry: dict[str, Any]) -> str:

@@ -11,12 +11,13 @@ import click
 
 from themis.backends.ray import RayExecutionBackend
 from themis.cli.output import complain, interruptible, json_option, print_json, print_table, storage_option, words_given
+from themis.comparison.reports import TIE
 from themis.core.registry import nearest
 from themis.exceptions import ConfigurationError, EvaluationError
 from themis.experiment.export.whole_files import whole_file
 from themis.experiment.importing import NO_LIMITS
-from themis.memory.command import load_user_code
-from themis.memory.exporting import LAYOUTS, export_run
+from themis.memory.assembling import load_user_code
+from themis.memory.exporting import export_run
 from themis.memory.importing import ImportedAgent, import_folder
 from themis.memory.overrides import override_score, read_overrides, withdraw_override
 from themis.memory.report.files import write_figures
@@ -135,7 +136,7 @@ def sweep(
     found = read_sweep(wanted, store)
     if target is not None:
         with whole_file(target) as file:
-            file.write(agents_page(found.agents, found.spans, found.contrasts).encode("utf-8", "backslashreplace"))
+            file.write(agents_page(found.agents, found.spans, found.comparisons).encode("utf-8", "backslashreplace"))
         click.echo(f"wrote {target}", err=True)
     if figures is not None:
         for path in write_figures(agents_figures(found.agents, found.spans), Path(figures)):
@@ -157,10 +158,10 @@ def _print_sweep(found: SweepReport) -> None:
         cells = ["n/a" if p is None else f"{p.mean:.3f} [{p.low:.3f}, {p.high:.3f}]" for p in points]
         rows.append((f"{span:,}", *cells))
     print_table(("span", *(one.name for one in found.spans)), rows)
-    for contrast in found.contrasts:
-        verdict = f"{contrast.better} is better" if contrast.better else "undecided"
-        shown = "n/a" if contrast.corrected_p_value is None else f"{contrast.corrected_p_value:.4f}"
-        click.echo(f"{contrast.first} - {contrast.second}: {contrast.difference:+.3f}, corrected p {shown}: {verdict}")
+    for pair in found.comparisons:
+        verdict = "undecided" if pair.winner == TIE else f"{pair.winner} is better"
+        shown = "n/a" if pair.corrected_p_value is None else f"{pair.corrected_p_value:.4f}"
+        click.echo(f"{pair.run_a_id} - {pair.run_b_id}: {pair.delta:+.3f}, corrected p {shown}: {verdict}")
 
 
 @click.command()
@@ -249,14 +250,11 @@ def _tell_import(one: ImportedAgent) -> None:
 
 @click.command(name="export")
 @click.argument("run_id", metavar="RUN")
-@click.option(
-    "--layout", type=click.Choice(LAYOUTS), default="goodai", show_default=True, help="Whose folders to write."
-)
 @click.option("--to", "folder", required=True, type=click.Path(file_okay=False), help="Folder to write to.")
 @click.option("--scores", "judged_as", metavar="NAME", help="Which verdicts to write.  [default: the current ones]")
 @storage_option
-def export(run_id: str, layout: str, folder: str, judged_as: str | None, storage: str) -> None:
-    """Write a run as definitions, results and master log in the layout of another benchmark."""
+def export(run_id: str, folder: str, judged_as: str | None, storage: str) -> None:
+    """Write a run as definitions, results and master log in the layout of the GoodAI LTM Benchmark."""
     done = export_run(ExperimentStorage(storage), run_id, folder, judged_as=judged_as)
     click.echo(f"wrote {done.definitions} definitions and {done.results} results to {folder}", err=True)
     for test_id in done.left_out:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import shlex
@@ -11,13 +12,14 @@ from typing import Any
 
 import click
 
+from themis.api import perform
 from themis.cli.output import json_option, print_json, print_table, storage_option
-from themis.comparison.store import open_store
+from themis.comparison.scores import open_store
 from themis.core.redaction import redact_text
-from themis.exceptions import ConfigurationError
+from themis.exceptions import ConfigurationError, RunFailedError
 from themis.experiment.audit import Audit, audit_runs, diff_everything, diff_science, load_manifest
-from themis.experiment.manifest import manifest_hash
 from themis.experiment.reproduce import Reproduction, reproduction, write_rows
+from themis.runs.manifest import manifest_hash
 from themis.storage import ExperimentStorage
 
 __all__ = ["manifest", "reproduce"]
@@ -139,7 +141,7 @@ def reproduce(
     else:
         _print_reproduction(found, storage, rows_written=rows_file is not None)
     if perform:
-        _perform(found, store, storage, rows_written=rows_file is not None)
+        _perform(found, store, rows_written=rows_file is not None)
 
 
 def _print_reproduction(found: Reproduction, storage: str, *, rows_written: bool) -> None:
@@ -155,7 +157,7 @@ def _print_reproduction(found: Reproduction, storage: str, *, rows_written: bool
         click.echo(f"differs: {key} was {values['then']}, is {values['now']}", err=True)
 
 
-def _perform(found: Reproduction, store: ExperimentStorage, storage: str, *, rows_written: bool) -> None:
+def _perform(found: Reproduction, store: ExperimentStorage, *, rows_written: bool) -> None:
     if found.obstacles:
         raise ConfigurationError(
             f"run {found.run_id!r} cannot be repeated by a command, for {'; '.join(found.obstacles)}: "
@@ -165,8 +167,8 @@ def _perform(found: Reproduction, store: ExperimentStorage, storage: str, *, row
         raise ConfigurationError(f"run {found.new_run_id!r} exists already; name another with --as")
     if found.rows_file is not None and not rows_written:
         click.echo(f"wrote {write_rows(store, found.run_id, found.rows_file)} rows to {found.rows_file}", err=True)
-    root = click.get_current_context().find_root().command
-    root.main(args=[*found.command, "--storage", storage], standalone_mode=False)
+    with contextlib.suppress(RunFailedError):  # its manifest is compared like any other's
+        perform(found.specification, store)
     audit_of_both = audit_runs(store, [found.run_id, found.new_run_id])
     drift = ", ".join(audit_of_both.diffs)
     click.echo(

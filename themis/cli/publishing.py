@@ -8,8 +8,8 @@ from themis.cli.output import json_option, print_json, storage_option
 from themis.cli.pairs import pairs
 from themis.core.redaction import redact_text
 from themis.exceptions import DependencyError, StorageError, ThemisError
-from themis.experiment.report import build_report
 from themis.integrations.trackers import make_trackers
+from themis.runs.report import build_report
 from themis.storage import ExperimentStorage
 
 __all__ = ["publish"]

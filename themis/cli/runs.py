@@ -8,7 +8,7 @@ import click
 
 from themis.cli.output import json_option, number, print_json, print_table, storage_option, when
 from themis.core.redaction import redact
-from themis.experiment.report import build_report, summarise_run
+from themis.runs.report import build_report, summarise_run
 from themis.storage import ExperimentStorage, RunMetadata, RunStatus
 
 __all__ = ["delete", "describe_run", "say_cut_off", "show"]

@@ -6,16 +6,15 @@ The names are imported when they are first used: looking at this package costs n
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from themis.comparison.diff import RunDiff, diff_runs
-    from themis.comparison.engine import ComparisonEngine, compare_runs
+    from themis.comparison.engine import ComparisonEngine, StatisticalTest, compare_runs, compare_scores
     from themis.comparison.gate import Gate, GateVerdict
-    from themis.comparison.hypotheses import StatisticalTest
-    from themis.comparison.planning import plan_comparison
+    from themis.comparison.power import plan_comparison
     from themis.comparison.reports import ComparisonReport, ComparisonResult, StatisticalTestResult, WinLossMatrix
-    from themis.comparison.stopping import StopWhenDecided
+    from themis.comparison.sequential import StopWhenDecided
 
 __all__ = [
     "ComparisonEngine",
@@ -29,6 +28,7 @@ __all__ = [
     "StopWhenDecided",
     "WinLossMatrix",
     "compare_runs",
+    "compare_scores",
     "diff_runs",
     "plan_comparison",
 ]
@@ -40,17 +40,18 @@ _HOMES = {
     "Gate": "gate",
     "GateVerdict": "gate",
     "RunDiff": "diff",
-    "StatisticalTest": "hypotheses",
+    "StatisticalTest": "engine",
     "StatisticalTestResult": "reports",
-    "StopWhenDecided": "stopping",
+    "StopWhenDecided": "sequential",
     "WinLossMatrix": "reports",
     "compare_runs": "engine",
+    "compare_scores": "engine",
     "diff_runs": "diff",
-    "plan_comparison": "planning",
+    "plan_comparison": "power",
 }
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     if name not in _HOMES:
         raise AttributeError(f"module 'themis.comparison' has no attribute {name!r}")
     value = getattr(importlib.import_module(f"themis.comparison.{_HOMES[name]}"), name)

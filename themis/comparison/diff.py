@@ -5,21 +5,30 @@ Scores are read first, as numbers; texts are read from the store only for the it
 
 from __future__ import annotations
 
+import csv
 import enum
-from collections.abc import Iterable, Iterator
+import itertools
+import os
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple, TextIO
 
-from themis.comparison.scores import common_metrics, direction_of, evaluation_of, find_metric
-from themis.comparison.store import open_store
+from themis.comparison.pages import diff_page
+from themis.comparison.scores import (
+    RunScores,
+    StoreLocation,
+    common_metrics,
+    find_metric,
+    is_higher_better,
+    open_scores,
+    open_store,
+)
+from themis.core.codec import encode
 from themis.core.entities import GenerationRecord
 from themis.exceptions import ConfigurationError, MetricError
 from themis.storage import ExperimentStorage
 from themis.storage.lazy import batched
-from themis.storage.queries import RunReader
-
-__all__ = ["Change", "DiffItem", "MetricDiff", "RunDiff", "diff_runs", "parse_change"]
 
 _PAGE = 200
 
@@ -44,7 +53,7 @@ class DiffItem:
     score_b: float
     input_a: str
     input_b: str
-    reference: Any
+    reference: object
     outputs_a: tuple[str, ...]
     outputs_b: tuple[str, ...]
 
@@ -63,10 +72,14 @@ class MetricDiff:
         return sum(self.counts.values())
 
 
-@dataclass(frozen=True, slots=True)
-class _Scored:
-    position: int
-    score: float
+class _Change(NamedTuple):
+    """An item that both runs have a score of: where it lies in each, and how it was scored."""
+
+    item_id: str
+    position_a: int
+    position_b: int
+    score_a: float
+    score_b: float
 
 
 class RunDiff:
@@ -78,23 +91,21 @@ class RunDiff:
         if run_a == run_b:
             raise ConfigurationError(f"run {run_a!r} is given twice; a run does not differ from itself")
         self.run_a, self.run_b, self.threshold = run_a, run_b, threshold
-        for run_id in (run_a, run_b):
-            store.get_run(run_id)
-        names = common_metrics(store, [run_a, run_b], metrics)
-        self._directions = {metric: direction_of(store, [run_a, run_b], metric) for metric in names}
+        runs = open_scores(store, [run_a, run_b])
+        names = common_metrics(runs, metrics)
+        directions = {metric: is_higher_better(runs, metric) for metric in names}
         # A length is neither right nor wrong.
-        self.metrics = [metric for metric in names if self._directions[metric] is not None]
+        self.metrics = [metric for metric in names if directions[metric] is not None]
         if not self.metrics:
             raise MetricError(
                 f"more {' or '.join(names)} is neither better nor worse, so no item is fixed or broken by it"
             )
-        self._reader_a, scores_a = _scores(store, run_a, self.metrics)
-        self._reader_b, scores_b = _scores(store, run_b, self.metrics)
+        self._readers = runs[0].reader, runs[1].reader
         self.by_metric: dict[str, MetricDiff] = {}
-        # Places of the items in both runs, in the first run's order.
-        self._places: dict[tuple[str, Change], list[tuple[str, _Scored, _Scored]]] = {}
+        # In the first run's order.
+        self._changes: dict[tuple[str, Change], list[_Change]] = {}
         for metric in self.metrics:
-            self._sort_out(metric, scores_a[metric], scores_b[metric])
+            self._sort_out(runs[0].read(metric), runs[1].read(metric), bool(directions[metric]))
 
     def items(
         self,
@@ -106,56 +117,49 @@ class RunDiff:
         """Broken items first, then fixed, both wrong, both right; each group in the first run's order."""
         left = limit
         for name in self.metrics if metric is None else [find_metric(metric, self.metrics, "those of this diff")]:
-            for change in _wanted(only):
-                places = self._places[name, change]
-                for batch in batched(places if left is None else places[:left], _PAGE):
+            for change in _parse_changes(only):
+                changes = self._changes[name, change]
+                for batch in batched(changes if left is None else changes[:left], _PAGE):
                     yield from self._read(name, change, batch)
                 if left is not None:
-                    left = max(0, left - len(places))
+                    left = max(0, left - len(changes))
 
-    def _sort_out(self, metric: str, first: dict[str, _Scored], second: dict[str, _Scored]) -> None:
-        groups: dict[Change, list[tuple[str, _Scored, _Scored]]] = {change: [] for change in Change}
-        for item_id, one in first.items():
-            other = second.get(item_id)
-            if other is not None:
-                groups[self._change(metric, one.score, other.score)].append((item_id, one, other))
+    def _sort_out(self, first: RunScores, second: RunScores, higher_is_better: bool) -> None:
+        metric = first.metric
+        others = dict(zip(second.item_ids, zip(second.positions, second.values.tolist(), strict=True), strict=True))
+        groups: dict[Change, list[_Change]] = {change: [] for change in Change}
+        mine = zip(first.positions, first.item_ids, first.values.tolist(), strict=True)
+        for position, item_id, score in sorted(mine):
+            if item_id in others:
+                position_b, score_b = others[item_id]
+                change = _change(score, score_b, self.threshold, higher_is_better)
+                groups[change].append(_Change(item_id, position, position_b, score, score_b))
         shared = sum(map(len, groups.values()))
         if shared == 0:
             raise MetricError(
                 f"runs {self.run_a!r} and {self.run_b!r} have no item with a score of {metric} in common: "
-                f"{len(first)} and {len(second)} items are scored"
+                f"{len(first.item_ids)} and {len(second.item_ids)} items are scored"
             )
-        self._places.update({(metric, change): places for change, places in groups.items()})
+        self._changes.update({(metric, change): changes for change, changes in groups.items()})
         self.by_metric[metric] = MetricDiff(
             metric=metric,
-            counts={change: len(places) for change, places in groups.items()},
-            unscored_a=len(second) - shared,
-            unscored_b=len(first) - shared,
+            counts={change: len(changes) for change, changes in groups.items()},
+            unscored_a=len(second.item_ids) - shared,
+            unscored_b=len(first.item_ids) - shared,
         )
 
-    def _change(self, metric: str, first: float, second: float) -> Change:
-        if self._directions[metric]:
-            was_right, is_right = first >= self.threshold, second >= self.threshold
-        else:
-            was_right, is_right = first <= self.threshold, second <= self.threshold
-        if was_right and is_right:
-            return Change.BOTH_RIGHT
-        if was_right:
-            return Change.BROKEN
-        return Change.FIXED if is_right else Change.BOTH_WRONG
-
-    def _read(self, metric: str, change: Change, places: list[tuple[str, _Scored, _Scored]]) -> Iterator[DiffItem]:
-        records_a = dict(self._reader_a.records(positions=[one.position for _, one, _ in places]))
-        records_b = dict(self._reader_b.records(positions=[other.position for _, _, other in places]))
-        for item_id, one, other in places:
-            record_a, record_b = records_a[one.position], records_b[other.position]
+    def _read(self, metric: str, change: Change, changes: list[_Change]) -> Iterator[DiffItem]:
+        records_a = dict(self._readers[0].records(positions=[one.position_a for one in changes]))
+        records_b = dict(self._readers[1].records(positions=[one.position_b for one in changes]))
+        for one in changes:
+            record_a, record_b = records_a[one.position_a], records_b[one.position_b]
             reference = record_b.task.reference or record_a.task.reference
             yield DiffItem(
                 metric=metric,
-                item_id=item_id,
+                item_id=one.item_id,
                 change=change,
-                score_a=one.score,
-                score_b=other.score,
+                score_a=one.score_a,
+                score_b=one.score_b,
                 input_a=record_a.task.prompt.text,
                 input_b=record_b.task.prompt.text,
                 reference=None if reference is None else reference.value,
@@ -168,19 +172,45 @@ def diff_runs(
     run_a: str,
     run_b: str,
     *,
-    storage: Any = None,
-    storage_path: str | Path | None = None,
+    storage: StoreLocation | None = None,
+    storage_path: StoreLocation | None = None,
     metrics: Iterable[str] | None = None,
     threshold: float = 0.5,
 ) -> RunDiff:
     """What changed from the first run to the second.
 
-    An item is right if its score is at least the threshold, or at most, where a lower value is better.
+    Args:
+        run_a: The earlier run.
+        run_b: The later one.
+        storage: A store that is open already, or a storage backend.
+        storage_path: Instead of it, where the store is.
+        metrics: Names of metrics; without them, all that both runs have.
+        threshold: The least score of an item that is right; the most, where a lower value is better.
+
+    Raises:
+        StorageError: The store or a run is not there.
+        MetricError: The runs have no metric or no scored item in common, or none of the metrics says what is right.
+
+    >>> diff = diff_runs("baseline", "candidate", storage_path=".themis")  # doctest: +SKIP
+    >>> diff.by_metric["ExactMatch"].counts[Change.FIXED]  # doctest: +SKIP
+    14
     """
     return RunDiff(open_store(storage, storage_path), run_a, run_b, metrics, threshold)
 
 
-def _wanted(only: Change | str | Iterable[Change | str] | None) -> list[Change]:
+def _change(first: float, second: float, threshold: float, higher_is_better: bool) -> Change:
+    if higher_is_better:
+        was_right, is_right = first >= threshold, second >= threshold
+    else:
+        was_right, is_right = first <= threshold, second <= threshold
+    if was_right and is_right:
+        return Change.BOTH_RIGHT
+    if was_right:
+        return Change.BROKEN
+    return Change.FIXED if is_right else Change.BOTH_WRONG
+
+
+def _parse_changes(only: Change | str | Iterable[Change | str] | None) -> list[Change]:
     if only is None:
         return list(Change)
     asked = {parse_change(name) for name in ([only] if isinstance(only, str) else only)}
@@ -194,29 +224,97 @@ def parse_change(name: Change | str) -> Change:
         raise ConfigurationError(f"a change is one of {', '.join(Change)}, got {name!r}") from None
 
 
-def _scores(
-    store: ExperimentStorage, run_id: str, metrics: list[str]
-) -> tuple[RunReader, dict[str, dict[str, _Scored]]]:
-    """metric -> item id -> where the item lies in the run and its mean score over attempts."""
-    reader, evaluation = evaluation_of(store, run_id)
-    found: dict[str, dict[str, _Scored]] = {metric: {} for metric in metrics}
-    for metric, scored in found.items():
-        attempts: dict[str, list[float]] = {}
-        for position, item_id, _, value in reader.values_with_positions(evaluation, metric):
-            if item_id in scored:
-                attempts.setdefault(item_id, [scored[item_id].score]).append(value)
-            else:
-                scored[item_id] = _Scored(position, value)
-        for item_id, values in attempts.items():
-            scored[item_id] = _Scored(scored[item_id].position, sum(values) / len(values))
-    return reader, found
-
-
 def _outputs(record: GenerationRecord) -> tuple[str, ...]:
-    return tuple(_said(attempt) for attempt in record.attempts or [record])
+    return tuple(_format_output(attempt) for attempt in record.attempts or [record])
 
 
-def _said(attempt: GenerationRecord) -> str:
+def _format_output(attempt: GenerationRecord) -> str:
     if attempt.output is not None:
         return attempt.output.text
     return f"[no answer: {attempt.error.message if attempt.error else 'no reason given'}]"
+
+
+# --- files ------------------------------------------------------------------------------------------------------------
+
+
+_COLUMNS = (
+    *("metric", "item_id", "change", "score_a", "score_b", "input_a", "input_b", "reference", "output_a", "output_b"),
+)
+# A spreadsheet takes a cell that begins like this for a formula and runs it.
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+
+def write_diff(diff: RunDiff, items: Iterable[DiffItem], path: str | Path) -> int:
+    """Writes by the file's ending and returns how many items there were. A file that exists is replaced when all is written.
+
+    Args:
+        diff: The two runs.
+        items: Those of their items that are wanted, from `diff.items()`; they are written as they are read.
+        path: A file ending in .csv, .jsonl or .html.
+    """
+    path = Path(path)
+    writer = _WRITERS.get(path.suffix.lower())
+    if writer is None:
+        raise ConfigurationError(f"a diff is written to a file ending in {', '.join(_WRITERS)}, got {str(path)!r}")
+    # The counter follows the items: it is asked for a number only when there is one more of them.
+    counter = itertools.count()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(f".{path.name}.partial")
+    try:
+        with partial.open("w", encoding="utf-8", errors="backslashreplace", newline="") as handle:
+            writer(diff, (item for item, _ in zip(items, counter, strict=False)), handle)
+        os.replace(partial, path)
+    finally:
+        partial.unlink(missing_ok=True)
+    return next(counter)
+
+
+def item_row(item: DiffItem) -> dict[str, object]:
+    """One item as JSON; several attempts are a list, one is its text."""
+    return {
+        "metric": item.metric,
+        "item_id": item.item_id,
+        "change": item.change.value,
+        "score_a": item.score_a,
+        "score_b": item.score_b,
+        "input_a": item.input_a,
+        "input_b": item.input_b,
+        "reference": item.reference,
+        "output_a": _one_or_all(item.outputs_a),
+        "output_b": _one_or_all(item.outputs_b),
+    }
+
+
+def _write_csv(diff: RunDiff, items: Iterable[DiffItem], handle: TextIO) -> None:
+    writer = csv.writer(handle)
+    writer.writerow(_COLUMNS)
+    for item in items:
+        row = item_row(item)
+        writer.writerow([_cell(row[column]) for column in _COLUMNS])
+
+
+def _write_json_lines(diff: RunDiff, items: Iterable[DiffItem], handle: TextIO) -> None:
+    for item in items:
+        handle.write(encode(item_row(item)) + "\n")
+
+
+def _write_page(diff: RunDiff, items: Iterable[DiffItem], handle: TextIO) -> None:
+    handle.writelines(diff_page(diff, items))
+
+
+_WRITERS: dict[str, Callable[[RunDiff, Iterable[DiffItem], TextIO], None]] = {
+    ".csv": _write_csv,
+    ".jsonl": _write_json_lines,
+    ".html": _write_page,
+}
+
+
+def _cell(value: object) -> str | float | None:
+    if value is None or isinstance(value, int | float):
+        return value
+    text = value if isinstance(value, str) else encode(value)
+    return f"'{text}" if text.startswith(_FORMULA) else text
+
+
+def _one_or_all(outputs: tuple[str, ...]) -> str | list[str]:
+    return outputs[0] if len(outputs) == 1 else list(outputs)

@@ -1,47 +1,95 @@
-"""Compares stored runs: reads their scores, lines them up by item, tests every pair, corrects, and reports.
+"""Compares runs: reads their scores, aligns them by item, tests every pair, corrects, and reports.
 
-Works on any two runs of a store, for a memory test that has ended is a record with scores like any other.
+Works on any two runs of a store, for a memory test that has ended is a record with scores like any other. `run_tests` is the
+part that needs no store: agents of a sweep are compared by it too (`compare_scores`), with whole conversations as clusters.
 """
 
 from __future__ import annotations
 
+import enum
 import itertools
-from collections.abc import Callable, Collection, Iterable, Sequence
+import math
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
-from themis.comparison.hypotheses import (
-    StatisticalTest,
-    TestSettings,
-    beyond_testing,
-    difference_interval,
-    examine,
-    parse_test,
-)
+import numpy as np
+
 from themis.comparison.ranking import Ranking, rank_runs
-from themis.comparison.reports import TIE, ComparisonReport, ComparisonResult, WinLossMatrix
+from themis.comparison.reports import (
+    TIE,
+    ComparisonReport,
+    ComparisonResult,
+    ReportMetadata,
+    StatisticalTestResult,
+    WinLossMatrix,
+)
 from themis.comparison.scores import (
     RunScores,
-    SharedScores,
+    ScoredRun,
+    StoreLocation,
+    align,
     common_metrics,
-    direction_of,
     find_metric,
-    line_up,
-    read_scores,
+    is_higher_better,
+    open_scores,
+    open_store,
     shared_by_all,
 )
-from themis.comparison.statistics import benjamini_hochberg, holm
-from themis.comparison.store import open_store
+from themis.comparison.statistics import (
+    PairedTest,
+    Pairs,
+    benjamini_hochberg,
+    bootstrap_test,
+    holm,
+    mcnemar_test,
+    paired_permutation_test,
+    paired_t_test,
+    wilcoxon_test,
+)
+from themis.core.intervals import clip
 from themis.core.registry import nearest
 from themis.exceptions import ConfigurationError, MetricError
-from themis.storage import ExperimentStorage
-
-__all__ = ["CORRECTIONS", "ComparisonEngine", "compare_runs"]
 
 CORRECTIONS: dict[str, Callable[[Sequence[float]], Sequence[float]]] = {
     "holm-bonferroni": holm,
     "benjamini-hochberg": benjamini_hochberg,
 }
+
+
+class StatisticalTest(enum.StrEnum):
+    """How a difference is tested; `AUTO` takes the test that fits the scores and says why, `NONE` tests nothing."""
+
+    T_TEST = "t_test"
+    BOOTSTRAP = "bootstrap"
+    PERMUTATION = "permutation"
+    MCNEMAR = "mcnemar"
+    WILCOXON = "wilcoxon"
+    AUTO = "auto"
+    NONE = "none"
+
+
+@dataclass(frozen=True, kw_only=True)
+class TestSettings:
+    """What every test of a comparison has in common; `correction` is for the number of p-values, None for no correction."""
+
+    __test__ = False
+
+    test: StatisticalTest = StatisticalTest.BOOTSTRAP
+    alpha: float = 0.05
+    correction: str | None = "holm-bonferroni"
+    n_bootstrap: int = 10_000
+    n_permutations: int = 10_000
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if not 0 < self.alpha < 1:
+            raise ConfigurationError(f"alpha lies between 0 and 1 (0.05 is usual), got {self.alpha}")
+        if self.correction is not None and self.correction not in CORRECTIONS:
+            raise ConfigurationError(
+                f"unknown multiple_comparison_correction {self.correction!r}{nearest(self.correction, CORRECTIONS)}; "
+                f"known: {', '.join(CORRECTIONS)}, or None for no correction"
+            )
 
 
 def compare_runs(
@@ -52,24 +100,67 @@ def compare_runs(
     statistical_test: StatisticalTest | str = StatisticalTest.BOOTSTRAP,
     alpha: float = 0.05,
 ) -> ComparisonReport:
-    """Compares every two of these runs on the metrics that all of them have, or on those named."""
+    """Compares every two of these runs on the items that both have a score of.
+
+    Args:
+        run_ids: At least two runs of one store.
+        storage_path: Where the store is: a folder, or the URL of a database.
+        metrics: Names of metrics; without them, all that every run has.
+        statistical_test: How differences are tested; "auto" takes what fits the scores.
+        alpha: Accepted rate of false alarms, for all p-values of the report together.
+
+    Raises:
+        StorageError: The store or a run is not there.
+        MetricError: The runs have no metric or no scored item in common.
+
+    >>> report = compare_runs(["baseline", "candidate"], storage_path=".themis")  # doctest: +SKIP
+    >>> print(report.pairwise_results[0].summary())  # doctest: +SKIP
+    ExactMatch: baseline 0.6100 - candidate 0.7300 = -0.1200 (-16.4%), interval [-0.2200, -0.0300], CI-only: candidate is better
+    """
     engine = ComparisonEngine(storage_path=storage_path, statistical_test=statistical_test, alpha=alpha)
     return engine.compare_runs(run_ids, metrics=metrics)
 
 
-class ComparisonEngine:
-    """How runs are compared; one engine may compare any number of them.
+def compare_scores(scores: Mapping[str, Mapping[tuple[Hashable, str], float]]) -> list[ComparisonResult]:
+    """Compares every two of these runs, or agents, by a permutation test, with p-values corrected for their number.
 
-    `multiple_comparison_correction` is "holm-bonferroni", "benjamini-hochberg" or None. It applies to all p-values of a
-    report together; a bootstrap has none. Which way a metric is good it says itself (`Metric.higher_is_better`);
-    `lower_is_better` names those whose smaller value wins whatever they say.
+    Scores are paired by cluster and item. Items of one cluster (tests of one conversation) are not independent of each
+    other: where two runs share several clusters, whole clusters are what is swapped.
+
+    Args:
+        scores: For each run its score, from 0 to 1, of every (cluster, item).
+
+    >>> good, bad = {("", f"t{n}"): 1.0 for n in range(12)}, {("", f"t{n}"): 0.0 for n in range(12)}
+    >>> (result,) = compare_scores({"good": good, "bad": bad})
+    >>> result.delta, result.winner
+    (1.0, 'good')
     """
+    hypotheses = [
+        Hypothesis("score", one, other, _align_clusters(scores[one], scores[other]))
+        for one, other in itertools.combinations(scores, 2)
+    ]
+    return run_tests(hypotheses, TestSettings(test=StatisticalTest.PERMUTATION))
+
+
+def _align_clusters(a: Mapping[tuple[Hashable, str], float], b: Mapping[tuple[Hashable, str], float]) -> Pairs:
+    keys = sorted(set(a) & set(b), key=str)
+    clusters = [cluster for cluster, _ in keys]
+    return Pairs(
+        a=np.array([a[key] for key in keys], dtype=np.float64),
+        b=np.array([b[key] for key in keys], dtype=np.float64),
+        clusters=clusters if len(set(clusters)) > 1 else None,
+        score_range=(0.0, 1.0),
+    )
+
+
+class ComparisonEngine:
+    """How runs are compared; one engine may compare any number of them."""
 
     def __init__(
         self,
         *,
-        storage: Any = None,
-        storage_path: str | Path | None = None,
+        storage: StoreLocation | None = None,
+        storage_path: StoreLocation | None = None,
         statistical_test: StatisticalTest | str = StatisticalTest.BOOTSTRAP,
         alpha: float = 0.05,
         n_bootstrap: int = 10_000,
@@ -78,16 +169,33 @@ class ComparisonEngine:
         lower_is_better: Collection[str] = (),
         seed: int = 0,
     ) -> None:
-        correction = multiple_comparison_correction
-        if correction is not None and correction not in CORRECTIONS:
-            raise ConfigurationError(
-                f"unknown multiple_comparison_correction {correction!r}{nearest(correction, CORRECTIONS)}; "
-                f"known: {', '.join(CORRECTIONS)}, or None for no correction"
-            )
-        self.storage: ExperimentStorage = open_store(storage, storage_path)
-        self.statistical_test = parse_test(statistical_test)
-        self.settings = TestSettings(alpha=alpha, n_bootstrap=n_bootstrap, n_permutations=n_permutations, seed=seed)
-        self.multiple_comparison_correction = correction
+        """Opens the store.
+
+        Args:
+            storage: A store that is open already, or a storage backend.
+            storage_path: Instead of it, where the store is.
+            statistical_test: How differences are tested.
+            alpha: Accepted rate of false alarms; one minus the level of intervals.
+            n_bootstrap: Resamples of a bootstrap.
+            n_permutations: Random swaps of a permutation test that is not exact.
+            multiple_comparison_correction: "holm-bonferroni", "benjamini-hochberg" or None. It applies to all p-values
+                of a report together; a bootstrap has none.
+            lower_is_better: Metrics whose smaller value wins, whatever they say themselves (`Metric.higher_is_better`).
+            seed: Of everything that is drawn at random.
+
+        Raises:
+            ConfigurationError: An option is unknown or out of its range.
+            StorageError: There is no such store.
+        """
+        self.settings = TestSettings(
+            test=_parse_test(statistical_test),
+            alpha=alpha,
+            correction=multiple_comparison_correction,
+            n_bootstrap=n_bootstrap,
+            n_permutations=n_permutations,
+            seed=seed,
+        )
+        self.storage = open_store(storage, storage_path)
         self.lower_is_better = tuple(lower_is_better)
 
     def compare_runs(
@@ -97,135 +205,242 @@ class ComparisonEngine:
         metrics: Iterable[str] | None = None,
         statistical_test: StatisticalTest | str | None = None,
     ) -> ComparisonReport:
-        run_ids = _checked_ids(run_ids)
-        test = self.statistical_test if statistical_test is None else parse_test(statistical_test)
-        for run_id in run_ids:
-            self.storage.get_run(run_id)
-        names = common_metrics(self.storage, run_ids, metrics)
-        directions = self._directions(run_ids, names)
-        results: list[ComparisonResult] = []
+        """Compares every two of these runs; arguments as of the function `compare_runs`."""
+        run_ids = _check_ids(run_ids)
+        settings = self.settings
+        if statistical_test is not None:
+            settings = replace(settings, test=_parse_test(statistical_test))
+        runs = open_scores(self.storage, run_ids)
+        names = common_metrics(runs, metrics)
+        directions = self._directions(runs, names)
+        hypotheses: list[Hypothesis] = []
         best: dict[str, str | None] = {}
         rankings: dict[str, Ranking] = {}
         left_out: dict[str, str] = {}
         for metric in names:
-            scores = {run_id: read_scores(self.storage, run_id, metric) for run_id in run_ids}
+            scores = [run.read(metric) for run in runs]
             # A metric that was asked for is compared or refused; of all of them those are compared that can be.
-            if metrics is None and len(names) > 1 and (reason := _without_scores(list(scores.values()))):
+            if metrics is None and len(names) > 1 and (reason := _why_left_out(scores)):
                 left_out[metric] = reason
                 continue
             direction = directions[metric]
-            results += [
-                self._compare(one, other, test, direction) for one, other in itertools.combinations(scores.values(), 2)
+            hypotheses += [
+                Hypothesis(metric, one.run_id, other.run_id, align(one, other), direction)
+                for one, other in itertools.combinations(scores, 2)
             ]
-            best[metric] = None if direction is None else _best(list(scores.values()), direction)
-            if len(run_ids) > 2 and direction is not None:
-                ranking = self._ranking(list(scores.values()), direction)
-                rankings.update({} if ranking is None else {metric: ranking})
-        if len(left_out) == len(names):
+            best[metric] = None if direction is None else _best_run(scores, direction)
+            if len(run_ids) > 2 and direction is not None and (ranking := _rank(scores, direction, settings)):
+                rankings[metric] = ranking
+        if not hypotheses:
             raise MetricError(
                 f"nothing can be compared: {'; '.join(f'{name}: {why}' for name, why in left_out.items())}"
             )
-        names = [name for name in names if name not in left_out]
-        corrected = self._correct(results)
-        for result in results:
-            result.winner = self._winner(result, test)
-        matrices = {
-            metric: WinLossMatrix.from_results(run_ids, metric, [r for r in results if r.metric_name == metric])
-            for metric in names
-        }
-        return ComparisonReport(
-            run_ids=run_ids,
-            metrics=names,
-            pairwise_results=results,
-            win_loss_matrices=matrices,
-            best_run_per_metric=best,
-            overall_best_run=_most_ahead(run_ids, matrices),
-            metadata={
-                "statistical_test": test.value,
-                "alpha": self.settings.alpha,
-                "n_runs": len(run_ids),
-                "n_metrics": len(names),
-                "multiple_comparison_correction": self.multiple_comparison_correction,
-                "n_hypotheses_corrected": corrected,
-                "seed": self.settings.seed,
-                **({"left_out": left_out} if left_out else {}),
-            },
-            rankings=rankings,
-        )
+        return _report(run_ids, run_tests(hypotheses, settings), best, rankings, left_out, settings)
 
-    def _directions(self, run_ids: Sequence[str], names: Sequence[str]) -> dict[str, bool | None]:
-        found = {metric: direction_of(self.storage, run_ids, metric) for metric in names}
+    def _directions(self, runs: Sequence[ScoredRun], names: Sequence[str]) -> dict[str, bool | None]:
+        found = {metric: is_higher_better(runs, metric) for metric in names}
         for name in self.lower_is_better:
             found[find_metric(name, names, "the compared metrics")] = False
         return found
 
-    def _compare(
-        self, one: RunScores, other: RunScores, test: StatisticalTest, direction: bool | None
-    ) -> ComparisonResult:
-        shared = line_up(one, other)
-        mean_a, mean_b = float(shared.a.mean()), float(shared.b.mean())
-        delta = _difference(mean_a, mean_b)
-        result = ComparisonResult(
-            metric_name=one.metric,
-            run_a_id=one.run_id,
-            run_b_id=other.run_id,
-            run_a_mean=mean_a,
-            run_b_mean=mean_b,
-            delta=delta,
-            delta_percent=100 * delta / abs(mean_b) if mean_b else 0.0,
-            winner=TIE,
-            run_a_samples=shared.a.tolist(),
-            run_b_samples=shared.b.tolist(),
-            note=beyond_testing(shared),
-            higher_is_better=direction,
-        )
-        if test is not StatisticalTest.NONE and not result.note:
-            self._weigh(result, shared, test)
-        return result
 
-    def _weigh(self, result: ComparisonResult, shared: SharedScores, test: StatisticalTest) -> None:
-        verdict = examine(shared, test, self.settings)
-        result.test_result, result.note = verdict, verdict.note
-        if verdict.confidence_interval is not None:
-            result.interval, result.interval_method = verdict.confidence_interval, verdict.test_name
-        else:
-            result.interval = difference_interval(shared, self.settings.alpha)
-            result.interval_method = None if result.interval is None else "student"
+# --- tests ------------------------------------------------------------------------------------------------------------
 
-    def _correct(self, results: list[ComparisonResult]) -> int:
-        """Corrects the p-values of all rows together and returns how many there were."""
-        if self.multiple_comparison_correction is None:
-            return 0
-        tested = [(r, r.test_result.p_value) for r in results if r.test_result and r.test_result.p_value is not None]
-        adjusted = CORRECTIONS[self.multiple_comparison_correction]([p_value for _, p_value in tested])
+
+@dataclass(frozen=True)
+class Hypothesis:
+    """Two runs do not differ on a metric; `higher_is_better` is None where neither value is."""
+
+    metric: str
+    run_a: str
+    run_b: str
+    pairs: Pairs
+    higher_is_better: bool | None = True
+
+
+def run_tests(hypotheses: Iterable[Hypothesis], settings: TestSettings) -> list[ComparisonResult]:
+    """Tests every hypothesis, corrects all p-values together, and says who won."""
+    results = [_test(hypothesis, settings) for hypothesis in hypotheses]
+    tested = [(r, r.test_result.p_value) for r in results if r.test_result and r.test_result.p_value is not None]
+    if settings.correction is not None:
+        adjusted = CORRECTIONS[settings.correction]([p_value for _, p_value in tested])
         for (result, _), p_value in zip(tested, adjusted, strict=True):
             result.corrected_p_value = p_value
-            result.corrected_significant = p_value <= self.settings.alpha
-        return len(tested)
+            result.corrected_significant = p_value <= settings.alpha
+    for result in results:
+        result.winner = _winner(result, settings.test)
+    return results
 
-    def _winner(self, result: ComparisonResult, test: StatisticalTest) -> str:
-        separated = result.delta != 0 if test is StatisticalTest.NONE else result.is_significant()
-        if not separated or result.delta == 0 or result.higher_is_better is None:
-            return TIE
-        first_is_better = (result.delta > 0) == result.higher_is_better
-        return result.run_a_id if first_is_better else result.run_b_id
 
-    def _ranking(self, scores: list[RunScores], higher_is_better: bool) -> Ranking | None:
-        """The places of the runs on the items that all share; None where those cannot tell how much chance moves them."""
-        shared = shared_by_all(scores)
-        clusters = next((run.clusters for run in shared if run.clusters is not None), None)
-        if len(shared[0].item_ids if clusters is None else set(clusters)) < 2:
-            return None
-        return rank_runs(
-            {run.run_id: run.values for run in shared},
-            clusters=clusters,
-            higher_is_better=higher_is_better,
-            level=1 - self.settings.alpha,
-            seed=self.settings.seed,
+def _test(hypothesis: Hypothesis, settings: TestSettings) -> ComparisonResult:
+    pairs = hypothesis.pairs
+    mean_a, mean_b = (float(scores.mean()) if scores.size else math.nan for scores in (pairs.a, pairs.b))
+    delta = _difference(mean_a, mean_b) if pairs.n else 0.0
+    result = ComparisonResult(
+        metric_name=hypothesis.metric,
+        run_a_id=hypothesis.run_a,
+        run_b_id=hypothesis.run_b,
+        run_a_mean=mean_a,
+        run_b_mean=mean_b,
+        delta=delta,
+        delta_percent=100 * delta / abs(mean_b) if mean_b else 0.0,
+        winner=TIE,
+        run_a_samples=pairs.a.tolist(),
+        run_b_samples=pairs.b.tolist(),
+        note=why_untestable(pairs),
+        higher_is_better=hypothesis.higher_is_better,
+    )
+    if settings.test is StatisticalTest.NONE or result.note:
+        return result
+    verdict = run_test(pairs, settings)
+    result.test_result, result.note = verdict, verdict.note
+    if verdict.confidence_interval is not None:
+        result.interval, result.interval_method = verdict.confidence_interval, verdict.test_name
+    else:
+        result.interval = difference_interval(pairs, settings.alpha)
+        result.interval_method = None if result.interval is None else "student"
+    return result
+
+
+def why_untestable(pairs: Pairs) -> str:
+    """Why no test can say anything about these scores; empty if one can."""
+    if pairs.n < 2:
+        return f"{'only one' if pairs.n else 'no'} item is shared, and a test needs at least two"
+    if pairs.unit_count < 2:
+        return f"all {pairs.n} shared items are in one cluster, and a test needs at least two clusters"
+    return ""
+
+
+def run_test(pairs: Pairs, settings: TestSettings) -> StatisticalTestResult:
+    """The verdict of the test that was asked for, or of the one that fits, on scores that can be tested."""
+    chosen, reason = _choose_test(pairs) if settings.test is StatisticalTest.AUTO else (settings.test, "")
+    if pairs.clusters is not None and chosen in (StatisticalTest.MCNEMAR, StatisticalTest.WILCOXON):
+        raise MetricError(
+            f"the test {chosen.value!r} takes items as independent, but these come in {pairs.unit_count} clusters; "
+            "use permutation, t_test or bootstrap, which keep clusters whole"
         )
+    result = _TESTS[chosen](pairs, settings)
+    return StatisticalTestResult(
+        test_name=result.name,
+        statistic=result.statistic,
+        p_value=result.p_value,
+        significant=result.significant,
+        confidence_level=1 - settings.alpha,
+        effect_size=pairs.cohens_dz,
+        confidence_interval=None if result.ci is None else clip(result.ci, pairs.difference_range),
+        inference_mode="ci_only" if result.p_value is None else "hypothesis_test",
+        n=result.n,
+        clusters=result.clusters,
+        exact=result.exact,
+        resamples=result.resamples,
+        seed=None if result.resamples is None else result.seed,
+        reason=reason,
+        note=result.note,
+    )
 
 
-def _checked_ids(run_ids: Sequence[str]) -> list[str]:
+def difference_interval(pairs: Pairs, alpha: float) -> tuple[float, float] | None:
+    """Student's interval of the mean difference, for tests that have none of their own."""
+    interval = paired_t_test(pairs, alpha=alpha).ci
+    return None if interval is None else clip(interval, pairs.difference_range)
+
+
+def _choose_test(pairs: Pairs) -> tuple[StatisticalTest, str]:
+    if pairs.clusters is not None:
+        return (
+            StatisticalTest.PERMUTATION,
+            f"permutation, because the items come in {pairs.unit_count} clusters and it swaps whole clusters",
+        )
+    if pairs.binary:
+        return StatisticalTest.MCNEMAR, "McNemar's test, because every score is 0 or 1 and it is exact for those"
+    return StatisticalTest.PERMUTATION, "permutation, because the scores are graded and it assumes no distribution"
+
+
+_TESTS: dict[StatisticalTest, Callable[[Pairs, TestSettings], PairedTest]] = {
+    StatisticalTest.T_TEST: lambda pairs, settings: paired_t_test(pairs, alpha=settings.alpha),
+    StatisticalTest.BOOTSTRAP: lambda pairs, settings: bootstrap_test(
+        pairs, alpha=settings.alpha, resamples=settings.n_bootstrap, seed=settings.seed
+    ),
+    StatisticalTest.PERMUTATION: lambda pairs, settings: paired_permutation_test(
+        pairs, alpha=settings.alpha, resamples=settings.n_permutations, seed=settings.seed
+    ),
+    StatisticalTest.MCNEMAR: lambda pairs, settings: mcnemar_test(pairs, alpha=settings.alpha),
+    StatisticalTest.WILCOXON: lambda pairs, settings: wilcoxon_test(pairs, alpha=settings.alpha),
+}
+
+
+def _winner(result: ComparisonResult, test: StatisticalTest) -> str:
+    separated = result.delta != 0 if test is StatisticalTest.NONE else result.is_significant()
+    if not separated or result.delta == 0 or result.higher_is_better is None:
+        return TIE
+    first_is_better = (result.delta > 0) == result.higher_is_better
+    return result.run_a_id if first_is_better else result.run_b_id
+
+
+# --- the report -------------------------------------------------------------------------------------------------------
+
+
+def _report(
+    run_ids: list[str],
+    results: list[ComparisonResult],
+    best: dict[str, str | None],
+    rankings: dict[str, Ranking],
+    left_out: dict[str, str],
+    settings: TestSettings,
+) -> ComparisonReport:
+    matrices = {
+        metric: WinLossMatrix.from_results(run_ids, metric, [r for r in results if r.metric_name == metric])
+        for metric in best
+    }
+    metadata = ReportMetadata(
+        statistical_test=settings.test.value,
+        alpha=settings.alpha,
+        n_runs=len(run_ids),
+        n_metrics=len(best),
+        multiple_comparison_correction=settings.correction,
+        n_hypotheses_corrected=sum(result.corrected_p_value is not None for result in results),
+        seed=settings.seed,
+    )
+    if left_out:
+        metadata["left_out"] = left_out
+    return ComparisonReport(
+        run_ids=run_ids,
+        metrics=list(best),
+        pairwise_results=results,
+        win_loss_matrices=matrices,
+        best_run_per_metric=best,
+        overall_best_run=_most_ahead(run_ids, matrices),
+        metadata=metadata,
+        rankings=rankings,
+    )
+
+
+def _rank(scores: Sequence[RunScores], higher_is_better: bool, settings: TestSettings) -> Ranking | None:
+    """The places of the runs on the items that all share; None where those cannot tell how much chance moves them."""
+    shared = shared_by_all(scores)
+    clusters = next((run.clusters for run in shared if run.clusters is not None), None)
+    if len(shared[0].item_ids if clusters is None else set(clusters)) < 2:
+        return None
+    return rank_runs(
+        {run.run_id: run.values for run in shared},
+        clusters=clusters,
+        higher_is_better=higher_is_better,
+        level=1 - settings.alpha,
+        seed=settings.seed,
+    )
+
+
+def _parse_test(test: StatisticalTest | str) -> StatisticalTest:
+    try:
+        return StatisticalTest(test)
+    except ValueError:
+        known = [member.value for member in StatisticalTest]
+        raise ConfigurationError(
+            f"unknown statistical test {test!r}{nearest(str(test), known)}; known: {', '.join(known)}"
+        ) from None
+
+
+def _check_ids(run_ids: Sequence[str]) -> list[str]:
     if isinstance(run_ids, str):
         raise ConfigurationError(f"run_ids is a list of run ids, got the text {run_ids!r}")
     run_ids = list(run_ids)
@@ -236,7 +451,7 @@ def _checked_ids(run_ids: Sequence[str]) -> list[str]:
     return run_ids
 
 
-def _without_scores(scores: Sequence[RunScores]) -> str | None:
+def _why_left_out(scores: Sequence[RunScores]) -> str | None:
     """Why a metric cannot be compared between every two of the runs, if so."""
     for run in scores:
         if not run.item_ids:
@@ -247,7 +462,7 @@ def _without_scores(scores: Sequence[RunScores]) -> str | None:
     return None
 
 
-def _best(scores: list[RunScores], higher_is_better: bool) -> str | None:
+def _best_run(scores: Sequence[RunScores], higher_is_better: bool) -> str | None:
     """The run with the best mean on the items that all share, or on its own ones if there are none; None for a tie."""
     shared = shared_by_all(scores)
     means = {run.run_id: float(run.values.mean()) for run in (shared if shared[0].item_ids else scores)}

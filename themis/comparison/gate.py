@@ -1,37 +1,38 @@
 """Whether a candidate may replace a baseline: passes, fails, or cannot be told, with a reason for every check.
 
-A gate never passes on missing evidence: a run that is not there, not finished, or shares too few items is "unknown".
+A gate never passes on missing evidence: a run that is not there, not finished, or shares too few items is "unknown". The
+verdict can be written for machines that read files: JUnit XML, and the summary page of a GitHub job.
 """
 
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping
-from dataclasses import dataclass
+import re
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
-from themis.comparison.effects import risk_difference_interval
-from themis.comparison.hypotheses import StatisticalTest, TestSettings, beyond_testing, difference_interval, examine
-from themis.comparison.reports import StatisticalTestResult, show_interval
+from themis.comparison.engine import StatisticalTest, TestSettings, difference_interval, run_test, why_untestable
+from themis.comparison.rendering import markdown_text
+from themis.comparison.reports import StatisticalTestResult, format_interval
 from themis.comparison.scores import (
     RunScores,
-    SharedScores,
+    ScoredRun,
+    StoreLocation,
+    align,
     common_metrics,
-    direction_of,
-    evaluation_of,
-    line_up,
-    read_scores,
+    is_higher_better,
+    open_scores,
+    open_store,
 )
-from themis.comparison.store import open_store
+from themis.comparison.statistics import Pairs, risk_difference_interval
 from themis.core.intervals import normal_quantile
 from themis.core.registry import nearest
 from themis.exceptions import ConfigurationError, MetricError, StorageError
 from themis.runs.resuming import how_to_resume_stored
 from themis.storage import ExperimentStorage, RunMetadata, RunStatus
 from themis.storage.records import FAILED
-
-__all__ = ["Gate", "GateCheck", "GateOutcome", "GateVerdict"]
 
 
 class GateOutcome(enum.StrEnum):
@@ -91,7 +92,7 @@ class GateVerdict:
         """Why it did not pass; empty if it did."""
         return [check.reason for check in self.checks if check.outcome is not GateOutcome.PASS]
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         return {
             "verdict": self.outcome.value,
             "exit_code": self.exit_code,
@@ -147,76 +148,85 @@ class Gate:
         if self.max_failed is not None and self.max_failed < 0:
             raise ConfigurationError(f"max_failed is a number of items, not negative, got {self.max_failed}")
 
-    def judge(self, candidate: str, *, storage: Any = None, storage_path: str | Path | None = None) -> GateVerdict:
-        """The verdict on a stored run. A missing run or store is an unknown verdict, not an error."""
+    def judge(
+        self, candidate: str, *, storage: StoreLocation | None = None, storage_path: StoreLocation | None = None
+    ) -> GateVerdict:
+        """The verdict on a stored run. A missing run or store is an unknown verdict, not an error.
+
+        Args:
+            candidate: The run that is to replace the baseline.
+            storage: A store that is open already, or a storage backend.
+            storage_path: Instead of it, where the store is.
+
+        Raises:
+            ConfigurationError: Candidate and baseline are one run, a dimension is unknown, or nobody says which way the
+                metric is good.
+        """
         if candidate == self.baseline:
             raise ConfigurationError(f"candidate and baseline are the same run, {candidate!r}")
+        verdict = GateVerdict(
+            candidate=candidate, baseline=self.baseline, metric=self.metric, alpha=self.alpha, checks=()
+        )
         try:
             store = open_store(storage, storage_path)
             runs = store.get_run(candidate), store.get_run(self.baseline)
         except StorageError as error:
-            return self._verdict(candidate, [GateCheck("runs", GateOutcome.UNKNOWN, str(error))])
-        checks = [_finished(store, *runs), *(self._same(store, *runs, name) for name in self.require_same)]
-        evidence: dict[str, Any] = {}
-        if checks[0].outcome is GateOutcome.PASS:
-            evidence = self._compare(store, candidate, checks)
+            return replace(verdict, checks=(GateCheck("runs", GateOutcome.UNKNOWN, str(error)),))
+        finished = _finished(store, *runs)
+        verdict = replace(verdict, checks=(finished, *(self._same(store, *runs, name) for name in self.require_same)))
+        if finished.outcome is GateOutcome.PASS:
+            verdict = self._compare(store, verdict)
         if self.budget_usd is not None:
-            checks.append(_within_budget(runs[0], self.budget_usd))
-        return self._verdict(candidate, checks, **evidence)
-
-    def _verdict(self, candidate: str, checks: list[GateCheck], **evidence: Any) -> GateVerdict:
-        return GateVerdict(
-            candidate=candidate,
-            baseline=self.baseline,
-            metric=self.metric,
-            alpha=self.alpha,
-            checks=tuple(checks),
-            **evidence,
-        )
+            verdict = replace(verdict, checks=(*verdict.checks, _within_budget(runs[0], self.budget_usd)))
+        return verdict
 
     # --- the difference ----------------------------------------------------------------------------------------------
 
-    def _compare(self, store: ExperimentStorage, candidate: str, checks: list[GateCheck]) -> dict[str, Any]:
-        """Adds the checks that need scores, and returns what they rest on."""
+    def _compare(self, store: ExperimentStorage, verdict: GateVerdict) -> GateVerdict:
+        """Adds the checks that need scores, and what they rest on."""
+        checks = list(verdict.checks)
         try:
-            metric = common_metrics(store, [candidate, self.baseline], [self.metric])[0]
-            mine = read_scores(store, candidate, metric)
-            failed = _failed(store, candidate, metric)
+            runs = open_scores(store, [verdict.candidate, self.baseline])
+            metric = common_metrics(runs, [self.metric])[0]
+            mine = runs[0].read(metric)
+            failed = _count_failed(runs[0], metric)
             if self.max_failed is not None:
                 checks.append(_few_failed(failed, self.max_failed))
-            shared = line_up(mine, read_scores(store, self.baseline, metric))
+            pairs = align(mine, runs[1].read(metric))
         except MetricError as error:
-            checks.append(GateCheck("overlap", GateOutcome.UNKNOWN, str(error)))
-            return {}
-        overlap = self._overlap(shared, mine, failed)
+            return replace(verdict, checks=(*checks, GateCheck("overlap", GateOutcome.UNKNOWN, str(error))))
+        overlap = self._overlap(pairs, mine, failed)
         checks.append(overlap)
-        means = float(shared.a.mean()), float(shared.b.mean())
-        evidence: dict[str, Any] = {
-            "n": shared.n,
-            "candidate_mean": means[0],
-            "baseline_mean": means[1],
-            "delta": means[0] - means[1],
-        }
+        means = float(pairs.a.mean()), float(pairs.b.mean())
+        interval, test = None, None
         if overlap.outcome is GateOutcome.PASS:
-            evidence["interval"] = _interval(shared, self.alpha)
-            evidence["test"] = examine(shared, StatisticalTest.AUTO, TestSettings(alpha=self.alpha))
-            is_lower_better = self._is_lower_better(store, candidate, metric)
-            checks += self._gain_checks(metric, means, evidence["interval"], is_lower_better)
-        return evidence
+            interval = _interval(pairs, self.alpha)
+            test = run_test(pairs, TestSettings(test=StatisticalTest.AUTO, alpha=self.alpha))
+            checks += self._gain_checks(metric, means, interval, self._is_lower_better(runs, metric))
+        return replace(
+            verdict,
+            checks=tuple(checks),
+            n=pairs.n,
+            candidate_mean=means[0],
+            baseline_mean=means[1],
+            delta=means[0] - means[1],
+            interval=interval,
+            test=test,
+        )
 
-    def _overlap(self, shared: SharedScores, mine: RunScores, failed: int) -> GateCheck:
+    def _overlap(self, pairs: Pairs, mine: RunScores, failed: int) -> GateCheck:
         total = len(mine.item_ids) + failed
-        reason = f"{shared.n} of the candidate's {total} items are scored in both runs"
-        if hindrance := beyond_testing(shared):
+        reason = f"{pairs.n} of the candidate's {total} items are scored in both runs"
+        if hindrance := why_untestable(pairs):
             return GateCheck("overlap", GateOutcome.UNKNOWN, f"{reason}: {hindrance}")
-        if shared.n < self.min_overlap * total:
+        if pairs.n < self.min_overlap * total:
             return GateCheck("overlap", GateOutcome.UNKNOWN, f"{reason}, wanted at least {self.min_overlap:.0%}")
         return GateCheck("overlap", GateOutcome.PASS, reason)
 
-    def _is_lower_better(self, store: ExperimentStorage, candidate: str, metric: str) -> bool:
+    def _is_lower_better(self, runs: Sequence[ScoredRun], metric: str) -> bool:
         if self.lower_is_better is not None:
             return self.lower_is_better
-        direction = direction_of(store, [candidate, self.baseline], metric)
+        direction = is_higher_better(runs, metric)
         if direction is None:
             raise ConfigurationError(
                 f"more {metric} is neither better nor worse by itself; say which way it is good: "
@@ -254,7 +264,7 @@ class Gate:
         return GateCheck(
             name,
             outcome,
-            f"the {1 - self.alpha:.0%} interval of the gain, {show_interval(interval)}, {where} {bound:+.4f}",
+            f"the {1 - self.alpha:.0%} interval of the gain, {format_interval(interval)}, {where} {bound:+.4f}",
         )
 
     # --- the runs ----------------------------------------------------------------------------------------------------
@@ -268,7 +278,7 @@ class Gate:
         mine, theirs = (side.get(name) for side in sides)
         if mine == theirs:
             return GateCheck(f"same-{name}", GateOutcome.PASS, f"{name} is the same in both runs")
-        reason = f"{name} differs: candidate {_shown(mine)}, baseline {_shown(theirs)}"
+        reason = f"{name} differs: candidate {_format_value(mine)}, baseline {_format_value(theirs)}"
         return GateCheck(f"same-{name}", GateOutcome.FAIL, reason)
 
 
@@ -280,11 +290,10 @@ def _finished(store: ExperimentStorage, candidate: RunMetadata, baseline: RunMet
     return GateCheck("runs", GateOutcome.PASS, "both runs are completed")
 
 
-def _failed(store: ExperimentStorage, run_id: str, metric: str) -> int:
+def _count_failed(run: ScoredRun, metric: str) -> int:
     """Items without a score: no answer came, or judging it failed."""
-    reader, evaluation = evaluation_of(store, run_id)
-    _, unanswered = reader.count_records()
-    return unanswered + reader.outcomes(evaluation).get(metric, {}).get(FAILED, 0)
+    _, unanswered = run.reader.count_records()
+    return unanswered + run.reader.outcomes(run.evaluation).get(metric, {}).get(FAILED, 0)
 
 
 def _few_failed(failed: int, most: int) -> GateCheck:
@@ -302,25 +311,24 @@ def _within_budget(candidate: RunMetadata, budget_usd: float) -> GateCheck:
     return GateCheck("budget", outcome, f"the candidate cost ${cost:.4f}, allowed are ${budget_usd:.4f}")
 
 
-def _interval(shared: SharedScores, alpha: float) -> tuple[float, float] | None:
+def _interval(pairs: Pairs, alpha: float) -> tuple[float, float] | None:
     """Interval of candidate minus baseline; None if nothing bounds what the unseen items could differ by."""
-    if shared.is_binary and shared.clusters is None:
-        only_a, only_b = int((shared.a > shared.b).sum()), int((shared.a < shared.b).sum())
-        return risk_difference_interval(only_a, only_b, shared.n, level=1 - alpha)
-    interval = difference_interval(shared, alpha)
+    if pairs.binary and pairs.clusters is None:
+        return risk_difference_interval(*pairs.wins_and_losses, pairs.n, level=1 - alpha)
+    interval = difference_interval(pairs, alpha)
     if interval is not None:
         return interval
-    if min(shared.a.min(), shared.b.min()) < 0 or max(shared.a.max(), shared.b.max()) > 1:
+    if min(pairs.a.min(), pairs.b.min()) < 0 or max(pairs.a.max(), pairs.b.max()) > 1:
         return None
     # Every unit differs by the same amount. Units that differ otherwise, by 1 at most, may still make up the share that
     # a score interval allows after seeing none of them.
     square = normal_quantile(1 - alpha / 2) ** 2
-    unseen = square / (shared.units + square)
-    centre = float(shared.a.mean() - shared.b.mean()) * (1 - unseen)
+    unseen = square / (pairs.unit_count + square)
+    centre = float(pairs.a.mean() - pairs.b.mean()) * (1 - unseen)
     return centre - unseen, centre + unseen
 
 
-def _dimensions(store: ExperimentStorage, run: RunMetadata) -> dict[str, Any]:
+def _dimensions(store: ExperimentStorage, run: RunMetadata) -> dict[str, object]:
     """What decides a run's results by name: its identity, and its manifest by dotted keys."""
     manifest = run.config_snapshot.get("reproducibility_manifest", {})
     found = {**manifest, **_flat(manifest)}
@@ -333,8 +341,8 @@ def _dimensions(store: ExperimentStorage, run: RunMetadata) -> dict[str, Any]:
     return {**found, **store.reader(run.run_id).identity}
 
 
-def _flat(value: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    found: dict[str, Any] = {}
+def _flat(value: Mapping[str, object], prefix: str = "") -> dict[str, object]:
+    found: dict[str, object] = {}
     for key, item in value.items():
         found[prefix + key] = item
         if isinstance(item, Mapping):
@@ -342,6 +350,74 @@ def _flat(value: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     return found
 
 
-def _shown(value: Any) -> str:
+def _format_value(value: object) -> str:
     text = str(value)
     return repr(text if len(text) <= 60 else f"{text[:59]}…")
+
+
+# --- files ------------------------------------------------------------------------------------------------------------
+
+
+_SIGNS = {GateOutcome.PASS: "✅ pass", GateOutcome.FAIL: "❌ fail", GateOutcome.UNKNOWN: "❔ could not tell"}
+# XML 1.0 has no way to write these.
+_NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def junit_xml(verdict: GateVerdict) -> str:
+    """One test case a check; what could not be told is an error rather than a failure."""
+    failed = [check for check in verdict.checks if check.outcome is GateOutcome.FAIL]
+    unknown = [check for check in verdict.checks if check.outcome is GateOutcome.UNKNOWN]
+    suite = ElementTree.Element(
+        "testsuite",
+        name="themis gate",
+        tests=str(len(verdict.checks)),
+        failures=str(len(failed)),
+        errors=str(len(unknown)),
+        skipped="0",
+    )
+    suite_name = f"themis.gate.{verdict.candidate}"
+    for check in verdict.checks:
+        case = ElementTree.SubElement(suite, "testcase", classname=_xml_text(suite_name), name=_xml_text(check.name))
+        if check.outcome is GateOutcome.PASS:
+            ElementTree.SubElement(case, "system-out").text = _xml_text(check.reason)
+        else:
+            kind = "failure" if check.outcome is GateOutcome.FAIL else "error"
+            ElementTree.SubElement(case, kind, message=_xml_text(check.reason), type=check.name)
+    ElementTree.indent(suite)
+    return ElementTree.tostring(suite, encoding="unicode", xml_declaration=True) + "\n"
+
+
+def write_junit(verdict: GateVerdict, path: str | Path) -> None:
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(junit_xml(verdict), encoding="utf-8")
+
+
+def github_summary(verdict: GateVerdict) -> str:
+    """The verdict as Markdown."""
+    lines = [
+        f"### Gate: {_SIGNS[verdict.outcome]}",
+        "",
+        f"{markdown_text(verdict.candidate)} against {markdown_text(verdict.baseline)} on {markdown_text(verdict.metric)}",
+        "",
+    ]
+    if verdict.candidate_mean is not None and verdict.baseline_mean is not None and verdict.delta is not None:
+        interval = "" if verdict.interval is None else f", interval {markdown_text(format_interval(verdict.interval))}"
+        lines += [
+            f"{verdict.candidate_mean:.4f} − {verdict.baseline_mean:.4f} = {verdict.delta:+.4f}{interval}, "
+            f"{verdict.n} items",
+            "",
+        ]
+    lines += ["| Check | Outcome | Why |", "|---|---|---|"]
+    lines += [f"| {markdown_text(c.name)} | {_SIGNS[c.outcome]} | {markdown_text(c.reason)} |" for c in verdict.checks]
+    return "\n".join([*lines, ""])
+
+
+def append_github_summary(verdict: GateVerdict, path: str | Path) -> None:
+    """Adds to the file that GITHUB_STEP_SUMMARY names; earlier steps have written there too."""
+    with Path(path).open("a", encoding="utf-8") as handle:
+        handle.write(github_summary(verdict) + "\n")
+
+
+def _xml_text(text: str) -> str:
+    return _NOT_XML.sub("\N{REPLACEMENT CHARACTER}", text)

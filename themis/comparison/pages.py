@@ -8,15 +8,21 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from themis.comparison.names import telling_names
-from themis.comparison.reports import TIE, ComparisonReport, ComparisonResult, show_interval, show_p_value
+from themis.comparison.reports import (
+    TIE,
+    ComparisonReport,
+    ComparisonResult,
+    format_interval,
+    format_p_value,
+    short_labels,
+)
 
 if TYPE_CHECKING:
-    from themis.comparison.diff import DiffItem, RunDiff
+    from jinja2 import Environment
 
-__all__ = ["ForestPlot", "PlotRow", "Tick", "comparison_page", "diff_page", "forest_plot"]
+    from themis.comparison.diff import DiffItem, RunDiff
 
 _ROW_HEIGHT = 46
 # Two of them fit beside each other on a phone.
@@ -28,7 +34,6 @@ _TICKS = 4
 
 def comparison_page(report: ComparisonReport) -> str:
     """The report with a forest plot of differences for each metric."""
-    test = report.metadata.get("statistical_test")
     sections = [
         {
             "metric": metric,
@@ -40,16 +45,13 @@ def comparison_page(report: ComparisonReport) -> str:
         }
         for metric in report.metrics
     ]
-    return str(
-        _environment()
-        .get_template("comparison.html")
-        .render(
-            report=report,
-            sections=sections,
-            method=report.method_line(),
-            tested=test != "none",
-            corrected=any(result.corrected_p_value is not None for result in report.pairwise_results),
-        )
+    page = _environment().get_template("comparison.html")
+    return page.render(
+        report=report,
+        sections=sections,
+        method=report.method_line(),
+        tested=report.metadata.get("statistical_test") != "none",
+        corrected=any(result.corrected_p_value is not None for result in report.pairwise_results),
     )
 
 
@@ -103,15 +105,15 @@ def forest_plot(results: Iterable[ComparisonResult]) -> ForestPlot:
         return round(_MARGIN + (value - low) * span, 3)
 
     run_ids = dict.fromkeys(run_id for result in results for run_id in (result.run_a_id, result.run_b_id))
-    names = telling_names(list(run_ids), _LONGEST_NAME)
+    labels = short_labels(list(run_ids), _LONGEST_NAME)
     rows = []
     for number, result in enumerate(results):
         interval = result.interval
         rows.append(
             PlotRow(
-                label=f"{names[result.run_a_id]} − {names[result.run_b_id]}",
+                label=f"{labels[result.run_a_id]} − {labels[result.run_b_id]}",
                 title=result.summary(),
-                numbers=f"{result.delta:+.4f}" + (f" {show_interval(interval)}" if interval else ""),
+                numbers=f"{result.delta:+.4f}" + (f" {format_interval(interval)}" if interval else ""),
                 y=number * _ROW_HEIGHT,
                 point=place(result.delta),
                 low=None if interval is None else place(interval[0]),
@@ -141,7 +143,7 @@ def _anchor(x: float) -> str:
     return "start" if x < 8 else "end" if x > 92 else "middle"
 
 
-def _row(result: ComparisonResult) -> dict[str, Any]:
+def _row(result: ComparisonResult) -> dict[str, object]:
     test = result.test_result
     p_value = None if test is None else test.p_value
     return {
@@ -149,7 +151,7 @@ def _row(result: ComparisonResult) -> dict[str, Any]:
         "second": result.run_b_id,
         "means": f"{result.run_a_mean:.4f} / {result.run_b_mean:.4f}",
         "delta": f"{result.delta:+.4f}",
-        "interval": "–" if result.interval is None else show_interval(result.interval),
+        "interval": "–" if result.interval is None else format_interval(result.interval),
         "p": _p_cell(p_value),
         "corrected": _p_cell(result.corrected_p_value),
         "n": len(result.run_a_samples),
@@ -159,10 +161,10 @@ def _row(result: ComparisonResult) -> dict[str, Any]:
 
 
 def _p_cell(p_value: float | None) -> str:
-    return "–" if p_value is None else show_p_value(p_value).removeprefix("p = ").removeprefix("p ")
+    return "–" if p_value is None else format_p_value(p_value).removeprefix("p = ").removeprefix("p ")
 
 
-def _environment() -> Any:
+def _environment() -> Environment:
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     return Environment(

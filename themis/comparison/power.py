@@ -1,23 +1,24 @@
 """How many items a comparison needs, or which difference a given number of items can show.
 
 Two designs answer the same three questions: `PairedMeans` for graded scores (Student's test), `PairedProportions` for
-scores of 0 or 1 (McNemar's exact test). All powers are two-sided.
+scores of 0 or 1 (McNemar's exact test). All powers are two-sided. `plan_comparison` answers them from stored runs: a pilot of
+two runs tells how much their differences vary; with one run alone that is guessed from its own spread and an assumed
+correlation, and the plan says so.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from themis.comparison.pairs import pair
-from themis.core.intervals import Floats, Scores, normal_quantile, student_quantile
+from themis.comparison.scores import RunScores, StoreLocation, align, common_metrics, open_scores, open_store
+from themis.comparison.statistics import pair, stderr_of_mean
+from themis.core.intervals import Floats, Labels, Scores, finite_scores, normal_quantile, student_quantile
 from themis.exceptions import ConfigurationError, MetricError
-
-__all__ = ["PairedMeans", "PairedProportions", "Plan"]
 
 _MOST_ITEMS = 10_000_000
 
@@ -33,11 +34,29 @@ class Plan:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PairedMeans:
+class _Design:
+    """What two kinds of scores have in common; a difference is one of means, or of shares of right answers."""
+
+    alpha: float = 0.05
+
+    def power(self, *, n: int, difference: float) -> Plan:
+        """The probability that `n` items show this difference."""
+        return Plan(n=n, difference=difference, power=self._power(n, difference), alpha=self.alpha)
+
+    def required_n(self, *, difference: float, power: float = 0.8) -> Plan:
+        """The fewest items that show this difference with this probability."""
+        n = _fewest(lambda n: self._power(n, difference), difference, power, self.alpha)
+        return self.power(n=n, difference=difference)
+
+    def _power(self, n: int, difference: float) -> float:
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, kw_only=True)
+class PairedMeans(_Design):
     """A paired t-test of differences with standard deviation `sd`."""
 
     sd: float
-    alpha: float = 0.05
 
     def __post_init__(self) -> None:
         if not (math.isfinite(self.sd) and self.sd > 0):
@@ -79,15 +98,6 @@ class PairedMeans:
         between = between_a + between_b - 2 * correlation * math.sqrt(between_a * between_b)
         return cls(sd=math.sqrt(between + within_a / attempts_a + within_b / attempts_b), alpha=alpha)
 
-    def power(self, *, n: int, difference: float) -> Plan:
-        """The probability that `n` items show this difference."""
-        return Plan(n=n, difference=difference, power=self._power(n, difference), alpha=self.alpha)
-
-    def required_n(self, *, difference: float, power: float = 0.8) -> Plan:
-        """The fewest items that show this difference with this probability."""
-        n = _fewest(lambda n: self._power(n, difference), difference, power, self.alpha)
-        return self.power(n=n, difference=difference)
-
     def detectable(self, *, n: int, power: float = 0.8) -> Plan:
         """The smallest difference that `n` items show with this probability."""
         _check_target(power, self.alpha)
@@ -107,11 +117,10 @@ class PairedMeans:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PairedProportions:
+class PairedProportions(_Design):
     """McNemar's exact test when a share `discordant` of the items is answered rightly by one run only."""
 
     discordant: float
-    alpha: float = 0.05
 
     def __post_init__(self) -> None:
         if not 0 < self.discordant <= 1:
@@ -130,15 +139,6 @@ class PairedProportions:
                 f"the two runs of the pilot agree on all {pairs.n} items, so they cannot plan a comparison"
             )
         return cls(discordant=share, alpha=alpha)
-
-    def power(self, *, n: int, difference: float) -> Plan:
-        """The probability that `n` items show this difference of the two shares of right answers."""
-        return Plan(n=n, difference=difference, power=self._power(n, difference), alpha=self.alpha)
-
-    def required_n(self, *, difference: float, power: float = 0.8) -> Plan:
-        """The fewest items that show this difference with this probability."""
-        n = _fewest(lambda n: self._power(n, difference), difference, power, self.alpha)
-        return self.power(n=n, difference=difference)
 
     def detectable(self, *, n: int, power: float = 0.8) -> Plan:
         """The smallest difference that `n` items show with this probability; refused if even the largest is not shown."""
@@ -252,3 +252,249 @@ def _check_target(power: float, alpha: float) -> None:
     _check_share("power", power)
     if power <= alpha:
         raise ConfigurationError(f"a power of {power} is reached by chance alone at alpha {alpha}; ask for more")
+
+
+# --- attempts ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class AttemptAgreement:
+    """Intraclass correlation of attempts: the share of all variance that lies between items.
+
+    1 means that attempts at an item always agree, 0 that items do not matter; the estimate itself can fall below 0, and
+    is None if no score varies. `within` is the variance of attempts at one item, `between` that of the items' true
+    means: the two numbers that `PairedMeans.from_variances` plans with. `ci` is exact for equally many attempts.
+    """
+
+    items: int
+    attempts: int
+    icc: float | None
+    ci: tuple[float, float] | None
+    between: float
+    within: float
+
+
+def attempt_agreement(scores: Sequence[Scores], *, level: float = 0.95) -> AttemptAgreement:
+    """One-way intraclass correlation.
+
+    Args:
+        scores: For each item, the scores of its attempts.
+        level: Confidence level of the interval.
+
+    Raises:
+        MetricError: There are fewer than two items, or no item has two attempts.
+    """
+    columns = [finite_scores(item) for item in scores]
+    sizes = np.array([column.size for column in columns], dtype=np.float64)
+    if len(columns) < 2 or sizes.min() < 1 or sizes.max() < 2:
+        raise MetricError(
+            f"agreement of attempts needs at least two items with an attempt each and an item with two, got "
+            f"{len(columns)} items with {int(sizes.sum())} attempts"
+        )
+    values = np.concatenate(columns)
+    items, attempts = len(columns), int(values.size)
+    if values.min() == values.max():
+        return AttemptAgreement(items=items, attempts=attempts, icc=None, ci=None, between=0.0, within=0.0)
+    df_between, df_within = items - 1, attempts - items
+    centred = [column - values.mean() for column in columns]
+    item_means = np.array([column.mean() for column in centred])
+    mean_between = float((sizes * item_means**2).sum()) / df_between
+    within = sum(float(((column - column.mean()) ** 2).sum()) for column in centred) / df_within
+    typical_size = (attempts - float((sizes**2).sum()) / attempts) / df_between
+    between = (mean_between - within) / typical_size
+    return AttemptAgreement(
+        items=items,
+        attempts=attempts,
+        icc=between / (between + within),
+        ci=_agreement_interval(mean_between, within, typical_size, df_between, df_within, level),
+        between=between,
+        within=within,
+    )
+
+
+def _agreement_interval(
+    mean_between: float, within: float, size: float, df_between: int, df_within: int, level: float
+) -> tuple[float, float] | None:
+    """The F ratio's interval, turned into one for the correlation; None where attempts never differ."""
+    from scipy.special import fdtri
+
+    # Attempts that always agree leave at most rounding.
+    if within <= 1e-14 * mean_between:
+        return None
+    ratio = mean_between / within
+    tail = (1 - level) / 2
+    low = ratio / float(fdtri(df_between, df_within, 1 - tail))
+    high = ratio / float(fdtri(df_between, df_within, tail))
+    return (low - 1) / (low + size - 1), (high - 1) / (high + size - 1)
+
+
+# --- from stored runs -------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class ComparisonPlan:
+    """What the stored number of items can show, and what a wanted difference needs; `basis` says what was assumed.
+
+    `shows` is None if even the largest possible difference would be missed too often; `needs` if no difference was wanted.
+    """
+
+    baseline: str
+    metric: str
+    n: int
+    mean: float
+    power: float
+    alpha: float
+    basis: str
+    shows: Plan | None
+    needs: Plan | None
+    # The chance that the stored number of items shows the wanted difference.
+    power_now: float | None
+    # How much attempts at one item resemble each other, where the run has kept the scores of several.
+    agreement: AttemptAgreement | None
+
+    def to_dict(self) -> dict[str, object]:
+        return {
+            "baseline": self.baseline,
+            "metric": self.metric,
+            "n": self.n,
+            "mean": self.mean,
+            "power": self.power,
+            "alpha": self.alpha,
+            "basis": self.basis,
+            "detectable_difference": None if self.shows is None else self.shows.difference,
+            "wanted_difference": None if self.needs is None else self.needs.difference,
+            "required_n": None if self.needs is None else self.needs.n,
+            "power_now": self.power_now,
+            **({} if self.agreement is None else {"attempt_agreement": vars(self.agreement)}),
+        }
+
+
+def plan_comparison(
+    baseline: str,
+    metric: str,
+    *,
+    storage: StoreLocation | None = None,
+    storage_path: StoreLocation | None = None,
+    pilot: str | None = None,
+    difference: float | None = None,
+    correlation: float = 0.5,
+    power: float = 0.8,
+    alpha: float = 0.05,
+) -> ComparisonPlan:
+    """Plans a comparison with a stored run.
+
+    Args:
+        baseline: The stored run, with the items to compare on.
+        metric: The metric to compare by.
+        storage: A store that is open already, or a storage backend.
+        storage_path: Instead of it, where the store is.
+        pilot: A second run on the same items, which tells how much differences vary.
+        difference: The smallest difference that matters, to learn how many items show it.
+        correlation: Of the two runs' scores, assumed where there is no pilot.
+        power: Wanted chance to see the difference.
+        alpha: Accepted rate of false alarms.
+
+    Raises:
+        ConfigurationError: A number is out of its range.
+        MetricError: The stored scores do not vary, or there are fewer than two.
+
+    >>> plan = plan_comparison("baseline", "ExactMatch", storage_path=".themis", difference=0.05)  # doctest: +SKIP
+    >>> plan.n, plan.needs.n  # doctest: +SKIP
+    (200, 1410)
+    """
+    if not -1 < correlation < 1:
+        raise ConfigurationError(f"a correlation lies between -1 and 1, got {correlation}")
+    runs = open_scores(open_store(storage, storage_path), [baseline] if pilot is None else [baseline, pilot])
+    metric = common_metrics(runs, [metric])[0]
+    scores = runs[0].read(metric)
+    if len(scores.item_ids) < 2:
+        raise MetricError(
+            f"run {baseline!r} has {len(scores.item_ids)} items with a score of {metric}; a plan needs two"
+        )
+    if pilot is not None:
+        basis = _from_pilot(scores, runs[1].read(metric), difference, alpha)
+    else:
+        basis = _from_one_run(scores, correlation, difference, alpha)
+    design, n = basis.design, basis.n
+    return ComparisonPlan(
+        baseline=baseline,
+        metric=metric,
+        n=n,
+        mean=float(scores.values.mean()),
+        power=power,
+        alpha=alpha,
+        basis=basis.text,
+        shows=_detectable(design, n, power),
+        needs=None if difference is None else design.required_n(difference=difference, power=power),
+        power_now=None if difference is None else design.power(n=n, difference=difference).power,
+        agreement=attempt_agreement(scores.attempts) if any(len(made) > 1 for made in scores.attempts) else None,
+    )
+
+
+@dataclass(frozen=True)
+class _Basis:
+    """The design to plan with, for `n` items, and where it comes from."""
+
+    design: PairedMeans | PairedProportions
+    n: int
+    text: str
+
+
+def _from_pilot(baseline: RunScores, pilot: RunScores, difference: float | None, alpha: float) -> _Basis:
+    pairs = align(baseline, pilot)
+    where = f"{baseline.run_id} and {pilot.run_id} on {pairs.n} shared items"
+    if pairs.binary and pairs.clusters is None:
+        discordant = float(np.count_nonzero(pairs.differences)) / pairs.n
+        if discordant == 0:
+            raise MetricError(
+                f"{where} agree everywhere, so they do not tell how much two runs differ; take another pilot"
+            )
+        return _proportions(
+            discordant, f"{where}: {discordant:.1%} are right in one run only", pairs.n, difference, alpha
+        )
+    return _means(_spread(pairs.differences, pairs.clusters), where, pairs.n, alpha)
+
+
+def _from_one_run(baseline: RunScores, correlation: float, difference: float | None, alpha: float) -> _Basis:
+    values, n = baseline.values, len(baseline.item_ids)
+    where = f"{baseline.run_id} alone, on {n} items, and an assumed correlation of {correlation:g} with the other run"
+    # Two runs of equal spread: the variance of their differences is twice their own times what they do not share.
+    if baseline.clusters is None and bool(((values == 0) | (values == 1)).all()):
+        share = float(values.mean())
+        discordant = 2 * share * (1 - share) * (1 - correlation)
+        if discordant == 0:
+            raise MetricError(
+                f"all {n} scores of {baseline.run_id!r} are {share:g}, so they do not vary; name a pilot run"
+            )
+        text = f"{where}: {discordant:.1%} would be right in one run only"
+        return _proportions(discordant, text, n, difference, alpha)
+    sd = _spread(values, baseline.clusters) * math.sqrt(2 * (1 - correlation))
+    return _means(sd, where, n, alpha)
+
+
+def _proportions(discordant: float, text: str, n: int, difference: float | None, alpha: float) -> _Basis:
+    if difference is not None and abs(difference) > discordant:
+        # So many must differ for the difference to be possible at all.
+        discordant = abs(difference)
+        text += f"; a difference of {difference:g} needs {discordant:.1%}, which was used"
+    return _Basis(PairedProportions(discordant=min(discordant, 1.0), alpha=alpha), n, text)
+
+
+def _means(sd: float, where: str, n: int, alpha: float) -> _Basis:
+    if sd == 0:
+        raise MetricError(
+            f"the differences of {where} do not vary, so they cannot plan a comparison; take another pilot"
+        )
+    return _Basis(PairedMeans(sd=sd, alpha=alpha), n, f"{where}: differences with a standard deviation of {sd:.4g}")
+
+
+def _spread(values: Floats, clusters: Labels | None) -> float:
+    """Standard deviation that an item counts with; items of one cluster say less than independent ones."""
+    return stderr_of_mean(values, clusters) * math.sqrt(values.size)
+
+
+def _detectable(design: PairedMeans | PairedProportions, n: int, power: float) -> Plan | None:
+    try:
+        return design.detectable(n=n, power=power)
+    except MetricError:
+        return None

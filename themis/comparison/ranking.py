@@ -13,11 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from themis.comparison.bootstrap import resampled_sums
-from themis.core.intervals import Floats, Labels, Scores, cluster_totals, finite_scores, student_quantile
+from themis.comparison.resampling import resample_sums
+from themis.core.intervals import Floats, Labels, Scores, check_level, cluster_totals, finite_scores, student_quantile
 from themis.exceptions import ConfigurationError, MetricError
-
-__all__ = ["RankInterval", "Ranking", "rank_runs"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,14 +56,13 @@ def rank_runs(
 ) -> Ranking:
     """Ranks runs that were scored on the same items, given in the same order."""
     table = _table(scores)
-    if not 0 < level < 1:
-        raise ConfigurationError(f"a confidence level lies between 0 and 1 (0.95 is usual), got {level}")
+    check_level(level)
     if resamples < 100:
         raise ConfigurationError(f"a ranking needs at least 100 resamples (2000 is usual), got {resamples}")
     signed = table if higher_is_better else -table
     sums, sizes = _by_unit(signed, clusters)
     means = sums.sum(axis=0) / sizes.sum()
-    drawn = resampled_sums(np.column_stack([sums, sizes]), resamples, np.random.default_rng(seed))
+    drawn = resample_sums(np.column_stack([sums, sizes]), resamples, np.random.default_rng(seed))
     replicates = drawn[:, :-1] / drawn[:, -1:]
     better = _surely_better(means, replicates, _stderr_of_differences(sums, sizes, means), level, len(sums) - 1)
     above = np.count_nonzero(means[None, :] > means[:, None] + _noise(means), axis=1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from themis.comparison.reports import ComparisonReport, ComparisonResult, show_p_value
+from themis.comparison.reports import ComparisonReport, ComparisonResult, format_p_value
 
 __all__ = ["latex_table", "markdown_table", "markdown_text"]
 
@@ -84,7 +84,7 @@ def _interval(result: ComparisonResult) -> str:
 
 
 def _p_value(p_value: float | None) -> str:
-    return "–" if p_value is None else show_p_value(p_value).removeprefix("p = ").removeprefix("p ")
+    return "–" if p_value is None else format_p_value(p_value).removeprefix("p = ").removeprefix("p ")
 
 
 _LATEX = {

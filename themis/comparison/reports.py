@@ -5,26 +5,17 @@ Values only; `comparison.engine` fills them in. A difference is always the first
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from itertools import takewhile
+from typing import TYPE_CHECKING, Literal, TypedDict
 
-from themis.comparison.names import telling_names
 from themis.core.registry import nearest
 from themis.exceptions import MetricError
 
 if TYPE_CHECKING:
     from themis.comparison.ranking import Ranking
-
-__all__ = [
-    "TIE",
-    "ComparisonReport",
-    "ComparisonResult",
-    "StatisticalTestResult",
-    "WinLossMatrix",
-    "show_interval",
-    "show_p_value",
-]
 
 TIE = "tie"
 _WIDTH = 80
@@ -62,9 +53,9 @@ class StatisticalTestResult:
         if self.inference_mode == "ci_only":
             parts.append("CI-only")
         elif self.p_value is not None:
-            parts.append(show_p_value(self.p_value))
+            parts.append(format_p_value(self.p_value))
         if self.confidence_interval is not None:
-            parts.append(f"{self.confidence_level:.0%} interval {show_interval(self.confidence_interval)}")
+            parts.append(f"{self.confidence_level:.0%} interval {format_interval(self.confidence_interval)}")
         parts.append("significant" if self.significant else "not significant")
         return ", ".join(parts) + (f" ({self.note})" if self.note else "")
 
@@ -110,7 +101,7 @@ class ComparisonResult:
         name = f"{self.metric_name} (lower is better)" if self.higher_is_better is False else self.metric_name
         line = f"{name}: {first} {self.run_a_mean:.4f} - {second} {self.run_b_mean:.4f} = {self.delta:+.4f}{percent}"
         if self.interval is not None:
-            line += f", interval {show_interval(self.interval)}"
+            line += f", interval {format_interval(self.interval)}"
         if self.test_result is not None:
             line += f", {self._evidence(self.test_result)}"
         line += f": {self.verdict(names)}"
@@ -122,7 +113,7 @@ class ComparisonResult:
             return "they differ, and neither is better"
         return "tie" if self.winner == TIE else f"{(names or {}).get(self.winner, self.winner)} is better"
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         test = self.test_result
         return {
             "metric": self.metric_name,
@@ -152,8 +143,8 @@ class ComparisonResult:
     def _evidence(self, test: StatisticalTestResult) -> str:
         if test.p_value is None:
             return "CI-only"
-        corrected = "" if self.corrected_p_value is None else f" (corrected {show_p_value(self.corrected_p_value)})"
-        return show_p_value(test.p_value) + corrected
+        corrected = "" if self.corrected_p_value is None else f" (corrected {format_p_value(self.corrected_p_value)})"
+        return format_p_value(test.p_value) + corrected
 
 
 @dataclass
@@ -211,6 +202,19 @@ class WinLossMatrix:
         return "\n".join([f"{self.metric_name}: row against column", head, *rows])
 
 
+class ReportMetadata(TypedDict, total=False):
+    """How a report came about; `left_out` says of each metric that could not be compared why."""
+
+    statistical_test: str
+    alpha: float
+    n_runs: int
+    n_metrics: int
+    multiple_comparison_correction: str | None
+    n_hypotheses_corrected: int
+    seed: int
+    left_out: dict[str, str]
+
+
 @dataclass
 class ComparisonReport:
     """Every pair of runs on every metric.
@@ -225,7 +229,7 @@ class ComparisonReport:
     win_loss_matrices: dict[str, WinLossMatrix]
     best_run_per_metric: dict[str, str | None]
     overall_best_run: str | None
-    metadata: dict[str, Any] = field(default_factory=dict)
+    metadata: ReportMetadata = field(default_factory=ReportMetadata)
     # Places that each run may have, by metric; only for three runs or more.
     rankings: dict[str, Ranking] = field(default_factory=dict)
 
@@ -266,7 +270,7 @@ class ComparisonReport:
 
     def names(self) -> dict[str, str]:
         """What the runs are called in lines of text."""
-        return telling_names(self.run_ids, _LONGEST_NAME)
+        return short_labels(self.run_ids, _LONGEST_NAME)
 
     def _runs_lines(self) -> list[str]:
         """The ids in full, below each other where they are called by a part of them further on."""
@@ -274,7 +278,7 @@ class ComparisonReport:
             return [f"Runs: {', '.join(self.run_ids)}"]
         return ["Runs:", *(f"  {run_id}" for run_id in self.run_ids)]
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         return {
             "run_ids": list(self.run_ids),
             "metrics": list(self.metrics),
@@ -359,9 +363,32 @@ class ComparisonReport:
         return self.pairwise_results if metric is None else self.get_metric_results(metric)
 
 
-def show_p_value(p_value: float) -> str:
+def format_p_value(p_value: float) -> str:
     return "p < 0.0001" if p_value < 0.0001 else f"p = {p_value:.4f}"
 
 
-def show_interval(interval: tuple[float, float]) -> str:
+def format_interval(interval: tuple[float, float]) -> str:
     return f"[{interval[0]:+.4f}, {interval[1]:+.4f}]"
+
+
+def short_labels(run_ids: Sequence[str], longest: int) -> dict[str, str]:
+    """Run ids short enough for a table or a plot: as they are where they fit, else the part in which they differ.
+
+    All are in full if shortening would make two of them equal.
+    """
+    long = [run_id for run_id in run_ids if len(run_id) > longest]
+    alike = list(takewhile(lambda letters: len(set(letters)) == 1, zip(*long, strict=False))) if len(long) > 1 else []
+    # Back to where the differing word begins.
+    start = max((gap.end() for gap in re.finditer(r"[^A-Za-z0-9]", long[0][: len(alike)])), default=0) if alike else 0
+    labels = {run_id: _shorten(run_id, start, longest) if run_id in long else run_id for run_id in run_ids}
+    return labels if len(set(labels.values())) == len(labels) else {run_id: run_id for run_id in run_ids}
+
+
+def _shorten(run_id: str, start: int, longest: int) -> str:
+    """The end of an id if the differing part lies in it, else that part with a little of the end."""
+    room = longest - 1
+    if len(run_id) - start <= room:
+        return f"…{run_id[-room:]}"
+    tail = longest // 3
+    head = room - tail - (1 if start else 0)
+    return f"{'…' if start else ''}{run_id[start : start + head]}…{run_id[-tail:]}"

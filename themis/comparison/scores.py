@@ -1,6 +1,7 @@
-"""The scores of stored runs, one number an item, lined up on the items that two runs share.
+"""The scores of stored runs, one number an item, aligned on the items that two runs share.
 
-Attempts at an item are averaged first, so that three tries at one question never count as three questions.
+Attempts at an item are averaged first, so that three tries at one question never count as three questions. A run is opened
+once (`open_scores`); everything that compares runs reads their scores here.
 """
 
 from __future__ import annotations
@@ -8,32 +9,53 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import add
+from pathlib import Path
+from typing import Protocol, TypeAlias
 
 import numpy as np
 
+from themis.comparison.statistics import Pairs
 from themis.core.intervals import Floats, ScoreRange
+from themis.core.redaction import redact_text
 from themis.core.registry import nearest, snake_case
-from themis.exceptions import ConfigurationError, MetricError
+from themis.exceptions import ConfigurationError, MetricError, StorageError
 from themis.runs.resuming import how_to_resume_stored
 from themis.storage import ExperimentStorage
 from themis.storage.queries import RunReader
 
-__all__ = [
-    "RunScores",
-    "SharedScores",
-    "common_metrics",
-    "direction_of",
-    "evaluation_of",
-    "find_metric",
-    "line_up",
-    "read_scores",
-    "shared_by_all",
-]
+
+class StorageOwner(Protocol):
+    """A storage backend: it holds the store."""
+
+    @property
+    def experiment_storage(self) -> ExperimentStorage: ...
+
+
+StoreLocation: TypeAlias = str | Path | ExperimentStorage | StorageOwner
+
+
+def open_store(storage: StoreLocation | None = None, storage_path: StoreLocation | None = None) -> ExperimentStorage:
+    """A store by its place, or one that is open already. One that is not there is an error, not a new and empty store."""
+    if storage is not None and storage_path is not None:
+        raise ConfigurationError("storage and storage_path mean the same; give one of them")
+    given = storage if storage is not None else storage_path
+    if given is None:
+        raise ConfigurationError("a comparison needs to know where the runs are: give storage or storage_path")
+    if not isinstance(given, ExperimentStorage):
+        given = ExperimentStorage(given) if isinstance(given, str | Path) else given.experiment_storage
+    if not given.exists():
+        raise StorageError(f"there is no store at {redact_text(str(given.location))}")
+    return given
 
 
 @dataclass(frozen=True)
 class RunScores:
-    """One metric of one run by item, in the order of the item ids; `clusters` is None if the run has none."""
+    """One metric of one run by item, in the order of the item ids; `clusters` is None if the run has none.
+
+    A value is the mean of the item's `attempts`; `positions` are the items' places in the run.
+    """
 
     run_id: str
     metric: str
@@ -41,61 +63,95 @@ class RunScores:
     values: Floats
     clusters: list[str] | None
     score_range: ScoreRange | None = None
+    positions: Sequence[int] = ()
+    attempts: Sequence[Sequence[float]] = ()
 
 
 @dataclass(frozen=True)
-class SharedScores:
-    """Two runs' scores of the items that both have, in one order."""
+class ScoredRun:
+    """A stored run that has scores: where the current ones are read, and what their metrics say of themselves."""
 
-    item_ids: list[str]
-    a: Floats
-    b: Floats
-    clusters: list[str] | None
-    score_range: ScoreRange | None = None
+    run_id: str
+    reader: RunReader
+    evaluation: int
+    metrics: list[str]
+    directions: dict[str, bool | None]
+    score_ranges: dict[str, ScoreRange]
 
-    @property
-    def n(self) -> int:
-        return len(self.item_ids)
+    def read(self, metric: str) -> RunScores:
+        """Every scored item of a metric; what failed has no score and is not here."""
+        attempts: dict[str, list[float]] = {}
+        clusters: dict[str, str] = {}
+        positions: dict[str, int] = {}
+        for position, item_id, cluster, value in self.reader.values_with_positions(self.evaluation, metric):
+            # A column without a number reads as None, whatever its type says.
+            if value is None or not math.isfinite(value):
+                raise MetricError(
+                    f"run {self.run_id!r} has a score of {metric} for item {item_id!r} that is not a finite number"
+                )
+            if item_id in attempts:
+                attempts[item_id].append(value)
+                continue
+            attempts[item_id] = [value]
+            positions[item_id] = position
+            if cluster is not None:
+                clusters[item_id] = cluster
+        item_ids = sorted(attempts)
+        means = (reduce(add, attempts[item_id]) / len(attempts[item_id]) for item_id in item_ids)
+        return RunScores(
+            run_id=self.run_id,
+            metric=metric,
+            item_ids=item_ids,
+            values=np.fromiter(means, dtype=np.float64, count=len(item_ids)),
+            clusters=[clusters[item_id] for item_id in item_ids]
+            if clusters and len(clusters) == len(attempts)
+            else None,
+            score_range=self.score_ranges.get(metric),
+            positions=[positions[item_id] for item_id in item_ids],
+            attempts=[attempts[item_id] for item_id in item_ids],
+        )
 
-    @property
-    def is_binary(self) -> bool:
-        return all(bool(((scores == 0) | (scores == 1)).all()) for scores in (self.a, self.b))
 
-    @property
-    def difference_range(self) -> ScoreRange | None:
-        """What the difference of two scores can be, where both have a least and a most and keep to them."""
-        low, high = self.score_range or (None, None)
-        if low is None or high is None or self.n == 0:
-            return None
-        seen = (min(self.a.min(), self.b.min()), max(self.a.max(), self.b.max()))
-        return (low - high, high - low) if low <= seen[0] and seen[1] <= high else None
-
-    @property
-    def units(self) -> int:
-        """What was drawn independently: clusters, or items."""
-        return self.n if self.clusters is None else len(set(self.clusters))
+def open_scores(store: ExperimentStorage, run_ids: Iterable[str]) -> list[ScoredRun]:
+    """Opens runs of a store; one that is not there is a StorageError, one without scores a MetricError."""
+    readers = {run_id: store.reader(run_id) for run_id in run_ids}
+    return [_open(store, run_id, reader) for run_id, reader in readers.items()]
 
 
-def evaluation_of(store: ExperimentStorage, run_id: str) -> tuple[RunReader, int]:
-    """Where the current scores of a run are read."""
-    reader = store.reader(run_id)
+def _open(store: ExperimentStorage, run_id: str, reader: RunReader) -> ScoredRun:
     if reader.evaluation is None:
         raise MetricError(f"run {run_id!r} has no scores; judge it with: themis rejudge {run_id}")
-    return reader, reader.evaluation
+    metrics = reader.metric_names(reader.evaluation)
+    if not metrics:
+        answered, failed = reader.count_records()
+        raise MetricError(
+            f"run {run_id!r} has no scores: {answered} of its {reader.count_samples()} samples are answered, "
+            f"{failed} failed. {how_to_resume_stored(store, store.get_run(run_id))}"
+        )
+    config = reader.evaluation_config(reader.evaluation)
+    return ScoredRun(
+        run_id=run_id,
+        reader=reader,
+        evaluation=reader.evaluation,
+        metrics=metrics,
+        directions=config.get("higher_is_better", {}),
+        score_ranges=config.get("score_range", {}),
+    )
 
 
-def common_metrics(store: ExperimentStorage, run_ids: Sequence[str], wanted: Iterable[str] | None = None) -> list[str]:
+def common_metrics(runs: Sequence[ScoredRun], wanted: Iterable[str] | None = None) -> list[str]:
     """The metrics that all runs have, or those of them that are wanted, in the stored spelling."""
-    names = {run_id: _metrics_of(store, run_id) for run_id in run_ids}
-    shared = [name for name in names[run_ids[0]] if all(name in known for known in names.values())]
+    shared = [name for name in runs[0].metrics if all(name in run.metrics for run in runs)]
     if not shared:
-        shown = "; ".join(f"{run_id!r} has {', '.join(known)}" for run_id, known in names.items())
+        shown = "; ".join(f"{run.run_id!r} has {', '.join(run.metrics)}" for run in runs)
         raise MetricError(f"the runs have no metric in common: {shown}")
     if wanted is None:
         return shared
     if isinstance(wanted, str):
         raise ConfigurationError(f"metrics is a list of names, such as ['ExactMatch'], got {wanted!r}")
-    found = [find_metric(name, shared, f"the metrics of {', '.join(map(repr, run_ids))}") for name in wanted]
+    found = [
+        find_metric(name, shared, f"the metrics of {', '.join(repr(run.run_id) for run in runs)}") for name in wanted
+    ]
     if not found:
         raise ConfigurationError("metrics is an empty list; name a metric, or leave it out to compare them all")
     return list(dict.fromkeys(found))
@@ -111,110 +167,51 @@ def find_metric(name: str, known: Sequence[str], where: str) -> str:
     raise MetricError(f"no metric {name!r} among {where}{nearest(name, known)}; there is {', '.join(known)}")
 
 
-def direction_of(store: ExperimentStorage, run_ids: Sequence[str], metric: str) -> bool | None:
-    """Whether a higher value is better, as the metric itself says in any of the runs; None if it is neither."""
-    for run_id in run_ids:
-        reader, evaluation = evaluation_of(store, run_id)
-        said = reader.evaluation_config(evaluation).get("higher_is_better", {})
-        if metric in said:
-            direction: bool | None = said[metric]
-            return direction
-    return True
+def is_higher_better(runs: Iterable[ScoredRun], metric: str) -> bool | None:
+    """As the metric itself says in any of the runs; None if more of it is neither better nor worse."""
+    return next((run.directions[metric] for run in runs if metric in run.directions), True)
 
 
-def read_scores(store: ExperimentStorage, run_id: str, metric: str) -> RunScores:
-    """Every scored item of a run; what failed has no score and is not here."""
-    reader, evaluation = evaluation_of(store, run_id)
-    totals: dict[str, float] = {}
-    counts: dict[str, int] = {}
-    clusters: dict[str, str] = {}
-    for item_id, cluster, value in reader.values(evaluation, metric):
-        # A column without a number reads as None, whatever its type says.
-        if value is None or not math.isfinite(value):
-            raise MetricError(
-                f"run {run_id!r} has a score of {metric} for item {item_id!r} that is not a finite number"
-            )
-        if item_id in totals:
-            totals[item_id] += value
-            counts[item_id] = counts.get(item_id, 1) + 1
-        else:
-            totals[item_id] = value
-            if cluster is not None:
-                clusters[item_id] = cluster
-    for item_id, count in counts.items():
-        totals[item_id] /= count
-    item_ids = sorted(totals)
-    return RunScores(
-        run_id=run_id,
-        metric=metric,
-        item_ids=item_ids,
-        values=np.fromiter((totals[item_id] for item_id in item_ids), dtype=np.float64, count=len(item_ids)),
-        clusters=[clusters[item_id] for item_id in item_ids] if totals and len(clusters) == len(totals) else None,
-        score_range=reader.evaluation_config(evaluation).get("score_range", {}).get(metric),
-    )
-
-
-def line_up(a: RunScores, b: RunScores) -> SharedScores:
+def align(a: RunScores, b: RunScores) -> Pairs:
     """The items that both runs have a score of; none at all is an error."""
-    if a.item_ids == b.item_ids:
-        clusters = _clusters(a, b, a.item_ids, a.clusters, b.clusters)
-        shared = SharedScores(a.item_ids, a.values, b.values, clusters, a.score_range or b.score_range)
-    else:
+    one, other = a, b
+    if a.item_ids != b.item_ids:
         places = {item_id: place for place, item_id in enumerate(b.item_ids)}
         mine = [place for place, item_id in enumerate(a.item_ids) if item_id in places]
-        item_ids = [a.item_ids[place] for place in mine]
-        theirs = [places[item_id] for item_id in item_ids]
-        shared = SharedScores(
-            item_ids,
-            a.values[mine],
-            b.values[theirs],
-            _clusters(a, b, item_ids, _picked(a.clusters, mine), _picked(b.clusters, theirs)),
-            a.score_range or b.score_range,
-        )
-    if shared.n == 0:
+        one, other = _pick(a, mine), _pick(b, [places[a.item_ids[place]] for place in mine])
+    if not one.item_ids:
         raise MetricError(
             f"runs {a.run_id!r} and {b.run_id!r} have no item with a score of {a.metric} in common: "
             f"{len(a.item_ids)} and {len(b.item_ids)} items are scored{_examples(a, b)}"
         )
-    return shared
+    return Pairs(one.values, other.values, _common_clusters(one, other), a.score_range or b.score_range)
 
 
 def shared_by_all(runs: Sequence[RunScores]) -> list[RunScores]:
-    """The same runs on the items that every one of them has a score of."""
+    """The values of the same runs on the items that every one of them has a score of."""
     if all(run.item_ids == runs[0].item_ids for run in runs):
         return list(runs)
     common = set(runs[0].item_ids).intersection(*(run.item_ids for run in runs[1:]))
-    kept = []
-    for run in runs:
-        places = [place for place, item_id in enumerate(run.item_ids) if item_id in common]
-        item_ids = [run.item_ids[place] for place in places]
-        kept.append(RunScores(run.run_id, run.metric, item_ids, run.values[places], _picked(run.clusters, places)))
-    return kept
+    return [_pick(run, [place for place, item_id in enumerate(run.item_ids) if item_id in common]) for run in runs]
 
 
-def _metrics_of(store: ExperimentStorage, run_id: str) -> list[str]:
-    reader, evaluation = evaluation_of(store, run_id)
-    names = reader.metric_names(evaluation)
-    if not names:
-        answered, failed = reader.count_records()
-        raise MetricError(
-            f"run {run_id!r} has no scores: {answered} of its {reader.count_samples()} samples are answered, "
-            f"{failed} failed. {how_to_resume_stored(store, store.get_run(run_id))}"
-        )
-    return names
+def _pick(run: RunScores, places: list[int]) -> RunScores:
+    return RunScores(
+        run_id=run.run_id,
+        metric=run.metric,
+        item_ids=[run.item_ids[place] for place in places],
+        values=run.values[places],
+        clusters=None if run.clusters is None else [run.clusters[place] for place in places],
+        score_range=run.score_range,
+    )
 
 
-def _picked(labels: list[str] | None, places: list[int]) -> list[str] | None:
-    return None if labels is None else [labels[place] for place in places]
-
-
-def _clusters(
-    a: RunScores, b: RunScores, item_ids: list[str], first: list[str] | None, second: list[str] | None
-) -> list[str] | None:
+def _common_clusters(a: RunScores, b: RunScores) -> list[str] | None:
     """The clusters of the shared items, which are a property of the data: one run's labels serve for both."""
-    if first is None or second is None or first == second:
-        return first if first is not None else second
-    item_id = next(item_id for item_id, one, other in zip(item_ids, first, second, strict=True) if one != other)
+    if a.clusters is None or b.clusters is None or a.clusters == b.clusters:
+        return a.clusters if a.clusters is not None else b.clusters
+    labelled = zip(a.item_ids, a.clusters, b.clusters, strict=True)
+    item_id = next(item_id for item_id, one, other in labelled if one != other)
     raise MetricError(
         f"runs {a.run_id!r} and {b.run_id!r} put item {item_id!r} into different clusters; "
         "evaluate both with the same cluster_field"

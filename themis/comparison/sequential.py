@@ -3,6 +3,9 @@
 A gambler bets against every possible mean, on each new value, at stakes set by the earlier ones. Against the true mean
 his wealth ever multiplies by 2/alpha with probability alpha/2 at most, however long he plays (Ville's inequality), so a
 mean against which he has grown that rich is excluded. The stakes are those of Waudby-Smith and Ramdas (2024).
+
+`StopWhenDecided` is the rule for `evaluate(stop_when=...)` that is made of it. It assumes that samples come in no particular
+order: shuffle a dataset that is sorted by difficulty.
 """
 
 from __future__ import annotations
@@ -10,14 +13,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
+import numpy as np
+
+from themis.comparison.scores import StoreLocation, common_metrics, is_higher_better, open_scores, open_store
+from themis.core.entities import EvaluationRecord
+from themis.core.intervals import Floats
 from themis.exceptions import ConfigurationError, MetricError
-
-if TYPE_CHECKING:
-    from themis.core.intervals import Floats
-
-__all__ = ["ConfidenceSequence", "Decision", "SequentialVerdict"]
 
 Decision = Literal["undecided", "above", "below", "equivalent"]
 
@@ -55,8 +58,6 @@ class ConfidenceSequence:
         alpha: float = 0.05,
         horizon: int | None = None,
     ) -> None:
-        import numpy as np
-
         if not (math.isfinite(low) and math.isfinite(high) and low < high):
             raise ConfigurationError(f"values need finite bounds with low < high, got {low} and {high}")
         if not low < null < high:
@@ -102,8 +103,6 @@ class ConfidenceSequence:
 
     def update(self, value: float) -> Decision:
         """Takes one more value; stop when the answer is no longer "undecided"."""
-        import numpy as np
-
         if not self.low <= value <= self.high:
             raise MetricError(f"value {value} is outside the bounds {self.low} to {self.high} of this sequence")
         scaled = self._scaled(value)
@@ -167,11 +166,62 @@ def _crossing(grid: Floats, log_wealth: Floats, enough: float) -> float:
     A logarithm of wealth is concave, so the straight line between two points lies below it: the crossing of the line
     comes first, and errs on the side of the wider interval.
     """
-    import numpy as np
-
     excluded = int(np.searchsorted(-log_wealth, -enough, side="right"))
     if excluded == 0:
         return 0.0
     before, after = float(log_wealth[excluded - 1]), float(log_wealth[excluded])
     step = float(grid[excluded] - grid[excluded - 1])
     return float(grid[excluded - 1]) + step * (before - enough) / (before - after)
+
+
+# --- stopping a run ---------------------------------------------------------------------------------------------------
+
+
+_DECISION_WORDS: dict[bool | None, dict[str, str]] = {
+    True: {"above": "better than", "below": "worse than", "equivalent": "as good as"},
+    False: {"above": "worse than", "below": "better than", "equivalent": "as good as"},
+    None: {"above": "above", "below": "below", "equivalent": "as"},
+}
+
+
+class StopWhenDecided:
+    """Compares every verdict with the baseline's on the same item; says why once better, worse or equal is sure.
+
+    `margin` is the difference that does not matter: with one, "equivalent" is a decision too. Scores are between 0 and 1.
+    """
+
+    def __init__(
+        self,
+        baseline: str,
+        metric: str,
+        *,
+        storage_path: StoreLocation | None = None,
+        storage: StoreLocation | None = None,
+        alpha: float = 0.05,
+        margin: float | None = None,
+        horizon: int | None = None,
+    ) -> None:
+        runs = open_scores(open_store(storage, storage_path), [baseline])
+        self.baseline = baseline
+        self.metric = common_metrics(runs, [metric])[0]
+        found = runs[0].read(self.metric)
+        if outside := next((value for value in found.values if not 0 <= value <= 1), None):
+            raise MetricError(f"stopping early needs scores from 0 to 1, {self.metric} of {baseline!r} has {outside:g}")
+        # A difference above zero is good, bad, or neither.
+        self._words = _DECISION_WORDS[is_higher_better(runs, self.metric)]
+        self.sequence = ConfidenceSequence(alpha=alpha, margin=margin, horizon=horizon)
+        self._scores = dict(zip(found.item_ids, map(float, found.values), strict=True))
+
+    def __call__(self, record: EvaluationRecord) -> str | None:
+        values = [score.value for score in record.scores if score.metric_name == self.metric]
+        other = self._scores.get(record.sample_id or "")
+        if not values or other is None:
+            return None
+        self.sequence.update(sum(values) / len(values) - other)
+        if self.sequence.decision == "undecided":
+            return None
+        low, high = self.sequence.interval
+        return (
+            f"{self._words[self.sequence.decision]} {self.baseline} on {self.metric} after {self.sequence.count} samples: "
+            f"difference {self.sequence.mean:+.4f} [{low:+.4f}, {high:+.4f}]"
+        )

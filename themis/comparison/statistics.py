@@ -1,7 +1,8 @@
-"""Tests of whether two runs differ on the same items.
+"""Two runs' scores on the same items: whether they differ, and by how much.
 
-Each takes the two runs' scores in one order and returns a `PairedTest`; what cannot be tested is refused with a
-`MetricError`, and what has an answer without evidence is not significant, with a note that says why.
+A difference is always the first run minus the second. Every function takes the two columns of scores in one order, or the
+`Pairs` that `pair` (or `scores.align`) has made of them, and what cannot be computed is refused with a `MetricError`. A test
+returns a `PairedTest`; what has an answer without evidence is not significant, with a note that says why.
 """
 
 from __future__ import annotations
@@ -9,27 +10,138 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
-from themis.comparison.bootstrap import Method, bootstrap_of_units
-from themis.comparison.effects import risk_difference_interval
-from themis.comparison.pairs import Pairs, Units, pair, stderr_of_mean
-from themis.comparison.signflips import exact_p_value, sampled_p_value, smallest_p_value
-from themis.core.intervals import Floats, Labels, Scores, student_quantile
+from themis.comparison.resampling import (
+    Method,
+    bootstrap_interval,
+    exact_p_value,
+    sampled_p_value,
+    smallest_p_value,
+)
+from themis.core.intervals import (
+    ClusterTotals,
+    Floats,
+    Labels,
+    ScoreRange,
+    Scores,
+    check_level,
+    cluster_totals,
+    finite_scores,
+    normal_quantile,
+    student_quantile,
+    summarise,
+)
 from themis.exceptions import ConfigurationError, MetricError
 
-__all__ = [
-    "PairedTest",
-    "benjamini_hochberg",
-    "bootstrap_test",
-    "holm",
-    "mcnemar_test",
-    "paired_permutation_test",
-    "paired_t_test",
-    "wilcoxon_test",
-]
+
+@dataclass(frozen=True)
+class Pairs:
+    """Two runs on the items that both have a score of, in one order.
+
+    `clusters` has one label an item (the passage, the conversation), None if items are independent; `score_range` is the
+    least and the most that a score can be.
+    """
+
+    a: Floats
+    b: Floats
+    clusters: Labels | None = None
+    score_range: ScoreRange | None = None
+
+    @property
+    def n(self) -> int:
+        return int(self.a.size)
+
+    @cached_property
+    def differences(self) -> Floats:
+        """First minus second, free of the noise that subtracting decimals leaves."""
+        return _remove_noise(self.a - self.b, np.maximum(np.abs(self.a), np.abs(self.b)))
+
+    @property
+    def difference(self) -> float:
+        """Mean of the first run minus the second."""
+        return float(self.differences[0]) if self.constant else float(self.differences.mean())
+
+    @property
+    def constant(self) -> bool:
+        return bool(self.differences.min() == self.differences.max())
+
+    @property
+    def cohens_dz(self) -> float | None:
+        """The difference in standard deviations of the differences; None if those do not vary around another value."""
+        if self.constant:
+            return 0.0 if self.difference == 0 else None
+        return self.difference / float(self.differences.std(ddof=1))
+
+    @property
+    def wins_and_losses(self) -> tuple[int, int]:
+        """On how many items the first run scored higher, and on how many lower."""
+        return int(np.count_nonzero(self.differences > 0)), int(np.count_nonzero(self.differences < 0))
+
+    @property
+    def binary(self) -> bool:
+        return all(bool(((scores == 0) | (scores == 1)).all()) for scores in (self.a, self.b))
+
+    @cached_property
+    def units(self) -> ClusterTotals:
+        """The differences of what was drawn independently: items or whole clusters."""
+        if self.clusters is None:
+            return ClusterTotals(sums=self.differences, sizes=np.ones(self.n))
+        totals = cluster_totals(self.differences, self.clusters)
+        reach = cluster_totals(np.abs(self.differences), self.clusters).sums
+        return ClusterTotals(sums=_remove_noise(totals.sums, reach), sizes=totals.sizes)
+
+    @property
+    def unit_count(self) -> int:
+        return int(self.units.sums.size)
+
+    @property
+    def cluster_count(self) -> int | None:
+        return None if self.clusters is None else self.unit_count
+
+    @property
+    def difference_range(self) -> ScoreRange | None:
+        """What the difference of two scores can be, where both have a least and a most and keep to them."""
+        low, high = self.score_range or (None, None)
+        if low is None or high is None or self.n == 0:
+            return None
+        seen = (min(self.a.min(), self.b.min()), max(self.a.max(), self.b.max()))
+        return (low - high, high - low) if low <= seen[0] and seen[1] <= high else None
+
+
+def pair(a: Scores | Pairs, b: Scores | None = None, *, clusters: Labels | None = None) -> Pairs:
+    """Checks that two columns of scores can be compared item by item.
+
+    Args:
+        a: The first run's scores, or pairs that are made already.
+        b: The second run's scores of the same items, in the same order.
+        clusters: One label an item; items of one cluster are not independent of each other.
+
+    Raises:
+        MetricError: A score is not a finite number, the columns differ in length, or there are fewer than two items or
+            clusters.
+    """
+    if isinstance(a, Pairs):
+        pairs = a
+    else:
+        pairs = Pairs(a=finite_scores(a), b=finite_scores(() if b is None else b), clusters=clusters)
+    if pairs.a.size != pairs.b.size:
+        raise MetricError(
+            f"cannot pair {pairs.a.size} scores with {pairs.b.size}: give both runs' scores of the shared items, in one order"
+        )
+    if pairs.n < 2:
+        raise MetricError(f"a paired comparison needs at least two shared items, got {pairs.n}")
+    if pairs.unit_count < 2:
+        raise MetricError(
+            f"all {pairs.n} items are in one cluster; a comparison needs at least two clusters to see any spread"
+        )
+    return pairs
+
+
+# --- tests ------------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,10 +174,12 @@ class PairedTest:
         return self.ci is not None and not self.ci[0] <= 0 <= self.ci[1]
 
 
-def paired_t_test(a: Scores, b: Scores, *, alpha: float = 0.05, clusters: Labels | None = None) -> PairedTest:
+def paired_t_test(
+    a: Scores | Pairs, b: Scores | None = None, *, alpha: float = 0.05, clusters: Labels | None = None
+) -> PairedTest:
     """Student's test of the mean difference; with clusters, their robust standard error and their number minus one."""
-    pairs, units = _prepared(a, b, alpha, clusters)
-    stderr = stderr_of_mean(pairs.differences, clusters)
+    pairs = _prepare(a, b, alpha, clusters)
+    stderr = stderr_of_mean(pairs.differences, pairs.clusters)
     # Differences that cancel within every cluster leave rounding, not spread.
     if stderr <= 1e-14 * float(np.abs(pairs.differences).max()):
         return PairedTest(
@@ -76,32 +190,32 @@ def paired_t_test(a: Scores, b: Scores, *, alpha: float = 0.05, clusters: Labels
             p_value=1.0,
             alpha=alpha,
             stderr=0.0,
-            degrees_of_freedom=units.count - 1,
-            clusters=units.clusters,
-            note=_without_spread(pairs),
+            degrees_of_freedom=pairs.unit_count - 1,
+            clusters=pairs.cluster_count,
+            note=_why_no_spread(pairs),
         )
     from scipy.special import stdtr
 
     statistic = pairs.difference / stderr
-    half = student_quantile(1 - alpha / 2, units.count - 1) * stderr
+    half = student_quantile(1 - alpha / 2, pairs.unit_count - 1) * stderr
     return PairedTest(
         name="paired_t",
         n=pairs.n,
         difference=pairs.difference,
         statistic=statistic,
-        p_value=2 * float(stdtr(units.count - 1, -abs(statistic))),
+        p_value=2 * float(stdtr(pairs.unit_count - 1, -abs(statistic))),
         alpha=alpha,
         ci=(pairs.difference - half, pairs.difference + half),
         stderr=stderr,
-        degrees_of_freedom=units.count - 1,
-        clusters=units.clusters,
-        note=f"{few}, so this p-value rests on their being normal" if (few := _too_few(units, alpha)) else "",
+        degrees_of_freedom=pairs.unit_count - 1,
+        clusters=pairs.cluster_count,
+        note=f"{few}, so this p-value rests on their being normal" if (few := _too_few(pairs, alpha)) else "",
     )
 
 
 def paired_permutation_test(
-    a: Scores,
-    b: Scores,
+    a: Scores | Pairs,
+    b: Scores | None = None,
     *,
     alpha: float = 0.05,
     clusters: Labels | None = None,
@@ -112,11 +226,11 @@ def paired_permutation_test(
 
     Exact for 0/1 scores, for graded scores and for few items; otherwise from random swaps.
     """
-    pairs, units = _prepared(a, b, alpha, clusters)
+    pairs = _prepare(a, b, alpha, clusters)
     if resamples < 1:
         raise ConfigurationError(f"a permutation test needs at least one resample (10000 is usual), got {resamples}")
-    exact = exact_p_value(units.sums)
-    p_value = sampled_p_value(units.sums, resamples=resamples, seed=seed) if exact is None else exact
+    exact = exact_p_value(pairs.units.sums)
+    p_value = sampled_p_value(pairs.units.sums, resamples=resamples, seed=seed) if exact is None else exact
     return PairedTest(
         name="paired_permutation",
         n=pairs.n,
@@ -124,17 +238,17 @@ def paired_permutation_test(
         statistic=pairs.difference,
         p_value=p_value,
         alpha=alpha,
-        clusters=units.clusters,
+        clusters=pairs.cluster_count,
         exact=exact is not None,
         resamples=resamples if exact is None else None,
         seed=seed,
-        note=_beyond_reach(pairs, units, alpha),
+        note=_why_out_of_reach(pairs, alpha),
     )
 
 
 def bootstrap_test(
-    a: Scores,
-    b: Scores,
+    a: Scores | Pairs,
+    b: Scores | None = None,
     *,
     alpha: float = 0.05,
     clusters: Labels | None = None,
@@ -147,14 +261,12 @@ def bootstrap_test(
     With few differing items a resample seldom meets the opposite sign, and the bare interval would exclude zero where no
     exact test can: it is then stretched to zero, and the note says so.
     """
-    pairs, units = _prepared(a, b, alpha, clusters)
-    interval = bootstrap_of_units(
-        units.sums, units.sizes, level=1 - alpha, method=method, resamples=resamples, seed=seed
-    )
+    pairs = _prepare(a, b, alpha, clusters)
+    interval = bootstrap_interval(pairs.units, level=1 - alpha, method=method, resamples=resamples, seed=seed)
     (low, high), note = interval.ci, interval.note
-    beyond_reach = _without_spread(pairs) if pairs.constant else _beyond_reach(pairs, units, alpha)
-    if beyond_reach:
-        low, high, note = min(low, 0.0), max(high, 0.0), beyond_reach
+    out_of_reach = _why_no_spread(pairs) if pairs.constant else _why_out_of_reach(pairs, alpha)
+    if out_of_reach:
+        low, high, note = min(low, 0.0), max(high, 0.0), out_of_reach
     return PairedTest(
         name=f"bootstrap_{interval.method}",
         n=pairs.n,
@@ -164,7 +276,7 @@ def bootstrap_test(
         alpha=alpha,
         ci=(low, high),
         stderr=interval.stderr,
-        clusters=units.clusters,
+        clusters=pairs.cluster_count,
         exact=False,
         resamples=resamples,
         seed=seed,
@@ -172,16 +284,15 @@ def bootstrap_test(
     )
 
 
-def mcnemar_test(a: Scores, b: Scores, *, alpha: float = 0.05) -> PairedTest:
+def mcnemar_test(a: Scores | Pairs, b: Scores | None = None, *, alpha: float = 0.05) -> PairedTest:
     """Exact McNemar test of two runs scored 0 or 1: of the items that only one got right, are half the first run's?
 
     `statistic` is the smaller of the two discordant counts; the interval is Tango's for the difference of proportions.
     """
-    pairs, units = _prepared(a, b, alpha, None)
+    pairs = _prepare(a, b, alpha)
     if not pairs.binary:
         raise MetricError("McNemar's test needs scores that are 0 or 1; use the permutation test for graded scores")
-    only_a = int(np.count_nonzero(pairs.differences > 0))
-    only_b = int(np.count_nonzero(pairs.differences < 0))
+    only_a, only_b = pairs.wins_and_losses
     from scipy.special import bdtr
 
     discordant = only_a + only_b
@@ -194,16 +305,16 @@ def mcnemar_test(a: Scores, b: Scores, *, alpha: float = 0.05) -> PairedTest:
         p_value=p_value,
         alpha=alpha,
         ci=risk_difference_interval(only_a, only_b, pairs.n, level=1 - alpha),
-        note=_beyond_reach(pairs, units, alpha),
+        note=_why_out_of_reach(pairs, alpha),
     )
 
 
-def wilcoxon_test(a: Scores, b: Scores, *, alpha: float = 0.05) -> PairedTest:
+def wilcoxon_test(a: Scores | Pairs, b: Scores | None = None, *, alpha: float = 0.05) -> PairedTest:
     """Wilcoxon's signed-rank test: equal pairs are left out, equal magnitudes share their mean rank.
 
     Exact, ties included, up to some 250 differing items; above that the normal approximation corrected for ties.
     """
-    pairs, units = _prepared(a, b, alpha, None)
+    pairs = _prepare(a, b, alpha)
     differing = pairs.differences[pairs.differences != 0]
     ranks, tie_counts = _mid_ranks(np.abs(differing))
     signed = np.copysign(ranks, differing)
@@ -222,32 +333,31 @@ def wilcoxon_test(a: Scores, b: Scores, *, alpha: float = 0.05) -> PairedTest:
         p_value=p_value,
         alpha=alpha,
         exact=exact,
-        note=_beyond_reach(pairs, units, alpha),
+        note=_why_out_of_reach(pairs, alpha),
     )
 
 
 def holm(p_values: Sequence[float]) -> tuple[float, ...]:
     """p-values adjusted so that testing all of them at alpha raises any false alarm with probability alpha at most."""
-    ordered, order = _ordered(p_values)
+    ordered, order = _order(p_values)
     factors = np.arange(ordered.size, 0, -1)
-    return _restored(np.minimum(np.maximum.accumulate(ordered * factors), 1.0), order)
+    return _restore(np.minimum(np.maximum.accumulate(ordered * factors), 1.0), order)
 
 
 def benjamini_hochberg(p_values: Sequence[float]) -> tuple[float, ...]:
     """p-values adjusted so that at most a share alpha of what is called significant is expected to be false."""
-    ordered, order = _ordered(p_values)
+    ordered, order = _order(p_values)
     scaled = ordered * ordered.size / np.arange(1, ordered.size + 1)
-    return _restored(np.minimum(np.minimum.accumulate(scaled[::-1])[::-1], 1.0), order)
+    return _restore(np.minimum(np.minimum.accumulate(scaled[::-1])[::-1], 1.0), order)
 
 
-def _prepared(a: Scores, b: Scores, alpha: float, clusters: Labels | None) -> tuple[Pairs, Units]:
+def _prepare(a: Scores | Pairs, b: Scores | None, alpha: float, clusters: Labels | None = None) -> Pairs:
     if not 0 < alpha < 1:
         raise ConfigurationError(f"alpha lies between 0 and 1 (0.05 is usual), got {alpha}")
-    pairs = pair(a, b)
-    return pairs, pairs.units(clusters)
+    return pair(a, b, clusters=clusters)
 
 
-def _without_spread(pairs: Pairs) -> str:
+def _why_no_spread(pairs: Pairs) -> str:
     """Why differences that do not vary are no evidence to a test that weighs them by their spread."""
     if not pairs.differences.any():
         return f"all {pairs.n} pairs are equal"
@@ -259,19 +369,20 @@ def _without_spread(pairs: Pairs) -> str:
     )
 
 
-def _beyond_reach(pairs: Pairs, units: Units, alpha: float) -> str:
+def _why_out_of_reach(pairs: Pairs, alpha: float) -> str:
     """Why no test of signs could be significant here; empty if one could."""
     if not pairs.differences.any():
         return f"all {pairs.n} pairs are equal"
-    few = _too_few(units, alpha)
+    few = _too_few(pairs, alpha)
     return f"{few}: too few for any verdict at alpha {alpha:g}" if few else ""
 
 
-def _too_few(units: Units, alpha: float) -> str:
-    if smallest_p_value(units.sums) <= alpha:
+def _too_few(pairs: Pairs, alpha: float) -> str:
+    sums = pairs.units.sums
+    if smallest_p_value(sums) <= alpha:
         return ""
-    differing, noun = int(np.count_nonzero(units.sums)), "clusters" if units.clustered else "items"
-    return f"only {differing} of {units.count} {noun} differ"
+    noun = "items" if pairs.clusters is None else "clusters"
+    return f"only {int(np.count_nonzero(sums))} of {pairs.unit_count} {noun} differ"
 
 
 def _mid_ranks(magnitudes: Floats) -> tuple[Floats, Floats]:
@@ -281,7 +392,7 @@ def _mid_ranks(magnitudes: Floats) -> tuple[Floats, Floats]:
     return (last - (counts - 1) / 2)[group], counts.astype(np.float64)
 
 
-def _ordered(p_values: Sequence[float]) -> tuple[Floats, npt.NDArray[np.intp]]:
+def _order(p_values: Sequence[float]) -> tuple[Floats, npt.NDArray[np.intp]]:
     given = np.asarray(p_values, dtype=np.float64)
     bad = int(np.count_nonzero(~((given >= 0) & (given <= 1))))
     if bad:
@@ -290,7 +401,192 @@ def _ordered(p_values: Sequence[float]) -> tuple[Floats, npt.NDArray[np.intp]]:
     return given[order], order
 
 
-def _restored(adjusted: Floats, order: npt.NDArray[np.intp]) -> tuple[float, ...]:
+def _restore(adjusted: Floats, order: npt.NDArray[np.intp]) -> tuple[float, ...]:
     restored = np.empty_like(adjusted)
     restored[order] = adjusted
     return tuple(restored.tolist())
+
+
+# --- sizes of the difference ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class PairedEffects:
+    """The difference of the means (first minus second) and what pairing bought.
+
+    `stderr_unpaired` is what the difference would have without knowing which scores belong together; `correlation` is
+    None if a run's scores do not vary. `cohens_dz` and `hedges_g` (its correction for small n) are in standard
+    deviations of the differences, None if those do not vary. `win_rate` counts a tie as half a win.
+    """
+
+    n: int
+    clusters: int | None
+    mean_a: float
+    mean_b: float
+    difference: float
+    stderr_a: float
+    stderr_b: float
+    stderr_difference: float
+    stderr_unpaired: float
+    correlation: float | None
+    cohens_dz: float | None
+    hedges_g: float | None
+    wins: int
+    losses: int
+    ties: int
+    win_rate: float
+    win_rate_ci: tuple[float, float] | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProportionEffects:
+    """Two runs scored 0 or 1: the four counts, the risk difference (Tango's interval) and the odds ratio (exact interval).
+
+    The odds ratio is that of matched pairs, `only_a / only_b`: infinite if the second run alone was never right, None if
+    the runs agree everywhere.
+    """
+
+    n: int
+    both_right: int
+    only_a: int
+    only_b: int
+    both_wrong: int
+    risk_difference: float
+    risk_difference_ci: tuple[float, float]
+    odds_ratio: float | None
+    odds_ratio_ci: tuple[float, float] | None
+
+
+def paired_effects(
+    a: Scores | Pairs, b: Scores | None = None, *, clusters: Labels | None = None, level: float = 0.95
+) -> PairedEffects:
+    """Effect sizes, standard errors and correlation of two runs; with clusters the standard errors rest on those."""
+    pairs = pair(a, b, clusters=clusters)
+    clusters = pairs.clusters
+    stderr_a, stderr_b, stderr_difference = (
+        stderr_of_mean(scores, clusters) for scores in (pairs.a, pairs.b, pairs.differences)
+    )
+    wins, losses = pairs.wins_and_losses
+    won = summarise((np.sign(pairs.differences) + 1) / 2, clusters=clusters, level=level, score_range=(0.0, 1.0))
+    dz = pairs.cohens_dz
+    return PairedEffects(
+        n=pairs.n,
+        clusters=pairs.cluster_count,
+        mean_a=float(pairs.a.mean()),
+        mean_b=float(pairs.b.mean()),
+        difference=pairs.difference,
+        stderr_a=stderr_a,
+        stderr_b=stderr_b,
+        stderr_difference=stderr_difference,
+        stderr_unpaired=math.hypot(stderr_a, stderr_b),
+        correlation=_correlation(pairs),
+        cohens_dz=dz,
+        # With one degree of freedom the expectation of the ratio does not exist, so nothing is unbiased.
+        hedges_g=None if dz is None or pairs.n < 3 else dz * _small_sample_factor(pairs.n - 1),
+        wins=wins,
+        losses=losses,
+        ties=pairs.n - wins - losses,
+        win_rate=won.mean,
+        win_rate_ci=won.ci,
+    )
+
+
+def proportion_effects(a: Scores | Pairs, b: Scores | None = None, *, level: float = 0.95) -> ProportionEffects:
+    """Counts, risk difference and odds ratio of two runs scored 0 or 1."""
+    pairs = pair(a, b)
+    if not pairs.binary:
+        raise MetricError("a risk difference needs scores that are 0 or 1; use paired_effects for graded scores")
+    only_a, only_b = pairs.wins_and_losses
+    both_right = int(np.count_nonzero((pairs.a == 1) & (pairs.b == 1)))
+    return ProportionEffects(
+        n=pairs.n,
+        both_right=both_right,
+        only_a=only_a,
+        only_b=only_b,
+        both_wrong=pairs.n - both_right - only_a - only_b,
+        risk_difference=pairs.difference,
+        risk_difference_ci=risk_difference_interval(only_a, only_b, pairs.n, level=level),
+        odds_ratio=None if only_a == only_b == 0 else math.inf if only_b == 0 else only_a / only_b,
+        odds_ratio_ci=_odds_ratio_interval(only_a, only_b, level),
+    )
+
+
+def risk_difference_interval(only_a: int, only_b: int, n: int, *, level: float = 0.95) -> tuple[float, float]:
+    """Tango's score interval for the difference of two paired proportions: wide enough for few discordant pairs."""
+    if n < 1 or min(only_a, only_b) < 0 or only_a + only_b > n:
+        raise MetricError(f"{only_a} + {only_b} discordant pairs of {n} is not possible")
+    z = normal_quantile(0.5 + check_level(level) / 2)
+    # Swapping the runs mirrors the interval, so the upper end is the mirrored lower end of the swapped counts.
+    return _lowest_difference(only_a, only_b, n, z), -_lowest_difference(only_b, only_a, n, z)
+
+
+def _lowest_difference(only_a: int, only_b: int, n: int, z: float) -> float:
+    """The smallest difference that a score test does not reject; the score falls as the difference grows."""
+    low, high = -1.0, (only_a - only_b) / n
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if _score(only_a, only_b, n, middle) > z else (low, middle)
+    return high
+
+
+def _score(only_a: int, only_b: int, n: int, difference: float) -> float:
+    """Standardised distance between the observed difference and this one, variance fitted under this one."""
+    # The share of items that only b gets right has a quadratic likelihood equation once the difference is fixed.
+    linear = (2 * n - only_a + only_b) * difference - only_a - only_b
+    constant = -only_b * difference * (1 - difference)
+    share_b = (math.sqrt(max(linear * linear - 8 * n * constant, 0.0)) - linear) / (4 * n)
+    variance = n * (2 * share_b + difference * (1 - difference))
+    distance = only_a - only_b - n * difference
+    return distance / math.sqrt(variance) if variance > 0 else math.inf if distance > 0 else 0.0
+
+
+def _odds_ratio_interval(only_a: int, only_b: int, level: float) -> tuple[float, float] | None:
+    """Clopper and Pearson's interval for the share of discordant pairs that are the first run's, as odds."""
+    if only_a == only_b == 0:
+        return None
+    from scipy.special import betaincinv
+
+    tail = (1 - level) / 2
+    low = float(betaincinv(only_a, only_b + 1, tail)) if only_a else 0.0
+    high = float(betaincinv(only_a + 1, only_b, 1 - tail)) if only_b else 1.0
+    return low / (1 - low), high / (1 - high) if high < 1 else math.inf
+
+
+def _correlation(pairs: Pairs) -> float | None:
+    if pairs.a.min() == pairs.a.max() or pairs.b.min() == pairs.b.max():
+        return None
+    return float(np.corrcoef(pairs.a, pairs.b)[0, 1])
+
+
+def _small_sample_factor(degrees_of_freedom: int) -> float:
+    """Hedges' exact factor that makes a standardised mean unbiased."""
+    half = degrees_of_freedom / 2
+    return math.exp(math.lgamma(half) - math.lgamma(half - 0.5)) / math.sqrt(half)
+
+
+def stderr_of_mean(scores: Floats, clusters: Labels | None) -> float:
+    """Standard error of a mean of independent scores, or of scores that come in clusters."""
+    stderr = summarise(scores, clusters=clusters).stderr
+    if stderr is None:
+        raise MetricError(f"a standard error needs at least two items and two clusters, got {scores.size} items")
+    return stderr
+
+
+def _remove_noise(values: Floats, reach: Floats) -> Floats:
+    """Makes magnitudes equal that differ only by rounding: 0.3 - 0.2 and 0.2 - 0.1 are a tie, not a ranking.
+
+    `reach` is the size of the numbers that each value was computed from, which is what its rounding error scales with.
+    """
+    magnitudes = np.abs(values)
+    order = np.argsort(magnitudes, kind="stable")
+    ranked = magnitudes[order]
+    noise = 2 * np.finfo(np.float64).eps * reach[order]
+    starts = np.concatenate([[True], np.diff(ranked) > np.maximum(noise[1:], noise[:-1])])
+    group = np.cumsum(starts) - 1
+    representative = ranked[starts][group]
+    # The first group is zero when its smallest member could be.
+    representative[(group == 0) & bool(ranked[0] <= noise[0])] = 0.0
+    cleaned = np.empty_like(values)
+    cleaned[order] = representative
+    # Adding zero turns the negative zeros into plain ones.
+    return np.copysign(cleaned, values) + 0.0

@@ -22,6 +22,7 @@ T = TypeVar("T")
 
 _ENCODER = msgspec.json.Encoder(enc_hook=plain)
 _DECODER = msgspec.json.Decoder()
+_ATOMS = frozenset({str, int, float, bool, type(None)})
 
 
 def encode(value: Any) -> str:
@@ -58,7 +59,10 @@ def jsonable(value: Any) -> Any:
     if value is None or isinstance(value, str | bool | int | float):
         return value
     if isinstance(value, Mapping):
-        return {key if isinstance(key, str) else str(key): jsonable(item) for key, item in value.items()}
+        return {
+            key if isinstance(key, str) else str(key): item if type(item) in _ATOMS else jsonable(item)
+            for key, item in value.items()
+        }
     if isinstance(value, list | tuple):
         return [jsonable(item) for item in value]
     return jsonable(plain(value))

@@ -31,6 +31,7 @@ __all__ = [
     "PromptRender",
     "PromptSpec",
     "Reference",
+    "Result",
     "SamplingConfig",
 ]
 
@@ -143,6 +144,32 @@ class GenerationRecord:
     error: ModelError | None
     metrics: dict[str, Any] = field(default_factory=dict)
     attempts: list[GenerationRecord] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Result:
+    """A finished request: what the engine yields, what is committed, what observers get.
+
+    Args:
+        position: Of the sample in its run.
+        attempt: Which of the sample's answers it is, from 0.
+        key: Under which the answer is stored: a hash of everything that could change it.
+        record: The answer or the error.
+        calls: Calls that it took, retries included; the tokens and seconds are theirs together.
+        cost_usd: None where the price is not known.
+        reused: Taken from another run's answer: nothing was spent.
+    """
+
+    position: int
+    attempt: int
+    key: str
+    record: GenerationRecord
+    calls: int = 1
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    seconds: float = 0.0
+    cost_usd: float | None = 0.0
+    reused: bool = False
 
 
 @dataclass(frozen=True)
@@ -274,9 +301,25 @@ class ExperimentReport:
     failures: Sequence[ExperimentFailure]
     metadata: dict[str, Any]
 
+    @property
+    def run_id(self) -> str:
+        return str(self.metadata["run_id"])
+
+    @property
+    def status(self) -> str:
+        """How the run ended: `completed`, `interrupted` or `failed`."""
+        return str(self.metadata["status"])
+
     def metric(self, name: str) -> MetricAggregate:
         """By report name, or in snake case whatever the letters' case; an unknown name is a `MetricError`."""
         return self.evaluation_report.metric(name)
+
+    def item_scores(self, metric: str) -> dict[str, float | None]:
+        """What each judged item scored under a metric; None where that could not be told."""
+        return {
+            str(record.sample_id): next((one.value for one in record.scores if one.metric_name == metric), None)
+            for record in self.evaluation_report.records
+        }
 
     def __repr__(self) -> str:
         means = ", ".join(

@@ -19,24 +19,6 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-__all__ = [
-    "ClusterTotals",
-    "Floats",
-    "Labels",
-    "ScoreRange",
-    "Scores",
-    "Summary",
-    "clip",
-    "cluster_totals",
-    "clustered_stderr",
-    "finite_scores",
-    "normal_quantile",
-    "student_interval",
-    "student_quantile",
-    "summarise",
-    "wilson_interval",
-]
-
 Floats: TypeAlias = "npt.NDArray[np.float64]"
 Scores: TypeAlias = "Sequence[float] | npt.NDArray[Any]"
 # The least and the most that a score can be; None for no limit on that side.
@@ -73,7 +55,7 @@ def summarise(
     lie outside the range of what it is of, so the interval ends with it.
     """
     scores = finite_scores(values)
-    _checked_level(level)
+    check_level(level)
     if clusters is not None and len(clusters) != scores.size:
         raise MetricError(f"got {len(clusters)} cluster labels for {scores.size} values; every value needs one")
     if scores.size == 0:
@@ -106,7 +88,7 @@ def wilson_interval(successes: float, n: int, level: float = 0.95) -> tuple[floa
     """Wilson's score interval for a proportion: stays inside [0, 1] and keeps a width when all or none succeed."""
     if n < 1 or not 0 <= successes <= n:
         raise MetricError(f"Wilson's interval needs 0 <= successes <= n and n >= 1, got {successes} of {n}")
-    z = normal_quantile(0.5 + _checked_level(level) / 2)
+    z = normal_quantile(0.5 + check_level(level) / 2)
     share = successes / n
     centre = (share + z * z / (2 * n)) / (1 + z * z / n)
     half = z / (1 + z * z / n) * math.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
@@ -121,18 +103,6 @@ def student_interval(values: Scores, level: float = 0.95) -> tuple[float, float]
         raise MetricError(f"an interval for a mean needs at least two values, got {scores.size}")
     mean, stderr = _mean_and_stderr(scores)
     return _around(mean, stderr, scores.size - 1, level)
-
-
-def clustered_stderr(values: Scores, clusters: Labels) -> float:
-    """Standard error of a mean whose items come in clusters, with the correction G/(G-1) for G clusters.
-
-    Clusters of one item each give the ordinary standard error exactly.
-    """
-    scores = finite_scores(values)
-    totals = cluster_totals(scores - scores.mean() if scores.size else scores, clusters)
-    if totals.sums.size < 2:
-        raise MetricError(f"a clustered standard error needs at least two clusters, got {totals.sums.size}")
-    return _stderr_of_totals(totals)
 
 
 def cluster_totals(values: Scores, clusters: Labels) -> ClusterTotals:
@@ -192,7 +162,9 @@ def _clustered_summary(scores: Floats, clusters: Labels, level: float, score_ran
     count = totals.sums.size
     if count < 2:
         return Summary(scores.size, mean, None, None, None)
-    stderr = _stderr_of_totals(totals)
+    # With the correction G/(G-1) for G clusters: clusters of one item each give the ordinary standard error exactly.
+    squares = float((totals.sums * totals.sums).sum())
+    stderr = math.sqrt(squares * count / (count - 1)) / float(totals.sizes.sum())
     low, high = _around(mean, stderr, count - 1, level)
     if _is_binary(scores):
         if mean in (0.0, 1.0):
@@ -200,12 +172,6 @@ def _clustered_summary(scores: Floats, clusters: Labels, level: float, score_ran
             low, high = wilson_interval(mean * count, count, level)
         score_range = score_range or (0.0, 1.0)
     return Summary(scores.size, mean, stderr, clip((low, high), score_range, scores), "clustered")
-
-
-def _stderr_of_totals(totals: ClusterTotals) -> float:
-    count = totals.sums.size
-    squares = float((totals.sums * totals.sums).sum())
-    return math.sqrt(squares * count / (count - 1)) / float(totals.sizes.sum())
 
 
 def _mean_and_stderr(scores: Floats) -> tuple[float, float]:
@@ -216,7 +182,7 @@ def _mean_and_stderr(scores: Floats) -> tuple[float, float]:
 
 
 def _around(mean: float, stderr: float, degrees_of_freedom: int, level: float) -> tuple[float, float]:
-    half = student_quantile(0.5 + _checked_level(level) / 2, degrees_of_freedom) * stderr
+    half = student_quantile(0.5 + check_level(level) / 2, degrees_of_freedom) * stderr
     return mean - half, mean + half
 
 
@@ -224,7 +190,8 @@ def _is_binary(scores: Floats) -> bool:
     return bool(((scores == 0) | (scores == 1)).all())
 
 
-def _checked_level(level: float) -> float:
+def check_level(level: float) -> float:
+    """The level itself, if it is a share."""
     if not 0 < level < 1:
         raise ConfigurationError(f"a confidence level lies between 0 and 1 (0.95 is usual), got {level}")
     return level

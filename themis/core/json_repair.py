@@ -45,7 +45,7 @@ _BRACKET = re.compile(r"[\[{]")
 _SECOND_LOOKS = 10
 
 
-def _longest(text: str) -> tuple[int, Any] | None:
+def _longest(text: str) -> tuple[int, object] | None:
     """Length and value of the longest object or array in the text."""
     reader = _Reader(text)
     looks = _SECOND_LOOKS
@@ -89,9 +89,9 @@ class _Reader:
         self.text = text
         self.at = 0
         self.cut = False
-        self.longest: tuple[int, Any] | None = None
+        self.longest: tuple[int, object] | None = None
 
-    def whole(self) -> Any:
+    def whole(self) -> object:
         """The one value that the text consists of."""
         self.next()
         value = self.value(depth=0)
@@ -99,7 +99,7 @@ class _Reader:
             raise _Broken
         return value
 
-    def value(self, depth: int) -> Any:
+    def value(self, depth: int) -> object:
         first = self.next()
         if first in ("{", "["):
             return self.container(depth)
@@ -114,7 +114,7 @@ class _Reader:
             raise _Broken
         return self.cut_off()
 
-    def container(self, depth: int) -> Any:
+    def container(self, depth: int) -> object:
         if depth >= _MAX_DEPTH:
             raise _Broken
         start = self.at
@@ -130,8 +130,8 @@ class _Reader:
             self.longest = (self.at - start, built)
         return built
 
-    def members(self, depth: int) -> dict[str, Any]:
-        built: dict[str, Any] = {}
+    def members(self, depth: int) -> dict[str, object]:
+        built: dict[str, object] = {}
         while self.next() not in ("}", ""):
             quoted = self.next() in _STRINGS
             key = self.string() if quoted else self.word()
@@ -149,8 +149,8 @@ class _Reader:
                 raise _Broken
         return built
 
-    def elements(self, depth: int) -> list[Any]:
-        built: list[Any] = []
+    def elements(self, depth: int) -> list[object]:
+        built: list[object] = []
         while self.next() not in ("]", ""):
             value = self.value(depth + 1)
             if value is not _CUT:
@@ -165,9 +165,9 @@ class _Reader:
         match = _STRINGS[self.text[self.at]].match(self.text, self.at)
         assert match is not None  # the pattern matches any text that begins with its quote
         self.at = match.end()
-        return _ESCAPE.sub(_unescaped, match[1]) if match[2] else self.cut_off()
+        return _ESCAPE.sub(_unescape, match[1]) if match[2] else self.cut_off()
 
-    def number(self, match: re.Match[str], depth: int) -> Any:
+    def number(self, match: re.Match[str], depth: int) -> object:
         self.at = match.end()
         if depth and self.at == len(self.text):
             return self.cut_off()
@@ -190,12 +190,12 @@ class _Reader:
         self.at = space.end()
         return self.text[self.at : self.at + 1]
 
-    def cut_off(self) -> Any:
+    def cut_off(self) -> object:
         self.at, self.cut = len(self.text), True
         return _CUT
 
 
-def _unescaped(match: re.Match[str]) -> str:
+def _unescape(match: re.Match[str]) -> str:
     code = match[1]
     if len(code) > 6:  # a pair of surrogates is one character
         return json.loads(f'"{match.group()}"')  # type: ignore[no-any-return]

@@ -1,7 +1,8 @@
 """One registry class for every kind of thing that is looked up by name.
 
-Built-ins enter as `"module:attribute"` strings and are imported on first use; users register objects; other packages
-enter by the entry-point group `themis`, with names such as `metric.my_metric` or `provider.my_provider`.
+Built-ins enter as `"module:attribute"` strings, listed or found by a function when the first name is looked up, and are
+imported on first use; users register objects; other packages enter by the entry-point group `themis`, with names such as
+`metric.my_metric` or `provider.my_provider`.
 """
 
 from __future__ import annotations
@@ -25,12 +26,14 @@ class Registry(Generic[T]):
     def __init__(
         self,
         kind: str,
-        builtin: Mapping[str, str] | None = None,
+        builtin: Mapping[str, str] | Callable[[], Mapping[str, str]] | None = None,
         *,
         error: type[Exception] = ConfigurationError,
     ) -> None:
         self.kind = kind
-        self._targets: dict[str, T | str] = dict(builtin or {})
+        # A function finds them when the first name is looked up.
+        self._find_builtin = builtin if callable(builtin) else None
+        self._targets: dict[str, T | str] = {} if callable(builtin) else dict(builtin or {})
         self._builtin = frozenset(self._targets)
         self._registered: set[str] = set()
         self._error = error
@@ -70,6 +73,7 @@ class Registry(Generic[T]):
         return sorted(self._targets)
 
     def is_builtin(self, name: str) -> bool:
+        self._read_plugins()
         return name in self._builtin
 
     def is_of_this_program(self, name: str) -> bool:
@@ -106,6 +110,9 @@ class Registry(Generic[T]):
     def _read_plugins(self) -> None:
         if self._plugins_read:
             return
+        if self._find_builtin is not None:
+            self._targets = {**self._find_builtin(), **self._targets}
+            self._builtin = frozenset(self._targets)
         self._plugins_read = True
         for kind, name, value in _plugin_entries():
             if kind == self.kind.replace(" ", "-"):

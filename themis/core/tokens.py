@@ -15,8 +15,8 @@ __all__ = [
     "DEFAULT_TOKENIZER",
     "TOKENIZERS",
     "cl100k_base",
+    "count_prompt_tokens",
     "count_tokens",
-    "count_told",
     "o200k_base",
     "tokenizer",
     "words",
@@ -31,7 +31,7 @@ def count_tokens(text: str, name: str = DEFAULT_TOKENIZER) -> int:
     return tokenizer(name)(text)
 
 
-def count_told(prompt: str, row: Mapping[str, Any]) -> int:
+def count_prompt_tokens(prompt: str, row: Mapping[str, Any]) -> int:
     """Tokens of all that a model is told: the row's conversation, or else the prompt, after the row's system prompt."""
     conversation = row.get("messages")
     told = _texts([row.get("system_prompt"), prompt if conversation is None else conversation])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 from themis.exceptions import ConfigurationError
 
@@ -13,7 +12,7 @@ __all__ = ["read_word", "write_word"]
 _SPELLED = {"True": True, "False": False, "None": None}
 
 
-def read_word(word: str) -> Any:
+def read_word(word: str) -> object:
     """`3` is a number, `true` a truth value, `["a"]` a list, `2024-06-01` and `a: b` are text."""
     try:
         return _SPELLED[word] if word in _SPELLED else json.loads(word)
@@ -26,7 +25,7 @@ def read_word(word: str) -> Any:
         return word
 
 
-def write_word(value: Any) -> str:
+def write_word(value: object) -> str:
     """The shortest word that is read as this value."""
     if isinstance(value, str):
         try:

@@ -1,7 +1,4 @@
-"""How far judges agree with each other and with people, and what their mean is worth.
-
-Pure functions over ratings; numpy is imported where it is used.
-"""
+"""How far judges agree with each other and with people, and what their mean is worth: pure functions over ratings."""
 
 from __future__ import annotations
 
@@ -14,14 +11,17 @@ from dataclasses import dataclass
 from themis.core.intervals import student_quantile, wilson_interval
 from themis.exceptions import MetricError
 
-__all__ = [
-    *("Agreement", "Calibration", "SwapConsistency", "agreement_of", "calibrate", "cohens_kappa", "krippendorff_alpha"),
-    "swap_consistency",
-]
-
 
 def cohens_kappa(one: Sequence[object], other: Sequence[object]) -> float:
-    """Agreement of two raters beyond chance; NaN when chance alone would make them agree fully."""
+    """Agreement of two raters beyond chance; NaN when chance alone would make them agree fully.
+
+    Args:
+        one: A rater's labels, one an item.
+        other: Another rater's labels of the same items, in the same order.
+
+    >>> cohens_kappa([1, 1, 0, 0], [1, 1, 0, 1])
+    0.5
+    """
     if len(one) != len(other) or not one:
         raise MetricError(f"two raters rate the same items; got {len(one)} and {len(other)} ratings")
     n = len(one)
@@ -32,9 +32,14 @@ def cohens_kappa(one: Sequence[object], other: Sequence[object]) -> float:
 
 
 def krippendorff_alpha(ratings: Sequence[Sequence[float | None]], *, level: str = "nominal") -> float:
-    """Agreement of any number of raters; one sequence a rater over the same items, None where an item was not rated.
+    """Agreement of any number of raters, beyond chance.
 
-    `level` is "nominal" (labels: equal or not) or "interval" (numbers: squared difference).
+    Args:
+        ratings: One sequence a rater over the same items, None where an item was not rated.
+        level: "nominal" (labels: equal or not) or "interval" (numbers: squared difference).
+
+    >>> krippendorff_alpha([[1, 0, None], [1, 0, 1]])
+    1.0
     """
     if level not in ("nominal", "interval"):
         raise MetricError(f"level is 'nominal' or 'interval', got {level!r}")
@@ -68,7 +73,14 @@ class Agreement:
 
 
 def agreement_of(judged: Mapping[str, Mapping[str, float]]) -> Agreement:
-    """From judge -> item -> value; an item that a judge has no verdict on counts for the others."""
+    """Agreement of judges with each other.
+
+    Args:
+        judged: Judge -> item -> value; an item that a judge has no verdict on counts for the others.
+
+    >>> agreement_of({"one": {"a": 1.0, "b": 0.0}, "two": {"a": 1.0, "b": 0.0}}).cohens_kappa
+    {'one / two': 1.0}
+    """
     if len(judged) < 2:
         raise MetricError(f"agreement is between at least two judges, got {len(judged)}")
     items = sorted(set().union(*judged.values()))
@@ -98,7 +110,14 @@ class SwapConsistency:
 
 
 def swap_consistency(said: Sequence[Sequence[str]]) -> SwapConsistency:
-    """From what the judge said in both orders, "A" being the first place: the `said` of a pairwise score's details."""
+    """How often the order of the answers decided.
+
+    Args:
+        said: What the judge said in both orders, "A" being the first place: the `said` of each pairwise score's details.
+
+    >>> swap_consistency([["A", "B"], ["A", "A"]]).rate
+    0.5
+    """
     swapped = [tuple(pair) for pair in said if len(pair) == 2]
     if not swapped:
         raise MetricError("no pair was judged in both orders; PairwiseJudge does so unless swap=False")
@@ -134,7 +153,16 @@ class Calibration:
 
 
 def calibrate(judged: Mapping[str, float], labels: Mapping[str, float], *, threshold: float = 0.5) -> Calibration:
-    """`judged` are the judge's values by item, `labels` people's for some of the same items; both from 0 to 1."""
+    """Holds a judge against people's labels.
+
+    Args:
+        judged: The judge's values by item, from 0 to 1.
+        labels: People's values for some of the same items, from 0 to 1.
+        threshold: From which value on an item counts as right, for accuracy and kappa.
+
+    >>> round(calibrate({"a": 1.0, "b": 1.0, "c": 0.0}, {"a": 1.0, "b": 0.0}).corrected_mean, 2)
+    0.17
+    """
     shared = [item for item in labels if item in judged]
     if len(shared) < 2:
         raise MetricError(f"calibration needs at least two items with both a label and a verdict, got {len(shared)}")

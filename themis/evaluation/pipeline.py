@@ -10,7 +10,6 @@ import math
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from themis.core.entities import (
     EvaluationFailure,
@@ -27,13 +26,15 @@ from themis.core.registry import snake_case
 from themis.evaluation.extractors.exceptions import FieldExtractionError
 from themis.evaluation.strategies import DefaultEvaluationStrategy, EvaluationStrategy
 from themis.exceptions import ConfigurationError
-from themis.interfaces import Extractor, Metric
+from themis.interfaces import Extractor, Metric, Row
 
 __all__ = ["EvaluationPipeline", "aggregate", "score_ranges", "slices_of"]
 
 logger = logging.getLogger(__name__)
 
-ReferenceSelector = Callable[[GenerationRecord], Any]
+ReferenceSelector = Callable[[GenerationRecord], object]
+# What each attempt at a sample gave, for metrics that look at several.
+Attempts = Sequence[Mapping[str, object]]
 StrategyResolver = Callable[[GenerationRecord], EvaluationStrategy]
 
 _DEFAULT_STRATEGY = DefaultEvaluationStrategy()
@@ -53,8 +54,22 @@ class _Failure:
 class EvaluationPipeline:
     """One extractor, some metrics, and how attempts are reduced.
 
-    `unparsed` says what an answer that the extractor cannot read counts for: "zero" (the model's fault, 0.0; no score
-    from metrics for which zero is not the worst) or "exclude" (no score, counted as failed).
+    Args:
+        extractor: Finds the answer in the model's text.
+        metrics: Score the answer; each has a name of its own.
+        reference_selector: Takes a record and returns what its answer is compared with, instead of the row's reference.
+        strategy_resolver: Takes a record and returns how its attempts become scores (`themis.evaluation.strategies`); by
+            default the record's own answer is judged.
+        unparsed: What an answer that the extractor cannot read counts for: "zero" (the model's fault, 0.0; no score from
+            metrics for which zero is not the worst) or "exclude" (no score, counted as failed).
+
+    Raises:
+        ConfigurationError: Two metrics have one name, or something is no extractor.
+
+    >>> from themis.evaluation.extractors import LastNumberExtractor
+    >>> from themis.evaluation.metrics import ExactMatch, Numeric
+    >>> EvaluationPipeline(extractor=LastNumberExtractor(), metrics=[ExactMatch(), Numeric(tolerance=0.1)]).metric_names
+    ['ExactMatch', 'Numeric']
     """
 
     def __init__(
@@ -104,14 +119,14 @@ class EvaluationPipeline:
                 metric.check_machine()
 
     @property
-    def row_check(self) -> Callable[[Any, Mapping[str, Any]], None] | None:
+    def row_check(self) -> Callable[[object, Mapping[str, object]], None] | None:
         """Raises where one of the metrics could score no answer to a row; None where all of them take what comes."""
         own = [metric for metric in self.metrics if getattr(type(metric), "check_row", None) is not Metric.check_row]
         picky = [metric for metric in own if hasattr(metric, "check_row")]
         if self._select_reference is not None or not picky:
             return None
 
-        def check(reference: Any, row: Mapping[str, Any]) -> None:
+        def check(reference: object, row: Mapping[str, object]) -> None:
             for metric in picky:
                 metric.check_row(_as_list(reference), row)
 
@@ -126,9 +141,9 @@ class EvaluationPipeline:
         """Adds aggregates over the records for which the predicate holds."""
         self.slices[name] = predicate
 
-    def evaluation_fingerprint(self) -> dict[str, Any]:
+    def evaluation_fingerprint(self) -> dict[str, object]:
         """Class, parameters and code of everything that decides a score."""
-        described: dict[str, Any] = {
+        described: dict[str, object] = {
             "extractor": describe_object(self.extractor),
             "metrics": [describe_object(metric) for metric in self.metrics],
             "unparsed": self.unparsed,
@@ -152,7 +167,7 @@ class EvaluationPipeline:
             scores = self._score_items(strategy, items, result.failures, record.metrics.get("attempt_outcomes"))
             result.scores.extend(strategy.aggregate(record, scores) if scores else ())
         except Exception as error:  # boundary: a strategy is the user's code
-            result.failures.append(f"strategy: {_said(error)}")
+            result.failures.append(f"strategy: {_format_error(error)}")
         return result
 
     def evaluate(self, records: Iterable[GenerationRecord]) -> EvaluationReport:
@@ -178,7 +193,7 @@ class EvaluationPipeline:
         strategy: EvaluationStrategy,
         items: Sequence[EvaluationItem],
         failures: list[str],
-        attempts: list[dict[str, Any]] | None,
+        attempts: Attempts | None,
     ) -> list[MetricScore]:
         answers = [self._extract(item.record) for item in items]
         select = getattr(strategy, "select", None)
@@ -196,17 +211,17 @@ class EvaluationPipeline:
                 scores.extend(self._score(self.metrics, item, answer, failures, attempts))
         return scores
 
-    def _extract(self, record: GenerationRecord) -> Any:
+    def _extract(self, record: GenerationRecord) -> object:
         text = record.output.text if record.output is not None else ""
         try:
             return self.extractor.extract(text)
         except FieldExtractionError as error:
             return _Unparsed(str(error) or "no answer found")
         except Exception as error:  # boundary: an extractor is the user's code
-            return _Failure(_said(error))
+            return _Failure(_format_error(error))
 
     def _score_unparsed(
-        self, item: EvaluationItem, reason: str, failures: list[str], attempts: list[dict[str, Any]] | None
+        self, item: EvaluationItem, reason: str, failures: list[str], attempts: Attempts | None
     ) -> Iterable[MetricScore]:
         """Of an answer that cannot be read: zero where that is the worst there is, and what does not need the answer."""
         unscored = False
@@ -224,14 +239,14 @@ class EvaluationPipeline:
         self,
         metrics: Sequence[Metric],
         item: EvaluationItem,
-        answer: Any,
+        answer: object,
         failures: list[str],
-        attempts: list[dict[str, Any]] | None,
+        attempts: Attempts | None,
     ) -> Iterable[MetricScore]:
         record = item.record
         reference = self._select_reference(record) if self._select_reference is not None else item.reference
         references = _as_list(reference)
-        metadata = dict(record.task.metadata)
+        metadata: Row = dict(record.task.metadata)
         metadata["sample_id"] = metadata.get("dataset_id")
         metadata["prompt"] = record.task.prompt.text
         if "generation_time_ms" in record.metrics:
@@ -246,7 +261,7 @@ class EvaluationPipeline:
                 yield score
 
 
-def slices_of(pipeline: Any, record: GenerationRecord) -> list[str]:
+def slices_of(pipeline: object, record: GenerationRecord) -> list[str]:
     """The slices that a record belongs to. Where a predicate raises it does not, and the log says why."""
     found = []
     for name, predicate in getattr(pipeline, "slices", {}).items():
@@ -255,11 +270,11 @@ def slices_of(pipeline: Any, record: GenerationRecord) -> list[str]:
                 found.append(name)
         except Exception as error:  # boundary: a predicate is the user's code
             sample_id = record.task.metadata.get("dataset_id")
-            logger.warning("sample %s is left out of the slice %s: %s", sample_id, name, _said(error))
+            logger.warning("sample %s is left out of the slice %s: %s", sample_id, name, _format_error(error))
     return found
 
 
-def score_ranges(pipeline: Any) -> dict[str, tuple[float | None, float | None]]:
+def score_ranges(pipeline: object) -> dict[str, tuple[float | None, float | None]]:
     """What the scores of each metric can be, as far as the metrics say."""
     ranges = {metric.name: getattr(metric, "score_range", None) for metric in getattr(pipeline, "metrics", ())}
     return {name: (found[0], found[1]) for name, found in ranges.items() if found is not None}
@@ -284,13 +299,13 @@ class _Unparsed(_Failure):
     """The model's answer could not be read."""
 
 
-def _compute(metric: Metric, answer: Any, references: list[Any], metadata: dict[str, Any]) -> MetricScore | _Failure:
+def _compute(metric: Metric, answer: object, references: list[object], metadata: Row) -> MetricScore | _Failure:
     if not references and getattr(metric, "requires_reference", True):
         return _Failure("needs a reference, and this sample has none; set reference_field")
     try:
         score = metric.compute(prediction=answer, references=references, metadata=metadata)
     except Exception as error:  # boundary: a metric is the user's code
-        return _Failure(_said(error))
+        return _Failure(_format_error(error))
     if not isinstance(score, MetricScore):
         return _Failure(f"compute returned {type(score).__name__}, expected a MetricScore")
     value = score.value
@@ -314,7 +329,7 @@ def _is_within(value: float, metric: Metric) -> bool:
     )
 
 
-def _as_list(reference: Any) -> list[Any]:
+def _as_list(reference: object) -> list[object]:
     """List and tuple references are spread, anything else is wrapped."""
     value = reference.value if isinstance(reference, Reference) else reference
     if value is None:
@@ -322,6 +337,6 @@ def _as_list(reference: Any) -> list[Any]:
     return list(value) if isinstance(value, list | tuple) else [value]
 
 
-def _said(error: BaseException) -> str:
+def _format_error(error: BaseException) -> str:
     text = str(error).strip()
     return f"{type(error).__name__}: {text}" if text else type(error).__name__

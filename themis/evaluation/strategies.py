@@ -11,9 +11,9 @@ import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
-from themis.core.draws import all_pass, some_pass
+from themis.core.draws import pass_at_k, pass_hat_k
 from themis.core.entities import EvaluationItem, GenerationRecord, MetricScore
 from themis.core.fingerprint import canonical_json
 from themis.core.registry import nearest
@@ -81,7 +81,7 @@ class AttemptAwareEvaluationStrategy(_OverAttempts):
 
     def reduce(self, name: str, scores: Sequence[MetricScore]) -> MetricScore:
         mean = math.fsum(score.value for score in scores) / len(scores)
-        return MetricScore(name, mean, _protection(scores), _reduced(scores))
+        return MetricScore(name, mean, _protection_details(scores), _reduced_metadata(scores))
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ class BestAttempt(_OverAttempts):
 
     def reduce(self, name: str, scores: Sequence[MetricScore]) -> MetricScore:
         best = (min if name in self.lower_is_better else max)(scores, key=lambda score: score.value)
-        return MetricScore(name, best.value, best.details, _reduced(scores))
+        return MetricScore(name, best.value, best.details, _reduced_metadata(scores))
 
 
 @dataclass(frozen=True)
@@ -114,14 +114,16 @@ class AnyAttempt(_OverAttempts):
 
     def reduce(self, name: str, scores: Sequence[MetricScore]) -> MetricScore:
         hits = sum(score.value >= self.threshold for score in scores)
-        return MetricScore(name, float(hits > 0), {"passed": hits, **_protection(scores)}, _reduced(scores))
+        return MetricScore(
+            name, float(hits > 0), {"passed": hits, **_protection_details(scores)}, _reduced_metadata(scores)
+        )
 
 
 @dataclass(frozen=True)
 class MajorityVote(_OverAttempts):
     """Judges the answer that most attempts gave; the earliest of them where several are equally common."""
 
-    def select(self, predictions: Sequence[Any]) -> list[int]:
+    def select(self, predictions: Sequence[object]) -> list[int]:
         """Which of the extracted answers to judge."""
         if not predictions:
             return []
@@ -142,8 +144,8 @@ class PassAtK(_OverAttempts):
 
     def reduce(self, name: str, scores: Sequence[MetricScore]) -> MetricScore:
         n, passed = _passed(scores, self.threshold, self.k, f"pass@{self.k}")
-        details = {"passed": passed, "attempts": n, "k": self.k, **_protection(scores)}
-        return MetricScore(name, some_pass(passed, n, self.k), details, _reduced(scores))
+        details = {"passed": passed, "attempts": n, "k": self.k, **_protection_details(scores)}
+        return MetricScore(name, pass_at_k(passed, n, self.k), details, _reduced_metadata(scores))
 
 
 @dataclass(frozen=True)
@@ -155,8 +157,8 @@ class PassHatK(_OverAttempts):
 
     def reduce(self, name: str, scores: Sequence[MetricScore]) -> MetricScore:
         n, passed = _passed(scores, self.threshold, self.k, f"pass^{self.k}")
-        details = {"passed": passed, "attempts": n, "k": self.k, **_protection(scores)}
-        return MetricScore(name, all_pass(passed, n, self.k), details, _reduced(scores))
+        details = {"passed": passed, "attempts": n, "k": self.k, **_protection_details(scores)}
+        return MetricScore(name, pass_hat_k(passed, n, self.k), details, _reduced_metadata(scores))
 
 
 _REDUCERS: dict[str, Callable[[Sequence[Metric]], EvaluationStrategy]] = {
@@ -172,9 +174,18 @@ _REDUCERS: dict[str, Callable[[Sequence[Metric]], EvaluationStrategy]] = {
 
 
 def strategy_from_name(name: str, metrics: Sequence[Metric] = (), *, attempts: int | None = None) -> EvaluationStrategy:
-    """`average`, `keep`, `first`, `best` (as these metrics see it), `majority`, `any`, `pass@3`, `pass^3`.
+    """The built-in strategy of a name.
 
-    With `attempts` a reducer that needs more of them is refused: it could score nothing.
+    Args:
+        name: `average`, `keep`, `first`, `best`, `majority`, `any`, `pass@k` or `pass^k` with a number for k.
+        metrics: Those that `best` goes by: of some, less is better.
+        attempts: How many answers a row gets; a reducer that needs more of them is refused, for it could score nothing.
+
+    Raises:
+        ConfigurationError: There is no such reducer, or it needs more attempts.
+
+    >>> strategy_from_name("pass@3")
+    PassAtK(k=3, threshold=1.0)
     """
     if match := re.fullmatch(r"pass([@^])(\d+)", name.strip()):
         k = int(match[2])
@@ -198,20 +209,20 @@ def _passed(scores: Sequence[MetricScore], threshold: float, k: int, what: str) 
     return len(scores), sum(score.value >= threshold for score in scores)
 
 
-def _reduced(scores: Sequence[MetricScore]) -> dict[str, Any]:
-    metadata: dict[str, Any] = {"attempts": len(scores)}
+def _reduced_metadata(scores: Sequence[MetricScore]) -> dict[str, object]:
+    metadata: dict[str, object] = {"attempts": len(scores)}
     if all(score.metadata.get("outcome") == "unparsed" for score in scores):
         metadata["outcome"] = "unparsed"
     return metadata
 
 
-def _protection(scores: Sequence[MetricScore]) -> dict[str, Any]:
+def _protection_details(scores: Sequence[MetricScore]) -> dict[str, object]:
     """How far the attempts' code was confined, the same for all that were run: it is recorded in every score."""
     confined = next((score.details for score in scores if "sandbox" in score.details), {})
     return {name: confined[name] for name in ("sandbox", "not_protected") if name in confined}
 
 
-def _vote_key(prediction: Any) -> str:
+def _vote_key(prediction: object) -> str:
     if isinstance(prediction, str):
         return prediction.strip().casefold()
     try:

@@ -10,7 +10,7 @@ from themis.core.codec import decode
 from themis.core.entities import SamplingConfig
 from themis.core.registry import nearest
 from themis.exceptions import ConfigurationError, StorageError
-from themis.experiment.manifest import (
+from themis.runs.manifest import (
     SCIENTIFIC_KEYS,
     call_identity,
     diff_manifests,

@@ -112,7 +112,9 @@ class RowReader:
         if isinstance(value, list | dict):
             raise ConfigurationError(f"the id of row {position} is a {type(value).__name__}, expected text or a number")
         text = str(value)
-        bad = next((c for c in text if unicodedata.category(c) in ("Cc", "Cs")), None)
+        bad = None
+        if not text.isprintable():
+            bad = next((c for c in text if unicodedata.category(c) in ("Cc", "Cs")), None)
         if not text or len(text) > _LONGEST_ID or bad is not None:
             why = f"contains {bad!r}" if bad is not None else f"has {len(text)} characters"
             raise ConfigurationError(

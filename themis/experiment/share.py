@@ -18,7 +18,7 @@ from themis.experiment.export.as_html import visible
 from themis.experiment.export.as_tables import export_markdown, in_markdown
 from themis.experiment.export.names import file_word
 from themis.experiment.export.whole_files import whole_file
-from themis.experiment.report import build_report, report_standing
+from themis.runs.report import build_report, report_standing
 from themis.storage import ExperimentStorage
 
 __all__ = ["EVENTS_FILE", "Shared", "draw_badge", "share_run"]

@@ -1,22 +1,20 @@
-"""Decides what to do after a call: is it finished, and if it failed, does trying again make sense and when?
+"""Decides what to do after a call: is it finished, does trying again make sense and when, would every other call fail too?
 
-Pure functions; the engine acts on them.
+Nothing here acts: the engine does what comes out.
 """
 
 from __future__ import annotations
 
 import asyncio
 import random
+import re
 from dataclasses import dataclass
+
+import msgspec
 
 from themis.core.entities import GenerationRecord, GenerationTask, ModelError
 from themis.exceptions import ProviderCallError
 from themis.generation.limits import LONGEST_WAIT_SECONDS
-
-__all__ = [
-    *("Retry", "error_from", "final_error", "is_lost", "is_rate_limit", "is_retryable", "own_words", "record_of"),
-    "retry_delay",
-]
 
 _TRANSIENT_STATUS = {408, 409, 425, 429}
 _FINAL_WORDS = (
@@ -39,6 +37,40 @@ class Retry:
     rate_limited_attempts: int = 12
     # Nor is the loss of the process that made it: the answer may have come, but nobody saw it.
     lost_attempts: int = 3
+
+
+class Request(msgspec.Struct, eq=False):
+    """One answer to get, and what has become of it so far: the state of its retries."""
+
+    position: int
+    attempt: int
+    key: str
+    task: GenerationTask
+    # For the call under way.
+    timeout_seconds: float = 0.0
+    # When the first call was started (monotonic seconds); 0 where there is no deadline.
+    began: float = 0.0
+    # What the last call gave: a record, an exception, or something else that a provider returned.
+    reply: object = None
+    reply_seconds: float = 0.0
+    # Calls that were answered or failed, were rate limited, and whose process was lost.
+    tries: int = 0
+    rate_limited: int = 0
+    lost: int = 0
+    # What all calls took together.
+    seconds: float = 0.0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    errors: list[dict[str, object]] | None = None
+    last_error: str = ""
+    # Of the tokens a minute: what was taken for the call under way.
+    estimated_tokens: int = 0
+    # How often the provider asked for a longer wait than the deadline leaves.
+    asked_too_long: int = 0
+
+    @property
+    def calls(self) -> int:
+        return self.tries + self.rate_limited + self.lost
 
 
 def error_from(error: BaseException) -> ModelError:
@@ -83,26 +115,22 @@ def is_lost(error: ModelError) -> bool:
     return error.kind == "worker_lost"
 
 
-def retry_delay(
-    error: ModelError, *, tries: int, rate_limited: int, lost: int = 0, retry: Retry, chance: random.Random
-) -> float | None:
-    """Seconds to wait before the next call, or None when this error is final.
-
-    `rate_limited` counts the calls that were turned away for their rate, `lost` those whose process was lost, and `tries`
-    all others.
-    """
+def retry_delay(error: ModelError, request: Request, retry: Retry, chance: random.Random) -> float | None:
+    """Seconds of backoff before the next call, or None when this error is final."""
     if is_lost(error):
         # Apart from those it was with: one of them may be what ends the process.
-        return None if lost > retry.lost_attempts else (lost - 1 + chance.random()) * retry.first_delay_seconds
+        if request.lost > retry.lost_attempts:
+            return None
+        return (request.lost - 1 + chance.random()) * retry.first_delay_seconds
     if not is_retryable(error):
         return None
     limited = is_rate_limit(error)
-    if (rate_limited > retry.rate_limited_attempts) if limited else (tries >= max(1, retry.attempts)):
+    made = request.rate_limited if limited else request.tries
+    if made > retry.rate_limited_attempts if limited else made >= max(1, retry.attempts):
         return None
     asked = error.details.get("retry_after_seconds")
     if isinstance(asked, int | float) and asked >= 0:
         return min(float(asked), LONGEST_WAIT_SECONDS)
-    made = rate_limited if limited else tries
     delay = min(retry.longest_delay_seconds, retry.first_delay_seconds * retry.factor ** max(0, made - 1))
     # Half of the delay is random, so that callers turned away together do not come back together.
     return delay * (0.5 + chance.random() / 2)
@@ -147,3 +175,67 @@ def _checked(record: object) -> GenerationRecord:
     if record.error is None and (record.output is None or not isinstance(record.output.text, str)):
         raise ProviderCallError("the provider returned neither an output text nor an error", kind="empty_response")
     return record
+
+
+# --- the circuit breaker -----------------------------------------------------------------------------------------------
+
+# So many equal permanent failures with no success between them end a run.
+TRIPS_AFTER = 5
+
+_UNREACHABLE = ("connection", "proxy")
+_KINDS_ABOUT_THE_ROW = ("context_length", "content_filter", "response_too_large")
+# Of 400, 413 and 422: what one row is refused for says nothing about the next.
+_ABOUT_THE_ROW = re.compile(
+    r"context|too (long|large|many)|maximum.{0,20}(length|tokens)|content|policy|filter|moderat|safety|flagged|blocked",
+    re.I,
+)
+_NUMBERS = re.compile(r"[0-9a-f]*\d[0-9a-f]*", re.I)
+
+
+class CircuitBreaker:
+    """Counts equal permanent failures in a row.
+
+    Args:
+        trips_after: How many of them trip it; None for never.
+    """
+
+    def __init__(self, trips_after: int | None = TRIPS_AFTER) -> None:
+        self._trips_after = trips_after
+        self._alike: tuple[object, ...] | None = None
+        self._in_a_row = 0
+        self._had_success = False
+        self.tripped_by: ModelError | None = None  # the failure that was one too many
+
+    @property
+    def is_calm(self) -> bool:
+        """Whether calls may be handed out ahead of their turn: the last ones did not fail for good."""
+        return self._trips_after is None or (self._had_success and not self._in_a_row)
+
+    def on_success(self) -> None:
+        self._had_success, self._in_a_row = True, 0
+
+    def on_failure(self, error: ModelError) -> None:
+        alike = _what_is_alike(error) if _is_permanent(error) else None
+        self._in_a_row = 0 if alike is None else self._in_a_row + 1 if alike == self._alike else 1
+        self._alike = alike
+        if self._trips_after is not None and self._in_a_row >= self._trips_after and self.tripped_by is None:
+            self.tripped_by = error
+
+
+def _is_permanent(error: ModelError) -> bool:
+    """Whether the next row would meet the same failure: a key, a model, an address or an option is wrong."""
+    # Before the status stands the address, whose words say nothing about the row.
+    words = error.message.partition(" answered ")[2] or error.message
+    if error.kind in _KINDS_ABOUT_THE_ROW:
+        return False
+    if error.details.get("status") in (400, 413, 422) and _ABOUT_THE_ROW.search(words):
+        return False
+    return error.kind in _UNREACHABLE or error.kind == "wait_too_long" or not is_retryable(error)
+
+
+def _what_is_alike(error: ModelError) -> tuple[object, ...]:
+    """Failures for a key, a model or an address may name a request, so they are known by their kind alone."""
+    status = error.details.get("status")
+    if error.kind in _UNREACHABLE or (isinstance(status, int) and status not in (400, 422)):
+        return (error.kind, status)
+    return (error.kind, status, _NUMBERS.sub("#", error.message[:300]))

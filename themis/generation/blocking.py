@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import logging
+import threading
+from collections.abc import Coroutine
 from typing import Any
 
 from themis.core.entities import GenerationRecord, GenerationTask
-from themis.generation.loops import LoopThread
 from themis.interfaces import StatelessTaskExecutor
 
-__all__ = ["BlockingProvider"]
+logger = logging.getLogger(__name__)
+
+_CLOSE_SECONDS = 5.0
 
 
 class BlockingProvider(StatelessTaskExecutor):
@@ -51,3 +55,32 @@ class BlockingProvider(StatelessTaskExecutor):
             await close()
         # Transports close in the next rounds of the loop.
         await asyncio.sleep(0.01)
+
+
+class LoopThread:
+    """An event loop in a thread of its own, for connections that outlive a call; runs from `start` to `close`."""
+
+    def __init__(self, name: str) -> None:
+        self.loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self.loop.run_forever, name=name, daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def close(self, last: Coroutine[Any, Any, None]) -> None:
+        """Ends once `last` has been run; what hangs is left to end with the process."""
+        if not self._thread.is_alive():
+            last.close()
+            return
+        closing = asyncio.run_coroutine_threadsafe(last, self.loop)
+        try:
+            closing.result(timeout=_CLOSE_SECONDS)
+        except TimeoutError:
+            logger.warning("%s did not end within %g s and is left to itself", self._thread.name, _CLOSE_SECONDS)
+        except Exception as error:  # boundary: a provider closes its own connections
+            logger.warning("%s did not close: %s: %s", self._thread.name, type(error).__name__, error)
+        self.loop.call_soon_threadsafe(self.loop.stop)
+        self._thread.join(timeout=_CLOSE_SECONDS)
+        # When the interpreter ends, threads stop where they are: not alive, and their loop still running.
+        if not self._thread.is_alive() and not self.loop.is_running():
+            self.loop.close()

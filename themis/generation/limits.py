@@ -2,7 +2,7 @@
 
 A state machine over a clock that the caller reads: nothing here sleeps. The number of concurrent calls grows by one for every
 full round of good answers and is halved when the provider says that it is too much (AIMD). What the user knows of the account
-(requests and tokens per minute) is a token bucket; processes of one user that name the same limit for the same account take
+(requests and tokens per minute) is a `TokenBucket`; processes of one user that name the same limit for the same account take
 from the same bucket.
 """
 
@@ -21,8 +21,6 @@ try:
     import fcntl
 except ImportError:  # not on Windows
     fcntl = None  # type: ignore[assignment]
-
-__all__ = ["LONGEST_WAIT_SECONDS", "Limiter", "RateLimit"]
 
 # Whatever a provider asks for, nothing is sent for at most this long; then it is asked again.
 LONGEST_WAIT_SECONDS = 60.0
@@ -145,7 +143,8 @@ def _bucket(what: str, per_minute: float | None, account: str, folder: Path | No
     if account and fcntl is not None:
         with suppress(OSError):  # nowhere to keep it: this process is limited by itself
             level = _SharedLevel(f"{account} {what} {per_minute:g}", folder or _cache_folder())
-    return _TokenBucket(per_minute, level)
+    per_second = max(per_minute, 1e-9) / 60
+    return TokenBucket(per_second, max(1.0, per_second * _BURST_SECONDS), level)
 
 
 def _cache_folder() -> Path:
@@ -160,13 +159,24 @@ class _Unlimited:
         pass
 
 
-class _TokenBucket:
-    """A budget per minute that refills steadily and holds one second's worth for a burst."""
+class TokenBucket:
+    """A rate limit that allows bursts.
 
-    def __init__(self, per_minute: float, level: _Level) -> None:
-        self._per_second = max(per_minute, 1e-9) / 60
-        self._most = max(1.0, self._per_second * _BURST_SECONDS)
-        self._level = level
+    Args:
+        per_second: How fast it refills.
+        burst: How much it holds; so much may be taken at once.
+        level: Where it is kept how full it is, if other processes take from it too.
+
+    >>> bucket = TokenBucket(per_second=2, burst=1)
+    >>> bucket.take(now=0.0, amount=1)
+    >>> bucket.wait(now=0.1, amount=1)
+    0.4
+    """
+
+    def __init__(self, per_second: float, burst: float, level: _Level | None = None) -> None:
+        self._per_second = per_second
+        self._most = burst
+        self._level = level or _Level()
 
     def wait(self, now: float, amount: float) -> float:
         with self._level as level:

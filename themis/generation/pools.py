@@ -1,7 +1,7 @@
 """Where single calls happen: an event loop, or worker threads.
 
-A pool takes work, makes one call for each, and gives back what came of it. It knows nothing of retries. Its caller lives in
-one thread.
+A pool takes requests, makes one call for each, and gives them back with the reply. It knows nothing of retries. Its caller
+lives in one thread.
 """
 
 from __future__ import annotations
@@ -16,15 +16,11 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Protocol
 
-from themis.core.entities import GenerationTask
 from themis.exceptions import ProviderCallError
+from themis.generation.attempts import Request
 from themis.interfaces import StatelessTaskExecutor
-
-__all__ = ["Answer", "Assignment", "AsyncPool", "LocalPool", "Pool", "ThreadPool", "open_pool"]
-
-W = TypeVar("W")
 
 # A thread takes several calls at a time when they are short; together they should not take longer than this.
 _CHUNK_SECONDS = 0.005
@@ -33,25 +29,7 @@ _PARKED_SECONDS = 0.05
 _NEVER = float("inf")
 
 
-@dataclass(slots=True)
-class Assignment(Generic[W]):
-    """One call to make, and how long it may take."""
-
-    work: W
-    task: GenerationTask
-    timeout_seconds: float
-
-
-@dataclass(slots=True)
-class Answer(Generic[W]):
-    """What one call gave: a record, an exception, or something else that a provider returned."""
-
-    work: W
-    result: Any
-    seconds: float
-
-
-class Pool(Protocol[W]):
+class Pool(Protocol):
     # Calls taken and not given back, and how many of them it takes: more than are made at once.
     in_flight: int
     room: int
@@ -60,31 +38,31 @@ class Pool(Protocol[W]):
     def active(self) -> int:
         """Calls that are being made now."""
 
-    def __enter__(self) -> Pool[W]: ...
+    def __enter__(self) -> Pool: ...
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None: ...
-    def submit(self, calls: Sequence[Assignment[W]]) -> None:
+    def submit(self, requests: Sequence[Request]) -> None:
         """Queues calls; more than can run at once, so that none waits for the caller."""
 
     def withdraw(self) -> None:
         """Forgets the calls that have not started."""
 
-    def collect(self, timeout: float, most: int) -> list[Answer[W]]:
-        """Answers that are there; waits for the first one up to the timeout."""
+    def collect(self, timeout: float, most: int) -> list[Request]:
+        """Requests whose reply is there; waits for the first one up to the timeout."""
 
     def set_limit(self, limit: int, resume_at: float) -> None:
         """At most so many calls at once, and none before that moment (monotonic seconds)."""
 
 
-class LocalPool(Pool[W], Protocol[W]):
+class LocalPool(Pool, Protocol):
     """A pool of this process."""
 
     def wake(self) -> None:
         """Has `collect` return, if it waits; for other threads than the caller's."""
 
 
-def open_pool(executor: StatelessTaskExecutor, workers: int) -> LocalPool[Any]:
+def open_pool(executor: StatelessTaskExecutor, workers: int) -> LocalPool:
     """The pool in this process that fits a provider."""
     if not inspect.iscoroutinefunction(executor.execute):
         return ThreadPool(executor, workers)
@@ -94,7 +72,7 @@ def open_pool(executor: StatelessTaskExecutor, workers: int) -> LocalPool[Any]:
     return AsyncPool(executor, workers)
 
 
-class AsyncPool(Generic[W]):
+class AsyncPool:
     """All calls on one event loop, which runs in the caller's own thread while it waits for answers.
 
     So an answer reaches whoever commits it without a change of threads: what has arrived in one round of the loop is given
@@ -109,13 +87,13 @@ class AsyncPool(Generic[W]):
         self._limit = workers
         self._resume_at = 0.0
         self._active = 0
-        self._backlog: deque[Assignment[W]] = deque()
-        self._answers: deque[Answer[W]] = deque()
+        self._backlog: deque[Request] = deque()
+        self._answered: deque[Request] = deque()
         self._loop = asyncio.new_event_loop()
         self._callers: set[_Caller] = set()
         self._watch: asyncio.TimerHandle | None = None
 
-    def __enter__(self) -> AsyncPool[W]:
+    def __enter__(self) -> AsyncPool:
         return self
 
     def __exit__(
@@ -129,24 +107,24 @@ class AsyncPool(Generic[W]):
     def active(self) -> int:
         return self._active
 
-    def submit(self, calls: Sequence[Assignment[W]]) -> None:
-        self.in_flight += len(calls)
-        self._backlog.extend(calls)
+    def submit(self, requests: Sequence[Request]) -> None:
+        self.in_flight += len(requests)
+        self._backlog.extend(requests)
         self._pump()
 
     def withdraw(self) -> None:
         self.in_flight -= len(self._backlog)
         self._backlog.clear()
 
-    def collect(self, timeout: float, most: int) -> list[Answer[W]]:
+    def collect(self, timeout: float, most: int) -> list[Request]:
         # Also when answers are there: calls that were just submitted are to be sent.
-        ending = self._loop.call_later(0.0 if self._answers else max(0.0, timeout), self._loop.stop)
+        ending = self._loop.call_later(0.0 if self._answered else max(0.0, timeout), self._loop.stop)
         with _no_loop_running():
             self._loop.run_forever()
         ending.cancel()
-        answers = [self._answers.popleft() for _ in range(min(most, len(self._answers)))]
-        self.in_flight -= len(answers)
-        return answers
+        answered = [self._answered.popleft() for _ in range(min(most, len(self._answered)))]
+        self.in_flight -= len(answered)
+        return answered
 
     def wake(self) -> None:
         self._loop.call_soon_threadsafe(self._loop.stop)
@@ -174,21 +152,21 @@ class AsyncPool(Generic[W]):
                 if pause > 0:
                     await asyncio.sleep(pause)
                     continue
-                call = self._backlog.popleft()
+                request = self._backlog.popleft()
                 began = time.perf_counter()
-                self._watch_over(caller, call.timeout_seconds)
-                result: Any
+                self._watch_over(caller, request.timeout_seconds)
                 try:
-                    result = await execute(call.task)
+                    request.reply = await execute(request.task)
                 except asyncio.CancelledError:
                     if not caller.is_late:
                         raise  # the pool closes
                     caller.task.uncancel()
-                    result = _timed_out(call)
+                    request.reply = _timed_out(request)
                 except Exception as error:  # boundary: a provider is the user's code
-                    result = error
+                    request.reply = error
                 caller.due = _NEVER
-                self._answers.append(Answer(call.work, result, time.perf_counter() - began))
+                request.reply_seconds = time.perf_counter() - began
+                self._answered.append(request)
                 self._loop.stop()  # when this round is over
         finally:
             self._active -= 1
@@ -251,18 +229,18 @@ class _Caller:
 
 
 @dataclass(eq=False)
-class _Worker(Generic[W]):
-    """A thread's state. The lock decides between the thread and the watch who settles the call under way."""
+class _Worker:
+    """A thread's state. The lock decides between the thread and the watch who answers for the call under way."""
 
     number: int
     lock: threading.Lock = field(default_factory=threading.Lock)
-    current: Assignment[W] | None = None
+    current: Request | None = None
     began: float = 0.0
-    rest: deque[Assignment[W]] = field(default_factory=deque)
+    rest: deque[Request] = field(default_factory=deque)
     abandoned: bool = False
 
 
-class ThreadPool(Generic[W]):
+class ThreadPool:
     """Calls in threads. A call that outlives its timeout is given up, and its thread replaced."""
 
     def __init__(self, executor: StatelessTaskExecutor, workers: int) -> None:
@@ -272,12 +250,12 @@ class ThreadPool(Generic[W]):
         self._limit = workers
         self._resume_at = 0.0
         self._closed = False
-        self._workers: list[_Worker[W]] = []
-        self._jobs: queue.SimpleQueue[deque[Assignment[W]] | None] = queue.SimpleQueue()
-        self._answers: queue.SimpleQueue[Answer[W] | None] = queue.SimpleQueue()
+        self._workers: list[_Worker] = []
+        self._chunks: queue.SimpleQueue[deque[Request] | None] = queue.SimpleQueue()
+        self._answered: queue.SimpleQueue[Request | None] = queue.SimpleQueue()
         self._usual_seconds: float | None = None
 
-    def __enter__(self) -> ThreadPool[W]:
+    def __enter__(self) -> ThreadPool:
         for number in range(self._limit):
             self._start_worker(number)
         return self
@@ -287,7 +265,7 @@ class ThreadPool(Generic[W]):
     ) -> None:
         self._closed = True
         for _ in self._workers:
-            self._jobs.put(None)
+            self._chunks.put(None)
         close = getattr(self._executor, "close", None)
         if close is not None:
             close()
@@ -296,21 +274,21 @@ class ThreadPool(Generic[W]):
     def active(self) -> int:
         return sum(worker.current is not None for worker in list(self._workers))
 
-    def submit(self, calls: Sequence[Assignment[W]]) -> None:
-        if not calls:
+    def submit(self, requests: Sequence[Request]) -> None:
+        if not requests:
             return
-        self.in_flight += len(calls)
+        self.in_flight += len(requests)
         size = 1
         if self._usual_seconds is not None:
             size = max(1, min(_LARGEST_CHUNK, int(_CHUNK_SECONDS / max(self._usual_seconds, 1e-9))))
         # Room for a few chunks a thread, so that short calls are handed over together.
         self.room = max(2, 3 * size) * len(self._workers) + 2
-        for start in range(0, len(calls), size):
-            self._jobs.put(deque(calls[start : start + size]))
+        for start in range(0, len(requests), size):
+            self._chunks.put(deque(requests[start : start + size]))
 
     def withdraw(self) -> None:
         with contextlib.suppress(queue.Empty):
-            while chunk := self._jobs.get_nowait():
+            while chunk := self._chunks.get_nowait():
                 self.in_flight -= len(chunk)
         for worker in self._workers:
             with contextlib.suppress(IndexError):
@@ -318,17 +296,17 @@ class ThreadPool(Generic[W]):
                     worker.rest.pop()
                     self.in_flight -= 1
 
-    def collect(self, timeout: float, most: int) -> list[Answer[W]]:
+    def collect(self, timeout: float, most: int) -> list[Request]:
         self._give_up_late_calls()
-        answers = _drain(self._answers, timeout, most)
-        self.in_flight -= len(answers)
-        if answers:
-            mean = sum(answer.seconds for answer in answers) / len(answers)
+        answered = _drain(self._answered, timeout, most)
+        self.in_flight -= len(answered)
+        if answered:
+            mean = sum(request.reply_seconds for request in answered) / len(answered)
             self._usual_seconds = mean if self._usual_seconds is None else 0.8 * self._usual_seconds + 0.2 * mean
-        return answers
+        return answered
 
     def wake(self) -> None:
-        self._answers.put(None)
+        self._answered.put(None)
 
     def set_limit(self, limit: int, resume_at: float) -> None:
         self._limit, self._resume_at = limit, resume_at
@@ -336,16 +314,16 @@ class ThreadPool(Generic[W]):
     # --- the threads -------------------------------------------------------------------------------------------------
 
     def _start_worker(self, number: int) -> None:
-        worker: _Worker[W] = _Worker(number)
+        worker = _Worker(number)
         self._workers.append(worker)
         threading.Thread(target=self._work_off, args=(worker,), name=f"themis-call-{number}", daemon=True).start()
 
-    def _work_off(self, worker: _Worker[W]) -> None:
+    def _work_off(self, worker: _Worker) -> None:
         execute: Any = self._executor.execute
         while True:
             while worker.number >= self._limit and not self._closed:
                 time.sleep(_PARKED_SECONDS)
-            chunk = self._jobs.get()
+            chunk = self._chunks.get()
             if chunk is None:
                 return
             worker.rest = chunk
@@ -355,49 +333,51 @@ class ThreadPool(Generic[W]):
                     time.sleep(pause)
                     continue
                 try:
-                    call = chunk.popleft()
+                    request = chunk.popleft()
                 except IndexError:
                     break  # withdrawn
-                worker.began, worker.current = time.monotonic(), call
+                worker.began, worker.current = time.monotonic(), request
                 began = time.perf_counter()
-                result: Any
+                reply: object
                 try:
-                    result = execute(call.task)
+                    reply = execute(request.task)
                 except (
                     BaseException
                 ) as error:  # boundary: a provider is the user's code, and no thread may die silently
-                    result = error
+                    reply = error
                 seconds = time.perf_counter() - began
                 with worker.lock:
                     if worker.abandoned:
-                        return  # too late: the watch has settled this call and another thread has the rest
+                        return  # too late: the watch has given this call up and another thread has the rest
                     worker.current = None
-                self._answers.put(Answer(call.work, result, seconds))
+                request.reply, request.reply_seconds = reply, seconds
+                self._answered.put(request)
 
     def _give_up_late_calls(self) -> None:
         now = time.monotonic()
         for worker in list(self._workers):
             with worker.lock:
-                call = worker.current
-                if call is None or now - worker.began <= call.timeout_seconds:
+                request = worker.current
+                if request is None or now - worker.began <= request.timeout_seconds:
                     continue
                 worker.abandoned = True
             self._workers.remove(worker)
-            self._answers.put(Answer(call.work, _timed_out(call), now - worker.began))
+            request.reply, request.reply_seconds = _timed_out(request), now - worker.began
+            self._answered.put(request)
             if worker.rest:
-                self._jobs.put(worker.rest)
+                self._chunks.put(worker.rest)
             self._start_worker(worker.number)
 
 
-def _drain(answers: queue.SimpleQueue[Answer[W] | None], timeout: float, most: int) -> list[Answer[W]]:
+def _drain(answered: queue.SimpleQueue[Request | None], timeout: float, most: int) -> list[Request]:
     """What is there, or the first that comes within the timeout; None in the queue only wakes whoever waits."""
-    found: list[Answer[W] | None] = []
+    found: list[Request | None] = []
     with contextlib.suppress(queue.Empty):
-        found.append(answers.get(timeout=max(0.0, timeout)))
+        found.append(answered.get(timeout=max(0.0, timeout)))
         while len(found) < most:
-            found.append(answers.get_nowait())
-    return [answer for answer in found if answer is not None]
+            found.append(answered.get_nowait())
+    return [request for request in found if request is not None]
 
 
-def _timed_out(call: Assignment[Any]) -> ProviderCallError:
-    return ProviderCallError(f"no answer within {call.timeout_seconds:g} s", kind="timeout", retryable=True)
+def _timed_out(request: Request) -> ProviderCallError:
+    return ProviderCallError(f"no answer within {request.timeout_seconds:g} s", kind="timeout", retryable=True)

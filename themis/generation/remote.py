@@ -8,31 +8,32 @@ from __future__ import annotations
 
 import contextlib
 import heapq
-import itertools
+import hmac
+import inspect
 import logging
 import os
+import secrets
+import selectors
 import socket
+import sys
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import TracebackType
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Protocol
 
+from themis import __version__
 from themis.core.entities import GenerationRecord
-from themis.core.redaction import Redactor
+from themis.core.fingerprint import canonical_json, code_fingerprint
+from themis.core.redaction import REDACTED, Redactor
+from themis.core.secret_names import is_secret_name
 from themis.exceptions import EvaluationError, ProviderCallError, ProviderError, ThemisError
-from themis.generation.attempts import record_of
-from themis.generation.begun import BegunCounter, BegunReporter
-from themis.generation.identity import code_travels, find_differences, identify
-from themis.generation.pools import Answer, Assignment, LocalPool, open_pool
+from themis.generation.attempts import Request, record_of
+from themis.generation.pools import LocalPool, open_pool
 from themis.interfaces import StatelessTaskExecutor
 
-__all__ = ["CallMaker", "Greeting", "RemotePool", "Workers"]
-
 logger = logging.getLogger(__name__)
-
-W = TypeVar("W")
 
 # How long the first process that is ready waits for the others, so that one that differs is found before the first call.
 _GATHERING_SECONDS = 30.0
@@ -54,7 +55,7 @@ class Workers(Protocol):
     def start(self) -> Any:
         """Starts one more process and returns its name; the first that it says is what `greet` returns there."""
 
-    def send(self, name: Any, calls: list[Assignment[int]]) -> None:
+    def send(self, name: Any, calls: list[Request]) -> None:
         """Has `take(calls)` called there."""
 
     def receive(self, timeout_seconds: float) -> list[tuple[Any, Any]]:
@@ -85,12 +86,12 @@ class CallMaker:
     """Builds the provider in the process that it is sent to, and makes the calls that it is given there."""
 
     def __init__(
-        self, make_executor: Callable[[], StatelessTaskExecutor], slots: int, reporter: BegunReporter | None = None
+        self, make_executor: Callable[[], StatelessTaskExecutor], slots: int, reporter: CallReporter | None = None
     ) -> None:
         self._make_executor = make_executor
         self._slots = slots
         self._reporter = reporter
-        self._pool: LocalPool[int] | None = None
+        self._pool: LocalPool | None = None
 
     def greet(self) -> Greeting:
         where = f"{socket.gethostname()} (pid {os.getpid()})"
@@ -99,49 +100,50 @@ class CallMaker:
         except Exception as error:  # boundary: a provider is the user's code
             return Greeting(where, refusal=Redactor().text(f"{type(error).__name__}: {error}"))
         # Calls are taken in one thread and made in another.
-        self._incoming: deque[list[Assignment[int]]] = deque()
+        self._incoming: deque[list[Request]] = deque()
         identity = identify(executor)
         reports_as = self._reporter.report(executor) if self._reporter else b""
         self._pool = open_pool(executor, self._slots)
         self._pool.__enter__()
         return Greeting(where, identity, reports_as=reports_as)
 
-    def take(self, calls: list[Assignment[int]]) -> None:
+    def take(self, calls: list[Request]) -> None:
         assert self._pool is not None
         self._incoming.append(calls)
         self._pool.wake()
 
-    def give(self, timeout_seconds: float) -> list[Answer[int]]:
+    def give(self, timeout_seconds: float) -> list[Request]:
         """Answers as soon as there are any; none after so long a time."""
         assert self._pool is not None
         until = time.monotonic() + timeout_seconds
         while True:
             while self._incoming:
                 self._pool.submit(self._incoming.popleft())
-            answers = self._pool.collect(min(timeout_seconds, _LATE_CALLS_SECONDS), _LARGEST_BATCH)
-            if answers or time.monotonic() >= until:
-                return [Answer(one.work, _without_task(one.result), one.seconds) for one in answers]
+            answered = self._pool.collect(min(timeout_seconds, _LATE_CALLS_SECONDS), _LARGEST_BATCH)
+            if answered or time.monotonic() >= until:
+                return [_without_task(request) for request in answered]
 
 
-def _without_task(result: Any) -> GenerationRecord:
-    """What a call gave as it can be sent: errors as data, and not the task, which the engine has."""
+def _without_task(request: Request) -> Request:
+    """With a reply that can be sent: errors as data, and not the task, which the engine has."""
     nothing: Any = None
-    return replace(record_of(result, nothing), task=nothing)
+    request.task, request.reply = nothing, replace(record_of(request.reply, nothing), task=nothing)
+    return request
 
 
 # --- in the run's own process -----------------------------------------------------------------------------------------
 
 
 @dataclass(slots=True)
-class _Sent(Generic[W]):
+class _Sent:
     """A call that a process has been sent, and when it should have been answered at the latest."""
 
-    call: Assignment[W]
+    request: Request
     due: float
 
 
 @dataclass(eq=False)
-class _Worker(Generic[W]):
+class _Worker:
     """A process, and the calls that it has been sent and not answered, in that order."""
 
     name: Any
@@ -150,10 +152,10 @@ class _Worker(Generic[W]):
     is_ready: bool = False
     reports_as: bytes = b""
     answered: int = 0
-    held: dict[int, _Sent[W]] = field(default_factory=dict)
+    held: dict[tuple[int, int], _Sent] = field(default_factory=dict)
 
 
-class RemotePool(Generic[W]):
+class RemotePool:
     """Calls in `processes` processes of a backend, `workers` at once over all of them.
 
     A process whose provider is not the one that this process has built is refused before its first call. What a lost one
@@ -178,9 +180,8 @@ class RemotePool(Generic[W]):
         self._ignored = ("provider", "code") if code_travels(type(executor)) else ()
         self._most = self._limit = workers
         self._resume_at = 0.0
-        self._backlog: deque[Assignment[W]] = deque()
-        self._tickets = itertools.count()
-        self._members: dict[Any, _Worker[W]] = {}
+        self._backlog: deque[Request] = deque()
+        self._members: dict[Any, _Worker] = {}
         self._began = time.monotonic()
         self._first_ready_at: float | None = None
         self._has_told_to_wait = False
@@ -190,7 +191,7 @@ class RemotePool(Generic[W]):
         reporter = None if self._counter is None else self._counter.reporter
         self._workers: Workers = backend.open_workers(CallMaker(make_executor, self._slots, reporter))
 
-    def __enter__(self) -> RemotePool[W]:
+    def __enter__(self) -> RemotePool:
         for _ in range(self._processes):
             self._start()
         return self
@@ -206,22 +207,22 @@ class RemotePool(Generic[W]):
     def active(self) -> int:
         return sum(len(worker.held) for worker in self._members.values())
 
-    def submit(self, calls: Sequence[Assignment[W]]) -> None:
-        self.in_flight += len(calls)
-        self._backlog.extend(calls)
+    def submit(self, requests: Sequence[Request]) -> None:
+        self.in_flight += len(requests)
+        self._backlog.extend(requests)
         self._send()
 
     def withdraw(self) -> None:
         self.in_flight -= len(self._backlog)
         self._backlog.clear()
 
-    def collect(self, timeout: float, most: int) -> list[Answer[W]]:
+    def collect(self, timeout: float, most: int) -> list[Request]:
         """All answers that have come, be they more than `most`: they are here, and to be committed."""
         self._give_up_frozen()
         self._send()
         if self._counter is not None:
             self._counter.poll()
-        answers: list[Answer[W]] = []
+        answers: list[Request] = []
         for name, said in self._workers.receive(timeout):
             worker = self._members.get(name)
             if worker is None:
@@ -255,7 +256,7 @@ class RemotePool(Generic[W]):
         most_each = self._slots + -(-ahead // max(1, len(ready)))
         least_busy = [(len(worker.held), number, worker) for number, worker in enumerate(ready)]
         heapq.heapify(least_busy)
-        parcels: dict[Any, list[Assignment[int]]] = {}
+        parcels: dict[Any, list[Request]] = {}
         while self._backlog and free > 0 and least_busy and least_busy[0][0] < most_each:
             held, number, worker = least_busy[0]
             parcels.setdefault(worker.name, []).append(self._hold(worker, self._backlog.popleft(), now))
@@ -264,11 +265,12 @@ class RemotePool(Generic[W]):
         for name, calls in parcels.items():
             self._workers.send(name, calls)
 
-    def _hold(self, worker: _Worker[W], call: Assignment[W], now: float) -> Assignment[int]:
-        ticket = next(self._tickets)
+    def _hold(self, worker: _Worker, request: Request, now: float) -> Request:
+        """The request as it is sent: without the history of its retries."""
+        position, attempt, timeout = request.position, request.attempt, request.timeout_seconds
         # It may wait there for another one first.
-        worker.held[ticket] = _Sent(call, now + 2 * call.timeout_seconds + _GRACE_SECONDS)
-        return Assignment(ticket, call.task, call.timeout_seconds)
+        worker.held[position, attempt] = _Sent(request, now + 2 * timeout + _GRACE_SECONDS)
+        return Request(position, attempt, request.key, request.task, timeout_seconds=timeout)
 
     def _count_ahead(self) -> int:
         """Calls that may wait in processes; none before a first success, nor while the provider is throttling."""
@@ -299,7 +301,7 @@ class RemotePool(Generic[W]):
 
     # --- receiving ---------------------------------------------------------------------------------------------------
 
-    def _welcome(self, worker: _Worker[W], greeting: Greeting) -> None:
+    def _welcome(self, worker: _Worker, greeting: Greeting) -> None:
         if refusal := self._find_refusal(greeting):
             self._failure = self._failure or ProviderError(
                 f"the process on {greeting.where} {refusal}. It was asked nothing; start the machines of the cluster with "
@@ -315,13 +317,16 @@ class RemotePool(Generic[W]):
         differences = find_differences(self._identity, greeting.identity, self._ignored)
         return f"would not ask what this one asks: {'; '.join(differences)}" if differences else ""
 
-    def _note(self, worker: _Worker[W], said: list[Answer[int]]) -> list[Answer[W]]:
+    def _note(self, worker: _Worker, said: list[Request]) -> list[Request]:
         answers = []
+        good = []
         for answer in said:
-            sent = worker.held.pop(answer.work)
-            answers.append(Answer(sent.call.work, answer.result, answer.seconds))
+            request = worker.held.pop((answer.position, answer.attempt)).request
+            request.reply, request.reply_seconds = answer.reply, answer.reply_seconds
+            answers.append(request)
+            if isinstance(answer.reply, GenerationRecord) and answer.reply.error is None:
+                good.append(answer.reply_seconds)
         worker.answered += len(answers)
-        good = [answer.seconds for answer in said if answer.result.error is None]
         if good:
             mean = sum(good) / len(good)
             self._usual_seconds = mean if self._usual_seconds is None else 0.8 * self._usual_seconds + 0.2 * mean
@@ -334,10 +339,10 @@ class RemotePool(Generic[W]):
         name = self._workers.start()
         self._members[name] = _Worker(name, lost_before)
 
-    def _lose(self, worker: _Worker[W], reason: BaseException) -> list[Answer[W]]:
+    def _lose(self, worker: _Worker, reason: BaseException) -> list[Request]:
         """What was begun there and not answered, as errors. A process begins calls in the order in which it was sent them."""
         del self._members[worker.name]
-        held = [sent.call for sent in worker.held.values()]
+        held = [sent.request for sent in worker.held.values()]
         count = self._count_begun(worker)
         begun, waiting = held[:count], held[count:]
         self._backlog.extendleft(reversed(waiting))
@@ -353,9 +358,11 @@ class RemotePool(Generic[W]):
         error = ProviderCallError(
             f"the process of this call ended before its answer: {said}", kind="worker_lost", retryable=True
         )
-        return [Answer(call.work, error, 0.0) for call in begun]
+        for request in begun:
+            request.reply, request.reply_seconds = error, 0.0
+        return begun
 
-    def _count_begun(self, worker: _Worker[W]) -> int:
+    def _count_begun(self, worker: _Worker) -> int:
         told = self._counter.count(worker.reports_as) if self._counter is not None else None
         # Where it has not told: so many as it makes at once.
         return self._slots if told is None else max(0, told - worker.answered)
@@ -369,9 +376,187 @@ class RemotePool(Generic[W]):
                     self._workers.stop(worker.name)
 
 
-def _open_counter(backend: Any) -> BegunCounter | None:
+def _open_counter(backend: Any) -> CallCounter | None:
     """At the address under which the processes of the backend reach this machine, if it has one."""
     try:
-        return BegunCounter(backend.address)
+        return CallCounter(backend.address)
     except (AttributeError, OSError):
         return None
+
+
+# --- how many calls a process has begun: a byte of a connection for each, which arrives though the process is killed ----
+
+_CONNECT_SECONDS = 10.0
+# How long what a lost process has written may be on its way.
+_ARRIVING_SECONDS = 2.0
+_SECRET_BYTES = 16
+_NAME_BYTES = 16
+
+
+@dataclass(frozen=True)
+class CallReporter:
+    """Sent to a process: where it tells of its calls."""
+
+    host: str
+    port: int
+    secret: bytes = field(repr=False)
+
+    def report(self, executor: StatelessTaskExecutor) -> bytes:
+        """Has every later call of this provider reported; the name under which that is done, or nothing if it cannot be."""
+        name = secrets.token_bytes(_NAME_BYTES)
+        try:
+            line = socket.create_connection((self.host, self.port), _CONNECT_SECONDS)
+            line.sendall(self.secret + name)
+            line.setblocking(False)
+            execute: Any = executor.execute
+            # On the object: whatever else it has stays as it is.
+            setattr(executor, "execute", _reported(execute, line))  # noqa: B010
+        except (OSError, AttributeError):
+            return b""
+        return name
+
+
+def _reported(execute: Callable[[Any], Any], line: socket.socket) -> Callable[[Any], Any]:
+    def tell() -> None:
+        with contextlib.suppress(OSError):
+            line.send(b".")
+
+    async def execute_there(task: Any) -> Any:
+        tell()
+        return await execute(task)
+
+    def execute_here(task: Any) -> Any:
+        tell()
+        return execute(task)
+
+    return execute_there if inspect.iscoroutinefunction(execute) else execute_here
+
+
+@dataclass
+class _Connection:
+    """A connection: what introduces it, and how many calls have been told of since."""
+
+    opening: bytes = b""
+    begun: int = 0
+    is_over: bool = False
+
+
+class CallCounter:
+    """Listens at an address of this machine; everything happens in `poll` and `count`, in the caller's thread."""
+
+    def __init__(self, host: str) -> None:
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        self._listener = socket.create_server((host, 0), family=family)
+        self._listener.setblocking(False)
+        self.reporter = CallReporter(host, self._listener.getsockname()[1], secrets.token_bytes(_SECRET_BYTES))
+        self._selector = selectors.DefaultSelector()
+        self._selector.register(self._listener, selectors.EVENT_READ)
+        self._lines: dict[bytes, _Connection] = {}
+
+    def poll(self, timeout_seconds: float = 0.0) -> None:
+        """Takes what has arrived."""
+        for key, _ in self._selector.select(timeout_seconds):
+            if key.data is None:
+                with contextlib.suppress(OSError):
+                    line, _ = self._listener.accept()
+                    line.setblocking(False)
+                    self._selector.register(line, selectors.EVENT_READ, _Connection())
+            else:
+                self._read(key.fileobj, key.data)
+
+    def count(self, name: bytes) -> int | None:
+        """All calls that a process which is lost has told of; None if it never did, or may have told of more."""
+        until = time.monotonic() + _ARRIVING_SECONDS
+        while not (line := self._lines.get(name, _Connection())).is_over and name and time.monotonic() < until:
+            self.poll(0.05)
+        return line.begun if line.is_over else None
+
+    def close(self) -> None:
+        for key in list(self._selector.get_map().values()):
+            key.fileobj.close()  # type: ignore[union-attr]
+        self._selector.close()
+
+    def _read(self, connection: Any, line: _Connection) -> None:
+        try:
+            said = connection.recv(65_536)
+        except BlockingIOError:
+            return
+        except OSError:
+            said = b""
+        missing = _SECRET_BYTES + _NAME_BYTES - len(line.opening)
+        if missing:
+            line.opening += said[:missing]
+            if len(line.opening) == _SECRET_BYTES + _NAME_BYTES:
+                if hmac.compare_digest(line.opening[:_SECRET_BYTES], self.reporter.secret):
+                    self._lines[line.opening[_SECRET_BYTES:]] = line
+                else:
+                    said = b""
+        line.begun += len(said[missing:])
+        if not said:
+            line.is_over = True
+            self._selector.unregister(connection)
+            connection.close()
+
+
+# --- what a provider is where it was built -----------------------------------------------------------------------------
+
+
+def identify(executor: StatelessTaskExecutor) -> dict[str, str]:
+    """Its endpoint, options and code, and the Themis around it, as they may be shown: without keys.
+
+    The options are what the object has under the names of its constructor's parameters, and every address that it holds:
+    what the environment of one machine has decided shows there.
+    """
+    kind = type(executor)
+    # Behind the # is a digest of the key.
+    endpoint = str(getattr(executor, "account", "")).partition("#")[0]
+    return {
+        "themis": __version__,
+        "provider": f"{kind.__module__}.{kind.__qualname__}",
+        "code": code_fingerprint(kind)[:12],
+        "endpoint": Redactor().text(endpoint),
+        **dict(_options(executor)),
+    }
+
+
+def find_differences(here: Mapping[str, str], there: Mapping[str, str], ignored: Collection[str] = ()) -> list[str]:
+    """Each as a clause with both values."""
+    names = [*here, *(name for name in there if name not in here)]
+    return [
+        f"{name} is {there.get(name, 'nothing')} there and {here.get(name, 'nothing')} here"
+        for name in names
+        if name not in ignored and here.get(name) != there.get(name)
+    ]
+
+
+def code_travels(kind: type) -> bool:
+    """Whether a class is sent with its code, because another process could not import it under its name."""
+    if kind.__module__ == "__main__":
+        return True
+    found: Any = sys.modules.get(kind.__module__)
+    for name in kind.__qualname__.split("."):
+        found = getattr(found, name, None)
+    return found is not kind
+
+
+def _options(executor: StatelessTaskExecutor) -> Iterator[tuple[str, str]]:
+    try:
+        parameters = set(inspect.signature(type(executor)).parameters)
+    except (TypeError, ValueError):  # built in C
+        parameters = set()
+    redactor = Redactor()
+    for attribute, value in sorted(getattr(executor, "__dict__", {}).items()):
+        name = attribute.lstrip("_")
+        is_option = name in parameters or (isinstance(value, str) and "://" in value)
+        shown = redactor.deep(value) if is_option else REDACTED
+        # Keys may be each machine's own.
+        if not is_secret_name(name) and REDACTED not in str(shown) and _is_plain(shown):
+            yield f"option {name}", canonical_json(shown)
+
+
+def _is_plain(value: Any) -> bool:
+    if isinstance(value, Mapping):
+        return all(isinstance(key, str) and _is_plain(item) for key, item in value.items())
+    if isinstance(value, list | tuple):
+        return all(_is_plain(item) for item in value)
+    return value is None or isinstance(value, bool | int | float | str)

@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from themis.core.entities import EvaluationRecord, ExperimentReport
+from themis.core.entities import ExperimentReport
 from themis.core.fingerprint import digest
 from themis.core.redaction import redact
 from themis.experiment.export.as_json import failed_samples
-from themis.experiment.manifest import SCIENTIFIC_KEYS
-from themis.storage.records import Call
+from themis.runs.manifest import SCIENTIFIC_KEYS
+from themis.runs.observers import Totals
 
-__all__ = ["Progress", "key_of", "manifest_of_calls", "numbers_of", "parameters_of"]
+__all__ = ["key_of", "numbers_of", "parameters_of", "progress_numbers"]
 
 
 def parameters_of(report: ExperimentReport) -> dict[str, Any]:
@@ -54,42 +54,13 @@ def key_of(run_id: str, manifest_hash: str | None) -> str:
     return digest(run_id, manifest_hash or "")
 
 
-def manifest_of_calls(calls: list[Call]) -> str | None:
-    """The manifest's hash, which a run's observer first sees in its calls."""
-    found = calls[0].record.task.metadata.get("manifest_hash") if calls else None
-    return None if found is None else str(found)
-
-
-class Progress:
-    """Sums of a run under way, from what an observer hears."""
-
-    def __init__(self, done: int = 0) -> None:
-        self.answered = done
-        self._failed = self._calls = self._tokens = 0
-        self._cost: float | None = 0.0
-        self._scores: dict[str, tuple[float, int]] = {}
-
-    def add_calls(self, calls: list[Call]) -> None:
-        for call in calls:
-            self.answered += call.record.error is None
-            self._failed += call.record.error is not None
-            self._calls += call.calls
-            self._tokens += call.prompt_tokens + call.completion_tokens
-            self._cost = None if self._cost is None or call.cost_usd is None else self._cost + call.cost_usd
-
-    def add_scores(self, records: list[EvaluationRecord]) -> None:
-        for record in records:
-            for score in record.scores:
-                total, count = self._scores.get(score.metric_name, (0.0, 0))
-                self._scores[score.metric_name] = (total + score.value, count + 1)
-
-    def numbers(self) -> dict[str, float]:
-        sums = {
-            "progress/answered": self.answered,
-            "progress/failed_calls": self._failed,
-            "progress/calls": self._calls,
-            "progress/tokens": self._tokens,
-        }
-        cost = {} if self._cost is None else {"progress/cost_usd": self._cost}
-        means = {f"progress/{name}": total / count for name, (total, count) in self._scores.items()}
-        return {**sums, **cost, **means}
+def progress_numbers(totals: Totals) -> dict[str, float]:
+    """Sums of a run under way, and its means so far."""
+    sums = {
+        "progress/answered": totals.answered,
+        "progress/failed_calls": totals.failed,
+        "progress/calls": totals.calls,
+        "progress/tokens": totals.tokens,
+    }
+    cost = {} if totals.cost_usd is None else {"progress/cost_usd": totals.cost_usd}
+    return {**sums, **cost, **{f"progress/{name}": mean for name, mean in totals.means().items()}}

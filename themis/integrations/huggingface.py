@@ -11,14 +11,13 @@ from typing import Any
 from themis.config.schema import HuggingFaceHubConfig
 from themis.core.entities import ExperimentReport
 from themis.exceptions import ConfigurationError, DependencyError
-from themis.experiment.experiment import Observer
 from themis.experiment.export import export_json
 from themis.experiment.export.as_json import report_run_id
 from themis.experiment.export.as_jsonl import full_sample
 from themis.experiment.export.json_text import json_bytes
 from themis.experiment.export.names import file_word
 from themis.experiment.export.samples import Sample, joined
-from themis.integrations.watching import Guarded
+from themis.runs.observers import Observer
 from themis.storage import RunStatus
 from themis.storage.lazy import batched
 
@@ -77,7 +76,7 @@ class HuggingFaceHubUploader:
 
     def observer(self) -> Observer:
         _package()
-        return Guarded(_AtTheEnd(self), "the Hugging Face Hub")
+        return _AtTheEnd(self)
 
 
 def hub_tracker(
@@ -116,10 +115,12 @@ def _sample_name(sample: Sample, number: int, taken: set[str]) -> str:
 
 
 class _AtTheEnd(Observer):
+    name = "the Hugging Face Hub"
+
     def __init__(self, uploader: HuggingFaceHubUploader) -> None:
         self._uploader = uploader
 
-    def ended(self, status: RunStatus, report: ExperimentReport | None) -> None:
+    def on_end(self, status: RunStatus, report: ExperimentReport | None) -> None:
         if report is not None:
             self._uploader.upload_results(report)
 

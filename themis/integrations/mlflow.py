@@ -9,17 +9,14 @@ import tempfile
 import time
 from typing import Any
 
-from themis.core.entities import EvaluationRecord, ExperimentReport
+from themis.core.entities import EvaluationRecord, ExperimentReport, Result
 from themis.core.redaction import redact_text
 from themis.exceptions import DependencyError
-from themis.experiment.experiment import Observer
 from themis.experiment.export import export_formats
 from themis.experiment.export.as_json import report_run_id
-from themis.generation.engine import Engine
-from themis.integrations.facts import Progress, key_of, manifest_of_calls, numbers_of, parameters_of
-from themis.integrations.watching import Guarded
+from themis.integrations.facts import key_of, numbers_of, parameters_of, progress_numbers
+from themis.runs.observers import Observer, RunStart, Totals
 from themis.storage import RunStatus
-from themis.storage.records import Call
 
 __all__ = ["MlflowTracker"]
 
@@ -44,7 +41,7 @@ class MlflowTracker:
 
     def observer(self) -> Observer:
         _package()
-        return Guarded(_Watching(self), "MLflow")
+        return _Watching(self)
 
     def _client(self) -> Any:
         mlflow = _package()
@@ -82,33 +79,34 @@ class MlflowTracker:
 
 
 class _Watching(Observer):
-    """Opens the MLflow run with the first calls, because only they say which manifest the run has."""
+    """Opens the MLflow run with the first answers."""
+
+    name = "MLflow"
 
     def __init__(self, tracker: MlflowTracker) -> None:
         self._tracker = tracker
-        self._run_id = ""
         self._client: Any = None
         self._mlflow_id = ""
-        self._progress = Progress()
+        self._totals = Totals()
         self._told = -math.inf
 
-    def started(self, run_id: str, total: int, done: int, engine: Engine) -> None:
-        self._run_id, self._progress = run_id, Progress(done)
+    def on_start(self, run: RunStart) -> None:
+        self._start, self._totals = run, Totals(answered=run.done)
 
-    def advanced(self, calls: list[Call]) -> None:
+    def on_answers(self, calls: list[Result]) -> None:
         if self._client is None:
             self._client = self._tracker._client()
-            self._mlflow_id = self._tracker._open(self._client, self._run_id, manifest_of_calls(calls))
-        self._progress.add_calls(calls)
+            self._mlflow_id = self._tracker._open(self._client, self._start.run_id, self._start.manifest_hash)
+        self._totals.add_calls(calls)
         # A request each time would make the run wait for the tracker.
         if time.monotonic() - self._told >= _SECONDS_BETWEEN_NEWS:
             self._told = time.monotonic()
-            _log(self._client, self._mlflow_id, self._progress.numbers(), step=self._progress.answered)
+            _log(self._client, self._mlflow_id, progress_numbers(self._totals), step=self._totals.answered)
 
-    def judged(self, records: list[EvaluationRecord]) -> None:
-        self._progress.add_scores(records)
+    def on_scores(self, records: list[EvaluationRecord]) -> None:
+        self._totals.add_scores(records)
 
-    def ended(self, status: RunStatus, report: ExperimentReport | None) -> None:
+    def on_end(self, status: RunStatus, report: ExperimentReport | None) -> None:
         if report is None:
             if self._client is not None:
                 self._client.set_terminated(self._mlflow_id, status=_STATUS.get(status, "KILLED"))

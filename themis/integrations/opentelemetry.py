@@ -6,17 +6,14 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from themis.core.entities import EvaluationRecord, ExperimentReport, GenerationRecord
+from themis.core.entities import EvaluationRecord, ExperimentReport, GenerationRecord, Result
 from themis.core.redaction import redact_text
 from themis.exceptions import DependencyError
-from themis.experiment.experiment import Observer
 from themis.experiment.export.as_json import report_run_id
 from themis.experiment.export.samples import joined, score_values
-from themis.generation.engine import Engine
 from themis.integrations.facts import numbers_of, parameters_of
-from themis.integrations.watching import Guarded
+from themis.runs.observers import Observer, RunStart
 from themis.storage import RunStatus
-from themis.storage.records import Call
 
 __all__ = ["OpenTelemetryTracker"]
 
@@ -54,7 +51,7 @@ class OpenTelemetryTracker:
     def observer(self) -> Observer:
         if self._given is None:
             _look_for_packages()
-        return Guarded(_Watching(self), "OpenTelemetry")
+        return _Watching(self)
 
     def provider(self) -> Any:
         if self._given is not None:
@@ -179,17 +176,19 @@ class _Trace:
 
 
 class _Watching(Observer):
+    name = "OpenTelemetry"
+
     def __init__(self, tracker: OpenTelemetryTracker) -> None:
         self._tracker = tracker
         self._trace: Any = None
         # Spans of answers whose verdict has not come: a sample's verdict follows its last attempt.
         self._waiting: dict[str, list[tuple[Any, int]]] = {}
 
-    def started(self, run_id: str, total: int, done: int, engine: Engine) -> None:
+    def on_start(self, run: RunStart) -> None:
         self._trace = _Trace(self._tracker)
-        self._trace.start(run_id, {"themis.samples": total, "themis.samples_done_before": done})
+        self._trace.start(run.run_id, {"themis.samples": run.total, "themis.samples_done_before": run.done})
 
-    def advanced(self, calls: list[Call]) -> None:
+    def on_answers(self, calls: list[Result]) -> None:
         now = time.time_ns()
         for call in calls:
             span = self._trace.open_call(call.record, call.seconds, now)
@@ -199,12 +198,12 @@ class _Watching(Observer):
                 sample_id = str(call.record.task.metadata.get("dataset_id", ""))
                 self._waiting.setdefault(sample_id, []).append((span, now))
 
-    def judged(self, records: list[EvaluationRecord]) -> None:
+    def on_scores(self, records: list[EvaluationRecord]) -> None:
         for record in records:
             for span, end in self._waiting.pop(record.sample_id or "", ()):
                 self._trace.close_call(span, end, score_values(record.scores))
 
-    def ended(self, status: RunStatus, report: ExperimentReport | None) -> None:
+    def on_end(self, status: RunStatus, report: ExperimentReport | None) -> None:
         for spans in self._waiting.values():
             for span, end in spans:
                 self._trace.close_call(span, end, {})

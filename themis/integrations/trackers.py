@@ -4,15 +4,26 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import Any, Protocol
 
+from themis.core.entities import ExperimentReport
 from themis.core.redaction import look_up_secrets
 from themis.core.registry import Registry, nearest
 from themis.exceptions import ConfigurationError
-from themis.experiment.experiment import Observer
-from themis.integrations.watching import Guarded, Tracker
+from themis.runs.observers import Observer
 
-__all__ = ["TRACKERS", "make_tracker", "make_trackers", "watchers"]
+__all__ = ["TRACKERS", "as_observers", "make_tracker", "make_trackers"]
+
+
+class Tracker(Protocol):
+    """Somewhere a run can be shown: afterwards with `publish`, or while it goes on with its `observer`."""
+
+    def publish(self, report: ExperimentReport) -> str:
+        """Sends a finished run and says where it is to be found."""
+        ...
+
+    def observer(self) -> Observer: ...
+
 
 TRACKERS: Registry[Callable[..., Tracker]] = Registry(
     "tracker",
@@ -27,20 +38,18 @@ TRACKERS: Registry[Callable[..., Tracker]] = Registry(
 _TRUTH = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 
 
-def watchers(given: Any) -> list[Observer]:
-    """Observers that cannot fail a run, from trackers, their names, and observers of the user's own."""
+def as_observers(given: Any) -> list[Observer]:
+    """Observers from trackers, their names, and observers of the user's own."""
     if isinstance(given, str) or not isinstance(given, Iterable):
         raise ConfigurationError(f"observers is a list, such as ['wandb'], got {given!r}")
-    return [_watcher(one) for one in given]
+    return [_as_observer(one) for one in given]
 
 
-def _watcher(given: Any) -> Observer:
+def _as_observer(given: Any) -> Observer:
     if isinstance(given, str):
         given = make_tracker(given)
-    if isinstance(given, Guarded):
-        return given
     if isinstance(given, Observer):
-        return Guarded(given, type(given).__name__)
+        return given
     if callable(getattr(given, "observer", None)):
         observer: Observer = given.observer()
         return observer

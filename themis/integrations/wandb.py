@@ -7,19 +7,16 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from themis.core.entities import EvaluationRecord, ExperimentReport
+from themis.core.entities import EvaluationRecord, ExperimentReport, Result
 from themis.exceptions import ConfigurationError, DependencyError
-from themis.experiment.experiment import Observer
 from themis.experiment.export import export_formats
 from themis.experiment.export.as_json import report_run_id
 from themis.experiment.export.json_text import as_text
 from themis.experiment.export.names import file_word
 from themis.experiment.export.samples import joined, score_values
-from themis.generation.engine import Engine
-from themis.integrations.facts import Progress, key_of, manifest_of_calls, numbers_of, parameters_of
-from themis.integrations.watching import Guarded
+from themis.integrations.facts import key_of, numbers_of, parameters_of, progress_numbers
+from themis.runs.observers import Observer, RunStart, Totals
 from themis.storage import RunStatus
-from themis.storage.records import Call
 
 __all__ = ["WandbTracker"]
 
@@ -52,7 +49,7 @@ class WandbTracker:
 
     def observer(self) -> Observer:
         _package()
-        return Guarded(_Watching(self), "W&B")
+        return _Watching(self)
 
     def _open(self, run_id: str, manifest_hash: str | None) -> Any:
         wandb = _package()
@@ -106,27 +103,28 @@ class WandbTracker:
 
 
 class _Watching(Observer):
-    """Opens the W&B run with the first calls, because only they say which manifest the run has."""
+    """Opens the W&B run with the first answers."""
+
+    name = "W&B"
 
     def __init__(self, tracker: WandbTracker) -> None:
         self._tracker = tracker
-        self._run_id = ""
         self._run: Any = None
-        self._progress = Progress()
+        self._totals = Totals()
 
-    def started(self, run_id: str, total: int, done: int, engine: Engine) -> None:
-        self._run_id, self._progress = run_id, Progress(done)
+    def on_start(self, run: RunStart) -> None:
+        self._start, self._totals = run, Totals(answered=run.done)
 
-    def advanced(self, calls: list[Call]) -> None:
+    def on_answers(self, calls: list[Result]) -> None:
         if self._run is None:
-            self._run = self._tracker._open(self._run_id, manifest_of_calls(calls))
-        self._progress.add_calls(calls)
-        self._run.log(self._progress.numbers())
+            self._run = self._tracker._open(self._start.run_id, self._start.manifest_hash)
+        self._totals.add_calls(calls)
+        self._run.log(progress_numbers(self._totals))
 
-    def judged(self, records: list[EvaluationRecord]) -> None:
-        self._progress.add_scores(records)
+    def on_scores(self, records: list[EvaluationRecord]) -> None:
+        self._totals.add_scores(records)
 
-    def ended(self, status: RunStatus, report: ExperimentReport | None) -> None:
+    def on_end(self, status: RunStatus, report: ExperimentReport | None) -> None:
         if report is None:
             if self._run is not None:
                 self._run.finish(exit_code=1)

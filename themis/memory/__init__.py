@@ -13,12 +13,12 @@ _EXPORTS = {
     "Ask": "themis.memory.actions",
     "Consult": "themis.memory.actions",
     "Grade": "themis.memory.actions",
-    "Heard": "themis.memory.actions",
+    "AgentReply": "themis.memory.actions",
     "Line": "themis.memory.actions",
     "Listen": "themis.memory.actions",
     "Log": "themis.memory.actions",
-    "Moment": "themis.memory.actions",
-    "Ruling": "themis.memory.actions",
+    "Instant": "themis.memory.actions",
+    "JudgeReply": "themis.memory.actions",
     "Say": "themis.memory.actions",
     "Script": "themis.memory.actions",
     "Wait": "themis.memory.actions",
@@ -32,10 +32,9 @@ _EXPORTS = {
     "create_agent": "themis.memory.agents",
     "register_agent": "themis.memory.agents",
     "Benchmark": "themis.memory.benchmark",
-    "MemoryReport": "themis.memory.benchmark",
     "Clock": "themis.memory.clock",
     "create_filler": "themis.memory.filler",
-    "run": "themis.memory.runner",
+    "run": "themis.memory.driver",
 }
 
 __all__ = sorted(_EXPORTS)

@@ -1,41 +1,30 @@
-"""What a memory test can ask of the world, and what the world answers.
+"""The one vocabulary of a memory run: what is done in a conversation, and what comes back.
 
 A script is a generator: it yields one of these actions and receives its answer. It must be pure: given the same answers
 it yields the same actions, so that a stored conversation can be played through it again.
 
-    Say(text)       -> Heard      tell the agent something
-    Ask(text)       -> Heard      ask the agent something
-    Wait(...)       -> Moment     let others talk, or time pass, before going on
-    Listen()        -> Heard      the agent's next reply to anyone; None when the conversation is over
-    Consult(prompt) -> Ruling     ask the judge; a Ruling without a value says why there is none
-    Grade(score)    -> None       the verdict on this test; the last one counts
+    Say(text)       -> AgentReply   tell the agent something
+    Ask(text)       -> AgentReply   ask the agent something
+    Wait(...)       -> Instant      let others talk, or time pass, before going on
+    Listen()        -> AgentReply   the agent's next reply to anyone; None when the conversation is over
+    Consult(prompt) -> JudgeReply   ask the judge; a reply without a value says why there is none
+    Grade(score)    -> None         the verdict on this test; the last one counts
+
+The scheduler puts the actions of all tests in one order and adds its own (Intro, Forget, Fill, Jump, Begin, End). Each of
+them, with whose it is and when, is a `Step`; the tape stores every step as a row of the same name.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 from themis.exceptions import ConfigurationError
 
-__all__ = [
-    "Action",
-    "Ask",
-    "Consult",
-    "Grade",
-    "Heard",
-    "Line",
-    "Listen",
-    "Log",
-    "Moment",
-    "Ruling",
-    "Say",
-    "Script",
-    "Wait",
-]
+# --- what a test does -------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +101,7 @@ class Consult:
     """Asks the judge a question. `parse` turns its answer into a value; a ValueError from it is a failure, not a zero."""
 
     prompt: str
-    parse: Callable[[str], Any] = str
+    parse: Callable[[str], Any] = field(default=str, compare=False)
     purpose: str = ""
 
 
@@ -169,12 +158,167 @@ Action = Say | Ask | Wait | Listen | Consult | Grade
 Script = Generator[Action, Any, None]
 
 
-class Heard(str):
+# --- what the scheduler adds ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Intro:
+    """Opens the conversation."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Forget:
+    """Tells the agent to forget a test that has ended."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Fill:
+    """Sends filler number `number`, so many tokens with its expected reply, which the agent does not make itself if
+    `presupplied`."""
+
+    number: int
+    tokens: int
+    presupplied: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Jump:
+    """Lets virtual time pass until a moment; the answer is the time that it is then."""
+
+    until: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Begin:
+    """A test begins."""
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """A test has ended."""
+
+    outcome: Outcome
+
+
+@dataclass(frozen=True, slots=True)
+class ExpectedContent:
+    """Something that a listening test expects to find in the next reply, whoever it is a reply to."""
+
+    text: str
+    distance_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """What a perfect agent would reply, for calibration agents; the others never see it.
+
+    `distance_tokens` is how far back in the conversation the oldest thing lies that the reply needs, 0 if it needs none.
+    """
+
+    answer: str | None = None
+    distance_tokens: int = 0
+    extras: tuple[ExpectedContent, ...] = ()
+
+
+# What the agent replies to.
+Exchange = Say | Ask | Intro | Forget | Fill
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One action in the conversation's order.
+
+    Args:
+        action: What is done.
+        test_id: Whose it is; None for filler, introduction and jumps.
+        at: Where the conversation stands.
+        turn: Of an exchange, its number, counted from 1.
+        until: Of a wait, where it ends.
+        expected: Of an exchange, what a perfect agent would reply.
+    """
+
+    action: Exchange | Wait | Listen | Consult | Jump | Begin | End
+    test_id: str | None
+    at: Instant
+    turn: int = 0
+    until: Instant | None = None
+    expected: Expected = field(default=Expected(), compare=False)
+
+    @property
+    def kind(self) -> str:
+        """The name of its row on the tape."""
+        return type(self.action).__name__.lower()
+
+    def reply(self, text: str, *, message: str, tokens: int, elapsed: timedelta, log: Log) -> AgentReply:
+        """The agent's reply to this exchange, of so many tokens with its message, after so much virtual time."""
+        return AgentReply(
+            text,
+            turn=self.turn,
+            now=self.at.now + elapsed,
+            tokens=self.at.tokens + tokens,
+            message=message,
+            test_id=self.test_id,
+            log=log,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One message of a test with its reply. `needs` are the test's earlier messages that the reply needs; None: all."""
+
+    turn: int
+    text: str
+    reply: str
+    question: bool
+    needle: bool
+    # Length of the conversation before the message.
+    tokens_before: int
+    now: datetime | None = None
+    needs: tuple[int, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of a test: its verdict, where it lies in the conversation, what was said."""
+
+    test_id: str
+    grade: Grade
+    began: Instant
+    ended: Instant
+    characters: int
+    said: tuple[Message, ...]
+    span_tokens: int
+    # For a test whose verdict rests on replies to others: the turn after which it heard everything.
+    listened_from_turn: int | None = None
+
+    @property
+    def tokens(self) -> int:
+        return self.ended.tokens - self.began.tokens
+
+    @property
+    def overran(self) -> bool:
+        """Took longer than its span; a test that listens ends when others let it."""
+        return self.listened_from_turn is None and self.tokens > self.span_tokens
+
+
+# --- what comes back --------------------------------------------------------------------------------------------------
+
+
+class AgentReply(str):
     """A reply of the agent: a text that also knows when it was said.
 
-    `turn` numbers the exchanges of the conversation from 1, `now` is the virtual time of the reply, `tokens` the length
-    of the conversation after it. `message` and `test_id` say what it was a reply to (None for filler), which a listener
-    may want to know. `log` is the conversation so far.
+    Args:
+        text: What it said.
+        turn: Number of the exchange, counted from 1.
+        now: Virtual time of the reply.
+        tokens: Length of the conversation after it.
+        message: What it is a reply to.
+        test_id: Whose message that was; None for filler.
+        log: The conversation so far.
     """
 
     __slots__ = ("log", "message", "now", "test_id", "tokens", "turn")
@@ -185,31 +329,30 @@ class Heard(str):
     test_id: str | None
     log: Log
 
-    @classmethod
-    def at(
+    def __new__(
         cls, text: str, *, turn: int, now: datetime, tokens: int, message: str, test_id: str | None, log: Log
-    ) -> Heard:
-        heard = cls(text)
-        heard.turn, heard.now, heard.tokens = turn, now, tokens
-        heard.message, heard.test_id, heard.log = message, test_id, log
-        return heard
+    ) -> Self:
+        reply = super().__new__(cls, text)
+        reply.turn, reply.now, reply.tokens = turn, now, tokens
+        reply.message, reply.test_id, reply.log = message, test_id, log
+        return reply
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
-    """Where the conversation stands when a wait is over."""
+class Instant:
+    """A place in the conversation: virtual time, and length so far."""
 
     now: datetime
     tokens: int
 
 
 @dataclass(frozen=True, slots=True)
-class Ruling:
-    """What the judge said, and what `parse` made of it; `failure` says why there is no value."""
+class JudgeReply:
+    """What the judge said, and what `Consult.parse` made of it; `failure` says why there is no value."""
 
-    value: Any = None
     text: str = ""
     failure: str | None = None
+    value: Any = None
 
     @property
     def failed(self) -> bool:

@@ -1,4 +1,4 @@
-"""What a memory run is made of, what it has used, and how it stands."""
+"""What a memory run is made of, and what it has used."""
 
 from __future__ import annotations
 
@@ -7,17 +7,16 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from themis.config.specification import MemorySpecification
 from themis.core.tokens import DEFAULT_TOKENIZER
 from themis.memory.agents.agent import Agent
 from themis.memory.clock import Clock
 from themis.memory.examples import TestExample
 from themis.memory.filler import Filler
 from themis.memory.judging import Judge
-from themis.memory.tape import ASKED_LATER, Body
-from themis.runs.resuming import NEEDS_PROGRAM, how_to_resume
-from themis.storage import ExperimentStorage, RunStatus
+from themis.memory.tape import REJUDGE, EventBody
 
-__all__ = ["INTRODUCTION", "Benchmark", "MemoryReport", "Spent"]
+__all__ = ["INTRODUCTION", "Benchmark", "Spent"]
 
 INTRODUCTION = (
     "Hello! Several people will talk to you in this conversation, about many things at once. Do what they ask you to "
@@ -54,13 +53,8 @@ class Benchmark:
     agent_options: Mapping[str, Any] = field(default_factory=dict)
     # Its replies cost nothing, whatever it says of them.
     agent_is_free: bool = False
-    # Kept beside the run: the command that started it, if one did.
-    invocation: Mapping[str, Any] = field(default_factory=lambda: {NEEDS_PROGRAM: "a program started it"})
-
-    def how_to_resume(self, storage: ExperimentStorage, *, budget_usd: float | None = None) -> str:
-        """How to go on with the run once it has stopped."""
-        larger = [] if budget_usd is None else ["--budget-usd", f"{budget_usd:g}"]
-        return how_to_resume(self.run_id, self.invocation, storage.location, options=larger)
+    # What was asked for, where a specification did; a program's own benchmark can be resumed only by that program.
+    specification: MemorySpecification | None = None
 
 
 @dataclass(slots=True)
@@ -80,7 +74,7 @@ class Spent:
     conversation_tokens: int = 0
     turns: int = 0
 
-    def add(self, kind: str, body: Body) -> None:
+    def add(self, kind: str, body: EventBody) -> None:
         """Adds a row of the tape; only replies and consultations use anything."""
         if kind == "reply":
             self.turns += 1
@@ -91,27 +85,8 @@ class Spent:
             self.completion_tokens += body.completion_tokens
             self.agent_seconds += body.seconds
             self.conversation_tokens += body.tokens
-        elif kind in ("consult", ASKED_LATER):
+        elif kind in ("consult", REJUDGE):
             self.judge_calls += body.calls
             self.judge_cost_usd += body.cost_usd or 0.0
             self.unpriced_judge_calls += body.calls if body.cost_usd is None else 0
             self.judge_seconds += body.seconds
-
-
-@dataclass(frozen=True, kw_only=True)
-class MemoryReport:
-    """How a run stands: the score of every test that has ended (None for a failure), and what it took."""
-
-    run_id: str
-    status: RunStatus
-    scores: dict[str, float | None]
-    spent: Spent
-    # Why it ended early, and how to go on.
-    reason: str | None = None
-    resume: str = ""
-
-    @property
-    def mean(self) -> float:
-        """Over the tests that have a score; NaN with none."""
-        scored = [score for score in self.scores.values() if score is not None]
-        return sum(scored) / len(scored) if scored else float("nan")

@@ -6,6 +6,8 @@ Registering a `DatasetInterface` makes its name usable in configurations.
 from __future__ import annotations
 
 import dataclasses
+import importlib
+import pkgutil
 import random
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Sequence
@@ -15,8 +17,7 @@ from typing import Any, ClassVar, TypeVar
 
 from themis.core.registry import Registry
 from themis.exceptions import ConfigurationError
-from themis.memory import loaders, tests
-from themis.memory.actions import Action, Ask, Grade, Heard, Listen, Log, Say, Script, Wait
+from themis.memory.actions import Action, AgentReply, Ask, Grade, Listen, Log, Say, Script, Wait
 
 __all__ = [
     "MEMORY_TESTS",
@@ -24,6 +25,7 @@ __all__ = [
     "DynamicExample",
     "TestExample",
     "TestResult",
+    "find_kinds",
     "register_memory_test",
     "spread",
 ]
@@ -60,11 +62,11 @@ class DatasetInterface(ABC):
         """So many tests, the same ones for the same arguments on every machine."""
 
     def random(self, *names: object) -> random.Random:
-        """A source of chance of its own for every purpose named, fixed by the seed."""
+        """A random number generator of its own for every purpose named, fixed by the seed."""
         return random.Random(":".join(map(str, (type(self).__qualname__, self.seed, *names))))
 
     def evaluate(
-        self, questions: Sequence[str], responses: Sequence[Heard], expected: Any
+        self, questions: Sequence[str], responses: Sequence[AgentReply], expected: Any
     ) -> Grade | Generator[Action, Any, Grade]:
         """The verdict on a fixed script's answers. One that needs the judge is a generator that yields `Consult`."""
         raise NotImplementedError(f"{type(self).__name__} has fixed scripts and needs an evaluate method")
@@ -90,7 +92,7 @@ class DatasetInterface(ABC):
         """Which lines of the script the answer to each question rests on, None for all: distances are measured to them."""
         return [None] * sum(example.is_question)
 
-    def temporal_question(self, example: TestExample, said: Sequence[Heard], now: Any) -> str:
+    def temporal_question(self, example: TestExample, said: Sequence[AgentReply], now: Any) -> str:
         """For examples with `is_temporal`: the last question, which depends on when things were said."""
         raise NotImplementedError(f"{type(self).__name__} is temporal and needs a temporal_question method")
 
@@ -244,9 +246,9 @@ def spread(lines: int) -> list[Wait]:
 def _fixed_script(dataset: DatasetInterface, example: TestExample) -> Script:
     """Says the lines, waits between them, collects the answers, then lets the dataset judge."""
     ideals, needed = iter(dataset.ideal_answers(example)), iter(dataset.needed_lines(example))
-    said: list[Heard] = []
+    said: list[AgentReply] = []
     questions: list[str] = []
-    responses: list[Heard] = []
+    responses: list[AgentReply] = []
     lines: list[str | None] = [*example.script, *([None] * example.is_temporal)]
     for line, is_question, wait in zip(lines, example.is_question, example.waits, strict=False):
         if line is None:
@@ -306,9 +308,19 @@ def _wait_from(fields: dict[str, Any], span_tokens: int) -> Wait:
 
 # --- registry ---------------------------------------------------------------------------------------------------------
 
-# Name in configurations -> "module:Class", imported on use.
+
+def find_kinds(package: str) -> dict[str, str]:
+    """Every class with a `kind` in the modules of a package, by that name, as `module:class`; imports them."""
+    found = {}
+    for module in pkgutil.iter_modules(importlib.import_module(package).__path__, f"{package}."):
+        for name, value in vars(importlib.import_module(module.name)).items():
+            if isinstance(value, type) and issubclass(value, DatasetInterface) and "kind" in vars(value):
+                found[str(vars(value)["kind"])] = f"{value.__module__}:{name}"
+    return found
+
+
 MEMORY_TESTS: Registry[type[DatasetInterface]] = Registry(
-    "memory test", {**tests.BUILTIN_TESTS, **loaders.LOADED_TESTS}
+    "memory test", lambda: {**find_kinds("themis.memory.tests"), **find_kinds("themis.memory.loaders")}
 )
 
 D = TypeVar("D", bound=type[DatasetInterface])

@@ -17,16 +17,13 @@ from themis.core.codec import jsonable
 from themis.core.tokens import count_tokens
 from themis.exceptions import ConfigurationError
 from themis.experiment.export.whole_files import whole_file
+from themis.memory.master_log import to_master_log
 from themis.memory.report.view import RunView, read_view
 from themis.memory.results import StoredResult
-from themis.memory.tape import EXCHANGES, Body, read_body
-from themis.memory.transcript import to_master_log
+from themis.memory.tape import EXCHANGES, FILL_KINDS, EventBody, read_body
 from themis.storage import ExperimentStorage
 from themis.storage.records import Turn
 
-__all__ = ["LAYOUTS", "Exported", "export_run"]
-
-LAYOUTS = ("goodai",)
 _DEFINITION = (
     "script",
     "is_question",
@@ -155,7 +152,7 @@ class _Conversation:
         self._lines: list[_Line] = []
         self._first: dict[str, int] = {}
         self._end: dict[str, int] = {}
-        sent: dict[str | None, tuple[Turn, Body]] = {}
+        sent: dict[str | None, tuple[Turn, EventBody]] = {}
         tokens, listening = 0, set[str]()
         for row in rows:
             body = read_body(row)
@@ -199,8 +196,8 @@ class _Conversation:
             lines = [line for line in lines if line.test_id in (None, result.test_id)]
         return lines
 
-    def _exchange(self, row: Turn, sent: Body, reply: Body) -> None:
-        test_id = None if row.kind in ("fill", "intro") else row.test_id
+    def _exchange(self, row: Turn, sent: EventBody, reply: EventBody) -> None:
+        test_id = None if row.kind in FILL_KINDS else row.test_id
         if test_id is not None:
             self._first.setdefault(test_id, len(self._lines))
         assert reply.now is not None
@@ -219,7 +216,7 @@ class _Line:
     said: str = ""
 
 
-def _told(kind: str, test_id: str, body: Body, tokens: int, listening: set[str]) -> Iterator[str]:
+def _told(kind: str, test_id: str, body: EventBody, tokens: int, listening: set[str]) -> Iterator[str]:
     name = f"Test '{test_id}'"
     match kind:
         case "begin":

@@ -11,13 +11,13 @@ import random
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 from themis.core.fingerprint import digest
 from themis.core.registry import Registry
 from themis.core.tokens import DEFAULT_TOKENIZER, tokenizer
 from themis.exceptions import DatasetError
-from themis.memory.facts import fact_pairs
+from themis.memory.trivia import trivia_pairs
 
 __all__ = ["FILLERS", "Filler", "FillerMessage", "Trivia", "create_filler", "facts", "read_pairs"]
 
@@ -66,7 +66,7 @@ class Trivia:
         closing = random.Random(seed).sample(range(len(pairs)), min(_CLOSING_PAIRS, len(pairs)))
         self._by_size: dict[int, list[int]] = {}
         for index in closing:
-            self._by_size.setdefault(self._lines_of(index)[2], []).append(index)
+            self._by_size.setdefault(self._format_pair(index)[2], []).append(index)
         self._smallest, self._largest = min(self._by_size), max(self._by_size)
         # For every amount that pairs can make up exactly: the sizes that the first of them may have.
         self._first: dict[int, list[int]] = {0: []}
@@ -76,34 +76,34 @@ class Trivia:
                 self._first[amount] = sizes
 
     def make(self, number: int, tokens: int) -> FillerMessage:
-        chance = random.Random(f"{self._seed}:{number}")
-        draw, pairs, closing_tokens = chance.random, len(self._pairs), _CLOSING_STEPS * self._largest
+        rng = random.Random(f"{self._seed}:{number}")
+        draw, pairs, closing_tokens = rng.random, len(self._pairs), _CLOSING_STEPS * self._largest
         questions, answers = [f"{_REQUEST}\n"], ["[\n"]
         left = tokens - self._frame
         while left > closing_tokens:
-            question, answer, size = self._lines_of(int(draw() * pairs))
+            question, answer, size = self._format_pair(int(draw() * pairs))
             questions.append(question)
             answers.append(answer)
             left -= size
-        for index in self._closing(left, chance) or [chance.choice(self._by_size[self._smallest])]:
-            question, answer, _ = self._lines_of(index)
+        for index in self._draw_closing(left, rng) or [rng.choice(self._by_size[self._smallest])]:
+            question, answer, _ = self._format_pair(index)
             questions.append(question)
             answers.append(answer)
         # The last answer has no comma.
         answers[-1] = f"{answers[-1][:-2]}\n]"
         return FillerMessage("".join(questions), "".join(answers))
 
-    def _closing(self, left: int, chance: random.Random) -> list[int]:
+    def _draw_closing(self, left: int, rng: random.Random) -> list[int]:
         """Pairs whose sizes add up to what is left, or to as much of it as can be made up."""
         amount = next((amount for amount in range(left, 0, -1) if amount in self._first), 0)
         chosen: list[int] = []
         while amount:
-            size = chance.choice(self._first[amount])
-            chosen.append(chance.choice(self._by_size[size]))
+            size = rng.choice(self._first[amount])
+            chosen.append(rng.choice(self._by_size[size]))
             amount -= size
         return chosen
 
-    def _lines_of(self, index: int) -> tuple[str, str, int]:
+    def _format_pair(self, index: int) -> tuple[str, str, int]:
         """A pair as a line of the message and one of the reply; counted one by one, since no token spans a line's end."""
         lines = self._lines[index]
         if lines is None:
@@ -129,7 +129,7 @@ def create_filler(source: str, *, seed: int = 0, tokenizer_name: str = DEFAULT_T
 
 def facts(*, seed: int = 0, tokenizer_name: str = DEFAULT_TOKENIZER) -> Trivia:
     """The built-in filler."""
-    return Trivia(fact_pairs(), seed=seed, tokenizer_name=tokenizer_name)
+    return Trivia(trivia_pairs(), seed=seed, tokenizer_name=tokenizer_name)
 
 
 def read_pairs(path: Path) -> list[tuple[str, str]]:
@@ -137,7 +137,7 @@ def read_pairs(path: Path) -> list[tuple[str, str]]:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise DatasetError(f"filler file {str(path)!r} cannot be read: {error}") from error
-    pairs = list(_pairs_in(path, text))
+    pairs = list(_parse_pairs(path, text))
     if not pairs:
         raise DatasetError(
             f"filler file {str(path)!r} has no pairs; expected TriviaQA's JSON (Data[].Question and Answer.Value) or "
@@ -146,27 +146,27 @@ def read_pairs(path: Path) -> list[tuple[str, str]]:
     return pairs
 
 
-def _pairs_in(path: Path, text: str) -> Iterator[tuple[str, str]]:
+def _parse_pairs(path: Path, text: str) -> Iterator[tuple[str, str]]:
     try:
         whole = json.loads(text)
     except ValueError:
         for number, line in enumerate(text.splitlines(), start=1):
             if line.strip():
-                yield _pair_of(path, number, _parsed(path, number, line))
+                yield _parse_pair(path, number, _parse_line(path, number, line))
         return
     entries = whole.get("Data", [whole]) if isinstance(whole, dict) else whole
     for number, entry in enumerate(entries, start=1):
-        yield _pair_of(path, number, entry)
+        yield _parse_pair(path, number, entry)
 
 
-def _parsed(path: Path, number: int, line: str) -> Any:
+def _parse_line(path: Path, number: int, line: str) -> object:
     try:
         return json.loads(line)
     except ValueError as error:
         raise DatasetError(f"{path}:{number} is not JSON: {error}") from error
 
 
-def _pair_of(path: Path, number: int, entry: Any) -> tuple[str, str]:
+def _parse_pair(path: Path, number: int, entry: object) -> tuple[str, str]:
     if isinstance(entry, dict):
         question = entry.get("Question", entry.get("question"))
         answer = entry.get("AnswerValue", entry.get("Answer", entry.get("answer")))

@@ -21,6 +21,7 @@ from typing import Any
 from themis.exceptions import DatasetError
 from themis.experiment.importing.bounded import ReadLimits, refuse_large_folder
 from themis.experiment.importing.published import Broken
+from themis.memory.master_log import Event, read_events
 
 __all__ = [
     "AgentFolder",
@@ -33,22 +34,7 @@ __all__ = [
     "said_in",
 ]
 
-SEND, BEGIN, END, SEND_FILL, REPLY, REPLY_FILL, WAIT, RESET, LLM, REGISTER, DEREGISTER = range(11)
 _SAID = re.compile(r"(Test|Agent|System) \(([^)]+)\): (.*)", re.DOTALL)
-
-
-@dataclass(frozen=True, slots=True)
-class Event:
-    """A line of a master log."""
-
-    code: int
-    now: datetime
-    test_id: str
-    data: Mapping[str, Any]
-
-    @property
-    def text(self) -> str:
-        return str(self.data.get("message", ""))
 
 
 @dataclass(kw_only=True)
@@ -153,7 +139,10 @@ def read_agent(folder: Path, limits: ReadLimits) -> AgentFolder:
     log = folder / "master_log.jsonl"
     if log.is_file():
         hashed.update(log.read_bytes())
-        agent.events = list(_events(log, agent.broken))
+        with log.open(encoding="utf-8", errors="replace") as lines:
+            agent.events = list(
+                read_events(lines, lambda line, what: agent.broken.append(Broken(f"{log.name} line {line}", what)))
+            )
     stats = folder / "runstats.json"
     if stats.is_file():
         hashed.update(stats.read_bytes())
@@ -246,35 +235,6 @@ def _texts(value: Any) -> list[str]:
     if value is None:
         return []
     return [str(entry) for entry in value] if isinstance(value, list) else [str(value)]
-
-
-def _events(log: Path, broken: list[Broken]) -> Iterator[Event]:
-    """Readable lines. A reply to nothing and a line of an unknown type are left out and reported."""
-    waiting = False
-    with log.open(encoding="utf-8", errors="replace") as handle:
-        for number, line in enumerate(handle, start=1):
-            if not line.strip():
-                continue
-            try:
-                content = json.loads(line)
-                event = Event(
-                    int(content["type"]),
-                    datetime.fromtimestamp(float(content["timestamp"]), UTC),
-                    str(content.get("test_id") or ""),
-                    dict(content.get("data") or {}),
-                )
-                if not SEND <= event.code <= DEREGISTER:
-                    raise ValueError(f"unknown type {event.code}")
-                if event.code in (REPLY, REPLY_FILL) and not waiting:
-                    raise ValueError("a reply to nothing")
-            except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
-                broken.append(Broken(f"{log.name} line {number}", str(error)))
-                continue
-            if event.code in (SEND, SEND_FILL):
-                waiting = True
-            elif event.code in (REPLY, REPLY_FILL):
-                waiting = False
-            yield event
 
 
 def said_in(task_log: Sequence[str]) -> Iterator[tuple[str, str, datetime | None]]:

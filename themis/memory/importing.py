@@ -9,31 +9,30 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from themis.config import load_memory_config
 from themis.core.codec import encode, jsonable
-from themis.core.entities import GenerationRecord, ModelOutput, ModelSpec, PromptSpec, SamplingConfig
+from themis.core.entities import GenerationRecord, ModelOutput, ModelSpec, PromptSpec, Result, SamplingConfig
 from themis.core.fingerprint import canonical_json, digest, fingerprint
-from themis.core.tokens import DEFAULT_TOKENIZER, tokenizer
+from themis.core.tokens import DEFAULT_TOKENIZER
 from themis.exceptions import ConfigurationError
 from themis.experiment.importing.bounded import ReadLimits
 from themis.experiment.importing.published import Broken
-from themis.experiment.manifest import build_reproducibility_manifest, manifest_hash
-from themis.experiment.report import build_report, summarise_run
 from themis.memory import goodai
-from themis.memory.actions import Grade, Line
+from themis.memory.actions import Grade, Message
 from themis.memory.examples import MEMORY_TESTS
-from themis.memory.goodai import AgentFolder, Event, PublishedTest, RunFolder
-from themis.memory.ledger import OVERALL
+from themis.memory.goodai import AgentFolder, PublishedTest, RunFolder
+from themis.memory.master_log import MasterLog
 from themis.memory.rejudging import Conversation, graded_verdicts, replay, stored_example
-from themis.memory.results import Message
-from themis.memory.tape import Body
+from themis.memory.result_store import OVERALL
+from themis.runs.manifest import build_reproducibility_manifest, manifest_hash
+from themis.runs.report import build_report, summarise_run
 from themis.storage import ExperimentStorage, RunStatus
 from themis.storage.lazy import batched
-from themis.storage.records import SCORED, Call, Frame, Item, ScoreRow, Turn
+from themis.storage.records import SCORED, Frame, Item, ScoreRow
 from themis.storage.runs import validate_run_id
 from themis.storage.writing import RunWriter
 
@@ -41,10 +40,6 @@ __all__ = ["PUBLISHED", "RESCORED", "ImportedAgent", "import_folder"]
 
 PUBLISHED, RESCORED = "published", "rescored"
 _SOURCE = "goodai-ltm-benchmark"
-# A longer silence between two events is a jump of the clock, not the slowness of an agent.
-_JUMP_SECONDS = 60.0
-# A filler that was answered quicker was not answered by a model: its reply was put into the agent's mouth.
-_CANNED_SECONDS = 0.2
 
 
 @dataclass
@@ -129,7 +124,6 @@ class _Import:
         done: ImportedAgent,
     ) -> None:
         self._run, self._agent, self._storage, self._writer, self._done = run, agent, storage, writer, done
-        self._count = tokenizer(DEFAULT_TOKENIZER)
         self._kinds = {MEMORY_TESTS.get(name).name: name for name in MEMORY_TESTS.names()}
         self._arguments = self._configured()
         self._frame = Frame(
@@ -140,7 +134,7 @@ class _Import:
             reference_field="expected_responses",
         )
         self._rows = self._contents()
-        self._log = _Logged(agent.events, self._rows, self._count) if agent.events is not None else None
+        self._log = MasterLog(agent.events, self._rows) if agent.events is not None else None
 
     def write(self, identity: Mapping[str, str]) -> None:
         writer, agent, done = self._writer, self._agent, self._done
@@ -162,7 +156,7 @@ class _Import:
             done.hand_edited += bool(test.by_hand)
         writer.commit_calls(calls)
         if self._log is not None:
-            turns = self._log.turns({test.test_id: test for test in agent.tests})
+            turns = self._log.turns({test.test_id: (test.share, test.reasons) for test in agent.tests})
             done.turns = len(turns)
             for batch in batched(turns, 500):
                 writer.append_turns(batch)
@@ -310,7 +304,7 @@ class _Import:
             needed = iter(())
         return [next(needed, None) if message.question else None for message in messages]
 
-    def _call(self, position: int, test: PublishedTest, memory: dict[str, Any]) -> Call:
+    def _call(self, position: int, test: PublishedTest, memory: dict[str, Any]) -> Result:
         questions = [said["message"] for said in memory["said"] if said["question"]]
         task = self._frame.task(test.test_id, self._rows[test.test_id], "\n".join(questions))
         record = GenerationRecord(
@@ -318,7 +312,7 @@ class _Import:
         )
         key = digest(self._agent.sha256, test.test_id)
         seconds = float(memory.get("agent_seconds") or 0.0)
-        return Call(position, 0, key, record, cost_usd=None, seconds=seconds, reused=True)
+        return Result(position, 0, key, record, cost_usd=None, seconds=seconds, reused=True)
 
     def _rescore(self, evaluation: int, position: int, test: PublishedTest, memory: dict[str, Any]) -> None:
         """Our own verdict on the published answers, where we have a scorer for them."""
@@ -379,164 +373,3 @@ def _from_task_log(test: PublishedTest) -> list[Message]:
             messages.append(Message(len(messages) + 1, pending[0], text, question, not question, 0, pending[1]))
             pending = None
     return messages
-
-
-# --- the master log ---------------------------------------------------------------------------------------------------
-
-
-@dataclass
-class _Part:
-    """One test's part of the log."""
-
-    test_id: str
-    began: tuple[int, datetime]
-    ended: tuple[int, datetime] | None = None
-    messages: list[Message] = field(default_factory=list)
-    first_send: int | None = None
-    end: int | None = None
-    listened_from_turn: int | None = None
-    seconds: float = 0.0
-
-    def place(self) -> dict[str, Any]:
-        ended = self.ended or self.began
-        return {
-            "began": {"tokens": self.began[0], "now": self.began[1]},
-            "ended": {"tokens": ended[0], "now": ended[1]},
-            "listened_from_turn": self.listened_from_turn,
-            "agent_seconds": self.seconds,
-        }
-
-
-class _Logged:
-    """A master log gone through once: the exchanges with their tokens, and each test's part."""
-
-    def __init__(self, events: Sequence[Event], rows: Mapping[str, Mapping[str, Any]], count: Any) -> None:
-        self._events = events
-        self._count = count
-        self._parts: dict[str, _Part] = {}
-        self.lines: list[Line] = []
-        self.judged: dict[str, int] = {}
-        self.replies = 0
-        self._turns: list[tuple[str, str | None, Body]] = []
-        # The last message that each test sends.
-        self._last = {event.test_id: event for event in events if event.code == goodai.SEND}
-        self._read(rows)
-
-    def part(self, test_id: str) -> _Part | None:
-        return self._parts.get(test_id)
-
-    def measured(self, test_id: str) -> tuple[int, int]:
-        """Tokens and characters of everything said from a test's first message until its end."""
-        part = self._parts[test_id]
-        end = len(self._events) if part.end is None else part.end
-        said = (goodai.SEND, goodai.SEND_FILL, goodai.REPLY, goodai.REPLY_FILL)
-        text = "".join(event.text for event in self._events[part.first_send or 0 : end] if event.code in said)
-        return self._count(text), len(text)
-
-    def turns(self, results: Mapping[str, PublishedTest]) -> list[Turn]:
-        """The rows of the conversation; a test's end carries its published score."""
-        turns = []
-        for seq, (kind, test_id, body) in enumerate(self._turns):
-            if kind == "end" and test_id is not None and test_id in results:
-                body.score, body.reasons = results[test_id].share, list(results[test_id].reasons)
-            turns.append(Turn(seq, kind, test_id, encode(body)))
-        return turns
-
-    def _read(self, rows: Mapping[str, Mapping[str, Any]]) -> None:
-        tokens = turn = listening = 0
-        sent: Event | None = None
-        sent_place = 0
-        before: datetime | None = None
-        for place, event in enumerate(self._events):
-            if before is not None and (event.now - before).total_seconds() > _JUMP_SECONDS and sent is None:
-                self._add("jump", None, Body(now=event.now, until=event.now))
-            before = event.now
-            part = self._parts.get(event.test_id)
-            match event.code:
-                case goodai.BEGIN:
-                    if part is None:
-                        self._parts[event.test_id] = _Part(event.test_id, (tokens, event.now))
-                        self._add("begin", event.test_id, Body(tokens_total=tokens, now=event.now))
-                case goodai.SEND | goodai.SEND_FILL:
-                    sent, sent_place = event, place
-                case goodai.REPLY | goodai.REPLY_FILL if sent is not None:
-                    turn += 1
-                    used = self._count(sent.text) + self._count(event.text)
-                    self._exchange(sent, event, turn, tokens, used, rows, canned_allowed=not listening)
-                    part = self._parts.get(sent.test_id)
-                    if part is not None and part.first_send is None:
-                        part.first_send = sent_place
-                    tokens += used
-                    sent = None
-                case goodai.WAIT if part is not None:
-                    wanted = int(event.data.get("tokens") or 0)
-                    until = event.now + timedelta(seconds=float(event.data.get("time") or 0))
-                    self._add("wait", event.test_id, Body(until_tokens=tokens + wanted, until=until, now=event.now))
-                case goodai.LLM:
-                    self.judged[event.test_id] = self.judged.get(event.test_id, 0) + 1
-                    answer = str(event.data.get("response", ""))
-                    self._add("consult", event.test_id, Body(answer=answer, prompt="", now=event.now))
-                case goodai.REGISTER if part is not None:
-                    listening += 1
-                    part.listened_from_turn = turn
-                    self._add("listen", event.test_id, Body(now=event.now))
-                case goodai.DEREGISTER:
-                    listening = max(0, listening - 1)
-                case goodai.END if part is not None:
-                    part.end, part.ended = place, part.ended or (tokens, event.now)
-                    self._add("end", event.test_id, Body(tokens_total=tokens, now=event.now))
-
-    def _exchange(
-        self,
-        sent: Event,
-        reply: Event,
-        turn: int,
-        tokens: int,
-        used: int,
-        rows: Mapping[str, Mapping[str, Any]],
-        *,
-        canned_allowed: bool,
-    ) -> None:
-        seconds = max(0.0, (reply.now - sent.now).total_seconds())
-        is_fill = sent.code == goodai.SEND_FILL
-        question = bool(sent.data.get("is_question"))
-        part = None if is_fill else self._parts.get(sent.test_id)
-        kind = "intro" if is_fill and turn == 1 else "fill" if is_fill else "ask" if question else "say"
-        if part is not None:
-            part.seconds += seconds
-            if _is_farewell(rows.get(sent.test_id, {}), part, question, self._last.get(sent.test_id) is sent):
-                kind = "forget"
-                # What follows the last answer is no part of the distance.
-                part.ended = (tokens, sent.now)
-            else:
-                part.messages.append(
-                    Message(turn, sent.text, reply.text, question, not question, tokens, reply.now, None)
-                )
-        canned = is_fill and canned_allowed and seconds < _CANNED_SECONDS
-        self.replies += not canned
-        owner = None if is_fill else sent.test_id
-        self._add(kind, owner, Body(turn=turn, message=sent.text, presupplied=reply.text if canned else None))
-        self._add(
-            "reply",
-            owner,
-            Body(
-                turn=turn,
-                reply=reply.text,
-                tokens=used,
-                tokens_total=tokens + used,
-                elapsed_seconds=seconds,
-                now=reply.now,
-                cost_usd=None,
-                seconds=0.0 if canned else seconds,
-            ),
-        )
-        self.lines.append(Line(turn, owner, sent.text, reply.text, reply.now, question))
-
-    def _add(self, kind: str, test_id: str | None, body: Body) -> None:
-        self._turns.append((kind, test_id, body))
-
-
-def _is_farewell(row: Mapping[str, Any], part: _Part, question: bool, last: bool) -> bool:
-    """Whether a message asks to forget the test: it comes after the script, or ends a test that has none written down."""
-    lines = len(row.get("is_question") or [])
-    return not question and last and len(part.messages) >= lines and bool(part.messages)

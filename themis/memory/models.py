@@ -9,8 +9,9 @@ from typing import Any
 from themis.core.entities import GenerationTask, ModelError, PromptRender, PromptSpec, SamplingConfig
 from themis.core.redaction import Redactor
 from themis.exceptions import EvaluationError
+from themis.generation.attempts import Request
 from themis.generation.blocking import BlockingProvider
-from themis.generation.engine import Engine, EngineSettings, Job
+from themis.generation.engine import Engine, EngineSettings
 from themis.generation.providers import create_provider, parse_model
 from themis.runs.prices import FREE, Price, is_paid, price_of
 
@@ -45,7 +46,9 @@ class ChatModel:
         self.spec = parse_model(name, options)
         self.sampling = SamplingConfig(temperature=temperature, top_p=1.0, max_tokens=max_tokens)
         executor = create_provider(self.spec.provider, options, model_identifier=self.spec.identifier)
-        self.price: Price | None = FREE if is_local or executor.is_local else price_of(self.spec.identifier)
+        self.price: Price | None = (
+            FREE if is_local or executor.is_local else price_of(self.spec.identifier, self.spec.provider)
+        )
         settings = replace(settings or EngineSettings(), counts_tokens=is_paid(self.price))
         self._redactor = Redactor()
         self._provider = BlockingProvider(executor, settings.timeout_seconds)
@@ -58,17 +61,17 @@ class ChatModel:
         task = GenerationTask(
             prompt=prompt, model=self.spec, sampling=self.sampling, metadata={"messages": spoken, "dataset_id": ""}
         )
-        outcome = self._engine.complete(Job(0, 0, "", task))
-        if outcome.record.output is None:
-            error = outcome.record.error or ModelError("no output and no error")
+        result = self._engine.complete(Request(0, 0, "", task))
+        if result.record.output is None:
+            error = result.record.error or ModelError("no output and no error")
             raise EvaluationError(f"{self.name}: {self._redactor.text(error.message)}")
-        cost = None if self.price is None else self.price.of(outcome.prompt_tokens, outcome.completion_tokens)
+        cost = None if self.price is None else self.price.of(result.prompt_tokens, result.completion_tokens)
         return Completion(
-            text=self._redactor.values(outcome.record.output.text),
+            text=self._redactor.values(result.record.output.text),
             cost_usd=cost,
-            prompt_tokens=outcome.prompt_tokens,
-            completion_tokens=outcome.completion_tokens,
-            calls=outcome.calls,
+            prompt_tokens=result.prompt_tokens,
+            completion_tokens=result.completion_tokens,
+            calls=result.calls,
         )
 
     def close(self) -> None:

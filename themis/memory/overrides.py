@@ -16,11 +16,11 @@ from themis.core.codec import decode, encode, jsonable
 from themis.core.fingerprint import canonical_json, digest, fingerprint
 from themis.core.registry import nearest
 from themis.exceptions import ConfigurationError, StorageError
-from themis.experiment.report import build_report, summarise_run
 from themis.memory.actions import Grade
-from themis.memory.ledger import OVERALL
 from themis.memory.rejudging import graded_verdicts
+from themis.memory.result_store import OVERALL
 from themis.memory.results import StoredResult, load_results
+from themis.runs.report import build_report, summarise_run
 from themis.storage import ExperimentStorage, RunStatus
 from themis.storage.queries import StoredEvaluation
 

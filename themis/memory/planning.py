@@ -8,23 +8,39 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from themis.core.tokens import tokenizer
-from themis.memory.actions import Ask, Consult, Heard, Line, Listen, Moment, Ruling, Say, Script, Wait
+from themis.memory.actions import (
+    AgentReply,
+    Ask,
+    Begin,
+    Consult,
+    End,
+    Fill,
+    Forget,
+    Instant,
+    Intro,
+    JudgeReply,
+    Jump,
+    Line,
+    Listen,
+    Say,
+    Step,
+    Wait,
+)
 from themis.memory.benchmark import INTRODUCTION
 from themis.memory.clock import Clock
-from themis.memory.commands import Begin, End, Fill, Judge, Jump, Moved, Replied, Ruled, Send
 from themis.memory.definitions import Defined
 from themis.memory.examples import TestExample
 from themis.memory.filler import Filler
 from themis.memory.scheduler import Planned, Scheduler
+from themis.memory.script import Answer, ScriptDriver
 from themis.memory.tape import ConversationLog
 from themis.runs.prices import Price
-
-__all__ = ["Bar", "Plan", "draw", "make_plan", "planned_test"]
 
 _NOMINAL_REPLY = "Understood."
 _START = datetime(2024, 1, 1, tzinfo=UTC)
 # A script that says more than this is only estimated as far.
 _MOST_MESSAGES = 1_000
+_NO_JUDGE = JudgeReply(failure="there is no judge in a plan")
 
 
 @dataclass
@@ -99,7 +115,7 @@ def make_plan(
     return whole
 
 
-def planned_test(example: TestExample, kind: str, count: Callable[[str], int]) -> Planned:
+def plan_test(example: TestExample, kind: str, count: Callable[[str], int]) -> Planned:
     """A test for the scheduler."""
     return Planned(
         test_id=example.test_id,
@@ -113,38 +129,26 @@ def planned_test(example: TestExample, kind: str, count: Callable[[str], int]) -
 
 def _own_tokens(example: TestExample, count: Callable[[str], int]) -> int:
     """The tokens of a test's messages and their replies, if a perfect agent gave them; up to where it starts to listen."""
-    script: Script | None = None
-    tokens = turn = 0
-    now = _START
-    answer: Any = None
-    log = ConversationLog()
-    while turn < _MOST_MESSAGES:
-        try:
-            script = script or example.play()
-            action = script.send(answer)
-        except Exception:  # boundary: the script's end, or a mistake in it, which the run reports
-            break
+    script, log = ScriptDriver(example.play), ConversationLog()
+    tokens, now = 0, _START
+    action = script.advance()
+    while action is not None and not isinstance(action, Listen) and len(log) < _MOST_MESSAGES:
+        answer: Answer = None
         match action:
             case Say() | Ask():
                 reply = (action.ideal if isinstance(action, Ask) else None) or _NOMINAL_REPLY
-                tokens += count(action.text) + count(reply)
-                turn += 1
-                now += Clock().pace
+                turn, tokens, now = len(log) + 1, tokens + count(action.text) + count(reply), now + Clock().pace
                 log.append(Line(turn, example.test_id, action.text, reply, now, isinstance(action, Ask)))
-                answer = Heard.at(
+                answer = AgentReply(
                     reply, turn=turn, now=now, tokens=tokens, message=action.text, test_id=example.test_id, log=log
                 )
             case Wait():
                 now += action.time or timedelta(0)
-                answer = Moment(now, tokens)
+                answer = Instant(now, tokens)
             case Consult():
-                answer = Ruling(failure="there is no judge in a plan")
-            case Listen():
-                break
-            case _:
-                answer = None
-    if script is not None:
-        script.close()
+                answer = _NO_JUDGE
+        action = script.advance(answer)
+    script.close()
     return tokens + count(example.dataset.reset_message)
 
 
@@ -168,69 +172,65 @@ class _Simulation:
         self._plan = Plan(bars=[])
         self._bars: dict[str, Bar] = {}
         self._scheduler = Scheduler(
-            [planned_test(one.example, one.kind, self._count) for one in defined],
+            [plan_test(one.example, one.kind, self._count) for one in defined],
             start=_START,
             conflicts=conflicts,
             introduction=None if isolated else INTRODUCTION,
             isolated=isolated,
             max_message_tokens=max_message_tokens,
-            log=self._log,
         )
 
     def play(self) -> Plan:
         steps = self._scheduler.play()
-        answer: Any = None
+        answer: object = None
         while True:
             try:
-                command = steps.send(answer)
+                step = steps.send(answer)
             except StopIteration:
                 break
-            answer = self._answer(command)
+            answer = self._answer(step)
         plan = self._plan
         plan.bars = list(self._bars.values())
         plan.tokens, plan.virtual_time = self._scheduler.tokens, self._scheduler.now - _START
         return plan
 
-    def _answer(self, command: Any) -> Any:
+    def _answer(self, step: Step) -> Answer | datetime:
         plan = self._plan
-        match command:
-            case Send():
-                return self._replied(command, command.text, command.hint.answer or _NOMINAL_REPLY, generated=True)
-            case Fill():
-                made = self._filler.make(command.number, command.tokens)
-                before = self._scheduler.tokens
-                replied = self._replied(command, made.text, made.reply, generated=not command.canned)
-                plan.filler_tokens += replied.tokens
-                assert before == self._scheduler.tokens
-                return replied
-            case Jump():
-                return Moved(command.to)
-            case Judge():
+        match step.action:
+            case Fill(number, tokens, presupplied):
+                made = self._filler.make(number, tokens)
+                reply = self._reply(step, made.text, made.reply, generated=not presupplied)
+                plan.filler_tokens += reply.tokens - step.at.tokens
+                return reply
+            case Say() | Ask() | Intro() | Forget() as action:
+                return self._reply(step, action.text, step.expected.answer or _NOMINAL_REPLY, generated=True)
+            case Jump(until):
+                return until
+            case Consult():
                 plan.consultations += 1
-                return Ruled("", "there is no judge in a plan")
+                return _NO_JUDGE
             case Begin():
-                self._bars[command.test_id] = Bar(command.test_id, command.tokens)
+                assert step.test_id is not None
+                self._bars[step.test_id] = Bar(step.test_id, step.at.tokens)
                 plan.most_at_once = max(plan.most_at_once, len(self._scheduler.running) + 1)
-            case End():
-                self._bars[command.outcome.test_id].ended = command.outcome.ended.tokens
+            case End(outcome):
+                self._bars[outcome.test_id].ended = outcome.ended.tokens
         return None
 
-    def _replied(self, command: Send | Fill, message: str, reply: str, *, generated: bool) -> Replied:
-        plan, context = self._plan, self._scheduler.tokens
+    def _reply(self, step: Step, message: str, reply: str, *, generated: bool) -> AgentReply:
+        plan = self._plan
         sent, said = self._count(message), self._count(reply)
         plan.exchanges += 1
         if generated:
             plan.replies_to_generate += 1
-            prompt = context + sent
+            prompt = step.at.tokens + sent
             plan.prompt_tokens += prompt if self._window is None else min(prompt, self._window)
             plan.completion_tokens += said
-        if isinstance(command, Send) and command.test_id is not None:
-            self._bars[command.test_id].messages.append(context)
-        pace = Clock().pace
-        test_id = command.test_id if isinstance(command, Send) else None
-        question = isinstance(command, Send) and command.question
-        self._log.append(Line(command.turn, test_id, message, reply, self._scheduler.now + pace, question))
-        return Replied(message, reply, sent + said, pace)
+        if step.test_id is not None:
+            self._bars[step.test_id].messages.append(step.at.tokens)
+        made = step.reply(reply, message=message, tokens=sent + said, elapsed=Clock().pace, log=self._log)
+        self._log.append(Line(step.turn, step.test_id, message, reply, made.now, isinstance(step.action, Ask)))
+        return made
 
 
 def draw(plan: Plan, width: int = 72) -> str:

@@ -15,20 +15,30 @@ from typing import Any
 from themis.core.codec import encode
 from themis.core.fingerprint import fingerprint
 from themis.exceptions import ConfigurationError
-from themis.experiment.report import build_report, summarise_run
-from themis.memory.actions import Ask, Consult, Grade, Heard, Line, Listen, Moment, Ruling, Say, Script, Wait
+from themis.memory.actions import (
+    Action,
+    AgentReply,
+    Ask,
+    Consult,
+    Grade,
+    Instant,
+    JudgeReply,
+    Line,
+    Listen,
+    Message,
+    Say,
+)
 from themis.memory.examples import MEMORY_TESTS, TestExample
 from themis.memory.judging import NO_JUDGE, Judge
-from themis.memory.ledger import OVERALL
-from themis.memory.results import Message, RunResults, StoredResult, load_results
-from themis.memory.scheduler import understand
-from themis.memory.tape import ASKED_LATER, Body, lines_of, read_body
+from themis.memory.result_store import OVERALL
+from themis.memory.results import RunResults, StoredResult, load_results
+from themis.memory.script import Answer, ScriptDriver, parse_reply
+from themis.memory.tape import REJUDGE, EventBody, lines_of, read_body
+from themis.runs.report import build_report, summarise_run
 from themis.storage import ExperimentStorage
 from themis.storage.queries import StoredSample
 from themis.storage.records import FAILED, SCORED, ScoreRow, Turn
 from themis.storage.writing import RunWriter
-
-__all__ = ["Conversation", "graded_verdicts", "rejudge_memory_run", "replay", "settle", "stored_example"]
 
 _EPOCH = datetime.fromtimestamp(0, UTC)
 
@@ -59,7 +69,7 @@ def settle(
     judge: Judge,
     test_ids: Container[str],
     *,
-    asked: Callable[[Body], None],
+    asked: Callable[[EventBody], None],
 ) -> None:
     """Judges ended tests that have no verdict once more, in the same evaluation; `asked` is told what the judge used."""
     found = load_results(storage, run_id, str(evaluation))
@@ -75,7 +85,7 @@ def _grades(
     found: RunResults,
     judge: Judge | None,
     results: Sequence[StoredResult],
-    asked: Callable[[Body], None] = lambda body: None,
+    asked: Callable[[EventBody], None] = lambda body: None,
 ) -> Iterator[tuple[StoredSample, Grade]]:
     run_id = found.run_id
     samples = {sample.item_id: sample for sample in storage.reader(run_id).samples()}
@@ -116,41 +126,40 @@ class _Bench:
         writer: RunWriter,
         run_id: str,
         judge: Judge | None,
-        asked: Callable[[Body], None],
+        asked: Callable[[EventBody], None],
     ) -> None:
         self._writer, self._judge, self._asked = writer, judge, asked
         own = storage.reader(run_id).identity.get("judge", "")
         name = own if judge is None else judge.name
         # What was said about each test, by what was asked.
-        self._said: dict[str | None, dict[str, list[Ruling]]] = {}
+        self._said: dict[str | None, dict[str, list[JudgeReply]]] = {}
         self._next = 0
         for row in storage.reader(run_id).turns():
             self._next = row.seq + 1
-            if row.kind not in ("consult", ASKED_LATER):
+            if row.kind not in ("consult", REJUDGE):
                 continue
             body = read_body(row)
             if body.prompt and (own if row.kind == "consult" else body.judge) == name:
-                ruling = Ruling(text=body.answer or "", failure=body.failure)
-                self._said.setdefault(row.test_id, {}).setdefault(body.prompt, []).append(ruling)
+                reply = JudgeReply(body.answer or "", body.failure)
+                self._said.setdefault(row.test_id, {}).setdefault(body.prompt, []).append(reply)
 
-    def for_test(self, test_id: str) -> Callable[[Consult], Ruling]:
-        return lambda consult: self._rule(test_id, consult)
+    def for_test(self, test_id: str) -> Callable[[Consult], JudgeReply]:
+        return lambda consult: self._answer(test_id, consult)
 
-    def _rule(self, test_id: str, consult: Consult) -> Ruling:
-        """What was said if it can be understood; else the judge is asked, and asked again another time."""
+    def _answer(self, test_id: str, consult: Consult) -> JudgeReply:
+        """What was said if it can be parsed; else the judge is asked, and asked again another time."""
         known = self._said.get(test_id, {}).get(consult.prompt, [])
-        understood = [understand(consult, ruling) for ruling in known]
-        for ruling in understood:
-            if not ruling.failed:
-                return ruling
-        if self._judge is None:
-            return understood[-1] if understood else Ruling(failure=NO_JUDGE)
-        return understand(consult, self._ask(self._judge, test_id, consult))
+        for reply in known:
+            if not parse_reply(consult, reply).failed:
+                return reply
+        if self._judge is not None:
+            return self._ask(self._judge, test_id, consult)
+        return known[-1] if known else JudgeReply(failure=NO_JUDGE)
 
-    def _ask(self, judge: Judge, test_id: str, consult: Consult) -> Ruling:
+    def _ask(self, judge: Judge, test_id: str, consult: Consult) -> JudgeReply:
         began = time.perf_counter()
         said = judge.answer(consult.prompt)
-        body = Body(
+        body = EventBody(
             prompt=consult.prompt,
             purpose=consult.purpose,
             answer=said.text,
@@ -161,11 +170,11 @@ class _Bench:
             calls=said.calls,
             seconds=time.perf_counter() - began,
         )
-        self._writer.append_turns([Turn(self._next, ASKED_LATER, test_id, encode(body))])
+        self._writer.append_turns([Turn(self._next, REJUDGE, test_id, encode(body))])
         self._next += 1
         self._writer.add_judge_cost(said.calls, said.cost_usd)
         self._asked(body)
-        return Ruling(text=said.text)
+        return JudgeReply(said.text)
 
 
 @dataclass(frozen=True)
@@ -173,10 +182,10 @@ class Conversation:
     """What a replayed test hears besides its own replies: everyone's exchanges, and the judge."""
 
     lines: Sequence[Line] = ()
-    ruling: Callable[[Consult], Ruling] = lambda consult: Ruling(failure=NO_JUDGE)
+    consult: Callable[[Consult], JudgeReply] = lambda consult: JudgeReply(failure=NO_JUDGE)
 
 
-class _Heard:
+class _LogUntil:
     """The conversation up to a turn, as callbacks see it."""
 
     def __init__(self, lines: Sequence[Line], until: int) -> None:
@@ -197,6 +206,8 @@ class _Diverged(Exception):
 
 
 class _Replay:
+    """Answers a script from what was said when it was played."""
+
     def __init__(self, example: TestExample, said: Sequence[Message], conversation: Conversation) -> None:
         self._example = example
         self._said = said
@@ -205,30 +216,19 @@ class _Replay:
         self._turn = 0
         self._now = next((message.now for message in said if message.now), _EPOCH)
         self._tokens = 0
-        self._told_over = False
 
-    def run(self, script: Script) -> Grade:
-        grade: Grade | None = None
-        answer: Any = None
-        while True:
-            try:
-                action = script.send(answer)
-            except StopIteration:
-                return grade or Grade.failure("the script ended without a grade")
-            answer = None
-            match action:
-                case Say() | Ask():
-                    answer = self._speak(action.text)
-                case Wait():
-                    answer = self._wait()
-                case Listen():
-                    answer = self._listen()
-                case Consult():
-                    answer = self._conversation.ruling(action)
-                case Grade():
-                    grade = action
+    def answer(self, action: Action) -> Answer:
+        match action:
+            case Say() | Ask():
+                return self._speak(action.text)
+            case Listen():
+                return self._listen()
+            case Consult():
+                return self._conversation.consult(action)
+            case _:
+                return self._wait()
 
-    def _speak(self, text: str) -> Heard:
+    def _speak(self, text: str) -> AgentReply:
         if self._next >= len(self._said):
             raise _Diverged(f"it would now say {text[:80]!r} where the stored test had ended")
         message = self._said[self._next]
@@ -238,28 +238,25 @@ class _Replay:
         self._next += 1
         self._turn, self._now = message.turn, message.now or self._now
         self._tokens = message.tokens_before
-        return self._heard(message.reply, message.text, self._example.test_id)
+        return self._reply(message.reply, message.text, self._example.test_id)
 
-    def _wait(self) -> Moment:
+    def _wait(self) -> Instant:
         """The moment at which the test spoke next is when its wait was over, as nearly as is known."""
         if self._next < len(self._said):
             coming = self._said[self._next]
-            return Moment(coming.now or self._now, coming.tokens_before)
-        return Moment(self._now, self._tokens)
+            return Instant(coming.now or self._now, coming.tokens_before)
+        return Instant(self._now, self._tokens)
 
-    def _listen(self) -> Heard | None:
+    def _listen(self) -> AgentReply | None:
         line = next((line for line in self._conversation.lines if line.turn > self._turn), None)
         if line is None:
-            if self._told_over:
-                raise _Diverged("it would now listen on after the conversation was over")
-            self._told_over = True
             return None
         self._turn, self._now = line.turn, line.now
-        return self._heard(line.reply, line.message, line.test_id)
+        return self._reply(line.reply, line.message, line.test_id)
 
-    def _heard(self, reply: str, message: str, test_id: str | None) -> Heard:
-        log = _Heard(self._conversation.lines, self._turn)
-        return Heard.at(
+    def _reply(self, reply: str, message: str, test_id: str | None) -> AgentReply:
+        log = _LogUntil(self._conversation.lines, self._turn)
+        return AgentReply(
             reply, turn=self._turn, now=self._now, tokens=self._tokens, message=message, test_id=test_id, log=log
         )
 
@@ -267,11 +264,11 @@ class _Replay:
 def replay(example: TestExample, said: Sequence[Message], conversation: Conversation) -> Grade:
     """The verdict of a test on what was said then; a failure where the stored conversation cannot give one."""
     try:
-        return _Replay(example, said, conversation).run(example.play())
+        return ScriptDriver(example.play).run(_Replay(example, said, conversation).answer)
     except _Diverged as error:
         return Grade.failure(f"cannot be judged from the stored conversation: {error}")
-    except Exception as error:  # boundary: a test is the user's code
-        return Grade.failure(f"the test raised {type(error).__name__}: {error}")
+    except Exception as error:  # boundary: a judge is a model, or the user's code
+        return Grade.failure(f"the judge did not answer: {type(error).__name__}: {error}")
 
 
 def graded_verdicts(

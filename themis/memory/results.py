@@ -13,14 +13,14 @@ from typing import Any, ClassVar
 
 from themis.core.intervals import wilson_interval
 from themis.exceptions import ConfigurationError
+from themis.memory.actions import Message
 from themis.memory.examples import MEMORY_TESTS, TestResult
-from themis.memory.ledger import OVERALL
+from themis.memory.result_store import OVERALL
 from themis.memory.spans import EffectiveSpan, effective_span
 from themis.storage import ExperimentStorage, RunMetadata
 
 __all__ = [
     "DatasetScore",
-    "Message",
     "RunResults",
     "RunSummary",
     "StoredResult",
@@ -30,20 +30,6 @@ __all__ = [
     "load_results",
     "summarise_results",
 ]
-
-
-@dataclass(frozen=True, slots=True)
-class Message:
-    """One message of a test with its reply. `needs` are the test's earlier messages that the reply needs; None: all."""
-
-    turn: int
-    text: str
-    reply: str
-    question: bool
-    needle: bool
-    tokens_before: int
-    now: datetime | None = None
-    needs: tuple[int, ...] | None = None
 
 
 @dataclass(kw_only=True)

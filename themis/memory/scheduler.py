@@ -1,7 +1,7 @@
 """Decides who speaks next: many tests, one conversation, virtual time.
 
-The page to read to understand a memory run. The scheduler is a pure state machine: it yields commands, receives what came
-of them, and touches neither clock nor disk nor network. Whoever drives it with the same answers gets the same commands,
+The page to read to understand a memory run. The scheduler is a pure state machine: it yields steps, receives what came
+of them, and touches neither clock nor disk nor network. Whoever drives it with the same answers gets the same steps,
 which is all that resuming needs. A step costs O(log tests), whatever the length of the conversation.
 """
 
@@ -15,47 +15,35 @@ from heapq import heappop, heappush
 from typing import Any
 
 from themis.memory.actions import (
-    Action,
+    AgentReply,
     Ask,
+    Begin,
     Consult,
-    Grade,
-    Heard,
+    End,
+    Exchange,
+    Expected,
+    ExpectedContent,
+    Fill,
+    Forget,
+    Instant,
+    Intro,
+    Jump,
     Listen,
-    Log,
-    Moment,
-    Ruling,
+    Message,
+    Outcome,
     Say,
     Script,
+    Step,
     Wait,
 )
-from themis.memory.commands import (
-    Attend,
-    Begin,
-    Command,
-    End,
-    Extra,
-    Fill,
-    Hint,
-    Judge,
-    Jump,
-    Moved,
-    Outcome,
-    Pause,
-    Replied,
-    Ruled,
-    Said,
-    Send,
-)
-
-__all__ = ["Planned", "Scheduler", "understand"]
+from themis.memory.script import Answer, ScriptDriver
 
 # A filler that only serves to make the agent speak for a listening test.
 _SMALL_FILLER_TOKENS = 120
 # Of a span: what the running tests may say and hear themselves. With more they would push each other out of their spans.
 _ROOM_SHARE = 0.3
-_PARKED = object()
 
-Steps = Generator[Command, Any, Any]
+Steps = Generator[Step, Any, None]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,7 +60,16 @@ class Planned:
 
 
 class Scheduler:
-    """Plays tests in one conversation. `conflicts` maps a kind to the kinds that may not run beside it."""
+    """Plays tests in one conversation.
+
+    Args:
+        tests: In the order in which they are to begin.
+        start: Virtual time at which the conversation begins.
+        conflicts: For a kind of test, the kinds that may not run beside it.
+        introduction: The first message, if there is one.
+        isolated: The test is alone in its conversation: waits take no filler.
+        max_message_tokens: Most tokens of one filler.
+    """
 
     def __init__(
         self,
@@ -83,14 +80,11 @@ class Scheduler:
         introduction: str | None = None,
         isolated: bool = False,
         max_message_tokens: int = 4_096,
-        log: Log,
     ) -> None:
         self.now = start
         self.tokens = 0
         self.turn = 0
         self.running: dict[str, _Test] = {}
-        self.ended = 0
-        self.total = len(tests)
         self._characters = 0
         # Of the running tests: their own tokens together, and how many have which span.
         self._load_tokens = 0
@@ -99,7 +93,6 @@ class Scheduler:
         self._introduction = introduction
         self._isolated = isolated
         self._max_message_tokens = max_message_tokens
-        self._log = log
         self._fresh = _Fresh(tests, conflicts or {})
         self._waiting = _Waiting()
         self._listeners: dict[str, _Test] = {}
@@ -107,17 +100,17 @@ class Scheduler:
     def play(self) -> Steps:
         """The whole conversation."""
         if self._introduction:
-            yield from self._exchange(Send("intro", None, self._introduction, self.turn + 1))
+            yield from self._exchange(Intro(self._introduction), None)
         while (test := (yield from self._next())) is not None:
             yield from self._continue(test)
 
-    def _next(self) -> Generator[Command, Any, _Test | None]:
+    def _next(self) -> Generator[Step, Any, _Test | None]:
         """Whose turn it is: one that is due, else a new one, else whoever time or filler frees first."""
         waiting = self._waiting
         while True:
             waiting.wake(self.tokens, self.now)
             if waiting.due:
-                return self._resumed(heappop(waiting.due)[-1])
+                return self._resume(heappop(waiting.due)[-1])
             if (planned := self._fresh.pop(self._has_room)) is not None:
                 return (yield from self._begin(planned))
             if waiting.for_time:
@@ -125,7 +118,7 @@ class Scheduler:
             elif waiting.for_tokens:
                 yield from self._fill(waiting.for_tokens[0][0] - self.tokens)
             elif self._listeners:
-                yield from self._entertain()
+                yield from self._fill_for_listeners()
             else:
                 return None
 
@@ -136,193 +129,168 @@ class Scheduler:
         shortest = min(planned.span_tokens, *self._spans)
         return self._load_tokens + planned.own_tokens <= _ROOM_SHARE * shortest
 
-    def _resumed(self, test: _Test) -> _Test:
+    def _resume(self, test: _Test) -> _Test:
         if test.waits:
             test.waits = False
-            test.step(Moment(self.now, self.tokens))
+            test.script.advance(self._here())
         return test
 
-    def _begin(self, planned: Planned) -> Generator[Command, Any, _Test]:
-        yield Begin(planned.test_id, self.tokens)
-        test = _Test(planned, Moment(self.now, self.tokens), self._characters)
+    def _begin(self, planned: Planned) -> Generator[Step, Any, _Test]:
+        yield Step(Begin(), planned.test_id, self._here())
+        test = _Test(planned, ScriptDriver(planned.play), self._here(), self._characters)
         self.running[planned.test_id] = test
         self._load_tokens += planned.own_tokens
         self._spans[planned.span_tokens] += 1
-        test.step(None)
+        test.script.advance()
         return test
 
     def _continue(self, test: _Test) -> Steps:
         """Runs a test until it waits, listens or ends."""
-        while test.action is not None:
-            answer = yield from self._perform(test, test.action)
-            if answer is _PARKED:
-                return
-            test.step(answer)
+        while (action := test.script.action) is not None:
+            answer: Answer = None
+            match action:
+                case Say() | Ask():
+                    answer = yield from self._speak(test, action)
+                case Consult():
+                    answer = yield Step(action, test.test_id, self._here())
+                case Wait():
+                    if (yield from self._wait(test, action)):
+                        return
+                    answer = self._here()
+                case Listen():
+                    yield from self._listen(test, action)
+                    return
+            test.script.advance(answer)
         yield from self._finish(test)
 
     # --- what a test may do -------------------------------------------------------------------------------------------
 
-    def _perform(self, test: _Test, action: Action) -> Steps:
-        match action:
-            case Say() | Ask():
-                return (yield from self._speak(test, action))
-            case Wait():
-                return (yield from self._wait(test, action))
-            case Listen():
-                return (yield from self._listen(test))
-            case Consult():
-                ruled: Ruled = yield Judge(test.test_id, action.prompt, action.purpose)
-                return understand(action, Ruling(text=ruled.text, failure=ruled.failure))
-            case Grade():
-                test.grade = action
-                return None
-
-    def _speak(self, test: _Test, action: Say | Ask) -> Steps:
-        kind, hint, needs = "say", Hint(), None
+    def _speak(self, test: _Test, action: Say | Ask) -> Generator[Step, Any, AgentReply]:
+        expected, needs = Expected(), None
         if isinstance(action, Ask):
-            kind, needs = "ask", None if action.needs is None else tuple(action.needs)
-            hint = Hint(action.ideal, test.distance(needs, self.tokens))
+            needs = None if action.needs is None else tuple(action.needs)
+            expected = Expected(action.ideal, test.distance(needs, self.tokens))
         before = self.tokens
-        heard = yield from self._exchange(Send(kind, test.test_id, action.text, self.turn + 1, self._hoped(hint)))
-        needle = isinstance(action, Say) and action.needle
-        test.said.append(Said(action.text, str(heard), kind == "ask", needle, heard.turn, heard.now, before, needs))
-        return heard
+        reply = yield from self._exchange(action, test.test_id, expected)
+        question, needle = isinstance(action, Ask), isinstance(action, Say) and action.needle
+        said = Message(reply.turn, action.text, str(reply), question, needle, before, reply.now, needs)
+        test.said.append(said)
+        return reply
 
-    def _wait(self, test: _Test, wait: Wait) -> Steps:
-        if wait == Wait():
-            return Moment(self.now, self.tokens)
-        wait = wait.in_tokens(test.planned.span_tokens)
+    def _wait(self, test: _Test, action: Wait) -> Generator[Step, Any, bool]:
+        """Whether the test has to wait for others."""
+        if action == Wait():
+            return False
+        wait = action.in_tokens(test.planned.span_tokens)
         time = self.now + (wait.time or timedelta(0))
         tokens = max(self.tokens + wait.tokens, test.began.tokens + wait.until_tokens)
         if self._isolated:
             # Alone in its conversation a test waits for nobody; only the clock moves.
             yield from self._pass_time(time)
-            return Moment(self.now, self.tokens)
-        yield Pause(test.test_id, tokens, time)
+            return False
+        yield Step(wait, test.test_id, self._here(), until=Instant(time, tokens))
         test.waits = True
         self._waiting.add(test, tokens, time)
-        return _PARKED
+        return True
 
-    def _listen(self, test: _Test) -> Steps:
-        if test.told_over:
-            test.stop("listened on after the conversation was over")
-            return None
+    def _listen(self, test: _Test, action: Listen) -> Steps:
         if test.listens_from_turn is None:
             test.listens_from_turn = self.turn
-            yield Attend(test.test_id)
+            yield Step(action, test.test_id, self._here())
         self._listeners[test.test_id] = test
-        return _PARKED
 
     def _finish(self, test: _Test) -> Steps:
-        ended, characters = Moment(self.now, self.tokens), self._characters - test.characters
+        ended, characters = self._here(), self._characters - test.characters
         if test.planned.reset_message:
-            yield from self._exchange(
-                Send("forget", test.test_id, test.planned.reset_message, self.turn + 1, self._hoped(Hint()))
-            )
+            yield from self._exchange(Forget(test.planned.reset_message), test.test_id)
         del self.running[test.test_id]
         self._load_tokens -= test.planned.own_tokens
         self._spans[test.planned.span_tokens] -= 1
         self._spans += Counter()  # drops what has come to zero
-        self.ended += 1
         self._fresh.free(test.planned.kind)
-        grade = test.grade or Grade.failure("the script ended without a grade")
-        yield End(
-            Outcome(
-                test_id=test.test_id,
-                grade=grade,
-                began=test.began,
-                ended=ended,
-                characters=characters,
-                said=tuple(test.said),
-                span_tokens=test.planned.span_tokens,
-                listened_from_turn=test.listens_from_turn,
-            )
+        outcome = Outcome(
+            test_id=test.test_id,
+            grade=test.script.grade,
+            began=test.began,
+            ended=ended,
+            characters=characters,
+            said=tuple(test.said),
+            span_tokens=test.planned.span_tokens,
+            listened_from_turn=test.listens_from_turn,
         )
+        yield Step(End(outcome), test.test_id, self._here())
 
     # --- what the world does ------------------------------------------------------------------------------------------
 
-    def _exchange(self, command: Send | Fill) -> Generator[Command, Any, Heard]:
-        """One message and its reply; every listening test hears it."""
-        replied: Replied = yield command
-        self.turn = command.turn
-        self.tokens += replied.tokens
-        self.now += replied.elapsed
-        self._characters += len(replied.message) + len(replied.text)
-        heard = Heard.at(
-            replied.text,
-            turn=self.turn,
-            now=self.now,
-            tokens=self.tokens,
-            message=replied.message,
-            test_id=command.test_id if isinstance(command, Send) else None,
-            log=self._log,
-        )
-        if self._listeners:
-            self._let_hear(heard)
-        return heard
+    def _here(self) -> Instant:
+        return Instant(self.now, self.tokens)
 
-    def _let_hear(self, heard: Heard) -> None:
+    def _exchange(
+        self, action: Exchange, test_id: str | None, expected: Expected | None = None
+    ) -> Generator[Step, Any, AgentReply]:
+        """One message and its reply; every listening test hears it."""
+        expected = self._expect_for_listeners(expected or Expected())
+        reply: AgentReply = yield Step(action, test_id, self._here(), turn=self.turn + 1, expected=expected)
+        self.turn, self.tokens, self.now = reply.turn, reply.tokens, reply.now
+        self._characters += len(reply.message) + len(reply)
+        if self._listeners:
+            self._notify_listeners(reply)
+        return reply
+
+    def _notify_listeners(self, reply: AgentReply) -> None:
         """A listener that listens on stays one; one that wants anything else waits for its turn to do it."""
         for test in list(self._listeners.values()):
-            test.step(heard)
-            while isinstance(test.action, Grade):
-                test.grade = test.action
-                test.step(None)
-            if not isinstance(test.action, Listen):
+            if not isinstance(test.script.advance(reply), Listen):
                 del self._listeners[test.test_id]
                 self._waiting.add(test, self.tokens, self.now)
 
     def _pass_time(self, until: datetime) -> Steps:
         if until > self.now:
-            moved: Moved = yield Jump(until)
-            self.now = moved.now
+            self.now = yield Step(Jump(until), None, self._here())
 
     def _fill(self, tokens: int) -> Steps:
         # The expected reply is put into the agent's mouth unless a test listens: then it must really speak.
         # Several messages share the amount evenly, so that the last one is not too short for a question.
         messages = -(-tokens // self._max_message_tokens)
-        command = Fill(self._fillers, -(-tokens // messages), not self._listeners, self.turn + 1, self._hoped(Hint()))
+        filler = Fill(self._fillers, -(-tokens // messages), presupplied=not self._listeners)
         self._fillers += 1
-        yield from self._exchange(command)
+        yield from self._exchange(filler, None)
 
-    def _entertain(self) -> Steps:
+    def _fill_for_listeners(self) -> Steps:
         """Nothing goes on any more: make the agent speak for those who still listen, then tell them that it is over."""
-        patient = [test for test in self._listeners.values() if test.entertained < test.patience]
+        patient = [test for test in self._listeners.values() if test.idle_fillers < test.patience]
         if patient:
             for test in patient:
-                test.entertained += 1
+                test.idle_fillers += 1
             yield from self._fill(_SMALL_FILLER_TOKENS)
             return
         test = self._listeners.pop(min(self._listeners))
-        test.told_over = True
-        test.step(None)
+        test.script.advance(None)
         self._waiting.add(test, self.tokens, self.now)
 
-    def _hoped(self, hint: Hint) -> Hint:
-        """The hint, with what listening tests hope to find in the reply."""
+    def _expect_for_listeners(self, expected: Expected) -> Expected:
+        """What is expected of the reply, with what listening tests expect to find in it."""
         extras = tuple(
-            Extra(test.action.ideal, test.distance(test.action.needs, self.tokens))
+            ExpectedContent(listen.ideal, test.distance(listen.needs, self.tokens))
             for test in self._listeners.values()
-            if isinstance(test.action, Listen) and test.action.ideal is not None
+            if isinstance(listen := test.script.action, Listen) and listen.ideal is not None
         )
-        return Hint(hint.answer, hint.distance_tokens, extras) if extras else hint
+        return Expected(expected.answer, expected.distance_tokens, extras) if extras else expected
 
 
 @dataclass(eq=False, slots=True)
 class _Test:
-    """A running test: its script, what it wants now, and what it has said so far."""
+    """A running test: its script, and what it has said so far."""
 
     planned: Planned
-    began: Moment
+    script: ScriptDriver
+    began: Instant
     characters: int
-    script: Script | None = None
-    action: Action | None = None
-    grade: Grade | None = None
-    said: list[Said] = field(default_factory=list)
-    listens_from_turn: int | None = None
+    said: list[Message] = field(default_factory=list)
     waits: bool = False
-    told_over: bool = False
-    entertained: int = 0
+    listens_from_turn: int | None = None
+    # Fillers that were sent only because it listens.
+    idle_fillers: int = 0
 
     @property
     def test_id(self) -> str:
@@ -330,25 +298,7 @@ class _Test:
 
     @property
     def patience(self) -> int:
-        return self.action.patience if isinstance(self.action, Listen) else 0
-
-    def step(self, answer: Any) -> None:
-        """Gives the script its answer; what it wants next is None once it has returned."""
-        try:
-            if self.script is None:
-                self.script = self.planned.play()
-            self.action = self.script.send(answer)
-            if not isinstance(self.action, Action):
-                self.stop(f"the script yielded {type(self.action).__name__}, expected an action")
-        except StopIteration:
-            self.action = None
-        except Exception as error:  # boundary: a test is the user's code
-            self.stop(f"the script raised {type(error).__name__}: {error}")
-
-    def stop(self, reason: str) -> None:
-        if self.script is not None:
-            self.script.close()
-        self.action, self.grade = None, Grade.failure(reason)
+        return self.script.action.patience if isinstance(self.script.action, Listen) else 0
 
     def distance(self, needs: Sequence[int] | None, tokens: int) -> int:
         """How many tokens ago the oldest message was said that a reply needs."""
@@ -424,13 +374,3 @@ class _Fresh:
     def _offer(self, kind: str) -> None:
         if not self._hindrances[kind] and self._queues[kind]:
             heappush(self._startable, (self._queues[kind][-1][0], kind))
-
-
-def understand(consult: Consult, said: Ruling) -> Ruling:
-    """What the test's own reading makes of a judge's answer."""
-    if said.failed:
-        return said
-    try:
-        return Ruling(value=consult.parse(said.text), text=said.text)
-    except Exception as error:  # boundary: a judge's answer may hold anything, and parsing it is the test's code
-        return Ruling(text=said.text, failure=f"the judge's answer cannot be read: {type(error).__name__}: {error}")

@@ -12,30 +12,32 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
 
 import msgspec
 
+from themis import comparison
 from themis.backends.ray import RayExecutionBackend
+from themis.comparison.reports import ComparisonResult
+from themis.config.specification import MemorySpecification
 from themis.core.intervals import summarise
 from themis.core.redaction import redact_text
 from themis.exceptions import ConfigurationError, ThemisError
-from themis.memory import definitions, ledger
+from themis.memory import definitions
+from themis.memory.assembling import assemble, configured, default_run_id, load_user_code, parse_span
 from themis.memory.benchmark import Benchmark
-from themis.memory.command import Request, assemble, configured, default_run_id, load_user_code, parse_span
-from themis.memory.contrasts import Contrast, contrast_agents
+from themis.memory.driver import MemoryDriver
 from themis.memory.report.charts import SpanPoint, SpanSeries
 from themis.memory.report.view import RunView, read_view
 from themis.memory.results import RunResults, bounded_interval, summarise_results
-from themis.memory.runner import run
 from themis.memory.spans import effective_span
 from themis.memory.timeline import Timeline
+from themis.runs.lifecycle import run, start_or_resume
 from themis.storage import ExperimentStorage, RunStatus
 from themis.storage.database import is_url
 from themis.storage.writing import LEASE_SECONDS
@@ -82,7 +84,7 @@ class SweepReport:
 
     agents: list[RunView]
     spans: list[SpanSeries]
-    contrasts: list[Contrast]
+    comparisons: list[ComparisonResult]
     missing: list[SweepRun] = field(default_factory=list)
 
 
@@ -243,12 +245,13 @@ def _run(sweep: Sweep, location: str, one: SweepRun) -> str | None:
         for path in sweep.load:
             load_user_code(path)
         benchmark = _assembled(sweep, one, storage)
+        driver = MemoryDriver(benchmark)
         if storage.run_exists(one.run_id):
-            ledger.make_room(benchmark, storage)
+            start_or_resume(driver, storage)
             if storage.get_run(one.run_id).status is RunStatus.COMPLETED:
                 return None
-        report = run(benchmark, storage)
-        return None if report.status is RunStatus.COMPLETED else report.reason or report.status.value
+        report = run(driver, storage)
+        return None if report.status == RunStatus.COMPLETED else str(report.metadata.get("stopped") or report.status)
     except ThemisError as error:
         return str(error)
     except Exception as error:  # boundary: an agent is the user's code, and the other runs go on
@@ -257,8 +260,8 @@ def _run(sweep: Sweep, location: str, one: SweepRun) -> str | None:
         storage.close()
 
 
-def _request(sweep: Sweep, agent: str, span_tokens: int, seed: int) -> Request:
-    return Request(
+def _request(sweep: Sweep, agent: str, span_tokens: int, seed: int) -> MemorySpecification:
+    return MemorySpecification(
         configuration=sweep.configuration,
         agent=agent,
         max_prompt_tokens=sweep.max_prompt_tokens,
@@ -292,7 +295,7 @@ def read_sweep(sweep: Sweep, storage: ExperimentStorage) -> SweepReport:
     return SweepReport(
         agents=[_pooled(agent, members) for agent, members in there.items()],
         spans=[SpanSeries(agent, _along_spans(members)) for agent, members in there.items()],
-        contrasts=contrast_agents({agent: _scores(members) for agent, members in there.items()}),
+        comparisons=comparison.compare_scores({agent: _scores(members) for agent, members in there.items()}),
         missing=missing,
     )
 
@@ -314,7 +317,7 @@ def _along_spans(members: Iterable[tuple[SweepRun, RunView]]) -> list[SpanPoint]
     return points
 
 
-def _scores(members: Iterable[tuple[SweepRun, RunView]]) -> Mapping[tuple[Any, str], float]:
+def _scores(members: Iterable[tuple[SweepRun, RunView]]) -> dict[tuple[Hashable, str], float]:
     return {
         ((one.span_tokens, one.seed), result.test_id): result.score
         for one, view in members

@@ -1,7 +1,7 @@
 """The tape: every exchange and event of a conversation as a row, written before anyone acts on it, and read back.
 
-Resuming is replaying: the scheduler runs from the start, and as long as the tape has the row of a command, the row answers
-it. A command that does not fit its row is an error that shows both; the first one without a row is where the world takes
+Resuming is replaying: the scheduler runs from the start, and as long as the tape has the row of a step, the row answers
+it. A step that does not fit its row is an error that shows both; the first one without a row is where the world takes
 over. Rows without an effect outside (a test begins, waits, listens, ends) are written with the next one that has.
 """
 
@@ -12,49 +12,24 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import msgspec
 
 from themis.core.codec import decode_as, encode
 from themis.exceptions import ConfigurationError, StorageError
-from themis.memory.actions import Line
-from themis.memory.commands import (
-    Attend,
-    Begin,
-    Command,
-    End,
-    Fill,
-    Judge,
-    Jump,
-    Moved,
-    Pause,
-    Replied,
-    Ruled,
-    Send,
-)
+from themis.memory.actions import Begin, Consult, End, Exchange, Fill, Jump, Line, Listen, Step, Wait
 from themis.storage.records import Turn
-
-__all__ = [
-    "ASKED_LATER",
-    "EXCHANGES",
-    "Body",
-    "ConversationLog",
-    "Numbers",
-    "Recalled",
-    "Tape",
-    "lines_of",
-    "read_body",
-]
 
 # Kinds of rows that send the agent something; each is followed by a `reply` row.
 EXCHANGES = ("intro", "say", "ask", "forget", "fill")
+# Those of them that are no test's.
+FILL_KINDS = ("fill", "intro")
 # A question to a judge after the test had ended; no part of the conversation, so replaying passes over it.
-ASKED_LATER = "reconsult"
+REJUDGE = "reconsult"
 _REMEMBERED_LINES = 256
 
 
-class Body(msgspec.Struct, omit_defaults=True):
+class EventBody(msgspec.Struct, omit_defaults=True):
     """What a row holds. Which fields are set depends on its kind."""
 
     turn: int = 0
@@ -93,14 +68,14 @@ class Body(msgspec.Struct, omit_defaults=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Recalled:
-    """A command's stored answer with the row it came from."""
+class Replayed:
+    """The stored answer to a step. `message` is what was sent, where something was."""
 
-    answer: Any
-    body: Body
+    body: EventBody
+    message: str = ""
 
 
-class Numbers:
+class SequenceCounter:
     """The next row's number, shared by the conversations of a run."""
 
     def __init__(self, first: int = 0) -> None:
@@ -114,26 +89,32 @@ class Numbers:
 
 
 class Tape:
-    """The rows of one conversation. `stored` are those of an earlier process, `append` makes new ones durable."""
+    """The rows of one conversation.
+
+    Args:
+        stored: Rows of an earlier process.
+        write: Makes new rows durable.
+        numbers: Gives rows their numbers, where several conversations of a run share them.
+        conversation_id: In a run of separate conversations, the id of the test, which every row then carries.
+        on_extra: Called with the kind and body of rows that are no part of the conversation.
+    """
 
     def __init__(
         self,
         stored: Iterable[Turn],
-        append: Callable[[list[Turn]], None],
+        write: Callable[[list[Turn]], None],
         *,
-        numbers: Numbers | None = None,
-        lane: str | None = None,
-        aside: Callable[[str, Body], None] = lambda kind, body: None,
+        numbers: SequenceCounter | None = None,
+        conversation_id: str | None = None,
+        on_extra: Callable[[str, EventBody], None] = lambda kind, body: None,
     ) -> None:
         self._stored = iter(stored)
-        # Is told of the rows that are no part of the conversation.
-        self._aside = aside
+        self._on_extra = on_extra
         self._next = 0
         self._ahead = self._read()
-        self._append = append
+        self._write = write
         self._numbers = numbers
-        # In a run of separate conversations every row carries the id of its test.
-        self._lane = lane
+        self._conversation_id = conversation_id
         self._unwritten: list[Turn] = []
         # Set while the tape's last row is a message without its reply.
         self.in_doubt = False
@@ -144,15 +125,15 @@ class Tape:
 
     # --- reading ------------------------------------------------------------------------------------------------------
 
-    def recall(self, command: Command) -> Recalled | None:
-        """The stored answer to a command; None where the tape ends."""
+    def replay_next(self, step: Step) -> Replayed | None:
+        """The stored answer to a step; None where the tape ends."""
         if self._ahead is None:
             return None
         row = self._take()
         body = read_body(row)
-        self._compare(command, row, body)
-        if not isinstance(command, Send | Fill):
-            return Recalled(_event_answer(command, body), body)
+        self._compare(step, row, body)
+        if not isinstance(step.action, Exchange):
+            return Replayed(body)
         if self._ahead is None:
             self.in_doubt = True
             return None
@@ -160,8 +141,7 @@ class Tape:
         reply = read_body(answered)
         if answered.kind != "reply" or reply.reply is None:
             raise _damaged(answered.seq, f"row of kind {answered.kind!r} where a reply was expected")
-        elapsed = datetime.timedelta(seconds=reply.elapsed_seconds)
-        return Recalled(Replied(body.message, reply.reply, reply.tokens, elapsed), reply)
+        return Replayed(reply, body.message)
 
     def _take(self) -> Turn:
         row = self._ahead
@@ -172,75 +152,64 @@ class Tape:
     def _read(self) -> Turn | None:
         for row in self._stored:
             self._next = row.seq + 1
-            if row.kind != ASKED_LATER:
+            if row.kind != REJUDGE:
                 return row
-            self._aside(row.kind, read_body(row))
+            self._on_extra(row.kind, read_body(row))
         return None
 
-    def _compare(self, command: Command, row: Turn, body: Body) -> None:
-        asked = _describe(command, self._lane)
-        stored = _Described(row.kind, row.test_id, _text_of(row.kind, body))
-        if asked != stored:
+    def _compare(self, step: Step, row: Turn, body: EventBody) -> None:
+        now = (step.kind, self._conversation_id or step.test_id, _comparable(step.kind, _body_of(step)))
+        stored = (row.kind, row.test_id, _comparable(row.kind, body))
+        if now != stored:
             raise ConfigurationError(
                 f"the stored conversation and the tests part at row {row.seq} (turn {body.turn or '-'}):\n"
-                f"  stored: {stored}\n  now:    {asked}\n"
+                f"  stored: {_format_event(*stored)}\n  now:    {_format_event(*now)}\n"
                 "The tests, their definitions or the engine have changed since. Restore them, or start another run id"
             )
 
     # --- writing ------------------------------------------------------------------------------------------------------
 
-    def note(self, command: Begin | Pause | Attend | End, now: datetime.datetime) -> None:
-        """An event without an effect outside: it is written with the next row that has one."""
-        self._unwritten.append(self._row(*_event_row(command, now)))
+    def append(self, step: Step) -> None:
+        """A step without an effect outside: it is written with the next row that has one."""
+        self._unwritten.append(self._row(step.kind, step.test_id, _body_of(step)))
 
-    def intend(self, command: Send | Fill, message: str, presupplied: str | None, *, durable: bool) -> None:
+    def write_ahead(self, step: Step, message: str, presupplied: str | None, *, durable: bool) -> None:
         """The message that is about to be sent; if `durable`, on the disk when this returns, else with its reply."""
         if self.in_doubt:
             self.in_doubt = False
             return
-        body = Body(turn=command.turn, message=message, presupplied=presupplied)
-        if isinstance(command, Fill):
-            body.filler, body.wanted_tokens = command.number, command.tokens
-            row = self._row("fill", None, body)
-        else:
-            row = self._row(command.kind, command.test_id, body)
-        self._unwritten.append(row)
+        body = _body_of(step)
+        body.message, body.presupplied = message, presupplied
+        self._unwritten.append(self._row(step.kind, step.test_id, body))
         if durable:
             self.flush()
 
-    def settle(self, command: Send | Fill, body: Body) -> None:
-        """The reply to the message; on the disk when this returns."""
-        self._write("reply", command.test_id if isinstance(command, Send) else None, body)
-
-    def record(self, command: Judge | Jump, body: Body) -> None:
-        """A consultation or a jump with what came of it."""
-        if isinstance(command, Judge):
-            body.prompt, body.purpose = command.prompt, command.purpose
-            self._write("consult", command.test_id, body)
-        else:
-            body.until = command.to
-            self._write("jump", None, body)
+    def commit_reply(self, step: Step, body: EventBody) -> None:
+        """What came of an exchange, a consultation or a jump; on the disk when this returns."""
+        kind = "reply" if isinstance(step.action, Exchange) else step.kind
+        if isinstance(step.action, Consult):
+            body.prompt, body.purpose = step.action.prompt, step.action.purpose
+        elif isinstance(step.action, Jump):
+            body.until = step.action.until
+        self._unwritten.append(self._row(kind, step.test_id, body))
+        self.flush()
 
     def flush(self) -> None:
         if self._unwritten:
             rows, self._unwritten = self._unwritten, []
-            self._append(rows)
+            self._write(rows)
 
-    def _write(self, kind: str, test_id: str | None, body: Body) -> None:
-        self._unwritten.append(self._row(kind, test_id, body))
-        self.flush()
-
-    def _row(self, kind: str, test_id: str | None, body: Body) -> Turn:
+    def _row(self, kind: str, test_id: str | None, body: EventBody) -> Turn:
         if self._numbers is not None:
             number = self._numbers.take()
         else:
             number, self._next = self._next, self._next + 1
-        return Turn(number, kind, test_id if self._lane is None else self._lane, encode(body))
+        return Turn(number, kind, self._conversation_id or test_id, encode(body))
 
 
-def read_body(row: Turn) -> Body:
+def read_body(row: Turn) -> EventBody:
     try:
-        return decode_as(row.body, Body)
+        return decode_as(row.body, EventBody)
     except (ValueError, msgspec.MsgspecError) as error:
         raise _damaged(row.seq, str(error)) from error
 
@@ -249,45 +218,37 @@ def _damaged(seq: int, what: str) -> StorageError:
     return StorageError(f"row {seq} of the stored conversation cannot be read: {what}")
 
 
-# --- commands and rows ------------------------------------------------------------------------------------------------
+# --- steps and rows ---------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class _Described:
-    """What must be equal between a command and its row."""
-
-    kind: str
-    test_id: str | None
-    text: str
-
-    def __str__(self) -> str:
-        shown = self.text if len(self.text) <= 300 else f"{self.text[:300]}… ({len(self.text)} characters)"
-        return f"{self.kind} {self.test_id or ''} {shown}".replace("\n", "\\n")
-
-
-def _describe(command: Command, lane: str | None) -> _Described:
-    match command:
-        case Send():
-            return _Described(command.kind, lane or command.test_id, command.text)
+def _body_of(step: Step) -> EventBody:
+    """What a step's row holds before there is an answer."""
+    action, now = step.action, step.at.now
+    match action:
         case Fill():
-            return _Described("fill", lane, f"filler {command.number} of {command.tokens} tokens")
-        case Judge():
-            return _Described("consult", lane or command.test_id, command.prompt)
+            return EventBody(turn=step.turn, filler=action.number, wanted_tokens=action.tokens)
+        case Consult():
+            return EventBody(prompt=action.prompt, purpose=action.purpose)
         case Jump():
-            return _Described("jump", lane, command.to.isoformat())
+            return EventBody(until=action.until)
         case Begin():
-            return _Described("begin", lane or command.test_id, f"at {command.tokens} tokens")
-        case Pause():
-            text = f"until {command.tokens} tokens and {command.time.isoformat()}"
-            return _Described("wait", lane or command.test_id, text)
-        case Attend():
-            return _Described("listen", lane or command.test_id, "")
-        case End():
-            score = None if command.outcome.grade.failed else command.outcome.grade.score
-            return _Described("end", lane or command.outcome.test_id, f"score {score}")
+            return EventBody(tokens_total=step.at.tokens, now=now)
+        case Wait():
+            until = step.until or step.at
+            return EventBody(until_tokens=until.tokens, until=until.now, now=now)
+        case Listen():
+            return EventBody(now=now)
+        case End(outcome):
+            score = None if outcome.grade.failed else outcome.grade.score
+            reasons = list(outcome.grade.reasons)
+            total = outcome.ended.tokens
+            return EventBody(tokens=outcome.tokens, tokens_total=total, now=now, score=score, reasons=reasons)
+        case _:
+            return EventBody(turn=step.turn, message=action.text)
 
 
-def _text_of(kind: str, body: Body) -> str:
+def _comparable(kind: str, body: EventBody) -> str:
+    """What must be equal between a step and its row."""
     match kind:
         case "fill":
             return f"filler {body.filler} of {body.wanted_tokens} tokens"
@@ -307,31 +268,9 @@ def _text_of(kind: str, body: Body) -> str:
             return body.message
 
 
-def _event_row(command: Begin | Pause | Attend | End, now: datetime.datetime) -> tuple[str, str, Body]:
-    match command:
-        case Begin():
-            return "begin", command.test_id, Body(tokens_total=command.tokens, now=now)
-        case Pause():
-            return "wait", command.test_id, Body(until_tokens=command.tokens, until=command.time, now=now)
-        case Attend():
-            return "listen", command.test_id, Body(now=now)
-        case End():
-            outcome, grade = command.outcome, command.outcome.grade
-            score = None if grade.failed else grade.score
-            ended = Body(tokens=outcome.tokens, tokens_total=outcome.ended.tokens, now=now, score=score)
-            ended.reasons = list(grade.reasons)
-            return "end", outcome.test_id, ended
-
-
-def _event_answer(command: Command, body: Body) -> Any:
-    match command:
-        case Judge():
-            return Ruled(body.answer or "", body.failure)
-        case Jump():
-            assert body.now is not None
-            return Moved(body.now)
-        case _:
-            return None
+def _format_event(kind: str, test_id: str | None, text: str) -> str:
+    short = text if len(text) <= 300 else f"{text[:300]}… ({len(text)} characters)"
+    return f"{kind} {test_id or ''} {short}".replace("\n", "\\n")
 
 
 # --- the conversation as callbacks see it -----------------------------------------------------------------------------
@@ -370,7 +309,7 @@ class ConversationLog:
 def lines_of(rows: Iterable[Turn]) -> Iterator[Line]:
     """The exchanges among rows, each message with its reply."""
     # By test: isolated tests may speak side by side.
-    sent: dict[str | None, tuple[Turn, Body]] = {}
+    sent: dict[str | None, tuple[Turn, EventBody]] = {}
     for row in rows:
         if row.kind in EXCHANGES:
             sent[row.test_id] = (row, read_body(row))
@@ -379,7 +318,7 @@ def lines_of(rows: Iterable[Turn]) -> Iterator[Line]:
             assert reply.now is not None
             yield Line(
                 turn=message.turn,
-                test_id=None if message_row.kind in ("fill", "intro") else message_row.test_id,
+                test_id=None if message_row.kind in FILL_KINDS else message_row.test_id,
                 message=message.message,
                 reply=reply.reply or "",
                 now=reply.now,

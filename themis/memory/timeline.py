@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from themis.core.tokens import DEFAULT_TOKENIZER, tokenizer
-from themis.memory.tape import EXCHANGES, Body, read_body
+from themis.memory.tape import EXCHANGES, FILL_KINDS, EventBody, read_body
 from themis.storage.records import Turn
 
 __all__ = ["Jumped", "Lane", "Stretch", "Timeline", "read_timeline"]
@@ -82,7 +82,7 @@ class _Reader:
         self._count = tokenizer(tokenizer_name)
         self._line = Timeline()
         self._lanes: dict[str, Lane] = {}
-        self._sent: dict[str | None, tuple[Turn, Body]] = {}
+        self._sent: dict[str | None, tuple[Turn, EventBody]] = {}
         # Where each waiting test began to wait.
         self._waits: dict[str, tuple[int, datetime]] = {}
         self._now: datetime | None = None
@@ -95,7 +95,7 @@ class _Reader:
         line.end = self._now
         return line
 
-    def _take(self, row: Turn, body: Body) -> None:
+    def _take(self, row: Turn, body: EventBody) -> None:
         line, before = self._line, self._now
         if body.now is not None:
             if line.start is None:
@@ -112,7 +112,7 @@ class _Reader:
         elif row.test_id is not None and self._now is not None:
             self._event(row.kind, row.test_id, body, self._now)
 
-    def _exchange(self, row: Turn, sent: Body, reply: Body, before: datetime | None) -> None:
+    def _exchange(self, row: Turn, sent: EventBody, reply: EventBody, before: datetime | None) -> None:
         line = self._line
         line.turns += 1
         start = line.tokens
@@ -124,14 +124,14 @@ class _Reader:
             line.reply_tokens += reply.completion_tokens or self._count(reply.reply or "")
             if reply.seconds > 0:
                 line.latencies.append(reply.seconds)
-        if row.kind in ("fill", "intro"):
+        if row.kind in FILL_KINDS:
             line.fillers.append(stretch)
             line.filler_tokens += line.tokens - start
         elif row.test_id in self._lanes:
             self._end_wait(row.test_id, (start, before or self._now))
             self._lanes[row.test_id].stretches.append(stretch)
 
-    def _event(self, kind: str, test_id: str, body: Body, now: datetime) -> None:
+    def _event(self, kind: str, test_id: str, body: EventBody, now: datetime) -> None:
         here = (self._line.tokens, now)
         if kind == "begin":
             self._lanes[test_id] = Lane(test_id, here)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from themis.evaluation.extractors.answers import find_final_answer
 from themis.evaluation.extractors.exceptions import FieldExtractionError
-from themis.evaluation.extractors.final_answer import final_answer
-from themis.evaluation.extractors.markup import without_thinking
+from themis.evaluation.extractors.text import strip_thinking
 
 __all__ = ["ShortAnswerExtractor"]
 
@@ -19,8 +19,10 @@ class ShortAnswerExtractor:
     example: ClassVar[str] = 'ShortAnswerExtractor().extract("The answer is **white**.") == "white"'
 
     def extract(self, raw_output: str) -> Any:
-        text = without_thinking(str(raw_output))
-        answer = (final_answer(text) or text.rpartition("\n\n")[2]).strip().strip("*_`\"' ").removesuffix(".").strip()
+        text = strip_thinking(str(raw_output))
+        answer = (
+            (find_final_answer(text) or text.rpartition("\n\n")[2]).strip().strip("*_`\"' ").removesuffix(".").strip()
+        )
         if not answer:
             raise FieldExtractionError("empty_output")
         return answer

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
 from typing import NoReturn
 
@@ -40,6 +40,10 @@ class Budget:
         self._lock = threading.Lock()
         self._reserved_usd = 0.0
         self._refused_usd = 0.0
+
+    @property
+    def is_capped(self) -> bool:
+        return math.isfinite(self.cap_usd)
 
     def reserve(self, most_usd: float) -> bool:
         """Sets this much aside for one call, if there is as much."""
@@ -98,29 +102,29 @@ class PricedCalls:
         self._price = price
         self._completion = most_completion_tokens
         # The prompt's tokens as we count them, and what is set aside.
-        self._jobs: dict[int, tuple[int, float]] = {}
+        self._reserved: dict[Hashable, tuple[int, float]] = {}
         # Not known before the first answer, so the first call is made alone.
         self._ratio: float | None = None
 
-    def admit(self, job: object, prompt_tokens: int) -> bool:
-        """Whether the call for a job may be made; a retry replaces the reservation of the call before it."""
-        _, replaced = self._jobs.pop(id(job), (0, 0.0))
+    def admit(self, call: Hashable, prompt_tokens: int) -> bool:
+        """Whether the call may be made; a retry replaces the reservation of the call before it."""
+        _, replaced = self._reserved.pop(call, (0, 0.0))
         self.budget.spend(0.0, reserved_usd=replaced)
-        if self._ratio is None and self._jobs:
+        if self._ratio is None and self._reserved:
             return False
         most = self._price.of(round(prompt_tokens * (self._ratio or 1.0)), self._completion)
         self.exhausted = not self.budget.reserve(most)
         if not self.exhausted:
-            self._jobs[id(job)] = (prompt_tokens, most)
+            self._reserved[call] = (prompt_tokens, most)
         return not self.exhausted
 
-    def settle(self, job: object, prompt_tokens: int, completion_tokens: int) -> None:
-        counted, reserved = self._jobs.pop(id(job), (0, 0.0))
+    def settle(self, call: Hashable, prompt_tokens: int, completion_tokens: int) -> None:
+        counted, reserved = self._reserved.pop(call, (0, 0.0))
         if prompt_tokens:
             self._ratio = max(self._ratio or 1.0, prompt_tokens / max(1, counted))
         self.budget.spend(self._price.of(prompt_tokens, completion_tokens), reserved_usd=reserved)
 
-    def forfeit(self, job: object) -> None:
+    def forfeit(self, call: Hashable) -> None:
         """A call whose answer nobody saw is taken to have cost what was set aside for it."""
-        _, reserved = self._jobs.pop(id(job), (0, 0.0))
+        _, reserved = self._reserved.pop(call, (0, 0.0))
         self.budget.spend(reserved, reserved_usd=reserved)

@@ -1,6 +1,7 @@
-"""What calls cost: prices from a dated table.
+"""What calls cost, and how old the figures are.
 
-An unknown price is unknown, not zero; a local model costs nothing.
+A price is looked for in the user's own file (THEMIS_PRICES), then in the table beside this module, then in the package
+genai-prices where that is installed. An unknown price is unknown, not zero; a local model costs nothing.
 """
 
 from __future__ import annotations
@@ -8,34 +9,56 @@ from __future__ import annotations
 import json
 import os
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 from themis.exceptions import ConfigurationError
-
-__all__ = ["FREE", "PRICES_VARIABLE", "Price", "is_paid", "longest_answer", "price_of", "price_table"]
 
 PRICES_VARIABLE = "THEMIS_PRICES"
 # Dated snapshots of a model cost what the model costs; anything else must match to the letter.
 _SNAPSHOT = re.compile(r"(-\d{4}-\d{2}-\d{2}|-\d{8}|-\d{4}|-latest|@\d{8})$")
+# How long an answer is taken to be at most where nobody limits it.
+_UNLIMITED_TOKENS = 4_096
+# The providers whose prices genai-prices knows under the same names. Of a server of the user's own it cannot know any,
+# though the model may have a name that others sell.
+_SOLD_BY = {
+    *("anthropic", "deepseek", "fireworks", "gemini", "google", "groq", "litellm", "mistral", "openai", "openrouter"),
+    *("together", "xai"),
+}
 
 
 @dataclass(frozen=True)
 class Price:
-    """US dollars per million tokens."""
+    """US dollars per million tokens.
+
+    Args:
+        input_usd: For a million tokens of prompts.
+        output_usd: For a million tokens of answers.
+        source: Where the price is from, with its date or version, for people.
+
+    >>> Price(2.5, 10.0).of(prompt_tokens=1_000, completion_tokens=100)
+    0.0035
+    """
 
     input_usd: float
     output_usd: float
+    source: str = field(default="", compare=False)
 
     def of(self, prompt_tokens: int, completion_tokens: int) -> float:
         return (prompt_tokens * self.input_usd + completion_tokens * self.output_usd) / 1_000_000
 
 
 FREE = Price(0.0, 0.0)
-# How long an answer is taken to be at most where nobody limits it.
-_UNLIMITED_TOKENS = 4_096
+
+
+class PriceTable(TypedDict):
+    """Prices by model; `version` and `updated_at` say of when."""
+
+    version: str
+    updated_at: str
+    models: dict[str, list[float]]
 
 
 def is_paid(price: Price | None) -> bool:
@@ -43,40 +66,88 @@ def is_paid(price: Price | None) -> bool:
     return price is not None and price != FREE
 
 
-def longest_answer(max_tokens: int) -> int:
-    """The most tokens to reckon with; a negative limit is none."""
+def max_completion_tokens(max_tokens: int) -> int:
+    """The most tokens of an answer to reckon with; a negative limit is none."""
     return max_tokens if max_tokens >= 0 else _UNLIMITED_TOKENS
 
 
-def price_of(model: str, *, is_local: bool = False) -> Price | None:
-    """The price of a model id, or None where it is not known."""
+def price_of(model: str, provider: str = "", *, is_local: bool = False) -> Price | None:
+    """The price of a model, or None where it is not known.
+
+    Args:
+        model: The model's id at its provider, such as `gpt-4o-2024-08-06` or `meta-llama/llama-3.3-70b-instruct`.
+        provider: Who sells it; without one only the tables are asked.
+        is_local: Nobody is paid.
+
+    Raises:
+        ConfigurationError: The file named by THEMIS_PRICES is not a price file.
+
+    >>> price_of("gpt-4o", "openai")
+    Price(input_usd=2.5, output_usd=10.0, source='prices of 2025-08-15')
+    """
     if is_local:
         return FREE
-    models = price_table()["models"]
     bare = model.rsplit("/", 1)[-1]
-    for candidate in (model, bare, _SNAPSHOT.sub("", bare)):
-        if candidate in models:
-            return Price(*models[candidate])
-    return None
+    own = os.environ.get(PRICES_VARIABLE, "")
+    tables = [_read_own(own), _read_packaged()] if own else [_read_packaged()]
+    for table in tables:
+        for candidate in (model, bare, _SNAPSHOT.sub("", bare)):
+            if candidate in table["models"]:
+                prompt, answer = table["models"][candidate]
+                return Price(prompt, answer, source=f"prices of {table['updated_at']}")
+    return _find_in_package(model, provider) if provider in _SOLD_BY else None
 
 
-def price_table() -> dict[str, Any]:
-    """The packaged table with the user's own (a file of the same shape named by THEMIS_PRICES) on top."""
-    return _table(os.environ.get(PRICES_VARIABLE, ""))
+def price_table() -> PriceTable:
+    """The packaged table with the user's own on top."""
+    packaged = _read_packaged()
+    if not (path := os.environ.get(PRICES_VARIABLE, "")):
+        return packaged
+    own = _read_own(path)
+    return {
+        "version": f"{packaged['version']}+{own['version']}",
+        "updated_at": packaged["updated_at"],
+        "models": {**packaged["models"], **own["models"]},
+    }
+
+
+@lru_cache(maxsize=1)
+def _read_packaged() -> PriceTable:
+    table: PriceTable = json.loads(Path(__file__).with_name("prices.json").read_text(encoding="utf-8"))
+    return table
 
 
 @lru_cache(maxsize=4)
-def _table(override: str) -> dict[str, Any]:
-    table: dict[str, Any] = json.loads(Path(__file__).with_name("prices.json").read_text(encoding="utf-8"))
-    if override:
-        try:
-            own = json.loads(Path(override).read_text(encoding="utf-8"))
-            prices = {str(name): [float(value) for value in pair] for name, pair in own["models"].items()}
-        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-            raise ConfigurationError(
-                f"{PRICES_VARIABLE}={override!r} is not a price file ({error}); expected "
-                '{"version": "...", "models": {"name": [input, output]}} in US dollars per million tokens'
-            ) from error
-        table["models"].update(prices)
-        table["version"] = f"{table['version']}+{own.get('version', Path(override).name)}"
-    return table
+def _read_own(path: str) -> PriceTable:
+    try:
+        own = json.loads(Path(path).read_text(encoding="utf-8"))
+        models = {str(name): [float(value) for value in pair] for name, pair in own["models"].items()}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ConfigurationError(
+            f"{PRICES_VARIABLE}={path!r} is not a price file ({error}); expected "
+            '{"version": "...", "models": {"name": [input, output]}} in US dollars per million tokens'
+        ) from error
+    named = str(own.get("version", Path(path).name))
+    return {"version": named, "updated_at": str(own.get("updated_at", named)), "models": models}
+
+
+@lru_cache(maxsize=256)
+def _find_in_package(model: str, provider: str) -> Price | None:
+    """From the data inside genai-prices, as of now: without its tiers for very long prompts and for the cache."""
+    try:
+        import genai_prices
+    except ImportError:  # in the extra "prices"
+        return None
+    tokens = 1_000
+    try:
+        found = genai_prices.calc_price(
+            genai_prices.Usage(input_tokens=tokens, output_tokens=tokens), model, provider_id=provider
+        )
+    except (LookupError, ValueError):
+        return None
+    per_million = 1_000_000 / tokens
+    return Price(
+        float(found.input_price) * per_million,
+        float(found.output_price) * per_million,
+        source=f"genai-prices {genai_prices.__version__}",
+    )

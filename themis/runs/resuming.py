@@ -4,26 +4,22 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
+from themis.config.specification import STORED_AS
 from themis.core.redaction import redact_text
 from themis.exceptions import RunBusyError, StorageError
 from themis.storage import DEFAULT_STORAGE, ExperimentStorage, RunMetadata
 
-__all__ = ["NEEDS_PROGRAM", "how_to_repeat", "how_to_resume", "how_to_resume_stored", "say_how_to_resume"]
+__all__ = ["how_to_repeat", "how_to_resume", "how_to_resume_stored", "say_how_to_resume"]
 
 STORAGE_VARIABLE = "THEMIS_STORAGE"
-# In what is kept of how a run was started: why the store alone is not enough to go on, if it is not.
-NEEDS_PROGRAM = "needs_program"
 
 
-def how_to_resume(
-    run_id: str, invocation: Mapping[str, Any], location: str | Path, *, options: Sequence[str] = ()
-) -> str:
-    """One sentence for people. `invocation` is what the store keeps of how the run was started."""
-    obstacle = str(invocation.get(NEEDS_PROGRAM) or "")
+def how_to_resume(run_id: str, needs_program: str, location: str | Path, *, options: Sequence[str] = ()) -> str:
+    """One sentence for people. `needs_program` is why the store alone is not enough, where it is not."""
+    obstacle = needs_program
     storage = _storage_words(location)
     if storage is None:
         obstacle = obstacle or "the address of the store holds a password, which is not printed"
@@ -37,7 +33,8 @@ def how_to_resume(
 
 def how_to_resume_stored(storage: ExperimentStorage, run: RunMetadata) -> str:
     """The same for a run that somebody else has left."""
-    return how_to_resume(run.run_id, run.config_snapshot.get("invocation") or {}, storage.location)
+    stored = run.config_snapshot.get(STORED_AS) or {}
+    return how_to_resume(run.run_id, str(stored.get("needs_program", "")), storage.location)
 
 
 def say_how_to_resume(error: BaseException, resume: str) -> BaseException:

@@ -7,10 +7,11 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from types import FrameType
 from typing import NoReturn
 
-__all__ = ["RunHandle", "interrupt_on_termination", "stop_on_signals"]
+__all__ = ["CURRENT_HANDLE", "RunHandle", "interrupt_on_termination", "stop_on_signals"]
 
 # A terminal and a program that passes signals on may both send one for a single key press.
 _ONE_PRESS_SECONDS = 0.2
@@ -88,3 +89,7 @@ class RunHandle:
         self._stop = stop
         if self._asked:
             stop(self._asked > 1)
+
+
+# The handle of whoever has started a run in this context, so that others can stop it.
+CURRENT_HANDLE: ContextVar[RunHandle | None] = ContextVar("themis_run_handle", default=None)

@@ -9,8 +9,7 @@ from fastapi import APIRouter, Depends
 from fastapi.responses import Response
 from pydantic import BaseModel, ConfigDict, Field
 
-from themis.comparison.diff import diff_runs
-from themis.comparison.diff_files import item_row
+from themis.comparison.diff import diff_runs, item_row
 from themis.comparison.engine import CORRECTIONS, ComparisonEngine
 from themis.comparison.gate import Gate
 from themis.comparison.reports import ComparisonReport

@@ -20,7 +20,7 @@ from themis.experiment.export.as_json import export_json, export_summary
 from themis.experiment.export.json_text import json_bytes
 from themis.experiment.export.samples import joined
 from themis.experiment.export.whole_files import whole_file
-from themis.experiment.report import build_report
+from themis.runs.report import build_report
 from themis.server.api_documents import EXAMPLE_RUN, EXAMPLE_SAMPLE, PROBLEMS, UNDELETABLE, example
 from themis.server.errors import NotFound
 from themis.server.json_answers import json_answer
@@ -237,8 +237,8 @@ def read_sample(reader: RunReader, item_id: str, redactor: Redactor) -> dict[str
     """A sample of a run; an unknown one is a 404."""
     found = reader.record(item_id)
     if found is None:
-        is_planned = reader.position(item_id) is not None
-        where = "has no answer yet" if is_planned else f"is not in run {reader.metadata.run_id}"
+        has_dataset = reader.position(item_id) is not None
+        where = "has no answer yet" if has_dataset else f"is not in run {reader.metadata.run_id}"
         raise NotFound(f"Sample not found: {item_id} {where}")
     position, record = found
     judged = None if reader.evaluation is None else reader.evaluation_of(reader.evaluation, item_id)

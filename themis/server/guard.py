@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote, urlsplit
 
-from themis.server.limits import RateLimit
+from themis.server.limits import ClientThrottle
 from themis.server.sessions import is_session, is_token, session_of
 from themis.server.settings import Settings, is_loopback
 
@@ -60,7 +60,7 @@ class Guard:
     def __init__(self, app: Any, settings: Settings) -> None:
         self._app = app
         self._settings = settings
-        self._rate = RateLimit(settings.requests_per_second, burst=4 * settings.requests_per_second)
+        self._rate = ClientThrottle(settings.requests_per_second, burst=4 * settings.requests_per_second)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] not in ("http", "websocket"):

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from themis.core.entities import GenerationRecord
-from themis.memory.ledger import OVERALL
-from themis.memory.tape import EXCHANGES, Body, read_body
+from themis.memory.result_store import OVERALL
+from themis.memory.tape import EXCHANGES, EventBody, read_body
 from themis.memory.transcript import entries
 from themis.server.charts import Dot, GanttRow, TestSpan, gantt
 from themis.storage import RunStatus
@@ -144,10 +144,10 @@ def _scores(reader: RunReader) -> dict[str, float]:
     return {item_id: value for item_id, _, value in reader.values(reader.evaluation, OVERALL)}
 
 
-def _last_reply(reader: RunReader) -> Body:
+def _last_reply(reader: RunReader) -> EventBody:
     """Where the conversation stands."""
     found = reader.read_turns(kinds=("reply",), limit=1, last=True)
-    return read_body(found[0]) if found else Body()
+    return read_body(found[0]) if found else EventBody()
 
 
 def _under_way(reader: RunReader, ended: Container[str]) -> list[TestSpan]:

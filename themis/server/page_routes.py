@@ -8,8 +8,8 @@ from urllib.parse import parse_qs, urlsplit
 from fastapi import APIRouter, Depends, Query, Request
 from fastapi.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
 
-from themis.comparison.hypotheses import StatisticalTest
-from themis.comparison.names import telling_names
+from themis.comparison.engine import StatisticalTest
+from themis.comparison.reports import short_labels
 from themis.exceptions import ThemisError
 from themis.server.api_judging import ComparisonRequest, compare
 from themis.server.api_runs import LONGEST_SEARCH, read_sample
@@ -213,7 +213,7 @@ def compare_page(
     except ThemisError as error:
         problem = serving.redactor.text(str(error))
         return _page(rendering, "compare.html", 400, report=None, metrics=[], problem=problem, **shared)
-    names = telling_names(report.run_ids, _LONGEST_NAME)
+    names = short_labels(report.run_ids, _LONGEST_NAME)
     return _page(rendering, "compare.html", report=report, metrics=metrics, names=names, problem=None, **shared)
 
 

@@ -19,7 +19,7 @@ from themis.core.redaction import Redactor
 from themis.core.registry import nearest
 from themis.exceptions import StorageError
 from themis.server.errors import NotFound
-from themis.server.limits import RateLimit
+from themis.server.limits import ClientThrottle
 from themis.server.live import Hub
 from themis.server.settings import Settings
 from themis.storage import ExperimentStorage
@@ -49,7 +49,7 @@ class Served:
         self.redactor = Redactor()
         self.answers = FreshAnswers(self.store)
         # Tries at the login page: a few at once, then one in ten seconds, for each client.
-        self.logins = RateLimit(per_second=0.1, burst=5)
+        self.logins = ClientThrottle(per_second=0.1, burst=5)
         self._heavy = threading.Semaphore(_HEAVY_AT_ONCE)
 
     def reader(self, run_id: str) -> RunReader:

@@ -11,7 +11,7 @@ from themis.comparison.pages import forest_plot
 from themis.comparison.reports import TIE, ComparisonReport, ComparisonResult
 from themis.core.registry import nearest
 from themis.exceptions import ConfigurationError
-from themis.memory.ledger import OVERALL
+from themis.memory.result_store import OVERALL
 from themis.server.charts import Dot, Interval, dots, interval_bar, sparkline
 from themis.server.shapes import run_line
 from themis.storage import ExperimentStorage, RunMetadata, RunStatus

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Required, TypedDict
 
 import msgspec
 
@@ -46,23 +46,6 @@ class Item(msgspec.Struct, frozen=True):
     cluster: str | None = None
 
 
-class Call(msgspec.Struct):
-    """One finished call on its way into the store. `cost_usd` is None where the price is not known."""
-
-    position: int
-    attempt: int
-    key: str
-    record: GenerationRecord
-    cost_usd: float | None = 0.0
-    # Calls that this one result took, retries included, and what they used together.
-    calls: int = 1
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-    seconds: float = 0.0
-    # Taken from another run's answer: nothing was spent.
-    reused: bool = False
-
-
 class ScoreRow(msgspec.Struct):
     """One metric's row for one sample: a value, or the reason why there is none."""
 
@@ -83,18 +66,16 @@ class Turn(msgspec.Struct, frozen=True):
     body: str
 
 
-class _Body(msgspec.Struct, omit_defaults=True):
-    prompt: str
-    text: str | None = None
-    raw: Any = None
-    usage: dict[str, Any] | None = None
-    error: ModelError | None = None
-    metrics: dict[str, Any] = msgspec.field(default_factory=dict)
-    metadata: dict[str, Any] = msgspec.field(default_factory=dict)
+class _StoredBody(TypedDict, total=False):
+    """The JSON of a stored answer: what has no value is left out."""
 
-
-class _StrictBody(_Body, omit_defaults=True, forbid_unknown_fields=True):
-    """A flipped bit in a field's name leaves an answer without its text: unknown names are refused."""
+    prompt: Required[str]
+    text: str | None
+    raw: Any
+    usage: dict[str, Any] | None
+    error: ModelError | None
+    metrics: dict[str, Any]
+    metadata: dict[str, Any]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,28 +92,28 @@ class Frame:
     attempts: int = 1
 
     def task(self, item_id: str, row: Mapping[str, Any], text: str, attempt: int = 0) -> GenerationTask:
-        hidden = (self.id_field, self.reference_field)
-        metadata = {name: value for name, value in row.items() if name not in hidden}
+        metadata = dict(row)
+        metadata.pop(self.id_field, None)
+        reference = None
+        if self.reference_field is not None and self.reference_field in row:
+            reference = Reference(self.reference_field, row[self.reference_field])
+            metadata.pop(self.reference_field, None)
         metadata["dataset_id"] = item_id
         if self.manifest_hash:
             metadata["manifest_hash"] = self.manifest_hash
         if self.attempts > 1:
             metadata["attempts"] = attempt
-        reference = None
-        if self.reference_field is not None and self.reference_field in row:
-            reference = Reference(kind=self.reference_field, value=row[self.reference_field])
-        prompt = PromptRender(spec=self.prompt, text=text, context=dict(row))
-        return GenerationTask(
-            prompt=prompt, model=self.model, sampling=self.sampling, metadata=metadata, reference=reference
-        )
+        prompt = PromptRender(self.prompt, text, dict(row))
+        return GenerationTask(prompt, self.model, self.sampling, metadata, reference)
 
     def read(self, body: str, item_id: str, row: Mapping[str, Any], attempt: int = 0) -> GenerationRecord:
         """One stored call as the record it was."""
-        stored = decode_as(body, _Body)
-        task = self.task(item_id, row, stored.prompt, attempt)
-        task.metadata.update(stored.metadata)
-        output = None if stored.text is None else ModelOutput(text=stored.text, raw=stored.raw, usage=stored.usage)
-        return GenerationRecord(task=task, output=output, error=stored.error, metrics=stored.metrics)
+        stored = decode_as(body, _StoredBody)
+        task = self.task(item_id, row, stored["prompt"], attempt)
+        task.metadata.update(stored.get("metadata", {}))
+        text = stored.get("text")
+        output = None if text is None else ModelOutput(text=text, raw=stored.get("raw"), usage=stored.get("usage"))
+        return GenerationRecord(task=task, output=output, error=stored.get("error"), metrics=stored.get("metrics", {}))
 
     def to_config(self) -> dict[str, Any]:
         return {
@@ -166,8 +147,20 @@ class Frame:
         )
 
 
-def body_of(record: GenerationRecord) -> str:
+def encode_body(record: GenerationRecord) -> str:
+    """What is stored of an answer: what was said, without the row and the run it belongs to."""
     output, task = record.output, record.task
+    body: _StoredBody = {"prompt": task.prompt.text}
+    if output is not None:
+        body["text"] = output.text
+        if output.raw is not None:
+            body["raw"] = output.raw
+        if output.usage is not None:
+            body["usage"] = output.usage
+    if record.error is not None:
+        body["error"] = record.error
+    if record.metrics:
+        body["metrics"] = record.metrics
     # What the executor added to the task's metadata beyond the row (a system prompt, say) is not in the item.
     row = task.prompt.context
     added = {
@@ -175,26 +168,17 @@ def body_of(record: GenerationRecord) -> str:
         for name, value in task.metadata.items()
         if name not in _OF_EVERY_TASK and (name not in row or row[name] != value)
     }
-    return encode(
-        _Body(
-            prompt=task.prompt.text,
-            text=None if output is None else output.text,
-            raw=None if output is None else output.raw,
-            usage=None if output is None else output.usage,
-            error=record.error,
-            metrics=record.metrics,
-            metadata=added,
-        )
-    )
+    if added:
+        body["metadata"] = added
+    return encode(body)
 
 
 def is_whole_body(body: str) -> bool:
-    """Whether a stored body can be read."""
+    """Whether a stored body can be read. A flipped bit in a field's name leaves an answer without its text."""
     try:
-        decode_as(body, _StrictBody)
+        return decode_as(body, _StoredBody).keys() <= _StoredBody.__annotations__.keys()
     except (ValueError, msgspec.MsgspecError):
         return False
-    return True
 
 
 def whole_record(attempts: list[GenerationRecord]) -> GenerationRecord:

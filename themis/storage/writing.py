@@ -22,6 +22,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Connection, Engine
 
 from themis.core.codec import encode
+from themis.core.entities import Result
 from themis.core.redaction import Redactor, redact_text
 from themis.exceptions import ConfigurationError, RunBusyError, StorageError
 from themis.storage import schema
@@ -34,7 +35,7 @@ from themis.storage.database import (
     process_identity,
     retry_read,
 )
-from themis.storage.records import Call, Item, ScoreRow, Turn, body_of
+from themis.storage.records import Item, ScoreRow, Turn, encode_body
 from themis.storage.runs import RunStatus
 
 T = TypeVar("T")
@@ -204,34 +205,34 @@ class RunWriter:
         while batch := list(islice(iterator, _DATASET_BATCH)):
             self._commit(partial(self._restore_items, batch=batch))
 
-    def commit_calls(self, calls: Sequence[Call], *, invalidates: tuple[int, Sequence[int]] | None = None) -> None:
+    def commit_calls(self, results: Sequence[Result], *, invalidates: tuple[int, Sequence[int]] | None = None) -> None:
         """Makes finished calls durable, with what they cost. A later call for the same attempt replaces a failure.
 
         `invalidates` names an evaluation and samples on which its verdicts no longer hold, because an attempt was added.
         """
-        if not calls:
+        if not results:
             return
         now = _now()
         rows: list[tuple[Any, ...]] = [
             (
                 self.run,
-                call.position,
-                call.attempt,
-                call.key,
-                int(call.record.error is None),
-                body_of(call.record),
-                call.prompt_tokens,
-                call.completion_tokens,
-                call.cost_usd,
-                call.seconds,
+                result.position,
+                result.attempt,
+                result.key,
+                int(result.record.error is None),
+                encode_body(result.record),
+                result.prompt_tokens,
+                result.completion_tokens,
+                result.cost_usd,
+                result.seconds,
                 now,
             )
-            for call in calls
+            for result in results
         ]
 
         def write(connection: Connection) -> None:
             self._put_calls(connection, rows)
-            self._add_up(connection, calls)
+            self._add_up(connection, results)
             if invalidates is not None:
                 evaluation, positions = invalidates
                 scores = schema.scores
@@ -411,16 +412,16 @@ class RunWriter:
             "so each must be unique; name another column with dataset_id_field, or drop the id column to number the rows"
         )
 
-    def _add_up(self, connection: Connection, calls: Sequence[Call]) -> None:
-        spent = [call for call in calls if not call.reused]
-        outputs = [call.record.output for call in calls]
+    def _add_up(self, connection: Connection, results: Sequence[Result]) -> None:
+        spent = [result for result in results if not result.reused]
+        outputs = [result.record.output for result in results]
         sums = (
-            sum(call.calls for call in spent),
-            sum(call.calls for call in spent if call.cost_usd is None),
-            sum(call.prompt_tokens for call in spent),
-            sum(call.completion_tokens for call in spent),
-            sum(call.cost_usd or 0.0 for call in spent),
-            sum(call.seconds for call in spent),
+            sum(result.calls for result in spent),
+            sum(result.calls for result in spent if result.cost_usd is None),
+            sum(result.prompt_tokens for result in spent),
+            sum(result.completion_tokens for result in spent),
+            sum(result.cost_usd or 0.0 for result in spent),
+            sum(result.seconds for result in spent),
             sum(output is not None and output.is_cut_off for output in outputs),
         )
         connection.exec_driver_sql(self._addition, (_now(), *sums, self.run))

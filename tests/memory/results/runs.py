@@ -11,8 +11,8 @@ from themis.memory import definitions
 from themis.memory.agents import AgentSettings, agent_maker
 from themis.memory.agents.agent import Agent, Reply
 from themis.memory.benchmark import Benchmark
+from themis.memory.driver import run
 from themis.memory.filler import create_filler
-from themis.memory.runner import run
 from themis.storage import ExperimentStorage
 
 CONFIGURATION = """

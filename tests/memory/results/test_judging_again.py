@@ -14,6 +14,7 @@ from tests.memory.small_tests import KINDS, Diary, YesJudge, benchmark
 from themis.cli import themis
 from themis.exceptions import ConfigurationError, EvaluationError, StorageError
 from themis.memory.actions import Grade
+from themis.memory.driver import run
 from themis.memory.examples import register_memory_test
 from themis.memory.exporting import export_run
 from themis.memory.overrides import override_score, read_overrides, withdraw_override
@@ -21,7 +22,6 @@ from themis.memory.rejudging import rejudge_memory_run
 from themis.memory.report.pages import run_page
 from themis.memory.report.view import read_view
 from themis.memory.results import load_results, summarise_results
-from themis.memory.runner import run
 from themis.memory.tape import read_body
 from themis.storage import ExperimentStorage
 
@@ -162,13 +162,14 @@ def test_a_judge_that_could_not_be_understood_is_asked_again_on_resume_and_the_a
     def played(judge: YesJudge) -> Any:
         return run(benchmark(make_agent=lambda session: Counting(), judge=judge, isolated=isolated), storage)
 
-    mumbled = played(Mumbling(speaks=False))
+    mumbled = played(Mumbling(speaks=False)).item_scores("memory")
     replies, cost = Counting.replies, storage.get_run("r").judge_cost_usd
     found = Mumbling(speaks=True)
     settled, again = played(found), played(Mumbling(speaks=True))
 
-    assert mumbled.scores["Orders - 0"] is None
-    assert settled.scores["Orders - 0"] == again.scores["Orders - 0"] == scores(storage, "r")["Orders - 0"] == 1.0
+    assert mumbled["Orders - 0"] is None
+    assert [one.item_scores("memory")["Orders - 0"] for one in (settled, again)] == [1.0, 1.0]
+    assert scores(storage, "r")["Orders - 0"] == 1.0
     assert Counting.replies == replies, "the agent was not spoken to"
     assert len(found.asked) == 1
     assert storage.get_run("r").judge_cost_usd == pytest.approx(cost + 0.001)

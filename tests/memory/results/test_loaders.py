@@ -12,13 +12,10 @@ from typing import Any
 import pytest
 
 from themis.exceptions import ConfigurationError, DatasetError
-from themis.memory.actions import Ask, Consult, Grade, Ruling, Say, Wait
+from themis.memory.actions import Ask, Consult, Grade, JudgeReply, Say, Wait
 from themis.memory.examples import MEMORY_TESTS, TestExample
-from themis.memory.loaders import LOADED_TESTS
-from themis.memory.loaders.babilong import BabiLong
+from themis.memory.loaders.benchmarks import BabiLong, LoCoMo, LongMemEval
 from themis.memory.loaders.histories import token_f1
-from themis.memory.loaders.locomo import LoCoMo
-from themis.memory.loaders.longmemeval import LongMemEval
 
 LONGMEMEVAL = [
     {
@@ -97,7 +94,9 @@ def played(example: TestExample, answers: list[str], ruling: str | None = None) 
         if isinstance(action, Ask):
             answer = next(remaining)
         elif isinstance(action, Consult):
-            answer = Ruling(failure="no judge") if ruling is None else Ruling(action.parse(ruling), ruling)
+            answer = (
+                JudgeReply(failure="no judge") if ruling is None else JudgeReply(ruling, value=action.parse(ruling))
+            )
         elif isinstance(action, Grade):
             grade = action
 
@@ -201,8 +200,9 @@ def test_their_names_are_known_to_whoever_lists_memory_tests() -> None:
         check=True,
     )
 
-    assert set(LOADED_TESTS) <= set(json.loads(listed.stdout))
-    assert {MEMORY_TESTS.get(name) for name in LOADED_TESTS} == {BabiLong, LoCoMo, LongMemEval}
+    kinds = {"babilong": BabiLong, "locomo": LoCoMo, "longmemeval": LongMemEval}
+    assert set(kinds) <= set(json.loads(listed.stdout))
+    assert {name: MEMORY_TESTS.get(name) for name in kinds} == kinds
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from themis.comparison import compare_scores
 from themis.exceptions import ConfigurationError
-from themis.memory.contrasts import contrast_agents
 from themis.memory.results import (
     DatasetScore,
     Message,
@@ -205,31 +205,30 @@ def test_isolated_conversations_are_laid_end_to_end(finished: ExperimentStorage)
     assert all(one[1] <= other[0] for one, other in itertools.pairwise(ends))
 
 
-# --- contrasts --------------------------------------------------------------------------------------------------------
+# --- comparisons --------------------------------------------------------------------------------------------------------
 
 
 def test_agents_are_paired_by_test() -> None:
     good = {("", f"t{n}"): 1.0 for n in range(12)}
     bad = {("", f"t{n}"): 0.0 for n in range(12)} | {("", "only here"): 1.0}
-    (contrast,) = contrast_agents({"good": good, "bad": bad})
+    (pair,) = compare_scores({"good": good, "bad": bad})
 
-    assert (contrast.tests, contrast.difference, contrast.better) == (12, 1.0, "good")
+    assert (len(pair.run_a_samples), pair.delta, pair.winner) == (12, 1.0, "good")
 
 
 def test_three_tests_cannot_separate_two_agents() -> None:
-    (contrast,) = contrast_agents(
-        {"a": {("", f"t{n}"): 1.0 for n in range(3)}, "b": {("", f"t{n}"): 0.0 for n in range(3)}}
-    )
+    (pair,) = compare_scores({"a": {("", f"t{n}"): 1.0 for n in range(3)}, "b": {("", f"t{n}"): 0.0 for n in range(3)}})
 
-    assert contrast.better is None
-    assert "too few" in contrast.note
+    assert pair.winner == "tie"
+    assert "too few" in pair.note
 
 
 def test_tests_of_one_conversation_are_not_independent() -> None:
     # Ten tests in each of two conversations that differ as a whole: two observations, not twenty.
     good = {(conversation, f"t{n}"): 1.0 for conversation in "xy" for n in range(10)}
     bad = dict.fromkeys(good, 0.0)
-    (contrast,) = contrast_agents({"good": good, "bad": bad})
+    (pair,) = compare_scores({"good": good, "bad": bad})
 
-    assert contrast.conversations == 2
-    assert contrast.better is None
+    assert pair.test_result is not None
+    assert pair.test_result.clusters == 2
+    assert pair.winner == "tie"

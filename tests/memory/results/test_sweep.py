@@ -52,8 +52,8 @@ def test_a_sweep_shows_where_a_window_ends(sweep: Sweep, tmp_path: Path) -> None
     window = found.agents[1].summary.effective_span
     assert window is not None
     assert 100 <= window.tokens <= 300
-    assert found.contrasts[0].conversations == 4
-    page = agents_page(found.agents, found.spans, found.contrasts)
+    assert found.comparisons[0].test_result.clusters == 4
+    page = agents_page(found.agents, found.spans, found.comparisons)
     assert "Score against span" in page
     assert "swapping whole conversations" in page
 

@@ -6,14 +6,15 @@ import datetime
 from dataclasses import dataclass
 from typing import Any
 
-from themis.memory.actions import Grade
+from themis.memory.actions import Consult, End, Exchange, Fill, Grade, JudgeReply, Jump
 from themis.memory.agents.agent import Agent
 from themis.memory.agents.calibration import CalibrationAgent
-from themis.memory.commands import End, Fill, Judge, Jump, Moved, Replied, Ruled, Send
-from themis.memory.examples import MEMORY_TESTS, DatasetInterface, TestExample
+from themis.memory.examples import MEMORY_TESTS, DatasetInterface, TestExample, find_kinds
 from themis.memory.scheduler import Planned, Scheduler
 from themis.memory.tape import ConversationLog
 
+# Every kind that the package brings; all of them are held to what is tested here.
+TESTS = sorted(find_kinds("themis.memory.tests"))
 START = datetime.datetime(2030, 1, 1, tzinfo=datetime.UTC)
 NO_JUDGE = "no judge; name one with --judge"
 
@@ -38,27 +39,28 @@ def example(name: str, seed: int, **arguments: Any) -> TestExample:
 def play(test: TestExample, agent: Agent, *, judge: str | None = None, span_tokens: int = 1_000) -> Played:
     """The verdict on an agent; `judge` is what the judge always answers."""
     planned = Planned(test_id=test.test_id, kind="test", play=test.play, span_tokens=span_tokens)
-    scheduler = Scheduler([planned], start=START, log=ConversationLog())
-    steps, answer, judged = scheduler.play(), None, 0
+    scheduler, log = Scheduler([planned], start=START), ConversationLog()
+    steps, judged = scheduler.play(), 0
+    answer: Any = None
     while True:
-        command = steps.send(answer)
-        match command:
-            case Send() | Fill():
-                message = command.text if isinstance(command, Send) else f"Talk about number {command.number}."
+        step = steps.send(answer)
+        answer = None
+        match step.action:
+            case action if isinstance(action, Exchange):
+                message = f"Talk about number {action.number}." if isinstance(action, Fill) else action.text
                 if isinstance(agent, CalibrationAgent):
-                    agent.prepare(command.hint)
-                reply = str(agent.reply(message, turn=command.turn, now=scheduler.now))
-                tokens = len(message.split()) if isinstance(command, Send) else command.tokens
-                answer = Replied(message, reply, tokens, datetime.timedelta(seconds=5))
-            case Judge():
+                    agent.prepare(step.expected)
+                reply = str(agent.reply(message, turn=step.turn, now=scheduler.now))
+                tokens = action.tokens if isinstance(action, Fill) else len(message.split())
+                elapsed = datetime.timedelta(seconds=5)
+                answer = step.reply(reply, message=message, tokens=tokens, elapsed=elapsed, log=log)
+            case Consult():
                 judged += 1
-                answer = Ruled(judge) if judge is not None else Ruled("", NO_JUDGE)
-            case Jump():
-                answer = Moved(command.to)
-            case End():
-                return Played(command.outcome.grade, judged, command.outcome.tokens)
-            case _:
-                answer = None
+                answer = JudgeReply(judge) if judge is not None else JudgeReply(failure=NO_JUDGE)
+            case Jump(until):
+                answer = until
+            case End(outcome):
+                return Played(outcome.grade, judged, outcome.tokens)
 
 
 class Reciter(Agent):

@@ -3,32 +3,13 @@
 from __future__ import annotations
 
 import json
-import re
 
 import pytest
 
-from tests.memory.tests.conversation import Reciter, Repeater, example, play
+from tests.memory.tests.conversation import TESTS, Reciter, Repeater, example, play
 from themis.memory.agents.calibration import Amnesiac, Oracle, Parrot, Window
-from themis.memory.material import (
-    inns,
-    island,
-    life,
-    machine,
-    menu,
-    names,
-    preferences,
-    quotations,
-    spies,
-    triggers,
-    words,
-)
-from themis.memory.material.beliefs import CONTAINERS
-from themis.memory.material.jokes import JOKES
-from themis.memory.tests import BUILTIN_TESTS
-from themis.memory.tests.instruction_exceptions import STORES
 
 SEEDS = range(100)
-TESTS = sorted(BUILTIN_TESTS)
 # Of all the tokens that a test takes, this share is within the window.
 WINDOWS = (1.0, 0.9, 0.6, 0.3, 0.05)
 # The most that an agent without memory reaches by chance. Ours do not guess, so for each test it is nothing.
@@ -81,38 +62,6 @@ def test_reciting_all_that_was_said_scores_less_than_half(name):
         assert grade.score < 0.5, (seed, grade.reasons)
 
 
-EVERYTHING = {
-    "abstention": [*names.SURNAMES, "I don't know."],
-    "aggregation": [*map(str, range(100)), *life.REPAIRS],
-    "chapterbreak": [f"Option {number}" for number in range(1, 7)],
-    "colours": words.COLOURS,
-    "conflicting_personal_info": life.CITIES,
-    "contradiction": names.STORY_NAMES,
-    "delayed_recall": [value for kind in island.KINDS for value in kind],
-    "forgetting": life.PASSWORDS,
-    "how_to_think": inns.INNS,
-    "instruction_exceptions": STORES,
-    "instruction_recall": [value for kind in machine.KINDS for value in kind],
-    "interference": [value for _, _, values in life.ATTRIBUTES.values() for value in values],
-    "jokes": JOKES,
-    "knowledge_update": life.ROOMS,
-    "kv": lambda test: re.findall(r"[0-9a-f-]{36}", " ".join(test.script[:-1])),
-    "locations": [f"{km} km {direction}" for km in range(1, 20) for direction in words.DIRECTIONS],
-    "locations_directions": [f"{km} km {direction}" for km in range(1, 5) for direction in words.DIRECTIONS],
-    "name_list": names.FIRST_NAMES,
-    "names": names.FIRST_NAMES,
-    "preference": [value for one in preferences.PREFERENCES for value in (*one.fitting, *one.violating)],
-    "prospective_memory": [quotation for quotation, _ in quotations.QUOTATIONS],
-    "restaurant": [*menu.DRINKS, *menu.DISHES, "That is not what I ordered."],
-    "sallyanne": CONTAINERS,
-    "shopping": [{"item": item, "quantity": quantity} for item in words.GOODS for quantity in (1, 2, 3)],
-    "spy_meeting": [word for variants in spies.HINTS.values() for _, keywords in variants for word in keywords],
-    "temporal_order": [*life.DEEDS, *map(str, range(100))],
-    "trigger_response": [trigger.phrase for trigger in triggers.TRIGGERS],
-    "verbatim": lambda test: test.script[:-1],
-}
-
-
 FORMS = {
     "sentence": " and ".join,
     "sentences": ". ".join,
@@ -129,7 +78,8 @@ FORMS = {
 def test_naming_everything_there_is_scores_less_than_half(name, form):
     for seed in SEEDS:
         test = example(name, seed)
-        everything = EVERYTHING[name](test) if callable(EVERYTHING[name]) else list(EVERYTHING[name])
+        everything = test.dataset.every_answer(test)
+        assert everything, f"{name} must say in `answers` what its answers can be"
         if "JSON" not in form:
             everything = [one if isinstance(one, str) else json.dumps(one) for one in everything]
         grade = play(test, Repeater(FORMS[form](everything)), judge="no").grade

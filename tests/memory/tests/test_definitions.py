@@ -11,11 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.memory.tests.conversation import dataset
+from tests.memory.tests.conversation import TESTS, dataset
+from tests.memory.tests.known_replies import read_golden
 from themis.core.fingerprint import canonical_json
-from themis.memory.tests import BUILTIN_TESTS
-
-TESTS = sorted(BUILTIN_TESTS)
 
 
 def definitions(name, seed=0):
@@ -26,41 +24,9 @@ def fingerprint(name):
     return hashlib.sha256(canonical_json(definitions(name)).encode()).hexdigest()[:16]
 
 
-GOLDEN = {
-    "abstention": "f6a535df6d689ac1",
-    "aggregation": "f6baa95f5e4c31be",
-    "chapterbreak": "176f1c9e9438426b",
-    "colours": "9199fd7f0b7ea1de",
-    "conflicting_personal_info": "79a33dd4c6c17d61",
-    "contradiction": "05859ed6f3de9458",
-    "delayed_recall": "19e6c8d21b52a35a",
-    "forgetting": "22e14ec93fc911e6",
-    "how_to_think": "279c50be7b864018",
-    "instruction_exceptions": "8f01777c21ae01c1",
-    "instruction_recall": "97ef4b1503f9a044",
-    "interference": "0335da56478f5fdf",
-    "jokes": "c2fbb606b9182b4d",
-    "knowledge_update": "1ee27a71b3cc46e4",
-    "kv": "b97be7636a4538dd",
-    "locations": "a1473855c96caf66",
-    "locations_directions": "4aaedf83a13042f0",
-    "name_list": "ae20c3e12dbc9295",
-    "names": "5e682265d8311afa",
-    "preference": "d5b2226ca1adce3d",
-    "prospective_memory": "977c611d0a499e7a",
-    "restaurant": "0b7ada89e72318ec",
-    "sallyanne": "be2a916d242054be",
-    "shopping": "a044381e67517c3b",
-    "spy_meeting": "7886e3722a3ee81b",
-    "temporal_order": "791a3010080390f2",
-    "trigger_response": "d73ce68cceaf6fe0",
-    "verbatim": "97d5b66ea7fe178e",
-}
-
-
 @pytest.mark.parametrize("name", TESTS)
 def test_the_definitions_of_seed_zero_never_change(name):
-    assert fingerprint(name) == GOLDEN[name]
+    assert fingerprint(name) == read_golden(name)
 
 
 @pytest.mark.parametrize("hash_seed", ["1", "4711"])
@@ -77,7 +43,7 @@ def test_the_definitions_do_not_depend_on_how_python_hashes(hash_seed):
         check=True,
     )
 
-    assert json.loads(made.stdout) == GOLDEN
+    assert json.loads(made.stdout) == {name: read_golden(name) for name in TESTS}
 
 
 @pytest.mark.parametrize("name", TESTS)

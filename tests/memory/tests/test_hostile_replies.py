@@ -8,45 +8,26 @@ from functools import cache
 
 import pytest
 
-from tests.memory.tests.conversation import Repeater, example, play
+from tests.memory.tests.conversation import TESTS, Repeater, example, play
 from themis.memory.actions import Grade
-from themis.memory.material.complaints import notices
-from themis.memory.material.island import KINDS
-from themis.memory.material.jokes import JOKES
-from themis.memory.material.menu import read_order
-from themis.memory.material.names import FIRST_NAMES
-from themis.memory.scoring import (
-    abstains,
-    grade_answers,
-    grade_claim,
-    grade_claim_about,
-    grade_members,
-    grade_number,
-    grade_order,
-    grade_passage,
-    grade_quantities,
-)
-from themis.memory.tests import BUILTIN_TESTS
-from themis.memory.tests.abstention import grade_abstention
-from themis.memory.tests.chapterbreak import grade_option
-from themis.memory.tests.conflicting_personal_info import grade_conflict
-from themis.memory.tests.forgetting import grade_forgetting
-from themis.memory.tests.inventing import settle_answer
-from themis.memory.tests.jokes import settle_joke
-from themis.memory.tests.key_values import grade_code
-from themis.memory.tests.knowledge_update import grade_as_of
-from themis.memory.tests.locations import settle_way
-from themis.memory.tests.locations_directions import settle_route
-from themis.memory.tests.prospective_memory import grade_recital
-from themis.memory.tests.sallyanne import grade_place
-from themis.memory.tests.spy_meeting import SpyMeeting
-from themis.memory.tests.temporal_order import grade_days
-from themis.memory.tests.trigger_response import said
+from themis.memory.scoring.claims import abstains, grade_answers, grade_claim, grade_claim_about
+from themis.memory.scoring.lists import grade_members, grade_order, grade_passage, grade_quantities
+from themis.memory.scoring.numbers import grade_number
+from themis.memory.tests.facts import grade_abstention, grade_conflict, grade_forgetting
+from themis.memory.tests.instructions import grade_recital, says_phrase
+from themis.memory.tests.invented import grade_invented
+from themis.memory.tests.places import grade_route, grade_way
+from themis.memory.tests.recall import ISLAND_KINDS, grade_code
+from themis.memory.tests.restaurant import notices, read_order
+from themis.memory.tests.stories import SpyMeeting, grade_option, grade_place
+from themis.memory.tests.times import JOKES, grade_days, grade_joke
+from themis.memory.tests.updates import grade_as_of
+from themis.memory.tests.word_lists import FIRST_NAMES
 
 CODE = "0123abcd-4567-89ab-cdef-0123456789ab"
 SCORERS = {
     "claim": lambda reply: grade_claim(reply, "Agnes", FIRST_NAMES),
-    "answers": lambda reply: grade_answers([reply, reply], ["Torvane", "korrins"], KINDS),
+    "answers": lambda reply: grade_answers([reply, reply], ["Torvane", "korrins"], ISLAND_KINDS),
     "members": lambda reply: grade_members(reply, ["Agnes", "Ivo"]),
     "quantities": lambda reply: grade_quantities(reply, [["lemon", 2], ["candle", 1]]),
     "no quantities": lambda reply: grade_quantities(reply, []),
@@ -54,7 +35,7 @@ SCORERS = {
     "number": lambda reply: grade_number(reply, 7),
     "days": lambda reply: grade_days(reply, 14),
     "passage": lambda reply: grade_passage(reply, JOKES[0]),
-    "joke": lambda reply: settle_joke(reply, JOKES[0]),
+    "joke": lambda reply: grade_joke(reply, JOKES[0]),
     "abstention": lambda reply: grade_abstention([reply, reply], ["Moreau", None], ["dentist", "vet"]),
     "abstains": lambda reply: Grade.when(abstains(reply)),
     "option": lambda reply: grade_option(reply, "4"),
@@ -64,16 +45,16 @@ SCORERS = {
     ),
     "code": lambda reply: grade_code(reply, CODE, given="?"),
     "as of": lambda reply: grade_as_of(reply, "Willow"),
-    "way": lambda reply: settle_way(reply, "3 km North"),
-    "route": lambda reply: settle_route(reply, "From a, go 3 km north to b.\nFrom b, go 1 km east to c."),
+    "way": lambda reply: grade_way(reply, "3 km North"),
+    "route": lambda reply: grade_route(reply, "From a, go 3 km north to b.\nFrom b, go 1 km east to c."),
     "recital": lambda reply: grade_recital([reply, reply], "No man is an island, entire of itself.", 2),
     "notices": lambda reply: Grade.when(bool(notices(reply, "Gazpacho", "Fish broth"))),
     "menu": lambda reply: Grade.when(bool(read_order(reply).items)),
     "place": lambda reply: grade_place(reply, "crate"),
     "spies": lambda reply: SpyMeeting().evaluate([""], [reply], [["noon"], ["zoo"], ["compass"]]),
     "of others": lambda reply: grade_claim_about("Moreau", ["Szabo"], reply, "Agnes", FIRST_NAMES),
-    "invented": lambda reply: settle_answer(reply, "Agnes", ["Agnes", "Ivo", "lemon"]),
-    "phrase": lambda reply: Grade.when(bool(said(reply, "Then it is always teatime", 0.75))),
+    "invented": lambda reply: grade_invented(reply, "Agnes", ["Agnes", "Ivo", "lemon"]),
+    "phrase": lambda reply: Grade.when(bool(says_phrase(reply, "Then it is always teatime", 0.75))),
 }
 FRAGMENTS = [
     "Agnes",
@@ -226,7 +207,7 @@ def test_a_scorer_survives_ten_thousand_hostile_replies(scorer):
         assert grade is None or (math.isfinite(grade.score) and 0.0 <= grade.score <= 1.0), reply[:200]
 
 
-@pytest.mark.parametrize("name", sorted(BUILTIN_TESTS))
+@pytest.mark.parametrize("name", TESTS)
 def test_a_whole_test_survives_hostile_replies(name):
     chance = random.Random(name)
     for seed, reply in enumerate(chance.sample(hostile_replies()[:9_975], 40)):

@@ -9,8 +9,7 @@ import pytest
 from tests.memory.tests.conversation import NO_JUDGE, Repeater, dataset, play
 from themis.exceptions import ConfigurationError, DatasetError
 from themis.memory.agents.calibration import Amnesiac, Oracle
-from themis.memory.material.inventions import INVENTORS
-from themis.memory.tests.inventing import settle_answer
+from themis.memory.tests.invented import INVENTORS, grade_invented
 
 GOOD = {
     "content": ["In Ulm-on-the-Moon it rains soup.", "Its mayor is a goose.", "Shops open at midnight."],
@@ -148,7 +147,7 @@ def test_a_model_of_any_provider_can_invent():
     ],
 )
 def test_only_what_is_not_plain_goes_to_the_judge(reply, score):
-    settled = settle_answer(reply, "soup", GOOD["answers"])
+    settled = grade_invented(reply, "soup", GOOD["answers"])
 
     assert (None if settled is None else settled.score) == score
 

@@ -7,33 +7,46 @@ from itertools import combinations
 
 import pytest
 
-from tests.memory.tests.conversation import dataset, example, play
+from tests.memory.tests.conversation import TESTS, dataset, example, play
 from themis.exceptions import ConfigurationError, DatasetError
 from themis.memory.agents.calibration import Oracle
 from themis.memory.examples import MEMORY_TESTS
-from themis.memory.material import inns, island, life, machine, menu, names, spies, tale, triggers, words
-from themis.memory.material.beliefs import CONTAINERS, World, read_stories, tell_story
-from themis.memory.material.chapters import pages
-from themis.memory.material.jokes import JOKES
-from themis.memory.material.preferences import PREFERENCES
-from themis.memory.material.town import build_town, position_after
-from themis.memory.scoring import claims, mentioned, recited_share
-from themis.memory.tests import BUILTIN_TESTS
-from themis.memory.tests.instruction_exceptions import STORES
+from themis.memory.scoring.claims import find_claims
+from themis.memory.scoring.lists import measure_recall
+from themis.memory.scoring.words import find_phrases
+from themis.memory.tests.facts import ATTRIBUTES, PASSWORDS
+from themis.memory.tests.instructions import INNS, PREFERENCES, STORES, TRIGGERS
+from themis.memory.tests.places import build_town, position_after
+from themis.memory.tests.recall import ISLAND_KINDS, MACHINE_KINDS
+from themis.memory.tests.restaurant import DISHES, DRINKS, read_order
+from themis.memory.tests.stories import (
+    CIRCUMSTANCES,
+    CONTAINERS,
+    HINTS,
+    OPTIONS,
+    World,
+    read_stories,
+    split_pages,
+    tell_story,
+    tell_tale,
+)
+from themis.memory.tests.times import JOKES
+from themis.memory.tests.updates import COLOURS, REPAIRS, ROOMS
+from themis.memory.tests.word_lists import FIRST_NAMES, STORY_NAMES, SURNAMES
 
 SINGLE_ANSWERS = [
-    names.FIRST_NAMES,
-    names.SURNAMES,
-    words.COLOURS,
-    inns.INNS,
-    life.ROOMS,
-    life.PASSWORDS,
-    life.REPAIRS,
+    FIRST_NAMES,
+    SURNAMES,
+    COLOURS,
+    INNS,
+    ROOMS,
+    PASSWORDS,
+    REPAIRS,
     STORES,
     CONTAINERS,
-    *island.KINDS,
-    *machine.KINDS,
-    *(values for _, _, values in life.ATTRIBUTES.values()),
+    *ISLAND_KINDS,
+    *MACHINE_KINDS,
+    *(values for _, _, values in ATTRIBUTES.values()),
     *((*one.fitting, *one.violating) for one in PREFERENCES),
 ]
 
@@ -43,36 +56,36 @@ def test_every_possible_answer_can_be_claimed_and_none_contains_another(values):
     candidates = [value.removeprefix("the ") for value in values]
     for value in candidates:
         if not value.isdigit():
-            assert claims(f"It is the {value}.", candidates) == {value}
+            assert find_claims(f"It is the {value}.", candidates) == {value}
 
 
 def test_users_and_people_in_stories_share_no_name():
-    assert not set(names.FIRST_NAMES) & set(names.STORY_NAMES)
-    assert len(set(names.FIRST_NAMES)) == len(names.FIRST_NAMES)
+    assert not set(FIRST_NAMES) & set(STORY_NAMES)
+    assert len(set(FIRST_NAMES)) == len(FIRST_NAMES)
 
 
 def test_no_hint_of_a_spy_contains_a_keyword():
-    keywords = [word for variants in spies.HINTS.values() for _, own in variants for word in own]
-    hints = [hint for variants in spies.HINTS.values() for hint, _ in variants]
+    keywords = [word for variants in HINTS.values() for _, own in variants for word in own]
+    hints = [hint for variants in HINTS.values() for hint, _ in variants]
 
-    assert [hint for hint in hints if mentioned(hint, keywords)] == []
+    assert [hint for hint in hints if find_phrases(hint, keywords)] == []
     assert len(set(keywords)) == len(keywords)
 
 
 def test_no_trigger_gives_its_phrase_away():
-    for trigger in triggers.TRIGGERS:
+    for trigger in TRIGGERS:
         for message in (*trigger.messages, trigger.foil, trigger.occasion):
-            assert recited_share(message, trigger.phrase) < 0.5
+            assert measure_recall(message, trigger.phrase) < 0.5
 
 
 def test_no_two_jokes_resemble_each_other():
     for one, other in combinations(JOKES, 2):
-        assert recited_share(one, other) < 0.4
+        assert measure_recall(one, other) < 0.4
 
 
 def test_every_item_of_the_menu_has_a_word_of_its_own():
-    for item in (*menu.DISHES, *menu.DRINKS):
-        assert menu.read_order(f"I take the {item}.").items == (item,)
+    for item in (*DISHES, *DRINKS):
+        assert read_order(f"I take the {item}.").items == (item,)
 
 
 def test_the_town_is_consistent_and_cannot_be_walked_by_repeating_it():
@@ -86,16 +99,16 @@ def test_the_town_is_consistent_and_cannot_be_walked_by_repeating_it():
 
 def test_every_wrong_continuation_of_a_tale_contradicts_exactly_one_circumstance():
     for seed in range(100):
-        told = tale.tell_tale(5, dataset("chapterbreak", seed=seed).random())
-        assert len(set(told.openings)) == tale.OPTIONS
-        assert 1 <= told.answer <= tale.OPTIONS
+        told = tell_tale(5, dataset("chapterbreak", seed=seed).random())
+        assert len(set(told.openings)) == OPTIONS
+        assert 1 <= told.answer <= OPTIONS
         truth = told.openings[told.answer - 1]
-        values = [value for values in tale.CIRCUMSTANCES.values() for value in values]
-        right = mentioned(truth, values)
+        values = [value for values in CIRCUMSTANCES.values() for value in values]
+        right = find_phrases(truth, values)
         assert len(right) == 4
         for place, opening in enumerate(told.openings, start=1):
             if place != told.answer:
-                assert len(right - mentioned(opening, values)) == 1
+                assert len(right - find_phrases(opening, values)) == 1
 
 
 def test_beliefs_follow_from_who_was_present():
@@ -106,17 +119,17 @@ def test_beliefs_follow_from_who_was_present():
         belief: dict[str, str] = {}
         place = ""
         for line in story.lines:
-            people = [name for name in names.STORY_NAMES if name in line]
+            people = [name for name in STORY_NAMES if name in line]
             if " are in the " in line:
                 present = set(people)
             elif "All three see" in line or " moves the " in line:
-                (place,) = mentioned(line, CONTAINERS)
+                (place,) = find_phrases(line, CONTAINERS)
                 belief.update(dict.fromkeys(present, place))
             elif " leaves the " in line:
                 present -= set(people)
             elif " comes back " in line:
                 present |= set(people)
-        asked = [name for name in names.STORY_NAMES if name in story.question]
+        asked = [name for name in STORY_NAMES if name in story.question]
         if "really" in story.question:
             assert story.answer == place
         elif "beginning" in story.question:
@@ -171,7 +184,7 @@ def test_chapters_of_the_public_file_are_read_and_paged_without_loss(tmp_path):
     right = test.expected_responses[0]
     assert f"Option {right}:\nIt went on." in test.script
     assert all(len(line) <= 1500 for line in test.script)
-    assert "".join(pages(text, 100)) == text
+    assert "".join(split_pages(text, 100)) == text
     with pytest.raises(DatasetError, match="split: tale"):
         dataset("chapterbreak", split="ao3").generate_examples(1)
     (tmp_path / "packed.zst").write_bytes(b"\x28\xb5\x2f\xfd....")
@@ -271,12 +284,12 @@ def test_a_harder_test_is_still_answered_by_perfect_memory(name):
 
 
 def test_interference_is_declared_between_tests_that_exist():
-    for name in BUILTIN_TESTS:
+    for name in TESTS:
         for other in MEMORY_TESTS.get(name).interferes_with:
             assert name in MEMORY_TESTS.get(other).interferes_with
 
 
-@pytest.mark.parametrize("name", sorted(BUILTIN_TESTS))
+@pytest.mark.parametrize("name", TESTS)
 def test_an_answer_needs_lines_that_were_said_before_it(name):
     for seed in range(20):
         test = example(name, seed)

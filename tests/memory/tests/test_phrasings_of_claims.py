@@ -7,22 +7,19 @@ from __future__ import annotations
 
 import pytest
 
-from themis.memory.material.inns import INNS
-from themis.memory.material.island import KINDS as ISLAND
-from themis.memory.material.life import ATTRIBUTES, PASSWORDS, REPAIRS, ROOMS
-from themis.memory.material.machine import KINDS as MACHINE
-from themis.memory.material.names import FIRST_NAMES, SURNAMES
-from themis.memory.material.preferences import PREFERENCES
-from themis.memory.material.words import COLOURS
-from themis.memory.scoring import grade_claim
-from themis.memory.tests.instruction_exceptions import STORES
+from themis.memory.scoring.claims import grade_claim
+from themis.memory.tests.facts import ATTRIBUTES, PASSWORDS
+from themis.memory.tests.instructions import INNS, PREFERENCES, STORES
+from themis.memory.tests.recall import ISLAND_KINDS, MACHINE_KINDS
+from themis.memory.tests.updates import COLOURS, REPAIRS, ROOMS
+from themis.memory.tests.word_lists import FIRST_NAMES, SURNAMES
 
 VOCABULARIES = {
     "names": FIRST_NAMES,
     "abstention": SURNAMES,
     "colours": COLOURS,
-    "delayed_recall": ISLAND[0],
-    "instruction_recall": MACHINE[4],
+    "delayed_recall": ISLAND_KINDS[0],
+    "instruction_recall": MACHINE_KINDS[4],
     "how_to_think": INNS,
     "knowledge_update": ROOMS,
     "aggregation": REPAIRS,

@@ -5,15 +5,14 @@ from __future__ import annotations
 import pytest
 
 from tests.memory.tests.conversation import dataset
-from themis.memory.material.island import KINDS as ISLAND
-from themis.memory.material.words import COLOURS
-from themis.memory.scoring import abstains, grade_answers, grade_claim, grade_passage, mentions, said_of
-from themis.memory.tests.abstention import grade_abstention
-from themis.memory.tests.forgetting import grade_forgetting
-from themis.memory.tests.key_values import grade_code
-from themis.memory.tests.prospective_memory import grade_recital
-from themis.memory.tests.sallyanne import grade_place
-from themis.memory.tests.trigger_response import TriggerResponse
+from themis.memory.scoring.claims import abstains, extract_about, grade_answers, grade_claim
+from themis.memory.scoring.lists import grade_passage
+from themis.memory.scoring.words import mentions
+from themis.memory.tests.facts import grade_abstention, grade_forgetting
+from themis.memory.tests.instructions import TriggerResponse, grade_recital
+from themis.memory.tests.recall import ISLAND_KINDS, grade_code
+from themis.memory.tests.stories import grade_place
+from themis.memory.tests.updates import COLOURS
 
 QUOTATION = "It is not down in any map; true places never are."
 PHRASE = "Read it a chapter about the sea"
@@ -48,16 +47,16 @@ def test_reciting_every_fact_answers_no_question():
     sheet = "The capital is Torvane, the queen Ysolde, people pay in korrins, the river is the Ossel."
     nearly = ["Torvane on the Ossel", "Queen Ysolde", "korrins", "the Grindle"]
 
-    assert grade_answers([sheet] * 4, expected, ISLAND).score == 0
-    assert grade_answers(expected, expected, ISLAND).score == 1
-    assert grade_answers(nearly, expected, ISLAND).score == 0.75
-    assert grade_answers(expected[:2], expected, ISLAND).score == 0.5
+    assert grade_answers([sheet] * 4, expected, ISLAND_KINDS).score == 0
+    assert grade_answers(expected, expected, ISLAND_KINDS).score == 1
+    assert grade_answers(nearly, expected, ISLAND_KINDS).score == 0.75
+    assert grade_answers(expected[:2], expected, ISLAND_KINDS).score == 0.5
 
 
 def test_what_is_said_of_others_is_told_apart():
-    assert said_of("Ann likes tea, Bob coffee.", "Ann", ["Bob"]).strip() == "ann likes tea"
-    assert "coffee" in said_of("Unlike Bob, Ann likes coffee.", "Ann", ["Bob"])
-    assert "tea" not in said_of("Bob likes tea, a lot of it. Ann does not.", "Ann", ["Bob"])
+    assert extract_about("Ann likes tea, Bob coffee.", "Ann", ["Bob"]).strip() == "ann likes tea"
+    assert "coffee" in extract_about("Unlike Bob, Ann likes coffee.", "Ann", ["Bob"])
+    assert "tea" not in extract_about("Bob likes tea, a lot of it. Ann does not.", "Ann", ["Bob"])
 
 
 def test_a_quotation_belongs_into_one_reply_only():

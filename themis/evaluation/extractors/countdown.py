@@ -9,17 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar
 
 from themis.evaluation.extractors.exceptions import FieldExtractionError
-
-__all__ = [
-    "MAX_DEPTH",
-    "MAX_EXPRESSION_CHARS",
-    "CountdownExpressionExtractor",
-    "find_expression",
-    "last_line_with_digits",
-]
 
 # A puzzle of six numbers fits in 60 characters; what is longer or deeper than this is an attack or a loop.
 MAX_EXPRESSION_CHARS = 1_000
@@ -30,9 +21,11 @@ MAX_TEXT_CHARS = 20_000
 
 @dataclass(frozen=True)
 class CountdownExpressionExtractor:
-    """The expression as ASCII arithmetic, such as `95 - (21 / 3)`; whether it is right is the metric's question."""
+    """The expression as ASCII arithmetic, such as `95 - (21 / 3)`; whether it is right is the metric's question.
 
-    example: ClassVar[str] = 'CountdownExpressionExtractor().extract("So **95 − 21 ÷ 3** = 88.") == "95 - 21 / 3"'
+    >>> CountdownExpressionExtractor().extract("So **95 − 21 ÷ 3** = 88.")
+    '95 - 21 / 3'
+    """
 
     def extract(self, raw_output: str) -> str:
         text = str(raw_output).strip()
@@ -44,7 +37,7 @@ class CountdownExpressionExtractor:
         return expression
 
 
-def find_expression(text: Any) -> str | None:
+def find_expression(text: object) -> str | None:
     """The best candidate: in a box, after a label such as `Expression:`, else in the last line that has one."""
     passages = list(_passages(_tail(text)))
     for passage in passages:
@@ -52,16 +45,16 @@ def find_expression(text: Any) -> str | None:
         if spans:
             # A worked line repeats parts of the answer ("(1 + 2) * 3 = 3 * 3 = 9"): the fullest expression is it.
             return max(reversed(spans), key=lambda span: span.numbers).text
-    return next((passage for passage in map(_undressed, passages) if _BARE_NUMBER.fullmatch(passage)), None)
+    return next((passage for passage in map(_strip_line, passages) if _BARE_NUMBER.fullmatch(passage)), None)
 
 
-def last_line_with_digits(text: Any) -> str:
+def last_line_with_digits(text: object) -> str:
     """What to show and blame where there is no expression; empty if the text has no digits at all."""
-    lines = [line for line in _as_arithmetic(_tail(text)).splitlines() if re.search("[0-9]", line)]
-    return _undressed(lines[-1]) if lines else ""
+    lines = [line for line in _to_ascii_arithmetic(_tail(text)).splitlines() if re.search("[0-9]", line)]
+    return _strip_line(lines[-1]) if lines else ""
 
 
-def _tail(text: Any) -> str:
+def _tail(text: object) -> str:
     tail = str(text)[-MAX_TEXT_CHARS:].strip()
     return tail.rpartition("</think>")[2].strip() or tail
 
@@ -70,8 +63,8 @@ def _passages(text: str) -> Iterator[str]:
     """Stretches of text in the order in which an answer is looked for."""
     box = _last_box(text)
     if box:
-        yield _as_arithmetic(box)
-    plain = _as_arithmetic(text)
+        yield _to_ascii_arithmetic(box)
+    plain = _to_ascii_arithmetic(text)
     labels = list(_LABEL.finditer(plain))
     for label in sorted(labels, key=lambda label: (label["word"].lower() == "expression", label.start()), reverse=True):
         first_line = plain[label.end() :].lstrip().partition("\n")[0]
@@ -110,7 +103,7 @@ _SYMBOLS = str.maketrans(
 _POWER = "\ue000"  # stands for ** while bold is removed; a private character that no text has
 
 
-def _as_arithmetic(text: str) -> str:
+def _to_ascii_arithmetic(text: str) -> str:
     """Mathematical typography, LaTeX and Markdown as the ASCII they stand for."""
     text = text.translate(_SYMBOLS)
     text = re.sub(r"\\(?:times|cdot)(?![a-zA-Z])", "*", text)
@@ -126,7 +119,7 @@ def _as_arithmetic(text: str) -> str:
     return text.replace("`", "")
 
 
-def _undressed(line: str) -> str:
+def _strip_line(line: str) -> str:
     return line.strip().rstrip(".").strip()
 
 

@@ -1,20 +1,22 @@
-"""What an extractor reads: the model's text, or what the extractor before it in a chain has found."""
+"""The text itself: whole, by pattern, without its reasoning, through several extractors, or what is wrong with it."""
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Iterable
+import re
+from collections import Counter, deque
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from themis.evaluation.extractors.exceptions import FieldExtractionError
-
-__all__ = ["last_of", "shortened", "text_of"]
-
+from themis.evaluation.resolve import resolve_extractor
+from themis.exceptions import ConfigurationError
+from themis.interfaces import Extractor
 
 T = TypeVar("T")
 
 
-def text_of(raw_output: Any) -> str:
+def text_of(raw_output: object) -> str:
     """Strings as they are, numbers as text; anything else was not said by a model and cannot be searched."""
     if isinstance(raw_output, str):
         return raw_output
@@ -23,7 +25,7 @@ def text_of(raw_output: Any) -> str:
     raise FieldExtractionError(f"expected text, got {type(raw_output).__name__}")
 
 
-def shortened(text: str, limit: int = 60) -> str:
+def shorten(text: str, limit: int = 60) -> str:
     """For messages: the end of a long text, where answers stand."""
     text = text.strip()
     return repr(text) if len(text) <= limit else repr("..." + text[3 - limit :])
@@ -32,3 +34,175 @@ def shortened(text: str, limit: int = 60) -> str:
 def last_of(items: Iterable[T]) -> T | None:
     """The last of several finds: a model that corrects itself means what it said last."""
     return next(iter(deque(items, maxlen=1)), None)
+
+
+@dataclass(frozen=True)
+class IdentityExtractor:
+    r"""The whole text is the answer.
+
+    Args:
+        strip_whitespace: Whether space at both ends is left out.
+
+    >>> IdentityExtractor().extract(" Paris\n")
+    'Paris'
+    """
+
+    strip_whitespace: bool = True
+
+    def extract(self, raw_output: str) -> str:
+        text = text_of(raw_output)
+        return text.strip() if self.strip_whitespace else text
+
+
+@dataclass
+class RegexExtractor:
+    r"""What a pattern matches: the group asked for, else its only named or its first group, else the whole match.
+
+    With several named groups and none asked for, the result is a dictionary of them.
+
+    Args:
+        pattern: A regular expression, as text or compiled.
+        group: Number or name of the group that is the answer.
+        flags: Those of the module `re`, for a pattern given as text.
+        last: Whether the last match counts instead of the first.
+
+    >>> RegexExtractor(r"total: (\d+)").extract("total: 42 apples")
+    '42'
+    """
+
+    pattern: str | re.Pattern[str]
+    group: int | str | None = None
+    flags: int = 0
+    last: bool = False
+
+    def __post_init__(self) -> None:
+        try:
+            self._compiled = re.compile(self.pattern, self.flags) if isinstance(self.pattern, str) else self.pattern
+        except re.error as error:
+            raise ConfigurationError(f"the regex extractor's pattern {self.pattern!r} is invalid: {error}") from error
+        known = {*range(self._compiled.groups + 1), *self._compiled.groupindex}
+        if self.group is not None and self.group not in known:
+            raise ConfigurationError(
+                f"group {self.group!r} is not in the pattern {self._compiled.pattern!r}, "
+                f"which has {', '.join(map(repr, sorted(known, key=str)))}"
+            )
+
+    def extract(self, raw_output: str) -> str | dict[str, str | None]:
+        text = text_of(raw_output)
+        found = last_of(self._compiled.finditer(text)) if self.last else self._compiled.search(text)
+        if found is None:
+            raise FieldExtractionError(f"no match for {self._compiled.pattern!r} in {shorten(text)}")
+        names = list(self._compiled.groupindex)
+        if self.group is None and len(names) > 1:
+            return found.groupdict()
+        group = self.group if self.group is not None else names[0] if names else min(1, self._compiled.groups)
+        if found[group] is None:
+            raise FieldExtractionError(f"group {group!r} took no part in the match of {self._compiled.pattern!r}")
+        return found[group]
+
+
+@dataclass(frozen=True)
+class ThinkTagStripper:
+    """The text without its <think>...</think> blocks, also where one of the two tags is missing.
+
+    Args:
+        tags: Names of the tags that reasoning stands in.
+
+    >>> ThinkTagStripper().extract("<think>2+2...</think> 4")
+    '4'
+    """
+
+    tags: Sequence[str] = ("think", "thinking", "thought", "reasoning")
+
+    def extract(self, raw_output: str) -> str:
+        text = text_of(raw_output)
+        answer = strip_thinking(text, self.tags)
+        if not answer:
+            raise FieldExtractionError(f"nothing follows the reasoning in {shorten(text)}")
+        return answer
+
+
+def strip_thinking(text: str, tags: Sequence[str] = ThinkTagStripper.tags) -> str:
+    """A closing tag without an opening one ends reasoning that began with the text; one never closed runs to the end."""
+    kept: list[str] = []
+    depth = position = 0
+    for tag in re.finditer(rf"<(/?)(?:{'|'.join(map(re.escape, tags))})\s{{0,9}}>", text, re.IGNORECASE):
+        if not depth:
+            kept.append(text[position : tag.start()])
+        if not tag[1]:
+            depth += 1
+        elif depth:
+            depth -= 1
+        else:
+            kept.clear()
+        position = tag.end()
+    if not depth:
+        kept.append(text[position:])
+    return "".join(kept).strip()
+
+
+class ChainExtractor:
+    """Each extractor reads what the one before it found; names and objects can be mixed.
+
+    Args:
+        extractors: At least one, in the order in which they read.
+
+    >>> ChainExtractor("think_tag_stripper", "last_number").extract("<think>1</think> 2")
+    '2'
+    """
+
+    def __init__(self, *extractors: str | Extractor) -> None:
+        if not extractors:
+            raise ConfigurationError("a chain needs at least one extractor, e.g. ChainExtractor('boxed')")
+        self.extractors = tuple(resolve_extractor(extractor) for extractor in extractors)
+
+    def extract(self, raw_output: str) -> object:
+        # What one extractor found is the text of the next, which refuses what it cannot read.
+        found: Any = raw_output
+        for extractor in self.extractors:
+            found = extractor.extract(found)
+        return found
+
+    def __repr__(self) -> str:
+        return f"ChainExtractor({', '.join(map(repr, self.extractors))})"
+
+
+_REFUSAL = re.compile(
+    r"\b(?:I(?:'m| am) (?:sorry|unable|not able)|I (?:can(?:'t|not)|won't|will not|do not|don't) "
+    r"(?:help|assist|answer|provide|comply|do that|feel comfortable)|as an AI\b|against my (?:guidelines|policy))",
+    re.IGNORECASE,
+)
+_UNCERTAIN = re.compile(
+    r"\b(?:I(?:'m| am) not (?:sure|certain)|I (?:don't|do not) know|cannot be determined|not enough information)\b",
+    re.IGNORECASE,
+)
+_ENDS_A_SENTENCE = (".", "!", "?", "。", "！", "？", ")", "]", "}", '"', "'", "”", "`", "*", ">", "$")
+
+
+@dataclass(frozen=True)
+class ErrorTaxonomyExtractor:
+    """Which faults a text shows: a dictionary of the flags empty, refusal, uncertain, truncated and repetitive.
+
+    Read them with a metric such as `json_subset`, or in the stored predictions.
+
+    >>> ErrorTaxonomyExtractor().extract("I'm sorry, I can't help.")["refusal"]
+    True
+    """
+
+    def extract(self, raw_output: str) -> dict[str, bool]:
+        text = text_of(raw_output).strip()
+        words = text.split()
+        return {
+            "empty": not text,
+            "refusal": bool(_REFUSAL.search(text[:2000])),
+            "uncertain": bool(_UNCERTAIN.search(text)),
+            # A short answer needs no full stop; a long text that ends without one was most likely cut off.
+            "truncated": len(words) > 20 and not text.endswith(_ENDS_A_SENTENCE),
+            "repetitive": _is_repetitive(words),
+        }
+
+
+def _is_repetitive(words: list[str]) -> bool:
+    """One phrase of five words makes up a quarter of a text of at least forty."""
+    phrases = Counter(zip(*(words[offset:] for offset in range(5)), strict=False))
+    return len(words) >= 40 and max(phrases.values()) * 5 > len(words) / 4

@@ -13,15 +13,12 @@ import subprocess
 import sys
 import tempfile
 import threading
-from typing import Any
 
 from themis.evaluation.metrics.algebra_worker import READY, REFERENCES_READ
 from themis.exceptions import MetricError
 
-__all__ = ["compare"]
 
-
-def compare(references: list[str], answer: str, seconds: float) -> dict[str, Any]:
+def compare(references: list[str], answer: str, seconds: float) -> dict[str, object]:
     """`{"equal": bool}`, or `{"reason": ...}` where the answer was too much for the given processor time or memory."""
     with _POOL.free:
         worker = _POOL.take()
@@ -58,7 +55,7 @@ class _Worker:
             self.stop()
             raise MetricError(f"the process that compares expressions did not start: {said}")
 
-    def compare(self, references: list[str], answer: str, seconds: float) -> dict[str, Any]:
+    def compare(self, references: list[str], answer: str, seconds: float) -> dict[str, object]:
         # Only for a machine that stands still: the worker counts its processor time itself.
         deadline = threading.Timer(60 + 20 * seconds, self._process.kill)
         deadline.daemon = True

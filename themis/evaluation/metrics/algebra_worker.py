@@ -15,8 +15,6 @@ import time
 from types import FrameType
 from typing import Any, NoReturn
 
-__all__ = ["READY", "REFERENCES_READ", "serve"]
-
 READY = "ready"
 REFERENCES_READ = "references read"
 _MEMORY_BYTES = 2 << 30
@@ -36,9 +34,9 @@ def serve() -> None:
         request = json.loads(line)
         try:
             _limit_seconds(request["seconds"])
-            references = [_parsed(math_verify, reference) for reference in request["references"]]
+            references = [_parse(math_verify, reference) for reference in request["references"]]
             _say(REFERENCES_READ)
-            answer = _parsed(math_verify, request["answer"])
+            answer = _parse(math_verify, request["answer"])
             equal = any(_equal(math_verify, reference, answer) for reference in references)
             _limit_seconds(None)
             _say(json.dumps({"equal": equal}))
@@ -51,7 +49,7 @@ class _OutOfTime(BaseException):
     """Not an `Exception`, which the library would take for an expression that it cannot read."""
 
 
-def _parsed(math_verify: Any, latex: str) -> Any:
+def _parse(math_verify: Any, latex: str) -> Any:
     """By the LaTeX grammar alone: the library's reader of plain expressions goes through Python's `eval`."""
     return math_verify.parse(f"${latex}$", [math_verify.LatexExtractionConfig()], parsing_timeout=None)
 

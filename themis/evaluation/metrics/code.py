@@ -8,13 +8,12 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import InitVar, dataclass, field, fields
 from itertools import islice
-from typing import Any, ClassVar
 
-from themis.core.draws import some_pass
+from themis.core.draws import pass_at_k
 from themis.core.entities import MetricScore
 from themis.core.registry import nearest
 from themis.evaluation.extractors.exceptions import FieldExtractionError
-from themis.evaluation.extractors.markup import CodeBlockExtractor
+from themis.evaluation.extractors.structured import CodeBlockExtractor
 from themis.evaluation.metrics.reading import zero
 from themis.evaluation.sandbox import (
     GIVEN_UP,
@@ -28,9 +27,7 @@ from themis.evaluation.sandbox import (
     read_weaknesses,
 )
 from themis.exceptions import ConfigurationError, MetricError
-from themis.interfaces import Metric
-
-__all__ = ["ExecutionAccuracy", "PassAtK", "Suite", "code_in", "completed", "read_suite"]
+from themis.interfaces import Metric, Row
 
 _SHOWN_FAILURES = 5
 _BLOCKS_LOOKED_AT = 20
@@ -57,7 +54,7 @@ class _RunsCode(Metric):
     def check_machine(self) -> None:
         self._sandbox.check()
 
-    def check_row(self, references: Sequence[Any], row: Mapping[str, Any]) -> None:
+    def check_row(self, references: Sequence[object], row: Mapping[str, object]) -> None:
         read_suite(references, row, self._tolerance)
 
 
@@ -67,14 +64,22 @@ class ExecutionAccuracy(_RunsCode):
 
     The reference holds the tests: `{"inputs": [...], "expected": [...], "function_name": "f"}` to call a function,
     `{"inputs": [...], "outputs": [...]}` for a program's standard input and output, assert statements as in MBPP, or
-    HumanEval's `test` with the row's `entry_point` and `prompt`. Numbers are equal within the relative `tolerance`.
-    Limits can be given as a dict: `execution_accuracy(limits={'cpu_seconds': 2})`.
-    """
+    HumanEval's `test` with the row's `entry_point` and `prompt`.
 
-    example: ClassVar[str] = (
-        "ExecutionAccuracy().compute(prediction='def double(n): return 2 * n', "
-        "references=[{'inputs': [1, 2], 'expected': [2, 5], 'function_name': 'double'}]).value == 0.5"
-    )
+    Args:
+        limits: What the code may use of the machine, as `Limits` or a dict such as `{'cpu_seconds': 2}`.
+        tolerance: Relative difference within which numbers are equal.
+        name: What the scores are reported as.
+        sandbox: "bubblewrap", "docker" or "docker:IMAGE"; empty for the strongest of our own that works here.
+        packages: Installed packages that the code may import beside the standard library.
+        allow_weak_sandbox: What the sandbox may leave open (files, processes, network); no part of a score.
+
+    >>> ExecutionAccuracy().compute(
+    ...     prediction="def double(n): return 2 * n",
+    ...     references=[{"inputs": [1, 2], "expected": [2, 5], "function_name": "double"}],
+    ... ).value
+    0.5
+    """
 
     limits: Limits = field(default_factory=Limits)
     tolerance: float = 1e-6
@@ -85,9 +90,7 @@ class ExecutionAccuracy(_RunsCode):
         self.limits = _limits(self.limits)
         self._prepare(self.limits, self.tolerance, allow_weak_sandbox)
 
-    def compute(
-        self, *, prediction: Any, references: Sequence[Any], metadata: dict[str, Any] | None = None
-    ) -> MetricScore:
+    def compute(self, *, prediction: object, references: Sequence[object], metadata: Row | None = None) -> MetricScore:
         suite = read_suite(references, metadata or {}, self.tolerance)
         if not isinstance(prediction, str):
             return zero(self.name, prediction, "code")
@@ -101,12 +104,19 @@ class PassAtK(_RunsCode):
     """1 if the code passes all of a row's tests, else 0; the reducer `pass@k` makes the estimate over attempts.
 
     Given a list of programs it makes that estimate itself. The references are those of `execution_accuracy`.
-    """
 
-    example: ClassVar[str] = (
-        "PassAtK(k=2).compute(prediction=['def one(): return 1', 'def one(): return 2', 'def one(): return 3'], "
-        "references=['assert one() == 1']).value == 2 / 3"
-    )
+    Args:
+        k: How many attempts one of which must pass.
+        limits: What the code may use of the machine, as `Limits` or a dict such as `{'cpu_seconds': 2}`.
+        tolerance: Relative difference within which numbers are equal.
+        name: What the scores are reported as, `pass_at_k` by default.
+        sandbox: "bubblewrap", "docker" or "docker:IMAGE"; empty for the strongest of our own that works here.
+        packages: Installed packages that the code may import beside the standard library.
+        allow_weak_sandbox: What the sandbox may leave open (files, processes, network); no part of a score.
+
+    >>> PassAtK().compute(prediction=["def one(): return 1", "def one(): return 2"], references=["assert one() == 1"]).value
+    0.5
+    """
 
     k: int = 1
     limits: Limits = field(default_factory=Limits)
@@ -121,9 +131,7 @@ class PassAtK(_RunsCode):
         self._prepare(self.limits, self.tolerance, allow_weak_sandbox)
         self.name = self.name or f"pass_at_{self.k}"
 
-    def compute(
-        self, *, prediction: Any, references: Sequence[Any], metadata: dict[str, Any] | None = None
-    ) -> MetricScore:
+    def compute(self, *, prediction: object, references: Sequence[object], metadata: Row | None = None) -> MetricScore:
         if isinstance(prediction, Mapping) and "test_results" in prediction:
             return self._estimate([bool(result) for result in prediction["test_results"]], {})
         suite = read_suite(references, metadata or {}, self.tolerance)
@@ -135,11 +143,11 @@ class PassAtK(_RunsCode):
         verdicts = suite.judge(prediction, self._sandbox)
         return MetricScore(self.name, float(_passes(verdicts)), _details(verdicts, self._sandbox))
 
-    def _estimate(self, results: Sequence[bool], details: dict[str, Any]) -> MetricScore:
+    def _estimate(self, results: Sequence[bool], details: Mapping[str, object]) -> MetricScore:
         samples, correct = len(results), sum(results)
         if samples < self.k:
             raise MetricError(f"pass@{self.k} needs at least {self.k} samples of the answer, got {samples}")
-        value = some_pass(correct, samples, self.k)
+        value = pass_at_k(correct, samples, self.k)
         return MetricScore(self.name, value, {"samples": samples, "correct": correct, "k": self.k, **details})
 
 
@@ -162,9 +170,9 @@ class Suite:
     prompt: str = ""
 
     def judge(self, answer: str, sandbox: Sandbox) -> list[Verdict]:
-        code = code_in(answer, self.wanted)
+        code = find_code(answer, self.wanted)
         if self.prompt:
-            code = completed(self.prompt, code, self.wanted)
+            code = complete_prompt(self.prompt, code, self.wanted)
         verdicts = sandbox.run_tests(code, self.tests)
         for number, verdict in enumerate(verdicts, start=1):
             if verdict.outcome == "broken":
@@ -172,21 +180,23 @@ class Suite:
         return verdicts
 
 
-def read_suite(references: Sequence[Any], row: Mapping[str, Any], tolerance: float = 1e-6) -> Suite:
+def read_suite(references: Sequence[object], row: Mapping[str, object], tolerance: float = 1e-6) -> Suite:
     """The tests that the references describe; the row's other fields say what they leave open."""
-    references = [_parsed(reference) for reference in references]
-    if all(isinstance(reference, str) for reference in references):
-        described = {"test": "\n".join(references)} if "entry_point" in row else {"test_list": references}
+    given = [_parse(reference) for reference in references]
+    statements = [reference for reference in given if isinstance(reference, str)]
+    if len(statements) == len(given):
+        described = {"test": "\n".join(statements)} if "entry_point" in row else {"test_list": statements}
         return _suite(described, row, tolerance)
-    if not all(isinstance(reference, Mapping) for reference in references):
-        kinds = ", ".join(sorted({type(reference).__name__ for reference in references}))
+    descriptions = [reference for reference in given if isinstance(reference, Mapping)]
+    if len(descriptions) < len(given):
+        kinds = ", ".join(sorted({type(reference).__name__ for reference in given}))
         raise MetricError(f"tests are assert statements or one of the known descriptions, got {kinds}")
-    suites = [_suite(reference, row, tolerance) for reference in references]
+    suites = [_suite(description, row, tolerance) for description in descriptions]
     tests = [test for suite in suites for test in suite.tests]
     return Suite(tests, suites[0].wanted, suites[0].prompt)
 
 
-def _parsed(reference: Any) -> Any:
+def _parse(reference: object) -> object:
     """Data sets that store everything as text store descriptions as JSON."""
     if isinstance(reference, str) and reference.lstrip().startswith("{"):
         try:
@@ -196,7 +206,7 @@ def _parsed(reference: Any) -> Any:
     return reference
 
 
-def _suite(described: Mapping[str, Any], row: Mapping[str, Any], tolerance: float) -> Suite:
+def _suite(described: Mapping[str, object], row: Mapping[str, object], tolerance: float) -> Suite:
     known = {**row, **described}
     if "test_list" in described:
         suite = _assertions(described["test_list"], known)
@@ -206,7 +216,8 @@ def _suite(described: Mapping[str, Any], row: Mapping[str, Any], tolerance: floa
         calls = [_call(function, given, expected, tolerance) for given, expected in cases]
         suite = Suite(calls, (function.partition(".")[0],))
     elif "inputs" in described and "outputs" in described:
-        suite = _programs_or_calls(_pairs(described["inputs"], described["outputs"]), known.get("fn_name"), tolerance)
+        function_name = None if known.get("fn_name") is None else str(known["fn_name"])
+        suite = _programs_or_calls(_pairs(described["inputs"], described["outputs"]), function_name, tolerance)
     elif "stdin" in described and "stdout" in described:
         suite = Suite([ProgramTest(_text(described["stdin"]), _text(described["stdout"]))])
     elif "test" in described and "entry_point" in known:
@@ -235,14 +246,14 @@ def _refuse_tests_of_nothing(tests: Sequence[CodeTest]) -> None:
         )
 
 
-def _assertions(statements: Sequence[str], known: Mapping[str, Any]) -> Suite:
+def _assertions(statements: object, known: Mapping[str, object]) -> Suite:
     """MBPP: assert statements, with what must be run before them in fields of their own."""
     setup = "\n".join([*_lines(known.get("test_imports")), *_lines(known.get("test_setup_code"))])
-    tests = [AssertTest(statement, setup=setup) for statement in statements]
+    tests = [AssertTest(statement, setup=setup) for statement in _lines(statements)]
     return Suite(tests, tuple(sorted({name for test in tests for name in test.names_of_solution()})))
 
 
-def _programs_or_calls(cases: Iterable[tuple[Any, Any]], function: str | None, tolerance: float) -> Suite:
+def _programs_or_calls(cases: Iterable[tuple[object, object]], function: str | None, tolerance: float) -> Suite:
     """APPS: standard input and output, or with a function's name, its list of arguments and what it returns."""
     if function is None:
         return Suite([ProgramTest(_text(given), _text(printed)) for given, printed in cases])
@@ -262,7 +273,7 @@ def _completion(test: str, entry_point: str, prompt: str) -> Suite:
     return Suite([AssertTest(test, setup=prompt, names=(entry_point,))], (entry_point,), prompt)
 
 
-def _call(function: str, given: Any, expected: Any, tolerance: float) -> CallTest:
+def _call(function: str, given: object, expected: object, tolerance: float) -> CallTest:
     """`{"args": [...], "kwargs": {...}}` and tuples say what the arguments are; a list is judged by the function."""
     if isinstance(given, Mapping) and given and set(given) <= {"args", "kwargs"}:
         arguments, keywords = list(given.get("args") or ()), dict(given.get("kwargs") or {})
@@ -272,22 +283,24 @@ def _call(function: str, given: Any, expected: Any, tolerance: float) -> CallTes
     return CallTest(function, given, expected, tolerance=tolerance)
 
 
-def _pairs(given: Any, expected: Any) -> Iterable[tuple[Any, Any]]:
+def _pairs(given: object, expected: object) -> Iterable[tuple[object, object]]:
     if not isinstance(given, Sequence) or not isinstance(expected, Sequence) or len(given) != len(expected):
         sizes = [len(each) if isinstance(each, Sequence) else type(each).__name__ for each in (given, expected)]
         raise MetricError(f"each input needs one expected result: got {sizes[0]} inputs and {sizes[1]} results")
     return zip(given, expected, strict=True)
 
 
-def _lines(value: Any) -> list[str]:
-    return [value] if isinstance(value, str) else [str(line) for line in value or ()]
+def _lines(value: object) -> list[str]:
+    if isinstance(value, str):
+        return [value]
+    return [str(line) for line in value] if isinstance(value, Sequence) else []
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     return value if isinstance(value, str) else "\n".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
-def code_in(answer: str, wanted: tuple[str, ...]) -> str:
+def find_code(answer: str, wanted: tuple[str, ...]) -> str:
     """The code in an answer: the longest fenced block that defines what is wanted, else the longest, else the text."""
     for language in ("python", None):
         blocks = list(islice(_blocks(answer, CodeBlockExtractor(language)), _BLOCKS_LOOKED_AT))
@@ -312,15 +325,15 @@ def _defines(code: str, name: str) -> bool:
     return re.search(pattern, code, re.MULTILINE) is not None
 
 
-def completed(prompt: str, code: str, wanted: tuple[str, ...]) -> str:
+def complete_prompt(prompt: str, code: str, wanted: tuple[str, ...]) -> str:
     """The prompt followed by its completion: the whole function again, or only the rest of its body."""
     if any(_defines(code, name) for name in wanted):
         return f"{prompt}\n\n{code}\n"
     newline = "" if prompt.endswith("\n") else "\n"
-    return f"{prompt}{newline}{_indented(code)}\n"
+    return f"{prompt}{newline}{_indent(code)}\n"
 
 
-def _indented(body: str) -> str:
+def _indent(body: str) -> str:
     """Answers are often stripped: the first line has lost its indentation, or the whole body never had any."""
     lines = body.split("\n")
     filled = [number for number, line in enumerate(lines) if line.strip()]
@@ -339,7 +352,7 @@ def _passes(verdicts: Sequence[Verdict]) -> bool:
     return all(verdict.passed for verdict in verdicts)
 
 
-def _details(verdicts: Sequence[Verdict], sandbox: Sandbox) -> dict[str, Any]:
+def _details(verdicts: Sequence[Verdict], sandbox: Sandbox) -> dict[str, object]:
     failures = [
         {"test": number, "outcome": verdict.outcome, "reason": verdict.reason}
         for number, verdict in enumerate(verdicts, start=1)
@@ -356,7 +369,7 @@ def _details(verdicts: Sequence[Verdict], sandbox: Sandbox) -> dict[str, Any]:
     }
 
 
-def _protection_details(sandbox: Sandbox) -> dict[str, Any]:
+def _protection_details(sandbox: Sandbox) -> dict[str, object]:
     """How far the code was confined, and what that left open to it, in every score."""
     protection = sandbox.chosen
     left_open = [f"{word}: the code {GIVEN_UP[word]}" for word in protection.weaknesses]

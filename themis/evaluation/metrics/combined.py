@@ -7,28 +7,31 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, ClassVar
+from typing import Any
 
 from themis.core.entities import MetricScore
 from themis.evaluation.extractors.exceptions import FieldExtractionError
 from themis.evaluation.metrics.structured import canonical_text
-from themis.evaluation.registering import resolve_extractor, resolve_metric
+from themis.evaluation.resolve import resolve_extractor, resolve_metric
 from themis.exceptions import ConfigurationError, MetricError
-from themis.interfaces import Metric
-
-__all__ = ["CompositeMetric", "ConsistencyMetric"]
+from themis.interfaces import Extractor, Metric, Row
 
 
 @dataclass
 class CompositeMetric(Metric):
-    """The weighted mean of other metrics, given by name or as objects; each one's value is in the details."""
+    """The weighted mean of other metrics, given by name or as objects; each one's value is in the details.
 
-    example: ClassVar[str] = (
-        'CompositeMetric({"exact_match": 3, "f1": 1}).compute(prediction="big cat", references=["cat"]).value == 1 / 6'
-    )
+    Args:
+        metrics: Metrics with their weights, or a list of metrics.
+        weights: Those of a list of metrics, in its order; equal ones by default.
+        name: What the scores are reported as.
+
+    >>> CompositeMetric({"exact_match": 3, "f1": 1}).compute(prediction="big cat sat", references=["cat"]).value
+    0.125
+    """
 
     # Names become metrics, and a mapping a list: what they stand for belongs to the fingerprint, not only their names.
-    metrics: Any = ()
+    metrics: Mapping[str | Metric, float] | Sequence[str | Metric] = ()
     weights: Sequence[float] | None = None
     name: str = "CompositeMetric"
 
@@ -46,29 +49,27 @@ class CompositeMetric(Metric):
             raise ConfigurationError(f"composite: weights must be numbers of at least 0, got {self.weights}")
         if not sum(self.weights):
             raise ConfigurationError("composite: at least one weight must be more than 0")
-        self.metrics = [resolve_metric(metric) for metric in self.metrics]
+        self.metrics = self._parts = [resolve_metric(metric) for metric in self.metrics]
         # What is good for one part and not for another makes a sum that is neither.
-        directions = {metric.higher_is_better for metric in self.metrics}
+        directions = {metric.higher_is_better for metric in self._parts}
         self.higher_is_better = directions.pop() if len(directions) == 1 else None
         # A weighted mean lies where its parts do.
-        ranges = {getattr(metric, "score_range", None) for metric in self.metrics}
+        ranges = {getattr(metric, "score_range", None) for metric in self._parts}
         self.score_range = ranges.pop() if len(ranges) == 1 else None
-        self.requires_reference = any(metric.requires_reference for metric in self.metrics)
-        self.slow = any(getattr(metric, "slow", False) for metric in self.metrics)
+        self.requires_reference = any(metric.requires_reference for metric in self._parts)
+        self.slow = any(getattr(metric, "slow", False) for metric in self._parts)
 
     def check_machine(self) -> None:
-        for metric in self.metrics:
+        for metric in self._parts:
             metric.check_machine()
 
-    def check_row(self, references: Sequence[Any], row: Mapping[str, Any]) -> None:
-        for metric in self.metrics:
+    def check_row(self, references: Sequence[object], row: Mapping[str, object]) -> None:
+        for metric in self._parts:
             metric.check_row(references, row)
 
-    def compute(
-        self, *, prediction: Any, references: Sequence[Any], metadata: dict[str, Any] | None = None
-    ) -> MetricScore:
+    def compute(self, *, prediction: object, references: Sequence[object], metadata: Row | None = None) -> MetricScore:
         scores = [
-            metric.compute(prediction=prediction, references=references, metadata=metadata) for metric in self.metrics
+            metric.compute(prediction=prediction, references=references, metadata=metadata) for metric in self._parts
         ]
         weights = self.weights or ()
         value = sum(score.value * weight for score, weight in zip(scores, weights, strict=True)) / sum(weights)
@@ -79,31 +80,35 @@ class CompositeMetric(Metric):
 class ConsistencyMetric(Metric):
     """Share of the attempts at one sample that give its most common answer; needs at least two attempts.
 
-    The attempts are a list given as the prediction, else the texts in the metadata's `attempt_outcomes`, read by
-    `extractor` if there is one. An answer that cannot be read agrees with none; a failed call is left out.
+    The attempts are a list given as the prediction, else the texts in the metadata's `attempt_outcomes`. An answer that
+    cannot be read agrees with none; a failed call is left out.
+
+    Args:
+        extractor: Reads each attempt, where the prediction is not already its answer.
+        name: What the scores are reported as.
+
+    >>> ConsistencyMetric().compute(prediction=["4", "4", "5", "4"], references=[]).value
+    0.75
     """
 
-    example: ClassVar[str] = 'ConsistencyMetric().compute(prediction=["4", "4", "5", "4"], references=[]).value == 0.75'
-
-    extractor: Any = None
+    extractor: str | Extractor | None = None
     name: str = "ConsistencyMetric"
     score_range = (0.0, 1.0)
     requires_reference = False
     requires_answer = False
 
     def __post_init__(self) -> None:
-        if self.extractor is not None:
-            self.extractor = resolve_extractor(self.extractor)
+        self._extractor = None if self.extractor is None else resolve_extractor(self.extractor)
+        self.extractor = self._extractor
 
-    def compute(
-        self, *, prediction: Any, references: Sequence[Any], metadata: dict[str, Any] | None = None
-    ) -> MetricScore:
+    def compute(self, *, prediction: object, references: Sequence[object], metadata: Row | None = None) -> MetricScore:
         if isinstance(prediction, list | tuple):
             attempts = list(prediction)
         else:
-            outcomes = (metadata or {}).get("attempt_outcomes") or ()
+            outcomes = (metadata or {}).get("attempt_outcomes")
             # A call that failed is no answer of the model, neither a different one nor the same.
-            attempts = [outcome["output"] for outcome in outcomes if outcome.get("error") is None]
+            stored = outcomes if isinstance(outcomes, Sequence) else ()
+            attempts = [outcome["output"] for outcome in stored if outcome.get("error") is None]
         if len(attempts) < 2:
             raise MetricError(
                 f"{self.name} needs at least two attempts, got {len(attempts)}: run with num_samples=2 or more"
@@ -120,7 +125,7 @@ class ConsistencyMetric(Metric):
         if attempt is None:
             return None
         try:
-            found = self.extractor.extract(attempt) if self.extractor is not None else attempt
+            found = attempt if self._extractor is None else self._extractor.extract(attempt)
             return " ".join(found.split()).casefold() if isinstance(found, str) else canonical_text(found)
         except (FieldExtractionError, ValueError):
             return None

@@ -11,7 +11,6 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
 
 from themis.core.entities import MetricScore
 from themis.evaluation.extractors.countdown import (
@@ -20,44 +19,43 @@ from themis.evaluation.extractors.countdown import (
     find_expression,
     last_line_with_digits,
 )
-from themis.interfaces import Metric
-
-__all__ = ["CountdownStrict", "CountdownValidity", "Evaluation", "evaluate_expression"]
+from themis.interfaces import Metric, Row
 
 
 @dataclass
 class CountdownValidity(Metric):
-    """1.0 for a legal expression that equals the target; else 0.0 with the reason in `details["error"]`."""
+    """1.0 for a legal expression that equals the target; else 0.0 with the reason in `details["error"]`.
 
-    example: ClassVar[str] = (
-        'CountdownValidity().compute(prediction="95 - (21 / 3)", '
-        'references=[{"numbers": [95, 21, 3], "target": 88}]).value == 1.0'
-    )
+    Args:
+        name: What the scores are reported as.
+        use_every_number: Whether a number that is left over is an error.
+
+    >>> CountdownValidity().compute(prediction="95 - (21 / 3)", references=[{"numbers": [95, 21, 3], "target": 88}]).value
+    1.0
+    """
 
     name: str = "CountdownValidity"
     score_range = (0.0, 1.0)
     use_every_number: bool = False
 
-    def compute(
-        self, *, prediction: Any, references: Sequence[Any], metadata: dict[str, Any] | None = None
-    ) -> MetricScore:
+    def compute(self, *, prediction: object, references: Sequence[object], metadata: Row | None = None) -> MetricScore:
         if not references or not isinstance(references[0], dict):
-            return self._refused("invalid_reference")
+            return self._refuse("invalid_reference")
         numbers, target = references[0].get("numbers"), references[0].get("target")
         if not isinstance(numbers, list | tuple) or target is None:
-            return self._refused("reference_missing_numbers_or_target")
+            return self._refuse("reference_missing_numbers_or_target")
         try:
             available, wanted = [_whole(number) for number in numbers], _whole(target)
         except (TypeError, ValueError):
-            return self._refused("invalid_reference")
+            return self._refuse("invalid_reference")
 
         expression = find_expression(prediction) or last_line_with_digits(prediction)
         if not expression:
-            return self._refused("empty_expression")
+            return self._refuse("empty_expression")
         result = evaluate_expression(expression, available)
         if result.value is None:
-            return self._refused(str(result.error), expression=expression[:MAX_EXPRESSION_CHARS])
-        details: dict[str, Any] = {
+            return self._refuse(str(result.error), expression=expression[:MAX_EXPRESSION_CHARS])
+        details: dict[str, object] = {
             "expression": expression,
             "computed_value": result.value,
             "target": wanted,
@@ -69,17 +67,21 @@ class CountdownValidity(Metric):
             details["error"] = f"number_not_used:{result.unused[0]}"
         return MetricScore(metric_name=self.name, value=0.0 if "error" in details else 1.0, details=details)
 
-    def _refused(self, error: str, **details: Any) -> MetricScore:
+    def _refuse(self, error: str, **details: object) -> MetricScore:
         return MetricScore(metric_name=self.name, value=0.0, details={"error": error, **details})
 
 
 @dataclass
 class CountdownStrict(CountdownValidity):
-    """As `CountdownValidity`, and every number must be used exactly once."""
+    """As `CountdownValidity`, and every number must be used exactly once.
 
-    example: ClassVar[str] = (
-        'CountdownStrict().compute(prediction="95 - 3", references=[{"numbers": [95, 21, 3], "target": 92}]).value == 0.0'
-    )
+    Args:
+        name: What the scores are reported as.
+        use_every_number: Whether a number that is left over is an error.
+
+    >>> CountdownStrict().compute(prediction="95 - 3", references=[{"numbers": [95, 21, 3], "target": 92}]).value
+    0.0
+    """
 
     name: str = "CountdownStrict"
     use_every_number: bool = True
@@ -148,7 +150,7 @@ def _walk(tree: ast.expr, remaining: Counter[int]) -> int:
     return values.pop()
 
 
-def _take(constant: Any, remaining: Counter[int]) -> int:
+def _take(constant: object, remaining: Counter[int]) -> int:
     if not isinstance(constant, int) or isinstance(constant, bool):
         raise _RuleBroken("non_integer_constant")
     if constant <= 0:
@@ -177,7 +179,9 @@ def _apply(operator: ast.operator, left: int, right: int) -> int:
     raise _RuleBroken("operator_not_allowed")
 
 
-def _whole(value: Any) -> int:
+def _whole(value: object) -> int:
     if isinstance(value, bool) or (isinstance(value, float) and not value.is_integer()):
         raise ValueError(f"not a whole number: {value!r}")
+    if not isinstance(value, int | float | str):
+        raise TypeError(f"not a number: {value!r}")
     return int(value)

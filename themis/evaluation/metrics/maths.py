@@ -1,26 +1,105 @@
-"""Mathematical equality: 1/2, 0.5 and \\frac{1}{2} are one answer; so are two forms of an expression, set or interval.
+"""Equality of numbers and of mathematical expressions, however they are written.
 
-The comparison is math-verify's, which is sympy's, in a process of its own (`algebra`) that can be stopped.
+Expressions are compared by math-verify, which is sympy, in a process of its own (`algebra`) that can be stopped.
 """
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from fractions import Fraction
+from typing import ClassVar
 
 from themis.core.entities import MetricScore
-from themis.evaluation.extractors.boxed import boxes
-from themis.evaluation.extractors.final_answer import announced_line
-from themis.evaluation.extractors.markup import without_thinking
-from themis.evaluation.extractors.numbers import numbers_in
+from themis.evaluation.extractors.answers import (
+    WrittenNumber,
+    find_announced_line,
+    find_boxes,
+    find_final_answer,
+    find_numbers,
+)
+from themis.evaluation.extractors.text import last_of, strip_thinking
 from themis.evaluation.metrics.algebra import compare
 from themis.evaluation.metrics.reading import need_package, reference_texts, text_or_none, zero
-from themis.exceptions import MetricError
-from themis.interfaces import Metric
+from themis.exceptions import ConfigurationError, MetricError
+from themis.interfaces import Metric, Row
 
-__all__ = ["MathVerifyAccuracy", "stated_expression"]
+
+@dataclass
+class Numeric(Metric):
+    r"""1 if the number in the answer equals a reference's, exactly or within a tolerance.
+
+    In a longer text the announced number counts (`#### 1,234`, `\boxed{7}`, `the answer is 7`), else the last one.
+    50% equals both 50 and 0.5.
+
+    Args:
+        tolerance: How far the numbers may lie apart.
+        relative_tolerance: The same as a share of the reference; either suffices.
+        name: What the scores are reported as.
+
+    >>> Numeric(tolerance=0.01).compute(prediction="$1,234.50", references=["1234.505"]).value
+    1.0
+    """
+
+    tolerance: float = 0.0
+    relative_tolerance: float = 0.0
+    name: str = "Numeric"
+    score_range = (0.0, 1.0)
+
+    def __post_init__(self) -> None:
+        for parameter in ("tolerance", "relative_tolerance"):
+            given = getattr(self, parameter)
+            if not isinstance(given, int | float) or not math.isfinite(given) or given < 0:
+                raise ConfigurationError(f"numeric: {parameter} must be a number of at least 0, got {given!r}")
+
+    def compute(self, *, prediction: object, references: Sequence[object], metadata: Row | None = None) -> MetricScore:
+        if not references:
+            raise MetricError(f"{self.name} compares with a reference, and this sample has none")
+        expected = [self._expected(reference) for reference in references]
+        said = stated_number(prediction)
+        if said is None:
+            return MetricScore(self.name, 0.0, {"reason": "no number in the answer"})
+        value = float(any(self._equal(said, number) for number in expected))
+        return MetricScore(self.name, value, {"answer": str(said)[:100]})
+
+    def _expected(self, reference: object) -> WrittenNumber:
+        number = stated_number(reference)
+        if number is None:
+            raise MetricError(f"{self.name}: no number in the reference {reference!r:.80}")
+        return number
+
+    def _equal(self, said: WrittenNumber, expected: WrittenNumber) -> bool:
+        readings = [said.value]
+        if said.percent != expected.percent:
+            readings.append(said.value / 100 if said.percent else said.value * 100)
+        return any(self._close(value, expected.value) for value in readings)
+
+    def _close(self, value: Fraction, expected: Fraction) -> bool:
+        allowed = max(Fraction(self.tolerance), Fraction(self.relative_tolerance) * abs(expected))
+        # Binary floats round (0.1 + 0.2); whole numbers do not.
+        if value.denominator > 1 or expected.denominator > 1:
+            allowed = max(allowed, abs(expected) / 10**12)
+        return abs(value - expected) <= allowed
+
+
+def stated_number(given: object) -> WrittenNumber | None:
+    """The number that a text states as its answer, or a number itself; None where there is none."""
+    if isinstance(given, float) and not math.isfinite(given):
+        return None
+    if isinstance(given, int | float) and not isinstance(given, bool):
+        return WrittenNumber(Fraction(str(given)))
+    text = text_or_none(given)
+    if text is None or isinstance(given, bool):
+        return None
+    announced = find_final_answer(text)
+    if announced is not None:
+        # In "3 + 4 = 7 apples for 2 days" the number after the equals sign is meant, then the first.
+        first = next(find_numbers(announced.rpartition("=")[2]), None)
+        if first is not None:
+            return first
+    return last_of(find_numbers(text))
 
 
 @dataclass
@@ -28,13 +107,16 @@ class MathVerifyAccuracy(Metric):
     r"""1 if the answer is mathematically equal to a reference: numbers, expressions, sets, intervals, matrices, units.
 
     In a longer text the last \boxed{...} counts, else what follows #### or "answer is", else the last formula or
-    number; of a reference likewise, so that worked solutions can be references. An answer that cannot be compared
-    within `timeout_seconds` of processor time scores 0, with the reason in the details.
-    """
+    number; of a reference likewise, so that worked solutions can be references.
 
-    example: ClassVar[str] = (
-        r'MathVerifyAccuracy().compute(prediction=r"\boxed{\frac{1}{2}}", references=["0.5"]).value == 1.0'
-    )
+    Args:
+        timeout_seconds: Processor time for one comparison; an answer that takes longer scores 0, with the reason in the
+            details.
+        name: What the scores are reported as.
+
+    >>> MathVerifyAccuracy().compute(prediction=r"\boxed{\frac{1}{2}}", references=["0.5"]).value
+    1.0
+    """
 
     # The work is done in other processes, so judging gains from threads.
     slow: ClassVar[bool] = True
@@ -46,9 +128,7 @@ class MathVerifyAccuracy(Metric):
     def __post_init__(self) -> None:
         need_package("math_verify", "math-verify", "math", "the metric math_verify")
 
-    def compute(
-        self, *, prediction: Any, references: Sequence[Any], metadata: dict[str, Any] | None = None
-    ) -> MetricScore:
+    def compute(self, *, prediction: object, references: Sequence[object], metadata: Row | None = None) -> MetricScore:
         expected = [self._expected(text) for text in reference_texts(self.name, references)]
         text = text_or_none(prediction)
         if text is None:
@@ -61,7 +141,7 @@ class MathVerifyAccuracy(Metric):
         if len(answer) > _MAX_EXPRESSION or _ABSURD.search(answer):
             return MetricScore(self.name, 0.0, {"reason": "the expression is too large", "answer": answer[:200]})
         reply = compare(expected, answer, self.timeout_seconds)
-        value = float(reply.pop("equal", False))
+        value = float(reply.pop("equal", False) is True)
         return MetricScore(self.name, value, {"answer": answer, **reply})
 
     def _expected(self, text: str) -> str:
@@ -82,16 +162,16 @@ _ABSURD = re.compile(r"\^\s*\{?\s*-?\d{5,}|(?:\d\s*\^\s*\{?\s*){3,}|\d{5,}\s*\}?
 
 def stated_expression(text: str) -> str | None:
     """The LaTeX of the answer that a text states, without dollar signs; None where it states none."""
-    text = without_thinking(text)[-_MAX_TEXT:].strip()
-    boxed = _runs(text, [(box.start, box.end, box.inside) for box in boxes(text)])
+    text = strip_thinking(text)[-_MAX_TEXT:].strip()
+    boxed = _join_neighbours(text, [(box.start, box.end, box.inside) for box in find_boxes(text)])
     if boxed:
-        return _as_latex(boxed[-1])
-    announced = announced_line(text)
-    found = _formula(announced, first=True) if announced else None
-    return found or _formula(text, first=False)
+        return _to_latex(boxed[-1])
+    announced = find_announced_line(text)
+    found = _find_formula(announced, first=True) if announced else None
+    return found or _find_formula(text, first=False)
 
 
-def _runs(text: str, places: Iterable[tuple[int, int, slice]]) -> list[str]:
+def _join_neighbours(text: str, places: Iterable[tuple[int, int, slice]]) -> list[str]:
     r"""What stands at the places, those that only a comma or "and" separates taken together: \boxed{1} and \boxed{2}."""
     runs: list[str] = []
     end = None
@@ -120,26 +200,28 @@ _QUANTITY = re.compile(
 )
 
 
-def _formula(text: str, *, first: bool) -> str | None:
+def _find_formula(text: str, *, first: bool) -> str | None:
     """The text itself where it is a formula; else the first or last formula or number in it."""
     text = text.strip().rstrip(".").strip("*_` ")
     if not text:
         return None
     found = list(_FORMULA.finditer(text))
-    formulas = _runs(text, [(match.start(), match.end(), slice(*match.span(match.lastindex or 0))) for match in found])
+    formulas = _join_neighbours(
+        text, [(match.start(), match.end(), slice(*match.span(match.lastindex or 0))) for match in found]
+    )
     if not formulas and "\n" not in text and len(text) <= _MAX_EXPRESSION:
         quantity = _QUANTITY.fullmatch(text)
         if quantity:
-            return _as_latex(quantity["number"])
+            return _to_latex(quantity["number"])
         if not _PROSE.search(_COMMAND.sub("", text)):
-            return _as_latex(text)
+            return _to_latex(text)
     if formulas:
         after = text[found[-1].end() :]
         # A number after the last formula is nearer to the end of the reasoning.
-        if first or next(numbers_in(after), None) is None:
-            return _as_latex(formulas[0 if first else -1])
+        if first or next(find_numbers(after), None) is None:
+            return _to_latex(formulas[0 if first else -1])
         text = after
-    numbers = list(numbers_in(text))
+    numbers = list(find_numbers(text))
     if not numbers:
         return None
     number = numbers[0 if first else -1]
@@ -160,7 +242,7 @@ _SPELLINGS = [
 ]
 
 
-def _as_latex(expression: str) -> str | None:
+def _to_latex(expression: str) -> str | None:
     if "\\begin" not in expression:
         # Escaped once too often, as in JSON. In a matrix two backslashes begin a row.
         expression = expression.replace("\\\\", "\\")

@@ -3,16 +3,30 @@
 from __future__ import annotations
 
 import importlib.util
+from abc import abstractmethod
 from collections.abc import Sequence
-from typing import Any
 
 from themis.core.entities import MetricScore
 from themis.exceptions import DependencyError, MetricError
+from themis.interfaces import Metric, Row
 
-__all__ = ["need_package", "reference_texts", "text_or_none", "zero"]
+
+class TextMetric(Metric):
+    """A metric that compares the answer's text with those of the references; a share unless it says otherwise."""
+
+    score_range: tuple[float | None, float | None] | None = (0.0, 1.0)
+
+    def compute(self, *, prediction: object, references: Sequence[object], metadata: Row | None = None) -> MetricScore:
+        texts = reference_texts(self.name, references)
+        answer = text_or_none(prediction)
+        return zero(self.name, prediction) if answer is None else self.compare(answer, texts)
+
+    @abstractmethod
+    def compare(self, answer: str, texts: Sequence[str]) -> MetricScore:
+        """The score of a text against at least one other."""
 
 
-def text_or_none(value: Any) -> str | None:
+def text_or_none(value: object) -> str | None:
     """Strings as they are and numbers as text; None for what is not text."""
     if isinstance(value, str):
         return value
@@ -21,13 +35,13 @@ def text_or_none(value: Any) -> str | None:
     return None
 
 
-def zero(name: str, prediction: Any, expected: str = "text") -> MetricScore:
+def zero(name: str, prediction: object, expected: str = "text") -> MetricScore:
     """The score of an answer that is not of the expected kind."""
     given = "no answer" if prediction is None else f"a {type(prediction).__name__}"
     return MetricScore(name, 0.0, {"reason": f"expected {expected}, got {given}"})
 
 
-def reference_texts(name: str, references: Sequence[Any]) -> list[str]:
+def reference_texts(name: str, references: Sequence[object]) -> list[str]:
     """The references as texts; a row without one, or with one that is not text, cannot be scored."""
     texts = [text_or_none(reference) for reference in references]
     if not texts:

@@ -6,16 +6,22 @@ sandbox.run_tests("def add(a, b): return a + b", [CallTest("add", [1, 2], 3), As
 sandbox_level()
 """
 
+from themis.evaluation.sandbox.code_tests import AssertTest, CallTest, CodeTest, ProgramTest, Verdict
+from themis.evaluation.sandbox.execution import Execution, Sandbox
 from themis.evaluation.sandbox.levels import (
     available_protections,
-    protection_named,
+    get_protection,
     sandbox_level,
     strongest_protection,
 )
-from themis.evaluation.sandbox.limits import Limits
-from themis.evaluation.sandbox.protection import ALLOWED_VARIABLE, GIVEN_UP, Protection, SandboxError, read_weaknesses
-from themis.evaluation.sandbox.runs import Execution, Sandbox
-from themis.evaluation.sandbox.trials import AssertTest, CallTest, CodeTest, ProgramTest, Verdict
+from themis.evaluation.sandbox.protection import (
+    ALLOWED_VARIABLE,
+    GIVEN_UP,
+    Limits,
+    Protection,
+    SandboxError,
+    read_weaknesses,
+)
 
 __all__ = [
     "ALLOWED_VARIABLE",
@@ -31,7 +37,7 @@ __all__ = [
     "SandboxError",
     "Verdict",
     "available_protections",
-    "protection_named",
+    "get_protection",
     "read_weaknesses",
     "sandbox_level",
     "strongest_protection",

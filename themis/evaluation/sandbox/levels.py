@@ -11,11 +11,8 @@ import threading
 from collections.abc import Iterator
 
 from themis.evaluation.sandbox.launch import Job, launch
-from themis.evaluation.sandbox.limits import Limits
-from themis.evaluation.sandbox.protection import Protection, SandboxError
+from themis.evaluation.sandbox.protection import Limits, Protection, SandboxError
 from themis.exceptions import ConfigurationError
-
-__all__ = ["available_protections", "protection_named", "sandbox_level", "strongest_protection"]
 
 _BY_NAME = ("bubblewrap", "docker", "docker:IMAGE")
 _ENGINE_SECONDS = 30
@@ -44,7 +41,7 @@ def strongest_protection() -> Protection:
         return _STRONGEST
 
 
-def protection_named(name: str) -> Protection:
+def get_protection(name: str) -> Protection:
     """The strongest of our own for "", else the one that was chosen: `bubblewrap`, `docker` or `docker:IMAGE`."""
     if not name:
         return strongest_protection()

@@ -13,11 +13,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 from themis.exceptions import ConfigurationError, EvaluationError
-
-__all__ = ["ALLOWED_VARIABLE", "GIVEN_UP", "Protection", "SandboxError", "read_weaknesses"]
 
 # What a weak sandbox gives up, by the word that allows it.
 GIVEN_UP = {
@@ -70,11 +68,6 @@ class Protection:
         return self._has(*_WALLS, "landlock")
 
     @property
-    def protects_files(self) -> bool:
-        """Our files cannot be written."""
-        return self.hides_files or "user" in self.layers
-
-    @property
     def hides_environment(self) -> bool:
         """Our environment cannot be read; the program's own is always empty of it."""
         return self.hides_files or "user" in self.layers
@@ -111,3 +104,33 @@ def read_weaknesses(given: str | Sequence[str]) -> tuple[str, ...]:
             choices = "; ".join(f"{name}: code {means}" for name, means in GIVEN_UP.items())
             raise ConfigurationError(f"a weak sandbox is allowed by what it gives up ({choices}), got {word!r}")
     return tuple(dict.fromkeys(known))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limits:
+    """Of one program or one test. Memory and processor time count for each of its processes.
+
+    Args:
+        cpu_seconds: Processor time.
+        wall_seconds: From when the program's first line is about to run: starting the interpreter is not its fault.
+        memory_mb: Address space; where control groups can be made, also of all its processes together.
+        file_mb: Size of a file, and of all files in the working directory.
+        processes: Threads count too.
+        output_kb: Writing more to either stream ends the program.
+    """
+
+    cpu_seconds: int = 5
+    wall_seconds: int = 15
+    memory_mb: int = 512
+    file_mb: int = 32
+    processes: int = 32
+    output_kb: int = 256
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+                raise ConfigurationError(f"the limit {field.name} is a whole number of at least 1, got {value!r}")
+        smallest_interpreter_mb = 64
+        if self.memory_mb < smallest_interpreter_mb:
+            raise ConfigurationError(f"memory_mb is at least {smallest_interpreter_mb}, got {self.memory_mb}")

@@ -29,7 +29,7 @@ from themis.experiment.export.json_text import as_text, json_bytes, strict
 from themis.experiment.export.plots import bars_of, draw_bars, draw_chart, draw_interval
 from themis.experiment.export.samples import Sample, all_failures, joined, score_values
 from themis.experiment.export.whole_files import whole_file
-from themis.experiment.report import report_standing
+from themis.runs.report import report_standing
 
 __all__ = ["export_html", "visible"]
 

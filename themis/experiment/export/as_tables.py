@@ -13,7 +13,7 @@ from themis.experiment.export.as_html import visible
 from themis.experiment.export.as_json import failed_samples, report_run_id
 from themis.experiment.export.samples import all_failures
 from themis.experiment.export.whole_files import whole_file
-from themis.experiment.report import report_standing
+from themis.runs.report import report_standing
 
 __all__ = ["export_latex", "export_markdown", "in_latex", "in_markdown"]
 

@@ -12,7 +12,15 @@ from pathlib import Path
 from typing import Any
 
 from themis.core.codec import encode, jsonable
-from themis.core.entities import GenerationRecord, GenerationTask, ModelError, ModelOutput, ModelSpec, PromptSpec
+from themis.core.entities import (
+    GenerationRecord,
+    GenerationTask,
+    ModelError,
+    ModelOutput,
+    ModelSpec,
+    PromptSpec,
+    Result,
+)
 from themis.core.fingerprint import canonical_json, digest, fingerprint
 from themis.exceptions import ConfigurationError, DatasetError
 from themis.experiment.export.names import file_word
@@ -27,11 +35,11 @@ from themis.experiment.importing.published import (
     PublishedScore,
     published_range,
 )
-from themis.experiment.manifest import build_reproducibility_manifest, manifest_hash
-from themis.experiment.report import build_report, summarise_run
+from themis.runs.manifest import build_reproducibility_manifest, manifest_hash
+from themis.runs.report import build_report, summarise_run
 from themis.storage import ExperimentStorage, RunStatus
 from themis.storage.lazy import batched
-from themis.storage.records import FAILED, SCORED, Call, Frame, Item, ScoreRow
+from themis.storage.records import FAILED, SCORED, Frame, Item, ScoreRow
 from themis.storage.runs import is_storable, validate_run_id
 from themis.storage.writing import RunWriter
 
@@ -158,7 +166,7 @@ def _write(
     good = 0
     seen: set[int] = set()
     for samples in batched(_readable(log), _BATCH):
-        calls: list[Call] = []
+        calls: list[Result] = []
         verdicts: list[ScoreRow] = []
         for sample in samples:
             position = plan.positions.get(sample.item_id)
@@ -237,7 +245,7 @@ def _readable(log: PublishedLog) -> Iterator[PublishedSample]:
     return (sample for sample in log.samples() if isinstance(sample, PublishedSample))
 
 
-def _calls(position: int, sample: PublishedSample, frame: Frame, header: Header) -> Iterator[Call]:
+def _calls(position: int, sample: PublishedSample, frame: Frame, header: Header) -> Iterator[Result]:
     for attempt, answer in enumerate(sample.answers):
         usage = {
             "prompt_tokens": answer.prompt_tokens,
@@ -253,7 +261,7 @@ def _calls(position: int, sample: PublishedSample, frame: Frame, header: Header)
             error=None if answer.error is None else ModelError(answer.error, kind="imported"),
             metrics={"generation_time_ms": answer.seconds * 1000} if answer.seconds else {},
         )
-        yield Call(
+        yield Result(
             position,
             attempt,
             digest(header.sha256, sample.item_id, str(attempt)),

@@ -6,21 +6,19 @@ Built-ins are imported when they are first asked for; users register classes; pl
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from inspect import isfunction
 from typing import Any
 from urllib.parse import urlsplit
 
-from themis.core.entities import ModelSpec
+from themis.core.entities import GenerationRecord, GenerationTask, ModelSpec
 from themis.core.environment import read_dotenv
 from themis.core.redaction import Redactor, look_up_secrets
 from themis.core.registry import Registry, nearest
 from themis.exceptions import ConfigurationError, ProviderError
-from themis.generation.providers.duck_typing import as_provider, refuse_unfit
-from themis.generation.providers.endpoints import KNOWN_ENDPOINTS, address_of, base_url_variable
-from themis.generation.providers.vendors import LITELLM_VENDORS
+from themis.generation.providers.endpoints import KNOWN_ENDPOINTS, LITELLM_VENDORS, address_of, base_url_variable
 from themis.interfaces import StatelessTaskExecutor
 
 __all__ = [
@@ -48,8 +46,7 @@ PROVIDERS: Registry[ProviderFactory] = Registry(
         "litellm": f"{_HERE}.litellm:LiteLLM",
         "local": f"{_HERE}.local:LocalModel",
         "localchat": f"{_HERE}.localchat:LocalChat",
-        "recording": f"{_HERE}.recording:Recording",
-        "replay": f"{_HERE}.replay:Replay",
+        "replay": f"{_HERE}.fake:Replay",
         _ANY_ENDPOINT: f"{_HERE}.openai_compatible:OpenAICompatible",
         **{
             name: f"{_HERE}.openai_compatible:{'LocalOpenAICompatible' if known.is_local else 'OpenAICompatible'}"
@@ -125,7 +122,7 @@ def register_provider(name: str, factory: ProviderFactory) -> None:
 
     A class needs a method `execute(task)` and no base class; one that has none is refused here.
     """
-    refuse_unfit(name, factory)
+    _refuse_unfit(name, factory)
     if isinstance(name, str) and (":" in name or "/" in name):
         raise ConfigurationError(f"a provider's name cannot hold ':' or '/', which divide it from the model: {name!r}")
     PROVIDERS.register(name.lower() if isinstance(name, str) else name, factory)
@@ -180,7 +177,7 @@ def _create(
         if shown == said:
             raise
         raise ProviderError(f"provider {called!r} cannot be made: {shown}") from None
-    return as_provider(called, executor)
+    return _as_provider(called, executor)
 
 
 def _made_by(factory: ProviderFactory) -> str:
@@ -247,3 +244,65 @@ def _reject_unknown(name: str, options: Mapping[str, Any], takes: _Takes) -> Non
 
 def _s(items: list[str]) -> str:
     return "" if len(items) == 1 else "s"
+
+
+# --- what counts as a provider: an object with `execute(task)`, whatever it is derived from -----------------------------
+
+_EXPECTED = (
+    "a provider is a class with a method execute(task) that returns a GenerationRecord, or a function that makes one"
+)
+
+
+def _refuse_unfit(name: str, target: Any) -> None:
+    """Raises at registration where no call could ever succeed: what is missing, and what is expected."""
+    if inspect.isclass(target):
+        execute = inspect.getattr_static(target, "execute", None)
+        if inspect.isabstract(target) or not callable(getattr(target, "execute", None)):
+            raise ConfigurationError(f"provider {name!r}: {target.__name__} has no method execute(task); {_EXPECTED}")
+        if inspect.isfunction(execute) and not _takes_arguments(execute, 2):
+            taken = ", ".join(inspect.signature(execute).parameters)
+            raise ConfigurationError(
+                f"provider {name!r}: {target.__name__}.execute({taken}) cannot be called with a task; {_EXPECTED}"
+            )
+    elif not callable(target):
+        hint = f"; register its class, or `lambda: {name}`" if callable(getattr(target, "execute", None)) else ""
+        raise ConfigurationError(
+            f"provider {name!r} must be a class or a function that builds one, got {target!r}{hint}"
+        )
+
+
+def _as_provider(name: str, made: Any) -> StatelessTaskExecutor:
+    """What a factory made, as the engine takes it."""
+    execute = getattr(made, "execute", None)
+    if not callable(execute) or not _takes_arguments(execute, 1):
+        raise ProviderError(
+            f"provider {name!r} built {type(made).__name__}, which has no method execute(task); {_EXPECTED}"
+        )
+    return made if isinstance(made, StatelessTaskExecutor) else _DuckTyped(made)
+
+
+def _takes_arguments(function: Any, arguments: int) -> bool:
+    try:
+        inspect.signature(function).bind(*range(arguments))
+    except TypeError:
+        return False
+    except ValueError:  # built in C: it will speak for itself
+        return True
+    return True
+
+
+class _DuckTyped(StatelessTaskExecutor):
+    """An object that has the method and not the base class; everything else that it has is found behind this one."""
+
+    def __init__(self, provider: Any) -> None:
+        self._provider = provider
+        for name in ("prompt_only", "instant", "is_local"):
+            setattr(self, name, bool(getattr(provider, name, False)))
+        # The very method, so that a coroutine function is seen as one.
+        self.execute = provider.execute  # type: ignore[method-assign]
+
+    def execute(self, task: GenerationTask) -> GenerationRecord | Awaitable[GenerationRecord]:
+        raise NotImplementedError
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.__dict__["_provider"], name)

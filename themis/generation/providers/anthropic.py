@@ -9,26 +9,20 @@ from typing import Any
 
 import msgspec
 
-from themis.core.codec import decode_as
 from themis.core.entities import GenerationRecord, GenerationTask, ModelOutput
 from themis.exceptions import ProviderError
-from themis.generation.providers.conversation import field_names, messages_of, request_body
-from themis.generation.providers.http import HttpEndpoint, duration_seconds, token_count
-from themis.interfaces import StatelessTaskExecutor
-
-__all__ = ["Anthropic"]
+from themis.generation.providers.chat import field_names, make_usage, messages_of, request_body, token_count
+from themis.generation.providers.http import HttpEndpoint, HttpProvider, duration_seconds
 
 _PATH = "/v1/messages"
 
 
-class Anthropic(StatelessTaskExecutor):
+class Anthropic(HttpProvider):
     """One request to the messages API for each task.
 
     The API wants an upper limit: a task without one (negative `max_tokens`) is sent with `unlimited_max_tokens`.
     `top_p` is omitted, because newer models refuse it beside a temperature; `omit=()` sends both.
     """
-
-    prompt_only = True
 
     def __init__(
         self,
@@ -56,7 +50,7 @@ class Anthropic(StatelessTaskExecutor):
         # Parameters that a gateway may want stand behind the path.
         place, mark, query = (own_server or "https://api.anthropic.com").partition("?")
         address = place.rstrip("/").removesuffix(_PATH).removesuffix("/v1")
-        self._http = HttpEndpoint(
+        http = HttpEndpoint(
             f"{address}{_PATH}{mark}{query}",
             headers={
                 "anthropic-version": anthropic_version,
@@ -70,7 +64,7 @@ class Anthropic(StatelessTaskExecutor):
             verify=verify,
             max_response_bytes=max_response_bytes,
         )
-        self._system_prompt = system_prompt
+        super().__init__(http, system_prompt)
         self._unlimited_max_tokens = unlimited_max_tokens
         self._omit = field_names(omit)
         self._always: dict[str, Any] = {}
@@ -78,25 +72,15 @@ class Anthropic(StatelessTaskExecutor):
             self._always["stop_sequences"] = [stop] if isinstance(stop, str) else list(stop)
         self._always.update(extra_body or {})
 
-    @property
-    def account(self) -> str:
-        return self._http.account
-
-    def set_concurrency(self, calls: int) -> None:
-        self._http.make_room(calls)
-
     async def execute(self, task: GenerationTask) -> GenerationRecord:
         reply = await self._http.post(self._body(task))
-        answer = self._decode(reply.body)
+        answer = self._decode(reply.body, _Answer, "a message")
         return GenerationRecord(
             task=task,
             output=ModelOutput(text=answer.joined("text"), raw=_raw(answer), usage=_usage(answer.usage)),
             error=None,
             metrics=_quota(reply.headers),
         )
-
-    async def aclose(self) -> None:
-        await self._http.aclose()
 
     def _body(self, task: GenerationTask) -> bytes:
         sampling = task.sampling
@@ -116,12 +100,6 @@ class Anthropic(StatelessTaskExecutor):
         for name in self._omit:
             fields.pop(name, None)
         return request_body(task, fields)
-
-    def _decode(self, body: bytes) -> _Answer:
-        try:
-            return decode_as(body, _Answer)
-        except (ValueError, RecursionError) as error:
-            raise self._http.unreadable(body, "a message", error) from error
 
 
 class _Block(msgspec.Struct):
@@ -158,11 +136,8 @@ def _usage(told: Any) -> dict[str, Any] | None:
     cached = token_count(told.get("cache_read_input_tokens")) or 0
     written = token_count(told.get("cache_creation_input_tokens")) or 0
     prompt = (token_count(told.get("input_tokens")) or 0) + cached + written
-    completion = token_count(told.get("output_tokens")) or 0
-    usage = {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion}
-    if cached or written:
-        usage |= {"cached_tokens": cached, "cache_write_tokens": written}
-    return usage
+    usage = make_usage(prompt, token_count(told.get("output_tokens")))
+    return {**usage, "cached_tokens": cached, "cache_write_tokens": written} if cached or written else usage
 
 
 def _quota(headers: Mapping[str, str]) -> dict[str, Any]:

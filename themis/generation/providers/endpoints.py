@@ -1,7 +1,7 @@
-"""The OpenAI-compatible endpoints known by name: where they are, and which environment variables speak of them.
+"""Where models are reached: the OpenAI-compatible endpoints known by name, and the vendors behind litellm.
 
 Any other one is named by its address: with `ACME_BASE_URL` set, or the option `base_url` given, `acme/some-model` is a
-model there.
+model there. `azure/gpt-4o` needs no provider in front: the vendor's name says that litellm is meant.
 """
 
 from __future__ import annotations
@@ -11,8 +11,6 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
-
-__all__ = ["KNOWN_ENDPOINTS", "KnownEndpoint", "address_of", "base_url_variable", "key_variable"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,3 +62,38 @@ def address_of(name: str, options: Mapping[str, Any] | None) -> str:
 
 def _upper(name: str) -> str:
     return name.upper().replace("-", "_")
+
+
+# --- litellm's ---------------------------------------------------------------------------------------------------------
+
+LITELLM_VENDORS = frozenset(
+    {
+        *("ai21", "ai21_chat", "aleph_alpha", "anyscale", "azure", "azure_ai", "baseten", "bedrock", "cerebras"),
+        *("clarifai", "cloudflare", "codestral", "cohere", "cohere_chat", "custom_openai", "dashscope", "databricks"),
+        *("deepinfra", "featherless_ai", "fireworks_ai", "friendliai", "github", "hosted_vllm", "hyperbolic"),
+        *("litellm_proxy", "llamafile", "lm_studio", "maritalk", "moonshot", "nebius", "nlp_cloud", "novita"),
+        *("nvidia_nim", "oci", "ollama_chat", "openai_like", "perplexity", "petals", "predibase", "replicate"),
+        *("sagemaker", "sagemaker_chat", "sambanova", "snowflake", "text-completion-openai", "together_ai", "triton"),
+        *("vertex_ai", "vertex_ai_beta", "volcengine", "voyage", "watsonx", "xinference"),
+    }
+)
+
+_WITHOUT_LITELLM = {
+    "azure": (
+        "without it, say where the deployment is: model 'azure/DEPLOYMENT' with the option "
+        "base_url=https://RESOURCE.openai.azure.com/openai/v1 and AZURE_API_KEY set"
+    ),
+    "vertex_ai": (
+        "without it, use its OpenAI-compatible address: model 'vertex/google/MODEL' with the option base_url="
+        "https://REGION-aiplatform.googleapis.com/v1/projects/PROJECT/locations/REGION/endpoints/openapi and an access token "
+        "in VERTEX_API_KEY"
+    ),
+}
+_OTHERS = (
+    "without it, any OpenAI-compatible address of the vendor's will do: model 'NAME/MODEL' with the option base_url=URL"
+)
+
+
+def suggest_alternative(model: str) -> str:
+    """How a vendor's model can be had without litellm."""
+    return _WITHOUT_LITELLM.get(model.partition("/")[0], _OTHERS)

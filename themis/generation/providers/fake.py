@@ -1,4 +1,4 @@
-"""Models that are not there: deterministic answers for tests, demonstrations and measurements.
+"""Answers without a model: fake ones for tests, demonstrations and measurements, and those of a stored run (`Replay`).
 
     fake/perfect            the reference                       fake/echo               the prompt
     fake/noisy-0.3          wrong in 30 % of the prompts        fake/constant?text=yes  always the same
@@ -29,10 +29,8 @@ from themis.core.entities import GenerationRecord, GenerationTask, ModelOutput
 from themis.core.fingerprint import digest
 from themis.core.registry import nearest
 from themis.exceptions import ProviderCallError, ProviderError
-from themis.generation.providers.conversation import attempt_index, item_name
+from themis.generation.providers.chat import attempt_index, item_name
 from themis.interfaces import StatelessTaskExecutor
-
-__all__ = ["Behaviour", "FakeModel", "SlowFakeModel", "behaviour_of", "fake_model", "solve"]
 
 
 def fake_model(*, model_identifier: str = "", seed: int = 0) -> StatelessTaskExecutor:
@@ -276,7 +274,7 @@ def solve(prompt: str) -> str:
         if not re.search(r"[+\-*/]", candidate):
             continue
         try:
-            return _shown(_value(ast.parse(candidate.strip(), mode="eval").body))
+            return _format_number(_value(ast.parse(candidate.strip(), mode="eval").body))
         except (SyntaxError, ValueError, ZeroDivisionError):
             continue
     return "I can only do arithmetic."
@@ -296,7 +294,39 @@ def _value(node: ast.expr) -> Fraction:
     raise ValueError(f"not arithmetic: {ast.dump(node)}")
 
 
-def _shown(value: Fraction) -> str:
+def _format_number(value: Fraction) -> str:
     if value.denominator == 1:
         return str(value.numerator)
     return format(float(value), ".10g")
+
+
+# --- what a run has stored --------------------------------------------------------------------------------------------
+
+# The record that a run stored for a task, or None. Handed in by whoever can read the store.
+StoredAnswers = Callable[[GenerationTask], GenerationRecord | None]
+
+
+class Replay(StatelessTaskExecutor):
+    """Looks every answer up, and calls nobody; an item that the run did not answer is a failure that names it."""
+
+    is_local: ClassVar[bool] = True
+
+    def __init__(self, *, answers: StoredAnswers, model_identifier: str = "") -> None:
+        self._answers = answers
+        self._run = model_identifier
+
+    def execute(self, task: GenerationTask) -> GenerationRecord:
+        stored = self._answers(task)
+        run = self._run or task.model.identifier
+        if stored is None:
+            raise _no_answer(f"run {run!r} has no stored answer for item {item_name(task)}")
+        if stored.output is None:
+            reason = stored.error.message if stored.error else "without a reason"
+            raise _no_answer(f"run {run!r} failed on item {item_name(task)}: {reason}")
+        return GenerationRecord(
+            task=task, output=stored.output, error=None, metrics={**stored.metrics, "replayed": run}
+        )
+
+
+def _no_answer(message: str) -> ProviderCallError:
+    return ProviderCallError(message, kind="not_recorded", retryable=False)

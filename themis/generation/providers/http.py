@@ -18,7 +18,7 @@ import weakref
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 from urllib.parse import urljoin
 
 import aiohttp
@@ -26,10 +26,12 @@ import msgspec
 from multidict import CIMultiDict
 from yarl import URL
 
+from themis.core.codec import decode_as
 from themis.core.redaction import Redactor, redact_text
 from themis.exceptions import ConfigurationError, ProviderCallError
+from themis.interfaces import StatelessTaskExecutor
 
-__all__ = ["HttpEndpoint", "Reply", "duration_seconds", "retry_after_seconds", "token_count"]
+T = TypeVar("T")
 
 _LONGEST_MESSAGE = 500
 _LONGEST_READ = 16_384
@@ -98,7 +100,7 @@ class HttpEndpoint:
             raise self.failure("answered with an empty body", kind="empty_response", retryable=True)
         return Reply(payload, response.headers)
 
-    def make_room(self, connections: int) -> None:
+    def raise_open_files(self, connections: int) -> None:
         """Raise the soft limit on open files when so many connections would pass it."""
         try:
             import resource
@@ -119,7 +121,7 @@ class HttpEndpoint:
         """An error that names this endpoint and holds no secret."""
         return ProviderCallError(self._redactor.text(f"{self.address} {what}"), kind=kind, **details)
 
-    def unreadable(self, body: bytes, expected: str, error: Exception) -> ProviderCallError:
+    def unreadable(self, body: bytes | str, expected: str, error: Exception) -> ProviderCallError:
         """An answer that is there but is not what was expected; gateways send errors that way, with status 200."""
         if refusal := self._refused_in_body(body):
             return refusal
@@ -147,8 +149,8 @@ class HttpEndpoint:
         line = " ".join(self._redactor.text(text)[: 4 * _LONGEST_MESSAGE].split())
         return line if len(line) <= _LONGEST_MESSAGE else line[: _LONGEST_MESSAGE - 1] + "…"
 
-    def _refused_in_body(self, body: bytes) -> ProviderCallError | None:
-        told = _told(body)
+    def _refused_in_body(self, body: bytes | str) -> ProviderCallError | None:
+        told = _read_error(body)
         return self._refused(told.status or 500, {}, body) if told is not None and told.is_error else None
 
     def _open(self) -> aiohttp.ClientSession:
@@ -206,13 +208,13 @@ class HttpEndpoint:
             return self.failure(f"does not speak HTTP: {reason}", kind="invalid_response", retryable=True)
         return self.failure(f"cut the connection: {reason}", kind="connection", retryable=True)
 
-    def _refused(self, status: int, headers: Mapping[str, str], body: bytes) -> ProviderCallError:
+    def _refused(self, status: int, headers: Mapping[str, str], body: bytes | str) -> ProviderCallError:
         """An answer that is an error: the server's own words, shortened, and what its status means."""
         if 300 <= status < 400:
             target = self._excerpt(urljoin(self.address, headers.get("Location", "elsewhere")))
             what = f"redirects to {target}: give that as base_url"
             return self.failure(what, kind="bad_request", status=status, retryable=False)
-        told = _told(body)
+        told = _read_error(body)
         message = self._excerpt((told.message if told else "") or body)
         kind = _KINDS_BY_CODE.get(told.code if told else "") or _KINDS_BY_STATUS.get(status) or _kind_of_range(status)
         return self.failure(
@@ -222,6 +224,32 @@ class HttpEndpoint:
             retry_after_seconds=retry_after_seconds(headers),
             retryable=kind not in _HOPELESS_KINDS and (status in _PASSING_STATUSES or status >= 500),
         )
+
+
+class HttpProvider(StatelessTaskExecutor):
+    """A provider behind one endpoint; what is said there is its own."""
+
+    prompt_only = True
+
+    def __init__(self, http: HttpEndpoint, system_prompt: str | None) -> None:
+        self._http = http
+        self._system_prompt = system_prompt
+
+    @property
+    def account(self) -> str:
+        return self._http.account
+
+    def set_concurrency(self, calls: int) -> None:
+        self._http.raise_open_files(calls)
+
+    async def aclose(self) -> None:
+        await self._http.aclose()
+
+    def _decode(self, body: bytes | str, kind: type[T], expected: str) -> T:
+        try:
+            return decode_as(body, kind)
+        except (ValueError, RecursionError) as error:
+            raise self._http.unreadable(body, expected, error) from error
 
 
 _KINDS_BY_CODE = {
@@ -250,14 +278,14 @@ def _kind_of_range(status: int) -> str:
     return "server_error" if status >= 500 else "bad_request"
 
 
-class _Told(NamedTuple):
+class _ErrorBody(NamedTuple):
     message: str
     code: str = ""
     status: int | None = None
     is_error: bool = False
 
 
-def _told(body: bytes) -> _Told | None:
+def _read_error(body: bytes | str) -> _ErrorBody | None:
     """The message, code and status in an error body of any of the usual shapes; None where there is nothing to find."""
     try:
         content = msgspec.json.decode(body)
@@ -268,11 +296,11 @@ def _told(body: bytes) -> _Told | None:
     is_error = bool(content.get("error"))
     error = content["error"] if is_error else content
     if not isinstance(error, dict):
-        return _Told(message=str(error), is_error=is_error)
+        return _ErrorBody(message=str(error), is_error=is_error)
     message = error.get("message") or error.get("detail") or error.get("msg") or ""
     codes = [code for code in (error.get("code"), error.get("type")) if isinstance(code, str)]
     status = error.get("code")
-    return _Told(
+    return _ErrorBody(
         message=message if isinstance(message, str) else str(message),
         code=next((code for code in codes if code in _KINDS_BY_CODE), ""),
         status=status if isinstance(status, int) and 400 <= status < 600 else None,
@@ -321,11 +349,6 @@ def _number(text: str | None) -> float | None:
     except ValueError:
         return None
     return number if number is not None and abs(number) < 1e12 else None
-
-
-def token_count(value: Any) -> int | None:
-    """A count as servers tell it; None for anything that is none."""
-    return int(value) if isinstance(value, (int, float)) and 0 <= value < 1e15 else None
 
 
 def _web_address(url: str) -> URL:

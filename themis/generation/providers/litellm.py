@@ -9,15 +9,15 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from themis.core.entities import GenerationRecord, GenerationTask, ModelOutput
+import msgspec
+
+from themis.core.entities import GenerationRecord, GenerationTask
 from themis.core.redaction import Redactor
 from themis.exceptions import DependencyError, ProviderCallError
-from themis.generation.providers.conversation import attempt_index, messages_of
+from themis.generation.providers.chat import Completion, completion_fields, read_completion
+from themis.generation.providers.endpoints import LITELLM_VENDORS, suggest_alternative
 from themis.generation.providers.http import retry_after_seconds
-from themis.generation.providers.vendors import LITELLM_VENDORS, describe_way
 from themis.interfaces import StatelessTaskExecutor
-
-__all__ = ["LiteLLM"]
 
 _LONGEST_MESSAGE = 500
 
@@ -69,46 +69,17 @@ class LiteLLM(StatelessTaskExecutor):
         return self._litellm
 
     def _request(self, task: GenerationTask) -> dict[str, Any]:
-        sampling = task.sampling
-        request = {
-            "model": task.model.identifier,
-            "messages": messages_of(task, self._system_prompt),
-            "temperature": sampling.temperature,
-            "top_p": sampling.top_p,
-            **self._always,
-        }
-        if sampling.max_tokens >= 0:
-            request["max_tokens"] = sampling.max_tokens
-        if self._seed is not None:
-            request["seed"] = self._seed + attempt_index(task)
-        return request
+        fields = completion_fields(task, system_prompt=self._system_prompt, seed=self._seed)
+        return {**fields, **self._always}
 
-    def _record(self, task: GenerationTask, answer: Any) -> GenerationRecord:
-        choices = getattr(answer, "choices", None)
-        if not choices:
-            raise ProviderCallError("litellm returned no choices", kind="empty_response", retryable=True)
-        choice = choices[0]
-        message = choice.message
-        raw = {
-            "finish_reason": getattr(choice, "finish_reason", None),
-            "id": getattr(answer, "id", None),
-            "model": getattr(answer, "model", None),
-        }
-        reasoning = getattr(message, "reasoning_content", None)
-        if isinstance(reasoning, str) and reasoning:
-            raw["reasoning"] = reasoning
-        refusal = getattr(message, "refusal", None)
-        if isinstance(refusal, str) and refusal:
-            raw["refusal"] = refusal
-        spoke = isinstance(message.content, str) or refusal or reasoning or getattr(message, "tool_calls", None)
-        if not spoke and raw["finish_reason"] != "length":
-            raise ProviderCallError("litellm returned no text", kind="empty_response", retryable=True)
-        text = message.content if isinstance(message.content, str) else refusal or ""
-        return GenerationRecord(
-            task=task,
-            output=ModelOutput(text=text, raw=raw, usage=_usage(getattr(answer, "usage", None))),
-            error=None,
-        )
+    def _record(self, task: GenerationTask, given: object) -> GenerationRecord:
+        try:
+            answer = msgspec.convert(given, Completion, from_attributes=True, strict=False)
+        except msgspec.ValidationError as error:
+            raise _fail(f"did not answer with a chat completion ({error})", kind="invalid_response") from error
+        if not answer.choices:
+            raise _fail("returned no choices", kind="empty_response")
+        return GenerationRecord(task=task, output=read_completion(answer, answer.choices[0], _fail), error=None)
 
     def _failure(self, error: Exception) -> ProviderCallError:
         status = getattr(error, "status_code", None)
@@ -124,10 +95,14 @@ class LiteLLM(StatelessTaskExecutor):
         )
 
 
+def _fail(what: str, *, kind: str, retryable: bool = True) -> ProviderCallError:
+    return ProviderCallError(f"litellm {what}", kind=kind, retryable=retryable)
+
+
 def _missing(model: str) -> DependencyError:
     if model.partition("/")[0] in LITELLM_VENDORS:
         needed = DependencyError.for_extra("litellm", "litellm", f"the model {model!r}")
-        return DependencyError(f"{needed}; {describe_way(model)}")
+        return DependencyError(f"{needed}; {suggest_alternative(model)}")
     example = f" (or name the provider, such as openai/{model})" if model else ""
     return DependencyError.for_extra("litellm", "litellm", f"a model without a provider of its own{example}")
 
@@ -174,21 +149,3 @@ def _retry_after(error: Exception) -> float | None:
         if isinstance(headers, Mapping) and headers:
             return retry_after_seconds(headers)
     return None
-
-
-def _usage(told: Any) -> dict[str, Any] | None:
-    if told is None:
-        return None
-    prompt, completion = getattr(told, "prompt_tokens", None) or 0, getattr(told, "completion_tokens", None) or 0
-    usage = {
-        "prompt_tokens": prompt,
-        "completion_tokens": completion,
-        "total_tokens": getattr(told, "total_tokens", None) or prompt + completion,
-    }
-    cached = getattr(getattr(told, "prompt_tokens_details", None), "cached_tokens", None)
-    reasoning = getattr(getattr(told, "completion_tokens_details", None), "reasoning_tokens", None)
-    if cached:
-        usage["cached_tokens"] = cached
-    if reasoning:
-        usage["reasoning_tokens"] = reasoning
-    return usage

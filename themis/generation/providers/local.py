@@ -18,10 +18,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
-from themis.core.entities import GenerationRecord, GenerationTask, ModelOutput
+import msgspec
+
+from themis.core.entities import GenerationRecord, GenerationTask
 from themis.exceptions import ConfigurationError, DependencyError, ProviderCallError, ProviderError
 from themis.generation.models import resolve_model
-from themis.generation.providers.conversation import attempt_index, item_name, messages_of
+from themis.generation.providers.chat import Completion, completion_fields, constant_fields, item_name, read_completion
 from themis.interfaces import StatelessTaskExecutor
 
 __all__ = ["LocalModel", "ServerSettings", "require_runtime", "start_server", "usable_cores"]
@@ -67,16 +69,10 @@ class LocalModel(StatelessTaskExecutor):
         self._threads = _positive("threads", threads) if threads is not None else usable_cores()
         self._system_prompt = system_prompt
         self._seed = seed
-        self._always: dict[str, Any] = {"cache_prompt": prompt_cache}
-        if stop is not None:
-            self._always["stop"] = [stop] if isinstance(stop, str) else list(stop)
-        if logprobs is not None and logprobs is not False:
-            self._always |= {"logprobs": True, **({} if logprobs is True else {"top_logprobs": logprobs})}
-        if grammar is not None:
-            self._always["grammar"] = grammar
-        if json_schema is not None:
-            self._always["json_schema"] = dict(json_schema)
-        self._always.update(extra_body or {})
+        self._always = {
+            "cache_prompt": prompt_cache,
+            **constant_fields(stop, logprobs, extra_body, grammar=grammar, json_schema=json_schema),
+        }
 
     def execute(self, task: GenerationTask) -> GenerationRecord:
         self._name = self._path or task.model.identifier
@@ -89,16 +85,12 @@ class LocalModel(StatelessTaskExecutor):
             ) from error
         if "error" in answer:
             raise _refusal(task, answer["error"])
-        choice = answer["choices"][0]
-        return GenerationRecord(
-            task=task,
-            output=ModelOutput(
-                text=choice["message"].get("content") or "",
-                raw=_raw(task, choice),
-                usage=_usage(answer.get("usage") or {}),
-            ),
-            error=None,
-        )
+        # Without llama.cpp's response id, which is random: the same question gives the same record.
+        completion = msgspec.convert({**answer, "model": task.model.identifier}, Completion)
+        assert completion.choices
+        output = read_completion(completion, completion.choices[0], _fail)
+        del output.raw["id"]
+        return GenerationRecord(task=task, output=output, error=None)
 
     def count_tokens(self, text: str) -> int:
         """By the tokenizer of the model that was named, or called last."""
@@ -118,18 +110,8 @@ class LocalModel(StatelessTaskExecutor):
             raise ProviderCallError(str(error), kind="not_found", retryable=False) from error
 
     def _request(self, task: GenerationTask) -> dict[str, Any]:
-        sampling = task.sampling
-        request = {
-            "messages": messages_of(task, self._system_prompt),
-            "temperature": sampling.temperature,
-            "top_p": sampling.top_p,
-            # Samples of one prompt drawn with one seed would all be the same.
-            "seed": self._seed + attempt_index(task),
-            **self._always,
-        }
-        if sampling.max_tokens >= 0:
-            request["max_tokens"] = sampling.max_tokens
-        return request
+        fields = completion_fields(task, system_prompt=self._system_prompt, seed=self._seed)
+        return {**fields, **self._always}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -240,22 +222,8 @@ def _refusal(task: GenerationTask, error: Mapping[str, Any]) -> ProviderCallErro
     )
 
 
-def _raw(task: GenerationTask, choice: Mapping[str, Any]) -> dict[str, Any]:
-    # Not llama.cpp's response id, which is random: the same question gives the same record.
-    raw = {"finish_reason": choice.get("finish_reason"), "model": task.model.identifier}
-    reasoning = choice["message"].get("reasoning_content")
-    if reasoning:
-        raw["reasoning"] = reasoning
-    if choice.get("logprobs"):
-        raw["logprobs"] = choice["logprobs"]
-    return raw
-
-
-def _usage(told: Mapping[str, Any]) -> dict[str, Any]:
-    """Counted by the model's own tokenizer, the chat template included."""
-    usage = {name: int(told.get(name, 0)) for name in ("prompt_tokens", "completion_tokens", "total_tokens")}
-    cached = (told.get("prompt_tokens_details") or {}).get("cached_tokens")
-    return {**usage, "cached_tokens": int(cached)} if cached else usage
+def _fail(what: str, *, kind: str, retryable: bool) -> ProviderCallError:
+    return ProviderCallError(f"llama.cpp {what}", kind=kind, retryable=retryable)
 
 
 def _positive(name: str, value: int) -> int:

@@ -7,22 +7,16 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from themis.core.codec import decode_as
 from themis.core.entities import GenerationRecord, GenerationTask, ModelOutput
-from themis.generation.providers.conversation import request_body, system_prompt_of
-from themis.generation.providers.http import HttpEndpoint, token_count
-from themis.interfaces import StatelessTaskExecutor
-
-__all__ = ["LocalChat"]
+from themis.generation.providers.chat import make_usage, request_body, system_prompt_of, token_count
+from themis.generation.providers.http import HttpEndpoint, HttpProvider
 
 
-class LocalChat(StatelessTaskExecutor):
+class LocalChat(HttpProvider):
     """One POST for each task; the first output item of type `message` is the answer.
 
     The endpoint decides how it samples: `temperature` and the like go into `extra_body` where it understands them.
     """
-
-    prompt_only = True
 
     is_local: ClassVar[bool] = True
 
@@ -37,25 +31,18 @@ class LocalChat(StatelessTaskExecutor):
         extra_headers: Mapping[str, str] | None = None,
         extra_body: Mapping[str, Any] | None = None,
     ) -> None:
-        self._http = HttpEndpoint(
+        http = HttpEndpoint(
             base_url or api_base or "http://localhost:1234/api/v1/chat",
             headers={**({"Authorization": f"Bearer {api_key}"} if api_key else {}), **(extra_headers or {})},
             api_key=api_key,
             timeout=timeout,
         )
-        self._system_prompt = system_prompt
+        super().__init__(http, system_prompt)
         self._always = dict(extra_body or {})
-
-    @property
-    def account(self) -> str:
-        return self._http.account
-
-    def set_concurrency(self, calls: int) -> None:
-        self._http.make_room(calls)
 
     async def execute(self, task: GenerationTask) -> GenerationRecord:
         reply = await self._http.post(self._body(task))
-        answer = self._decode(reply.body)
+        answer = self._decode(reply.body, _Answer, "a list of output items")
         text = next((item.content for item in answer.output if item.type == "message"), None)
         if not isinstance(text, str):
             raise self._http.silent(reply.body, "a message")
@@ -67,9 +54,6 @@ class LocalChat(StatelessTaskExecutor):
             task=task, output=ModelOutput(text=text, raw=raw, usage=_usage(answer.stats)), error=None
         )
 
-    async def aclose(self) -> None:
-        await self._http.aclose()
-
     def _body(self, task: GenerationTask) -> bytes:
         fields = {
             "model": task.model.identifier,
@@ -78,12 +62,6 @@ class LocalChat(StatelessTaskExecutor):
             **self._always,
         }
         return request_body(task, fields)
-
-    def _decode(self, body: bytes) -> _Answer:
-        try:
-            return decode_as(body, _Answer)
-        except (ValueError, RecursionError) as error:
-            raise self._http.unreadable(body, "a list of output items", error) from error
 
 
 class _Item(msgspec.Struct):
@@ -98,11 +76,8 @@ class _Answer(msgspec.Struct):
     model_instance_id: str | None = None
 
 
-def _usage(stats: Any) -> dict[str, Any] | None:
+def _usage(stats: object) -> dict[str, Any] | None:
     if not isinstance(stats, dict):
         return None
-    prompt = token_count(stats.get("input_tokens")) or 0
-    completion = token_count(stats.get("total_output_tokens")) or 0
-    usage = {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion}
-    reasoning = token_count(stats.get("reasoning_output_tokens"))
-    return {**usage, "reasoning_tokens": reasoning} if reasoning else usage
+    prompt, completion = token_count(stats.get("input_tokens")), token_count(stats.get("total_output_tokens"))
+    return make_usage(prompt, completion, reasoning_tokens=token_count(stats.get("reasoning_output_tokens")))

@@ -13,20 +13,23 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from themis.core.codec import decode_as
-from themis.core.entities import GenerationRecord, GenerationTask, ModelOutput
-from themis.exceptions import ConfigurationError, ProviderCallError, ProviderError
-from themis.generation.providers.conversation import attempt_index, field_names, messages_of, request_body
+from themis.core.entities import GenerationRecord, GenerationTask
+from themis.exceptions import ProviderCallError, ProviderError
+from themis.generation.providers.chat import (
+    Completion,
+    completion_fields,
+    constant_fields,
+    field_names,
+    read_completion,
+    request_body,
+)
 from themis.generation.providers.endpoints import KNOWN_ENDPOINTS, base_url_variable, key_variable
-from themis.generation.providers.http import HttpEndpoint, duration_seconds, token_count
-from themis.interfaces import StatelessTaskExecutor
-
-__all__ = ["LocalOpenAICompatible", "OpenAICompatible"]
+from themis.generation.providers.http import HttpEndpoint, HttpProvider, duration_seconds
 
 _PATH = "/chat/completions"
 
 
-class OpenAICompatible(StatelessTaskExecutor):
+class OpenAICompatible(HttpProvider):
     """One request to an OpenAI-compatible endpoint for each task.
 
     `provider_name` finds the endpoint in the table of known ones and its variables `<NAME>_BASE_URL` and
@@ -34,8 +37,6 @@ class OpenAICompatible(StatelessTaskExecutor):
     model refuses, such as `temperature`; `extra_body` adds fields that it needs; `max_tokens_field` is what the limit is
     called where a gateway stands before a model that knows it by another name.
     """
-
-    prompt_only = True
 
     def __init__(
         self,
@@ -77,7 +78,7 @@ class OpenAICompatible(StatelessTaskExecutor):
                 f"provider {provider_name!r} needs a key: set {key_variable(provider_name)} or give api_key= "
                 f"(or base_url= for a server of your own)"
             )
-        self._http = HttpEndpoint(
+        http = HttpEndpoint(
             _completions_url(address),
             headers=_headers(key, organization, api_version, extra_headers),
             query={"api-version": api_version} if api_version else None,
@@ -88,101 +89,45 @@ class OpenAICompatible(StatelessTaskExecutor):
             verify=verify,
             max_response_bytes=max_response_bytes,
         )
-        self._system_prompt = system_prompt
+        super().__init__(http, system_prompt)
         self._seed = seed
         # OpenAI's newer models refuse the old name, other servers may not know the new one.
         usual = "max_completion_tokens" if hosted and provider_name == "openai" else "max_tokens"
         self._limit_field = max_tokens_field or usual
-        self._always = _constant_fields(stop, logprobs, response_format, grammar, extra_body)
+        self._always = constant_fields(stop, logprobs, extra_body, response_format=response_format, grammar=grammar)
         self._omit = field_names(omit)
-
-    @property
-    def account(self) -> str:
-        return self._http.account
-
-    def set_concurrency(self, calls: int) -> None:
-        self._http.make_room(calls)
 
     async def execute(self, task: GenerationTask) -> GenerationRecord:
         try:
             reply = await self._http.post(self._body(task))
         except ProviderCallError as error:
-            raise _with_advice(error) from error
+            raise _add_advice(error) from error
         try:
             answer = _DECODER.decode(reply.body)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            answer = self._decode_leniently(reply.body)
+            # What strict JSON would lose: NaN among log probabilities, halves of surrogate pairs, bytes that are not UTF-8.
+            answer = self._decode(reply.body.decode("utf-8", "replace"), Completion, "a chat completion")
         if not answer.choices:
             raise self._http.silent(reply.body, "choices")
-        choice = answer.choices[0]
-        return GenerationRecord(
-            task=task,
-            output=ModelOutput(text=self._text(choice), raw=_raw(answer, choice), usage=_usage(answer.usage)),
-            error=None,
-            metrics=_quota(reply.headers),
-        )
-
-    async def aclose(self) -> None:
-        await self._http.aclose()
+        output = read_completion(answer, answer.choices[0], self._http.failure)
+        return GenerationRecord(task=task, output=output, error=None, metrics=_quota(reply.headers))
 
     def _body(self, task: GenerationTask) -> bytes:
-        sampling = task.sampling
-        fields: dict[str, Any] = {
-            "model": task.model.identifier,
-            "messages": messages_of(task, self._system_prompt),
-            "temperature": sampling.temperature,
-            "top_p": sampling.top_p,
-        }
-        if sampling.max_tokens >= 0:
-            fields[self._limit_field] = sampling.max_tokens
-        if self._seed is not None:
-            # Samples of one prompt drawn with one seed would all be the same.
-            fields["seed"] = self._seed + attempt_index(task)
+        fields = completion_fields(
+            task, system_prompt=self._system_prompt, seed=self._seed, limit_field=self._limit_field
+        )
         if self._always:
             fields.update(self._always)
         for name in self._omit:
             fields.pop(name, None)
         return request_body(task, fields)
 
-    def _decode_leniently(self, body: bytes) -> _Answer:
-        """What strict JSON would lose: NaN among log probabilities, halves of surrogate pairs, bytes that are not UTF-8."""
-        try:
-            return decode_as(body.decode("utf-8", "replace"), _Answer)
-        except (ValueError, RecursionError) as error:
-            raise self._http.unreadable(body, "a chat completion", error) from error
-
-    def _text(self, choice: _Choice) -> str:
-        content = choice.message.content
-        if isinstance(content, str):
-            return content
-        if content is not None and not isinstance(content, list):
-            raise self._http.failure(
-                f"answered with content of type {type(content).__name__}", kind="invalid_response", retryable=True
-            )
-        parts = [part.get("text") for part in content or () if isinstance(part, dict) and part.get("type") == "text"]
-        texts = [part for part in parts if isinstance(part, str)]
-        if texts or _did_something_else(choice):
-            return "".join(texts) or choice.message.refusal or ""
-        blocked = choice.finish_reason == "content_filter"
-        raise self._http.failure(
-            "answered without any text" + (": the provider's content filter took it" if blocked else ""),
-            kind="content_filter" if blocked else "empty_response",
-            retryable=not blocked,
-        )
-
-
-def _did_something_else(choice: _Choice) -> bool:
-    """Whether the model itself is why there is no text: it refused, called a tool, thought, or came to its limit."""
-    message = choice.message
-    spoke = message.refusal or message.tool_calls or message.reasoning_content or message.reasoning
-    return bool(spoke) or choice.finish_reason == "length"
-
 
 _REFUSES = re.compile(r"unsupported|not support|only the default|unknown|unrecognized|unexpected|not permitted", re.I)
 _NAMED = re.compile(r"\b(temperature|top_p|max_tokens|seed|stop|logprobs|top_logprobs|response_format|grammar)\b")
 
 
-def _with_advice(error: ProviderCallError) -> ProviderCallError:
+def _add_advice(error: ProviderCallError) -> ProviderCallError:
     """Of a parameter that the model refuses, the option that leaves it out."""
     said = str(error)
     if error.status not in (400, 422) or not _REFUSES.search(said) or (named := _NAMED.search(said)) is None:
@@ -237,95 +182,7 @@ def _headers(
     return {**headers, **(extra or {})}
 
 
-def _constant_fields(
-    stop: str | Sequence[str] | None,
-    logprobs: bool | int | None,
-    response_format: Mapping[str, Any] | None,
-    grammar: str | None,
-    extra_body: Mapping[str, Any] | None,
-) -> dict[str, Any]:
-    fields: dict[str, Any] = {}
-    if stop is not None:
-        fields["stop"] = [stop] if isinstance(stop, str) else list(stop)
-    if logprobs is not None and logprobs is not False:
-        fields["logprobs"] = True
-        if logprobs is not True:
-            fields["top_logprobs"] = logprobs
-    if response_format is not None:
-        fields["response_format"] = dict(response_format)
-    if grammar is not None:
-        fields["grammar"] = grammar
-    fields.update(extra_body or {})
-    try:
-        msgspec.json.encode(fields)
-    except (TypeError, ValueError, msgspec.MsgspecError) as error:
-        raise ConfigurationError(f"provider options cannot be sent as JSON: {error}") from error
-    return fields
-
-
-class _Message(msgspec.Struct):
-    content: Any = None
-    refusal: str | None = None
-    reasoning_content: Any = None
-    reasoning: Any = None
-    tool_calls: Any = None
-
-
-class _Choice(msgspec.Struct):
-    message: _Message
-    finish_reason: Any = None
-    logprobs: Any = None
-
-
-class _Answer(msgspec.Struct):
-    choices: list[_Choice] | None = None
-    id: Any = None
-    model: Any = None
-    usage: Any = None
-
-
-_DECODER = msgspec.json.Decoder(_Answer)
-
-
-def _raw(answer: _Answer, choice: _Choice) -> dict[str, Any]:
-    """What is kept of the answer beside its text: small, and only what is there."""
-    message = choice.message
-    raw = {"finish_reason": choice.finish_reason, "id": answer.id, "model": answer.model}
-    if message.refusal:
-        raw["refusal"] = message.refusal
-    if message.reasoning_content or message.reasoning:
-        raw["reasoning"] = message.reasoning_content or message.reasoning
-    if message.tool_calls:
-        raw["tool_calls"] = message.tool_calls
-    if choice.logprobs:
-        raw["logprobs"] = choice.logprobs
-    return raw
-
-
-def _usage(told: Any) -> dict[str, Any] | None:
-    if not isinstance(told, dict):
-        return None
-    prompt, completion = token_count(told.get("prompt_tokens")), token_count(told.get("completion_tokens"))
-    total = token_count(told.get("total_tokens"))
-    if prompt is None and completion is None and total is None:
-        return None
-    usage = {
-        "prompt_tokens": prompt or 0,
-        "completion_tokens": completion or 0,
-        "total_tokens": total if total is not None else (prompt or 0) + (completion or 0),
-    }
-    cached = token_count(_inside(told, "prompt_tokens_details", "cached_tokens"))
-    reasoning = token_count(_inside(told, "completion_tokens_details", "reasoning_tokens"))
-    if cached is not None:
-        usage["cached_tokens"] = cached
-    if reasoning is not None:
-        usage["reasoning_tokens"] = reasoning
-    return usage
-
-
-def _inside(usage: dict[str, Any], group: str, name: str) -> Any:
-    details = usage.get(group)
-    return details.get(name) if isinstance(details, dict) else None
+_DECODER = msgspec.json.Decoder(Completion)
 
 
 def _quota(headers: Mapping[str, str]) -> dict[str, Any]:

@@ -16,30 +16,19 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any
 
 from themis.core.redaction import look_up_secrets
 from themis.core.registry import Registry, nearest
 from themis.core.tokens import DEFAULT_TOKENIZER
 from themis.exceptions import ConfigurationError
-from themis.memory.agents.agent import Agent, Reply
+from themis.memory.agents.agent import Agent, AgentSettings, Reply
 
 __all__ = ["AGENTS", "Agent", "AgentSettings", "Reply", "agent_maker", "create_agent", "register_agent"]
 
 _HERE = "themis.memory.agents"
 _CALLED = re.compile(r"^(?P<name>[\w.-]+)\((?P<argument>.*)\)$", re.DOTALL)
-
-
-@dataclass(frozen=True, kw_only=True)
-class AgentSettings:
-    """What every agent may need to know; a factory takes what it has parameters for."""
-
-    max_prompt_tokens: int | None = None
-    session: str = "session"
-    tokenizer: str = DEFAULT_TOKENIZER
-    # Its calls cost nothing, whatever the price list says.
-    is_local: bool = False
 
 
 # A factory takes `argument` (what stands in the brackets, or ""), `settings`, and the agent's own options by keyword.
@@ -48,18 +37,18 @@ AgentFactory = Callable[..., Agent]
 AGENTS: Registry[AgentFactory] = Registry(
     "agent",
     {
-        "amnesiac": f"{_HERE}.building:amnesiac",
-        "chat": f"{_HERE}.building:chat",
-        "command": f"{_HERE}.building:command",
-        "cost": f"{_HERE}.building:cost",
-        "http": f"{_HERE}.building:over_http",
-        "human": f"{_HERE}.building:human",
-        "oracle": f"{_HERE}.building:oracle",
-        "parrot": f"{_HERE}.building:parrot",
-        "rag": f"{_HERE}.building:retrieval",
-        "retrieval": f"{_HERE}.building:retrieval",
-        "ts": f"{_HERE}.building:timestamped",
-        "window": f"{_HERE}.building:window",
+        "amnesiac": f"{_HERE}.calibration:Amnesiac",
+        "chat": f"{_HERE}.chat:chat",
+        "command": f"{_HERE}.program:command",
+        "cost": f"{_HERE}.calibration:cost",
+        "http": f"{_HERE}.http:over_http",
+        "human": f"{_HERE}.human:Human",
+        "oracle": f"{_HERE}.calibration:Oracle",
+        "parrot": f"{_HERE}.calibration:Parrot",
+        "rag": f"{_HERE}.retrieval:retrieval",
+        "retrieval": f"{_HERE}.retrieval:retrieval",
+        "ts": f"{_HERE}.chat:timestamped",
+        "window": f"{_HERE}.calibration:window",
     },
 )
 
@@ -104,10 +93,7 @@ def agent_maker(text: str, settings: AgentSettings, options: Mapping[str, Any] |
     argument = look_up_secrets({"agent": argument})["agent"]
 
     def make(session: str) -> Agent:
-        told = {
-            "argument": argument,
-            "settings": AgentSettings(**{**vars(settings), "session": session}),
-        }
+        told = {"argument": argument, "settings": replace(settings, session=session)}
         takes = inspect.signature(factory).parameters
         anything = any(parameter.kind is parameter.VAR_KEYWORD for parameter in takes.values())
         agent = factory(**{key: value for key, value in told.items() if anything or key in takes}, **given)

@@ -6,25 +6,23 @@ memory in this process needs no files of its own.
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from themis.runs.prices import PRICES_VARIABLE
+from themis.core.tokens import DEFAULT_TOKENIZER
 
-__all__ = ["BOUND_BY_OPTION", "PRICED_OR_LOCAL", "Agent", "Reply", "told_cost"]
 
-# For agents that call a model, and for those whose prices only they know.
-PRICED_OR_LOCAL = (
-    f"add its model to a price file and name that file in {PRICES_VARIABLE}, or give -l if it costs nothing"
-)
-BOUND_BY_OPTION = (
-    "give the most that a reply may cost with --option most_cost_usd=0.05 (what it says in `cost_usd` is counted), "
-    "or -l if it costs nothing"
-)
+@dataclass(frozen=True, kw_only=True)
+class AgentSettings:
+    """What every agent may need to know; a factory takes what it has parameters for."""
+
+    max_prompt_tokens: int | None = None
+    session: str = "session"
+    tokenizer: str = DEFAULT_TOKENIZER
+    # Its calls cost nothing, whatever the price list says.
+    is_local: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,11 +85,3 @@ class Agent(ABC):
 
     def close(self) -> None:  # noqa: B027 - optional
         """Lets go of connections and processes."""
-
-
-def told_cost(answer: Mapping[str, Any], *, is_free: bool) -> float | None:
-    """The `cost_usd` of an agent's JSON; None where it says nothing that can be a sum of money."""
-    cost = answer.get("cost_usd", 0.0 if is_free else None)
-    if isinstance(cost, bool) or not isinstance(cost, int | float) or not math.isfinite(cost) or cost < 0:
-        return None
-    return float(cost)

@@ -1,6 +1,6 @@
-"""Agents whose score is known beforehand, to check the tests and to read other agents' scores against.
+"""Agents that call no model: those whose score is known beforehand, and one that counts what a model would have cost.
 
-They are told the ideal replies by the runner (`prepare`), never through the conversation.
+The first are told the ideal replies by the runner (`prepare`), never through the conversation.
 """
 
 from __future__ import annotations
@@ -10,12 +10,11 @@ from typing import ClassVar
 
 from themis.core.tokens import DEFAULT_TOKENIZER, tokenizer
 from themis.exceptions import ConfigurationError
-from themis.memory.agents.agent import Agent
-from themis.memory.commands import Hint
-
-__all__ = ["Amnesiac", "CalibrationAgent", "Oracle", "Parrot", "Window"]
+from themis.memory.actions import Expected
+from themis.memory.agents.agent import Agent, AgentSettings, Reply
 
 _STATEMENT, _IGNORANCE = "Understood.", "I do not know."
+_COST_REPLY = " ".join(["I have taken note of that and will keep it in mind for the rest of our conversation."] * 6)
 
 
 class CalibrationAgent(Agent):
@@ -24,11 +23,11 @@ class CalibrationAgent(Agent):
     reads_clock: ClassVar[bool] = False
 
     def __init__(self) -> None:
-        self._hint = Hint()
+        self._expected = Expected()
 
-    def prepare(self, hint: Hint) -> None:
+    def prepare(self, expected: Expected) -> None:
         """What a perfect agent would reply to the next message."""
-        self._hint = hint
+        self._expected = expected
 
     def remembers(self, distance_tokens: int, message: str) -> bool:
         raise NotImplementedError
@@ -36,12 +35,12 @@ class CalibrationAgent(Agent):
     def reply(self, message: str, *, turn: int, now: datetime, presupplied: str | None = None) -> str:
         if presupplied is not None:
             return presupplied
-        hint = self._hint
-        if hint.answer is None:
+        expected = self._expected
+        if expected.answer is None:
             said = _STATEMENT
         else:
-            said = hint.answer if self.remembers(hint.distance_tokens, message) else _IGNORANCE
-        extras = [extra.text for extra in hint.extras if self.remembers(extra.distance_tokens, message)]
+            said = expected.answer if self.remembers(expected.distance_tokens, message) else _IGNORANCE
+        extras = [extra.text for extra in expected.extras if self.remembers(extra.distance_tokens, message)]
         return "\n".join([said, *extras])
 
     def observe(self, message: str, reply: str, *, turn: int, now: datetime) -> None:
@@ -51,11 +50,11 @@ class CalibrationAgent(Agent):
         return 0.0
 
     def reset(self) -> None:
-        self._hint = Hint()
+        self._expected = Expected()
 
 
 class Oracle(CalibrationAgent):
-    """Perfect memory."""
+    """Knows every right answer: what a test gives at best."""
 
     name = "oracle"
 
@@ -79,7 +78,7 @@ class Window(CalibrationAgent):
 
 
 class Amnesiac(CalibrationAgent):
-    """Knows only what the current message says."""
+    """Remembers nothing: what a test gives by chance."""
 
     name = "amnesiac"
 
@@ -88,9 +87,79 @@ class Amnesiac(CalibrationAgent):
 
 
 class Parrot(CalibrationAgent):
-    """Repeats the message."""
+    """Says back the message it was sent."""
 
     name = "parrot"
 
     def reply(self, message: str, *, turn: int, now: datetime, presupplied: str | None = None) -> str:
         return message if presupplied is None else presupplied
+
+
+class CostEstimate(Agent):
+    """Prices in US dollars per 1,000 tokens. The context grows up to `max_prompt_tokens`, if given."""
+
+    reads_clock: ClassVar[bool] = False
+
+    def __init__(
+        self,
+        input_usd: float,
+        output_usd: float,
+        *,
+        max_prompt_tokens: int | None = None,
+        tokenizer_name: str = DEFAULT_TOKENIZER,
+    ) -> None:
+        if input_usd < 0 or output_usd < 0:
+            raise ConfigurationError(f"prices are not negative, got cost({input_usd:g},{output_usd:g})")
+        self.name = f"cost({input_usd:g},{output_usd:g})"
+        self._input_usd, self._output_usd = input_usd, output_usd
+        self._limit = max_prompt_tokens
+        self._count = tokenizer(tokenizer_name)
+        self._reply_tokens = self._count(_COST_REPLY)
+        self._context = 0
+
+    def reply(self, message: str, *, turn: int, now: datetime, presupplied: str | None = None) -> Reply:
+        if presupplied is not None:
+            self.observe(message, presupplied, turn=turn, now=now)
+            return Reply(presupplied)
+        prompt = self._within_limit(self._context + self._count(message))
+        self.observe(message, _COST_REPLY, turn=turn, now=now)
+        cost = (prompt * self._input_usd + self._reply_tokens * self._output_usd) / 1_000
+        return Reply(_COST_REPLY, cost, prompt, self._reply_tokens, 1)
+
+    def observe(self, message: str, reply: str, *, turn: int, now: datetime) -> None:
+        self._context = self._within_limit(self._context + self._count(message) + self._count(reply))
+
+    def reset(self) -> None:
+        self._context = 0
+
+    def most_cost_usd(self, message: str) -> float:
+        prompt = self._within_limit(self._context + self._count(message))
+        return (prompt * self._input_usd + self._reply_tokens * self._output_usd) / 1_000
+
+    def _within_limit(self, tokens: int) -> int:
+        return tokens if self._limit is None else min(tokens, self._limit)
+
+
+# --- by name ------------------------------------------------------------------------------------------------------------
+
+
+def window(argument: str, settings: AgentSettings) -> Agent:
+    """Answers rightly what lies within its last tokens: `window(2000)`, or `window` with -m 2000."""
+    text = argument or str(settings.max_prompt_tokens or "")
+    if not text.isdigit():
+        raise ConfigurationError(f"the window agent needs its size in tokens: -m 2000 or window(2000); got {text!r}")
+    return Window(int(text), settings.tokenizer)
+
+
+def cost(argument: str, settings: AgentSettings) -> Agent:
+    """Calls nothing and counts what a run would cost: `cost(0.005,0.015)`, US dollars per 1,000 tokens in and out."""
+    try:
+        prices = [float(part) for part in argument.split(",")]
+        (input_usd, output_usd) = prices
+    except ValueError as error:
+        raise ConfigurationError(
+            f"cost takes two prices in US dollars per 1,000 tokens, as in cost(0.005,0.015); got {argument!r}"
+        ) from error
+    return CostEstimate(
+        input_usd, output_usd, max_prompt_tokens=settings.max_prompt_tokens, tokenizer_name=settings.tokenizer
+    )

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from collections import deque
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import ClassVar
+from typing import Any, ClassVar
 
-from themis.core.tokens import DEFAULT_TOKENIZER
+from themis.core.tokens import DEFAULT_TOKENIZER, tokenizer
 from themis.exceptions import ConfigurationError
-from themis.memory.agents.agent import PRICED_OR_LOCAL, Agent, Reply
-from themis.memory.agents.history import MESSAGE_TOKENS, History
+from themis.memory.agents.agent import Agent, AgentSettings, Reply
 from themis.memory.models import ChatModel
-
-__all__ = ["DEFAULT_MAX_PROMPT_TOKENS", "SYSTEM_PROMPT", "ChatAgent", "elapsed_in_words"]
+from themis.runs.prices import PRICES_VARIABLE
 
 DEFAULT_MAX_PROMPT_TOKENS = 16_384
 SYSTEM_PROMPT = "You are a helpful assistant with a good memory for everything that was said in this conversation."
+# What the format of a chat adds to every message.
+MESSAGE_TOKENS = 4
 # Room for `[3.5 days ago]` in front of a message.
 _TAG_TOKENS = 12
 
@@ -23,7 +26,9 @@ class ChatAgent(Agent):
     """A windowed chat over one model. With `timestamps` it sees how long ago every message was said."""
 
     reads_clock: ClassVar[bool] = False
-    how_to_bound_cost: ClassVar[str] = PRICED_OR_LOCAL
+    how_to_bound_cost: ClassVar[str] = (
+        f"add its model to a price file and name that file in {PRICES_VARIABLE}, or give -l if it costs nothing"
+    )
 
     def __init__(
         self,
@@ -51,7 +56,7 @@ class ChatAgent(Agent):
         if presupplied is not None:
             self.observe(message, presupplied, turn=turn, now=now)
             return Reply(presupplied)
-        self.history.make_room(message)
+        self.history.evict_until_fits(message)
         said = self.model.complete(self.prompt(message, now))
         self.observe(message, said.text, turn=turn, now=now)
         return Reply(said.text, said.cost_usd, said.prompt_tokens, said.completion_tokens, said.calls)
@@ -94,3 +99,96 @@ def elapsed_in_words(ago: timedelta) -> str:
             amount = f"{seconds / size:.1f}".removesuffix(".0")
             return f"{amount} {unit}{'' if amount == '1' else 's'} ago"
     return f"{seconds:.0f} second{'' if round(seconds) == 1 else 's'} ago"
+
+
+# --- what fits into a prompt --------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """A message and its reply, with what both take in a prompt."""
+
+    message: str
+    reply: str
+    turn: int
+    now: datetime
+    tokens: int
+
+
+class History:
+    """The latest exchanges of a conversation, as many as may ever fit beside the next message.
+
+    An exchange that does not fit beside one message does not fit beside any later one either: what that message left no
+    room for is then taken by itself. So it is dropped for good, and a turn costs no more than what is new in it.
+    """
+
+    def __init__(self, limit_tokens: int, *, extra_tokens: int = 0, tokenizer_name: str = DEFAULT_TOKENIZER) -> None:
+        self.limit_tokens = limit_tokens
+        self.tokens = 0
+        # Added to every message for what is written into it when it is sent.
+        self._extra_tokens = extra_tokens
+        self._count = tokenizer(tokenizer_name)
+        self._exchanges: deque[Exchange] = deque()
+
+    def __iter__(self) -> Iterator[Exchange]:
+        return iter(self._exchanges)
+
+    def __len__(self) -> int:
+        return len(self._exchanges)
+
+    def size(self, text: str) -> int:
+        """Tokens of a message in a prompt."""
+        return self._count(text) + MESSAGE_TOKENS
+
+    def evict_until_fits(self, message: str) -> None:
+        """Drops the oldest exchanges that do not fit beside a message, which itself always stays."""
+        room = self.limit_tokens - self.size(message) - self._extra_tokens
+        while self._exchanges and self.tokens > room:
+            self.tokens -= self._exchanges.popleft().tokens
+
+    def add(self, message: str, reply: str, *, turn: int, now: datetime) -> Exchange:
+        tokens = self.size(message) + self.size(reply) + self._extra_tokens
+        exchange = Exchange(message, reply, turn, now, tokens)
+        self._exchanges.append(exchange)
+        self.tokens += tokens
+        while self._exchanges and self.tokens > self.limit_tokens:
+            self.tokens -= self._exchanges.popleft().tokens
+        return exchange
+
+    def clear(self) -> None:
+        self._exchanges.clear()
+        self.tokens = 0
+
+
+# --- by name ------------------------------------------------------------------------------------------------------------
+
+
+def chat(
+    argument: str,
+    settings: AgentSettings,
+    *,
+    system_prompt: str = SYSTEM_PROMPT,
+    temperature: float = 0.0,
+    max_tokens: int = 1_024,
+    timestamps: bool = False,
+    **provider_options: Any,
+) -> Agent:
+    """A model that is shown as much of the conversation as fits: `openai/gpt-4o` or `chat(openai/gpt-4o)`."""
+    return ChatAgent(
+        create_model(argument, settings, temperature, max_tokens, provider_options),
+        max_prompt_tokens=settings.max_prompt_tokens or DEFAULT_MAX_PROMPT_TOKENS,
+        system_prompt=system_prompt,
+        timestamps=timestamps,
+        tokenizer_name=settings.tokenizer,
+    )
+
+
+def timestamped(argument: str, settings: AgentSettings, **options: Any) -> Agent:
+    """A chat that also shows the model how long ago every message was said: `ts-MODEL`."""
+    return chat(argument, settings, **{**options, "timestamps": True})
+
+
+def create_model(
+    name: str, settings: AgentSettings, temperature: float, max_tokens: int, options: Mapping[str, object]
+) -> ChatModel:
+    return ChatModel(name, options, temperature=temperature, max_tokens=max_tokens, is_local=settings.is_local)

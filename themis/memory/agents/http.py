@@ -16,29 +16,91 @@ from __future__ import annotations
 
 import http.client
 import json
+import math
 import ssl
 import time
+from abc import abstractmethod
+from collections.abc import Mapping
 from datetime import datetime
-from typing import Any, ClassVar
+from typing import ClassVar
 from urllib.parse import urlsplit
 
 from themis.core.redaction import Redactor, redact_options, redact_text
 from themis.exceptions import ConfigurationError, ProviderCallError
-from themis.memory.agents.agent import BOUND_BY_OPTION, Agent, Reply, told_cost
+from themis.memory.agents.agent import Agent, AgentSettings, Reply
 
-__all__ = ["HttpAgent"]
-
-_LONGEST_READ = 16_384
+# Of an answer that is shown: so much is searched for secrets, of which half a one would be known to nobody.
+LONGEST_READ = 16_384
+Answer = dict[str, object]
 _TRANSIENT = (408, 425, 429, 500, 502, 503, 504)
 
 
-class HttpAgent(Agent):
+class JsonAgent(Agent):
+    """An agent behind the protocol above, however its objects travel."""
+
+    reads_clock: ClassVar[bool] = False
+    how_to_bound_cost: ClassVar[str] = (
+        "give the most that a reply may cost with --option most_cost_usd=0.05 (what it says in `cost_usd` is counted), "
+        "or -l if it costs nothing"
+    )
+
+    def __init__(self, session: str, *, is_local: bool, most_cost_usd: float | None) -> None:
+        if most_cost_usd is not None and not most_cost_usd >= 0:
+            raise ConfigurationError(f"most_cost_usd is a sum of US dollars, got {most_cost_usd!r}")
+        self._session = session
+        self._is_local = is_local
+        self._most_cost_usd = 0.0 if is_local else most_cost_usd
+        self._now: datetime | None = None
+
+    @abstractmethod
+    def _request(self, content: Mapping[str, object]) -> Answer:
+        """Sends an object and returns the one that comes back."""
+
+    @abstractmethod
+    def _excerpt(self, text: str) -> str:
+        """Its beginning, without secrets."""
+
+    def _show_time(self, now: datetime) -> None:
+        self._now = now
+
+    def _ask(self, kind: str, **fields: object) -> Answer:
+        now = None if self._now is None else self._now.isoformat()
+        return self._request({"type": kind, "session": self._session, "now": now, **fields})
+
+    def reply(self, message: str, *, turn: int, now: datetime, presupplied: str | None = None) -> Reply:
+        self._show_time(now)
+        answer = self._ask("message", turn=turn, message=message, presupplied=presupplied)
+        text = answer.get("reply")
+        if not isinstance(text, str):
+            raise ProviderCallError(f"its answer has no text in `reply`: {self._excerpt(str(answer))}", retryable=False)
+        return Reply(
+            text,
+            cost_usd=_read_cost(answer, is_free=self._is_local or presupplied is not None),
+            prompt_tokens=_read_count(answer, "prompt_tokens"),
+            completion_tokens=_read_count(answer, "completion_tokens"),
+            calls=1,
+        )
+
+    def observe(self, message: str, reply: str, *, turn: int, now: datetime) -> None:
+        self._show_time(now)
+        self._ask("observe", turn=turn, message=message, reply=reply)
+
+    def reset(self) -> None:
+        self._ask("reset")
+
+    def time_passes(self, now: datetime) -> None:
+        self._show_time(now)
+        self._ask("time")
+
+    def most_cost_usd(self, message: str) -> float | None:
+        return self._most_cost_usd
+
+
+class HttpAgent(JsonAgent):
     """Speaks to one URL. Requests that fail on the way are sent again under their turn number."""
 
     remembers_elsewhere: ClassVar[bool] = True
     idempotent: ClassVar[bool] = True
-    reads_clock: ClassVar[bool] = False
-    how_to_bound_cost: ClassVar[str] = BOUND_BY_OPTION
 
     def __init__(
         self,
@@ -52,69 +114,34 @@ class HttpAgent(Agent):
         is_local: bool = False,
         most_cost_usd: float | None = None,
     ) -> None:
+        super().__init__(session, is_local=is_local, most_cost_usd=most_cost_usd)
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise ConfigurationError(f"an agent's address is http://host:port/path, got {redact_text(url)!r}")
         self.name = str(redact_options({"url": url})["url"])
         self._parts = parts
         self._path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-        self._session = session
         self._timeout_seconds = timeout_seconds
         self._attempts = attempts
         self._first_delay_seconds = first_delay_seconds
         self._headers = dict(headers or {})
         self._redactor = Redactor({"headers": self._headers})
-        self._is_local = is_local
-        if most_cost_usd is not None and not most_cost_usd >= 0:
-            raise ConfigurationError(f"most_cost_usd is a sum of US dollars, got {most_cost_usd!r}")
-        self._most_cost_usd = 0.0 if is_local else most_cost_usd
         self._connection: http.client.HTTPConnection | None = None
-        self._now: datetime | None = None
-
-    def reply(self, message: str, *, turn: int, now: datetime, presupplied: str | None = None) -> Reply:
-        self._now = now
-        answer = self._post("message", turn=turn, message=message, presupplied=presupplied)
-        text = answer.get("reply")
-        if not isinstance(text, str):
-            raise ProviderCallError(f"its answer has no text in `reply`: {self._excerpt(str(answer))}", retryable=False)
-        cost = told_cost(answer, is_free=self._is_local or presupplied is not None)
-        return Reply(
-            text,
-            cost_usd=cost,
-            prompt_tokens=_count(answer, "prompt_tokens"),
-            completion_tokens=_count(answer, "completion_tokens"),
-            calls=1,
-        )
 
     def last_turn(self) -> int:
-        return _count(self._post("session"), "last_turn")
-
-    def observe(self, message: str, reply: str, *, turn: int, now: datetime) -> None:
-        self._now = now
-        self._post("observe", turn=turn, message=message, reply=reply)
-
-    def most_cost_usd(self, message: str) -> float | None:
-        return self._most_cost_usd
-
-    def reset(self) -> None:
-        self._post("reset")
-
-    def time_passes(self, now: datetime) -> None:
-        self._now = now
-        self._post("time")
+        return _read_count(self._ask("session"), "last_turn")
 
     def close(self) -> None:
         if self._connection is not None:
             self._connection.close()
             self._connection = None
 
-    def _post(self, kind: str, **fields: Any) -> dict[str, Any]:
-        now = None if self._now is None else self._now.isoformat()
+    def _request(self, content: Mapping[str, object]) -> Answer:
         # Escapes keep lone surrogates apart from the bytes that are sent.
-        body = json.dumps({"type": kind, "session": self._session, "now": now, **fields}).encode("ascii")
+        body, kind = json.dumps(content).encode("ascii"), content["type"]
         headers = {"Content-Type": "application/json", **self._headers}
-        if now is not None:
-            headers["Themis-Virtual-Time"] = now
+        if content["now"] is not None:
+            headers["Themis-Virtual-Time"] = str(content["now"])
         for attempt in range(1, self._attempts + 1):
             try:
                 status, answer = self._send(body, headers)
@@ -133,7 +160,7 @@ class HttpAgent(Agent):
                 time.sleep(self._first_delay_seconds * 2 ** (attempt - 1))
         raise ProviderCallError(f"{self.name} did not answer a {kind} request after {self._attempts} tries: {problem}")
 
-    def _parse(self, text: str) -> dict[str, Any]:
+    def _parse(self, text: str) -> Answer:
         try:
             parsed = json.loads(text) if text.strip() else {}
         except ValueError as error:
@@ -145,8 +172,7 @@ class HttpAgent(Agent):
         return parsed
 
     def _excerpt(self, text: str) -> str:
-        """Its beginning, cut after secrets are taken out: half a key is known to nobody."""
-        return self._redactor.text(text[:_LONGEST_READ])[:200]
+        return self._redactor.text(text[:LONGEST_READ])[:200]
 
     def _send(self, body: bytes, headers: dict[str, str]) -> tuple[int, bytes]:
         if self._connection is None:
@@ -163,6 +189,38 @@ class HttpAgent(Agent):
         return http.client.HTTPConnection(host, port, timeout=self._timeout_seconds)
 
 
-def _count(answer: dict[str, Any], name: str) -> int:
+def _read_count(answer: Answer, name: str) -> int:
     value = answer.get(name, 0)
     return value if isinstance(value, int) and value >= 0 else 0
+
+
+def _read_cost(answer: Answer, *, is_free: bool) -> float | None:
+    """The `cost_usd` of an answer; None where it says nothing that can be a sum of money."""
+    cost = answer.get("cost_usd", 0.0 if is_free else None)
+    if isinstance(cost, bool) or not isinstance(cost, int | float) or not math.isfinite(cost) or cost < 0:
+        return None
+    return float(cost)
+
+
+# --- by name ------------------------------------------------------------------------------------------------------------
+
+
+def over_http(
+    argument: str,
+    settings: AgentSettings,
+    *,
+    timeout_seconds: float = 120.0,
+    attempts: int = 5,
+    headers: dict[str, str] | None = None,
+    most_cost_usd: float | None = None,
+) -> Agent:
+    """A service that answers POST requests in JSON: `http://HOST:PORT/PATH`."""
+    return HttpAgent(
+        argument,
+        settings.session,
+        timeout_seconds=timeout_seconds,
+        attempts=attempts,
+        headers=headers,
+        is_local=settings.is_local,
+        most_cost_usd=most_cost_usd,
+    )

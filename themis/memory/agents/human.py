@@ -9,11 +9,9 @@ import click
 
 from themis.memory.agents.agent import Agent, Reply
 
-__all__ = ["Human"]
-
 
 class Human(Agent):
-    """Sees messages on the terminal. What was said before a resumption is in the person's own memory."""
+    """You, typing the replies in this terminal. What was said before a resumption is in your own memory."""
 
     remembers_elsewhere: ClassVar[bool] = True
     reads_clock: ClassVar[bool] = False

@@ -17,12 +17,16 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from themis.core.tokens import DEFAULT_TOKENIZER
-from themis.memory.agents.agent import Agent, Reply
-from themis.memory.agents.chat import DEFAULT_MAX_PROMPT_TOKENS, SYSTEM_PROMPT, elapsed_in_words
-from themis.memory.agents.history import Exchange, History
+from themis.memory.agents.agent import Agent, AgentSettings, Reply
+from themis.memory.agents.chat import (
+    DEFAULT_MAX_PROMPT_TOKENS,
+    SYSTEM_PROMPT,
+    Exchange,
+    History,
+    create_model,
+    elapsed_in_words,
+)
 from themis.memory.models import ChatModel
-
-__all__ = ["PassageIndex", "RetrievalAgent"]
 
 _WORD = re.compile(r"\w+")
 # Words that say nothing about what a passage is about.
@@ -120,11 +124,9 @@ class RetrievalAgent(Agent):
         if self._model is None:
             said = Reply(self._quoted(message))
         else:
-            self._recent.make_room(message)
+            self._recent.evict_until_fits(message)
             spoken = self._model.complete(self._prompt(message, self.find(message), now))
-            said = Reply(
-                spoken.text, spoken.cost_usd, spoken.prompt_tokens, spoken.completion_tokens, spoken.calls
-            )  # fmt: skip
+            said = Reply(spoken.text, spoken.cost_usd, spoken.prompt_tokens, spoken.completion_tokens, spoken.calls)
         self.observe(message, said.text, turn=turn, now=now)
         return said
 
@@ -268,3 +270,27 @@ def _embedder() -> Any:
             folder = Path(wordllama.__file__).parent
             _EMBEDDER.append(wordllama.WordLlama.load(cache_dir=folder, disable_download=True))
     return _EMBEDDER[0]
+
+
+# --- by name ------------------------------------------------------------------------------------------------------------
+
+
+def retrieval(
+    argument: str,
+    settings: AgentSettings,
+    *,
+    system_prompt: str = SYSTEM_PROMPT,
+    temperature: float = 0.0,
+    max_tokens: int = 1_024,
+    embeddings: bool = True,
+    **provider_options: Any,
+) -> Agent:
+    """Searches what was said before: `retrieval` replies with what it finds, `retrieval(MODEL)` lets a model read it."""
+    model = create_model(argument, settings, temperature, max_tokens, provider_options) if argument else None
+    return RetrievalAgent(
+        model,
+        max_prompt_tokens=settings.max_prompt_tokens or DEFAULT_MAX_PROMPT_TOKENS,
+        system_prompt=system_prompt,
+        embeddings=embeddings,
+        tokenizer_name=settings.tokenizer,
+    )

@@ -9,24 +9,23 @@ from __future__ import annotations
 import json
 from abc import abstractmethod
 from collections import Counter
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, NotRequired, TypedDict
 
 from themis.core.tokens import count_tokens
 from themis.exceptions import ConfigurationError, DatasetError
-from themis.memory.actions import Action, Ask, Grade, Heard, Say, Script, Wait
-from themis.memory.examples import LAST_SHARE, DatasetInterface, TestExample
-from themis.memory.scoring import abstains, plain_words, recites, shortened
-from themis.memory.tests.arguments import require_choice
-from themis.memory.tests.judging import ask_yes_or_no
+from themis.memory.actions import AgentReply, Ask, Grade, Say, Script, Wait
+from themis.memory.examples import LAST_SHARE, TestExample
+from themis.memory.scoring.claims import abstains
+from themis.memory.scoring.lists import recites
+from themis.memory.scoring.words import shorten, split_words
+from themis.memory.tests.kind import BuiltinTest, ScoreRow, ask_yes_or_no, one_of, whole_number
 
-__all__ = ["History", "HistoryDataset", "Question", "Session", "read_rows", "token_f1"]
-
-ASKED = ("end", "interleaved")
-IGNORANCE = "You have not told me."
+# Of a JSON file: whatever it holds is checked where it is read.
+Row = Mapping[str, Any]
 # What the format of a message adds to its text.
 _HEADROOM_TOKENS = 64
 
@@ -63,27 +62,46 @@ class History:
     questions: Sequence[Question] = field(default_factory=list)
 
 
+class Entry(TypedDict):
+    """What is stored of a question beside its text: the right answer, and the lines of the script that hold it."""
+
+    answer: str
+    kind: str
+    unanswerable: bool
+    labels: list[str]
+    lines: list[int]
+    rivals: NotRequired[list[str]]
+
+
 @dataclass(kw_only=True)
-class HistoryDataset(DatasetInterface):
+class HistoryDataset(BuiltinTest):
     """Tests from a file of histories. `ask` is "end", or "interleaved": as soon as a question's evidence has been told.
 
     A test is one history with its questions, at most `questions` of them; its score is their mean.
     """
 
-    interferes_with_itself: ClassVar[bool] = True
-
     data_location: str = ""
-    ask: str = "end"
-    questions: int = 10
+    ask: str = one_of("end", ("end", "interleaved"))
+    questions: int = whole_number(10, least=1)
 
     @abstractmethod
     def read_histories(self, path: Path) -> Iterator[History]:
         """The histories of a file in its public layout."""
 
+    def read_objects(self, path: Path, read_history: Callable[[Row], History | None]) -> Iterator[History]:
+        """One history an object; an object that cannot be read is an error that names it, None is left out."""
+        for number, row in enumerate(read_rows(path)):
+            try:
+                history = read_history(row)
+            except (KeyError, TypeError, ValueError) as error:
+                raise DatasetError(
+                    f"{path.name}: object {number} is not one of {self.name}: {type(error).__name__} {error}"
+                ) from error
+            if history is not None:
+                yield history
+
     def generate_examples(self, num_examples: int) -> list[TestExample]:
-        require_choice(self.name, "ask", self.ask, ASKED)
-        if self.questions < 1:
-            raise ConfigurationError(f"memory test {self.name}: questions is at least 1, got {self.questions}")
+        self.check_arguments()
         if not self.data_location:
             raise ConfigurationError(f"memory test {self.name}: data_location must name the benchmark's file")
         path = Path(self.data_location)
@@ -92,10 +110,10 @@ class HistoryDataset(DatasetInterface):
         histories = list(self.read_histories(path))
         if len(histories) < num_examples:
             raise DatasetError(f"{path.name} has {len(histories)} histories, {num_examples} wanted")
-        return [self._example(history) for history in histories[:num_examples]]
+        return [self._tell_history(history) for history in histories[:num_examples]]
 
-    def _example(self, history: History) -> TestExample:
-        messages, places = self._messages(history)
+    def _tell_history(self, history: History) -> TestExample:
+        messages, places = self._write_messages(history)
         last_of = {label: max(found) for label, found in places.items()}
         asked: dict[int, list[Question]] = {}
         for question in history.questions[: self.questions]:
@@ -104,7 +122,7 @@ class HistoryDataset(DatasetInterface):
         script: list[str] = []
         is_question: list[bool] = []
         waits: list[Wait] = []
-        questions: list[dict[str, Any]] = []
+        questions: list[Entry] = []
         lines_of: dict[int, int] = {}
         for number, (text, wait) in enumerate(messages):
             lines_of[number] = len(script)
@@ -114,17 +132,17 @@ class HistoryDataset(DatasetInterface):
             waits.append(Wait(time=wait, until_share=share))
             for question in asked.get(number, ()):
                 needed = sorted({lines_of[place] for label in question.evidence for place in places.get(label, ())})
-                questions.append(
-                    {
-                        "answer": question.answer,
-                        "kind": question.kind,
-                        "unanswerable": question.unanswerable,
-                        "labels": list(question.evidence),
-                        "lines": needed,
-                        **({"rivals": list(question.rivals)} if question.rivals else {}),
-                    }
+                entry = Entry(
+                    answer=question.answer,
+                    kind=question.kind,
+                    unanswerable=question.unanswerable,
+                    labels=list(question.evidence),
+                    lines=needed,
                 )
-                script.append(self.asked(question))
+                if question.rivals:
+                    entry["rivals"] = list(question.rivals)
+                questions.append(entry)
+                script.append(question.text)
                 is_question.append(True)
                 waits.append(Wait())
         return TestExample(
@@ -137,14 +155,14 @@ class HistoryDataset(DatasetInterface):
             material={"evidence": {"questions": questions}},
         )
 
-    def _messages(self, history: History) -> tuple[list[tuple[str, timedelta | None]], dict[str, list[int]]]:
+    def _write_messages(self, history: History) -> tuple[list[tuple[str, timedelta | None]], dict[str, list[int]]]:
         """The messages with the time that passes after each, and where each label lies in them."""
         messages: list[tuple[str, timedelta | None]] = []
         places: dict[str, list[int]] = {}
         most = max(_HEADROOM_TOKENS, self.max_message_size - _HEADROOM_TOKENS)
         for number, session in enumerate(history.sessions):
             following = history.sessions[number + 1].when if number + 1 < len(history.sessions) else None
-            for piece in _pieces(session, most):
+            for piece in _split_session(session, most):
                 for label in (session.label, *(label for label, _ in piece)):
                     if label and len(messages) not in places.setdefault(label, []):
                         places[label].append(len(messages))
@@ -154,13 +172,9 @@ class HistoryDataset(DatasetInterface):
                 messages[-1] = (messages[-1][0], following - session.when)
         return messages, places
 
-    def asked(self, question: Question) -> str:
-        """The question as it is put."""
-        return question.text
-
     def ideal_answers(self, example: TestExample) -> list[str]:
         return [
-            IGNORANCE if entry["unanswerable"] else entry["answer"]
+            "You have not told me." if entry["unanswerable"] else entry["answer"]
             for entry in example.material["evidence"]["questions"]
         ]
 
@@ -181,31 +195,27 @@ class HistoryDataset(DatasetInterface):
                 yield wait
         yield Grade.mean(grades)
 
-    def grade(self, question: str, reply: Heard, entry: Mapping[str, Any]) -> Grade | Generator[Action, Any, Grade]:
+    def grade(self, question: str, reply: AgentReply, entry: Entry) -> ScoreRow:
         """The verdict on one answer: by words where they decide, by the judge where they do not."""
         if entry["unanswerable"]:
-            return Grade.when(abstains(reply), f"nothing was told about it; the reply: {shortened(reply)}")
+            return Grade.when(abstains(reply), f"nothing was told about it; the reply: {shorten(reply)}")
         answer = str(entry["answer"])
         if recites(reply, answer):
-            return Grade(1.0, (f"says {shortened(answer)!r}",))
+            return Grade(1.0, (f"says {shorten(answer)!r}",))
         if token_f1(reply, answer) == 0.0:
-            return Grade(0.0, (f"expected {shortened(answer)!r}, nothing of it is in: {shortened(reply)}",))
-        return _ask_judge(question, reply, answer)
-
-
-def _ask_judge(question: str, reply: str, answer: str) -> Generator[Action, Any, Grade]:
-    return ask_yes_or_no(
-        f"Question: {question}\nRight answer: {answer}\nGiven answer: {reply}\n\n"
-        "Does the given answer contain the right answer, in whatever words, and nothing against it?",
-        purpose="is this the answer?",
-        undecided=f"only a judge (--judge) can compare it with {shortened(answer)!r}",
-        reason=f"the judge compared it with {shortened(answer)!r}",
-    )
+            return Grade(0.0, (f"expected {shorten(answer)!r}, nothing of it is in: {shorten(reply)}",))
+        return ask_yes_or_no(
+            f"Question: {question}\nRight answer: {answer}\nGiven answer: {reply}\n\n"
+            "Does the given answer contain the right answer, in whatever words, and nothing against it?",
+            purpose="is this the answer?",
+            undecided=f"only a judge (--judge) can compare it with {shorten(answer)!r}",
+            reason=f"the judge compared it with {shorten(answer)!r}",
+        )
 
 
 def token_f1(reply: str, answer: str) -> float:
     """Harmonic mean of precision and recall over words, without articles."""
-    said, wanted = (Counter(word for word in plain_words(text) if word not in _ARTICLES) for text in (reply, answer))
+    said, wanted = (Counter(word for word in split_words(text) if word not in _ARTICLES) for text in (reply, answer))
     common = sum((said & wanted).values())
     return 2 * common / (sum(said.values()) + sum(wanted.values())) if common else 0.0
 
@@ -213,12 +223,12 @@ def token_f1(reply: str, answer: str) -> float:
 _ARTICLES = frozenset({"a", "an", "the"})
 
 
-def _pieces(session: Session, most: int) -> Iterator[list[tuple[str, str]]]:
+def _split_session(session: Session, most: int) -> Iterator[list[tuple[str, str]]]:
     """A session's lines in messages of at most so many tokens; a line longer than that is cut between words."""
     piece: list[tuple[str, str]] = []
     used = 0
     for label, text in session.lines:
-        for part in _cut(text, most):
+        for part in _split_line(text, most):
             tokens = count_tokens(part) + 1
             if piece and used + tokens > most:
                 yield piece
@@ -229,7 +239,7 @@ def _pieces(session: Session, most: int) -> Iterator[list[tuple[str, str]]]:
         yield piece
 
 
-def _cut(text: str, most: int) -> Iterator[str]:
+def _split_line(text: str, most: int) -> Iterator[str]:
     while count_tokens(text) > most:
         # A token has at least one character, so this many characters never exceed the limit by much.
         end = text.rfind(" ", 0, most * 3)
@@ -239,7 +249,7 @@ def _cut(text: str, most: int) -> Iterator[str]:
     yield text
 
 
-def read_rows(path: Path) -> list[dict[str, Any]]:
+def read_rows(path: Path) -> list[Row]:
     """The objects of a JSON list or of JSON lines; what is neither is an error that names the line."""
     try:
         text = path.read_text(encoding="utf-8")

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from markupsafe import Markup
 
+from themis import comparison
+from themis.comparison.reports import TIE, ComparisonResult
 from themis.core.codec import jsonable
 from themis.experiment.export.as_html import visible
-from themis.memory.contrasts import Contrast, contrast_agents
 from themis.memory.report.charts import (
     Axis,
     DistanceSeries,
@@ -24,7 +25,7 @@ from themis.memory.report.charts import (
 )
 from themis.memory.report.drawing import colour, short_duration, short_tokens
 from themis.memory.report.gantt import draw_gantt, draw_place
-from themis.memory.report.view import RunView, telling_names
+from themis.memory.report.view import RunView, label_runs
 from themis.memory.results import RunSummary, StoredResult
 from themis.memory.spans import EffectiveSpan
 
@@ -181,12 +182,12 @@ def _spent(view: RunView) -> list[dict[str, str]]:
 
 
 def agents_page(
-    views: Sequence[RunView], spans: Sequence[SpanSeries] = (), contrasts: Sequence[Contrast] | None = None
+    views: Sequence[RunView], spans: Sequence[SpanSeries] = (), comparisons: Sequence[ComparisonResult] | None = None
 ) -> str:
-    """Several runs beside each other. `spans` adds the curve of a sweep, `contrasts` its differences."""
+    """Several runs beside each other. `spans` adds the curve of a sweep, `comparisons` its differences."""
     named = named_views(views)
     names = [view.name for view in named]
-    weighed = list(contrasts) if contrasts is not None else contrast_agents(_scores(named))
+    compared_agents = list(comparisons) if comparisons is not None else comparison.compare_scores(_scores(named))
     differing, compared = _differing(named)
     figures = agents_figures(named, spans)
     columns, rows = agents_table(named)
@@ -195,12 +196,12 @@ def agents_page(
         .get_template("agents.html")
         .render(
             names=names,
-            verdict=_verdict(weighed),
+            verdict=_verdict(compared_agents),
             columns=columns,
             rows=[{"name": name, "cells": cells} for name, cells in rows],
-            contrasts=weighed,
-            clustered=any(contrast.conversations > 1 for contrast in weighed),
-            notes=_contrast_notes(weighed),
+            comparisons=compared_agents,
+            clustered=any(_conversations(pair) > 1 for pair in compared_agents),
+            notes=[f"{pair.run_a_id} − {pair.run_b_id}: {pair.note}" for pair in compared_agents if pair.note],
             differing=differing,
             compared=compared,
             spans=figures.get("spans"),
@@ -250,11 +251,11 @@ def agents_table(views: Sequence[RunView]) -> tuple[list[str], list[tuple[str, l
 
 
 def named_views(views: Sequence[RunView]) -> list[RunView]:
-    names = telling_names(list(views))
+    names = label_runs(list(views))
     return [replace(view, name=name) for view, name in zip(views, names, strict=True)]
 
 
-def _scores(views: Sequence[RunView]) -> dict[str, dict[tuple[Any, str], float]]:
+def _scores(views: Sequence[RunView]) -> dict[str, dict[tuple[Hashable, str], float]]:
     return {view.name: {("", r.test_id): r.score for r in view.results if r.score is not None} for view in views}
 
 
@@ -282,20 +283,21 @@ def _relative(values: Sequence[float | None], *, least: bool = False) -> list[fl
     return [value / best if best > 0 else 0.0 for value in known]
 
 
-def _verdict(contrasts: Sequence[Contrast]) -> str:
-    clear = [contrast for contrast in contrasts if contrast.better]
-    if not clear and contrasts and all("too few" in contrast.note for contrast in contrasts):
-        held = max(contrast.conversations for contrast in contrasts)
+def _verdict(comparisons: Sequence[ComparisonResult]) -> str:
+    clear = [pair for pair in comparisons if pair.winner != TIE]
+    if not clear and comparisons and all("too few" in pair.note for pair in comparisons):
+        held = max(_conversations(pair) for pair in comparisons)
         return f"{held} conversations are too few to tell any two agents apart, whatever they scored: use more seeds."
     if not clear:
         return "No agent is better than another beyond chance."
     return "Beyond chance: " + "; ".join(
-        f"{c.better} is better than {c.second if c.better == c.first else c.first}" for c in clear
+        f"{pair.winner} is better than {pair.run_b_id if pair.winner == pair.run_a_id else pair.run_a_id}"
+        for pair in clear
     )
 
 
-def _contrast_notes(contrasts: Sequence[Contrast]) -> list[str]:
-    return [f"{contrast.first} − {contrast.second}: {contrast.note}" for contrast in contrasts if contrast.note]
+def _conversations(pair: ComparisonResult) -> int:
+    return 1 if pair.test_result is None else pair.test_result.clusters or 1
 
 
 def _differing(views: Sequence[RunView]) -> tuple[list[dict[str, Any]], int]:

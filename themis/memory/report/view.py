@@ -9,7 +9,7 @@ from themis.memory.results import RunResults, RunSummary, StoredResult, load_res
 from themis.memory.timeline import Timeline, read_timeline
 from themis.storage import ExperimentStorage
 
-__all__ = ["RunView", "read_view", "telling_names"]
+__all__ = ["RunView", "label_runs", "read_view"]
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ def read_view(storage: ExperimentStorage, run_id: str, *, judged_as: str | None 
     return RunView(run_id, found, summarise_results(found, verbosity_tokens=verbosity), timeline)
 
 
-def telling_names(views: list[RunView]) -> list[str]:
+def label_runs(views: list[RunView]) -> list[str]:
     """The shortest names that tell runs apart: the agent's, with its window, or else the run id."""
     options = [
         [view.found.agent for view in views],

@@ -1,53 +1,52 @@
-"""Tells what a reply claims from what it merely mentions.
+"""Tells what a reply claims from what it merely mentions, clause by clause.
 
 `It was red, but now it is blue` mentions two colours and claims one. An agent that names everything claims everything,
-which is never right.
+which is never right. Clauses are of folded text: see `words.fold`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from enum import IntEnum
 from itertools import chain
 
 from themis.memory.actions import Grade
-from themis.memory.scoring.clauses import Clause, Standing, after_correction, read_clauses
-from themis.memory.scoring.numbers import grade_number, unit_asked
-from themis.memory.scoring.words import folded, mentioned, mentioned_in_folded, mentions, shortened
-
-__all__ = [
-    "abstains",
-    "claims",
-    "everything_claimed",
-    "first_claimed",
-    "grade_answers",
-    "grade_claim",
-    "grade_claim_about",
-    "grade_recital_of",
-    "said_of",
-]
+from themis.memory.scoring.numbers import grade_number, parse_unit
+from themis.memory.scoring.words import (
+    TAG,
+    find_correction,
+    find_in_folded,
+    find_phrases,
+    find_tags,
+    fold,
+    mentions,
+    shorten,
+    tag_phrases,
+)
 
 
 def grade_claim(reply: str, expected: str, among: Iterable[str]) -> Grade:
     """1 if, of everything it could have named, the reply claims the expected phrase and nothing else."""
     # A phrase that differs from the expected one in nothing but its letters' case is no other phrase.
-    rivals = {phrase for phrase in among if folded(phrase) != folded(expected)}
+    rivals = {phrase for phrase in among if fold(phrase) != fold(expected)}
     # Who does not know, and asks whether it is red, has not said so.
     stated = _QUESTION.sub(" ", reply) if "?" in reply and abstains(reply) else reply
-    claimed = claims(stated, {*rivals, expected})
+    claimed = find_claims(stated, {*rivals, expected})
     if claimed == {expected}:
         return Grade(1.0, (f"says {expected!r}",))
     if not claimed:
         seen = "only mentioned" if mentions(reply, expected) else "not"
-        return Grade(0.0, (f"expected {expected!r}, which is {seen} in: {shortened(reply)}",))
+        return Grade(0.0, (f"expected {expected!r}, which is {seen} in: {shorten(reply)}",))
     shown = ", ".join(map(repr, sorted(claimed)[:5])) + (" and more" if len(claimed) > 5 else "")
     return Grade(0.0, (f"expected only {expected!r}, got {shown}",))
 
 
 def grade_claim_about(subject: str, others: Iterable[str], reply: str, expected: str, among: Iterable[str]) -> Grade:
     """The same for a reply that may also say one other thing, if it says that of others than the subject."""
-    brief = len(mentioned(reply, {*among, expected})) <= 2
-    return grade_claim(said_of(reply, subject, others) if brief and subject else reply, expected, among)
+    brief = len(find_phrases(reply, {*among, expected})) <= 2
+    return grade_claim(extract_about(reply, subject, others) if brief and subject else reply, expected, among)
 
 
 def grade_answers(
@@ -66,7 +65,7 @@ def grade_answers(
         if (recital := grade_recital_of(reply, answer, expected)) is not None:
             grades.append(recital)
         elif answer.isdigit():
-            unit = unit_asked(questions[number]) if number < len(questions) else ""
+            unit = parse_unit(questions[number]) if number < len(questions) else ""
             grades.append(grade_number(reply, int(answer), unit=unit))
         else:
             rivals = chain.from_iterable(kind for kind in every if answer in kind)
@@ -77,20 +76,20 @@ def grade_answers(
 def grade_recital_of(reply: str, answer: str, every_answer: Iterable[str]) -> Grade | None:
     """0 if the reply gives half of the answers to other questions too; None if it does not."""
     others = {other for other in every_answer if other != answer}
-    recited = mentioned(reply, (answer, *others)) & others
+    recited = find_phrases(reply, (answer, *others)) & others
     if len(recited) < max(2, len(others) / 2):
         return None
     return Grade(0.0, (f"asked for {answer!r}, recites {len(recited)} other answers as well",))
 
 
-def claims(reply: str, among: Iterable[str]) -> frozenset[str]:
+def find_claims(reply: str, among: Iterable[str]) -> frozenset[str]:
     """Which of the phrases the reply asserts.
 
     What follows a correction (`no, wait`) goes before all the rest. Then a conclusion goes before what is said to hold now,
     that before what stands alone, that before what is simply said, and that before reasons, comparisons and the past. Of a
     story (`first red, then blue`) the end counts. A clause that denies asserts nothing.
     """
-    clauses = _asserting(reply, among)
+    clauses = _find_assertions(reply, among)
     highest = max((clause.standing for clause in clauses), default=Standing.DENIED)
     best = [clause for clause in clauses if clause.standing is highest]
     if best and best[-1].follows:
@@ -98,42 +97,42 @@ def claims(reply: str, among: Iterable[str]) -> frozenset[str]:
     return frozenset(chain.from_iterable(clause.phrases for clause in best))
 
 
-def everything_claimed(reply: str, among: Iterable[str]) -> frozenset[str]:
+def find_all_claims(reply: str, among: Iterable[str]) -> frozenset[str]:
     """Which of the phrases the reply asserts where it may well assert several, like the items of an order."""
-    clauses = _asserting(reply, among)
+    clauses = _find_assertions(reply, among)
     plain = [clause for clause in clauses if clause.standing >= Standing.SAID]
     return frozenset(chain.from_iterable(clause.phrases for clause in plain or clauses))
 
 
-def first_claimed(reply: str, among: Iterable[str]) -> frozenset[str]:
+def find_first_claim(reply: str, among: Iterable[str]) -> frozenset[str]:
     """What the reply concludes with, else what it names first, whatever its time: for questions about the past."""
-    clauses = _asserting(reply, among)
+    clauses = _find_assertions(reply, among)
     concluded = [clause for clause in clauses if clause.standing is Standing.CONCLUDED]
     return next((clause.phrases for clause in concluded or clauses), frozenset())
 
 
-def _asserting(reply: str, among: Iterable[str]) -> list[Clause]:
+def _find_assertions(reply: str, among: Iterable[str]) -> list[Clause]:
     """The clauses that assert something, those after a correction if there are any."""
     candidates = tuple(sorted(among))
-    text = folded(reply)
-    if not mentioned_in_folded(text, candidates):
+    text = fold(reply)
+    if not find_in_folded(text, candidates):
         return []
-    for part in (after_correction(text), text):
+    for part in (find_correction(text), text):
         clauses = [clause for clause in read_clauses(part, candidates) if clause.standing is not Standing.DENIED]
         if clauses:
             return clauses
     return []
 
 
-def said_of(reply: str, subject: str, others: Iterable[str]) -> str:
+def extract_about(reply: str, subject: str, others: Iterable[str]) -> str:
     """The reply without what it says of others than the subject: `Ann likes tea, Bob coffee` says tea of Ann."""
     every = tuple(sorted({*others, subject}))
     kept: list[str] = []
     of_others = False
-    text = folded(reply)
-    parts = _PARTS.split(after_correction(text) or text)
+    text = fold(reply)
+    parts = _PARTS.split(find_correction(text) or text)
     for part, following in zip(parts, [*parts[1:], ""], strict=True):
-        named = mentioned_in_folded(part, every)
+        named = find_in_folded(part, every)
         # `(your aunt)`, and nothing else about her.
         alone = len(part.split()) - sum(len(name.split()) for name in named) <= 1
         in_brackets = alone and part.startswith("(") and following.startswith(")")
@@ -150,7 +149,7 @@ def said_of(reply: str, subject: str, others: Iterable[str]) -> str:
 
 def abstains(reply: str) -> bool:
     """Whether the reply says that the speaker does not know or was not told."""
-    return _IGNORANCE.search(_CONDITION.sub("", folded(reply))) is not None
+    return _IGNORANCE.search(_CONDITION.sub("", fold(reply))) is not None
 
 
 # `Red? That is your aunt's` says red of the aunt.
@@ -170,3 +169,204 @@ _IGNORANCE = re.compile(
     r"|\bno (?:\w{1,20} ){1,2}(?:given|told|mentioned|provided|recorded|shared)\b"
     r"|\bunknown\b|\bunsure\b|\bno one told\b|\bnobody told\b|\bn/a\b|\bunable to\b|\bunaware\b|\bunclear\b"
 )
+
+
+# --- clauses ----------------------------------------------------------------------------------------------------------
+
+
+class Standing(IntEnum):
+    """How much a clause counts: of two that name something, only the higher one gives the answer."""
+
+    DENIED = 0
+    REASON = 1  # or a comparison
+    PAST = 2  # or of other cases
+    SAID = 3
+    ALONE = 4  # nothing but the phrase, so that the rest is explanation
+    CURRENT = 5
+    CONCLUDED = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Clause:
+    """What a clause names; `follows` if it continues a story, so that it overtakes what was named before it."""
+
+    standing: Standing
+    phrases: frozenset[str]
+    follows: bool = False
+
+
+def read_clauses(text: str, candidates: tuple[str, ...]) -> list[Clause]:
+    """The clauses that name one of the candidates, in order; none where the reply says that it cannot decide."""
+    clauses: list[Clause] = []
+    joined = False
+    marked = _LABELLED.sub(_label_answer, _REFERRED.sub(r"\1\2; so \1", tag_phrases(text, candidates)))
+    *before, tail = TAG.split(marked)
+    if _UNDECIDED.search(f"{tail}\n") or (len(before) == 1 and _ALTERNATIVE.search(marked)):
+        return []
+    for piece, lead, mark in _split_clauses(marked):
+        phrases = frozenset(find_tags(piece, candidates))
+        standing = _rank_clause(piece, lead)
+        follows = _FOLLOWS.match(f"{lead} {piece}") is not None
+        if standing is Standing.SAID:
+            # `Red: warm` is the first line of a table.
+            bare = len(phrases) == 1 and mark != ":" and not lead
+            if bare and set(_WORD.findall(piece)) <= _SMALL:
+                standing = Standing.ALONE
+            if clauses and follows:
+                standing = clauses[-1].standing
+        if clauses and standing in (Standing.SAID, Standing.ALONE) and _JOINED.match(piece):
+            standing = min(clauses[-1].standing, Standing.SAID)
+            joined = True
+        clauses.append(Clause(standing, phrases, follows))
+    # `Red. Or perhaps blue.` is one answer of two parts.
+    return [_lower_alone(clause) for clause in clauses] if joined else clauses
+
+
+def _label_answer(labelled: re.Match[str]) -> str:
+    """A last line such as `Most often: red` is the answer, unless its label says otherwise."""
+    return "\n\nanswer:" if _rank_clause(labelled[1], "") is Standing.SAID else labelled[0]
+
+
+def _lower_alone(clause: Clause) -> Clause:
+    return replace(clause, standing=Standing.SAID) if clause.standing is Standing.ALONE else clause
+
+
+def _split_clauses(text: str) -> Iterator[tuple[str, str, str]]:
+    """Each clause that names a candidate, the words that lead up to it without naming one, and the mark after it."""
+    lead = ""
+    breaks = iter(_BREAK.split(_remove_refuted(_EXCEPT.sub(" except ", _ISNT_IT.sub("", text)))))
+    for piece in breaks:
+        mark = next(breaks, "") or ""
+        for place, part in enumerate(_NOT_THIS.split(piece, maxsplit=1)):
+            if place == 2 or _TURN.match(part) or lead.endswith(","):
+                lead = ""
+            if TAG.search(part):
+                yield part, lead, mark
+                lead = ""
+            else:
+                lead = f"{lead} {part}".strip()[-_LEAD:]
+        if mark == ":":
+            # Denials and reasons before a colon do not reach beyond it.
+            lead = "" if _REASON.match(lead) else _DENIAL.sub("", lead)
+        elif mark:
+            lead = ""
+
+
+def _remove_refuted(text: str) -> str:
+    """The text without questions that are answered in the negative: `Red? No` and `Red? Certainly not` deny the red."""
+    kept, end = [], 0
+    for refuted in _REFUTED.finditer(text):
+        question = text[max(end, refuted.start() - _LEAD) : refuted.start()]
+        start = refuted.start() - len(re.split(r"[.!?;\n]", question)[-1])
+        kept.append(text[end:start])
+        end = refuted.end()
+    return " ".join([*kept, text[end:]])
+
+
+def _rank_clause(piece: str, lead: str) -> Standing:
+    whole = f"{lead} {piece}"
+    if _DENIAL.search(whole):
+        return Standing.DENIED
+    if _PRESENT.search(whole) or _FOREMOST.search(whole):
+        return Standing.CURRENT
+    if _REASON.match(whole):
+        return Standing.REASON
+    if _GONE.search(whole):
+        return Standing.PAST
+    if _CONCLUSION.search(whole):
+        return Standing.CONCLUDED
+    return Standing.PAST if _BESIDES.search(whole) else Standing.SAID
+
+
+_TAGS = TAG.pattern.strip("[]")
+# No lead-in of a clause is longer; more would only cost time.
+_LEAD = 200
+_OPENERS = (
+    "but although though however whereas while yet currently previously formerly originally earlier before after until "
+    "instead rather from to than which because since replacing superseding by with not previous prior past old maybe perhaps "
+    "possibly probably finally lastly afterwards eventually then later so therefore thus hence unlike nowadays "
+    "followed ahead compared"
+)
+_BREAK = re.compile(
+    r"([.!?;](?=\s|$|[\"')*_])|:(?=\s|$)|[\n()\[\]{}|]|\s-+\s|[–—]"
+    r"|,\s*(?=(?:and )?(?:it|its|it's|that|this|you|your|you're|you've|i|i'm|they|she|he|so|as|at|in|on)\b)"
+    # `Since red and green are warm, blue is best`: a phrase with its verb begins a clause.
+    rf"|,\s*(?=(?:and |but )?(?:(?:the|a|your) )?{TAG.pattern} (?:is|was|has|it|would|will|wins|remains|seems|plays)\b))"
+    rf"|(?<=[\s,])(?<!used )(?<!ever )(?=(?:{'|'.join(_OPENERS.split())}|i think|i believe|i guess|also known|and ha(?:s|ve)"
+    r"|no longer|these days|by now|most recently|at present|over(?! time)|now(?!\s*(?:[.!?]|$)))\b)"
+    r"|(?<!was )(?<!were )(?<!been )(?<!got )(?<!is )(?<!be )(?<=\s)(?=(?:has |have )?(?:replac(?:es|ed)|took the place of)\b)"
+)
+# A phrase that is only referred to when the reply concludes: `red has four, so that is your colour`.
+_REFERRED = re.compile(
+    rf"({TAG.pattern})([^{_TAGS}\n]{{0,80}}?)\b(?:so (?:that|this|it)(?: one)?(?:'s| is) (?:the|your|my|what)"
+    r"|(?:that|this|it)(?: one)?(?:'s| is) (?:the|your|my) (?:answer|choice|one|pick|winner)|(?:that|this) one wins"
+    r"|(?:choose|pick|take|go (?:for|with)) (?:it|that|this)(?: one)?)\b"
+    rf"(?![^.!?\n]{{0,40}}{TAG.pattern})"
+)
+_LABELLED = re.compile(
+    rf"\n\s{{0,5}}\n([^\n:{_TAGS}]{{1,60}}):(?=[\s*_\"'`]{{0,6}}(?:the )?{TAG.pattern}[\s*_\"'`.!]{{0,6}}\Z)"
+)
+_UNDECIDED = re.compile(
+    r"(?:n't|\bnot|\bcannot|\bno idea|\bunsure)\b[^.!?\n]{0,40}\bwhich(?: (?:one|of \w{1,5}(?: two)?|it (?:is|was)))?\s*[.!?\n]"
+    r"|(?:can't|\bcannot|couldn't) (?:say|tell|decide)\s*[.!?\n]"
+)
+# An only candidate, beside something that is none.
+_ALTERNATIVE = re.compile(
+    rf"\beither (?:\w{{1,20}} ){{0,3}}(?:{TAG.pattern} or\b|or (?:\w{{1,20}} ){{0,2}}{TAG.pattern})"
+    rf"|(?:\?\s{{1,3}}or|\bor (?:was|is) it) (?:\w{{1,10}} ){{0,3}}{TAG.pattern}[^.!?\n]{{0,30}}\?"
+)
+_ISNT_IT = re.compile(r",?\s{0,3}\b(?:is|was|are|were|do|did|does)n't (?:it|that|you|i|they)\s?\?")
+_REFUTED = re.compile(r"\?\s{0,3}(?:no|nope|never|(?:(?:definitely|certainly|surely) )?not)\b")
+_EXCEPT = re.compile(r"\b(?:anything|everything|all|any|every \w{1,20}) but\b")
+# `Not a spoon, a thimble`: the denial ends at the comma.
+_NOT_THIS = re.compile(r"(?<=\bnot)([^,]{1,80}),\s+(?=(?:a|an|the|it|to|in)\b)")
+_DENIAL = re.compile(
+    r"\bnot\b(?! (?:sure|certain|entirely|completely|quite|mistaken|wrong|100|only|just|forgotten))"
+    r"|n't\b(?! (?:worry|forg[eo]t|sure|get enough))|\bcannot\b(?! forget)|\bnever\b|\bno longer\b|\brather than\b"
+    r"|\binstead of\b|\bthan\b|\bused to\b|\bneither\b|\bnor\b|\bexcept\b|\bapart from\b|\bavoid\b|\bdislikes?\b|\bhates?\b"
+    r"|(?<!not )(?<!n't )\bforgot(?:ten)?\b|(?<!not )\b(?:wrong|incorrect|false)\b|\bunlike\b"
+    r"|\b(?:was|were|been|got|is|be) (?:replaced|superseded|discarded|dropped|removed)\b|\b(?:replac|supersed)(?:es|ed|ing)\b"
+    rf"|\btook the place of\b|\A\s*over\b|\b(?:no|without|to forget) (?:the )?{TAG.pattern}|\b(?:is|are|was|were|be) too\b"
+    r"|\b(?:no|any) (?:memory|record|recollection|information)\b"
+)
+_PRESENT = re.compile(
+    r"\bnow\b(?! on\b)|\bcurrent(?:ly)?\b|\blatest\b|\bmost recent(?:ly)?\b|\blast\b|\bat present\b|\bpresently\b"
+    r"|\bthese days\b|\bnowadays\b|\btoday\b|\bfinally\b|\blastly\b|\blater\b|\bnewest\b|\bas of\b|\bin the end\b|\bended up\b"
+    r"|\bever since\b|\bupdated to\b"
+)
+_FOREMOST = re.compile(
+    r"\bha(?:s|ve) the (?:most|highest|fewest|lowest|least|largest|smallest)\b|\bmost (?:often|frequently)\b"
+)
+_REASON = re.compile(
+    r"\W*(?:because|since|as|while|whereas|although|though|compared|followed|ahead|second|than|like)\b"
+)  # fmt: skip
+_GONE = re.compile(
+    r"\b(?:was|were|been|had|previous(?:ly)?|former(?:ly)?|original(?:ly)?|initial(?:ly)?|earlier|before|first|once"
+    rf"|until|prior|past|old)\b|\bleft (?:the )?{TAG.pattern}"
+)
+_BESIDES = re.compile(
+    r"\b(?:from|also|several|various|other|different|throughout|over time|began|started|at one point|at some point"
+    r"|besides|also known|after|normally|usually|ordinarily|second|runner-up|tempt(?:ing|ed))\b"
+    r"|(?:'d|\bwould) have (?:liked|loved|ordered|preferred|taken)\b"
+)
+_CONCLUSION = re.compile(
+    r"\b(?:so|therefore|thus|hence|answer|(?<!second )choice|(?:has|have) to be|must be"
+    r"|recommend|suggest|go (?:for|with)|that leaves|wins|winner|decides|better|best)\b"
+    rf"|{TAG.pattern} it is\b|\bi(?:'d| would) say\b"
+    # `I must choose` is the question, not its answer.
+    r"|(?<!must )(?<!to )(?<!shall i )\b(?:choose|pick|take|order)\b"
+)
+# What was said up to here has no bearing on what follows.
+_TURN = re.compile(
+    r"\W*(?:but|yet|however|so|therefore|thus|hence|because|since|while|whereas|compared|followed|ahead)\b"
+)
+_FOLLOWS = re.compile(
+    r"\W*(?:and )?(?:(?<!back )then|later|afterwards|finally|lastly|eventually|now|these days|most recently)\b"
+)
+_JOINED = re.compile(r"\W*(?:or|and|also|maybe|perhaps|possibly|alternatively)\b")
+_WORD = re.compile(r"\w+")
+# Around a phrase that stands alone.
+_SMALL = frozenset({
+    "a", "an", "at", "by", "certainly", "clearly", "definitely", "dr", "for", "in", "its", "mr", "mrs", "ms", "my",
+    "obviously", "of", "on", "please", "queen", "river", "room", "sure", "surely", "the", "to", "with", "yes", "your",
+})  # fmt: skip

@@ -1,28 +1,24 @@
-"""Reads the number that a reply gives as its answer."""
+"""Reads the number that a reply gives as its answer, and distances with directions: `three`, `3 km north`."""
 
 from __future__ import annotations
 
 import re
-from typing import Any
 
 from themis.core.json_repair import parse_json
 from themis.memory.actions import Grade
-from themis.memory.scoring.clauses import after_correction
-from themis.memory.scoring.words import folded, shortened
-
-__all__ = ["answering", "grade_number", "in_figures", "settled_number", "unit_asked", "whole_number"]
+from themis.memory.scoring.words import find_correction, fold, shorten
 
 
 def grade_number(reply: str, expected: float, *, tolerance: float = 0.0, unit: str = "") -> Grade:
     """1 if the number that the reply settles on lies within the tolerance of the expected one."""
-    given = settled_number(reply, unit)
+    given = parse_number(reply, unit)
     allowed = f"{expected:g}" if not tolerance else f"{expected:g} ± {tolerance:g}"
     if given is None:
-        return Grade(0.0, (f"expected the number {allowed}, found none or several in: {shortened(reply)}",))
+        return Grade(0.0, (f"expected the number {allowed}, found none or several in: {shorten(reply)}",))
     return Grade.when(abs(given - expected) <= tolerance, f"expected {allowed}, got {given:g}")
 
 
-def settled_number(reply: str, unit: str = "") -> float | None:
+def parse_number(reply: str, unit: str = "") -> float | None:
     """The only number of a reply, in figures or English words up to ninety-nine; None where there is none or several.
 
     Of several it is the one after a correction, or else the only one outside brackets, in bold, called the total,
@@ -36,47 +32,48 @@ def settled_number(reply: str, unit: str = "") -> float | None:
     if isinstance(parsed, dict) and len(parsed) == 1:
         parsed = next(iter(parsed.values()))
         if not isinstance(parsed, int | float):
-            return _only(_FIGURES.findall(in_figures(parsed))) if isinstance(parsed, str) else None
+            return _single_value(_FIGURES.findall(to_figures(parsed))) if isinstance(parsed, str) else None
     if isinstance(parsed, int | float) and not isinstance(parsed, bool) and abs(parsed) < _TOO_LARGE:
         return float(parsed)
-    text = answering(reply)
-    for part in (after_correction(text), text):
-        for stated in _readings(part, unit):
-            if (number := _only(stated)) is not None:
+    text = remove_non_answers(reply)
+    for part in (find_correction(text), text):
+        for stated in _list_readings(part, unit):
+            if (number := _single_value(stated)) is not None:
                 return number
     return None
 
 
-def unit_asked(question: str) -> str:
+def parse_unit(question: str) -> str:
     """What a question wants to be counted: `times` in `how many times`."""
-    asked = re.search(r"\bhow many (\w+)", folded(question))
+    asked = re.search(r"\bhow many (\w+)", fold(question))
     return asked[1] if asked else ""
 
 
-def answering(reply: str) -> str:
+def remove_non_answers(reply: str) -> str:
     """The reply in figures, without the numbers that cannot be its answer."""
-    return _NO_ANSWER.sub(" ", _SHARE.sub(r"\1 ", in_figures(reply)))
+    return _NO_ANSWER.sub(" ", _SHARE.sub(r"\1 ", to_figures(reply)))
 
 
-def whole_number(value: Any) -> int | None:
+def parse_count(value: object) -> int | None:
     """A count as JSON may hold it: 2, 2.0, "2", "two" or "2 jars"."""
     if isinstance(value, str):
-        counted = re.fullmatch(r"\s*(\d{1,9})(?: ?[a-z×]{1,12})?\s*", in_figures(value), re.ASCII)
+        counted = re.fullmatch(r"\s*(\d{1,9})(?: ?[a-z×]{1,12})?\s*", to_figures(value), re.ASCII)
         return int(counted[1]) if counted else _UNITS.get(value.strip().lower())
-    whole = isinstance(value, int | float) and not isinstance(value, bool) and value == value // 1
-    return int(value) if whole and abs(value) < _TOO_LARGE else None
+    if not isinstance(value, int | float) or isinstance(value, bool) or value != value // 1:
+        return None
+    return int(value) if abs(value) < _TOO_LARGE else None
 
 
-def in_figures(text: str) -> str:
+def to_figures(text: str) -> str:
     """The folded text with number words written in figures, except `one`, which is a pronoun more often."""
 
     def figures(match: re.Match[str]) -> str:
         return str(_TENS.get(match["tens"], 0) + _UNITS.get(match["unit"] or match["alone"], 0))
 
-    return _NUMBER_WORDS.sub(figures, folded(text))
+    return _NUMBER_WORDS.sub(figures, fold(text))
 
 
-def _readings(text: str, unit: str) -> tuple[list[str], ...]:
+def _list_readings(text: str, unit: str) -> tuple[list[str], ...]:
     """What the answer might be, the plainest way of giving it first."""
     return (
         _FIGURES.findall(text),
@@ -90,7 +87,7 @@ def _readings(text: str, unit: str) -> tuple[list[str], ...]:
     )
 
 
-def _only(found: list[str]) -> float | None:
+def _single_value(found: list[str]) -> float | None:
     values = {float(figures.replace(",", "")) for figures in found}
     return values.pop() if len(values) == 1 else None
 
@@ -135,3 +132,48 @@ _NUMBER_WORDS = re.compile(
     rf"\b(?P<tens>{'|'.join(_TENS)})(?:[\s-](?P<unit>{'|'.join(list(_UNITS)[1:10])}))?\b"
     rf"|\b(?P<alone>{'|'.join(word for word in _UNITS if word != 'one')})\b"
 )
+
+
+# --- distances with directions ----------------------------------------------------------------------------------------
+
+
+def read_ways(text: str) -> list[tuple[float, str]]:
+    """Kilometres and direction of every leg, in the order of the text.
+
+    A text with one distance and one direction gives one way, however far apart they stand.
+    """
+    text = _ONE.sub("1 ", to_figures(text))
+    ways = [
+        (float(way["km1"] or way["km2"]), way["to1"] or way["to2"] or _LETTERS[way["letter"]])
+        for way in _WAY.finditer(text)
+        if not way["denied"]
+    ]
+    if ways or _WAY.search(text):
+        return ways
+    distances, directions = _DISTANCE.findall(text), _DIRECTION.findall(text)
+    return [(float(distances[0]), directions[0])] if len(distances) == len(directions) == 1 else []
+
+
+def count_directions(text: str) -> int:
+    """How many times a text names a direction, be it by turning to a side."""
+    text = to_figures(text)
+    return len(_DIRECTION.findall(text)) + len(_SIDE.findall(text))
+
+
+_KM = r"(?<![-\d.])(?P<{0}>\d{{1,4}}(?:\.\d{{1,3}})?)\s?(?:km|kms|kilomet(?:re|er)s?)\b"
+_TO = r"\b(?:due\s)?(?P<{0}>north|south|east|west)(?:wards?|erly|ern)?\b(?![-\s]?(?:north|south|east|west)\b)"
+_GAP = r"[\s,*:(]{1,4}"
+_BETWEEN_KM_AND_TO = rf"(?:(?:to|towards?|in|due|straight|the|a|direction|heading|of){_GAP}){{0,4}}"
+_BETWEEN_TO_AND_KM = (
+    r"(?:(?:for|by|about|exactly|direction|a|distance|of|and|go|walk|travel|continue|drive|head|from(?: the)? \w{1,20})"
+    rf"{_GAP}){{0,4}}"
+)
+_WAY = re.compile(
+    rf"(?P<denied>\bnot\s)?(?:{_KM.format('km1')}[\s,*]{{0,4}}"
+    rf"(?:{_BETWEEN_KM_AND_TO}{_TO.format('to1')}|(?P<letter>[nesw])\b)"
+    rf"|{_TO.format('to2')}[\s,:*(]{{0,4}}{_BETWEEN_TO_AND_KM}{_KM.format('km2')})"
+)
+_ONE = re.compile(r"\bone (?=km|kilomet)")
+_DISTANCE, _DIRECTION = re.compile(_KM.format("km")), re.compile(_TO.format("to"))
+_SIDE = re.compile(r"\b(?:left|right|straight|ahead)\b")
+_LETTERS = {"n": "north", "e": "east", "s": "south", "w": "west"}

@@ -7,19 +7,6 @@ import unicodedata
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
-__all__ = [
-    "TAG",
-    "folded",
-    "mentioned",
-    "mentioned_in_folded",
-    "mentions",
-    "plain_words",
-    "shortened",
-    "tagged",
-    "tags_in",
-    "worded",
-]
-
 _MARKS = re.compile("[\u0300-\u036f]+")
 _QUOTES = str.maketrans({"’": "'", "‘": "'", "ʼ": "'", "`": "'", "“": '"', "”": '"', "\u00a0": " "})
 # Characters of a private plane, which no text has a use for.
@@ -28,63 +15,63 @@ TAG = re.compile("[\U000f0000-\U000fffff]")
 _WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)*")
 
 
-def folded(text: str) -> str:
+def fold(text: str) -> str:
     """The text without differences of case, accents and kinds of quotation marks."""
     return _MARKS.sub("", unicodedata.normalize("NFKD", text).casefold()).translate(_QUOTES)
 
 
 # One reply is looked at from many sides in a row.
 @lru_cache(maxsize=16)
-def plain_words(text: str) -> tuple[str, ...]:
+def split_words(text: str) -> tuple[str, ...]:
     """The words of a text, folded, without punctuation."""
-    return tuple(word.replace("'", "") for word in _WORD.findall(folded(text)))
+    return tuple(word.replace("'", "") for word in _WORD.findall(fold(text)))
 
 
 @lru_cache(maxsize=16)
-def worded(text: str) -> str:
+def join_words(text: str) -> str:
     """The words of a text between single spaces, so that a phrase is found as whole words."""
-    return f" {' '.join(plain_words(text))} "
+    return f" {' '.join(split_words(text))} "
 
 
 def mentions(text: str, phrase: str) -> bool:
     """Whether the phrase occurs as whole words; a plural or a possessive of its last word counts."""
-    return phrase in mentioned(text, (phrase,))
+    return phrase in find_phrases(text, (phrase,))
 
 
-def mentioned(text: str, among: Iterable[str]) -> set[str]:
+def find_phrases(text: str, among: Iterable[str]) -> set[str]:
     """Which of the phrases occur. Of two that overlap only the longer counts: `dark blue` is not `blue`."""
-    return mentioned_in_folded(folded(text), tuple(among))
+    return find_in_folded(fold(text), tuple(among))
 
 
-def mentioned_in_folded(text: str, among: tuple[str, ...]) -> set[str]:
+def find_in_folded(text: str, among: tuple[str, ...]) -> set[str]:
     """The same in a text that is folded already."""
-    pattern, originals = _pattern(among)
-    return {originals[_key(found)] for found in set(pattern.findall(text))}
+    pattern, originals = _compile_pattern(among)
+    return {originals[_to_key(found)] for found in set(pattern.findall(text))}
 
 
-def tagged(text: str, among: tuple[str, ...]) -> str:
+def tag_phrases(text: str, among: tuple[str, ...]) -> str:
     """A folded text with one character in place of each phrase, so that nothing takes a phrase apart."""
-    pattern, originals = _pattern(among)
-    places = _places(among)
-    return pattern.sub(lambda match: places[originals[_key(match.group(1))]], TAG.sub(" ", text))
+    pattern, originals = _compile_pattern(among)
+    places = _assign_tags(among)
+    return pattern.sub(lambda match: places[originals[_to_key(match.group(1))]], TAG.sub(" ", text))
 
 
-def tags_in(text: str, among: tuple[str, ...]) -> set[str]:
+def find_tags(text: str, among: tuple[str, ...]) -> set[str]:
     """Which of the phrases stand in a tagged text."""
     return {among[ord(tag) - _FIRST_TAG] for tag in TAG.findall(text)}
 
 
-def shortened(text: str, limit: int = 120) -> str:
+def shorten(text: str, limit: int = 120) -> str:
     """The text on one line, cut to a length that fits into a reason."""
     line = " ".join(text[: 4 * limit].split())
     return line if len(line) <= limit else f"{line[: limit - 1]}…"
 
 
 @lru_cache(maxsize=512)
-def _pattern(phrases: tuple[str, ...]) -> tuple[re.Pattern[str], dict[str, str]]:
-    originals = {_key(folded(phrase)): phrase for phrase in phrases}
+def _compile_pattern(phrases: tuple[str, ...]) -> tuple[re.Pattern[str], dict[str, str]]:
+    originals = {_to_key(fold(phrase)): phrase for phrase in phrases}
     for phrase in phrases:
-        for key in _in_another_number(_key(folded(phrase))) if phrase.islower() else ():
+        for key in _list_other_numbers(_to_key(fold(phrase))) if phrase.islower() else ():
             originals.setdefault(key, phrase)
     originals.pop("", None)
     if not originals:
@@ -96,11 +83,11 @@ def _pattern(phrases: tuple[str, ...]) -> tuple[re.Pattern[str], dict[str, str]]
 
 
 @lru_cache(maxsize=512)
-def _places(phrases: tuple[str, ...]) -> dict[str, str]:
+def _assign_tags(phrases: tuple[str, ...]) -> dict[str, str]:
     return {phrase: chr(_FIRST_TAG + place) for place, phrase in enumerate(phrases)}
 
 
-def _in_another_number(key: str) -> Iterator[str]:
+def _list_other_numbers(key: str) -> Iterator[str]:
     """A noun's plural or singular where it is not the word with an s: bicycle, batteries, jars of honey."""
     first, _, rest = key.partition(" ")
     if rest.startswith("of "):
@@ -111,5 +98,19 @@ def _in_another_number(key: str) -> Iterator[str]:
         yield f"{key[:-1]}ies"
 
 
-def _key(text: str) -> str:
+def _to_key(text: str) -> str:
     return " ".join(re.findall(r"[^\W_]+", text))
+
+
+def find_correction(text: str) -> str:
+    """What follows the last `no, wait` or `I mean`; nothing where the reply does not correct itself."""
+    end = 0
+    for marker in _CORRECTION.finditer(text):
+        end = marker.end()
+    return text[end:] if end else ""
+
+
+_CORRECTION = re.compile(
+    r"(?<![^\s.,;:!?…–—-])(?:no|nope)(?:[,:.!]+| wait\b| sorry\b)(?:\s*(?:wait|sorry|actually)\b)?"
+    r"|\b(?:scratch that|correction|i mean|i meant|or rather|make that)\b|\b(?:wait|sorry)[,:]"
+)

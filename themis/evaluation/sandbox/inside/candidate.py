@@ -7,11 +7,8 @@ import linecache
 import os
 import sys
 import types
-from typing import Any
 
 from themis.evaluation.sandbox.inside.wire import SOLUTION_MODULE, Peer
-
-__all__ = ["run_as_program", "serve_calls"]
 
 _FILE = "<solution>"
 
@@ -31,7 +28,7 @@ def run_as_program(code: str) -> int:
 
 def serve_calls(code: str, incoming: int, outgoing: int) -> int:
     """Loads the code as a module, says whether that worked, then answers until nobody asks any more."""
-    names: dict[str, Any] = {}
+    names: dict[str, object] = {}
     peer = Peer(incoming, outgoing, find=lambda path: _find(names, path))
     try:
         names.update(_execute(code, SOLUTION_MODULE))
@@ -46,7 +43,7 @@ def serve_calls(code: str, incoming: int, outgoing: int) -> int:
     return 0
 
 
-def _execute(code: str, name: str) -> dict[str, Any]:
+def _execute(code: str, name: str) -> dict[str, object]:
     _forget_the_harness()
     module = types.ModuleType(name)
     sys.modules[name] = module
@@ -69,7 +66,7 @@ def _forget_the_harness() -> None:
     sys.dont_write_bytecode = True
 
 
-def _find(names: dict[str, Any], path: str) -> Any:
+def _find(names: dict[str, object], path: str) -> object:
     """`name` or `Class.method`; a class on the way is instantiated without arguments."""
     first, *rest = path.split(".")
     if first not in names:

@@ -12,11 +12,8 @@ import functools
 import sys
 from collections.abc import Iterable
 from types import CodeType, TracebackType
-from typing import Any
 
-from themis.evaluation.sandbox.inside.wire import Peer, Remote
-
-__all__ = ["Checks", "instrument", "why_nothing_is_checked"]
+from themis.evaluation.sandbox.inside.wire import Foreign, Peer, Remote
 
 # What the counters are called in the test's own names.
 _COUNTER = "__checks__"
@@ -32,7 +29,7 @@ _WAYS_TO_FAIL = ("fail", "exit", "quit", "_exit")
 # --- before anything runs -------------------------------------------------------------------------------------------
 
 
-def why_nothing_is_checked(setup: str, code: str) -> str:
+def find_missing_check(setup: str, code: str) -> str:
     """Why a run of this test code could fail nobody; empty where some check can be reached."""
     trees = [ast.parse(setup), ast.parse(code)]
     if not any(_is_check(node) for tree in trees for node in ast.walk(tree)):
@@ -97,7 +94,7 @@ def _is_check(node: ast.AST) -> bool:
     if isinstance(node, ast.Try):
         return _must_fail(node.body) or _must_fail(node.orelse)
     if isinstance(node, ast.Call):
-        return _called(node).startswith("assert") or _is_expectation(node)
+        return _called_name(node).startswith("assert") or _is_expectation(node)
     return False
 
 
@@ -111,19 +108,23 @@ def _must_fail(body: Iterable[ast.stmt]) -> bool:
     for node in body:
         if isinstance(node, ast.Raise) or (isinstance(node, ast.Assert) and _is_constant(node.test)):
             return True
-        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and _called(node.value) in _WAYS_TO_FAIL:
+        if (
+            isinstance(node, ast.Expr)
+            and isinstance(node.value, ast.Call)
+            and _called_name(node.value) in _WAYS_TO_FAIL
+        ):
             return True
     return False
 
 
-def _called(node: ast.Call) -> str:
+def _called_name(node: ast.Call) -> str:
     if isinstance(node.func, ast.Attribute):
         return node.func.attr
     return node.func.id if isinstance(node.func, ast.Name) else ""
 
 
 def _is_expectation(node: ast.AST) -> bool:
-    return isinstance(node, ast.Call) and _called(node) in _EXPECTATIONS
+    return isinstance(node, ast.Call) and _called_name(node) in _EXPECTATIONS
 
 
 # --- compiling ------------------------------------------------------------------------------------------------------
@@ -155,7 +156,7 @@ class _Counters(ast.NodeTransformer):
 
     def _holds_check(self, body: Iterable[ast.stmt]) -> bool:
         for node in (node for statement in body for node in ast.walk(statement)):
-            if _is_check(node) or (isinstance(node, ast.Call) and _called(node) in self._checking):
+            if _is_check(node) or (isinstance(node, ast.Call) and _called_name(node) in self._checking):
                 return True
         return False
 
@@ -181,7 +182,7 @@ class _Counters(ast.NodeTransformer):
         return node
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
-        name, function = _called(node), node.func
+        name, function = _called_name(node), node.func
         # A bare name that the test does not import may be the solution's.
         foreign = isinstance(function, ast.Attribute) or name in self._imported
         checks_now = len(node.args) > 1 if name in _EXPECTATIONS else name.startswith("assert")
@@ -241,7 +242,7 @@ def _ignores(body: Iterable[ast.stmt]) -> bool:
         harmless = isinstance(node, ast.Pass | ast.Continue | ast.Break)
         harmless = harmless or (isinstance(node, ast.Return) and node.value is None)
         if isinstance(node, ast.Expr):
-            printing = isinstance(node.value, ast.Call) and _called(node.value) in _PRINTING
+            printing = isinstance(node.value, ast.Call) and _called_name(node.value) in _PRINTING
             harmless = isinstance(node.value, ast.Constant) or printing
         if not harmless:
             return False
@@ -257,7 +258,7 @@ _PRINTING = ("print", "print_exc", "debug", "info", "warning", "error", "excepti
 class Checks:
     """Counts for one run of a test. Its methods are called from the test's own code, as `__checks__`."""
 
-    def __init__(self, peer: Peer, names: dict[str, Any]) -> None:
+    def __init__(self, peer: Peer, names: dict[str, object]) -> None:
         self.made = 0
         self.functions_run: set[str] = set()
         self._peer = peer
@@ -278,17 +279,17 @@ class Checks:
             return "failed", "no check was made: what the solution did kept every assertion from being reached"
         return "broken", "it ended without a single check"
 
-    def checked(self, value: Any) -> Any:
+    def checked(self, value: object) -> object:
         self.made += 1
         return value
 
-    def counting(self, function: Any, expects: bool) -> Any:
+    def counting(self, function: Foreign, expects: bool) -> Foreign:
         """The function, counted when it returns; what a solution calls `assert...` is no check."""
         if isinstance(function, Remote):
             return function
 
         @functools.wraps(function, updated=())
-        def counted(*arguments: Any, **keywords: Any) -> Any:
+        def counted(*arguments: object, **keywords: object) -> object:
             before = set(self._peer.unexpected)
             result = function(*arguments, **keywords)
             if expects:
@@ -298,7 +299,7 @@ class Checks:
 
         return counted
 
-    def expecting(self, context: Any) -> Any:
+    def expecting(self, context: object) -> object:
         return _Expecting(self, context)
 
     def entered(self, function: str) -> None:
@@ -333,7 +334,7 @@ class Checks:
         original, checks = contextlib.suppress.__exit__, self
 
         def leave(
-            self: Any, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+            self: Foreign, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
         ) -> bool:
             result = original(self, kind, error, trace)
             if result and error is not None:
@@ -347,13 +348,13 @@ class Checks:
 class _Expecting:
     """`with assertRaises(...)`, counted as a check when it is left in peace."""
 
-    def __init__(self, checks: Checks, context: Any) -> None:
+    def __init__(self, checks: Checks, context: Foreign) -> None:
         self._checks, self._context = checks, context
 
-    def __enter__(self) -> Any:
+    def __enter__(self) -> object:
         return self._context.__enter__()
 
-    def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> Any:
+    def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> object:
         result = self._context.__exit__(kind, error, trace)
         if error is None or result:
             self._checks.leaving(error)

@@ -1,7 +1,7 @@
 """Builds the box that model-written code runs in, and puts a process into it for good.
 
 `enter` is called once by the supervisor and makes what processes share: namespaces, a file system of its own.
-`renew` gives each job an empty working directory.
+`reset_working_directory` gives each job an empty working directory.
 `confine` is called by each process before it touches foreign code: limits, another user, no way back.
 """
 
@@ -13,11 +13,9 @@ import shutil
 import signal
 import struct
 import sys
-from typing import Any
 
-from themis.evaluation.sandbox.inside import kernel, system_calls
-
-__all__ = ["Box", "confine", "enter", "join_memory_group", "killed_for_memory", "renew"]
+from themis.evaluation.sandbox.inside import kernel
+from themis.evaluation.sandbox.inside.wire import Request
 
 _NOBODY = 65534
 # A user id of its own for every sandbox: limits on processes count by user, and one user's programs can signal each
@@ -35,11 +33,11 @@ class Box:
     """The sandbox as its supervisor sees it after entering."""
 
     __slots__ = (
-        *("directory", "hidden", "layers", "limits", "memory_events", "memory_group", "packages", "place", "processes"),
+        *("directory", "hidden", "layers", "limits", "memory_events", "cgroup", "packages", "place", "processes"),
         *("renewed", "user", "visible"),
     )
 
-    def __init__(self, request: dict[str, Any]) -> None:
+    def __init__(self, request: Request) -> None:
         self.layers = frozenset(request["layers"])
         self.limits: dict[str, int] = request["limits"]
         # The directory that the caller has made for us, and within the box the one of the present job.
@@ -53,36 +51,36 @@ class Box:
         self.visible: dict[str, list[str]] = request["visible"]
         self.packages: list[str] = request["packages"]
         # Open files of the group that counts the code's memory, if there is one: who is in it, and what happened to them.
-        self.memory_group: int | None = None
+        self.cgroup: int | None = None
         self.memory_events: int | None = None
 
 
-def enter(request: dict[str, Any]) -> Box:
+def enter(request: Request) -> Box:
     """Builds the box; with namespaces, returns in a child that is the first process of its own process tree."""
     box = Box(request)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     if sys.platform != "linux":
         return box
-    _die_first_when_memory_is_short()
-    _open_memory_group(box, request["memory_group"])
+    _raise_oom_score()
+    _open_cgroup(box, request["cgroup"])
     box.processes = _process_limit(box)
     if "user" in box.layers:
         box.user = _own_user()
     if box.hidden:
         _enter_namespaces(box)
     else:
-        kernel.signal_on_parents_death(signal.SIGTERM)
-        kernel.take_in_orphans()
+        kernel.set_parent_death_signal(signal.SIGTERM)
+        kernel.set_child_subreaper()
         if box.user is not None:
             os.chmod(box.place, 0o711)
     if "user" not in box.layers:
-        kernel.hide_from_debuggers()
+        kernel.set_undumpable()
     if box.packages:
         sys.path.append(_show_packages(box))
     return box
 
 
-def renew(box: Box) -> None:
+def reset_working_directory(box: Box) -> None:
     """An empty working directory, out of reach of what earlier jobs left."""
     box.renewed += 1
     if box.hidden:
@@ -102,13 +100,13 @@ def renew(box: Box) -> None:
             os.chown(directory, box.user, box.user)
 
 
-def join_memory_group(box: Box) -> None:
+def join_cgroup(box: Box) -> None:
     """From now on the memory of this process, and of all it starts, counts together."""
-    if box.memory_group is not None:
-        os.write(box.memory_group, b"0")
+    if box.cgroup is not None:
+        os.write(box.cgroup, b"0")
 
 
-def killed_for_memory(box: Box) -> int:
+def count_oom_kills(box: Box) -> int:
     """How many processes of the group the kernel has ended because all of them together needed too much."""
     if box.memory_events is None:
         return 0
@@ -127,18 +125,18 @@ def confine(box: Box, *, trusted: bool) -> None:
         os.setresgid(box.user, box.user, box.user)
         os.setresuid(box.user, box.user, box.user)
     if sys.platform == "linux":
-        kernel.signal_on_parents_death(signal.SIGKILL)
-        kernel.renounce_new_privileges()
+        kernel.set_parent_death_signal(signal.SIGKILL)
+        kernel.set_no_new_privileges()
         if box.hidden and box.user is None:
             kernel.drop_capabilities()
         if "landlock" in box.layers:
-            _keep_to_directory(box)
+            _restrict_with_landlock(box)
         if trusted:
-            kernel.hide_from_debuggers()
+            kernel.set_undumpable()
         if "seccomp" in box.layers:
             shares_our_user = not box.hidden and box.user is None
             only_itself = os.getpid() if shares_our_user else None
-            kernel.filter_system_calls(system_calls.filter_program(only_itself=only_itself))
+            kernel.install_seccomp_filter(kernel.seccomp_program(only_itself=only_itself))
     os.environ.clear()
     os.environ.update(HOME=box.directory, TMPDIR=box.directory, PATH="/usr/bin:/bin", LANG="C.UTF-8")
     if box.packages:
@@ -146,7 +144,7 @@ def confine(box: Box, *, trusted: bool) -> None:
         os.environ.update(OPENBLAS_NUM_THREADS="1", OMP_NUM_THREADS="1", MKL_NUM_THREADS="1")
 
 
-def _die_first_when_memory_is_short() -> None:
+def _raise_oom_score() -> None:
     try:
         with open("/proc/self/oom_score_adj", "w") as score:
             score.write("1000")
@@ -154,10 +152,10 @@ def _die_first_when_memory_is_short() -> None:
         pass  # the memory limit still holds for each process
 
 
-def _open_memory_group(box: Box, group: str | None) -> None:
+def _open_cgroup(box: Box, group: str | None) -> None:
     if group is None:
         return
-    box.memory_group = os.open(f"{group}/cgroup.procs", os.O_WRONLY | os.O_CLOEXEC)
+    box.cgroup = os.open(f"{group}/cgroup.procs", os.O_WRONLY | os.O_CLOEXEC)
     for name in ("memory.events", "memory.oom_control"):
         if os.path.exists(f"{group}/{name}"):
             box.memory_events = os.open(f"{group}/{name}", os.O_RDONLY | os.O_CLOEXEC)
@@ -205,12 +203,12 @@ def _enter_namespaces(box: Box) -> None:
     else:
         kernel.unshare(flags)
     _build_file_system(box)
-    kernel.signal_on_parents_death(signal.SIGKILL)
+    kernel.set_parent_death_signal(signal.SIGKILL)
     first = os.fork()
     if first:
         _, status = os.waitpid(first, 0)
         os._exit(os.waitstatus_to_exitcode(status) & 0xFF)
-    kernel.signal_on_parents_death(signal.SIGKILL)
+    kernel.set_parent_death_signal(signal.SIGKILL)
 
 
 def _build_file_system(box: Box) -> None:
@@ -290,7 +288,7 @@ def _lower(kind: int, value: int, *, spare: int = 0) -> None:
         # macOS refuses a limit on address space; time and file limits still hold.
 
 
-def _keep_to_directory(box: Box) -> None:
+def _restrict_with_landlock(box: Box) -> None:
     """Landlock: reading what Python needs, writing the working directory, nothing else of the file system."""
     abi = kernel.landlock_abi()
     execute, write_file, read_file, read_directory = 1, 2, 4, 8

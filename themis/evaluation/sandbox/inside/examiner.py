@@ -9,13 +9,19 @@ import os
 import sys
 import types
 from collections.abc import Mapping, Sequence, Set
-from typing import Any
 
 from themis.evaluation.sandbox.inside.checks import Checks, instrument
 from themis.evaluation.sandbox.inside.frameworks import offer_frameworks, run_collected
-from themis.evaluation.sandbox.inside.wire import SOLUTION_MODULE, TEST_MODULE, Ended, Peer, Remote, SolutionExit
-
-__all__ = ["examine"]
+from themis.evaluation.sandbox.inside.wire import (
+    SOLUTION_MODULE,
+    TEST_MODULE,
+    AssertDescription,
+    CallDescription,
+    Ended,
+    Peer,
+    Remote,
+    SolutionExit,
+)
 
 # Below this a difference is none, whatever the size of the numbers.
 _ABSOLUTE_TOLERANCE = 1e-9
@@ -23,7 +29,7 @@ _ABSOLUTE_TOLERANCE = 1e-9
 _REASON_CHARACTERS = 300
 
 
-def examine(test: dict[str, Any], incoming: int, outgoing: int, verdict: int) -> int:
+def examine(test: CallDescription | AssertDescription, incoming: int, outgoing: int, verdict: int) -> int:
     """Outcomes: passed, failed (a wrong answer), error (the solution raised), ended, broken (the test itself)."""
     peer = Peer(incoming, outgoing)
     outcome, reason = _judge(test, peer)
@@ -34,7 +40,7 @@ def examine(test: dict[str, Any], incoming: int, outgoing: int, verdict: int) ->
     return 0
 
 
-def _judge(test: dict[str, Any], peer: Peer) -> tuple[str, str]:
+def _judge(test: CallDescription | AssertDescription, peer: Peer) -> tuple[str, str]:
     try:
         state, text = peer.receive()
         if state != "loaded":
@@ -50,7 +56,7 @@ def _judge(test: dict[str, Any], peer: Peer) -> tuple[str, str]:
         return "error", f"{type(error).__name__}: {error}".strip(": ")
 
 
-def _run_call(test: dict[str, Any], peer: Peer) -> tuple[str, str]:
+def _run_call(test: CallDescription, peer: Peer) -> tuple[str, str]:
     function = peer.ask("name", test["function"])
     arguments, keywords = peer.decode(test["arguments"]), peer.decode(test["keywords"])
     if test["spread"] is None and isinstance(arguments, list):
@@ -64,7 +70,7 @@ def _run_call(test: dict[str, Any], peer: Peer) -> tuple[str, str]:
     return "failed", f"expected {_short(expected)}, got {_short(got)}"
 
 
-def _run_asserts(test: dict[str, Any], peer: Peer) -> tuple[str, str]:
+def _run_asserts(test: AssertDescription, peer: Peer) -> tuple[str, str]:
     module = types.ModuleType(TEST_MODULE)
     sys.modules[TEST_MODULE] = module
     sys.argv = [TEST_MODULE]
@@ -104,7 +110,7 @@ class _Solution(types.ModuleType):
         super().__init__(SOLUTION_MODULE)
         self._peer = peer
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> object:
         if name.startswith("__"):
             raise AttributeError(name)
         try:
@@ -113,7 +119,7 @@ class _Solution(types.ModuleType):
             raise AttributeError(str(error)) from None
 
 
-def _from_solution(peer: Peer, name: str) -> Any:
+def _from_solution(peer: Peer, name: str) -> object:
     """What the solution calls by this name. A module is imported here: its functions must not be the solution's."""
     try:
         module = peer.ask("module", name)
@@ -136,7 +142,7 @@ def _place(error: BaseException, code: str) -> str:
     return f" at `{lines[line - 1].strip()}`" if line and line <= len(lines) else ""
 
 
-def _matches(got: Any, expected: Any, tolerance: float) -> bool:
+def _matches(got: object, expected: object, tolerance: float) -> bool:
     """Equality for expectations that came as JSON: no tuples, no sets, only text as keys, and rounded numbers."""
     if isinstance(got, Remote):
         return False
@@ -161,7 +167,7 @@ def _matches(got: Any, expected: Any, tolerance: float) -> bool:
     return bool(got == expected)
 
 
-def _take(wanted: Any, among: list[Any], tolerance: float) -> bool:
+def _take(wanted: object, among: list[object], tolerance: float) -> bool:
     for position, item in enumerate(among):
         if _matches(item, wanted, tolerance):
             del among[position]
@@ -169,6 +175,6 @@ def _take(wanted: Any, among: list[Any], tolerance: float) -> bool:
     return False
 
 
-def _short(value: Any) -> str:
+def _short(value: object) -> str:
     text = "an object of the solution's own" if isinstance(value, Remote) else repr(value)
     return text if len(text) <= 200 else f"{text[:200]}…"

@@ -12,15 +12,12 @@ import math
 import re
 import sys
 import types
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from themis.evaluation.sandbox.inside.wire import TEST_MODULE
-
-__all__ = ["approx", "fail", "offer_frameworks", "param", "raises", "run_collected"]
+from themis.evaluation.sandbox.inside.wire import TEST_MODULE, Foreign
 
 
-def run_collected(names: dict[str, Any], already_run: set[str]) -> None:
+def run_collected(names: dict[str, object], already_run: set[str]) -> None:
     """Runs every test function, test class and test case that the test code defines and has not run itself."""
     unittest = sys.modules.get("unittest")
     own = [
@@ -40,7 +37,7 @@ def run_collected(names: dict[str, Any], already_run: set[str]) -> None:
             _run_class(value)
 
 
-def _run_function(function: Callable[..., Any]) -> None:
+def _run_function(function: Callable[..., object]) -> None:
     for keywords in _cases(function):
         function(**keywords)
 
@@ -54,11 +51,11 @@ def _run_class(kind: type) -> None:
             _call_if_there(vars(kind), "teardown_method", instance)
 
 
-def _run_test_case(unittest: Any, kind: type) -> None:
+def _run_test_case(unittest: Foreign, kind: type) -> None:
     failures: list[BaseException] = []
     result = unittest.TestResult()
 
-    def note(test: Any, error: Any, of_part: Any = None) -> None:
+    def note(test: object, error: object, of_part: object = None) -> None:
         found = of_part or error
         if isinstance(found, tuple):
             failures.append(found[1])
@@ -69,13 +66,13 @@ def _run_test_case(unittest: Any, kind: type) -> None:
         raise failures[0]
 
 
-def _call_if_there(names: Any, name: str, *arguments: Any) -> None:
+def _call_if_there(names: Mapping[str, object], name: str, *arguments: object) -> None:
     function = names.get(name)
     if isinstance(function, types.FunctionType):
         function(*arguments[: function.__code__.co_argcount])
 
 
-def _cases(function: Any) -> Iterator[dict[str, Any]]:
+def _cases(function: object) -> Iterator[dict[str, object]]:
     """The arguments of each call: one empty set of them, or what `parametrize` lists."""
     for combination in itertools.product(*getattr(function, "_cases", ())):
         yield {name: value for case in combination for name, value in case.items()}
@@ -97,24 +94,24 @@ def offer_frameworks(source: str) -> None:
         importlib.import_module("unittest").main = _nothing  # type: ignore[attr-defined]
 
 
-def _nothing(*arguments: Any, **keywords: Any) -> int:
+def _nothing(*arguments: object, **keywords: object) -> int:
     return 0
 
 
 class raises:
     """`with raises(ValueError, match="..."):`, or a call with a function and its arguments."""
 
-    def __init__(self, expected: Any, *arguments: Any, match: str | None = None, **keywords: Any) -> None:
+    def __init__(self, expected: Foreign, *arguments: Foreign, match: str | None = None, **keywords: object) -> None:
         self.expected, self.match = expected, match
         if arguments:
             function, *rest = arguments
             with self:
                 function(*rest, **keywords)
 
-    def __enter__(self) -> Any:
+    def __enter__(self) -> object:
         return self
 
-    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> bool:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> bool:
         if error is None:
             raise AssertionError(f"did not raise {getattr(self.expected, '__name__', self.expected)}")
         if not isinstance(error, self.expected):
@@ -128,7 +125,7 @@ class raises:
 class approx:
     """Equal within 1e-6 of its size, or 1e-12: a number, or lists and dicts of numbers."""
 
-    def __init__(self, expected: Any, rel: float | None = None, abs: float | None = None) -> None:
+    def __init__(self, expected: object, rel: float | None = None, abs: float | None = None) -> None:
         self._expected = expected
         # A given absolute tolerance stands alone, as in pytest.
         self._relative = rel if rel is not None else (0.0 if abs is not None else 1e-6)
@@ -142,7 +139,7 @@ class approx:
 
     __hash__ = None  # type: ignore[assignment]
 
-    def _close(self, actual: Any, expected: Any) -> bool:
+    def _close(self, actual: Foreign, expected: object) -> bool:
         if isinstance(expected, dict):
             same_keys = isinstance(actual, dict) and actual.keys() == expected.keys()
             return same_keys and all(self._close(actual[key], expected[key]) for key in expected)
@@ -154,35 +151,37 @@ class approx:
         return bool(actual == expected)
 
 
-def fail(reason: str = "", *_: Any, **__: Any) -> None:
+def fail(reason: str = "", *_: object, **__: object) -> None:
     raise AssertionError(reason)
 
 
-class _Param(tuple[Any, ...]):
+class _Param(tuple[object, ...]):
     """The values of one case, told apart from a value that is itself a tuple."""
 
 
-def param(*values: Any, **_: Any) -> _Param:
+def param(*values: object, **_: object) -> _Param:
     return _Param(values)
 
 
 class _Marks:
     """`mark.parametrize`; any other mark is one that changes nothing here."""
 
-    def parametrize(self, names: str | Iterable[str], values: Iterable[Any], **_: Any) -> Callable[[Any], Any]:
+    def parametrize(
+        self, names: str | Iterable[str], values: Iterable[Foreign], **_: object
+    ) -> Callable[[Foreign], Foreign]:
         wanted = [name.strip() for name in names.split(",")] if isinstance(names, str) else list(names)
         single = len(wanted) == 1
         rows = [(case,) if single and not isinstance(case, _Param) else case for case in values]
         cases = [dict(zip(wanted, row, strict=True)) for row in rows]
 
-        def mark(function: Any) -> Any:
+        def mark(function: Foreign) -> Foreign:
             function._cases = [*getattr(function, "_cases", ()), cases]
             return function
 
         return mark
 
-    def __getattr__(self, name: str) -> Any:
-        def mark(*arguments: Any, **_: Any) -> Any:
+    def __getattr__(self, name: str) -> object:
+        def mark(*arguments: object, **_: object) -> object:
             return arguments[0] if len(arguments) == 1 and callable(arguments[0]) else mark
 
         return mark

@@ -15,13 +15,11 @@ import signal
 import sys
 import time
 from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from themis.evaluation.sandbox.inside import candidate, confinement, examiner
 from themis.evaluation.sandbox.inside.confinement import Box
-from themis.evaluation.sandbox.inside.wire import read_frame, write_frame
-
-__all__ = ["main"]
+from themis.evaluation.sandbox.inside.wire import Report, read_frame, write_frame
 
 # A program that loops for ever does so on most inputs: after this many the rest are not tried.
 _TIMEOUTS_BEFORE_GIVING_UP = 3
@@ -64,7 +62,7 @@ class _Supervisor:
         if not box.hidden:
             signal.signal(signal.SIGTERM, lambda *_: self._abandon())
 
-    def run_program(self, text: bytes) -> dict[str, Any]:
+    def run_program(self, text: bytes) -> Report:
         job = self._new_job()
         source = _file_with(text)
         program = self._start(
@@ -78,7 +76,7 @@ class _Supervisor:
         self._end_everything()
         return job.report(job.read_rest() or cause or job.outcome_of_program(self._ended[program]))
 
-    def run_test(self) -> dict[str, Any]:
+    def run_test(self) -> Report:
         job = self._new_job()
         null = os.open("/dev/null", os.O_RDWR)
         questions, to_solution = os.pipe()
@@ -98,7 +96,7 @@ class _Supervisor:
         return job.report(job.read_rest() or outcome)
 
     def _new_job(self) -> _Job:
-        confinement.renew(self._box)
+        confinement.reset_working_directory(self._box)
         self._started.clear()
         self._ended.clear()
         return _Job(self._box)
@@ -208,7 +206,7 @@ class _Job:
 
     def __init__(self, box: Box) -> None:
         self._box, self._limits = box, box.limits
-        self._killed_before = confinement.killed_for_memory(box)
+        self._killed_before = confinement.count_oom_kills(box)
         self.stdout = _Stream(self._limits["output_kb"] * 1024)
         self.stderr = _Stream(self._limits["output_kb"] * 1024)
         self.verdict = _Stream(_VERDICT_BYTES)
@@ -267,13 +265,13 @@ class _Job:
     def _out_of_time(self, ending: _Ending) -> bool:
         return ending.signal == signal.SIGXCPU or ending.cpu_seconds >= self._limits["cpu_seconds"]
 
-    def report(self, result: _Outcome) -> dict[str, Any]:
+    def report(self, result: _Outcome) -> Report:
         seconds = time.monotonic() - self.started
         for stream in self.streams.values():
             os.close(stream.reader)
         out_of_memory = result.outcome == "error" and "MemoryError" in result.reason
         ended = result.outcome in ("crashed", "ended", "error")
-        out_of_memory |= ended and confinement.killed_for_memory(self._box) > self._killed_before
+        out_of_memory |= ended and confinement.count_oom_kills(self._box) > self._killed_before
         return {
             "outcome": "memory" if out_of_memory else result.outcome,
             "reason": f"needed more than {self._limits['memory_mb']} MB of memory" if out_of_memory else result.reason,
@@ -325,7 +323,7 @@ def _become(box: Box, prepare: Callable[[], Callable[[], int]], descriptors: lis
             signal.signal(number, signal.SIG_DFL)
         signal.signal(signal.SIGINT, signal.default_int_handler)
         if not trusted:
-            confinement.join_memory_group(box)
+            confinement.join_cgroup(box)
         role = prepare()
         _keep_only(descriptors)
         ready = len(descriptors) - 1

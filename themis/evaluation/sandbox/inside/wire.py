@@ -10,21 +10,151 @@ that a test handed over itself, and shows nothing of them but what the test's ow
 from __future__ import annotations
 
 import builtins
+import importlib
 import json
 import operator
 import os
 import struct
 import sys
-from collections.abc import Callable
-from typing import Any, NoReturn
-
-from themis.evaluation.sandbox.inside.values import Values
-
-__all__ = ["SOLUTION_MODULE", "TEST_MODULE", "Ended", "Peer", "Remote", "SolutionExit", "read_frame", "write_frame"]
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn, TypeAlias, TypedDict, final
 
 # What test code is called while it runs, as by `python test.py`; its classes are known by it.
 TEST_MODULE = "__main__"
 SOLUTION_MODULE = "solution"
+
+# What a test or a solution made and does as it likes with: nothing is known of it here.
+Foreign: TypeAlias = Any
+
+
+class Report(TypedDict):
+    """What became of one job, as the supervisor tells our process."""
+
+    outcome: str
+    reason: str
+    stdout: str
+    stderr: str
+    seconds: float
+
+
+class Request(TypedDict):
+    """What a sandbox is to do: its layers and limits, what it shows of the machine, the code, and how many jobs follow."""
+
+    layers: list[str]
+    limits: dict[str, int]
+    directory: str
+    visible: dict[str, list[str]]
+    packages: list[str]
+    cgroup: str | None
+    code: str
+    jobs: int
+
+
+@final
+class CallDescription(TypedDict):
+    """A function that is called, with its arguments and its result as `Values` encodes them."""
+
+    function: str
+    arguments: object
+    keywords: object
+    expected: object
+    spread: bool | None
+    tolerance: float
+
+
+@final
+class AssertDescription(TypedDict):
+    """Test code, what is run before it, and the names that it takes from the solution."""
+
+    setup: str
+    code: str
+    names: Sequence[str]
+
+
+class Values:
+    """Encodes what has a value and refuses the rest; a subclass may know better what to do with objects."""
+
+    def encode(self, value: Foreign) -> object:
+        kind = type(value)
+        if kind in _AS_THEY_ARE:
+            return value
+        if kind is int:
+            return value if -_LARGE < value < _LARGE else {"int": hex(value)}
+        if kind is list:
+            return [self.encode(item) for item in value]
+        name = f"{kind.__module__}.{kind.__qualname__}"
+        if name in _STANDARD:
+            return {"standard": [name, self.encode(_STANDARD[name][0](value))]}
+        for container, tag in _CONTAINERS.items():
+            if isinstance(value, container):
+                return {tag: [self.encode(item) for item in container(value)]}
+        if isinstance(value, dict):
+            return {"dict": [[self.encode(key), self.encode(item)] for key, item in dict.items(value)]}
+        for scalar, plain in _SCALARS.items():
+            if isinstance(value, scalar):  # an enumeration's member, a subclass of str: its plain value
+                return self.encode(plain(value))
+        if isinstance(value, bytes | bytearray):
+            return {"bytes": bytes(value).hex()}
+        if isinstance(value, complex):
+            return {"complex": [value.real, value.imag]}
+        return self.encode_object(value)
+
+    def decode(self, encoded: object) -> Foreign:
+        if isinstance(encoded, list):
+            return [self.decode(item) for item in encoded]
+        if not isinstance(encoded, dict):
+            return encoded
+        ((tag, content),) = encoded.items()
+        if tag == "dict":
+            return {self.decode(key): self.decode(item) for key, item in content}
+        if tag == "standard":
+            name, plain = content
+            module, _, attribute = name.rpartition(".")
+            rebuild = _STANDARD[name][1]  # before importing: only what is listed is ever imported
+            return rebuild(getattr(importlib.import_module(module), attribute), self.decode(plain))
+        if tag in _PLAIN:
+            return _PLAIN[tag]([self.decode(item) for item in content] if isinstance(content, list) else content)
+        return self.decode_object(tag, content)
+
+    def encode_object(self, value: object) -> object:
+        raise TypeError(f"a {type(value).__name__} cannot be sent into the sandbox: {value!r:.200}")
+
+    def decode_object(self, tag: str, content: Foreign) -> Foreign:
+        raise TypeError(f"unknown kind of value {tag!r}")
+
+
+_AS_THEY_ARE = frozenset({type(None), bool, float, str})
+# Python refuses to read decimal numbers of more than 4,300 digits; hexadecimal ones have no such limit.
+_LARGE = 2**63
+_SCALARS: dict[type, Callable[[Foreign], object]] = {int: int.__int__, float: float.__float__, str: str.__str__}
+_CONTAINERS: dict[Foreign, str] = {list: "list", tuple: "tuple", set: "set", frozenset: "frozenset"}
+_PLAIN: dict[str, Callable[[Foreign], object]] = {
+    "int": lambda text: int(text, 16),
+    "list": list,
+    "tuple": tuple,
+    "set": set,
+    "frozenset": frozenset,
+    "bytes": bytes.fromhex,
+    "complex": lambda parts: complex(*parts),
+}
+# Values of the standard library that answers are made of: how each becomes plain, and how it is made again.
+_STANDARD: dict[str, tuple[Callable[[Foreign], object], Callable[[Foreign, Foreign], object]]] = {
+    "builtins.range": (lambda value: [value.start, value.stop, value.step], lambda kind, parts: kind(*parts)),
+    "collections.Counter": (dict, lambda kind, plain: kind(plain)),
+    "collections.OrderedDict": (lambda value: [list(pair) for pair in value.items()], lambda kind, pairs: kind(pairs)),
+    "collections.deque": (list, lambda kind, items: kind(items)),
+    "datetime.date": (lambda value: value.isoformat(), lambda kind, text: kind.fromisoformat(text)),
+    "datetime.datetime": (lambda value: value.isoformat(), lambda kind, text: kind.fromisoformat(text)),
+    "datetime.time": (lambda value: value.isoformat(), lambda kind, text: kind.fromisoformat(text)),
+    "datetime.timedelta": (
+        lambda value: [value.days, value.seconds, value.microseconds],
+        lambda kind, parts: kind(*parts),
+    ),
+    "decimal.Decimal": (str, lambda kind, text: kind(text)),
+    "fractions.Fraction": (lambda value: [value.numerator, value.denominator], lambda kind, parts: kind(*parts)),
+    "pathlib.PosixPath": (str, lambda kind, text: kind(text)),
+    "uuid.UUID": (str, lambda kind, text: kind(text)),
+}
 
 
 class Ended(BaseException):
@@ -41,7 +171,7 @@ class Peer(Values):
     `find` looks up a name on this side. The end that judges has nothing to look up, and is guarded for that.
     """
 
-    def __init__(self, incoming: int, outgoing: int, *, find: Callable[[str], Any] | None = None) -> None:
+    def __init__(self, incoming: int, outgoing: int, *, find: Callable[[str], Foreign] | None = None) -> None:
         self.ended = False
         # Calls of the other side's functions, and what these raised that nothing here has expected yet.
         self.calls = 0
@@ -49,13 +179,13 @@ class Peer(Values):
         self._incoming, self._outgoing = incoming, outgoing
         self._guarded = find is None
         self._find = find
-        self._own: list[Any] = []
+        self._own: list[Foreign] = []
         self._number_of: dict[int, int] = {}
         self._exceptions: dict[str, type[Exception]] = {}
-        self._raised_by_us: list[list[Any]] = []
+        self._raised_by_us: list[list[object]] = []
         self._returned: dict[int, BaseException] = {}
 
-    def ask(self, action: str, *operands: Any) -> Any:
+    def ask(self, action: str, *operands: Foreign) -> Foreign:
         self.send(["ask", action, [self.encode(operand) for operand in operands]])
         while True:
             message = self.receive()
@@ -66,7 +196,7 @@ class Peer(Values):
             else:
                 raise self._exception(*message[1:])
 
-    def call(self, function: Any, arguments: list[Any], keywords: dict[str, Any]) -> Any:
+    def call(self, function: Foreign, arguments: list[Foreign], keywords: dict[str, Foreign]) -> Foreign:
         """Calls what the other side owns; lists, dicts and sets that the call changed are changed here too."""
         self.calls += 1
         try:
@@ -98,14 +228,14 @@ class Peer(Values):
                 return
             self._answer(message[1], message[2])
 
-    def send(self, message: list[Any]) -> None:
+    def send(self, message: list[object]) -> None:
         data = json.dumps(message).encode()
         try:
             write_frame(self._outgoing, data)
         except OSError:
             self._end()
 
-    def receive(self) -> list[Any]:
+    def receive(self) -> list[Foreign]:
         frame = read_frame(self._incoming)
         if frame is None:
             self._end()
@@ -117,7 +247,7 @@ class Peer(Values):
             self._end()
         return message
 
-    def _answer(self, action: str, encoded: list[Any]) -> None:
+    def _answer(self, action: str, encoded: list[Foreign]) -> None:
         try:
             if self._guarded:
                 self._refuse_what_was_not_handed_over(action, encoded)
@@ -137,7 +267,9 @@ class Peer(Values):
             reply = ["raised", *described]
         self.send(reply)
 
-    def _call(self, encoded: Any, function: Any, arguments: list[Any], keywords: dict[str, Any]) -> Any:
+    def _call(
+        self, encoded: Foreign, function: Foreign, arguments: list[Foreign], keywords: dict[str, Foreign]
+    ) -> object:
         value = function(*arguments, **keywords)
         changes = []
         for position, argument in enumerate(arguments):
@@ -145,36 +277,36 @@ class Peer(Values):
                 changes.append((position, argument))
         return value, changes
 
-    def _refuse_what_was_not_handed_over(self, action: str, encoded: list[Any]) -> None:
+    def _refuse_what_was_not_handed_over(self, action: str, encoded: list[object]) -> None:
         target = encoded[1] if action == "operate" else encoded[0]
         if not (isinstance(target, dict) and "yours" in target):
             raise PermissionError(f"{action} reaches only what a test handed to the solution")
 
-    def _attribute(self, owner: Any, name: str) -> Any:
+    def _attribute(self, owner: Foreign, name: str) -> Foreign:
         self._guard(owner, name)
         return getattr(owner, name)
 
-    def _set_attribute(self, owner: Any, name: str, value: Any) -> None:
+    def _set_attribute(self, owner: object, name: str, value: object) -> None:
         self._guard(owner, name)
         setattr(owner, name, value)
 
-    def _guard(self, owner: Any, name: str) -> None:
+    def _guard(self, owner: object, name: str) -> None:
         # Attributes of built-in kinds lead on: a generator's frame knows the test's variables.
         if self._guarded and (name.startswith("_") or type(owner).__module__ != TEST_MODULE):
             raise AttributeError(f"{name} is not shown to the solution")
 
-    def _named(self, path: str) -> Any:
+    def _look_up(self, path: str) -> Foreign:
         return self._find(path) if self._find else None
 
-    def _module_named(self, path: str) -> str | None:
-        value = self._named(path)
+    def _look_up_module(self, path: str) -> str | None:
+        value = self._look_up(path)
         return value.__name__ if isinstance(value, type(sys)) else None
 
     def _end(self) -> NoReturn:
         self.ended = True
         raise Ended
 
-    def encode_object(self, value: Any) -> Any:
+    def encode_object(self, value: object) -> object:
         if type(value) is Remote:
             return {"yours": _number(value)}
         name = getattr(value, "__name__", None)
@@ -188,7 +320,7 @@ class Peer(Values):
             self._own.append(value)
         return {"mine": number}
 
-    def decode_object(self, tag: str, content: Any) -> Any:
+    def decode_object(self, tag: str, content: Foreign) -> Foreign:
         if tag == "mine":
             return Remote(self, content)
         if tag == "yours":
@@ -199,7 +331,7 @@ class Peer(Values):
             return getattr(builtins, content)
         return super().decode_object(tag, content)
 
-    def _exception(self, name: str, base: str, text: str, arguments: Any) -> BaseException:
+    def _exception(self, name: str, base: str, text: str, arguments: Foreign) -> BaseException:
         if base in ("SystemExit", "KeyboardInterrupt", "GeneratorExit", "BaseException"):
             return SolutionExit(f"the solution raised {name}: {text}" if text else f"the solution raised {name}")
         error = self._exception_class(name, base)
@@ -232,16 +364,16 @@ class Remote:
         object.__setattr__(self, "_remote_peer_", peer)
         object.__setattr__(self, "_remote_number_", number)
 
-    def __call__(self, /, *arguments: Any, **keywords: Any) -> Any:
+    def __call__(self, /, *arguments: Foreign, **keywords: Foreign) -> Foreign:
         return _peer(self).call(self, list(arguments), keywords)
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> Foreign:
         return _peer(self).ask("get", self, name)
 
-    def __setattr__(self, name: str, value: Any) -> None:
+    def __setattr__(self, name: str, value: object) -> None:
         _peer(self).ask("set", self, name, value)
 
-    def __instancecheck__(self, instance: Any) -> bool:
+    def __instancecheck__(self, instance: object) -> bool:
         return isinstance(instance, Remote) and bool(_peer(self).ask("isinstance", instance, self))
 
     def __hash__(self) -> int:
@@ -258,15 +390,15 @@ def _number(remote: Remote) -> int:
     return number
 
 
-def _forwarded(name: str) -> Callable[..., Any]:
-    def method(self: Remote, *operands: Any) -> Any:
+def _make_forwarding(name: str) -> Callable[..., object]:
+    def method(self: Remote, *operands: object) -> object:
         return _peer(self).ask("operate", name, self, *operands)
 
     return method
 
 
-def _compared(name: str) -> Callable[..., Any]:
-    def method(self: Remote, other: Any) -> Any:
+def _make_comparison(name: str) -> Callable[..., object]:
+    def method(self: Remote, other: object) -> object:
         if not isinstance(other, Remote):
             return NotImplemented
         return bool(_peer(self).ask("operate", name, self, other))
@@ -274,11 +406,11 @@ def _compared(name: str) -> Callable[..., Any]:
     return method
 
 
-def _computed(name: str) -> Callable[..., Any]:
+def _make_arithmetic(name: str) -> Callable[..., object]:
     swapped = name.startswith("r_")
     plain_name = name.removeprefix("r_")
 
-    def method(self: Remote, other: Any) -> Any:
+    def method(self: Remote, other: object) -> object:
         operands = (other, self) if swapped else (self, other)
         value = _peer(self).ask("operate", plain_name, *operands)
         if not isinstance(other, Remote) and not isinstance(value, Remote):
@@ -290,14 +422,14 @@ def _computed(name: str) -> Callable[..., Any]:
     return method
 
 
-_OPERATIONS: dict[str, Callable[..., Any]] = {
+_OPERATIONS: dict[str, Callable[..., object]] = {
     **{name: getattr(builtins, name) for name in ("len", "iter", "next", "bool", "str", "repr", "reversed")},
     **{name: getattr(operator, name) for name in ("getitem", "setitem", "delitem", "eq", "ne", "lt", "le", "gt", "ge")},
 }
 for _name in ("len", "iter", "next", "bool", "str", "repr", "reversed", "getitem", "setitem", "delitem"):
-    setattr(Remote, f"__{_name}__", _forwarded(_name))
+    setattr(Remote, f"__{_name}__", _make_forwarding(_name))
 for _name in ("eq", "ne", "lt", "le", "gt", "ge"):
-    setattr(Remote, f"__{_name}__", _compared(_name))
+    setattr(Remote, f"__{_name}__", _make_comparison(_name))
 for _name in (
     "add",
     "sub",
@@ -314,15 +446,15 @@ for _name in (
     "rshift",
 ):
     _OPERATIONS[_name] = getattr(operator, f"__{_name}__")
-    setattr(Remote, f"__{_name}__", _computed(_name))
-    setattr(Remote, f"__r{_name}__", _computed(f"r_{_name}"))
+    setattr(Remote, f"__{_name}__", _make_arithmetic(_name))
+    setattr(Remote, f"__r{_name}__", _make_arithmetic(f"r_{_name}"))
 
 
-_ACTIONS: dict[str, Callable[..., Any]] = {
+_ACTIONS: dict[str, Callable[..., object]] = {
     "get": Peer._attribute,
     "set": Peer._set_attribute,
-    "name": Peer._named,
-    "module": Peer._module_named,
+    "name": Peer._look_up,
+    "module": Peer._look_up_module,
     "isinstance": lambda peer, instance, kind: isinstance(instance, kind),
     "operate": lambda peer, name, *operands: _OPERATIONS[name](*operands),
     "takes_one": lambda peer, function: _takes_one(function),
@@ -337,7 +469,7 @@ _HARMLESS_BUILTINS = frozenset({
 })  # fmt: skip
 
 
-def _takes_one(function: Any) -> bool:
+def _takes_one(function: Foreign) -> bool:
     """Whether a list given to this function is its one argument rather than its list of arguments."""
     while hasattr(function, "__wrapped__"):
         function = function.__wrapped__
@@ -347,11 +479,11 @@ def _takes_one(function: Any) -> bool:
     if code is None:
         return True
     positional: int = code.co_argcount - bound
-    required = positional - len(plain.__defaults__ or ())
+    required = positional - len(getattr(plain, "__defaults__", None) or ())
     return positional >= 1 and required <= 1
 
 
-def _describe(error: BaseException) -> list[Any]:
+def _describe(error: BaseException) -> list[object]:
     """Class, closest built-in class, text and plain arguments of an exception."""
     kind = type(error)
     try:
@@ -367,7 +499,7 @@ def _builtin_base(kind: type) -> str:
     return str(next(names))
 
 
-def _refill(container: Any, content: Any) -> None:
+def _refill(container: object, content: Foreign) -> None:
     if isinstance(container, list):
         container[:] = content
     elif isinstance(container, dict | set):

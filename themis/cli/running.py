@@ -1,0 +1,198 @@
+"""What commands share that start or resume a run: their options, and how its report is shown."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping
+from itertools import islice
+from typing import Any, TypeVar
+
+import click
+
+from themis import api
+from themis.cli.durability import durability_option
+from themis.cli.output import (
+    complain,
+    fail_on_errors_option,
+    number,
+    print_json,
+    print_table,
+    printable,
+    refuse_failures,
+)
+from themis.cli.pairs import pairs
+from themis.cli.runs import describe_run, say_cut_off
+from themis.config.specification import Specification
+from themis.core.entities import EvaluationFailure, ExperimentFailure, ExperimentReport
+from themis.evaluation.sandbox import ALLOWED_VARIABLE, GIVEN_UP, read_weaknesses
+from themis.exceptions import ConfigurationError, RunFailedError
+from themis.generation.attempts import TRIPS_AFTER
+from themis.integrations.trackers import make_trackers
+from themis.memory.result_store import OVERALL
+from themis.runs.observers import Observer, RunStart
+from themis.storage import ExperimentStorage, RunStatus
+
+__all__ = ["attempt", "present", "run_options", "start_options", "weak_sandbox_option", "workers_option"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_BROKEN = 3
+_INTERRUPTED = 130
+_LONGEST_REASON = 300
+
+
+def start_options(function: F) -> F:
+    """Options of a run that is started, of either kind."""
+    options = (
+        click.option("--run-id", help="Name of the run; the same name goes on where it stopped."),
+        click.option("--experiment", metavar="NAME", help="Group of runs that this one belongs to.  [default: default]"),
+        click.option("--tag", "tags", multiple=True, metavar="K=V", help="Tag of the run, may be repeated."),
+        click.option("--resume/--no-resume", default=True, show_default=True,
+                     help="Go on with a run of this id, or archive it and start anew."),
+        click.option("-y", "--yes", is_flag=True, help="Answer every question with yes."),
+    )  # fmt: skip
+    return _apply(options, function)
+
+
+def run_options(function: F) -> F:
+    """Options of a run that is started or resumed, of either kind."""
+    options = (
+        click.option("--budget-usd", type=float, help="Never spend more than this on the run, what it has cost included."),
+        click.option("--keep-going", is_flag=True,
+                     help=f"Go on after {TRIPS_AFTER} equal failures in a row that every further call would meet too "
+                     "(a wrong key, model or address). By default the run ends there as failed."),
+        fail_on_errors_option,
+        durability_option,
+        click.option("--track", multiple=True, metavar="TRACKER",
+                     help="Show the run live in wandb, mlflow, hub or otel; may be repeated."),
+        click.option("--track-option", "track_options", multiple=True, metavar="K=V",
+                     help="Option of a tracker, or TRACKER.K=V; may be repeated."),
+        click.option("--progress/--no-progress", default=None,
+                     help="Show a bar; by default when stderr is a terminal."),
+    )  # fmt: skip
+    return _apply(options, function)
+
+
+def workers_option(default: int | None, text: str) -> Callable[[F], F]:
+    return click.option(
+        "-j", "--workers", "--concurrency", "--parallel",
+        type=click.IntRange(min=1), default=default, show_default=default is not None, help=text,
+    )  # fmt: skip
+
+
+def weak_sandbox_option(function: F) -> F:
+    """What code that a model wrote may get at; metrics read it from the environment when they are made."""
+
+    def allow(context: click.Context, parameter: click.Parameter, words: str | None) -> None:
+        if words is not None:
+            os.environ[ALLOWED_VARIABLE] = ",".join(read_weaknesses(words))
+
+    return click.option(
+        "--allow-weak-sandbox",
+        metavar="|".join(GIVEN_UP),
+        expose_value=False,
+        callback=allow,
+        help="Run model-written code although the sandbox leaves this open: "
+        + "; ".join(f"{word}: code {means}" for word, means in GIVEN_UP.items())
+        + ". Several with commas.",
+    )(function)
+
+
+def _apply(options: Iterable[Callable[[F], F]], function: F) -> F:
+    for option in reversed(list(options)):
+        function = option(function)
+    return function
+
+
+def attempt(
+    asked: Specification,
+    store: ExperimentStorage,
+    options: Mapping[str, Any],
+    *,
+    as_json: bool,
+    confirm: Callable[[str], bool] = lambda question: True,
+) -> int:
+    """Performs a specification with what `run_options` say, shows its report, and returns the exit code."""
+    track, track_options = options["track"], options["track_options"]
+    if track_options and not track:
+        raise ConfigurationError(f"--track-option {track_options[0]} needs a --track TRACKER it is for")
+    trackers = list(make_trackers(track, pairs(track_options)).values())
+    observers = [*trackers, *([_Announcement()] if asked.kind == "memory" else [])]
+    try:
+        report = api.perform(asked, store, confirm=confirm, progress=options["progress"], observers=observers)
+    except RunFailedError as failed:
+        report = failed.report
+    return present(store, report, as_json, options["fail_on_errors"])
+
+
+class _Announcement(Observer):
+    """Says what begins, of runs that take long."""
+
+    def on_start(self, run: RunStart) -> None:
+        state = "resuming" if run.done else "starting"
+        click.echo(f"{state} {run.run_id}: {run.total} tests", err=True)
+
+
+def present(
+    store: ExperimentStorage, report: ExperimentReport, as_json: bool, fail_on_errors: float | None = None
+) -> int:
+    """Shows a report. 3 where nothing worked, 130 where a budget ended the run, 1 where too much failed."""
+    run = store.get_run(report.run_id)
+    if as_json:
+        scores = {"scores": report.item_scores(OVERALL)} if run.kind == "memory" else {}
+        print_json({**describe_run(store, run), **scores})
+    else:
+        _print_report(store, report)
+    if report.metadata.get("stopped"):
+        complain(_why_stopped(report))
+        return _BROKEN if report.metadata["status"] == RunStatus.FAILED else _INTERRUPTED
+    refuse_failures(_count_failed(report), report.metadata["total_samples"], "samples", fail_on_errors)
+    return 0
+
+
+def _print_report(store: ExperimentStorage, report: ExperimentReport) -> None:
+    rows = [
+        (
+            name,
+            number(metric.mean),
+            f"[{metric.ci[0]:.4f}, {metric.ci[1]:.4f}]" if metric.ci else "n/a",
+            metric.count,
+            metric.failed,
+            metric.unparsed,
+        )
+        for name, metric in report.evaluation_report.metrics.items()
+    ]
+    print_table(("metric", "mean", "95 % interval", "count", "failed", "unparsed"), rows)
+    run = store.get_run(report.run_id)
+    cost = report.metadata["cost"]
+    paid = "unknown price" if cost["total_cost"] is None else f"${cost['total_cost']:.4f}"
+    total, failed = report.metadata["total_samples"], report.metadata["failed_generations"]
+    not_asked = total - failed - report.metadata["successful_generations"]
+    counts = [f"{total:,} {'tests' if run.kind == 'memory' else 'samples'}"]
+    counts += [f"{count:,} {what}" for count, what in ((failed, "not answered"), (not_asked, "not asked")) if count]
+    talked = report.metadata.get("memory")
+    if talked:
+        counts.append(f"{talked['turns']:,} turns, {talked['conversation_tokens']:,} tokens")
+    click.echo(f"run {report.run_id}: {', '.join(counts)}, {cost['api_calls']:,} calls, {paid}")
+    if report.metadata["cut_off_generations"]:
+        complain(say_cut_off(store, run))
+    if report.metadata["status"] != RunStatus.FAILED:  # or else the reason of that says it
+        _print_example("answered", report.failures)
+        _print_example("judged", report.evaluation_report.failures)
+
+
+def _count_failed(report: ExperimentReport) -> int:
+    """Samples that were not answered, or that some metric could not judge."""
+    metrics = report.evaluation_report.metrics.values()
+    return max((metric.failed for metric in metrics), default=int(report.metadata["failed_generations"]))
+
+
+def _why_stopped(report: ExperimentReport) -> str:
+    what = "failed" if report.metadata["status"] == RunStatus.FAILED else "stopped"
+    return f"{what}: {printable(report.metadata['stopped'])}. {report.metadata.get('resume', '')}".rstrip()
+
+
+def _print_example(what: str, failures: Iterable[ExperimentFailure | EvaluationFailure]) -> None:
+    for failure in islice(failures, 1):
+        why = " ".join(printable(failure.message).split())[:_LONGEST_REASON]
+        complain(f"not {what}, for example {printable(failure.sample_id)}: {why}")

@@ -1,0 +1,334 @@
+"""The specification of a run: what is evaluated, by whom, how it is judged, and under which name it is kept.
+
+Arguments of `evaluate`, options of the command line and stored runs all become one of these two, and are checked here,
+once. A resumed run loads it, `themis reproduce` prints it as a command.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import Field, dataclass, field, fields, replace
+from pathlib import PurePath
+from typing import Any, ClassVar, Self, cast
+
+from themis.core.codec import jsonable
+from themis.core.redaction import REDACTED, Redactor, redact_options
+from themis.core.registry import nearest
+from themis.core.words import write_word
+from themis.exceptions import ConfigurationError
+from themis.generation.attempts import TRIPS_AFTER
+from themis.generation.limits import RateLimit
+from themis.generation.templates import PromptTemplate
+from themis.storage import RunMetadata
+
+__all__ = ["MemorySpecification", "SampleSpecification", "Specification", "load_specification"]
+
+# Under this name the specification is stored beside a run.
+STORED_AS = "specification"
+
+
+def _stored(default: object, option: str = "", *, always: bool = False) -> Any:
+    """A field that is stored. `option` is its name on the command line; with `always` its default is printed too."""
+    return field(default=default, metadata={"stored": True, "option": option, "always": always})
+
+
+def _transient(default: object) -> Any:
+    """A field that only says how to go about it this time."""
+    return field(default=default, metadata={"stored": False, "option": ""})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Specification:
+    """What a run of either kind says."""
+
+    kind: ClassVar[str]
+
+    run_id: str | None = _transient(None)
+    experiment: str | None = _stored(None, "--experiment")
+    tags: Mapping[str, str] | None = _stored(None)
+    seed: int | None = _stored(None, "--seed")
+    budget_usd: float | None = _stored(None, "--budget-usd")
+    workers: int = _stored(4, "--workers")
+    keep_going: bool = _transient(False)
+    resume: bool = _transient(True)
+    allow_drift: bool = _transient(False)
+    # Why the store alone is not enough to go on, where it is not.
+    needs_program: str = _stored("")
+
+    def __post_init__(self) -> None:
+        for what, names, fits in _EXPECTED:
+            for name in names:
+                if name not in self.__dataclass_fields__:
+                    continue
+                value, default = getattr(self, name), self.__dataclass_fields__[name].default
+                if not (value is None and default is None) and not fits(value):
+                    raise ConfigurationError(f"{name} is {what}, got {value!r}")
+
+    @property
+    def stop_after_failures(self) -> int | None:
+        """How many equal failures in a row end the run."""
+        return None if self.keep_going else TRIPS_AFTER
+
+    @property
+    def secret_options(self) -> list[str]:
+        """Options that hold a secret, which is not stored."""
+        raise NotImplementedError
+
+    def command(self) -> list[str]:
+        """The words behind `themis` that ask for this; what is no text of a command line is left out."""
+        raise NotImplementedError
+
+    def to_stored(self) -> dict[str, object]:
+        """As plain values without secrets; objects of the program are left out."""
+        kept: dict[str, object] = {"kind": self.kind}
+        for one in fields(self):
+            value = _plain(getattr(self, one.name))
+            if one.metadata["stored"] and value is not None and value != one.default:
+                kept[one.name] = _without_secrets(one.name, value)
+        return kept
+
+    @classmethod
+    def from_values(cls, values: Mapping[str, object]) -> Self:
+        """From names and values, as a command line or a store has them."""
+        for name in values:
+            if name not in cls.__dataclass_fields__:
+                raise ConfigurationError(f"unknown setting {name!r}{nearest(name, list(cls.__dataclass_fields__))}")
+        return cls(**cast(Any, dict(values)))
+
+    def _option_words(self) -> list[str]:
+        words: list[str] = []
+        for one in fields(self):
+            words += _words_of(one, getattr(self, one.name))
+        for name, value in (self.tags or {}).items():
+            words += ["--tag", f"{name}={value}"]
+        return words
+
+
+@dataclass(frozen=True, kw_only=True)
+class SampleSpecification(Specification):
+    """Every row of a dataset, asked of a model. `evaluate` explains the fields."""
+
+    kind: ClassVar[str] = "samples"
+
+    # A benchmark's name, a path, or rows of the program's.
+    dataset: object = _stored(None)
+    model: str = _stored("")
+    limit: int | None = _stored(None, "--limit")
+    prompt: str | PromptTemplate | None = _stored(None)  # noqa: RUF009
+    reference_field: str | None = _stored(None)
+    dataset_id_field: str | None = _stored(None)
+    metrics: Sequence[object] | None = _stored(None)
+    extractor: object = _stored(None)
+    evaluation_pipeline: object = _stored(None)
+    temperature: float = _stored(0.0, "--temperature", always=True)
+    top_p: float = _stored(0.95, "--top-p", always=True)
+    max_tokens: int = _stored(512, "--max-tokens", always=True)
+    num_samples: int = _stored(1, "--num-samples")
+    reducer: str | None = _stored(None, "--reducer")
+    cluster_field: str | None = _stored(None, "--cluster-field")
+    max_retries: int = _stored(3, "--max-retries")
+    timeout_seconds: float = _stored(600.0, "--timeout")
+    deadline_seconds: float = _stored(1800.0, "--deadline")
+    requests_per_minute: float | None = _stored(None, "--rpm")
+    tokens_per_minute: float | None = _stored(None, "--tpm")
+    # A backend's name, or one of the program's.
+    execution_backend: object = _stored(None, "--execution")
+    provider_options: Mapping[str, Any] | None = _stored(None)
+    # Where a benchmark's rows come from, if not from where they always do.
+    data: str | None = _stored(None, "--data")
+    sample: bool = _stored(False, "--sample")
+    cache: str = _transient("run")
+    max_records_in_memory: int | None = _transient(None)
+    # The benchmark whose stored rows `dataset` holds, when a run is resumed.
+    benchmark: str | None = _transient(None)
+    # Which of `metrics`, `extractor` and `evaluation_pipeline` are objects of the program's, which are not stored.
+    made_in_python: Sequence[str] = _stored(())
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.cache not in ("run", "store", "off"):
+            raise ConfigurationError(f"cache is 'run', 'store' or 'off', got {self.cache!r}")
+        if self.metrics is not None and (isinstance(self.metrics, str) or not self.metrics):
+            raise ConfigurationError(f"metrics is a list of names, such as ['exact_match'], got {self.metrics!r}")
+
+    def to_stored(self) -> dict[str, object]:
+        kept = super().to_stored()
+        dataset = self.dataset
+        kept["dataset"] = str(dataset) if isinstance(dataset, str | PurePath) else getattr(dataset, "name", None)
+        judging = ("metrics", "extractor", "evaluation_pipeline")
+        lost = [name for name in judging if getattr(self, name) is not None and name not in kept]
+        return {**kept, "made_in_python": lost} if lost else kept
+
+    @property
+    def rate_limit(self) -> RateLimit:
+        return RateLimit(requests_per_minute=self.requests_per_minute, tokens_per_minute=self.tokens_per_minute)
+
+    @property
+    def secret_options(self) -> list[str]:
+        return _with_secrets(self.provider_options or {})
+
+    def command(self) -> list[str]:
+        words = ["eval", str(self.dataset), "--model", self.model]
+        for option, value in (
+            ("--prompt", self.prompt),
+            ("--id-field", self.dataset_id_field),
+            ("--reference-field", self.reference_field),
+            ("--extractor", self.extractor),
+        ):
+            words += [option, value] if isinstance(value, str) else []
+        for metric in self.metrics or ():
+            words += ["--metric", metric] if isinstance(metric, str) else []
+        words += self._option_words()
+        for name, value in (self.provider_options or {}).items():
+            if name not in self.secret_options and (name != "seed" or value != self.seed):
+                words += ["--option", f"{name}={write_word(value)}"]
+        return words
+
+
+@dataclass(frozen=True, kw_only=True)
+class MemorySpecification(Specification):
+    """The tests of a configuration, held with an agent. What is None is the configuration's to say."""
+
+    kind: ClassVar[str] = "memory"
+
+    configuration: str = _stored("")
+    agent: str = _stored("")
+    max_prompt_tokens: int | None = _stored(None, "--max-prompt-size")
+    agent_options: Mapping[str, Any] | None = _stored(None)
+    isolated: bool = _stored(False, "--isolated")
+    is_local: bool = _stored(False, "--local")
+    # In place of the configuration's; definitions of another span or seed are kept under a name of their own.
+    span_tokens: int | None = _stored(None, "--span")
+    judge: str | None = _stored(None, "--judge")
+    judge_options: Mapping[str, Any] | None = _stored(None)
+    filler: str | None = _stored(None, "--filler")
+    clock: str | None = _stored(None, "--clock")
+    max_message_tokens: int | None = _stored(None, "--max-message-tokens")
+    # Isolated tests at once.
+    workers: int = _stored(1, "--workers")
+    definitions: str | None = _stored(None, "--definitions")
+    # Python files that register tests, agents or fillers.
+    load: Sequence[str] = _stored(())
+    regenerate: bool = _transient(False)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.workers > 1 and not self.isolated:
+            raise ConfigurationError("--workers needs -i: only isolated tests are independent of each other")
+
+    @property
+    def shown_agent(self) -> str:
+        """The agent's name without a secret that an address may hold."""
+        return str(redact_options({"agent": self.agent})["agent"])
+
+    @property
+    def secret_options(self) -> list[str]:
+        agent = ["agent"] if REDACTED in self.shown_agent else []
+        return [*agent, *_with_secrets(self.agent_options or {}), *_with_secrets(self.judge_options or {})]
+
+    def command(self) -> list[str]:
+        words = ["memory", "run", "-c", self.configuration, "-a", self.shown_agent, *self._option_words()]
+        for option, given in (("--option", self.agent_options), ("--judge-option", self.judge_options)):
+            for name, value in (given or {}).items():
+                if name not in self.secret_options:
+                    words += [option, f"{name}={write_word(value)}"]
+        for path in self.load:
+            words += ["--load", path]
+        return words
+
+
+def load_specification(run: RunMetadata) -> Specification:
+    """What a stored run was asked to be; its own id is set."""
+    stored = run.config_snapshot.get(STORED_AS)
+    if not isinstance(stored, Mapping):
+        raise ConfigurationError(
+            f"run {run.run_id!r} does not say how it was started; run the program or the command that made it again with "
+            "this run id, or, if it was imported, look at it with: themis show"
+        )
+    values = {name: value for name, value in stored.items() if name != "kind"}
+    kinds: dict[str, type[Specification]] = {one.kind: one for one in (SampleSpecification, MemorySpecification)}
+    loaded = kinds[run.kind].from_values(values)
+    return replace(loaded, run_id=run.run_id)
+
+
+# --- values -----------------------------------------------------------------------------------------------------------
+
+
+def _plain(value: object) -> object:
+    """A value as JSON has it; None for what it cannot hold, which is an object of the program's."""
+    if isinstance(value, PromptTemplate) or (isinstance(value, Sequence) and not isinstance(value, str)):
+        return list(value) if isinstance(value, Sequence) and all(isinstance(one, str) for one in value) else None
+    if isinstance(value, Mapping):
+        return {str(name): jsonable(one) for name, one in value.items()} or None
+    return value if isinstance(value, str | int | float | bool) else None
+
+
+def _without_secrets(name: str, value: object) -> object:
+    if name in ("provider_options", "agent_options", "judge_options", "tags"):
+        return redact_options(cast("Mapping[str, Any]", value))
+    if name in ("agent", "metrics"):
+        return (
+            redact_options({name: value})[name]
+            if name == "agent"
+            else [*map(Redactor().values, cast("list[str]", value))]
+        )
+    return value
+
+
+def _with_secrets(options: Mapping[str, Any]) -> list[str]:
+    return [
+        name for name, value in options.items() if REDACTED in json.dumps(redact_options({name: value}), default=str)
+    ]
+
+
+def _words_of(one: Field[Any], value: object) -> list[str]:
+    option, default = one.metadata["option"], one.default
+    if not option or value is None or (value == default and not one.metadata["always"]):
+        return []
+    if isinstance(value, bool):
+        return [option]
+    return (
+        [option, f"{value:g}" if isinstance(value, float) else str(value)]
+        if isinstance(value, str | int | float)
+        else []
+    )
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_number(value: object) -> bool:
+    return _is_whole(value) or (isinstance(value, float) and not math.isnan(value))
+
+
+def _at_least(least: float) -> Callable[[Any], bool]:
+    return lambda value: _is_whole(value) and value >= least
+
+
+_EXPECTED: tuple[tuple[str, tuple[str, ...], Callable[[Any], bool]], ...] = (
+    (
+        "a whole number of at least 1",
+        ("num_samples", "workers", "limit", "max_records_in_memory", "span_tokens", "max_prompt_tokens"),
+        _at_least(1),
+    ),
+    ("a whole number of at least 0", ("max_retries",), _at_least(0)),
+    ("a whole number", ("max_tokens", "seed"), _is_whole),
+    ("at least 1, or -1 for no limit", ("max_tokens",), lambda value: value != 0),
+    ("a number of at least 0", ("temperature",), lambda value: _is_number(value) and value >= 0),
+    ("a number from 0 to 1", ("top_p",), lambda value: _is_number(value) and 0 <= value <= 1),
+    (
+        "a number greater than 0",
+        ("timeout_seconds", "deadline_seconds", "budget_usd", "requests_per_minute", "tokens_per_minute"),
+        lambda value: _is_number(value) and value > 0,
+    ),
+    (
+        "a dict",
+        ("provider_options", "agent_options", "judge_options", "tags"),
+        lambda value: isinstance(value, Mapping),
+    ),
+    ("a name, such as 'average' or 'pass@3'", ("reducer",), lambda value: isinstance(value, str)),
+    ("a name", ("experiment",), lambda value: isinstance(value, str) and bool(value.strip())),
+)

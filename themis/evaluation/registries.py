@@ -1,0 +1,74 @@
+"""The names of metrics and extractors, and where what they stand for is imported from on first use.
+
+`resolve` turns a name into an object; users register their own there.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+
+from themis.core.registry import Registry
+from themis.exceptions import MetricError
+
+EXTRACTOR_CLASSES = {
+    "boxed": "themis.evaluation.extractors.answers:BoxedExtractor",
+    "chain": "themis.evaluation.extractors.text:ChainExtractor",
+    "code_block": "themis.evaluation.extractors.structured:CodeBlockExtractor",
+    "countdown_expression": "themis.evaluation.extractors.countdown:CountdownExpressionExtractor",
+    "error_taxonomy": "themis.evaluation.extractors.text:ErrorTaxonomyExtractor",
+    "final_answer": "themis.evaluation.extractors.answers:FinalAnswerExtractor",
+    "identity": "themis.evaluation.extractors.text:IdentityExtractor",
+    "json_field": "themis.evaluation.extractors.structured:JsonFieldExtractor",
+    "last_number": "themis.evaluation.extractors.answers:LastNumberExtractor",
+    "multiple_choice": "themis.evaluation.extractors.answers:MultipleChoiceExtractor",
+    "regex": "themis.evaluation.extractors.text:RegexExtractor",
+    "think_tag_stripper": "themis.evaluation.extractors.text:ThinkTagStripper",
+    "xml_tag": "themis.evaluation.extractors.structured:XmlTagExtractor",
+}
+
+METRIC_CLASSES = {
+    "bertscore": "themis.evaluation.metrics.overlap:BertScore",
+    "bleu": "themis.evaluation.metrics.overlap:Bleu",
+    "chrf": "themis.evaluation.metrics.overlap:Chrf",
+    "composite": "themis.evaluation.metrics.combined:CompositeMetric",
+    "consistency": "themis.evaluation.metrics.combined:ConsistencyMetric",
+    "countdown_strict": "themis.evaluation.metrics.countdown:CountdownStrict",
+    "countdown_validity": "themis.evaluation.metrics.countdown:CountdownValidity",
+    "edit_similarity": "themis.evaluation.metrics.text:EditSimilarity",
+    "embedding_similarity": "themis.evaluation.metrics.overlap:EmbeddingSimilarity",
+    "exact_match": "themis.evaluation.metrics.text:ExactMatch",
+    "execution_accuracy": "themis.evaluation.metrics.code:ExecutionAccuracy",
+    "f1": "themis.evaluation.metrics.text:TokenF1",
+    "includes": "themis.evaluation.metrics.text:Includes",
+    "json_equal": "themis.evaluation.metrics.structured:JsonEqual",
+    "json_schema": "themis.evaluation.metrics.structured:JsonSchema",
+    "json_subset": "themis.evaluation.metrics.structured:JsonSubset",
+    "latency": "themis.evaluation.metrics.text:Latency",
+    "length_difference": "themis.evaluation.metrics.text:LengthDifferenceTolerance",
+    "list_f1": "themis.evaluation.metrics.structured:ListF1",
+    "math_verify": "themis.evaluation.metrics.maths:MathVerifyAccuracy",
+    "meteor": "themis.evaluation.metrics.overlap:Meteor",
+    "multiple_choice": "themis.evaluation.metrics.text:MultipleChoice",
+    "numeric": "themis.evaluation.metrics.maths:Numeric",
+    "pairwise_judge": "themis.evaluation.judges:PairwiseJudge",
+    "pass_at_k": "themis.evaluation.metrics.code:PassAtK",
+    "regex_match": "themis.evaluation.metrics.text:RegexMatch",
+    "response_length": "themis.evaluation.metrics.text:ResponseLength",
+    "rouge1": "themis.evaluation.metrics.overlap:Rouge1",
+    "rouge2": "themis.evaluation.metrics.overlap:Rouge2",
+    "rougeL": "themis.evaluation.metrics.overlap:RougeL",
+    "rubric_judge": "themis.evaluation.judges:RubricJudge",
+}
+
+# Behind a name stands a class, a factory, or the object that a decorated function became.
+EXTRACTORS: Registry[object] = Registry("extractor", EXTRACTOR_CLASSES)
+METRICS: Registry[object] = Registry("metric", METRIC_CLASSES, error=MetricError)
+
+
+def load_class(package: str, classes: Mapping[str, str], name: str) -> object:
+    """A class by its own name, imported now: the `__getattr__` of a package that offers it."""
+    for module, _, class_name in (target.partition(":") for target in classes.values()):
+        if class_name == name:
+            return getattr(importlib.import_module(module), name)
+    raise AttributeError(f"module {package!r} has no attribute {name!r}")

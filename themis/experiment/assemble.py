@@ -1,0 +1,254 @@
+"""From a specification to a driver of a sample run: every name becomes what it stands for, every mistake is found."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import secrets
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from themis.backends.execution import EXECUTION_BACKENDS, LocalExecutionBackend, SequentialExecutionBackend
+from themis.config.specification import SampleSpecification, load_specification
+from themis.core.codec import jsonable
+from themis.core.entities import EvaluationRecord, GenerationRecord, GenerationTask, ModelSpec, SamplingConfig
+from themis.core.redaction import REDACTED, redact
+from themis.evaluation.extractors import EXTRACTORS, IdentityExtractor
+from themis.evaluation.metrics import METRICS
+from themis.evaluation.pipeline import EvaluationPipeline
+from themis.evaluation.resolve import resolve_extractor, resolve_metric
+from themis.evaluation.strategies import strategy_from_name
+from themis.exceptions import ConfigurationError
+from themis.experiment.datasets import Source, StoredRows, resolve_dataset
+from themis.experiment.run import SampleDriver
+from themis.generation.attempts import Retry
+from themis.generation.engine import EngineSettings
+from themis.generation.providers import PROVIDERS, parse_model, provider_accepts, provider_maker
+from themis.generation.templates import PromptTemplate
+from themis.presets.catalogue import ENTRIES
+from themis.runs.prices import is_paid, price_of
+from themis.storage import ExperimentStorage
+from themis.storage.runs import new_run_id, validate_run_id
+
+__all__ = ["assemble", "load_sample_specification", "stored_pipeline"]
+
+
+def assemble(
+    asked: SampleSpecification,
+    store: ExperimentStorage,
+    *,
+    on_result: Callable[[GenerationRecord], Any] | None = None,
+    stop_when: Callable[[EvaluationRecord], str | None] | None = None,
+) -> SampleDriver:
+    """Everything a run is made of; what is wrong with it is found here or while its rows are stored."""
+    spec = parse_model(asked.model, asked.provider_options or {})
+    options = _provider_options(spec, asked)
+    source = resolve_dataset(asked)
+    pipeline = build_pipeline(asked, source)
+    wiring = {"answers": _stored_answers(store, spec.identifier)} if spec.provider == "replay" else {}
+    make_executor = provider_maker(spec.provider, {**options, **wiring}, model_identifier=spec.identifier)
+    executor = make_executor()
+    workers, backend = _execution(asked)
+    price = price_of(spec.identifier, spec.provider, is_local=bool(getattr(executor, "is_local", False)))
+    run_id = validate_run_id(asked.run_id) if asked.run_id is not None else _fresh_run_id()
+    obstacle = _why_program_is_needed(spec, source, asked, options)
+    return SampleDriver(
+        specification=replace(asked, run_id=run_id, needs_program=obstacle, tags=redact(dict(asked.tags or {}))),
+        rows=source.rows,
+        template=source.template,
+        spec=spec,
+        sampling=SamplingConfig(asked.temperature, asked.top_p, asked.max_tokens),
+        executor=executor,
+        pipeline=pipeline,
+        provider_options=options,
+        id_field=source.id_field,
+        reference_field=source.reference_field,
+        benchmark=source.benchmark,
+        dataset_source=source.description,
+        settings=EngineSettings(
+            workers=workers,
+            retry=Retry(attempts=max(1, asked.max_retries)),
+            timeout_seconds=asked.timeout_seconds,
+            deadline_seconds=asked.deadline_seconds,
+            rate=asked.rate_limit,
+            counts_tokens=is_paid(price),
+            stop_after_failures=asked.stop_after_failures,
+        ),
+        execution_backend=backend,
+        make_executor=make_executor,
+        price=price,
+        on_result=on_result,
+        stop_when=stop_when,
+    )
+
+
+def build_pipeline(asked: SampleSpecification, source: Source) -> EvaluationPipeline:
+    """How answers are judged: as the specification says, or as the dataset is judged by default."""
+    custom: Any = asked.evaluation_pipeline
+    if custom is not None:
+        clashing = [name for name in ("metrics", "extractor", "reducer") if getattr(asked, name) is not None]
+        if clashing:
+            raise ConfigurationError(f"evaluation_pipeline has its own {clashing[0]}; give one or the other")
+        missing = [n for n in ("evaluate", "evaluation_fingerprint", "metric_names") if not hasattr(custom, n)]
+        if missing:
+            raise ConfigurationError(f"evaluation_pipeline {type(custom).__name__} has no {', '.join(missing)}")
+        pipeline: EvaluationPipeline = custom
+        return pipeline
+    extractor = asked.extractor if asked.extractor is not None else source.extractor
+    metrics = [resolve_metric(metric) for metric in asked.metrics or source.metrics]
+    strategy = None
+    if asked.reducer is not None:
+        strategy = strategy_from_name(asked.reducer, metrics, attempts=asked.num_samples)
+    elif asked.num_samples > 1:
+        strategy = strategy_from_name("average")
+    return EvaluationPipeline(
+        extractor=IdentityExtractor() if extractor is None else resolve_extractor(extractor),
+        metrics=metrics,
+        strategy_resolver=None if strategy is None else lambda record: strategy,
+    )
+
+
+# --- stored runs ------------------------------------------------------------------------------------------------------
+
+
+def load_sample_specification(
+    store: ExperimentStorage, run_id: str, *, for_judging: bool = False
+) -> SampleSpecification:
+    """What a stored run was asked to be, with its rows and prompt as they are stored.
+
+    With `for_judging` it is judged by other metrics than its own, so that those may be lost.
+    """
+    run = store.get_run(run_id)
+    loaded = load_specification(run)
+    if not isinstance(loaded, SampleSpecification):
+        raise ConfigurationError(f"run {run_id!r} is a {run.kind} run")
+    if loaded.made_in_python and not for_judging:
+        raise ConfigurationError(
+            f"run {run_id!r} was judged by {' and '.join(loaded.made_in_python)} made in Python; run that program again, or "
+            "name metrics to judge it by"
+        )
+    _refuse_lost_secrets(loaded, for_judging=for_judging)
+    options = {name: value for name, value in (loaded.provider_options or {}).items() if value != REDACTED}
+    loaded = replace(loaded, provider_options=options)
+    is_stored, lost = store.reader(run_id).has_dataset, store.reader(run_id).count_lost_rows()
+    if loaded.dataset is None and (lost or not is_stored):
+        what = f"has lost {lost} rows of its dataset" if lost else "stopped before its dataset was stored"
+        raise ConfigurationError(
+            f"run {run_id!r} {what}, which came from Python; run that program again: it stores them and asks only for what "
+            "is missing"
+        )
+    if lost or not is_stored:
+        return loaded
+    frame = store.reader(run_id).frame
+    # What is stored has been checked, and may have been a template made in Python.
+    prompt = PromptTemplate(frame.prompt.name, frame.prompt.template, metadata={"as_written": True})
+    return replace(
+        loaded,
+        dataset=StoredRows(store, run_id),
+        benchmark=run.benchmark,
+        data=None,
+        sample=False,
+        limit=None,
+        prompt=prompt,
+        reference_field=frame.reference_field or "",
+    )
+
+
+def stored_pipeline(
+    store: ExperimentStorage,
+    run_id: str,
+    *,
+    metrics: list[str] | None = None,
+    extractor: str | None = None,
+    reducer: str | None = None,
+) -> EvaluationPipeline:
+    """How a stored run is judged, with other metrics, extractor or reducer where given."""
+    loaded = load_sample_specification(store, run_id, for_judging=metrics is not None)
+    chosen = {"metrics": metrics, "extractor": extractor, "reducer": reducer}
+    asked = replace(loaded, **{name: value for name, value in chosen.items() if value is not None})  # type: ignore[arg-type]
+    return build_pipeline(asked, resolve_dataset(asked))
+
+
+def _refuse_lost_secrets(loaded: SampleSpecification, *, for_judging: bool) -> None:
+    """A secret inside an option or a metric, such as a header, comes from nowhere again."""
+    options = {name: value for name, value in (loaded.provider_options or {}).items() if value != REDACTED}
+    lost = [f"the option {name}" for name, value in options.items() if REDACTED in json.dumps(value, default=str)]
+    if not for_judging:
+        metrics = [metric for metric in loaded.metrics or () if isinstance(metric, str)]
+        lost += [f"the metric {metric.partition('(')[0]}" for metric in metrics if REDACTED in metric]
+    if lost:
+        raise ConfigurationError(
+            f"run {loaded.run_id!r} was given a secret in {', '.join(lost)}, and secrets are not stored; run the command that "
+            "started it again: it goes on. Written as ${NAME}, the name of an environment variable, it would be found again"
+        )
+
+
+# --- parts ------------------------------------------------------------------------------------------------------------
+
+
+def _provider_options(spec: ModelSpec, asked: SampleSpecification) -> dict[str, Any]:
+    options = dict(asked.provider_options or {})
+    if asked.seed is not None and "seed" not in options and provider_accepts(spec.provider, "seed", options):
+        options["seed"] = asked.seed
+    return options
+
+
+def _execution(asked: SampleSpecification) -> tuple[int, Any]:
+    """How many workers, and the backend to map through; our own local ones are what the engine does anyway."""
+    backend: Any = asked.execution_backend
+    if backend is None or backend == "local":
+        return asked.workers, None
+    if isinstance(backend, str):
+        backend = EXECUTION_BACKENDS.get(backend)()
+    if not callable(getattr(backend, "map", None)):
+        raise ConfigurationError(f"execution_backend {type(backend).__name__} has no method map(func, items, ...)")
+    if type(backend) in (LocalExecutionBackend, SequentialExecutionBackend):
+        return min(backend.workers, asked.workers), None
+    return asked.workers, backend
+
+
+def _stored_answers(store: ExperimentStorage, run_id: str) -> Callable[[GenerationTask], GenerationRecord | None]:
+    reader = store.reader(run_id)
+
+    def answer(task: GenerationTask) -> GenerationRecord | None:
+        found = reader.record(str(task.metadata.get("dataset_id")))
+        if found is None:
+            return None
+        attempt = task.metadata.get("attempts", 0)
+        return next((one for one in found[1].attempts if one.task.metadata.get("attempts", 0) == attempt), None)
+
+    return answer
+
+
+def _fresh_run_id() -> str:
+    return new_run_id(datetime.datetime.now(datetime.UTC), secrets.token_hex(3))
+
+
+def _why_program_is_needed(
+    spec: ModelSpec, source: Source, asked: SampleSpecification, options: Mapping[str, Any]
+) -> str:
+    """What a command would lack that takes the run up from the store; nothing if it has all."""
+    if isinstance(asked.dataset, StoredRows):
+        return asked.needs_program
+    if PROVIDERS.is_of_this_program(spec.provider):
+        return f"the provider {spec.provider!r} is the program's own"
+    if asked.evaluation_pipeline is not None:
+        return "the evaluation_pipeline is the program's own"
+    if isinstance(asked.prompt, PromptTemplate):
+        return "the prompt is an object of the program's"
+    if source.benchmark is not None and source.benchmark.lower() not in ENTRIES:
+        return f"the benchmark {source.benchmark!r} is the program's own"
+    for kind, registry, named in (
+        ("metric", METRICS, asked.metrics or ()),
+        ("extractor", EXTRACTORS, (asked.extractor,) if asked.extractor is not None else ()),
+    ):
+        for one in named:
+            if not isinstance(one, str) or registry.is_of_this_program(one.partition("(")[0]):
+                return f"its {kind} {one if isinstance(one, str) else type(one).__name__} is the program's own"
+    for name, value in redact(dict(options)).items():
+        if value != options[name]:
+            return f"the option {name} is a secret, which is not stored"
+        if jsonable(value) != value:
+            return f"the option {name} is an object of the program's"
+    return ""

@@ -1,1 +1,0 @@
-"""What memory tests are made of: word lists, texts and generators, all in the package."""

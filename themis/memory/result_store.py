@@ -1,0 +1,208 @@
+"""How ended memory tests lie in the store: as records with scores, like any other item's, and the agent's snapshots.
+
+Two agents' runs of one benchmark have the same item ids, so they can be compared test by test.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from themis.core.codec import encode, jsonable
+from themis.core.entities import (
+    EvaluationRecord,
+    GenerationRecord,
+    MetricScore,
+    ModelOutput,
+    ModelSpec,
+    PromptSpec,
+    Result,
+    SamplingConfig,
+)
+from themis.core.fingerprint import digest, fingerprint
+from themis.memory.actions import Outcome
+from themis.memory.benchmark import Benchmark, Spent
+from themis.memory.examples import TestExample
+from themis.runs.lifecycle import OpenRun
+from themis.storage.records import FAILED, SCORED, Frame, ScoreRow
+
+__all__ = ["OVERALL", "ResultStore", "arguments_of", "describe_test", "frame_of"]
+
+# The metric that every test is scored under, besides the name of its dataset.
+OVERALL = "memory"
+
+
+class ResultStore:
+    """Stores ended tests and keeps the run's sums. Storing a test twice changes nothing."""
+
+    def __init__(self, benchmark: Benchmark, run: OpenRun) -> None:
+        self._benchmark = benchmark
+        self._run = run
+        self._frame = frame_of(benchmark.agent_name)
+        self._positions = {test.test_id: position for position, test in enumerate(benchmark.tests)}
+        judge = benchmark.judge.name if benchmark.judge else None
+        current = run.storage.reader(run.run_id).evaluation
+        self.evaluation = run.writer.open_evaluation(
+            fingerprint(["memory", judge]), {"metrics": [OVERALL], "extractor": None, "judge": judge}
+        )
+        self._entered = {record.task.metadata["dataset_id"] for _, record in run.reader.records()}
+        # Tests that an earlier process ended without a verdict.
+        self.ungraded = self._entered - self.scores().keys()
+        if current is not None and len(self._entered) == len(benchmark.tests):
+            # Verdicts that were given since, by another judge or by people, go on to count.
+            run.writer.update(evaluation=current)
+
+    def scores(self) -> dict[str, float]:
+        """Of the tests that have one in the run's own evaluation."""
+        values = self._run.reader.values(self.evaluation, OVERALL)
+        return {test_id: value for test_id, _, value in values}
+
+    @property
+    def count(self) -> int:
+        return len(self._entered)
+
+    def has(self, test_id: str) -> bool:
+        return test_id in self._entered
+
+    def store(self, outcome: Outcome, used: Spent, run_spent: Spent, *, in_doubt: bool) -> None:
+        """Stores an ended test with its verdict, then tells of both."""
+        if self.has(outcome.test_id):
+            return
+        position = self._positions[outcome.test_id]
+        test = self._benchmark.tests[position]
+        self._run.writer.commit_scores(self.evaluation, _score_rows(position, test, outcome))
+        record = self._record(test, outcome, used, in_doubt)
+        # The run's sums are set as a whole below, so the call itself counts as spent already.
+        call = Result(
+            position,
+            0,
+            digest(self._benchmark.run_id, outcome.test_id),
+            record,
+            cost_usd=None if used.unpriced_calls else used.cost_usd,
+            calls=used.calls,
+            prompt_tokens=used.prompt_tokens,
+            completion_tokens=used.completion_tokens,
+            seconds=used.agent_seconds,
+            reused=True,
+        )
+        self._run.commit([call])
+        self._entered.add(outcome.test_id)
+        self.store_totals(run_spent)
+        self._run.notify_scores([_judged(test, outcome)])
+
+    def store_totals(self, spent: Spent) -> None:
+        self._run.writer.update(succeeded=len(self._entered), **_sums(spent))
+
+    def snapshot(self, conversation_id: str | None) -> tuple[int, bytes] | None:
+        """The turn and the memory of the agent's last snapshot."""
+        stored = self._run.storage.reader(self._run.run_id).artifact(_snapshot_name(conversation_id))
+        return None if stored is None else (int.from_bytes(stored[:8], "big"), stored[8:])
+
+    def save_snapshot(self, conversation_id: str | None, turn: int, memory: bytes) -> None:
+        content = turn.to_bytes(8, "big") + memory
+        self._run.writer.save_artifact(_snapshot_name(conversation_id), content, "application/octet-stream")
+
+    def _record(self, test: TestExample, outcome: Outcome, used: Spent, in_doubt: bool) -> GenerationRecord:
+        answers = [said.reply for said in outcome.said if said.question]
+        questions = [said.text for said in outcome.said if said.question]
+        task = self._frame.task(
+            test.test_id, describe_test(test, self._benchmark.kinds[test.test_id]), "\n".join(questions)
+        )
+        memory = {
+            "dataset": test.dataset.name,
+            "tokens": outcome.tokens,
+            "characters": outcome.characters,
+            "span_tokens": outcome.span_tokens,
+            "overran": outcome.overran,
+            "in_doubt": in_doubt,
+            "needles": sum(said.needle for said in outcome.said),
+            "began": {"tokens": outcome.began.tokens, "now": outcome.began.now},
+            "ended": {"tokens": outcome.ended.tokens, "now": outcome.ended.now},
+            "listened_from_turn": outcome.listened_from_turn,
+            "reasons": list(outcome.grade.reasons),
+            "failed": outcome.grade.failed,
+            "responses": answers,
+            "said": [
+                {
+                    "turn": said.turn,
+                    "now": said.now,
+                    "tokens_before": said.tokens_before,
+                    "question": said.question,
+                    "needle": said.needle,
+                    "needs": said.needs,
+                    "message": said.text,
+                    "reply": said.reply,
+                }
+                for said in outcome.said
+            ],
+            "agent_seconds": used.agent_seconds,
+            "cost_usd": None if used.unpriced_calls else used.cost_usd,
+            "judge_calls": used.judge_calls,
+            "judge_cost_usd": None if used.unpriced_judge_calls else used.judge_cost_usd,
+            "judge_seconds": used.judge_seconds,
+        }
+        output = ModelOutput(text="\n\n".join(answers))
+        return GenerationRecord(task=task, output=output, error=None, metrics={"memory": jsonable(memory)})
+
+
+def _sums(spent: Spent) -> dict[str, Any]:
+    return {
+        "calls": spent.calls,
+        "unpriced_calls": spent.unpriced_calls,
+        "prompt_tokens": spent.prompt_tokens,
+        "completion_tokens": spent.completion_tokens,
+        "cost_usd": spent.cost_usd,
+        "seconds": spent.agent_seconds,
+        "judge_calls": spent.judge_calls,
+        "judge_cost_usd": spent.judge_cost_usd,
+        "unpriced_judge_calls": spent.unpriced_judge_calls,
+    }
+
+
+def _score_rows(position: int, test: TestExample, outcome: Outcome) -> list[ScoreRow]:
+    grade = outcome.grade
+    if grade.failed:
+        text = encode({"failures": list(grade.reasons) or ["no verdict and no reason given"]})
+        return [ScoreRow(position, name, 0, None, FAILED, text) for name in (OVERALL, test.dataset.name)]
+    text = encode({"details": {"reasons": list(grade.reasons)}, "metadata": {}})
+    return [ScoreRow(position, name, 0, grade.score, SCORED, text) for name in (OVERALL, test.dataset.name)]
+
+
+def _judged(test: TestExample, outcome: Outcome) -> EvaluationRecord:
+    grade = outcome.grade
+    if grade.failed:
+        return EvaluationRecord(test.test_id, [], list(grade.reasons))
+    scores = [MetricScore(name, grade.score, {"reasons": list(grade.reasons)}) for name in (OVERALL, test.dataset.name)]
+    return EvaluationRecord(test.test_id, scores)
+
+
+def describe_test(test: TestExample, kind: str) -> dict[str, Any]:
+    """A test as it is stored: what it says, and with which arguments it is judged."""
+    return {
+        "id": test.test_id,
+        "dataset": test.dataset.name,
+        "kind": kind,
+        "example_id": test.example_id,
+        "arguments": arguments_of(test),
+        **test.definition(),
+    }
+
+
+def arguments_of(test: TestExample) -> dict[str, Any]:
+    found: Mapping[str, Any] = {name: getattr(test.dataset, name) for name in test.dataset.arguments()}
+    return {name: jsonable(value) for name, value in sorted(found.items())}
+
+
+def frame_of(agent_name: str) -> Frame:
+    """What the tasks of a memory run have in common."""
+    return Frame(
+        model=ModelSpec(agent_name, "agent"),
+        sampling=SamplingConfig(),
+        prompt=PromptSpec("conversation", ""),
+        id_field="id",
+        reference_field="expected_responses",
+    )
+
+
+def _snapshot_name(conversation_id: str | None) -> str:
+    return "agent-snapshot" if conversation_id is None else f"agent-snapshot {conversation_id}"

@@ -1,0 +1,235 @@
+"""Judges answers beside the calls, and gives judges a way to ask: through the engine, with every reply stored before it is
+used and never paid for twice."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from themis.core.codec import decode, encode
+from themis.core.entities import EvaluationRecord, GenerationRecord, GenerationTask, PromptRender, PromptSpec, Result
+from themis.core.fingerprint import digest, fingerprint
+from themis.core.redaction import Redactor
+from themis.core.tokens import count_tokens
+from themis.evaluation.judges import Reply, find_judges
+from themis.exceptions import EvaluationError
+from themis.generation.attempts import Request, own_words
+from themis.generation.blocking import BlockingProvider
+from themis.generation.engine import Caller, Engine, EngineSettings
+from themis.generation.providers import create_provider, parse_model
+from themis.interfaces import Metric
+from themis.runs.budget import Budget, refuse_unknown_cost
+from themis.runs.manifest import call_identity
+from themis.runs.prices import Price, is_paid, max_completion_tokens, price_of
+from themis.storage import ExperimentStorage
+from themis.storage.records import ScoreRow, score_rows
+from themis.storage.writing import RunWriter
+
+__all__ = ["JudgingQueue", "connect_judges"]
+
+# How long judging goes on before answers are looked for again, and how many samples may wait for it.
+_TURN_SECONDS = 0.002
+_MOST_WAITING = 1_024
+_MOST_WAITING_FOR_THREADS = 4
+_STORED_TOGETHER = 512
+_STORED_AFTER_SECONDS = 0.25
+
+
+@contextmanager
+def connect_judges(
+    metrics: Sequence[Metric],
+    storage: ExperimentStorage,
+    writer: RunWriter,
+    settings: EngineSettings,
+    budget: Budget | None = None,
+) -> Iterator[list[Engine]]:
+    """Binds every judge among the metrics to its model while the block runs; the engines through which they ask."""
+    engines: list[Engine] = []
+    with ExitStack() as stack:
+        for judge in find_judges(metrics):
+            spec = parse_model(judge.model, judge.options)
+            executor = create_provider(spec.provider, judge.options, model_identifier=spec.identifier)
+            identity = call_identity(
+                provider=spec.provider,
+                model=spec.identifier,
+                options=judge.options,
+                sampling=judge.sampling,
+                seed=None,
+            )
+            calls = stack.enter_context(closing(BlockingProvider(executor, settings.timeout_seconds)))
+            price = price_of(spec.identifier, spec.provider, is_local=bool(getattr(executor, "is_local", False)))
+            if budget is not None and budget.is_capped and price is None:
+                refuse_unknown_cost(f"the judge {judge.name}, {spec.identifier!r}")
+            engine = Engine(calls, replace(settings, counts_tokens=is_paid(price)))
+            ask = CachedJudgeClient(spec, judge.sampling, fingerprint(identity), engine, storage, writer, price, budget)
+            ask.redactor = Redactor(judge.options)
+            judge.bind(ask)
+            engines.append(engine)
+        yield engines
+
+
+class JudgingQueue(Caller):
+    """Judges answered samples while calls go on, and stores what comes of it.
+
+    A few at a time between commits of answers, or in threads where metrics do more than compute: an answer that arrives is
+    never kept waiting for a verdict on another. Verdicts are stored together; those that a kill takes are made again.
+    """
+
+    def __init__(
+        self,
+        pipeline: Any,
+        writer: RunWriter,
+        evaluation: int,
+        workers: int,
+        *,
+        on_judged: Callable[[EvaluationRecord], None] = lambda judged: None,
+        on_stored: Callable[[list[EvaluationRecord]], None] = lambda judged: None,
+    ) -> None:
+        # A user's own pipeline has only `evaluate`.
+        self._judge: Callable[[GenerationRecord], EvaluationRecord] = getattr(pipeline, "judge", None) or partial(
+            _judge_alone, pipeline
+        )
+        self._metric_names = pipeline.metric_names
+        self._writer = writer
+        self._evaluation = evaluation
+        self._on_judged = on_judged
+        self._on_stored = on_stored
+        self._threads = ThreadPoolExecutor(workers) if getattr(pipeline, "is_slow", False) else None
+        self._most = _MOST_WAITING if self._threads is None else _MOST_WAITING_FOR_THREADS * workers
+        self._waiting: deque[tuple[int, GenerationRecord]] = deque()
+        self._under_way: dict[Future[EvaluationRecord], tuple[int, GenerationRecord]] = {}
+        self._judged: list[EvaluationRecord] = []
+        self._rows: list[ScoreRow] = []
+        self._stored_at = time.monotonic()
+
+    def is_busy(self) -> bool:
+        return bool(self._waiting)
+
+    def is_full(self) -> bool:
+        return len(self._waiting) + len(self._under_way) >= self._most
+
+    def add(self, position: int, record: GenerationRecord) -> None:
+        if self._threads is None:
+            self._waiting.append((position, record))
+        else:
+            self._under_way[self._threads.submit(self._judge, record)] = (position, record)
+
+    def work(self) -> None:
+        """Judges for a moment in this thread, takes what the threads have finished, and stores it when it is time."""
+        end = time.perf_counter() + _TURN_SECONDS
+        while self._waiting:
+            position, record = self._waiting.popleft()
+            self._take(position, record, self._judge(record))
+            if time.perf_counter() > end:
+                break
+        for future in [future for future in self._under_way if future.done()]:
+            self._take(*self._under_way.pop(future), future.result())
+        if len(self._judged) >= _STORED_TOGETHER or time.monotonic() - self._stored_at > _STORED_AFTER_SECONDS:
+            self._store()
+
+    def finish(self) -> None:
+        """Judges and stores the rest."""
+        while self._waiting or self._under_way:
+            if self._under_way:
+                wait(self._under_way, return_when=FIRST_COMPLETED)
+            self.work()
+        self._store()
+
+    def stop(self) -> None:
+        """Starts nothing more and stores what is judged; the rest is judged when the run is taken up again."""
+        self._store()
+        self.close()
+
+    def close(self) -> None:
+        """Starts nothing more."""
+        if self._threads is not None:
+            self._threads.shutdown(cancel_futures=True)
+
+    def _take(self, position: int, record: GenerationRecord, judged: EvaluationRecord) -> None:
+        self._rows.extend(score_rows(position, judged, self._metric_names, record.task.metadata))
+        self._judged.append(judged)
+        self._on_judged(judged)
+
+    def _store(self) -> None:
+        rows, judged = self._rows, self._judged
+        self._rows, self._judged, self._stored_at = [], [], time.monotonic()
+        if judged:
+            self._writer.commit_scores(self._evaluation, rows)
+            self._on_stored(judged)
+
+
+def _judge_alone(pipeline: Any, record: GenerationRecord) -> EvaluationRecord:
+    found: list[EvaluationRecord] = list(pipeline.evaluate([record]).records)
+    if len(found) == 1:
+        return found[0]
+    return EvaluationRecord(record.task.metadata.get("dataset_id"), [], ["the pipeline returned no record"])
+
+
+class CachedJudgeClient:
+    """Asks the judge's model. A reply is committed, with its cost, before the judge sees it."""
+
+    def __init__(
+        self,
+        spec: Any,
+        sampling: Any,
+        identity: str,
+        engine: Engine,
+        storage: ExperimentStorage,
+        writer: RunWriter,
+        price: Price | None,
+        budget: Budget | None,
+    ) -> None:
+        self.redactor = Redactor()
+        self._spec = spec
+        self._sampling = sampling
+        self._identity = identity
+        self._engine = engine
+        self._storage = storage
+        self._writer = writer
+        self._price = price
+        self._budget = budget
+
+    def __call__(self, prompt: str, *, anew: bool = False) -> Reply:
+        key = digest(self._identity, prompt)
+        stored = None if anew else self._storage.find_judgement(key)
+        if stored is not None:
+            return Reply(str(decode(stored)["text"]), stored=True)
+        if (tripped := self._engine.breaker.tripped_by) is not None:
+            raise EvaluationError(self.redactor.text(f"the judge is not asked any more: {own_words(tripped)}"))
+        render = PromptRender(PromptSpec("judge", ""), prompt)
+        task = GenerationTask(render, self._spec, self._sampling, {"dataset_id": key})
+        result = self._pay(Request(0, 0, key, task))
+        error, output = result.record.error, result.record.output
+        if error is not None or output is None:
+            reason = own_words(error) if error is not None else "no output"
+            self._writer.add_judge_cost(result.calls, result.cost_usd)
+            raise EvaluationError(self.redactor.text(f"the judge did not answer: {reason}"))
+        text = self.redactor.values(output.text)
+        body = encode({"text": text, "usage": output.usage, "model": self._spec.model_key})
+        self._writer.save_judgement(key, body, calls=result.calls, cost_usd=result.cost_usd)
+        return Reply(text, stored=False)
+
+    def _pay(self, request: Request) -> Result:
+        """The result with what it cost, if the budget allows the most that it could."""
+        if self._budget is None or self._price is None or not self._budget.is_capped:
+            return self._complete(request)
+        most = self._price.of(count_tokens(request.task.prompt.text), max_completion_tokens(self._sampling.max_tokens))
+        # Many threads ask at once: what each may spend is set aside before it does.
+        with self._budget.reserving(most) as reserved:
+            if reserved is None:
+                raise EvaluationError(f"{self._budget.reached}: this answer is not judged")
+            result = self._complete(request)
+            reserved.cost_usd = result.cost_usd
+            return result
+
+    def _complete(self, request: Request) -> Result:
+        result = self._engine.complete(request)
+        tokens = (result.prompt_tokens, result.completion_tokens)
+        result.cost_usd = None if self._price is None else self._price.of(*tokens)
+        return result

@@ -1,0 +1,343 @@
+"""The life of a run, whatever its kind: start or resume, store its items, work, stop, finish, report.
+
+A driver (rows x prompt x model, or one long conversation) says what the run is and works off its items. Identity, lease,
+budget, signals, observers, status, report and the hint how to go on are decided here, once.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import logging
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+
+from themis.config.specification import STORED_AS, Specification
+from themis.core.entities import EvaluationRecord, ExperimentReport, Result
+from themis.core.redaction import Redactor
+from themis.exceptions import ConfigurationError, RunFailedError, RunInterrupted, StorageError, ThemisError
+from themis.runs.budget import Budget
+from themis.runs.observers import Observer, Observers, Progress, RunStart
+from themis.runs.report import build_report, summarise_run, why_not_answered, why_not_judged
+from themis.runs.resuming import how_to_resume, say_how_to_resume
+from themis.runs.stopping import CURRENT_HANDLE, stop_on_signals
+from themis.storage import ExperimentStorage, RunStatus
+from themis.storage.queries import RunReader
+from themis.storage.records import Item
+from themis.storage.writing import RunDescription, RunWriter
+
+__all__ = ["Driver", "OpenRun", "Stop", "gc_paused", "run", "start_or_resume"]
+
+logger = logging.getLogger(__name__)
+
+_FEWER_COLLECTIONS = 50_000
+
+
+class Driver(ABC):
+    """What one kind of run does with its items; everything else is the lifecycle's."""
+
+    # What the run was asked to be, with its id.
+    specification: Specification
+    # Who answers, and the name of what is asked where it has one, as lists show them.
+    model: str
+    benchmark: str | None
+
+    @abstractmethod
+    def find_drift(self, storage: ExperimentStorage) -> list[str]:
+        """In which dimensions the stored run differs from what is asked for, a line each."""
+
+    @abstractmethod
+    def items(self) -> Iterable[Item]:
+        """The rows of a dataset, or the tests of a conversation."""
+
+    @abstractmethod
+    def describe(self) -> RunDescription:
+        """Everything that decides an answer, and the manifest. All items have been read."""
+
+    @abstractmethod
+    def work(self, run: OpenRun) -> None:
+        """Asks, commits and judges through `run` until all items are done or `run.stopping`."""
+
+    @abstractmethod
+    def stop(self, *, at_once: bool) -> int:
+        """Starts nothing new; returns how many calls are still in flight. Called from any thread."""
+
+    def check(self) -> None:
+        """Finds what is wrong with the machine or the inputs before there is a run."""
+        return
+
+    def close(self) -> None:
+        """Lets go of what `check` took."""
+        return
+
+    def ways_on(self, storage: ExperimentStorage) -> list[str]:
+        """What to do about drift besides the usual, a line each."""
+        return []
+
+    def connect(self, run: OpenRun) -> AbstractContextManager[None]:
+        """Makes whoever is asked ready, such as judges and agents: a refusal leaves nothing behind."""
+        return contextlib.nullcontext()
+
+    def progress(self) -> Progress:
+        """How work stands."""
+        return Progress()
+
+    def report(self, run: OpenRun) -> ExperimentReport:
+        """The report of the run as it is stored."""
+        return build_report(run.storage, run.run_id)
+
+    def why_nothing_worked(self, report: ExperimentReport) -> str:
+        """Empty if anything was answered and judged."""
+        return why_not_answered(report) or why_not_judged(report)
+
+    def summary(self) -> dict[str, object]:
+        """What lists and pages show of this kind of run beside what they show of every run."""
+        return {}
+
+
+@dataclass(frozen=True)
+class Stop:
+    """Why a run ends before its items are done."""
+
+    reason: str
+    status: RunStatus = RunStatus.INTERRUPTED
+    by_user: bool = False
+    # With which the run would go on, where a budget was too small.
+    larger_budget_usd: float | None = None
+
+
+def run(driver: Driver, storage: ExperimentStorage, observers: Sequence[Observer] = ()) -> ExperimentReport:
+    """Starts a run or goes on with it, and reports on all of it, whatever kind it is.
+
+    Args:
+        driver: What the run is and how its items are worked off.
+        storage: Where it is kept.
+        observers: Told of everything after it is stored.
+
+    Raises:
+        ConfigurationError: The run exists with other inputs, or cannot be made as it is asked for; nothing was called.
+        RunInterrupted: The user stopped it; everything finished is stored.
+        RunFailedError: Nothing worked, or every further call would fail; has the report.
+    """
+    with contextlib.closing(driver):
+        driver.check()
+        reusable = start_or_resume(driver, storage)
+        with _open_for_writing(str(driver.specification.run_id), storage) as writer:
+            opened = OpenRun(driver, storage, writer, observers, reusable)
+            with driver.connect(opened):
+                _store_items(driver, storage, writer)
+                return opened.live()
+
+
+def start_or_resume(driver: Driver, storage: ExperimentStorage) -> list[int]:
+    """Starts the run, or sees that the stored one may be resumed. Returns archived versions whose answers may be used."""
+    asked = driver.specification
+    run_id = str(asked.run_id)
+    exists = storage.run_exists(run_id)
+    if exists and (kind := storage.get_run(run_id).kind) != asked.kind:
+        raise ConfigurationError(f"run {run_id!r} is a run of kind {kind!r}; give this one another run id (--run-id)")
+    if exists and not asked.resume:
+        archived = storage.archive_run(run_id)
+        logger.info("run %s starts anew; the earlier one is archived as %s", run_id, archived)
+        exists = False
+    elif exists and storage.reader(run_id).has_dataset and (differences := driver.find_drift(storage)):
+        if not asked.allow_drift:
+            ways = ["another run id (--run-id)", *driver.ways_on(storage)]
+            raise ConfigurationError(
+                f"run {run_id!r} exists with other inputs:\n  " + "\n  ".join(differences) + "\nWays on:\n  "
+                f"resume=False (--no-resume): starts anew, the old one is kept as {run_id}@n\n  " + "\n  ".join(ways)
+            )
+        storage.archive_run(run_id)
+        exists = False
+    if not exists:
+        storage.start_run(
+            run_id,
+            asked.experiment or "default",
+            kind=asked.kind,
+            model=driver.model,
+            benchmark=driver.benchmark,
+            tags=asked.tags,
+            config={STORED_AS: asked.to_stored()},
+        )
+    return storage.archived_versions(run_id) if asked.allow_drift else []
+
+
+@contextlib.contextmanager
+def _open_for_writing(run_id: str, storage: ExperimentStorage) -> Iterator[RunWriter]:
+    """The run under its lease. Nothing is left of one that is refused before its items are stored."""
+    with storage.open_run(run_id) as writer:
+        try:
+            yield writer
+        except BaseException:
+            with contextlib.suppress(StorageError):  # a store that is lost must not hide what happened
+                if not storage.reader(run_id).has_dataset:
+                    writer.close()
+                    storage.delete_run(run_id)
+            raise
+
+
+def _store_items(driver: Driver, storage: ExperimentStorage, writer: RunWriter) -> None:
+    """Stores what is to be worked off and what decides it, before the first call."""
+    run_id = writer.run_id
+    if storage.reader(run_id).has_dataset:
+        if lost := storage.reader(run_id).count_lost_rows():
+            writer.restore_rows(driver.items())
+            logger.info("run %s: %d items that were lost are stored again", run_id, lost)
+        writer.update(status=RunStatus.IN_PROGRESS.value, error=None)
+        return
+    writer.clear_dataset()
+    total = writer.store_dataset(driver.items(), driver.describe)
+    logger.info("run %s: %d items stored", run_id, total)
+
+
+class OpenRun:
+    """A run that is being worked on: the only way in which a driver touches what others see."""
+
+    def __init__(
+        self,
+        driver: Driver,
+        storage: ExperimentStorage,
+        writer: RunWriter,
+        observers: Sequence[Observer],
+        reusable: Sequence[int],
+    ) -> None:
+        self.run_id = writer.run_id
+        self.storage = storage
+        self.writer = writer
+        # Archived versions of this run whose answers may be used.
+        self.reusable = list(reusable)
+        stored = storage.get_run(self.run_id)
+        self.budget = Budget(driver.specification.budget_usd, (stored.cost_usd or 0.0) + (stored.judge_cost_usd or 0.0))
+        self.redactor = Redactor()
+        self._driver = driver
+        self._observers = Observers(observers)
+        self._stop: Stop | None = None
+        self._reader: RunReader | None = None
+
+    @property
+    def reader(self) -> RunReader:
+        """What is stored of the run; its items are."""
+        if self._reader is None:
+            self._reader = self.storage.reader(self.run_id)
+        return self._reader
+
+    # --- what a driver does through it --------------------------------------------------------------------------------
+
+    @property
+    def stopping(self) -> bool:
+        return self._stop is not None
+
+    @property
+    def is_interrupted(self) -> bool:
+        """By the user, who does not want to wait for what is not in flight."""
+        return self._stop is not None and self._stop.by_user
+
+    def end_early(self, stop: Stop) -> None:
+        """Ends the run before its items are done; the first reason counts."""
+        if self._stop is None:
+            self._stop = stop
+            self._driver.stop(at_once=False)
+
+    def commit(self, calls: list[Result], *, invalidates: tuple[int, Sequence[int]] | None = None) -> None:
+        """Makes answers durable, then tells of them."""
+        self.writer.commit_calls(calls, invalidates=invalidates)
+        if calls:
+            self._observers.notify(lambda observer: observer.on_answers(calls))
+
+    def notify_scores(self, records: list[EvaluationRecord]) -> None:
+        self._observers.notify(lambda observer: observer.on_scores(records))
+
+    def notify_progress(self) -> None:
+        if self._observers:
+            self._observers.notify(lambda observer: observer.on_progress(self._driver.progress))
+
+    def notify_start(self) -> None:
+        """Tells where the run stands before its first call."""
+        total, done = self.reader.count_samples(), self.reader.count_records()[0]
+        if done:
+            logger.info("resuming %s: %d of %d items already answered", self.run_id, done, total)
+        start = RunStart(
+            run_id=self.run_id,
+            kind=self._driver.specification.kind,
+            total=total,
+            done=done,
+            manifest_hash=self.storage.get_run(self.run_id).manifest_hash,
+        )
+        self._observers.notify(lambda observer: observer.on_start(start))
+
+    def resume_hint(self, larger_budget_usd: float | None = None) -> str:
+        """How to go on with the run once it has stopped."""
+        larger = [] if larger_budget_usd is None else ["--budget-usd", f"{larger_budget_usd:g}"]
+        needs_program = self._driver.specification.needs_program
+        return how_to_resume(self.run_id, needs_program, self.storage.location, options=larger)
+
+    # --- from the first call to the report ----------------------------------------------------------------------------
+
+    def live(self) -> ExperimentReport:
+        """Works until the items are done or the run is stopped; either way its status says so before anyone is told."""
+        if (handle := CURRENT_HANDLE.get()) is not None:
+            handle.attach(self.interrupt)
+        try:
+            with stop_on_signals(self.interrupt), gc_paused():
+                self._driver.work(self)
+        except BaseException as error:
+            self._fail(error)
+        return self._finish()
+
+    def interrupt(self, at_once: bool = False) -> None:
+        """The user stops the run: what is in flight is finished and saved, unless at once."""
+        self._stop = Stop("stopped by the user", by_user=True)
+        in_flight = self._driver.stop(at_once=at_once)
+        self._observers.notify(lambda observer: observer.on_stop(in_flight))
+
+    def _fail(self, error: BaseException) -> None:
+        """Somebody's error ends the run: stored as its reason, then raised to whoever started it."""
+        hint = self.resume_hint()
+        by_user = isinstance(error, KeyboardInterrupt)
+        reason = str(error) if isinstance(error, ThemisError) else f"{type(error).__name__}: {error}"
+        self._stop = Stop("stopped by the user", by_user=True) if by_user else Stop(reason, RunStatus.FAILED)
+        with contextlib.suppress(StorageError):  # a full disk must not hide what happened
+            self._close(self._stop)
+        if by_user:
+            raise RunInterrupted(self.run_id, hint) from error
+        raise say_how_to_resume(error, hint) from error.__cause__
+
+    def _finish(self) -> ExperimentReport:
+        report, stop = self._close(self._stop)
+        if stop is None:
+            return report
+        report.metadata["resume"] = self.resume_hint(stop.larger_budget_usd)
+        if stop.by_user:
+            raise RunInterrupted(self.run_id, report.metadata["resume"])
+        if stop.status is RunStatus.FAILED:
+            raise RunFailedError(self.run_id, report.metadata["stopped"], report)
+        return report
+
+    def _close(self, stop: Stop | None) -> tuple[ExperimentReport, Stop | None]:
+        """Stores the run's status and summary, and tells of its end."""
+        good, failed = self.reader.count_records()
+        self.writer.update(succeeded=good, failed=failed)
+        report = self._driver.report(self)
+        if stop is None and (nothing := self._driver.why_nothing_worked(report)):
+            stop = Stop(nothing, RunStatus.FAILED)
+        status = RunStatus.COMPLETED if stop is None else stop.status
+        report.metadata["status"] = status.value
+        if stop is not None:
+            report.metadata["stopped"] = self.redactor.text(stop.reason)
+        summary = {**summarise_run(report), **self._driver.summary()}
+        self.writer.finish(status, summary=summary, error=report.metadata.get("stopped"))
+        self._observers.notify(lambda observer: observer.on_end(status, report))
+        return report, stop
+
+
+@contextlib.contextmanager
+def gc_paused() -> Iterator[None]:
+    """With thousands of records in hand the garbage collector would walk them all again and again and find nothing."""
+    before = gc.get_threshold()
+    gc.set_threshold(max(before[0], _FEWER_COLLECTIONS), *before[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)

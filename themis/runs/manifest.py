@@ -1,0 +1,246 @@
+"""What made a run: the reproducibility manifest, its hash, and how two of them differ.
+
+Identity (what decides results: model, options, sampling, data, prompt) is kept apart from provenance (where and when: versions,
+commit, platform), so that upgrading a library or moving a folder never invalidates a stored answer.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import platform
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from themis.core.entities import SamplingConfig
+from themis.core.fingerprint import canonical_json, fingerprint
+from themis.core.redaction import redact, redact_options
+from themis.core.secret_names import is_secret_name
+from themis.core.tokens import DEFAULT_TOKENIZER
+from themis.evaluation.pipeline import score_ranges
+from themis.exceptions import ConfigurationError
+
+__all__ = [
+    "SCIENTIFIC_KEYS",
+    "build_reproducibility_manifest",
+    "call_identity",
+    "diff_identity",
+    "diff_manifests",
+    "evaluation_identity",
+    "manifest_hash",
+    "run_identity",
+    "validate_reproducibility_manifest",
+]
+
+_REQUIRED = (
+    *("schema_version", "model", "sampling", "num_samples", "evaluation", "seeds", "package_versions"),
+    "git_commit_hash",
+)
+_PACKAGES = ("themis-eval", "msgspec", "sqlalchemy", "numpy", "scipy", "aiohttp", "litellm", "xllamacpp", "math-verify")
+
+# Options that decide how a call travels, not what comes back.
+_TRANSPORT = {
+    *("timeout", "max_retries", "n_parallel", "proxy", "ca_file", "verify", "trust_env", "headers", "extra_headers"),
+    *("organization", "concurrency", "parallel", "threads"),
+}
+
+SCIENTIFIC_KEYS = (
+    "model.identifier",
+    "model.provider",
+    "sampling.temperature",
+    "sampling.top_p",
+    "sampling.max_tokens",
+    "num_samples",
+    "dataset.fingerprint",
+    "dataset.benchmark_id",
+    "prompt.template_hash",
+    "evaluation.extractor",
+    "evaluation.metrics",
+    "seeds.provider_seed",
+    "seeds.sampling_seed",
+    "git_commit_hash",
+)
+
+
+def build_reproducibility_manifest(
+    *,
+    model: str,
+    provider: str,
+    provider_options: Mapping[str, Any],
+    sampling: SamplingConfig | Mapping[str, Any],
+    num_samples: int,
+    evaluation_config: Mapping[str, Any],
+    seeds: Mapping[str, Any] | None = None,
+    dataset_fingerprint: str | None = None,
+    prompt_fingerprint: str | None = None,
+    benchmark_id: str | None = None,
+    cwd: str | Path | None = None,
+    dataset_source: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    values = sampling if isinstance(sampling, Mapping) else vars(sampling)
+    return {
+        "schema_version": "1",
+        "model": {
+            "identifier": model,
+            "provider": provider,
+            "provider_options": redact_options(provider_options),
+        },
+        "sampling": {
+            "temperature": float(values["temperature"]),
+            "top_p": float(values["top_p"]),
+            "max_tokens": int(values["max_tokens"]),
+        },
+        "num_samples": int(num_samples),
+        "evaluation": dict(evaluation_config),
+        "dataset": {
+            "fingerprint": dataset_fingerprint,
+            "benchmark_id": benchmark_id,
+            "source": redact(dict(dataset_source or {})),
+        },
+        "prompt": {"template_hash": prompt_fingerprint},
+        "seeds": {"provider_seed": None, "sampling_seed": None, **dict(seeds or {})},
+        "tokenizer": DEFAULT_TOKENIZER,
+        "package_versions": _versions(),
+        "git_commit_hash": _commit(cwd),
+        "runtime": {"python_version": platform.python_version(), "platform": platform.platform()},
+    }
+
+
+def validate_reproducibility_manifest(manifest: Mapping[str, Any]) -> None:
+    missing = [name for name in _REQUIRED if name not in manifest]
+    if missing:
+        raise ConfigurationError(f"Missing required manifest fields: {', '.join(missing)}")
+    for part, names in (
+        ("model", ("identifier", "provider", "provider_options")),
+        ("evaluation", ("metrics", "extractor")),
+    ):
+        section = manifest[part]
+        lacking = [name for name in names if not isinstance(section, Mapping) or name not in section]
+        if lacking:
+            raise ConfigurationError(
+                f"Missing required manifest fields: {', '.join(f'{part}.{name}' for name in lacking)}"
+            )
+    if not manifest["git_commit_hash"]:
+        raise ConfigurationError("Missing required manifest fields: git_commit_hash is empty")
+
+
+def manifest_hash(manifest: Mapping[str, Any]) -> str:
+    return hashlib.sha256(canonical_json(manifest).encode("ascii")).hexdigest()
+
+
+def diff_manifests(
+    one: Mapping[str, Any], other: Mapping[str, Any], keys: tuple[str, ...] = SCIENTIFIC_KEYS
+) -> dict[str, dict[str, Any]]:
+    """Dotted key -> both values, for the scientific dimensions in which two manifests differ."""
+    differences = {}
+    for key in keys:
+        first, second = _value_at(one, key), _value_at(other, key)
+        if first != second:
+            differences[key] = {"a": first, "b": second}
+    return differences
+
+
+# --- identity -------------------------------------------------------------------------------------------------------
+
+
+def call_identity(
+    *,
+    provider: str,
+    model: str,
+    options: Mapping[str, Any],
+    sampling: SamplingConfig,
+    seed: int | None,
+    endpoint: str = "",
+) -> dict[str, str]:
+    """Everything but the prompt that could change an answer, by dimension, as short texts that can be compared."""
+    deciding = {
+        name: value for name, value in options.items() if name not in _TRANSPORT and not is_secret_name(str(name))
+    }
+    return {
+        "provider": provider,
+        "model": model,
+        "provider_options": canonical_json(redact_options(deciding)) if deciding else "",
+        "sampling": f"temperature={sampling.temperature:g} top_p={sampling.top_p:g} max_tokens={sampling.max_tokens}",
+        "seed": "" if seed is None else str(seed),
+        "endpoint": redact(endpoint),
+    }
+
+
+def evaluation_identity(pipeline: Any) -> tuple[str, dict[str, Any]]:
+    """The fingerprint of a way of judging, and what it is made of; a judge's key is part of neither.
+
+    Beside it stands which metrics are not better when higher, and what their scores can be, for those who summarise and
+    compare them.
+    """
+    described = pipeline.evaluation_fingerprint()
+    config = redact(described if isinstance(described, Mapping) else {"fingerprint": described})
+    directions = {metric.name: getattr(metric, "higher_is_better", True) for metric in getattr(pipeline, "metrics", ())}
+    others = {name: direction for name, direction in directions.items() if direction is not True}
+    ranges = {name: list(found) for name, found in score_ranges(pipeline).items()}
+    beside = {"higher_is_better": others, "score_range": ranges}
+    return fingerprint(config), {**config, **{name: told for name, told in beside.items() if told}}
+
+
+def run_identity(
+    call: Mapping[str, str], *, prompt: str, dataset: str, num_samples: int, reference_field: str | None
+) -> dict[str, str]:
+    """What a resumed run must have in common with the stored one."""
+    return {
+        **call,
+        "prompt": prompt,
+        "dataset": dataset,
+        "num_samples": str(num_samples),
+        "reference_field": reference_field or "",
+    }
+
+
+def diff_identity(stored: Mapping[str, str], asked: Mapping[str, str]) -> list[str]:
+    """One line a dimension that differs."""
+    return [
+        f"{name}: stored {_shown(stored.get(name))}, now {_shown(value)}"
+        for name, value in asked.items()
+        if stored.get(name) != value
+    ]
+
+
+def _shown(value: str | None) -> str:
+    if value is None:
+        return "nothing"
+    return repr(value) if len(value) <= 60 else f"{value[:40]!r}… ({fingerprint(value)[:8]})"
+
+
+# --- provenance -----------------------------------------------------------------------------------------------------
+
+
+def _versions() -> dict[str, str]:
+    from importlib.metadata import PackageNotFoundError, version
+
+    found = {}
+    for name in _PACKAGES:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            found[name] = "not-installed"
+    return found
+
+
+def _commit(cwd: str | Path | None) -> str:
+    """The commit of the user's code, with `+changes` when the tree differs from it; `unknown` outside a repository."""
+    try:
+        found = subprocess.run(
+            ["git", "describe", "--always", "--abbrev=40", "--exclude=*", "--dirty=+changes"],
+            cwd=cwd, capture_output=True, text=True, timeout=5, check=True,
+        )  # fmt: skip
+    except (OSError, subprocess.SubprocessError):
+        return "unknown"
+    return found.stdout.strip() or "unknown"
+
+
+def _value_at(payload: Mapping[str, Any], dotted: str) -> Any:
+    current: Any = payload
+    for part in dotted.split("."):
+        if not isinstance(current, Mapping) or part not in current:
+            return None
+        current = current[part]
+    return current

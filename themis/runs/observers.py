@@ -1,0 +1,113 @@
+"""Who watches a run: told of everything after it is stored, in the run's own thread, without being able to fail it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from themis.core.entities import EvaluationRecord, ExperimentReport, Result
+from themis.core.redaction import redact_text
+from themis.storage import RunStatus
+
+__all__ = ["Observer", "Observers", "Progress", "RunStart", "Totals"]
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunStart:
+    """A run whose items are stored; `done` of its `total` items are answered already."""
+
+    run_id: str
+    kind: str
+    total: int
+    done: int
+    manifest_hash: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """How work stands between two answers: what is under way, and what takes long."""
+
+    # In words, for a line that people watch.
+    summary: str = ""
+    # What nothing can be sent for, if the run waits.
+    waiting: str = ""
+    # Items that have been under way for long, each in words.
+    late: Sequence[str] = ()
+
+
+class Observer:
+    """Watches a run of either kind: override what you want to hear of."""
+
+    def on_start(self, run: RunStart) -> None:
+        """The items are stored; nothing has been asked yet."""
+
+    def on_answers(self, calls: list[Result]) -> None:
+        """Answers, or ended memory tests, were stored."""
+
+    def on_scores(self, records: list[EvaluationRecord]) -> None:
+        """Scores of items were stored."""
+
+    def on_progress(self, progress: Callable[[], Progress]) -> None:
+        """Work goes on: an exchange was stored, or nothing was finished for a moment. Result it for how work stands."""
+
+    def on_stop(self, in_flight: int) -> None:
+        """Nothing new is started any more; so many calls are still being finished."""
+
+    def on_end(self, status: RunStatus, report: ExperimentReport | None) -> None:
+        """The run is over, for whatever reason."""
+
+
+class Observers:
+    """All observers of a run. One that fails is reported and hears no more; the run goes on."""
+
+    def __init__(self, observers: Sequence[Observer]) -> None:
+        self._observers = list(observers)
+
+    def __bool__(self) -> bool:
+        return bool(self._observers)
+
+    def notify(self, tell: Callable[[Observer], None]) -> None:
+        for observer in list(self._observers):
+            try:
+                tell(observer)
+            except Exception as error:  # boundary: an observer is the user's code, or another system
+                self._observers.remove(observer)
+                logger.warning(
+                    "%s failed and hears no more of this run, which goes on: %s: %s",
+                    getattr(observer, "name", type(observer).__name__), type(error).__name__, redact_text(str(error)),
+                )  # fmt: skip
+
+
+@dataclass(slots=True)
+class Totals:
+    """Sums of a run under way, from what an observer hears."""
+
+    answered: int = 0
+    failed: int = 0
+    calls: int = 0
+    tokens: int = 0
+    # None once a price was not known.
+    cost_usd: float | None = 0.0
+    # Sum and number of scores by metric, in the order in which they came.
+    scores: dict[str, tuple[float, int]] = field(default_factory=dict)
+
+    def add_calls(self, calls: Sequence[Result]) -> None:
+        for call in calls:
+            self.answered += call.record.error is None
+            self.failed += call.record.error is not None
+            self.calls += call.calls
+            self.tokens += call.prompt_tokens + call.completion_tokens
+            known = self.cost_usd is not None and call.cost_usd is not None
+            self.cost_usd = (self.cost_usd or 0.0) + (call.cost_usd or 0.0) if known else None
+
+    def add_scores(self, records: Sequence[EvaluationRecord]) -> None:
+        for record in records:
+            for score in record.scores:
+                total, count = self.scores.get(score.metric_name, (0.0, 0))
+                self.scores[score.metric_name] = (total + score.value, count + 1)
+
+    def means(self) -> dict[str, float]:
+        return {name: total / count for name, (total, count) in self.scores.items()}
