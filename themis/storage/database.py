@@ -350,17 +350,21 @@ def process_start(pid: int) -> str:
 
 def holder_is_dead(holder: str) -> bool:
     """Whether the holder was a process of this machine that no longer runs."""
-    host, pid_text, start, *_ = [*holder.split(":"), "", ""]
-    if host != socket.gethostname() or not pid_text.isdigit():
+    host, pid, start, *_ = [*holder.split(":"), "", ""]
+    if host != socket.gethostname() or not pid.isdigit():
         return False
-    pid = int(pid_text)
+    return not process_runs(int(pid)) or (bool(start) and process_start(int(pid)) != start)
+
+
+def process_runs(pid: int) -> bool:
+    """Whether there is a process of this number, whoever's it is."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
-        return True
+        return False
     except PermissionError:
         pass
-    return bool(start) and process_start(pid) != start
+    return True
 
 
 def format_holder(holder: str) -> str:

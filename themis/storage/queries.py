@@ -131,36 +131,31 @@ class RunReader:
         last = self._scalar(sa.select(sa.func.max(samples.c.position)).where(samples.c.run == self.run))
         return 0 if last is None else int(last) + 1
 
-    def samples(self, *, after: int = -1, until: int | None = None) -> Iterator[StoredSample]:
+    def samples(self) -> Iterator[StoredSample]:
+        """The rows of the dataset, in order."""
+        return (_read_sample(row) for row in self._paged(self._sample_query(), schema.samples.c.position, -1))
+
+    def _sample_query(self) -> AnySelect:
         samples, items = schema.samples, schema.items
-        query = (
+        return (
             sa.select(samples.c.position, samples.c.item_id, items.c.content, samples.c.fingerprint, samples.c.cluster)
             .join(items, items.c.fingerprint == samples.c.fingerprint)
             .where(samples.c.run == self.run)
         )
-        if until is not None:
-            query = query.where(samples.c.position < until)
-        for row in self._paged(query, samples.c.position, after):
-            yield StoredSample(row.position, row.item_id, decode(row.content), row.fingerprint, row.cluster)
 
     def unfinished(self, attempts: int) -> Iterator[tuple[StoredSample, frozenset[int]]]:
         """Samples with fewer than `attempts` good calls, each with the attempts it already has."""
-        samples, items, records = schema.samples, schema.items, schema.records
+        samples, records = schema.samples, schema.records
         done = (
             sa.select(sa.func.count())
             .where(records.c.run == samples.c.run, records.c.position == samples.c.position)
             .where(records.c.ok == 1, records.c.attempt < attempts)
             .scalar_subquery()
         )
-        query = (
-            sa.select(samples.c.position, samples.c.item_id, items.c.content, samples.c.fingerprint, samples.c.cluster)
-            .add_columns(done.label("done"))
-            .join(items, items.c.fingerprint == samples.c.fingerprint)
-            .where(samples.c.run == self.run, done < attempts)
-        )
+        query = self._sample_query().add_columns(done.label("done")).where(done < attempts)
         for row in self._paged(query, samples.c.position, -1):
             have = self._good_attempts(row.position) if row.done else frozenset()
-            yield StoredSample(row.position, row.item_id, decode(row.content), row.fingerprint, row.cluster), have
+            yield _read_sample(row), have
 
     def _good_attempts(self, position: int) -> frozenset[int]:
         records = schema.records
@@ -194,15 +189,11 @@ class RunReader:
         return int(self._scalar(query))
 
     def records(
-        self, *, after: int = -1, until: int | None = None, positions: Sequence[int] | None = None
+        self, *, after: int = -1, positions: Sequence[int] | None = None
     ) -> Iterator[tuple[int, GenerationRecord]]:
         """(position, record) of every sample with at least one stored call, in dataset order."""
-        position, conditions = schema.records.c.position, list[sa.ColumnElement[bool]]()
-        if until is not None:
-            conditions.append(position < until)
-        if positions is not None:
-            conditions.append(position.in_(positions))
-        return self._records(after, *conditions)
+        position = schema.records.c.position
+        return self._records(after, *([] if positions is None else [position.in_(positions)]))
 
     def _records(self, after: int, *conditions: sa.ColumnElement[bool]) -> Iterator[tuple[int, GenerationRecord]]:
         """The conditions must say the same of every attempt of a sample."""
@@ -223,7 +214,10 @@ class RunReader:
             try:
                 attempts.append(self.frame.read(body, item_id, decode(content), attempt))
             except (ValueError, msgspec.MsgspecError) as error:
-                raise _damaged(f"the record of {item_id!r}", error) from error
+                raise StorageError(
+                    f"the record of {item_id!r} is damaged ({error}); `themis store repair` salvages what can be read into a "
+                    "new file"
+                ) from error
         if attempts:
             yield position, whole_record(attempts)
 
@@ -516,8 +510,8 @@ def _page(
     return whole or connection.execute(query.where(position == last)).all(), False
 
 
-def _damaged(what: str, error: Exception) -> StorageError:
-    return StorageError(f"{what} is damaged ({error}); `themis store repair` salvages what can be read into a new file")
+def _read_sample(row: AnyRow) -> StoredSample:
+    return StoredSample(row.position, row.item_id, decode(row.content), row.fingerprint, row.cluster)
 
 
 def _evaluation_name(config: Mapping[str, object]) -> str:

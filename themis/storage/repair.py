@@ -27,6 +27,7 @@ from themis.storage.database import (
     holder_is_dead,
     is_url,
     open_sqlite,
+    process_runs,
     refuse_newer,
 )
 from themis.storage.pages import INDEX, TABLE, DamagedText, Page, PageFile, Row, SqliteValue, Tree
@@ -157,18 +158,8 @@ def _remove_leftovers(path: Path) -> None:
     """Removes what a repair left that was killed."""
     for leftover in path.parent.glob(f".{path.stem}-repaired-*.db"):
         number = leftover.stem.rpartition("-")[2]
-        if number.isdigit() and not _runs(int(number)):
+        if number.isdigit() and not process_runs(int(number)):
             _remove(leftover)
-
-
-def _runs(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        pass
-    return True
 
 
 def _remove(path: Path) -> None:
