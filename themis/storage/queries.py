@@ -180,11 +180,11 @@ class RunReader:
         return int(good), int(total) - int(good)
 
     def count_without_usage(self) -> int:
-        """Answers of calls that told no tokens; one that was taken from another run made no call."""
+        """Answers of calls that reported no tokens; one that was taken from another run made no call."""
         records = schema.records
-        told = records.c.prompt_tokens + records.c.completion_tokens
+        tokens = records.c.prompt_tokens + records.c.completion_tokens
         query = sa.select(sa.func.count()).where(
-            records.c.run == self.run, records.c.ok == 1, told == 0, records.c.seconds > 0
+            records.c.run == self.run, records.c.ok == 1, tokens == 0, records.c.seconds > 0
         )
         return int(self._scalar(query))
 
@@ -306,11 +306,11 @@ class RunReader:
     def unjudged(self, evaluation: int) -> Iterator[tuple[int, GenerationRecord]]:
         """Answered samples on which this evaluation has no verdict yet, or one that failed."""
         records, scores = schema.records, schema.scores
-        verdicts = sa.select(sa.literal(1)).where(
+        judged = sa.select(sa.literal(1)).where(
             scores.c.evaluation == evaluation, scores.c.position == records.c.position
         )
-        unsettled = ~verdicts.exists() | verdicts.where(scores.c.outcome == FAILED).exists()
-        return (pair for pair in self._records(-1, unsettled) if pair[1].error is None)
+        is_unjudged = ~judged.exists() | judged.where(scores.c.outcome == FAILED).exists()
+        return (pair for pair in self._records(-1, is_unjudged) if pair[1].error is None)
 
     def evaluations(
         self, evaluation: int, *, after: int = -1, until: int | None = None, only_failed: bool = False
@@ -380,7 +380,7 @@ class RunReader:
         return (tuple(row) for row in rows)
 
     def outcomes(self, evaluation: int) -> dict[str, dict[str, int]]:
-        """How many verdicts of each outcome every metric has."""
+        """How many scores of each outcome every metric has."""
         scores = schema.scores
         query = (
             sa.select(scores.c.metric, scores.c.outcome, sa.func.count().label("n"))

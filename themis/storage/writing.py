@@ -42,7 +42,7 @@ T = TypeVar("T")
 
 LEASE_SECONDS = 60.0
 _DATASET_BATCH = 2_000
-# What finished calls add to the row of their run, in the order of `_add_up`. As text: building the statement anew for every
+# What finished calls add to the row of their run, in the order of `_add_sums`. As text: building the statement anew for every
 # commit would cost more than the commit.
 _SUMS = ("calls", "unpriced_calls", "prompt_tokens", "completion_tokens", "cost_usd", "seconds", "cut_off")
 # The wall clock when this module was loaded: a memory run may move time for the whole process while an agent replies.
@@ -134,7 +134,7 @@ class RunWriter:
         self._stop_heartbeat = threading.Event()
         self._take_lease()
         if self._outage is not None:
-            self._outage.patient = True
+            self._outage.is_retried = True
         self._heartbeat = threading.Thread(target=self._send_heartbeats, name=f"lease-{run_id}", daemon=True)
         self._heartbeat.start()
 
@@ -231,7 +231,7 @@ class RunWriter:
 
         def write(connection: Connection) -> None:
             self._put_calls(connection, rows)
-            self._add_up(connection, results)
+            self._add_sums(connection, results)
             if invalidates is not None:
                 evaluation, positions = invalidates
                 scores = schema.scores
@@ -374,9 +374,9 @@ class RunWriter:
             put(connection, [(self.run, one.position, one.item_id, one.fingerprint, one.cluster) for one in batch])
         except sa.exc.IntegrityError as error:
             connection.rollback()
-            raise ConfigurationError(self._which_id_twice(connection, batch)) from error
+            raise ConfigurationError(self._explain_duplicate_id(connection, batch)) from error
 
-    def _which_id_twice(self, connection: Connection, batch: Sequence[Item]) -> str:
+    def _explain_duplicate_id(self, connection: Connection, batch: Sequence[Item]) -> str:
         seen: dict[str, int] = {}
         for item in batch:
             first = seen.setdefault(item.item_id, item.position)
@@ -396,7 +396,7 @@ class RunWriter:
             "so each must be unique; name another column with dataset_id_field, or drop the id column to number the rows"
         )
 
-    def _add_up(self, connection: Connection, results: Sequence[Result]) -> None:
+    def _add_sums(self, connection: Connection, results: Sequence[Result]) -> None:
         spent = [result for result in results if not result.reused]
         outputs = [result.record.output for result in results]
         sums = (
