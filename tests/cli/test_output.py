@@ -10,14 +10,14 @@ import sys
 from hypothesis import given
 from hypothesis import strategies as st
 
-from themis.cli.output import wrapped
+from themis.cli.terminal import wrap_text
 
 TEXTS = st.lists(st.text(alphabet="ab-/ ", max_size=60), max_size=4).map("\n".join)
 
 
 @given(TEXTS, st.integers(10, 80))
 def test_wrapping_breaks_between_words_only(text, width):
-    lines = wrapped(text, width).splitlines()
+    lines = wrap_text(text, width).splitlines()
 
     assert " ".join(lines).split() == text.split()
     assert all(len(line) <= width or len(line.split()) == 1 for line in lines)
@@ -25,7 +25,7 @@ def test_wrapping_breaks_between_words_only(text, width):
 
 def test_wrapped_lines_keep_their_indentation():
     assert (
-        wrapped("run 'a' differs:\n  prompt: was short, is long", 20)
+        wrap_text("run 'a' differs:\n  prompt: was short, is long", 20)
         == "run 'a' differs:\n  prompt: was short,\n  is long"
     )
 
@@ -54,7 +54,7 @@ def test_a_narrow_terminal_cuts_no_number_in_two(tmp_path):
 
 def test_sentences_on_a_narrow_terminal_end_between_words():
     sentence = "no difference can be claimed from so few puzzles, and nothing before them is remembered at all"
-    program = f"from themis.cli.output import say; say({sentence!r})"
+    program = f"from themis.cli.terminal import echo_text; echo_text({sentence!r})"
 
     shown = in_a_terminal([sys.executable, "-c", program], {**os.environ, "COLUMNS": "40"})
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from themis.core.codec import decode, decode_as, encode, jsonable
+from themis.core.codec import decode, decode_as, encode, json_bytes, to_plain
 from themis.core.entities import GenerationTask, ModelError, ModelSpec, PromptRender, PromptSpec, SamplingConfig
 
 PAIRED_SURROGATES = re.compile("[\ud800-\udbff][\udc00-\udfff]")
@@ -114,7 +114,7 @@ def test_one_value_has_one_spelling_whatever_lies_beside_it(extra):
 
 def test_keys_of_any_kind_become_text():
     assert decode(encode({1: "a", None: "b", (1, 2): "c"})) == {"1": "a", "None": "b", "(1, 2)": "c"}
-    assert jsonable({1: {2.5: (None,)}}) == {"1": {"2.5": [None]}}
+    assert to_plain({1: {2.5: (None,)}}) == {"1": {"2.5": [None]}}
 
 
 def test_what_has_no_stable_text_is_refused():
@@ -129,3 +129,22 @@ def test_text_of_another_shape_is_refused():
         decode_as('{"prompt": 3, "metrics": {"x": NaN}}', Body)
     with pytest.raises(ValueError):
         decode("{not json")
+
+
+@given(st.text(alphabet=st.characters(codec=None, exclude_categories=())))
+def test_any_text_can_be_written_as_json_that_strict_readers_take(text):
+    expected = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    assert msgspec.json.decode(json_bytes({"text": text})) == {"text": expected}
+
+
+def test_what_json_has_no_word_for_is_written_so_that_every_reader_takes_it():
+    value = {"mean": math.nan, "when": datetime.date(2026, 1, 2), 3: {"mine": [Odd()], "most": -math.inf}}
+
+    assert json_bytes(value) == b'{"mean": null, "when": "2026-01-02", "3": {"mine": ["odd"], "most": null}}'
+    with pytest.raises(TypeError, match="no canonical form for Odd"):
+        to_plain(value)
+
+
+class Odd:
+    def __str__(self) -> str:
+        return "odd"

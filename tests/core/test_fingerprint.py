@@ -19,8 +19,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from themis.core.codec import jsonable
-from themis.core.fingerprint import canonical_json, code_fingerprint, describe_object, digest, fingerprint
+from themis.core.codec import canonical_json, to_plain
+from themis.core.fingerprint import code_fingerprint, describe_object, digest, fingerprint
 
 
 @dataclass
@@ -108,7 +108,7 @@ VALUES = st.recursive(
 
 @given(VALUES)
 def test_what_is_stored_has_the_fingerprint_of_what_was_given(value):
-    assert fingerprint(jsonable(value)) == fingerprint(value)
+    assert fingerprint(to_plain(value)) == fingerprint(value)
 
 
 @given(VALUES, VALUES)

@@ -444,6 +444,8 @@ def test_json_schema_names_each_violation(prediction, found):
         ({"$ref": "http://x"}, "does not point into this schema"),
         ({"items": [1]}, "cannot be"),
         ({"anyOf": [3]}, r"schema.anyOf\[0\] must be an object"),
+        ({"multipleOf": 0}, "schema.multipleOf cannot be 0"),
+        ({"$defs": {"x": {"typ": 1}}}, r"schema.\$defs.x.typ is not a supported keyword"),
     ],
 )
 def test_a_schema_that_is_not_understood_is_an_error(schema, message):
@@ -451,6 +453,22 @@ def test_a_schema_that_is_not_understood_is_an_error(schema, message):
         JsonSchema(schema=schema)
     with pytest.raises(MetricError, match=message):
         score(JsonSchema(), "{}", schema)
+
+
+@pytest.mark.parametrize(
+    ("schema", "prediction", "found"),
+    [
+        ({"multipleOf": 0.1}, 0.3, []),
+        ({"items": {"type": "integer"}}, (1, 2), []),
+        ({"oneOf": [True, True]}, 1, ["$ satisfies more than one of oneOf"]),
+        ({"oneOf": [False]}, 1, ["$ satisfies none of oneOf"]),
+        ({"propertyNames": {"maxLength": 1}}, {"ab": 1}, ["$.ab (its name) has 2 characters, expected at most 1"]),
+        ({"dependentRequired": {"a": ["b"]}}, {"a": 1}, ["$: 'b' is a dependency of 'a'"]),
+        ({"required": ["a", "b"]}, {}, ["$.a is missing", "$.b is missing"]),
+    ],
+)
+def test_json_schema_is_checked_whole(schema, prediction, found):
+    assert score(JsonSchema(schema=schema), prediction).details.get("violations", []) == found
 
 
 scalars = (

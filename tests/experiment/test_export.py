@@ -14,7 +14,6 @@ from typing import Any
 from xml.etree import ElementTree
 
 import hypothesis
-import msgspec
 import pytest
 from hypothesis import strategies as st
 
@@ -39,12 +38,9 @@ from themis.core.entities import (
 )
 from themis.exceptions import ConfigurationError, DependencyError
 from themis.experiment import export
-from themis.experiment.export.as_csv import neutral
-from themis.experiment.export.as_tables import in_latex, in_markdown
-from themis.experiment.export.json_text import json_bytes
-from themis.experiment.export.names import file_word
-from themis.experiment.export.plots import bars_of
-from themis.experiment.export.samples import joined
+from themis.experiment.export.as_tables import csv_safe
+from themis.experiment.export.charts import histogram
+from themis.experiment.export.samples import join_samples
 from themis.storage.lazy import LazySequence
 
 ROWS = [
@@ -250,7 +246,7 @@ def test_streams_in_dataset_order_are_joined_without_holding_them(kinds, extra):
     verdicts = list(report.evaluation_report.records)
     report.evaluation_report.records = LazySequence(len(verdicts), lambda: iter(verdicts))
 
-    found = {sample.sample_id: [score.value for score in sample.scores] for sample in joined(report)}
+    found = {sample.sample_id: [score.value for score in sample.scores] for sample in join_samples(report)}
     assert found == {
         **{item: [scores[item]] if item in scores else [] for item in answers},
         **{f"late{n}": [-1.0] for n in range(extra)},
@@ -328,38 +324,7 @@ def test_a_cell_that_a_spreadsheet_would_run_is_neutralised(tmp_path, start):
 
 
 def test_numbers_stay_numbers_though_they_may_be_negative():
-    assert (neutral(-0.5), neutral(7), neutral(None), neutral("-0.5")) == (-0.5, 7, "", "'-0.5")
-
-
-@hypothesis.given(st.text(alphabet=st.characters(codec=None, exclude_categories=())))
-def test_any_text_can_be_written_as_json_that_strict_readers_take(text):
-    expected = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    assert msgspec.json.decode(json_bytes({"text": text})) == {"text": expected}
-
-
-@hypothesis.given(st.text())
-def test_a_file_name_made_of_any_text_is_one_plain_word(text):
-    word = file_word(text)
-    assert word.isascii()
-    assert 0 < len(word) <= 80
-    assert "/" not in word
-    assert "\\" not in word
-    assert not word.startswith(".")
-    assert ".." not in word
-
-
-@hypothesis.given(st.text(), st.text())
-def test_two_texts_have_two_file_names(one, other):
-    assert (file_word(one) == file_word(other)) == (one == other)
-
-
-@hypothesis.given(st.text())
-def test_markdown_and_latex_stay_on_one_line_and_in_one_cell(text):
-    markdown, latex = in_markdown(text), in_latex(text)
-    assert "\n" not in markdown + latex
-    assert "<" not in markdown
-    assert all(markdown[n - 1] == "\\" for n, character in enumerate(markdown) if character == "|")
-    assert not any(c in "&%$#" and (n == 0 or latex[n - 1] != "\\") for n, c in enumerate(latex))
+    assert (csv_safe(-0.5), csv_safe(7), csv_safe(None), csv_safe("-0.5")) == (-0.5, 7, "", "'-0.5")
 
 
 # --- the other formats ------------------------------------------------------------------------------------------------
@@ -442,11 +407,11 @@ def test_every_format_can_be_written_at_once(report, tmp_path):
 
 @hypothesis.given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=80))
 def test_every_score_is_in_one_bar(values):
-    assert sum(bar.count for bar in bars_of(values)) == len(values)
+    assert sum(bar.count for bar in histogram(values)) == len(values)
 
 
 def test_few_values_have_a_bar_each_and_many_have_bins():
-    assert [(bar.label, bar.count) for bar in bars_of([0.0, 1.0, 1.0])] == [("0", 1), ("1", 2)]
-    many = bars_of([n / 100 for n in range(101)])
+    assert [(bar.label, bar.count) for bar in histogram([0.0, 1.0, 1.0])] == [("0", 1), ("1", 2)]
+    many = histogram([n / 100 for n in range(101)])
     assert len(many) == 20
     assert (many[0].label, many[-1].label) == ("0–0.05", "0.95–1")

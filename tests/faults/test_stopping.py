@@ -21,8 +21,9 @@ from typing import Any
 import pytest
 
 from themis.cli import main
+from themis.config.specification import load_specification
 from themis.runs.budget import Budget
-from themis.runs.resuming import NEEDS_PROGRAM, how_to_repeat, how_to_resume
+from themis.runs.resuming import how_to_repeat, how_to_resume
 from themis.storage import ExperimentStorage
 
 ROOT = Path(__file__).parents[2]
@@ -512,14 +513,14 @@ def test_the_command_names_the_store_as_this_directory_needs_it(monkeypatch, run
     if variable is not None:
         monkeypatch.setenv("THEMIS_STORAGE", variable)
 
-    assert how_to_resume(run_id, {}, location) == printed
+    assert how_to_resume(run_id, "", location) == printed
 
 
 def test_no_command_is_printed_that_would_tell_a_password(monkeypatch):
     monkeypatch.delenv("THEMIS_STORAGE", raising=False)
     address = "postgresql://u:secret@h/d"
 
-    resume, repeat = how_to_resume("r", {}, address), how_to_repeat(["rejudge", "r", "--storage", address], address)
+    resume, repeat = how_to_resume("r", "", address), how_to_repeat(["rejudge", "r", "--storage", address], address)
 
     assert "run the same command or program again with the run id 'r'" in resume
     assert repeat == "To go on, run the same command again"
@@ -564,7 +565,7 @@ def test_what_the_store_does_not_keep_is_named_instead_of_a_command(here, slow, 
     assert "api_key" in said
     assert "themis resume" not in said
     assert "very-secret" not in said
-    assert NEEDS_PROGRAM in ExperimentStorage("s").get_run(kind.run_id).config_snapshot["invocation"]
+    assert load_specification(ExperimentStorage("s").get_run(kind.run_id)).needs_program
 
 
 # --- a full disk --------------------------------------------------------------------------------------------------------
@@ -575,6 +576,7 @@ WITH_LITTLE_ROOM = """
 import json, os, resource, sqlite3, sys
 import themis.cli.evaluating, themis.cli.memory, themis.runs.report, themis.generation.providers.fake
 from themis.cli import main
+from themis.config.specification import load_specification
 
 connect = sqlite3.connect
 def limited(pages):

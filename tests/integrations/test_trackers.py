@@ -10,9 +10,8 @@ import pytest
 
 import themis
 from themis.exceptions import ConfigurationError, DependencyError
-from themis.integrations.facts import numbers_of
 from themis.integrations.mlflow import MlflowTracker
-from themis.integrations.trackers import make_tracker, make_trackers
+from themis.integrations.trackers import make_tracker, make_trackers, report_numbers
 from themis.runs.observers import Observer
 from themis.storage import ExperimentStorage
 
@@ -143,8 +142,8 @@ def test_a_wrong_option_is_named(name, options, message):
 def test_numbers_have_no_nan_in_them(report):
     metric = report.metric("exact_match")
     metric.mean, metric.ci, metric.stderr = float("nan"), None, None
-    assert set(numbers_of(report)) >= {"ExactMatch.count", "samples"}
-    assert "ExactMatch" not in numbers_of(report)
+    assert set(report_numbers(report)) >= {"ExactMatch.count", "samples"}
+    assert "ExactMatch" not in report_numbers(report)
 
 
 def test_naming_the_trackers_imports_none_of_their_packages():

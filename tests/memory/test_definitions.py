@@ -21,8 +21,7 @@ from tests.memory.test_scheduler import play
 from tests.memory.tests.conversation import TESTS
 from themis.config import load_memory_config
 from themis.config.schema import MemoryConfig
-from themis.core.codec import decode, jsonable
-from themis.core.fingerprint import canonical_json
+from themis.core.codec import canonical_json, decode, to_plain
 from themis.exceptions import ConfigurationError, StorageError
 from themis.memory import definitions
 from themis.memory.examples import MEMORY_TESTS, TestExample, register_memory_test
@@ -153,7 +152,7 @@ def test_a_test_of_any_kind_seed_and_span_is_the_same_when_it_is_loaded(kind):
     for seed, span in product((0, 1, 7, 1_234), (4_000, 8_191, 32_000, 99_999, 1_000_003)):
         dataset = dataset_class(seed=seed, memory_span=span)
         for made in dataset.generate_examples(2):
-            stored = decode(canonical_json(jsonable(made.definition())))
+            stored = decode(canonical_json(to_plain(made.definition())))
             loaded = dataset.load_example(made.example_id, stored)
 
             assert loaded == made, f"seed {seed}, span {span}"

@@ -13,7 +13,6 @@ from starlette.websockets import WebSocketDisconnect
 
 from themis.exceptions import ConfigurationError
 from themis.server import create_app
-from themis.server.inert import inert
 from themis.server.limits import ClientThrottle
 from themis.server.sessions import LIFETIME_SECONDS, is_session, new_session
 from themis.server.settings import Settings
@@ -348,13 +347,3 @@ def test_requests_are_logged_as_json_without_what_was_searched_for(client, caplo
     entry = json.loads(caplog.records[-1].getMessage())
     assert (entry["method"], entry["path"], entry["status"]) == ("GET", "/api/runs", 200)
     assert "private" not in caplog.text
-
-
-@given(st.text())
-def test_inert_text_has_no_character_that_acts(text):
-    shown = inert(text)
-
-    assert shown.encode("utf-8").decode("utf-8") == shown
-    assert not any(ord(c) < 0x20 and c not in "\t\n" for c in shown)
-    assert not any(c in shown for c in "\x1b\x7f\u202e\u2066\u200b\ufeff")
-    assert inert(shown) == shown

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from themis.core.codec import jsonable
+from themis.core.codec import canonical_json, to_plain
 from themis.core.entities import (
     EvaluationRecord,
     GenerationRecord,
@@ -16,7 +16,7 @@ from themis.core.entities import (
     Result,
     SamplingConfig,
 )
-from themis.core.fingerprint import canonical_json, digest
+from themis.core.fingerprint import digest
 from themis.storage import ExperimentStorage, RunStatus
 from themis.storage.records import Frame, Item, ScoreRow, score_rows
 
@@ -29,7 +29,7 @@ FRAME = Frame(
 
 
 def item(position: int, row: dict[str, Any]) -> Item:
-    content = canonical_json(jsonable(row))
+    content = canonical_json(to_plain(row))
     return Item(position, str(row["id"]), digest(content), content)
 
 

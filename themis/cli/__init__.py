@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from themis import __version__
-from themis.cli.output import complain, hide_secrets_in_output
+from themis.cli.terminal import echo_error, hide_secrets_in_output
 from themis.core.environment import read_dotenv
 from themis.core.redaction import redact_text
 from themis.exceptions import (
@@ -142,19 +142,19 @@ def _run(arguments: Sequence[str] | None) -> int:
     except click.ClickException as error:
         shown = io.StringIO()
         error.show(file=shown)
-        complain(redact_text(shown.getvalue()).rstrip("\n"))
+        echo_error(redact_text(shown.getvalue()).rstrip("\n"))
         return error.exit_code
     except (click.Abort, KeyboardInterrupt) as stopped:
         # click turns an interrupt into an Abort and keeps what it was.
         reason = stopped if isinstance(stopped, RunInterrupted) else stopped.__cause__ or stopped.__context__
-        complain(str(reason) if isinstance(reason, RunInterrupted) else "aborted")
+        echo_error(str(reason) if isinstance(reason, RunInterrupted) else "aborted")
         return 130
     except BrokenPipeError:
         # The reader of a pipe has seen enough (`themis list runs | head`).
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except ThemisError as error:
-        complain(f"Error: {redact_text(str(error))}")
+        echo_error(f"Error: {redact_text(str(error))}")
         return _exit_code(error)
 
 

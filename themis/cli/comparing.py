@@ -6,7 +6,8 @@ from pathlib import Path
 
 import click
 
-from themis.cli.output import json_option, print_json, print_table, printable, storage_option
+from themis.cli.output import json_option, print_json, print_table, storage_option
+from themis.cli.terminal import escape_terminal
 from themis.comparison.diff import Change, RunDiff, diff_runs, item_row, write_diff
 from themis.comparison.engine import CORRECTIONS, ComparisonEngine, StatisticalTest
 from themis.comparison.pages import comparison_page
@@ -176,7 +177,7 @@ def _print_items(found: RunDiff, wanted: tuple[Change, ...], limit: int) -> None
     for item in found.items(only=wanted, limit=limit):
         shown += 1
         click.echo(
-            f"\n{item.change.value}  {printable(item.item_id)}  {item.metric} {item.score_a:.4g} -> {item.score_b:.4g}"
+            f"\n{item.change.value}  {escape_terminal(item.item_id)}  {item.metric} {item.score_a:.4g} -> {item.score_b:.4g}"
         )
         if item.input_a == item.input_b:
             _print_text("input", item.input_a)
@@ -194,7 +195,7 @@ def _print_items(found: RunDiff, wanted: tuple[Change, ...], limit: int) -> None
 
 
 def _print_text(label: str, text: str) -> None:
-    flat = printable(" ".join(text.split()))
+    flat = escape_terminal(" ".join(text.split()))
     click.echo(f"  {label}: {flat if len(flat) <= _LONGEST_TEXT else f'{flat[: _LONGEST_TEXT - 1]}…'}")
 
 

@@ -13,12 +13,13 @@ from typing import Any
 import click
 
 from themis import api
-from themis.cli.output import complain, number, print_table, say, storage_option
+from themis.cli.output import format_number, print_table, storage_option
+from themis.cli.terminal import echo_error, echo_text
 from themis.comparison import StatisticalTest, compare_runs
 from themis.core.entities import ExperimentReport
+from themis.core.files import atomic_write
 from themis.exceptions import EvaluationError, ThemisError
 from themis.experiment.export import export_report_bundle
-from themis.experiment.export.whole_files import whole_file
 from themis.generation import models
 from themis.memory.report.pages import agents_page
 from themis.memory.sweep import Sweep, read_sweep, run_sweep
@@ -62,7 +63,7 @@ SEEDS = 3
 def demo(storage: str, model: str | None, limit: int) -> None:
     """Countdown with two prompts on a real model in this process, compared with statistics; then three agents' memory."""
     chosen, options = (model, {}) if model else _embedded_model()
-    complain(f"Countdown, {limit} easy puzzles, two prompts, model {chosen}")
+    echo_error(f"Countdown, {limit} easy puzzles, two prompts, model {chosen}")
     reports = {
         run_id: api.evaluate(
             easy_puzzles(limit),
@@ -92,14 +93,14 @@ def demo(storage: str, model: str | None, limit: int) -> None:
 def _embedded_model() -> tuple[str, dict[str, Any]]:
     """The small real model where it can be had; otherwise a fake one, and that is said aloud."""
     if importlib.util.find_spec("xllamacpp") is None:
-        complain("no xllamacpp (pip install 'themis-eval[local]'): using a fake model instead")
+        echo_error("no xllamacpp (pip install 'themis-eval[local]'): using a fake model instead")
         return "fake/noisy-0.4", {}
     try:
         if not models.is_installed(models.catalogued(SMALL_MODEL)):
             click.echo(f"installing the model {SMALL_MODEL} (98 MB, once) ...", err=True)
             models.install_model(SMALL_MODEL)
     except ThemisError as error:
-        complain(f"{error}: using a fake model instead")
+        echo_error(f"{error}: using a fake model instead")
         return "fake/noisy-0.4", {}
     return f"local/{SMALL_MODEL}", {"grammar": GRAMMAR}
 
@@ -126,7 +127,7 @@ def _compare(storage: str) -> None:
             continue
         p_value = "" if test.p_value is None else f", p = {test.p_value:.3f}"
         verdict = "a real difference" if row.is_significant() else "no difference can be claimed from so few puzzles"
-        say(f"{row.run_a_id} - {row.run_b_id}: {row.delta:+.2f} ({test.test_name}{p_value}): {verdict}")
+        echo_text(f"{row.run_a_id} - {row.run_b_id}: {row.delta:+.2f} ({test.test_name}{p_value}): {verdict}")
 
 
 def _folder(storage: str) -> Path:
@@ -140,20 +141,20 @@ def _remember(store: ExperimentStorage, folder: Path) -> Path:
     configuration.write_text(MEMORY, encoding="utf-8")
     sweep = Sweep(configuration=str(configuration), agents=AGENTS, spans=SPANS, seeds=SEEDS)
     total, width = len(AGENTS) * len(SPANS) * SEEDS, len(f"{SPANS[-1]:,}")
-    complain(f"\nMemory: twelve tests in one conversation, {len(AGENTS)} agents, {total} conversations")
+    echo_error(f"\nMemory: twelve tests in one conversation, {len(AGENTS)} agents, {total} conversations")
     with _quiet("themis.memory.runner"):
         failed = run_sweep(sweep, store)
     if failed:
         raise EvaluationError(f"{len(failed)} of {total} conversations are not complete; run the same command again")
     found = read_sweep(sweep, store)
-    with whole_file(page) as file:
+    with atomic_write(page) as file:
         file.write(agents_page(found.agents, found.spans, found.comparisons).encode("utf-8", "backslashreplace"))
     rows = [
         (f"{span:>{width},}", *(_bar(one.points[place].mean) for one in found.spans))
         for place, span in enumerate(SPANS)
     ]
     print_table(("tokens to bridge", *AGENTS), rows, title="Memory")
-    say("The window agent remembers the last 2,000 tokens perfectly, and nothing before them.")
+    echo_text("The window agent remembers the last 2,000 tokens perfectly, and nothing before them.")
     return page
 
 
@@ -179,10 +180,10 @@ def _show(reports: dict[str, ExperimentReport]) -> None:
     for run_id, report in reports.items():
         metric = report.metric("CountdownValidity")
         interval = f"[{metric.ci[0]:.2f}, {metric.ci[1]:.2f}]" if metric.ci else "n/a"
-        rows.append((run_id, number(metric.mean, 2), interval, metric.count, metric.failed))
+        rows.append((run_id, format_number(metric.mean, 2), interval, metric.count, metric.failed))
     print_table(("run", "solved", "95 % interval", "count", "failed"), rows, title="Countdown")
     for run_id, report in reports.items():
         record = report.generation_results[0]
         said = record.output.text if record.output else "nothing"
         asked = record.task.prompt.context
-        say(f"{run_id}: to {asked['numbers_str']} -> {asked['target']} it said {said!r}")
+        echo_text(f"{run_id}: to {asked['numbers_str']} -> {asked['target']} it said {said!r}")

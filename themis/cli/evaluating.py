@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import click
 
 from themis.backends.execution import EXECUTION_BACKENDS
-from themis.cli.output import interruptible, json_option, print_json, print_table, storage_option, words_given
+from themis.cli.output import command_words, interruptible, json_option, print_json, print_table, storage_option
 from themis.cli.pairs import pairs
 from themis.cli.running import attempt, present, run_options, start_options, weak_sandbox_option, workers_option
 from themis.config.specification import SampleSpecification, load_specification
@@ -258,7 +258,7 @@ def rejudge(
         return present(store, failed.report, as_json)
     except KeyboardInterrupt as stopped:
         # What the judge has answered is stored, and not asked again.
-        raise RunInterrupted(run_id, how_to_repeat(words_given(), storage)) from stopped
+        raise RunInterrupted(run_id, how_to_repeat(command_words(), storage)) from stopped
 
 
 # --- reading arguments ----------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from themis.cli.output import json_option, number, print_json, print_table, storage_option
+from themis.cli.output import format_number, json_option, print_json, print_table, storage_option
 from themis.comparison.scores import common_metrics, open_scores, open_store
 from themis.evaluation.agreement import agreement_of, swap_consistency
 from themis.evaluation.agreement import calibrate as calibrate_scores
@@ -40,10 +40,10 @@ def calibrate(run_id: str, metric: str, labels: str, storage: str, as_json: bool
     rows = [
         ("items with a label", found.labelled),
         ("items judged", found.judged),
-        ("accuracy", number(found.accuracy)),
-        ("Cohen's kappa", number(found.kappa)),
+        ("accuracy", format_number(found.accuracy)),
+        ("Cohen's kappa", format_number(found.kappa)),
         ("bias (judge - people)", f"{found.bias:+.4f}"),
-        ("judge's mean", number(found.judge_mean)),
+        ("judge's mean", format_number(found.judge_mean)),
         ("corrected mean", f"{found.corrected_mean:.4f} [{low:.4f}, {high:.4f}]"),
     ]
     print_table(("what", "value"), rows)
@@ -65,8 +65,8 @@ def agreement(run_id: str, metrics: tuple[str, ...], storage: str, as_json: bool
     if as_json:
         print_json(vars(found))
         return
-    rows = [("Krippendorff's alpha (interval)", number(found.krippendorff_alpha))]
-    rows += [(f"kappa {names}", number(kappa)) for names, kappa in found.cohens_kappa.items()]
+    rows = [("Krippendorff's alpha (interval)", format_number(found.krippendorff_alpha))]
+    rows += [(f"kappa {names}", format_number(kappa)) for names, kappa in found.cohens_kappa.items()]
     print_table(("agreement", "value"), [("items", found.items), *rows])
 
 

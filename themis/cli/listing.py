@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from themis.cli.output import json_option, number, print_json, storage_option
+from themis.cli.output import format_number, json_option, print_json, storage_option
 from themis.core.registry import Registry
 
 __all__ = ["list_"]
@@ -50,7 +50,7 @@ def runs(
         line = f"  - {run.run_id} [{run.standing}] samples={run.total_samples} created={created}"
         if verbose:
             scores = " ".join(
-                f"{name}={number(metric['mean'])}" for name, metric in run.summary.get("metrics", {}).items()
+                f"{name}={format_number(metric['mean'])}" for name, metric in run.summary.get("metrics", {}).items()
             )
             line += f" experiment={run.experiment} model={run.model} {scores}".rstrip()
         click.echo(line)

@@ -10,19 +10,27 @@ from typing import Any
 import click
 
 from themis.backends.ray import RayExecutionBackend
-from themis.cli.output import complain, interruptible, json_option, print_json, print_table, storage_option, words_given
+from themis.cli.output import command_words, interruptible, json_option, print_json, print_table, storage_option
+from themis.cli.terminal import echo_error
 from themis.comparison.reports import TIE
+from themis.core.files import atomic_write
 from themis.core.registry import nearest
 from themis.exceptions import ConfigurationError, EvaluationError
-from themis.experiment.export.whole_files import whole_file
 from themis.experiment.importing import NO_LIMITS
 from themis.memory.assembling import load_user_code
 from themis.memory.exporting import export_run
 from themis.memory.importing import ImportedAgent, import_folder
 from themis.memory.overrides import override_score, read_overrides, withdraw_override
-from themis.memory.report.files import write_figures
-from themis.memory.report.pages import agents_figures, agents_page, agents_table, run_figures, run_page
-from themis.memory.report.tables import latex_table, markdown_table
+from themis.memory.report.charts import write_figures
+from themis.memory.report.pages import (
+    agents_figures,
+    agents_page,
+    agents_table,
+    latex_table,
+    markdown_table,
+    run_figures,
+    run_page,
+)
 from themis.memory.report.view import RunView, read_view
 from themis.memory.sweep import Sweep, SweepReport, SweepRun, parse_spans, plan_sweep, read_sweep, run_sweep
 from themis.runs.resuming import how_to_repeat
@@ -62,7 +70,7 @@ def report(
     store = ExperimentStorage(storage)
     views = [read_view(store, run_id, judged_as=judged_as) for run_id in run_ids]
     if target is not None:
-        with whole_file(target) as file:
+        with atomic_write(target) as file:
             file.write(_written(views, suffix or "").encode("utf-8", "backslashreplace"))
         click.echo(f"wrote {target}", err=True)
     if figures is not None:
@@ -125,8 +133,8 @@ def sweep(
         with RayExecutionBackend() if execution == "ray" else nullcontext() as backend:
             run_sweep(wanted, store, parallel=parallel, backend=backend, tell=tell)
     except KeyboardInterrupt as stopped:
-        go_on = how_to_repeat(words_given(), storage)
-        complain(f"sweep interrupted after {done} of {total} runs; everything finished is saved. {go_on}")
+        go_on = how_to_repeat(command_words(), storage)
+        echo_error(f"sweep interrupted after {done} of {total} runs; everything finished is saved. {go_on}")
         raise click.exceptions.Exit(_INTERRUPTED) from stopped
     incomplete = EvaluationError(
         f"{len(errors)} of {total} runs are not complete ({', '.join(errors)}); run the same command again to go on"
@@ -135,7 +143,7 @@ def sweep(
         raise incomplete
     found = read_sweep(wanted, store)
     if target is not None:
-        with whole_file(target) as file:
+        with atomic_write(target) as file:
             file.write(agents_page(found.agents, found.spans, found.comparisons).encode("utf-8", "backslashreplace"))
         click.echo(f"wrote {target}", err=True)
     if figures is not None:

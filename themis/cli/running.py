@@ -11,17 +11,10 @@ import click
 
 from themis import api
 from themis.cli.durability import durability_option
-from themis.cli.output import (
-    complain,
-    fail_on_errors_option,
-    number,
-    print_json,
-    print_table,
-    printable,
-    refuse_failures,
-)
+from themis.cli.output import fail_on_errors_option, format_number, print_json, print_table, refuse_failures
 from themis.cli.pairs import pairs
 from themis.cli.runs import describe_run, say_cut_off
+from themis.cli.terminal import echo_error, escape_terminal
 from themis.config.specification import Specification
 from themis.core.entities import EvaluationFailure, ExperimentFailure, ExperimentReport
 from themis.evaluation.sandbox import ALLOWED_VARIABLE, GIVEN_UP, read_weaknesses
@@ -144,7 +137,7 @@ def present(
     else:
         _print_report(store, report)
     if report.metadata.get("stopped"):
-        complain(_why_stopped(report))
+        echo_error(_why_stopped(report))
         return _BROKEN if report.metadata["status"] == RunStatus.FAILED else _INTERRUPTED
     refuse_failures(_count_failed(report), report.metadata["total_samples"], "samples", fail_on_errors)
     return 0
@@ -154,7 +147,7 @@ def _print_report(store: ExperimentStorage, report: ExperimentReport) -> None:
     rows = [
         (
             name,
-            number(metric.mean),
+            format_number(metric.mean),
             f"[{metric.ci[0]:.4f}, {metric.ci[1]:.4f}]" if metric.ci else "n/a",
             metric.count,
             metric.failed,
@@ -175,7 +168,7 @@ def _print_report(store: ExperimentStorage, report: ExperimentReport) -> None:
         counts.append(f"{talked['turns']:,} turns, {talked['conversation_tokens']:,} tokens")
     click.echo(f"run {report.run_id}: {', '.join(counts)}, {cost['api_calls']:,} calls, {paid}")
     if report.metadata["cut_off_generations"]:
-        complain(say_cut_off(store, run))
+        echo_error(say_cut_off(store, run))
     if report.metadata["status"] != RunStatus.FAILED:  # or else the reason of that says it
         _print_example("answered", report.failures)
         _print_example("judged", report.evaluation_report.failures)
@@ -189,10 +182,10 @@ def _count_failed(report: ExperimentReport) -> int:
 
 def _why_stopped(report: ExperimentReport) -> str:
     what = "failed" if report.metadata["status"] == RunStatus.FAILED else "stopped"
-    return f"{what}: {printable(report.metadata['stopped'])}. {report.metadata.get('resume', '')}".rstrip()
+    return f"{what}: {escape_terminal(report.metadata['stopped'])}. {report.metadata.get('resume', '')}".rstrip()
 
 
 def _print_example(what: str, failures: Iterable[ExperimentFailure | EvaluationFailure]) -> None:
     for failure in islice(failures, 1):
-        why = " ".join(printable(failure.message).split())[:_LONGEST_REASON]
-        complain(f"not {what}, for example {printable(failure.sample_id)}: {why}")
+        why = " ".join(escape_terminal(failure.message).split())[:_LONGEST_REASON]
+        echo_error(f"not {what}, for example {escape_terminal(failure.sample_id)}: {why}")

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from themis.cli.output import json_option, number, print_json, print_table, storage_option, when
+from themis.cli.output import format_number, format_time, json_option, print_json, print_table, storage_option
 from themis.core.redaction import redact
 from themis.runs.report import build_report, summarise_run
 from themis.storage import ExperimentStorage, RunMetadata, RunStatus
@@ -27,11 +27,11 @@ def show(run_id: str, storage: str, as_json: bool) -> None:
         print_json(described)
         return
     click.echo(f"{described['run_id']}  [{described['status']}]  {described['model']}")
-    click.echo(f"created {when(run.created_at)}, {described['samples']} samples, kind {described['kind']}")
+    click.echo(f"created {format_time(run.created_at)}, {described['samples']} samples, kind {described['kind']}")
     if described["error"]:
         click.echo(f"note: {described['error']}")
     rows = [
-        (name, number(m["mean"]), _interval(m["ci"]), m["count"], m["failed"], m.get("unparsed", 0))
+        (name, format_number(m["mean"]), _interval(m["ci"]), m["count"], m["failed"], m.get("unparsed", 0))
         for name, m in described["metrics"].items()
     ]
     print_table(("metric", "mean", "95 % interval", "count", "failed", "unparsed"), rows)

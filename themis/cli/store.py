@@ -6,7 +6,8 @@ from dataclasses import asdict
 
 import click
 
-from themis.cli.output import json_option, print_json, printable, storage_option
+from themis.cli.output import json_option, print_json, storage_option
+from themis.cli.terminal import escape_terminal
 from themis.storage import ExperimentStorage, RetentionPolicy
 from themis.storage.maintenance import check_store, copy_store, vacuum_store
 from themis.storage.repair import Repair, repair_store
@@ -57,9 +58,9 @@ def _print_repair(result: Repair) -> None:
         broken = result.broken[table]
         click.echo(f"{table}: {rows:,} rows saved" + (f", {broken:,} places could not be read" if broken else ""))
     for line in result.altered:
-        click.echo(printable(f"kept with unreadable characters: {line}"))
+        click.echo(escape_terminal(f"kept with unreadable characters: {line}"))
     for loss in result.runs:
-        click.echo(printable(f"run {loss.run_id!r}: {loss}"))
+        click.echo(escape_terminal(f"run {loss.run_id!r}: {loss}"))
     click.echo("everything was saved" if result.is_complete else "not everything could be saved")
     click.echo(f"the damaged file is kept as {result.kept}")
 

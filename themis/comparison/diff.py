@@ -193,7 +193,7 @@ def diff_runs(
 
     >>> diff = diff_runs("baseline", "candidate", storage_path=".themis")  # doctest: +SKIP
     >>> diff.by_metric["ExactMatch"].counts[Change.FIXED]  # doctest: +SKIP
-    14
+    12
     """
     return RunDiff(open_store(storage, storage_path), run_a, run_b, metrics, threshold)
 

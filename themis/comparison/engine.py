@@ -34,7 +34,7 @@ from themis.comparison.scores import (
     is_higher_better,
     open_scores,
     open_store,
-    shared_by_all,
+    restrict_to_shared,
 )
 from themis.comparison.statistics import (
     PairedTest,
@@ -115,7 +115,7 @@ def compare_runs(
 
     >>> report = compare_runs(["baseline", "candidate"], storage_path=".themis")  # doctest: +SKIP
     >>> print(report.pairwise_results[0].summary())  # doctest: +SKIP
-    ExactMatch: baseline 0.6100 - candidate 0.7300 = -0.1200 (-16.4%), interval [-0.2200, -0.0300], CI-only: candidate is better
+    ExactMatch: baseline 0.4000 - candidate 0.7000 = -0.3000 (-42.9%), interval [-0.4500, -0.1750], CI-only: candidate is better
     """
     engine = ComparisonEngine(storage_path=storage_path, statistical_test=statistical_test, alpha=alpha)
     return engine.compare_runs(run_ids, metrics=metrics)
@@ -417,7 +417,7 @@ def _report(
 
 def _rank(scores: Sequence[RunScores], higher_is_better: bool, settings: TestSettings) -> Ranking | None:
     """The places of the runs on the items that all share; None where those cannot tell how much chance moves them."""
-    shared = shared_by_all(scores)
+    shared = restrict_to_shared(scores)
     clusters = next((run.clusters for run in shared if run.clusters is not None), None)
     if len(shared[0].item_ids if clusters is None else set(clusters)) < 2:
         return None
@@ -464,7 +464,7 @@ def _why_left_out(scores: Sequence[RunScores]) -> str | None:
 
 def _best_run(scores: Sequence[RunScores], higher_is_better: bool) -> str | None:
     """The run with the best mean on the items that all share, or on its own ones if there are none; None for a tie."""
-    shared = shared_by_all(scores)
+    shared = restrict_to_shared(scores)
     means = {run.run_id: float(run.values.mean()) for run in (shared if shared[0].item_ids else scores)}
     best = max(means.values()) if higher_is_better else min(means.values())
     leaders = [run_id for run_id, mean in means.items() if _difference(mean, best) == 0]

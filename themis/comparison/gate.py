@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from themis.comparison.engine import StatisticalTest, TestSettings, difference_interval, run_test, why_untestable
-from themis.comparison.rendering import markdown_text
 from themis.comparison.reports import StatisticalTestResult, format_interval
 from themis.comparison.scores import (
     RunScores,
@@ -29,6 +28,7 @@ from themis.comparison.scores import (
 from themis.comparison.statistics import Pairs, risk_difference_interval
 from themis.core.intervals import normal_quantile
 from themis.core.registry import nearest
+from themis.core.tables import escape_markdown, format_table
 from themis.exceptions import ConfigurationError, MetricError, StorageError
 from themis.runs.resuming import how_to_resume_stored
 from themis.storage import ExperimentStorage, RunMetadata, RunStatus
@@ -118,11 +118,25 @@ class GateVerdict:
 class Gate:
     """What a candidate must meet. A gain is candidate minus baseline, or the opposite where a smaller value is better.
 
-    `min_delta` bounds the observed gain (0 if neither it nor `non_inferiority` is given); `significant` asks that the
-    whole 1 - alpha interval of the gain lies above it. `non_inferiority` asks that the interval lies above minus this
-    margin. `min_overlap` is the least share of the candidate's items that must be comparable. `require_same` names
-    dimensions in which the two runs must not differ, such as dataset or model. Which way the metric is good it says
-    itself, unless `lower_is_better` does.
+    Args:
+        baseline: The run to be as good as.
+        metric: The metric to judge by.
+        min_delta: Least observed gain; 0 if neither it nor `non_inferiority` is given.
+        significant: The whole interval of the gain must lie above `min_delta`, too.
+        non_inferiority: The interval must lie above minus this margin.
+        alpha: One minus the level of the interval.
+        min_overlap: Least share of the candidate's items that must be comparable.
+        budget_usd: Most that the candidate may have cost.
+        max_failed: Most items of the candidate without a score.
+        require_same: Dimensions in which the two runs must not differ, such as dataset or model.
+        lower_is_better: Which way the metric is good; None for as it says itself.
+
+    Raises:
+        ConfigurationError: A number is out of its range.
+
+    >>> gate = Gate(baseline="baseline", metric="ExactMatch", non_inferiority=0.02)
+    >>> gate.judge("candidate", storage_path=".themis").outcome.value  # doctest: +SKIP
+    'pass'
     """
 
     baseline: str
@@ -172,12 +186,14 @@ class Gate:
             runs = store.get_run(candidate), store.get_run(self.baseline)
         except StorageError as error:
             return replace(verdict, checks=(GateCheck("runs", GateOutcome.UNKNOWN, str(error)),))
-        finished = _finished(store, *runs)
-        verdict = replace(verdict, checks=(finished, *(self._same(store, *runs, name) for name in self.require_same)))
+        finished = _check_finished(store, *runs)
+        verdict = replace(
+            verdict, checks=(finished, *(self._check_same(store, *runs, name) for name in self.require_same))
+        )
         if finished.outcome is GateOutcome.PASS:
             verdict = self._compare(store, verdict)
         if self.budget_usd is not None:
-            verdict = replace(verdict, checks=(*verdict.checks, _within_budget(runs[0], self.budget_usd)))
+            verdict = replace(verdict, checks=(*verdict.checks, _check_budget(runs[0], self.budget_usd)))
         return verdict
 
     # --- the difference ----------------------------------------------------------------------------------------------
@@ -191,11 +207,11 @@ class Gate:
             mine = runs[0].read(metric)
             failed = _count_failed(runs[0], metric)
             if self.max_failed is not None:
-                checks.append(_few_failed(failed, self.max_failed))
+                checks.append(_check_failed(failed, self.max_failed))
             pairs = align(mine, runs[1].read(metric))
         except MetricError as error:
             return replace(verdict, checks=(*checks, GateCheck("overlap", GateOutcome.UNKNOWN, str(error))))
-        overlap = self._overlap(pairs, mine, failed)
+        overlap = self._check_overlap(pairs, mine, failed)
         checks.append(overlap)
         means = float(pairs.a.mean()), float(pairs.b.mean())
         interval, test = None, None
@@ -214,7 +230,7 @@ class Gate:
             test=test,
         )
 
-    def _overlap(self, pairs: Pairs, mine: RunScores, failed: int) -> GateCheck:
+    def _check_overlap(self, pairs: Pairs, mine: RunScores, failed: int) -> GateCheck:
         total = len(mine.item_ids) + failed
         reason = f"{pairs.n} of the candidate's {total} items are scored in both runs"
         if hindrance := why_untestable(pairs):
@@ -250,12 +266,12 @@ class Gate:
             )
             checks.append(GateCheck("min-delta", outcome, shown))
         if self.significant:
-            checks.append(self._above("significant", span, 0.0 if least is None else least))
+            checks.append(self._check_above("significant", span, 0.0 if least is None else least))
         if self.non_inferiority is not None:
-            checks.append(self._above("non-inferiority", span, -self.non_inferiority))
+            checks.append(self._check_above("non-inferiority", span, -self.non_inferiority))
         return checks
 
-    def _above(self, name: str, interval: tuple[float, float] | None, bound: float) -> GateCheck:
+    def _check_above(self, name: str, interval: tuple[float, float] | None, bound: float) -> GateCheck:
         if interval is None:
             reason = "the differences have no spread and the scores no bounds, so there is no interval to judge by"
             return GateCheck(name, GateOutcome.UNKNOWN, reason)
@@ -269,7 +285,9 @@ class Gate:
 
     # --- the runs ----------------------------------------------------------------------------------------------------
 
-    def _same(self, store: ExperimentStorage, candidate: RunMetadata, baseline: RunMetadata, name: str) -> GateCheck:
+    def _check_same(
+        self, store: ExperimentStorage, candidate: RunMetadata, baseline: RunMetadata, name: str
+    ) -> GateCheck:
         sides = [_dimensions(store, run) for run in (candidate, baseline)]
         if not any(name in side for side in sides):
             known = {key for side in sides for key in side}
@@ -282,7 +300,7 @@ class Gate:
         return GateCheck(f"same-{name}", GateOutcome.FAIL, reason)
 
 
-def _finished(store: ExperimentStorage, candidate: RunMetadata, baseline: RunMetadata) -> GateCheck:
+def _check_finished(store: ExperimentStorage, candidate: RunMetadata, baseline: RunMetadata) -> GateCheck:
     for run in (candidate, baseline):
         if run.status is not RunStatus.COMPLETED:
             reason = f"run {run.run_id!r} is {run.status.value}. {how_to_resume_stored(store, run)}"
@@ -296,12 +314,12 @@ def _count_failed(run: ScoredRun, metric: str) -> int:
     return unanswered + run.reader.outcomes(run.evaluation).get(metric, {}).get(FAILED, 0)
 
 
-def _few_failed(failed: int, most: int) -> GateCheck:
+def _check_failed(failed: int, most: int) -> GateCheck:
     outcome = GateOutcome.PASS if failed <= most else GateOutcome.FAIL
     return GateCheck("max-failed", outcome, f"{failed} of the candidate's items have no score, allowed are {most}")
 
 
-def _within_budget(candidate: RunMetadata, budget_usd: float) -> GateCheck:
+def _check_budget(candidate: RunMetadata, budget_usd: float) -> GateCheck:
     cost = candidate.total_cost_usd
     if cost is None:
         whose = f"of {candidate.model!r}" if candidate.cost_usd is None else "of a judge"
@@ -398,18 +416,20 @@ def github_summary(verdict: GateVerdict) -> str:
     lines = [
         f"### Gate: {_SIGNS[verdict.outcome]}",
         "",
-        f"{markdown_text(verdict.candidate)} against {markdown_text(verdict.baseline)} on {markdown_text(verdict.metric)}",
+        f"{escape_markdown(verdict.candidate)} against {escape_markdown(verdict.baseline)} on {escape_markdown(verdict.metric)}",
         "",
     ]
     if verdict.candidate_mean is not None and verdict.baseline_mean is not None and verdict.delta is not None:
-        interval = "" if verdict.interval is None else f", interval {markdown_text(format_interval(verdict.interval))}"
+        interval = (
+            "" if verdict.interval is None else f", interval {escape_markdown(format_interval(verdict.interval))}"
+        )
         lines += [
             f"{verdict.candidate_mean:.4f} − {verdict.baseline_mean:.4f} = {verdict.delta:+.4f}{interval}, "
             f"{verdict.n} items",
             "",
         ]
-    lines += ["| Check | Outcome | Why |", "|---|---|---|"]
-    lines += [f"| {markdown_text(c.name)} | {_SIGNS[c.outcome]} | {markdown_text(c.reason)} |" for c in verdict.checks]
+    rows = [(check.name, _SIGNS[check.outcome], check.reason) for check in verdict.checks]
+    lines.append(format_table(("Check", "Outcome", "Why"), rows))
     return "\n".join([*lines, ""])
 
 

@@ -400,7 +400,7 @@ def plan_comparison(
 
     >>> plan = plan_comparison("baseline", "ExactMatch", storage_path=".themis", difference=0.05)  # doctest: +SKIP
     >>> plan.n, plan.needs.n  # doctest: +SKIP
-    (200, 1410)
+    (40, 784)
     """
     if not -1 < correlation < 1:
         raise ConfigurationError(f"a correlation lies between -1 and 1, got {correlation}")

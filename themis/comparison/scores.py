@@ -187,7 +187,7 @@ def align(a: RunScores, b: RunScores) -> Pairs:
     return Pairs(one.values, other.values, _common_clusters(one, other), a.score_range or b.score_range)
 
 
-def shared_by_all(runs: Sequence[RunScores]) -> list[RunScores]:
+def restrict_to_shared(runs: Sequence[RunScores]) -> list[RunScores]:
     """The values of the same runs on the items that every one of them has a score of."""
     if all(run.item_ids == runs[0].item_ids for run in runs):
         return list(runs)

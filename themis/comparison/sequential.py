@@ -187,7 +187,18 @@ _DECISION_WORDS: dict[bool | None, dict[str, str]] = {
 class StopWhenDecided:
     """Compares every verdict with the baseline's on the same item; says why once better, worse or equal is sure.
 
-    `margin` is the difference that does not matter: with one, "equivalent" is a decision too. Scores are between 0 and 1.
+    Args:
+        baseline: The stored run to compare with.
+        metric: The metric to decide by; its scores are between 0 and 1.
+        storage_path: Where the store is.
+        storage: Instead of it, a store that is open already, or a storage backend.
+        alpha: Accepted rate of false alarms, however often is looked.
+        margin: The difference that does not matter: with one, "equivalent" is a decision too.
+        horizon: How many samples there can be, if that is known.
+
+    Raises:
+        StorageError: The store or the run is not there.
+        MetricError: The run has no scores of the metric, or some outside 0 to 1.
     """
 
     def __init__(

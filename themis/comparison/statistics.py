@@ -177,7 +177,18 @@ class PairedTest:
 def paired_t_test(
     a: Scores | Pairs, b: Scores | None = None, *, alpha: float = 0.05, clusters: Labels | None = None
 ) -> PairedTest:
-    """Student's test of the mean difference; with clusters, their robust standard error and their number minus one."""
+    """Student's test of the mean difference; with clusters, their robust standard error and their number minus one.
+
+    Args:
+        a: The first run's scores, or both runs' as `Pairs`.
+        b: The second run's scores of the same items, in the same order.
+        alpha: Accepted rate of false alarms; one minus the level of the interval.
+        clusters: One label an item, where items are not independent.
+
+    >>> test = paired_t_test([0.9, 0.8, 0.7, 0.9], [0.5, 0.7, 0.4, 0.6])
+    >>> round(test.difference, 3), round(test.p_value, 3), test.significant
+    (0.275, 0.022, True)
+    """
     pairs = _prepare(a, b, alpha, clusters)
     stderr = stderr_of_mean(pairs.differences, pairs.clusters)
     # Differences that cancel within every cluster leave rounding, not spread.
@@ -225,6 +236,14 @@ def paired_permutation_test(
     """Swaps the two runs' scores item by item (whole clusters together) and asks how rarely the means differ as much.
 
     Exact for 0/1 scores, for graded scores and for few items; otherwise from random swaps.
+
+    Args:
+        a: The first run's scores, or both runs' as `Pairs`.
+        b: The second run's scores of the same items, in the same order.
+        alpha: Accepted rate of false alarms.
+        clusters: One label an item, where items are not independent.
+        resamples: Number of random swaps, where the test is not exact.
+        seed: Of the random swaps.
     """
     pairs = _prepare(a, b, alpha, clusters)
     if resamples < 1:
@@ -260,6 +279,15 @@ def bootstrap_test(
 
     With few differing items a resample seldom meets the opposite sign, and the bare interval would exclude zero where no
     exact test can: it is then stretched to zero, and the note says so.
+
+    Args:
+        a: The first run's scores, or both runs' as `Pairs`.
+        b: The second run's scores of the same items, in the same order.
+        alpha: One minus the level of the interval.
+        clusters: One label an item, where items are not independent.
+        method: BCa (corrected for bias and skewness) or plain percentiles.
+        resamples: Number of resamples, at least 100.
+        seed: Of the random draws.
     """
     pairs = _prepare(a, b, alpha, clusters)
     interval = bootstrap_interval(pairs.units, level=1 - alpha, method=method, resamples=resamples, seed=seed)
@@ -288,6 +316,11 @@ def mcnemar_test(a: Scores | Pairs, b: Scores | None = None, *, alpha: float = 0
     """Exact McNemar test of two runs scored 0 or 1: of the items that only one got right, are half the first run's?
 
     `statistic` is the smaller of the two discordant counts; the interval is Tango's for the difference of proportions.
+
+    Args:
+        a: The first run's scores, or both runs' as `Pairs`.
+        b: The second run's scores of the same items, in the same order.
+        alpha: Accepted rate of false alarms; one minus the level of the interval.
     """
     pairs = _prepare(a, b, alpha)
     if not pairs.binary:
@@ -313,6 +346,11 @@ def wilcoxon_test(a: Scores | Pairs, b: Scores | None = None, *, alpha: float = 
     """Wilcoxon's signed-rank test: equal pairs are left out, equal magnitudes share their mean rank.
 
     Exact, ties included, up to some 250 differing items; above that the normal approximation corrected for ties.
+
+    Args:
+        a: The first run's scores, or both runs' as `Pairs`.
+        b: The second run's scores of the same items, in the same order.
+        alpha: Accepted rate of false alarms.
     """
     pairs = _prepare(a, b, alpha)
     differing = pairs.differences[pairs.differences != 0]

@@ -13,7 +13,7 @@ from dataclasses import Field, dataclass, field, fields, replace
 from pathlib import PurePath
 from typing import Any, ClassVar, Self, cast
 
-from themis.core.codec import jsonable
+from themis.core.codec import to_plain
 from themis.core.redaction import REDACTED, Redactor, redact_options
 from themis.core.registry import nearest
 from themis.core.words import write_word
@@ -85,7 +85,7 @@ class Specification:
         kept: dict[str, object] = {"kind": self.kind}
         for one in fields(self):
             value = _plain(getattr(self, one.name))
-            if one.metadata["stored"] and value is not None and value != one.default:
+            if one.metadata["stored"] and value not in (None, one.default) and value != []:
                 kept[one.name] = _without_secrets(one.name, value)
         return kept
 
@@ -261,7 +261,7 @@ def _plain(value: object) -> object:
     if isinstance(value, PromptTemplate) or (isinstance(value, Sequence) and not isinstance(value, str)):
         return list(value) if isinstance(value, Sequence) and all(isinstance(one, str) for one in value) else None
     if isinstance(value, Mapping):
-        return {str(name): jsonable(one) for name, one in value.items()} or None
+        return {str(name): to_plain(one) for name, one in value.items()} or None
     return value if isinstance(value, str | int | float | bool) else None
 
 

@@ -1,42 +1,26 @@
-"""Identity is content: canonical JSON of a value, and its sha256.
+"""Identity is content: the sha256 of a value's canonical JSON.
 
-The text is the same in every process and Python version: keys sorted, ASCII only, no spaces, dataclasses by class name
-and fields, code by the compiled function rather than by its place in memory.
+It is the same in every process and Python version: dataclasses by class name and fields, code by the compiled function
+rather than by its place in memory.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import datetime
-import enum
 import functools
 import hashlib
 import inspect
-import json
-import pathlib
 import sys
 import textwrap
 from collections.abc import Mapping, Sequence, Set
 from contextvars import ContextVar
+from types import CodeType, ModuleType
 from typing import Any
 
-__all__ = ["canonical_json", "code_fingerprint", "describe_object", "digest", "fingerprint", "plain"]
-
-_ENCODER = json.JSONEncoder(
-    ensure_ascii=True, sort_keys=True, separators=(",", ":"), allow_nan=True, default=lambda value: plain(value)
-)
+from themis.core.codec import canonical_json, json_default
 
 
-def canonical_json(value: Any) -> str:
-    """One text for equal values. NaN and infinities are written as Python writes them."""
-    try:
-        return _ENCODER.encode(value)
-    except TypeError:
-        # Keys that are not strings cannot be sorted beside strings: spell every key out.
-        return _ENCODER.encode(_string_keys(value))
-
-
-def fingerprint(value: Any) -> str:
+def fingerprint(value: object) -> str:
     """Hex sha256 of the canonical JSON."""
     return hashlib.sha256(canonical_json(value).encode("ascii")).hexdigest()
 
@@ -47,7 +31,7 @@ def digest(*parts: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
-def describe_object(value: Any) -> dict[str, Any]:
+def describe_object(value: object) -> dict[str, object]:
     """Class, parameters and code of a metric, extractor or strategy: what must change a score's identity."""
     if id(value) in (open_objects := _OPEN.get()):
         return {"again": type(value).__qualname__}
@@ -62,8 +46,8 @@ def describe_object(value: Any) -> dict[str, Any]:
 _OPEN: ContextVar[frozenset[int]] = ContextVar("open", default=frozenset())
 
 
-def _describe(value: Any) -> dict[str, Any]:
-    described: dict[str, Any]
+def _describe(value: object) -> dict[str, object]:
+    described: dict[str, object]
     if inspect.isfunction(value) or inspect.ismethod(value):
         described = {"function": f"{value.__module__}.{value.__qualname__}", "code": code_fingerprint(value)}
         return {**described, "of": _parameter(value.__self__)} if inspect.ismethod(value) else described
@@ -82,7 +66,7 @@ def _describe(value: Any) -> dict[str, Any]:
     return described
 
 
-def code_fingerprint(value: Any) -> str:
+def code_fingerprint(value: object) -> str:
     """Hash of the source of a class or function with its own base classes; of its byte code where there is none."""
     if inspect.isclass(value):
         own = [base for base in value.__mro__ if base is not object and not _is_foundation(base)]
@@ -94,7 +78,7 @@ def code_fingerprint(value: Any) -> str:
     return digest(text, canonical_json([cells, defaults, keywords]))
 
 
-def _beside(value: Any) -> list[str]:
+def _beside(value: object) -> list[str]:
     """Sources of the functions of the same module that the code leans on, directly or through each other."""
     if str(getattr(value, "__module__", "")).startswith("themis."):
         return []  # `_source` has the whole module
@@ -111,7 +95,7 @@ def _beside(value: Any) -> list[str]:
     return [f"{name}:{source}" for name, source in sorted(found.items())]
 
 
-def _names_in(code: Any) -> set[str]:
+def _names_in(code: CodeType) -> set[str]:
     nested = [item for item in code.co_consts if inspect.iscode(item)]
     return set(code.co_names).union(*(_names_in(item) for item in nested))
 
@@ -145,18 +129,18 @@ def _member(member: Any) -> str:
 
 
 @functools.lru_cache(maxsize=256)
-def _module_source(module: Any) -> str:
+def _module_source(module: ModuleType) -> str:
     try:
         return inspect.getsource(module)
     except (OSError, TypeError):
         return str(module.__name__)
 
 
-def _bytecode(code: Any) -> str:
+def _bytecode(code: CodeType) -> str:
     return f"{code.co_name}{code.co_code.hex()}{code.co_names}{[_constant(item) for item in code.co_consts]}"
 
 
-def _constant(item: Any) -> str:
+def _constant(item: object) -> str:
     if inspect.iscode(item):
         return _bytecode(item)
     # `x in {"a", "b"}` compiles to a frozen set, whose order is another in every process.
@@ -168,7 +152,7 @@ def _is_foundation(kind: type) -> bool:
     return kind.__module__ in {"abc", "typing", "builtins", "themis.interfaces", "dataclasses", "enum"}
 
 
-def _parameters(value: Any) -> dict[str, Any]:
+def _parameters(value: object) -> dict[str, object]:
     if dataclasses.is_dataclass(value):
         return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
     slots = [name for kind in type(value).__mro__ for name in _slots(kind)]
@@ -183,7 +167,7 @@ def _slots(kind: type) -> Sequence[str]:
     return (slots,) if isinstance(slots, str) else tuple(slots)
 
 
-def _parameter(value: Any) -> Any:
+def _parameter(value: object) -> object:
     """A parameter as something canonical JSON can hold; objects by their own description, never by address."""
     if value is None or isinstance(value, bool | int | float | str):
         return value
@@ -199,59 +183,9 @@ def _parameter(value: Any) -> Any:
         # It may be a metric within a metric: its code decides too.
         return describe_object(value)
     try:
-        return plain(value)
+        return json_default(value)
     except TypeError:
         return describe_object(value)
-
-
-def plain(value: Any) -> Any:
-    """JSON types for what JSON does not know; raises TypeError for what has no stable text."""
-    if isinstance(value, enum.Enum):
-        return _plain_or_same(value.value)
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        fields = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
-        return {"__class__": type(value).__name__, **fields}
-    if hasattr(value, "__struct_fields__") and not isinstance(value, type):  # msgspec
-        return {"__class__": type(value).__name__, **{name: getattr(value, name) for name in value.__struct_fields__}}
-    if isinstance(value, datetime.datetime):
-        moment = value if value.tzinfo is None else value.astimezone(datetime.UTC)
-        return moment.isoformat()
-    if isinstance(value, datetime.date | datetime.time):
-        return value.isoformat()
-    if isinstance(value, datetime.timedelta):
-        return {"seconds": value.total_seconds()}
-    if isinstance(value, pathlib.PurePath):
-        return value.as_posix()
-    if isinstance(value, bytes | bytearray | memoryview):
-        return {"bytes": bytes(value).hex()}
-    if isinstance(value, Set):
-        return sorted((_plain_or_same(item) for item in value), key=canonical_json)
-    if isinstance(value, Mapping):
-        return dict(value)
-    if type(value).__module__.partition(".")[0] == "numpy":
-        return value.tolist()
-    if hasattr(value, "model_dump"):  # pydantic
-        return value.model_dump()
-    if hasattr(value, "_asdict"):
-        return value._asdict()
-    raise TypeError(f"no canonical form for {type(value).__name__}")
-
-
-def _plain_or_same(value: Any) -> Any:
-    return value if value is None or isinstance(value, bool | int | float | str | list | tuple | dict) else plain(value)
-
-
-def _string_keys(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {
-            key if isinstance(key, str) else f"{type(key).__name__}:{key}": _string_keys(item)
-            for key, item in value.items()
-        }
-    if isinstance(value, list | tuple):
-        return [_string_keys(item) for item in value]
-    if value is None or isinstance(value, bool | int | float | str):
-        return value
-    return _string_keys(plain(value))
 
 
 def _filled(cell: Any) -> bool:

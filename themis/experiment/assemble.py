@@ -11,7 +11,7 @@ from typing import Any
 
 from themis.backends.execution import EXECUTION_BACKENDS, LocalExecutionBackend, SequentialExecutionBackend
 from themis.config.specification import SampleSpecification, load_specification
-from themis.core.codec import jsonable
+from themis.core.codec import to_plain
 from themis.core.entities import EvaluationRecord, GenerationRecord, GenerationTask, ModelSpec, SamplingConfig
 from themis.core.redaction import REDACTED, redact
 from themis.evaluation.extractors import EXTRACTORS, IdentityExtractor
@@ -249,6 +249,6 @@ def _why_program_is_needed(
     for name, value in redact(dict(options)).items():
         if value != options[name]:
             return f"the option {name} is a secret, which is not stored"
-        if jsonable(value) != value:
+        if to_plain(value) != value:
             return f"the option {name} is an object of the program's"
     return ""

@@ -19,7 +19,8 @@ from themis.runs.manifest import (
 )
 from themis.storage import ExperimentStorage
 
-__all__ = ["Audit", "audit_runs", "diff_everything", "diff_science", "load_manifest"]
+# Dotted key -> the values of both.
+Diffs = dict[str, dict[str, object]]
 
 
 @dataclass(frozen=True)
@@ -28,18 +29,18 @@ class Audit:
 
     runs: tuple[str, ...]
     manifest_hashes: dict[str, str]
-    diffs: dict[str, dict[str, Any]]
+    diffs: Diffs
     allowed_drift: tuple[str, ...]
 
     @property
-    def forbidden_drift(self) -> dict[str, dict[str, Any]]:
+    def forbidden_drift(self) -> Diffs:
         return {key: values for key, values in self.diffs.items() if not _is_allowed(key, self.allowed_drift)}
 
     @property
     def passed(self) -> bool:
         return not self.forbidden_drift
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         return {
             "runs": list(self.runs),
             "manifest_hashes": dict(self.manifest_hashes),
@@ -51,7 +52,17 @@ class Audit:
 
 
 def audit_runs(storage: ExperimentStorage, run_ids: Sequence[str], allow: Iterable[str] = ()) -> Audit:
-    """Audits one run or two. `allow` names keys that may differ; a section's name allows all keys in it."""
+    """Audits one run for itself, or two against each other.
+
+    Args:
+        storage: The store that has them.
+        run_ids: One id or two.
+        allow: Keys that may differ; a section's name allows all keys in it.
+
+    Raises:
+        ConfigurationError: Not one or two different runs, or a key that no manifest has.
+        StorageError: A run has no manifest, or one that was changed after it.
+    """
     if not 1 <= len(run_ids) <= 2:
         raise ConfigurationError(f"an audit is of one run or of two, got {len(run_ids)}")
     if len(set(run_ids)) < len(run_ids):
@@ -80,7 +91,7 @@ def load_manifest(storage: ExperimentStorage, run_id: str) -> dict[str, Any]:
     return manifest
 
 
-def diff_science(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+def diff_science(one: Mapping[str, Any], other: Mapping[str, Any]) -> Diffs:
     """Dotted key -> both values, for what can change results: the scientific keys, provider options, metric parameters."""
     diffs = diff_manifests(one, other, (*SCIENTIFIC_KEYS, "evaluation.fingerprint"))
     mine, theirs = _deciding_options(one), _deciding_options(other)
@@ -92,13 +103,13 @@ def diff_science(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, 
     return diffs
 
 
-def diff_everything(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+def diff_everything(one: Mapping[str, Any], other: Mapping[str, Any]) -> Diffs:
     """The same for every value of the manifests: also versions, platform and transport."""
     keys = {key: None for manifest in (one, other) for key in _leaves(manifest)}
     return diff_manifests(one, other, tuple(keys))
 
 
-def _deciding_options(manifest: Mapping[str, Any]) -> dict[str, Any]:
+def _deciding_options(manifest: Mapping[str, Any]) -> dict[str, object]:
     """The provider options that decide what comes back, without those that only say how a call travels."""
     model = manifest["model"]
     identity = call_identity(
@@ -108,11 +119,11 @@ def _deciding_options(manifest: Mapping[str, Any]) -> dict[str, Any]:
         sampling=SamplingConfig(),
         seed=None,
     )
-    options: dict[str, Any] = decode(identity["provider_options"]) if identity["provider_options"] else {}
+    options: dict[str, object] = decode(identity["provider_options"]) if identity["provider_options"] else {}
     return options
 
 
-def _leaves(value: Mapping[str, Any], prefix: str = "") -> list[str]:
+def _leaves(value: Mapping[str, object], prefix: str = "") -> list[str]:
     found: list[str] = []
     for key, item in value.items():
         found += _leaves(item, f"{prefix}{key}.") if isinstance(item, Mapping) and item else [prefix + key]
@@ -123,7 +134,7 @@ def _is_allowed(key: str, allowed: Iterable[str]) -> bool:
     return any(key == name or key.startswith(f"{name}.") for name in allowed)
 
 
-def _check_known(key: str, manifests: Iterable[Mapping[str, Any]]) -> None:
+def _check_known(key: str, manifests: Iterable[Mapping[str, object]]) -> None:
     """A misspelt key would allow nothing and say nothing."""
     leaves = {*SCIENTIFIC_KEYS, *(leaf for manifest in manifests for leaf in _leaves(manifest))}
     known = {".".join(leaf.split(".")[:depth]) for leaf in leaves for depth in range(1, leaf.count(".") + 2)}

@@ -9,7 +9,7 @@ from typing import Any
 
 from themis.config.specification import SampleSpecification
 from themis.exceptions import ConfigurationError, DatasetError
-from themis.experiment.tables import TableRows, is_table
+from themis.experiment.dataframes import TableRows, is_table
 from themis.generation.templates import PromptTemplate
 from themis.presets import BenchmarkPreset, get_benchmark_preset
 from themis.presets.loading import READABLE_SUFFIXES, read_rows

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from themis.exceptions import StorageError
 from themis.storage import ExperimentStorage, RunMetadata
 
-__all__ = ["CacheExplanation", "explain_cache"]
-
 _LOOKED_AT = 100
 _CALL_DIMENSIONS = ("provider", "model", "provider_options", "sampling", "seed", "endpoint")
 
@@ -25,6 +23,17 @@ class CacheExplanation:
 
 
 def explain_cache(storage: ExperimentStorage, run_id: str, item_id: str, other: str | None = None) -> CacheExplanation:
+    """Finds what keeps a sample's answer from being shared with another run.
+
+    Args:
+        storage: The store that has the run.
+        run_id: The run.
+        item_id: The sample.
+        other: The run to look at; by default the nearest of the newest hundred.
+
+    Raises:
+        StorageError: The run has no record of the sample.
+    """
     mine = _inputs(storage, run_id, item_id)
     if mine is None:
         raise StorageError(f"run {run_id!r} has no record of item {item_id!r}")

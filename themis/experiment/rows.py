@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from themis.core.codec import jsonable
-from themis.core.fingerprint import canonical_json, digest
+from themis.core.codec import canonical_json, to_plain
+from themis.core.fingerprint import digest
 from themis.core.registry import nearest
 from themis.exceptions import ConfigurationError, DatasetError, ThemisError
 from themis.generation.templates import PromptTemplate, TemplateRenderingError
@@ -188,7 +188,7 @@ def _as_row(raw: Any, position: int) -> dict[str, Any]:
     if not isinstance(raw, Mapping):
         raise DatasetError(f"row {position} is a {type(raw).__name__}, expected a dict of fields")
     try:
-        row = jsonable(raw)
+        row = to_plain(raw)
     except TypeError as error:
         raise DatasetError(
             f"row {position} cannot be stored: {error}; convert it to text, numbers, lists or dicts"

@@ -15,8 +15,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from themis.config.specification import SampleSpecification
+from themis.core.codec import canonical_json
 from themis.core.entities import EvaluationRecord, ExperimentReport, GenerationRecord, ModelSpec, Result, SamplingConfig
-from themis.core.fingerprint import canonical_json, digest, fingerprint
+from themis.core.fingerprint import digest, fingerprint
 from themis.core.redaction import Redactor
 from themis.core.tokens import count_prompt_tokens
 from themis.evaluation.pipeline import EvaluationPipeline

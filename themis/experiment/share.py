@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import json
 import math
 import os
 import unicodedata
@@ -11,17 +10,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from xml.sax.saxutils import escape
 
+from themis.core.codec import json_bytes
 from themis.core.entities import ExperimentReport, MetricAggregate
+from themis.core.escaping import escape_control
+from themis.core.files import atomic_write, safe_filename
 from themis.core.redaction import redact_text
+from themis.core.tables import escape_markdown
 from themis.exceptions import MetricError
-from themis.experiment.export.as_html import visible
-from themis.experiment.export.as_tables import export_markdown, in_markdown
-from themis.experiment.export.names import file_word
-from themis.experiment.export.whole_files import whole_file
+from themis.experiment.export.as_tables import export_markdown
 from themis.runs.report import build_report, report_standing
 from themis.storage import ExperimentStorage
-
-__all__ = ["EVENTS_FILE", "Shared", "draw_badge", "share_run"]
 
 EVENTS_FILE = "share_events.jsonl"
 
@@ -49,20 +47,33 @@ class Shared:
 def share_run(
     storage: ExperimentStorage, run_id: str, *, metric: str | None = None, output_dir: str | os.PathLike[str] = "."
 ) -> Shared:
-    """Writes `themis-share-<id>.svg` and `.md`, and notes it in the storage root. `metric` is by default the
-    one with most samples, the first of them."""
+    """Writes `themis-share-<id>.svg` and `.md`, and notes it in the storage root.
+
+    Args:
+        storage: The store that has the run.
+        run_id: The run.
+        metric: Whose mean the badge shows; by default the one with most samples, the first of them.
+        output_dir: Where the files go; it is made.
+
+    Raises:
+        StorageError: There is no such run.
+        MetricError: The run has no such metric, or no scores at all.
+
+    Example:
+        `share_run(storage, "baseline").snippet` is `![baseline: ExactMatch 0.850](<themis-share-baseline.svg>)`.
+    """
     storage.get_run(run_id)
     report = build_report(storage, run_id)
-    chosen = _chosen(report, metric)
+    chosen = _choose_metric(report, metric)
     folder = Path(output_dir)
     # A run id has no separators in it, so the name stays in the folder; but it may be longer than a file's name can be.
-    word = run_id if len(run_id.encode()) <= _LONGEST_NAME_BYTES else file_word(run_id)
+    word = run_id if len(run_id.encode()) <= _LONGEST_NAME_BYTES else safe_filename(run_id)
     svg, markdown = folder / f"themis-share-{word}.svg", folder / f"themis-share-{word}.md"
-    with whole_file(svg) as file:
+    with atomic_write(svg) as file:
         file.write(draw_badge(report, chosen).encode("utf-8", "backslashreplace"))
-    snippet = f"![{in_markdown(_title(report, chosen))}](<{svg.name}>)"
+    snippet = f"![{escape_markdown(_title(report, chosen))}](<{svg.name}>)"
     export_markdown(report, markdown, run_id=run_id, picture=snippet)
-    _note(storage, run_id, chosen, folder, svg)
+    _log_event(storage, run_id, chosen, folder, svg)
     return Shared(run_id, chosen.name, svg, markdown, snippet)
 
 
@@ -89,7 +100,7 @@ def draw_badge(report: ExperimentReport, metric: MetricAggregate) -> str:
         lines.append(_line(_MARGIN + 90, y, value, 13, "#1b1f24", room=_WIDTH - 2 * _MARGIN - 90 - 60))
     height = 132 + 21 * len(facts)
     lines.append(_line(_WIDTH - _MARGIN, height - 21, "themis", 12, "#8a94a0", anchor="end", room=60))
-    title = escape(visible(_title(report, metric)))
+    title = escape(escape_control(_title(report, metric)))
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{_WIDTH}" height="{height}" viewBox="0 0 {_WIDTH} {height}" '
         f'role="img" font-family="system-ui, -apple-system, Segoe UI, DejaVu Sans, sans-serif">'
@@ -110,8 +121,8 @@ def _title(report: ExperimentReport, metric: MetricAggregate) -> str:
 def _line(
     x: int, y: int, text: str, size: int, colour: str, *, anchor: str = "start", weight: str = "normal", room: int = 0
 ) -> str:
-    shown = _cut_to(
-        visible(redact_text(text)), (room or _WIDTH - 2 * _MARGIN) / size / (_BOLD if weight == "bold" else 1)
+    shown = _truncate_to(
+        escape_control(redact_text(text)), (room or _WIDTH - 2 * _MARGIN) / size / (_BOLD if weight == "bold" else 1)
     )
     return (
         f'<text x="{x}" y="{y}" font-size="{size}" font-weight="{weight}" fill="{colour}" text-anchor="{anchor}">'
@@ -119,23 +130,23 @@ def _line(
     )
 
 
-def _cut_to(text: str, room: float) -> str:
+def _truncate_to(text: str, room: float) -> str:
     """As much of a text as surely fits into so many font sizes."""
     used = 0.0
     for place, letter in enumerate(text):
-        used += _share(letter)
+        used += _letter_width(letter)
         if used > room - _WIDE:
             return text if place == len(text) - 1 and used <= room else f"{text[:place]}…"
     return text
 
 
-def _share(letter: str) -> float:
+def _letter_width(letter: str) -> float:
     if letter in "WM@%—…" or unicodedata.east_asian_width(letter) in "WF":
         return _WIDE
     return _CAPITAL if letter.isupper() else _NARROW
 
 
-def _chosen(report: ExperimentReport, metric: str | None) -> MetricAggregate:
+def _choose_metric(report: ExperimentReport, metric: str | None) -> MetricAggregate:
     if metric is not None:
         return report.metric(metric)
     metrics = report.evaluation_report.metrics.values()
@@ -154,7 +165,7 @@ def _mean(metric: MetricAggregate) -> str:
     return "n/a" if math.isnan(metric.mean) else f"{metric.mean:.3f}"
 
 
-def _note(storage: ExperimentStorage, run_id: str, metric: MetricAggregate, folder: Path, svg: Path) -> None:
+def _log_event(storage: ExperimentStorage, run_id: str, metric: MetricAggregate, folder: Path, svg: Path) -> None:
     event = {
         "event": "share_created",
         "timestamp": datetime.datetime.now(datetime.UTC).isoformat(),
@@ -167,4 +178,4 @@ def _note(storage: ExperimentStorage, run_id: str, metric: MetricAggregate, fold
     storage.root.mkdir(parents=True, exist_ok=True)
     # One write of one line: two processes that share at once do not mix their events.
     with (storage.root / EVENTS_FILE).open("ab", buffering=0) as file:
-        file.write(json.dumps(event).encode() + b"\n")
+        file.write(json_bytes(event) + b"\n")

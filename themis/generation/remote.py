@@ -24,8 +24,9 @@ from types import TracebackType
 from typing import Any, Protocol
 
 from themis import __version__
+from themis.core.codec import canonical_json
 from themis.core.entities import GenerationRecord
-from themis.core.fingerprint import canonical_json, code_fingerprint
+from themis.core.fingerprint import code_fingerprint
 from themis.core.redaction import REDACTED, Redactor
 from themis.core.secret_names import is_secret_name
 from themis.exceptions import EvaluationError, ProviderCallError, ProviderError, ThemisError

@@ -6,22 +6,19 @@ import itertools
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from types import ModuleType
 
 from themis.config.schema import HuggingFaceHubConfig
+from themis.core.codec import json_bytes
 from themis.core.entities import ExperimentReport
+from themis.core.files import safe_filename
 from themis.exceptions import ConfigurationError, DependencyError
 from themis.experiment.export import export_json
-from themis.experiment.export.as_json import report_run_id
-from themis.experiment.export.as_jsonl import full_sample
-from themis.experiment.export.json_text import json_bytes
-from themis.experiment.export.names import file_word
-from themis.experiment.export.samples import Sample, joined
+from themis.experiment.export.as_json import describe_sample
+from themis.experiment.export.samples import Sample, join_samples, report_run_id
 from themis.runs.observers import Observer
 from themis.storage import RunStatus
 from themis.storage.lazy import batched
-
-__all__ = ["HuggingFaceHubUploader", "hub_tracker"]
 
 # The Hub grows slow with many small files, and a folder there holds no more than ten thousand.
 _MOST_FILES = 1_000
@@ -32,8 +29,13 @@ class HuggingFaceHubUploader:
     """Uploads `<run_id>/report.json`, the manifest, and each sample as `<run_id>/generations/<id>.json`.
 
     A run of more than a thousand samples has `generations/part-00000.jsonl` and so on instead. The repository is made if
-    it is not there, private unless said otherwise: prompts and answers are in it. Token and endpoint are huggingface_hub's
-    own (HF_TOKEN, HF_ENDPOINT) where they are not given.
+    it is not there.
+
+    Args:
+        config: The repository, and whether anything is uploaded at all.
+        endpoint: Of the Hub; by default huggingface_hub's own (HF_ENDPOINT).
+        token: By default huggingface_hub's own (HF_TOKEN).
+        private: Whether a repository that is made is private: prompts and answers are in it.
     """
 
     def __init__(
@@ -50,7 +52,13 @@ class HuggingFaceHubUploader:
     def upload_results(self, report: ExperimentReport, run_path: Path | None = None) -> str | None:
         """Uploads a run in one commit and returns its address; nothing happens unless the config enables it.
 
-        `run_path` is the run's own folder (`storage.get_run_path`): its manifest is uploaded, nothing in it is changed.
+        Args:
+            report: What `evaluate` returned, or `build_report` made from the store.
+            run_path: The run's own folder (`storage.get_run_path`): its manifest is uploaded, nothing in it is changed.
+
+        Raises:
+            ConfigurationError: No repository is named.
+            DependencyError: The package huggingface_hub is not installed.
         """
         if not self._config.enable:
             return None
@@ -59,7 +67,7 @@ class HuggingFaceHubUploader:
         hub = _package()
         api = hub.HfApi(endpoint=self._endpoint, token=self._token)
         run_id = report_run_id(report)
-        folder = file_word(run_id)
+        folder = safe_filename(run_id)
         api.create_repo(self._config.repository, repo_type="dataset", private=self._private, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix="themis-hub-") as scratch:
             files = _files(report, Path(scratch), run_path)
@@ -76,7 +84,7 @@ class HuggingFaceHubUploader:
 
     def observer(self) -> Observer:
         _package()
-        return _AtTheEnd(self)
+        return _UploadAtEnd(self)
 
 
 def hub_tracker(
@@ -95,26 +103,26 @@ def _files(report: ExperimentReport, scratch: Path, run_path: Path | None) -> It
         yield "manifest.json", str(manifest)
     if len(report.generation_results) <= _MOST_FILES:
         taken: set[str] = set()
-        for number, sample in enumerate(joined(report)):
-            yield f"generations/{_sample_name(sample, number, taken)}.json", json_bytes(full_sample(sample), 2)
+        for number, sample in enumerate(join_samples(report)):
+            yield f"generations/{_sample_name(sample, number, taken)}.json", json_bytes(describe_sample(sample), 2)
         return
-    for number, samples in enumerate(batched(joined(report), _LINES_A_PART)):
+    for number, samples in enumerate(batched(join_samples(report), _LINES_A_PART)):
         part = scratch / f"part-{number:05d}.jsonl"
         with part.open("wb") as file:
-            file.writelines(json_bytes(full_sample(sample)) + b"\n" for sample in samples)
+            file.writelines(json_bytes(describe_sample(sample)) + b"\n" for sample in samples)
         yield f"generations/{part.name}", str(part)
 
 
 def _sample_name(sample: Sample, number: int, taken: set[str]) -> str:
     """A file's name from an id that is somebody's data; two ids never share a file, on any file system."""
-    word = file_word(sample.sample_id if sample.sample_id is not None else f"unnamed {number}")
+    word = safe_filename(sample.sample_id if sample.sample_id is not None else f"unnamed {number}")
     names = itertools.chain([word], (f"{word}-{n}" for n in itertools.count(2)))
     name = next(name for name in names if name.casefold() not in taken)
     taken.add(name.casefold())
     return name
 
 
-class _AtTheEnd(Observer):
+class _UploadAtEnd(Observer):
     name = "the Hugging Face Hub"
 
     def __init__(self, uploader: HuggingFaceHubUploader) -> None:
@@ -125,7 +133,7 @@ class _AtTheEnd(Observer):
             self._uploader.upload_results(report)
 
 
-def _package() -> Any:
+def _package() -> ModuleType:
     try:
         import huggingface_hub
     except ImportError as error:

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from themis.core.entities import EvaluationRecord, ExperimentReport, GenerationRecord, Result
 from themis.core.redaction import redact_text
 from themis.exceptions import DependencyError
-from themis.experiment.export.as_json import report_run_id
-from themis.experiment.export.samples import joined, score_values
-from themis.integrations.facts import numbers_of, parameters_of
+from themis.experiment.export.samples import join_samples, mean_scores, report_run_id
+from themis.integrations.trackers import report_numbers, report_parameters
 from themis.runs.observers import Observer, RunStart
 from themis.storage import RunStatus
 
-__all__ = ["OpenTelemetryTracker"]
+if TYPE_CHECKING:
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.trace import Span
 
 # A batching processor drops spans that come faster than it sends them, so it is emptied in between.
 _SPANS_BETWEEN_FLUSHES = 500
@@ -23,43 +24,50 @@ _NANOSECONDS = 1_000_000_000
 
 
 class OpenTelemetryTracker:
-    """Traces over OTLP to `endpoint` (or OTEL_EXPORTER_OTLP_ENDPOINT), or to a `tracer_provider` that exists already.
+    """Traces over OTLP.
 
-    Prompts and answers are not sent unless `content` is true.
+    Args:
+        endpoint: Of a collector; by default OTEL_EXPORTER_OTLP_ENDPOINT.
+        service: The name under which the traces are found.
+        content: Whether prompts and answers are sent.
+        tracer_provider: One that exists already, to send by instead.
     """
 
     def __init__(
-        self, endpoint: str | None = None, service: str = "themis", content: bool = False, tracer_provider: Any = None
+        self,
+        endpoint: str | None = None,
+        service: str = "themis",
+        content: bool = False,
+        tracer_provider: TracerProvider | None = None,
     ) -> None:
         self._endpoint = endpoint
         self._service = service
-        self._given = tracer_provider
+        self._given_provider = tracer_provider
         self._unsent = 0
         self.content = content
 
     def publish(self, report: ExperimentReport) -> str:
         """Sends a stored run; its spans end now, because the store does not keep when each call was made."""
-        trace = _Trace(self)
-        trace.start(report_run_id(report), {"themis.published_afterwards": True})
-        for sample in joined(report):
+        trace = _Trace(self, report_run_id(report), {"themis.published_afterwards": True})
+        for sample in join_samples(report):
             record = sample.record
             for attempt in (record.attempts or [record]) if record is not None else ():
                 seconds = (attempt.metrics.get("generation_time_ms") or 0.0) / 1000
-                trace.call(attempt, seconds, score_values(sample.scores))
+                trace.call(attempt, seconds, sample.mean_scores)
         return trace.end(report, RunStatus(report.metadata.get("status", RunStatus.COMPLETED)))
 
     def observer(self) -> Observer:
-        if self._given is None:
-            _look_for_packages()
-        return _Watching(self)
+        if self._given_provider is None:
+            _check_packages()
+        return _TraceObserver(self)
 
-    def provider(self) -> Any:
-        if self._given is not None:
-            return self._given
-        _look_for_packages()
+    def provider(self) -> TracerProvider:
+        if self._given_provider is not None:
+            return self._given_provider
+        _check_packages()
         from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
         from opentelemetry.sdk.resources import Resource
-        from opentelemetry.sdk.trace import TracerProvider
+        from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
         from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExportResult
 
         tracker = self
@@ -67,7 +75,7 @@ class OpenTelemetryTracker:
         class Exporter(OTLPSpanExporter):
             """Counts what did not arrive, of which a batching processor tells nobody."""
 
-            def export(self, spans: Any) -> Any:
+            def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
                 result = super().export(spans)
                 tracker._unsent += 0 if result is SpanExportResult.SUCCESS else len(spans)
                 return result
@@ -76,10 +84,10 @@ class OpenTelemetryTracker:
         provider.add_span_processor(BatchSpanProcessor(Exporter(endpoint=self._endpoint)))
         return provider
 
-    def let_go(self, provider: Any) -> None:
+    def flush(self, provider: TracerProvider) -> None:
         """Sends what is left; a provider that was given is the giver's to close."""
         provider.force_flush()
-        if self._given is None:
+        if self._given_provider is None:
             provider.shutdown()
         if self._unsent:
             raise ConnectionError(f"{self._unsent} spans did not arrive at {self._endpoint or 'the collector'}")
@@ -88,25 +96,21 @@ class OpenTelemetryTracker:
 class _Trace:
     """The spans of one run."""
 
-    def __init__(self, tracker: OpenTelemetryTracker) -> None:
-        self._tracker = tracker
-        self._provider = tracker.provider()
-        self._tracer = self._provider.get_tracer("themis")
-        self._root: Any = None
-        self._context: Any = None
-        self._since_flush = 0
-
-    def start(self, run_id: str, attributes: Mapping[str, Any]) -> None:
+    def __init__(self, tracker: OpenTelemetryTracker, run_id: str, attributes: Mapping[str, str | bool | int]) -> None:
         from opentelemetry.context import Context
         from opentelemetry.trace import set_span_in_context
 
+        self._tracker = tracker
+        self._provider = tracker.provider()
+        self._tracer = self._provider.get_tracer("themis")
+        self._since_flush = 0
         # An empty context: the run is a trace of its own, whatever its program is in the middle of.
         self._root = self._tracer.start_span(
             f"evaluate {run_id}", attributes={"themis.run_id": run_id, **attributes}, context=Context()
         )
         self._context = set_span_in_context(self._root)
 
-    def open_call(self, record: GenerationRecord, seconds: float, end: int) -> Any:
+    def open_call(self, record: GenerationRecord, seconds: float, end: int) -> Span:
         """A call's span, to be ended when its verdict is known."""
         from opentelemetry.trace import SpanKind, Status, StatusCode
 
@@ -122,7 +126,7 @@ class _Trace:
             span.set_status(Status(StatusCode.ERROR, redact_text(record.error.message)))
         return span
 
-    def close_call(self, span: Any, end: int, scores: Mapping[str, float]) -> None:
+    def close_call(self, span: Span, end: int, scores: Mapping[str, float]) -> None:
         for name, value in scores.items():
             span.set_attribute(f"themis.score.{name}", value)
         span.end(end_time=end)
@@ -139,21 +143,21 @@ class _Trace:
         from opentelemetry.trace import Status, StatusCode
 
         if report is not None:
-            for name, value in parameters_of(report).items():
+            for name, value in report_parameters(report).items():
                 self._root.set_attribute(
                     f"themis.{name}", value if isinstance(value, str | int | float) else str(value)
                 )
-            for name, number in numbers_of(report).items():
+            for name, number in report_numbers(report).items():
                 self._root.set_attribute(f"themis.result.{name}", number)
         self._root.set_attribute("themis.status", status.value)
         self._root.set_status(Status(StatusCode.OK if status is RunStatus.COMPLETED else StatusCode.ERROR))
         self._root.end()
-        self._tracker.let_go(self._provider)
+        self._tracker.flush(self._provider)
         return f"trace {self._root.get_span_context().trace_id:032x}"
 
-    def _attributes(self, record: GenerationRecord) -> dict[str, Any]:
+    def _attributes(self, record: GenerationRecord) -> dict[str, str | int | float]:
         task, output = record.task, record.output
-        attributes: dict[str, Any] = {
+        attributes: dict[str, str | int | float] = {
             "gen_ai.operation.name": "chat",
             "gen_ai.provider.name": task.model.provider,
             "gen_ai.request.model": task.model.identifier,
@@ -175,18 +179,18 @@ class _Trace:
         return attributes
 
 
-class _Watching(Observer):
+class _TraceObserver(Observer):
     name = "OpenTelemetry"
 
     def __init__(self, tracker: OpenTelemetryTracker) -> None:
         self._tracker = tracker
-        self._trace: Any = None
+        self._trace: _Trace
         # Spans of answers whose verdict has not come: a sample's verdict follows its last attempt.
-        self._waiting: dict[str, list[tuple[Any, int]]] = {}
+        self._waiting: dict[str, list[tuple[Span, int]]] = {}
 
     def on_start(self, run: RunStart) -> None:
-        self._trace = _Trace(self._tracker)
-        self._trace.start(run.run_id, {"themis.samples": run.total, "themis.samples_done_before": run.done})
+        about = {"themis.samples": run.total, "themis.samples_done_before": run.done}
+        self._trace = _Trace(self._tracker, run.run_id, about)
 
     def on_answers(self, calls: list[Result]) -> None:
         now = time.time_ns()
@@ -201,7 +205,7 @@ class _Watching(Observer):
     def on_scores(self, records: list[EvaluationRecord]) -> None:
         for record in records:
             for span, end in self._waiting.pop(record.sample_id or "", ()):
-                self._trace.close_call(span, end, score_values(record.scores))
+                self._trace.close_call(span, end, mean_scores(record.scores))
 
     def on_end(self, status: RunStatus, report: ExperimentReport | None) -> None:
         for spans in self._waiting.values():
@@ -211,7 +215,7 @@ class _Watching(Observer):
         self._trace.end(report, status)
 
 
-def _look_for_packages() -> None:
+def _check_packages() -> None:
     try:
         import opentelemetry.exporter.otlp.proto.http
         import opentelemetry.sdk.trace  # noqa: F401

@@ -4,31 +4,37 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Mapping
+from itertools import islice
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
-from themis.core.entities import EvaluationRecord, ExperimentReport, Result
+from themis.core.codec import format_value
+from themis.core.entities import ExperimentReport
+from themis.core.files import safe_filename
 from themis.exceptions import ConfigurationError, DependencyError
 from themis.experiment.export import export_formats
-from themis.experiment.export.as_json import report_run_id
-from themis.experiment.export.json_text import as_text
-from themis.experiment.export.names import file_word
-from themis.experiment.export.samples import joined, score_values
-from themis.integrations.facts import key_of, numbers_of, parameters_of, progress_numbers
-from themis.runs.observers import Observer, RunStart, Totals
+from themis.experiment.export.samples import join_samples, report_run_id
+from themis.integrations.trackers import LiveTracker, report_numbers, report_parameters, tracker_key
 from themis.storage import RunStatus
-
-__all__ = ["WandbTracker"]
 
 _LONGEST_CELL = 5_000
 _MODES = ("online", "offline", "disabled", "shared")
 
 
-class WandbTracker:
-    """One W&B run a Themis run: publishing again goes on with it. Without `mode`, WANDB_MODE decides.
+class WandbTracker(LiveTracker[Any]):
+    """One W&B run a Themis run: publishing again goes on with it.
 
-    `samples` bounds the table, which W&B keeps in memory.
+    Args:
+        project: Of W&B.
+        entity: A team or user; by default the one that is logged in.
+        mode: online, offline, disabled or shared; by default WANDB_MODE decides.
+        directory: Where W&B keeps its files; by default WANDB_DIR, or the working directory.
+        samples: Rows of the table, which W&B keeps in memory.
     """
+
+    name = "W&B"
 
     def __init__(
         self,
@@ -43,15 +49,7 @@ class WandbTracker:
         self._project, self._entity, self._mode, self._directory = project, entity, mode, directory
         self._samples = samples
 
-    def publish(self, report: ExperimentReport) -> str:
-        run = self._open(report_run_id(report), report.metadata.get("manifest_hash"))
-        return self._complete(run, report)
-
-    def observer(self) -> Observer:
-        _package()
-        return _Watching(self)
-
-    def _open(self, run_id: str, manifest_hash: str | None) -> Any:
+    def open(self, run_id: str, manifest_hash: str | None) -> Any:
         wandb = _package()
         if self._directory is not None:
             Path(self._directory).mkdir(parents=True, exist_ok=True)
@@ -59,7 +57,7 @@ class WandbTracker:
             project=self._project,
             entity=self._entity,
             name=run_id,
-            id=key_of(run_id, manifest_hash)[:16],
+            id=tracker_key(run_id, manifest_hash)[:16],
             resume="allow",
             # Read now: W&B reads its variables once in a process, when it is first used.
             mode=self._mode or os.environ.get("WANDB_MODE") or None,
@@ -68,14 +66,14 @@ class WandbTracker:
             settings=wandb.Settings(console="off", silent=True, save_code=False, x_disable_stats=True),
         )
 
-    def _complete(self, run: Any, report: ExperimentReport) -> str:
+    def complete(self, run: Any, report: ExperimentReport, status: RunStatus) -> str:
         wandb = _package()
         failed = True
         try:
-            run.config.update(parameters_of(report), allow_val_change=True)
-            run.summary.update(numbers_of(report))
+            run.config.update(report_parameters(report), allow_val_change=True)
+            run.summary.update(report_numbers(report))
             run.log({"samples": self._table(wandb, report)})
-            name = file_word(report_run_id(report))
+            name = safe_filename(report_run_id(report))
             with tempfile.TemporaryDirectory(prefix="themis-wandb-") as folder:
                 export_formats(report, folder)
                 artifact = wandb.Artifact(f"themis-{name}", type="evaluation")
@@ -86,12 +84,21 @@ class WandbTracker:
             run.finish(exit_code=1 if failed else 0)
         return str(run.url or run.dir)
 
-    def _table(self, wandb: Any, report: ExperimentReport) -> Any:
+    def log(self, run: Any, numbers: Mapping[str, float], step: int) -> None:
+        run.log(dict(numbers))
+
+    def abort(self, run: Any, status: RunStatus) -> None:
+        run.finish(exit_code=1)
+
+    def check_package(self) -> None:
+        _package()
+
+    def _table(self, wandb: ModuleType, report: ExperimentReport) -> object:
         metrics = list(report.evaluation_report.metrics)
         table = wandb.Table(columns=["sample_id", "output", "reference", *metrics, "failures"])
-        for _, sample in zip(range(self._samples), joined(report), strict=False):
-            scores = score_values(sample.scores)
-            reference = "" if sample.reference is None else as_text(sample.reference)
+        for sample in islice(join_samples(report), self._samples):
+            scores = sample.mean_scores
+            reference = "" if sample.reference is None else format_value(sample.reference)
             table.add_data(
                 sample.sample_id,
                 (sample.output or "")[:_LONGEST_CELL],
@@ -102,39 +109,7 @@ class WandbTracker:
         return table
 
 
-class _Watching(Observer):
-    """Opens the W&B run with the first answers."""
-
-    name = "W&B"
-
-    def __init__(self, tracker: WandbTracker) -> None:
-        self._tracker = tracker
-        self._run: Any = None
-        self._totals = Totals()
-
-    def on_start(self, run: RunStart) -> None:
-        self._start, self._totals = run, Totals(answered=run.done)
-
-    def on_answers(self, calls: list[Result]) -> None:
-        if self._run is None:
-            self._run = self._tracker._open(self._start.run_id, self._start.manifest_hash)
-        self._totals.add_calls(calls)
-        self._run.log(progress_numbers(self._totals))
-
-    def on_scores(self, records: list[EvaluationRecord]) -> None:
-        self._totals.add_scores(records)
-
-    def on_end(self, status: RunStatus, report: ExperimentReport | None) -> None:
-        if report is None:
-            if self._run is not None:
-                self._run.finish(exit_code=1)
-        elif self._run is None:
-            self._tracker.publish(report)
-        else:
-            self._tracker._complete(self._run, report)
-
-
-def _package() -> Any:
+def _package() -> ModuleType:
     try:
         import wandb
     except ImportError as error:

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from themis.config.schema import MemoryConfig, MemoryTestConfig
-from themis.core.codec import decode, jsonable
-from themis.core.fingerprint import canonical_json, digest, fingerprint
+from themis.core.codec import canonical_json, decode, to_plain
+from themis.core.fingerprint import digest, fingerprint
 from themis.core.redaction import redact_text
 from themis.core.registry import nearest
 from themis.core.tokens import count_tokens
@@ -229,8 +229,8 @@ def _entry(one: Defined) -> dict[str, object]:
     return {
         "kind": one.kind,
         "example_id": one.example.example_id,
-        "arguments": {name: jsonable(getattr(dataset, name)) for name in sorted(dataset.arguments())},
-        "definition": jsonable(one.example.definition()),
+        "arguments": {name: to_plain(getattr(dataset, name)) for name in sorted(dataset.arguments())},
+        "definition": to_plain(one.example.definition()),
     }
 
 
@@ -263,7 +263,7 @@ def export_definitions(defined: Iterable[Defined], folder: Path) -> int:
     for one in defined:
         place = folder / _safe_name(one.example.dataset.name)
         place.mkdir(parents=True, exist_ok=True)
-        text = json.dumps(jsonable(one.example.definition()), indent=2, ensure_ascii=False)
+        text = json.dumps(to_plain(one.example.definition()), indent=2, ensure_ascii=False)
         (place / f"{_safe_name(one.example.example_id)}.def.json").write_text(text, encoding="utf-8")
         written += 1
     return written

@@ -12,9 +12,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 from themis.config.specification import STORED_AS, MemorySpecification
-from themis.core.codec import jsonable
+from themis.core.codec import canonical_json, to_plain
 from themis.core.entities import ExperimentReport, SamplingConfig
-from themis.core.fingerprint import canonical_json, digest, fingerprint
+from themis.core.fingerprint import digest, fingerprint
 from themis.memory.agents.agent import Agent
 from themis.memory.benchmark import Benchmark
 from themis.memory.result_store import OVERALL, arguments_of, describe_test, frame_of
@@ -102,7 +102,7 @@ class MemoryDriver(Driver):
 
     def items(self) -> Iterable[Item]:
         for position, test in enumerate(self._setup.tests):
-            content = canonical_json(jsonable(describe_test(test, self._setup.kinds[test.test_id])))
+            content = canonical_json(to_plain(describe_test(test, self._setup.kinds[test.test_id])))
             yield Item(position, test.test_id, digest(content), content)
 
     def describe(self) -> RunDescription:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from themis.core.codec import encode, jsonable
+from themis.core.codec import encode, to_plain
 from themis.core.entities import (
     EvaluationRecord,
     GenerationRecord,
@@ -20,13 +20,13 @@ from themis.core.entities import (
     SamplingConfig,
 )
 from themis.core.fingerprint import digest, fingerprint
-from themis.memory.actions import Outcome
+from themis.memory.actions import Grade, Outcome
 from themis.memory.benchmark import Benchmark, Spent
 from themis.memory.examples import TestExample
 from themis.runs.lifecycle import OpenRun
 from themis.storage.records import FAILED, SCORED, Frame, ScoreRow
 
-__all__ = ["OVERALL", "ResultStore", "arguments_of", "describe_test", "frame_of"]
+__all__ = ["OVERALL", "ResultStore", "arguments_of", "describe_test", "frame_of", "score_rows"]
 
 # The metric that every test is scored under, besides the name of its dataset.
 OVERALL = "memory"
@@ -70,7 +70,7 @@ class ResultStore:
             return
         position = self._positions[outcome.test_id]
         test = self._benchmark.tests[position]
-        self._run.writer.commit_scores(self.evaluation, _score_rows(position, test, outcome))
+        self._run.writer.commit_scores(self.evaluation, score_rows(position, test.dataset.name, outcome.grade))
         record = self._record(test, outcome, used, in_doubt)
         # The run's sums are set as a whole below, so the call itself counts as spent already.
         call = Result(
@@ -122,19 +122,7 @@ class ResultStore:
             "reasons": list(outcome.grade.reasons),
             "failed": outcome.grade.failed,
             "responses": answers,
-            "said": [
-                {
-                    "turn": said.turn,
-                    "now": said.now,
-                    "tokens_before": said.tokens_before,
-                    "question": said.question,
-                    "needle": said.needle,
-                    "needs": said.needs,
-                    "message": said.text,
-                    "reply": said.reply,
-                }
-                for said in outcome.said
-            ],
+            "said": [said.to_stored() for said in outcome.said],
             "agent_seconds": used.agent_seconds,
             "cost_usd": None if used.unpriced_calls else used.cost_usd,
             "judge_calls": used.judge_calls,
@@ -142,7 +130,7 @@ class ResultStore:
             "judge_seconds": used.judge_seconds,
         }
         output = ModelOutput(text="\n\n".join(answers))
-        return GenerationRecord(task=task, output=output, error=None, metrics={"memory": jsonable(memory)})
+        return GenerationRecord(task=task, output=output, error=None, metrics={"memory": to_plain(memory)})
 
 
 def _sums(spent: Spent) -> dict[str, Any]:
@@ -159,13 +147,15 @@ def _sums(spent: Spent) -> dict[str, Any]:
     }
 
 
-def _score_rows(position: int, test: TestExample, outcome: Outcome) -> list[ScoreRow]:
-    grade = outcome.grade
+def score_rows(
+    position: int, dataset: str, grade: Grade, details: Mapping[str, object] | None = None
+) -> list[ScoreRow]:
+    """The rows of one verdict: under the overall metric, and under the dataset's name."""
     if grade.failed:
         text = encode({"failures": list(grade.reasons) or ["no verdict and no reason given"]})
-        return [ScoreRow(position, name, 0, None, FAILED, text) for name in (OVERALL, test.dataset.name)]
-    text = encode({"details": {"reasons": list(grade.reasons)}, "metadata": {}})
-    return [ScoreRow(position, name, 0, grade.score, SCORED, text) for name in (OVERALL, test.dataset.name)]
+        return [ScoreRow(position, name, 0, None, FAILED, text) for name in (OVERALL, dataset)]
+    text = encode({"details": {"reasons": list(grade.reasons), **(details or {})}, "metadata": {}})
+    return [ScoreRow(position, name, 0, grade.score, SCORED, text) for name in (OVERALL, dataset)]
 
 
 def _judged(test: TestExample, outcome: Outcome) -> EvaluationRecord:
@@ -190,7 +180,7 @@ def describe_test(test: TestExample, kind: str) -> dict[str, Any]:
 
 def arguments_of(test: TestExample) -> dict[str, Any]:
     found: Mapping[str, Any] = {name: getattr(test.dataset, name) for name in test.dataset.arguments()}
-    return {name: jsonable(value) for name, value in sorted(found.items())}
+    return {name: to_plain(value) for name, value in sorted(found.items())}
 
 
 def frame_of(agent_name: str) -> Frame:

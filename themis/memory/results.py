@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, ClassVar
 
+from themis.core.entities import EvaluationRecord
 from themis.core.intervals import wilson_interval
 from themis.exceptions import ConfigurationError
 from themis.memory.actions import Message
@@ -18,18 +19,6 @@ from themis.memory.examples import MEMORY_TESTS, TestResult
 from themis.memory.result_store import OVERALL
 from themis.memory.spans import EffectiveSpan, effective_span
 from themis.storage import ExperimentStorage, RunMetadata
-
-__all__ = [
-    "DatasetScore",
-    "RunResults",
-    "RunSummary",
-    "StoredResult",
-    "bounded_interval",
-    "dataset_scores",
-    "interval_of_sum",
-    "load_results",
-    "summarise_results",
-]
 
 
 @dataclass(kw_only=True)
@@ -58,7 +47,7 @@ class StoredResult(TestResult):
     # A person's verdict in place of the automatic one: score before, reason, who, when.
     override: Mapping[str, Any] = field(default_factory=dict)
     # Where the source of a question says which messages hold its answer.
-    evidence: Mapping[str, Any] = field(default_factory=dict)
+    evidence: Mapping[str, object] = field(default_factory=dict)
 
     @property
     def questions(self) -> list[Message]:
@@ -136,19 +125,12 @@ class RunSummary:
         return 100 * self.score / self.max_score if self.max_score else math.nan
 
     @property
-    def accuracy_interval(self) -> tuple[float, float] | None:
-        if self.score_interval is None:
-            return None
-        low, high = self.score_interval
-        return 100 * low / self.max_score, 100 * high / self.max_score
-
-    @property
     def speed_tokens_per_second(self) -> float | None:
         if not self.verbosity_tokens or self.agent_seconds <= 0:
             return None
         return self.verbosity_tokens / self.agent_seconds
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         span = self.effective_span
         return {
             "run_id": self.run_id,
@@ -200,7 +182,16 @@ class RunResults:
 
 
 def load_results(storage: ExperimentStorage, run_id: str, judged_as: str | None = None) -> RunResults:
-    """Every test of a run, scored by its current evaluation, or by the one named."""
+    """Every test of a run with its result.
+
+    Args:
+        storage: The store that has the run.
+        run_id: A memory run.
+        judged_as: The evaluation whose scores are wanted; by default the current one.
+
+    Raises:
+        ConfigurationError: It is no memory run, or has no such evaluation.
+    """
     reader = storage.reader(run_id)
     run = reader.metadata
     if run.kind != "memory":
@@ -218,7 +209,7 @@ def load_results(storage: ExperimentStorage, run_id: str, judged_as: str | None 
         verdicts = {record.sample_id: record for _, record in reader.evaluations(evaluation)}
     results = []
     for sample in reader.samples():
-        result = _planned(run, sample.item_id, sample.row)
+        result = _read_planned(run, sample.item_id, sample.row)
         record = records.get(sample.item_id)
         if record is not None:
             _add_record(result, record.metrics.get("memory", {}))
@@ -229,7 +220,7 @@ def load_results(storage: ExperimentStorage, run_id: str, judged_as: str | None 
     return RunResults(run, results, name)
 
 
-def _planned(run: RunMetadata, item_id: str, row: Mapping[str, Any]) -> StoredResult:
+def _read_planned(run: RunMetadata, item_id: str, row: Mapping[str, Any]) -> StoredResult:
     kind = str(row.get("kind", ""))
     known = kind in MEMORY_TESTS
     return StoredResult(
@@ -246,27 +237,15 @@ def _planned(run: RunMetadata, item_id: str, row: Mapping[str, Any]) -> StoredRe
 
 def _add_record(result: StoredResult, memory: Mapping[str, Any]) -> None:
     result.ended = True
-    result.messages = [
-        Message(
-            turn=int(said.get("turn") or 0),
-            text=said["message"],
-            reply=said["reply"],
-            question=said["question"],
-            needle=said["needle"],
-            tokens_before=int(said["tokens_before"]),
-            now=_moment(said.get("now")),
-            needs=None if said.get("needs") is None else tuple(said["needs"]),
-        )
-        for said in memory.get("said", ())
-    ]
+    result.messages = [Message.from_stored(said) for said in memory.get("said", ())]
     result.actual_responses = list(memory.get("responses", ()))
     result.reasoning = list(memory.get("reasons", ()))
     result.tokens, result.characters = int(memory.get("tokens") or 0), int(memory.get("characters") or 0)
     result.needles = int(memory.get("needles") or 0)
     result.span_tokens = int(memory.get("span_tokens") or result.span_tokens)
     began, ended = memory.get("began") or {}, memory.get("ended") or {}
-    result.began_tokens, result.began_at = int(began.get("tokens") or 0), _moment(began.get("now"))
-    result.ended_tokens, result.ended_at = int(ended.get("tokens") or 0), _moment(ended.get("now"))
+    result.began_tokens, result.began_at = int(began.get("tokens") or 0), _parse_moment(began.get("now"))
+    result.ended_tokens, result.ended_at = int(ended.get("tokens") or 0), _parse_moment(ended.get("now"))
     result.listened = memory.get("listened_from_turn") is not None
     result.overran, result.in_doubt = bool(memory.get("overran")), bool(memory.get("in_doubt"))
     result.agent_seconds = float(memory.get("agent_seconds") or 0.0)
@@ -279,7 +258,7 @@ def _add_record(result: StoredResult, memory: Mapping[str, Any]) -> None:
     result.task_log = list(memory.get("task_log") or [])
 
 
-def _add_verdict(result: StoredResult, verdict: Any) -> None:
+def _add_verdict(result: StoredResult, verdict: EvaluationRecord) -> None:
     score = next((score for score in verdict.scores if score.metric_name == OVERALL), None)
     if score is None:
         result.reasoning = list(verdict.failures) or result.reasoning
@@ -290,7 +269,7 @@ def _add_verdict(result: StoredResult, verdict: Any) -> None:
     result.override = score.details.get("override") or {}
 
 
-def _moment(text: Any) -> datetime | None:
+def _parse_moment(text: str | None) -> datetime | None:
     return datetime.fromisoformat(text) if isinstance(text, str) else None
 
 
@@ -298,7 +277,12 @@ def _moment(text: Any) -> datetime | None:
 
 
 def summarise_results(found: RunResults, *, verbosity_tokens: int | None = None) -> RunSummary:
-    """Score, span and cost of a run. `verbosity_tokens` is known to whoever has read the conversation."""
+    """Score, span and cost of a run.
+
+    Args:
+        found: What `load_results` returned.
+        verbosity_tokens: Tokens of the agent's own replies, known to whoever has read the conversation.
+    """
     run, results = found.run, found.results
     datasets = dataset_scores(results)
     decided = [dataset for dataset in datasets if dataset.interval is not None]

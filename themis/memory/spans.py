@@ -10,8 +10,6 @@ import random
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
-__all__ = ["Bin", "EffectiveSpan", "binned", "effective_span", "fading"]
-
 Point = tuple[int, float]
 
 # The shortest distance stands for none at all if it is at most this share of the longest.
@@ -40,7 +38,12 @@ class EffectiveSpan:
 
 
 def effective_span(points: Sequence[Point], clusters: Sequence[Hashable] | None = None) -> EffectiveSpan | None:
-    """None without any point. With `clusters` (the conversation of each point) whole clusters are resampled."""
+    """The effective span of an agent, with an interval by bootstrap; None without any point.
+
+    Args:
+        points: Of each test, how many tokens back it reaches, and its score.
+        clusters: The conversation of each point; whole conversations are then resampled.
+    """
     if not points:
         return None
     longest, shortest = max(distance for distance, _ in points), min(distance for distance, _ in points)
@@ -58,7 +61,7 @@ def effective_span(points: Sequence[Point], clusters: Sequence[Hashable] | None 
 
 
 def _reach(points: Sequence[Point], measured: bool) -> tuple[int, float]:
-    curve = fading(points)
+    curve = fit_decreasing(points)
     near = curve[0][1] if measured else 1.0
     held = [distance for distance, score in curve if near > 0 and score >= near / 2 - 1e-12]
     return max(held, default=0), near
@@ -82,8 +85,15 @@ def _interval(
     return reached[int(tail * _RESAMPLES)], min((distance for distance, _ in points if distance > most), default=None)
 
 
-def fading(points: Sequence[Point]) -> list[Point]:
-    """The decreasing curve nearest to the points in least squares: (distance, score), one entry a distance."""
+def fit_decreasing(points: Sequence[Point]) -> list[Point]:
+    """The decreasing curve nearest to the points in least squares (isotonic regression, by pooling adjacent violators).
+
+    Args:
+        points: Of each test, the distance and the score.
+
+    Returns:
+        (distance, score), one entry a distance.
+    """
     sums: dict[int, list[float]] = {}
     for distance, score in points:
         sums.setdefault(distance, []).append(score)
@@ -108,7 +118,7 @@ class Bin:
     scores: list[float]
 
 
-def binned(points: Sequence[Point], most: int = 6) -> list[Bin]:
+def bin_by_distance(points: Sequence[Point], most: int = 6) -> list[Bin]:
     """Points in groups of about equal size by distance; distances that are nearly equal stay together."""
     ordered = sorted(points)
     size = max(1, -(-len(ordered) // most))

@@ -13,8 +13,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from themis.core.codec import canonical_json
 from themis.core.entities import SamplingConfig
-from themis.core.fingerprint import canonical_json, fingerprint
+from themis.core.fingerprint import fingerprint
 from themis.core.redaction import redact, redact_options
 from themis.core.secret_names import is_secret_name
 from themis.core.tokens import DEFAULT_TOKENIZER

@@ -13,13 +13,12 @@ from fastapi import Path as InPath
 from fastapi.responses import FileResponse, Response
 from starlette.background import BackgroundTask
 
-from themis.core.codec import decode, encode
+from themis.core.codec import decode, encode, json_bytes
+from themis.core.files import atomic_write
 from themis.core.redaction import Redactor
-from themis.experiment.export.as_csv import export_csv
 from themis.experiment.export.as_json import export_json, export_summary
-from themis.experiment.export.json_text import json_bytes
-from themis.experiment.export.samples import joined
-from themis.experiment.export.whole_files import whole_file
+from themis.experiment.export.as_tables import export_csv
+from themis.experiment.export.samples import join_samples
 from themis.runs.report import build_report
 from themis.server.api_documents import EXAMPLE_RUN, EXAMPLE_SAMPLE, PROBLEMS, UNDELETABLE, example
 from themis.server.errors import NotFound
@@ -206,8 +205,8 @@ def export_run(
             elif format == "json":
                 export_json(report, path, run_id=run_id)
             else:
-                with whole_file(path) as file:
-                    for sample in joined(report):
+                with atomic_write(path) as file:
+                    for sample in join_samples(report):
                         scores = {score.metric_name: score.value for score in sample.scores}
                         line: dict[str, Any] = {"id": sample.sample_id, "prompt": sample.prompt}
                         line |= {"response": sample.output, "reference": sample.reference}

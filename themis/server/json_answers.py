@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from fastapi.responses import Response
 
-from themis.experiment.export.json_text import json_bytes
-
-__all__ = ["json_answer"]
+from themis.core.codec import json_bytes
 
 
-def json_answer(value: Any, status: int = 200) -> Response:
+def json_answer(value: object, status: int = 200) -> Response:
     """NaN is null, and half a character is replaced: what a model said must never break an answer."""
     return Response(json_bytes(value), status, media_type="application/json", headers={"cache-control": "no-store"})

@@ -13,10 +13,9 @@ import time
 from collections.abc import Iterable
 from typing import Any
 
-from themis.core.codec import decode
+from themis.core.codec import decode, json_bytes
 from themis.core.redaction import Redactor
 from themis.exceptions import ThemisError
-from themis.experiment.export.json_text import json_bytes
 from themis.server.shapes import run_line, run_progress, sample_event
 from themis.storage import ExperimentStorage, RunMetadata, RunStatus
 from themis.storage.queries import RunReader

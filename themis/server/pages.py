@@ -15,9 +15,9 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from themis import __version__
+from themis.core.escaping import escape_control
 from themis.core.redaction import Redactor
 from themis.server.charts import bars
-from themis.server.inert import inert
 
 __all__ = ["Links", "Pages", "ServerLinks", "beginning", "duration", "moment", "money", "number", "pretty", "whole"]
 
@@ -95,7 +95,7 @@ class Pages:
         if isinstance(value, Markup):
             return value
         if isinstance(value, str):
-            return inert(self._redactor.values(value))
+            return escape_control(self._redactor.values(value))
         return "" if value is None else value
 
 

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from themis.core.codec import decode
-from themis.core.fingerprint import canonical_json, digest
+from themis.core.codec import canonical_json, decode
+from themis.core.fingerprint import digest
 from themis.storage import schema
 from themis.storage.runs import RunStatus
 

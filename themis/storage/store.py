@@ -19,7 +19,7 @@ from typing import Any, TypedDict
 import sqlalchemy as sa
 from sqlalchemy.engine import Engine
 
-from themis.core.codec import encode, jsonable
+from themis.core.codec import encode, to_plain
 from themis.core.entities import EvaluationRecord, GenerationRecord
 from themis.core.fingerprint import digest
 from themis.core.redaction import redact_text
@@ -213,7 +213,7 @@ class ExperimentStorage:
             "updated_at": now,
             "identity": encode(dict(identity or {})),
             "manifest_hash": manifest_hash,
-            "config": encode(jsonable(config or {})),
+            "config": encode(to_plain(config or {})),
             "tags": encode(dict(tags or {})),
         }
         try:

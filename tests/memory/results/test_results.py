@@ -21,7 +21,7 @@ from themis.memory.results import (
     load_results,
     summarise_results,
 )
-from themis.memory.spans import binned, effective_span, fading
+from themis.memory.spans import bin_by_distance, effective_span, fit_decreasing
 from themis.memory.timeline import read_timeline
 from themis.storage import ExperimentStorage
 
@@ -125,7 +125,7 @@ def test_an_interval_of_scores_holds_their_mean_and_stays_between_0_and_1(scores
 
 @given(POINTS)
 def test_the_fading_curve_never_rises_and_keeps_the_mean(points: list[tuple[int, float]]) -> None:
-    curve = dict(fading(points))
+    curve = dict(fit_decreasing(points))
     scores = [score for _, score in sorted(curve.items())]
 
     assert all(one >= other - 1e-9 for one, other in itertools.pairwise(scores))
@@ -173,7 +173,7 @@ def test_the_interval_of_a_span_is_the_same_on_every_machine() -> None:
 
 @given(POINTS)
 def test_groups_hold_every_point_once_and_do_not_overlap(points: list[tuple[int, float]]) -> None:
-    groups = binned(points)
+    groups = bin_by_distance(points)
 
     assert sum(len(group.scores) for group in groups) == len(points)
     assert all(one.high < other.low for one, other in itertools.pairwise(groups))

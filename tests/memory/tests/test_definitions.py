@@ -13,7 +13,7 @@ import pytest
 
 from tests.memory.tests.conversation import TESTS, dataset
 from tests.memory.tests.known_replies import read_golden
-from themis.core.fingerprint import canonical_json
+from themis.core.codec import canonical_json
 
 
 def definitions(name, seed=0):

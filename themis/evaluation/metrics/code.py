@@ -293,7 +293,7 @@ def _pairs(given: object, expected: object) -> Iterable[tuple[object, object]]:
 def _lines(value: object) -> list[str]:
     if isinstance(value, str):
         return [value]
-    return [str(line) for line in value] if isinstance(value, Sequence) else []
+    return [str(line) for line in value] if isinstance(value, Iterable) else []
 
 
 def _text(value: object) -> str:

@@ -11,6 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import SupportsInt
 
 from themis.core.entities import MetricScore
 from themis.evaluation.extractors.countdown import (
@@ -182,6 +183,6 @@ def _apply(operator: ast.operator, left: int, right: int) -> int:
 def _whole(value: object) -> int:
     if isinstance(value, bool) or (isinstance(value, float) and not value.is_integer()):
         raise ValueError(f"not a whole number: {value!r}")
-    if not isinstance(value, int | float | str):
+    if not isinstance(value, str | SupportsInt):
         raise TypeError(f"not a number: {value!r}")
     return int(value)

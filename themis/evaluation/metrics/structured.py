@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
 
 from themis.core.entities import MetricScore
@@ -258,18 +258,28 @@ _SCHEMAS = (
 
 def check_schema(schema: object) -> None:
     """Raises ValueError for a schema that would not be understood in full: nothing is ignored in silence."""
-    validator = _validator_class()
-    checker = validator(validator.META_SCHEMA, format_checker=validator.FORMAT_CHECKER)
-    for error in checker.iter_errors(schema):
-        raise ValueError(_explain_schema_error(error))
+    problem = _find_problem(canonical_text(schema))
+    if problem:
+        raise ValueError(problem)
+
+
+@lru_cache(maxsize=256)
+def _find_problem(schema_text: str) -> str:
+    """Why a schema cannot be used, or nothing; most rows of a dataset come with the same one."""
+    from jsonschema import FormatChecker
+
+    schema, validator = json.loads(schema_text), _validator_class()
+    for error in validator(validator.META_SCHEMA, format_checker=FormatChecker(["regex"])).iter_errors(schema):
+        return _explain_schema_error(error)
     resolver = _resolver(schema)
     for path, part in _walk_schemas(schema, "schema"):
         for keyword in part:
             if keyword not in validator.VALIDATORS and keyword not in _ANNOTATIONS:
                 known = ", ".join(sorted({*validator.VALIDATORS, *_ANNOTATIONS}))
-                raise ValueError(f"{path}.{keyword} is not a supported keyword; supported: {known}")
-        if "$ref" in part and not _points_to_schema(resolver, str(part["$ref"])):
-            raise ValueError(f"$ref {part['$ref']!r} does not point into this schema, as in #/$defs/name")
+                return f"{path}.{keyword} is not a supported keyword; supported: {known}"
+        if "$ref" in part and not _points_to_schema(resolver, part["$ref"]):
+            return f"$ref {part['$ref']!r} does not point into this schema, as in #/$defs/name"
+    return ""
 
 
 def find_violations(value: object, schema: object) -> list[str]:
@@ -298,7 +308,7 @@ def _validator_class() -> Any:
 def _explain_schema_error(error: ValidationError) -> str:
     where, given = _format_path("schema", error.absolute_path), error.instance
     if error.validator == "format":
-        return f"{where} {given!r} is not a regular expression"
+        return f"{where} {given!r} is not a regular expression: {error.cause}"
     if error.absolute_path and error.absolute_path[-1] == "type":
         return f"{where} must name object, array, string, null, boolean, number, integer, got {given!r:.80}"
     if error.validator == "type" and not (error.absolute_path and isinstance(error.absolute_path[-1], str)):
@@ -357,7 +367,8 @@ def _explain(error: ValidationError) -> Iterable[str]:
     if keyword in _VIOLATIONS:
         shown = " or ".join(wanted) if isinstance(wanted, list) and keyword == "type" else wanted
         size = value if isinstance(value, int | float) else len(value) if isinstance(value, Sequence | Mapping) else ""
-        return [path + _VIOLATIONS[keyword].format(wanted=shown, shown=f"{wanted!r:.80}", size=size)]
+        count = "none" if error.context else "more than one"
+        return [path + _VIOLATIONS[keyword].format(wanted=shown, shown=f"{wanted!r:.80}", size=size, count=count)]
     return [f"{path}: {error.message:.200}"]
 
 
@@ -366,7 +377,7 @@ _VIOLATIONS = {
     "enum": " is not one of {shown}",
     "const": " is not {shown}",
     "anyOf": " satisfies none of anyOf",
-    "oneOf": " does not satisfy exactly one of oneOf",
+    "oneOf": " satisfies {count} of oneOf",
     "not": " satisfies what it must not",
     "contains": " contains no item that it must",
     "uniqueItems": " has equal items",

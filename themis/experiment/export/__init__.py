@@ -1,17 +1,23 @@
 """A report as files: for spreadsheets, programs, people, papers, build servers and other evaluation systems."""
 
-from themis.experiment.export.as_csv import export_csv
+from __future__ import annotations
+
+import datetime
+import os
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from themis.core.entities import ExperimentReport
+from themis.core.registry import nearest
+from themis.exceptions import ConfigurationError
 from themis.experiment.export.as_html import export_html
-from themis.experiment.export.as_inspect import export_inspect
-from themis.experiment.export.as_json import export_json, export_summary
-from themis.experiment.export.as_jsonl import export_jsonl
+from themis.experiment.export.as_json import export_json, export_jsonl, export_summary
 from themis.experiment.export.as_junit import export_junit
-from themis.experiment.export.as_lm_eval import export_lm_eval
-from themis.experiment.export.as_parquet import export_parquet
-from themis.experiment.export.as_tables import export_latex, export_markdown
-from themis.experiment.export.bundle import export_report_bundle
+from themis.experiment.export.as_logs import export_inspect, export_lm_eval
+from themis.experiment.export.as_tables import export_csv, export_latex, export_markdown, export_parquet
 from themis.experiment.export.charts import Chart, ChartPoint
-from themis.experiment.export.formats import DEFAULT_FORMATS, FORMATS, export_formats
 
 __all__ = [
     "DEFAULT_FORMATS",
@@ -32,3 +38,118 @@ __all__ = [
     "export_report_bundle",
     "export_summary",
 ]
+
+DEFAULT_FORMATS = ("csv", "json", "html", "summary")
+
+FilePath = str | os.PathLike[str]
+
+
+@dataclass(frozen=True)
+class _Export:
+    """What is to be written, and where."""
+
+    report: ExperimentReport
+    directory: Path
+    run_id: str | None
+    created_at: datetime.datetime | None
+    pass_at: float
+
+
+FORMATS: dict[str, Callable[[_Export], list[Path]]] = {
+    "csv": lambda to: [export_csv(to.report, to.directory / "report.csv")],
+    "json": lambda to: [export_json(to.report, to.directory / "report.json", run_id=to.run_id)],
+    "html": lambda to: [export_html(to.report, to.directory / "report.html", run_id=to.run_id)],
+    "summary": lambda to: [export_summary(to.report, to.directory / "summary.json", run_id=to.run_id)],
+    "parquet": lambda to: [export_parquet(to.report, to.directory / "report.parquet")],
+    "jsonl": lambda to: [export_jsonl(to.report, to.directory / "samples.jsonl")],
+    "markdown": lambda to: [export_markdown(to.report, to.directory / "report.md", run_id=to.run_id)],
+    "latex": lambda to: [export_latex(to.report, to.directory / "report.tex", run_id=to.run_id)],
+    "junit": lambda to: [export_junit(to.report, to.directory / "junit.xml", run_id=to.run_id, pass_at=to.pass_at)],
+    "inspect": lambda to: [export_inspect(to.report, to.directory, run_id=to.run_id, created_at=to.created_at)],
+    "lm-eval": lambda to: export_lm_eval(to.report, to.directory, run_id=to.run_id, created_at=to.created_at),
+}
+
+
+def export_formats(
+    report: ExperimentReport,
+    directory: FilePath,
+    formats: Iterable[str] = DEFAULT_FORMATS,
+    *,
+    run_id: str | None = None,
+    created_at: datetime.datetime | None = None,
+    pass_at: float = 0.5,
+) -> dict[str, list[Path]]:
+    """Writes a report into a directory in each of the formats; format -> the files it made.
+
+    Args:
+        report: What `evaluate` returned, or `build_report` made from the store.
+        directory: Where the files go; it is made.
+        formats: Names out of `FORMATS`.
+        run_id: What the run is called in the files; by default the report's own id.
+        created_at: When the run was made, for the formats that say so; by default now.
+        pass_at: The score at which a test of JUnit passes.
+
+    Raises:
+        ConfigurationError: A format is not known, or none is given.
+    """
+    wanted = list(dict.fromkeys(formats))
+    for name in wanted:
+        if name not in FORMATS:
+            raise ConfigurationError(
+                f"unknown export format {name!r}{nearest(name, FORMATS)}; known: {', '.join(FORMATS)}"
+            )
+    if not wanted:
+        raise ConfigurationError(f"no export format given; known: {', '.join(FORMATS)}")
+    export = _Export(report, Path(directory), run_id, created_at, pass_at)
+    return {name: FORMATS[name](export) for name in wanted}
+
+
+def export_report_bundle(
+    report: ExperimentReport,
+    *,
+    csv_path: FilePath | None = None,
+    html_path: FilePath | None = None,
+    json_path: FilePath | None = None,
+    summary_path: FilePath | None = None,
+    run_id: str | None = None,
+    charts: Iterable[Chart | Mapping[str, object]] | None = None,
+    title: str = "Experiment report",
+    sample_limit: int = 100,
+    indent: int | None = 2,
+) -> OrderedDict[str, Path]:
+    """Writes the files that a path is given for, and returns their paths as csv, html, json, summary.
+
+    CSV and JSON hold every sample of the report, the page as many as a browser opens.
+
+    Args:
+        report: What `evaluate` returned, or `build_report` made from the store.
+        csv_path: One row a sample.
+        html_path: A page that needs nothing else.
+        json_path: Everything.
+        summary_path: Means, counts, cost and failures, as JSON.
+        run_id: What the run is called in the files; by default the report's own id.
+        charts: Charts of your own for the page and the JSON, as `Chart` or as dicts of the same fields.
+        title: The heading of the page.
+        sample_limit: Bounds only the page's plain table, which is printed and shown where no script runs; the JSON hands
+            it on as `rendered_sample_limit`.
+        indent: Of the JSON files; None for fields on one line.
+
+    Example:
+        `export_report_bundle(report, csv_path="out/report.csv")` returns
+        `OrderedDict({"csv": PosixPath("out/report.csv")})`.
+    """
+    drawn = list(charts or ())
+    written: OrderedDict[str, Path] = OrderedDict()
+    if csv_path is not None:
+        written["csv"] = export_csv(report, csv_path)
+    if html_path is not None:
+        written["html"] = export_html(
+            report, html_path, run_id=run_id, charts=drawn, title=title, sample_limit=sample_limit
+        )
+    if json_path is not None:
+        written["json"] = export_json(
+            report, json_path, run_id=run_id, charts=drawn, title=title, sample_limit=sample_limit, indent=indent
+        )
+    if summary_path is not None:
+        written["summary"] = export_summary(report, summary_path, run_id=run_id, indent=indent)
+    return written

@@ -21,17 +21,14 @@ from typing import Any
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
+from themis.core.codec import format_value, json_bytes, to_plain
 from themis.core.entities import ExperimentReport, MetricAggregate
+from themis.core.escaping import escape_control
+from themis.core.files import atomic_write
 from themis.core.redaction import redact
-from themis.experiment.export.as_json import failed_samples, report_run_id
-from themis.experiment.export.charts import Chart, as_charts
-from themis.experiment.export.json_text import as_text, json_bytes, strict
-from themis.experiment.export.plots import bars_of, draw_bars, draw_chart, draw_interval
-from themis.experiment.export.samples import Sample, all_failures, joined, score_values
-from themis.experiment.export.whole_files import whole_file
+from themis.experiment.export.charts import Chart, as_charts, draw_bars, draw_chart, draw_interval, histogram
+from themis.experiment.export.samples import Sample, all_failures, count_failed, join_samples, report_run_id
 from themis.runs.report import report_standing
-
-__all__ = ["export_html", "visible"]
 
 # What a browser opens without trouble; the other formats hold everything.
 _LONGEST_TEXT = 20_000
@@ -43,14 +40,8 @@ _MOST_PLOTS = 12
 # Text of the run is escaped, so neither can be in it.
 _SAMPLES_GO_HERE, _LEFT_OUT_GOES_HERE = b"<!--samples-->", b"<!--left-out-->"
 
-# Controls that could move or hide text: terminal escapes, and marks that turn the reading direction.
-_CONTROLS = {
-    code: f"\\u{code:04x}"
-    for code in (*range(9), 11, 12, *range(14, 32), *range(127, 160), 0x200E, 0x200F, *range(0x202A, 0x202F),
-                 *range(0x2066, 0x206A))
-}  # fmt: skip
 # In a script block nothing may look like a tag, whatever the block's type.
-_INERT = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
+_SCRIPT_ESCAPES = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
 
 
 def export_html(
@@ -58,29 +49,33 @@ def export_html(
     path: str | os.PathLike[str],
     *,
     run_id: str | None = None,
-    charts: Iterable[Chart | Mapping[str, Any]] | None = None,
+    charts: Iterable[Chart | Mapping[str, object]] | None = None,
     title: str = "Experiment report",
     sample_limit: int = 100,
 ) -> Path:
-    """The page. `sample_limit` is how many samples its plain table has, which is what is printed and shown without scripts."""
+    """Writes the page.
+
+    Args:
+        report: What `evaluate` returned, or `build_report` made from the store.
+        path: The file; its folder is made.
+        run_id: What the run is called on the page; by default the report's own id.
+        charts: Charts of your own, as `Chart` or as dicts of the same fields.
+        title: The heading.
+        sample_limit: How many samples the plain table has, which is what is printed and shown without scripts.
+    """
     head, tail = _page(report, run_id, as_charts(charts), title, sample_limit)
-    with whole_file(path) as file:
+    with atomic_write(path) as file:
         file.write(head)
         file.write(b"[")
         written, left_out = 0, 0
-        for sample in joined(report):
+        for sample in join_samples(report):
             if file.tell() - len(head) > _MOST_BYTES:
                 left_out += 1
                 continue
-            file.write((b"," if written else b"") + b"\n" + _inert(json_bytes(_row(sample))))
+            file.write((b"," if written else b"") + b"\n" + _escape_script(json_bytes(_row(sample))))
             written += 1
         file.write(b"]" + tail.replace(_LEFT_OUT_GOES_HERE, str(left_out).encode()))
     return Path(path)
-
-
-def visible(text: str) -> str:
-    """Text whose control characters are spelled out instead of obeyed."""
-    return text.translate(_CONTROLS)
 
 
 # --- the head ---------------------------------------------------------------------------------------------------------
@@ -91,10 +86,10 @@ def _page(
 ) -> tuple[bytes, bytes]:
     """What comes before the samples, and what comes after them."""
     script, style = _asset("page.js"), _asset("page.css")
-    metadata = redact(strict(report.metadata))
+    metadata = redact(to_plain(report.metadata, portable=True))
     metrics = report.evaluation_report.metrics
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    environment.filters["visible"] = lambda value: visible(str(value))
+    environment.filters["escape_control"] = lambda value: escape_control(str(value))
     text = environment.from_string(_asset("page.html")).render(
         title=title,
         run_id=report_run_id(report, run_id),
@@ -109,14 +104,13 @@ def _page(
         metrics=[_metric(name, metric) for name, metric in metrics.items()],
         plots=_plots(report),
         charts=[(chart.title, draw_chart(chart)) for chart in charts],
-        cost=_cost(metadata),
+        cost=_cost(metadata.get("cost") or {}),
         reasons=_reasons(report),
-        failed=failed_samples(report),
-        first=list(islice(joined(report), sample_limit)),
+        failed=count_failed(report),
+        first=list(islice(join_samples(report), sample_limit)),
         metric_names=list(metrics),
         columns=[(name, f"m{n}") for n, name in enumerate(metrics)],
-        score_values=score_values,
-        cut=_cut,
+        cut=_truncate,
         kept=len(report.generation_results),
     )
     head, _, tail = text.encode("utf-8", "backslashreplace").partition(_SAMPLES_GO_HERE)
@@ -131,14 +125,14 @@ def _hash(text: str) -> str:
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
-def _cards(report: ExperimentReport, metadata: dict[str, Any]) -> list[tuple[str, str]]:
+def _cards(report: ExperimentReport, metadata: Mapping[str, Any]) -> list[tuple[str, str]]:
     cost = metadata.get("cost") or {}
     total = cost.get("total_cost")
     tokens = (cost.get("token_counts") or {}).get("total_tokens")
     shown = [
         ("samples", metadata.get("total_samples", len(report.generation_results))),
         ("answered", metadata.get("successful_generations")),
-        ("without a verdict", failed_samples(report)),
+        ("without a verdict", count_failed(report)),
         ("calls", cost.get("api_calls")),
         ("tokens", tokens),
     ]
@@ -148,7 +142,7 @@ def _cards(report: ExperimentReport, metadata: dict[str, Any]) -> list[tuple[str
     return cards
 
 
-def _metric(name: str, metric: MetricAggregate) -> dict[str, Any]:
+def _metric(name: str, metric: MetricAggregate) -> dict[str, object]:
     return {
         "name": name,
         "mean": "n/a" if math.isnan(metric.mean) else f"{metric.mean:.4f}",
@@ -169,12 +163,11 @@ def _plots(report: ExperimentReport) -> list[tuple[str, Markup]]:
         for score in record.scores:
             if score.metric_name in values and math.isfinite(score.value):
                 values[score.metric_name].append(score.value)
-    return [(name, draw_bars(f"scores of {name}", bars_of(found))) for name, found in values.items() if found]
+    return [(name, draw_bars(f"scores of {name}", histogram(found))) for name, found in values.items() if found]
 
 
-def _cost(metadata: dict[str, Any]) -> dict[str, Any] | None:
+def _cost(cost: Mapping[str, object]) -> Mapping[str, object] | None:
     """The costs, where there are any or where they are not known."""
-    cost: dict[str, Any] = metadata.get("cost") or {}
     return None if not cost or cost.get("total_cost") == 0 else cost
 
 
@@ -184,7 +177,7 @@ def _reasons(report: ExperimentReport) -> list[tuple[str, int]]:
     for failure in all_failures(report):
         # Messages often name the sample; without its name they are the same reason.
         message = failure.message.replace(repr(failure.sample_id), "'…'")
-        reason = visible(message[:_LONGEST_REASON])
+        reason = escape_control(message[:_LONGEST_REASON])
         counted[reason if reason in counted or len(counted) < _DISTINCT_REASONS else "other reasons"] += 1
     return counted.most_common(_MOST_REASONS)
 
@@ -192,24 +185,24 @@ def _reasons(report: ExperimentReport) -> list[tuple[str, int]]:
 # --- the samples ------------------------------------------------------------------------------------------------------
 
 
-def _row(sample: Sample) -> dict[str, Any]:
+def _row(sample: Sample) -> dict[str, object]:
     """What the page's script shows of a sample. Texts are cut, numbers are not."""
     known = ("dataset_id", "manifest_hash")
     task = sample.record.task.metadata if sample.record is not None else {}
     return {
         "id": sample.sample_id or "",
-        "prompt": _cut(sample.prompt),
-        "output": None if sample.output is None else _cut(sample.output),
-        "reference": None if sample.reference is None else _cut(as_text(sample.reference)),
-        "scores": score_values(sample.scores),
+        "prompt": _truncate(sample.prompt),
+        "output": None if sample.output is None else _truncate(sample.output),
+        "reference": None if sample.reference is None else _truncate(format_value(sample.reference)),
+        "scores": sample.mean_scores,
         "details": [
-            {"metric": score.metric_name, "value": score.value, "details": _cut(as_text(score.details))}
+            {"metric": score.metric_name, "value": score.value, "details": _truncate(format_value(score.details))}
             for score in sample.scores
             if score.details
         ],
-        "failures": [_cut(failure) for failure in sample.failures],
-        "row": {name: _cut(as_text(value)) for name, value in task.items() if name not in known},
-        "attempts": [_cut(text) for text in _attempts(sample)],
+        "failures": [_truncate(failure) for failure in sample.failures],
+        "row": {name: _truncate(format_value(value)) for name, value in task.items() if name not in known},
+        "attempts": [_truncate(text) for text in _attempts(sample)],
     }
 
 
@@ -221,12 +214,12 @@ def _attempts(sample: Sample) -> Iterator[str]:
             yield attempt.output.text if attempt.output else f"failed: {attempt.error.message if attempt.error else ''}"
 
 
-def _cut(text: str, longest: int = _LONGEST_TEXT) -> str:
+def _truncate(text: str, longest: int = _LONGEST_TEXT) -> str:
     return text if len(text) <= longest else f"{text[:longest]}… [{len(text):,} characters in all]"
 
 
-def _inert(data: bytes) -> bytes:
+def _escape_script(data: bytes) -> bytes:
     text = data.decode()
-    for character, escaped in _INERT.items():
+    for character, escaped in _SCRIPT_ESCAPES.items():
         text = text.replace(character, escaped)
     return text.encode()

@@ -1,4 +1,4 @@
-"""`report.json` (everything, a sample a line) and `summary.json` (the few numbers)."""
+"""`report.json` (everything, a sample a line), `summary.json` (the few numbers) and `samples.jsonl` (a stream of samples)."""
 
 from __future__ import annotations
 
@@ -6,16 +6,13 @@ import dataclasses
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
 
-from themis.core.entities import ExperimentReport, MetricAggregate
+from themis.core.codec import JsonObjectWriter, json_bytes, to_plain
+from themis.core.entities import ExperimentReport, GenerationRecord, MetricAggregate
+from themis.core.files import atomic_write
 from themis.core.redaction import redact
 from themis.experiment.export.charts import Chart, as_charts
-from themis.experiment.export.json_text import JsonObject, json_bytes, strict
-from themis.experiment.export.samples import Sample, all_failures, joined
-from themis.experiment.export.whole_files import whole_file
-
-__all__ = ["export_json", "export_summary", "failed_samples", "metric_numbers", "report_run_id", "sampling_of"]
+from themis.experiment.export.samples import Sample, count_failed, join_samples, report_run_id, report_sampling
 
 
 def export_json(
@@ -23,27 +20,36 @@ def export_json(
     path: str | os.PathLike[str],
     *,
     run_id: str | None = None,
-    charts: Iterable[Chart | Mapping[str, Any]] | None = None,
+    charts: Iterable[Chart | Mapping[str, object]] | None = None,
     title: str = "Experiment report",
     sample_limit: int = 100,
     indent: int | None = 2,
 ) -> Path:
-    """The whole report. All samples are in it; `sample_limit` is only handed on as what a page shows of them."""
+    """Writes the whole report, with all its samples, and returns the path.
+
+    Args:
+        report: Of a run that has just ended, or from `build_report`.
+        path: The file; its folder is made.
+        run_id: What the run is called in the file; by default the report's own id.
+        charts: Charts of your own, as `Chart` or as dicts of the same fields.
+        title: Its heading.
+        sample_limit: Only handed on, as what a page shows of the samples.
+        indent: Spaces by which a level is moved in; None for fields on one line.
+    """
     drawn = as_charts(charts)
-    with whole_file(path) as file:
-        fields = JsonObject(file, indent)
+    evaluation = report.evaluation_report
+    with atomic_write(path) as file:
+        fields = JsonObjectWriter(file, indent)
         fields.put("title", title)
         fields.put("summary", _summary(report, run_id))
-        fields.put("metrics", [{"name": n, **metric_numbers(m)} for n, m in report.evaluation_report.metrics.items()])
-        total = fields.put_each("samples", (_sample(sample) for sample in joined(report)))
+        fields.put("metrics", [{"name": name, **_numbers(metric)} for name, metric in evaluation.metrics.items()])
+        total = fields.put_each("samples", (_sample(sample) for sample in join_samples(report)))
         fields.put("rendered_sample_limit", sample_limit)
         fields.put("total_samples", total)
         fields.put("charts", [dataclasses.asdict(chart) for chart in drawn])
-        fields.put_each("run_failures", (_failure(f.sample_id, f.message) for f in report.failures))
-        fields.put_each(
-            "evaluation_failures", (_failure(f.sample_id, f.message) for f in report.evaluation_report.failures)
-        )
-        fields.put("metrics_rendered", list(report.evaluation_report.metrics))
+        for name, failures in (("run_failures", report.failures), ("evaluation_failures", evaluation.failures)):
+            fields.put_each(name, ({"sample_id": one.sample_id, "message": one.message} for one in failures))
+        fields.put("metrics_rendered", list(evaluation.metrics))
         fields.end()
     return Path(path)
 
@@ -51,32 +57,72 @@ def export_json(
 def export_summary(
     report: ExperimentReport, path: str | os.PathLike[str], *, run_id: str | None = None, indent: int | None = 2
 ) -> Path:
-    """What a dashboard or a gate reads: means, counts, cost, failures."""
-    failures = failed_samples(report)
-    total = _total_samples(report)
+    """Writes what a dashboard or a gate reads: means, counts, cost, failures. Arguments as for `export_json`."""
+    failures = count_failed(report)
+    known = report.metadata.get("total_samples")
+    total = len(report.generation_results) if known is None else int(known)
     summary = {
         "run_id": report_run_id(report, run_id),
         "total_samples": total,
-        "metrics": {name: metric_numbers(metric) for name, metric in report.evaluation_report.metrics.items()},
+        "metrics": {name: _numbers(metric) for name, metric in report.evaluation_report.metrics.items()},
         "metadata": {
             "model": report.metadata.get("model"),
             "prompt_template": report.metadata.get("prompt_template"),
-            "sampling": sampling_of(report),
+            "sampling": report_sampling(report),
         },
         "cost_usd": (report.metadata.get("cost") or {}).get("total_cost"),
         "failures": failures,
         "failure_rate": round(failures / total, 4) if total else 0.0,
     }
-    with whole_file(path) as file:
+    with atomic_write(path) as file:
         file.write(json_bytes(redact(summary), indent) + b"\n")
     return Path(path)
 
 
-def metric_numbers(metric: MetricAggregate) -> dict[str, Any]:
+def export_jsonl(report: ExperimentReport, path: str | os.PathLike[str]) -> Path:
+    """Writes everything of every sample, a line each, for programs that read as a stream."""
+    with atomic_write(path) as file:
+        for sample in join_samples(report):
+            file.write(json_bytes(describe_sample(sample)) + b"\n")
+    return Path(path)
+
+
+def describe_sample(sample: Sample) -> dict[str, object]:
+    """A sample with prompt, answer, reference, attempts, usage and verdicts."""
+    record = sample.record
+    return {
+        "sample_id": sample.sample_id,
+        "prompt": sample.prompt,
+        "output": sample.output,
+        "reference": sample.reference,
+        "error": None
+        if record is None or record.error is None
+        else {"kind": record.error.kind, "message": record.error.message},
+        "scores": _scores(sample),
+        "failures": sample.failures,
+        "usage": None if record is None or record.output is None else record.output.usage,
+        "seconds": None if record is None else _seconds(record),
+        "attempts": [
+            {
+                "output": attempt.output.text if attempt.output else None,
+                "error": attempt.error.message if attempt.error else None,
+            }
+            for attempt in (record.attempts if record is not None else ())
+        ],
+        "metadata": sample.metadata,
+    }
+
+
+def _seconds(record: GenerationRecord) -> float | None:
+    milliseconds: float | None = record.metrics.get("generation_time_ms")
+    return None if milliseconds is None else milliseconds / 1000
+
+
+def _numbers(metric: MetricAggregate) -> dict[str, object]:
     """A metric without its scores; a mean of nothing is null."""
     return {
         "count": metric.count,
-        "mean": strict(float(metric.mean)),
+        "mean": to_plain(float(metric.mean), portable=True),
         "failed": metric.failed,
         "unparsed": metric.unparsed,
         "stderr": metric.stderr,
@@ -85,48 +131,26 @@ def metric_numbers(metric: MetricAggregate) -> dict[str, Any]:
     }
 
 
-def failed_samples(report: ExperimentReport) -> int:
-    """Samples without an answer or without a verdict; one that failed twice is one."""
-    return len({failure.sample_id for failure in all_failures(report)})
-
-
-def report_run_id(report: ExperimentReport, run_id: str | None = None) -> str:
-    return run_id or str(report.metadata.get("run_id") or "run")
-
-
-def sampling_of(report: ExperimentReport) -> dict[str, Any]:
-    manifest = report.metadata.get("reproducibility_manifest") or {}
-    if manifest.get("sampling"):
-        return dict(manifest["sampling"])
-    first = next(iter(report.generation_results), None)
-    return {} if first is None else dict(vars(first.task.sampling))
-
-
-def _total_samples(report: ExperimentReport) -> int:
-    known = report.metadata.get("total_samples")
-    return len(report.generation_results) if known is None else int(known)
-
-
-def _summary(report: ExperimentReport, run_id: str | None) -> dict[str, Any]:
+def _summary(report: ExperimentReport, run_id: str | None) -> dict[str, object]:
     return {
-        **redact(strict(report.metadata)),
+        **redact(to_plain(report.metadata, portable=True)),
         "run_id": report_run_id(report, run_id),
         "run_failures": len(report.failures),
         "evaluation_failures": len(report.evaluation_report.failures),
     }
 
 
-def _sample(sample: Sample) -> dict[str, Any]:
+def _sample(sample: Sample) -> dict[str, object]:
     return {
         "sample_id": sample.sample_id,
         "metadata": sample.metadata,
-        "scores": [
-            {"metric": score.metric_name, "value": score.value, "details": score.details, "metadata": score.metadata}
-            for score in sample.scores
-        ],
+        "scores": _scores(sample),
         "failures": sample.failures,
     }
 
 
-def _failure(sample_id: str | None, message: str) -> dict[str, Any]:
-    return {"sample_id": sample_id, "message": message}
+def _scores(sample: Sample) -> list[dict[str, object]]:
+    return [
+        {"metric": score.metric_name, "value": score.value, "details": score.details, "metadata": score.metadata}
+        for score in sample.scores
+    ]

@@ -11,11 +11,8 @@ from pathlib import Path
 from xml.sax.saxutils import escape, quoteattr
 
 from themis.core.entities import ExperimentReport
-from themis.experiment.export.as_json import report_run_id
-from themis.experiment.export.samples import joined, score_values
-from themis.experiment.export.whole_files import whole_file
-
-__all__ = ["export_junit"]
+from themis.core.files import atomic_write
+from themis.experiment.export.samples import join_samples, report_run_id
 
 # XML has no way to write these characters, not even escaped.
 _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -36,12 +33,19 @@ class _Case:
 def export_junit(
     report: ExperimentReport, path: str | os.PathLike[str], *, run_id: str | None = None, pass_at: float = 0.5
 ) -> Path:
-    """A score below `pass_at` is a failed test; a sample without an answer or a verdict is an error."""
+    """Writes a test case for each sample and metric; one without an answer or a verdict is an error.
+
+    Args:
+        report: What `evaluate` returned, or `build_report` made from the store.
+        path: The file; its folder is made.
+        run_id: The name of the suite; by default the report's own id.
+        pass_at: A score below it is a failed test.
+    """
     name = _attribute(report_run_id(report, run_id))
     # Readers want the counts first, so the samples are gone through twice.
     counted = Counter(case.outcome for case in _cases(report, pass_at))
     counts = f'tests="{counted.total()}" failures="{counted["failure"]}" errors="{counted["error"]}"'
-    with whole_file(path) as file:
+    with atomic_write(path) as file:
         file.write(b'<?xml version="1.0" encoding="UTF-8"?>\n')
         file.write(f"<testsuites {counts}>\n<testsuite name={name} {counts}>\n".encode())
         for case in _cases(report, pass_at):
@@ -52,8 +56,8 @@ def export_junit(
 
 def _cases(report: ExperimentReport, pass_at: float) -> Iterator[_Case]:
     names = list(report.evaluation_report.metrics)
-    for sample in joined(report):
-        scores = score_values(sample.scores)
+    for sample in join_samples(report):
+        scores = sample.mean_scores
         sample_id, reasons = str(sample.sample_id), "; ".join(sample.failures)
         if not scores:
             yield _Case("sample", sample_id, "error", reasons or "not judged")

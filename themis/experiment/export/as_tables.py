@@ -1,36 +1,182 @@
-"""`report.md` and `report.tex`: the metrics as a table for a pull request or a paper."""
+"""Tables: one row a sample for spreadsheets and notebooks (CSV, Parquet), one row a metric for people (Markdown, LaTeX)."""
 
 from __future__ import annotations
 
+import csv
+import io
 import math
 import os
-import re
+from collections.abc import Callable
+from functools import partial
 from itertools import islice
 from pathlib import Path
 
+from themis.core.codec import format_value
 from themis.core.entities import ExperimentReport, MetricAggregate
-from themis.experiment.export.as_html import visible
-from themis.experiment.export.as_json import failed_samples, report_run_id
-from themis.experiment.export.samples import all_failures
-from themis.experiment.export.whole_files import whole_file
+from themis.core.files import atomic_write
+from themis.core.tables import Raw, escape_latex, escape_markdown, format_table
+from themis.exceptions import DependencyError
+from themis.experiment.export.samples import Sample, all_failures, count_failed, join_samples, report_run_id
 from themis.runs.report import report_standing
+from themis.storage.lazy import batched
 
-__all__ = ["export_latex", "export_markdown", "in_latex", "in_markdown"]
-
+# A spreadsheet takes a cell that starts so for a formula, and runs it.
+# The wide forms too: some spreadsheets read them as the narrow ones.
+_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 _SHOWN_FAILURES = 10
 _LONGEST_FAILURE = 300
-_LATEX = {
-    "\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
-    **{character: f"\\{character}" for character in "&%$#_{}"},
-}  # fmt: skip
+_ROWS_A_GROUP = 2_000
+_LARGEST_INTEGER = 2**63
+
+
+# --- CSV --------------------------------------------------------------------------------------------------------------
+
+
+def export_csv(report: ExperimentReport, path: str | os.PathLike[str]) -> Path:
+    """sample_id, the rows' fields, one column a metric, failures. A missing score is an empty cell."""
+    kinds, metrics = _fields(report)
+    fields = sorted(kinds)
+    with atomic_write(path) as file:
+        # Half a surrogate pair cannot be written in UTF-8; it is spelled out.
+        text = io.TextIOWrapper(file, encoding="utf-8", errors="backslashreplace", newline="")
+        # Lines end as RFC 4180 says; with another ending the writer would leave a bare return in a cell unquoted.
+        table = csv.writer(text, lineterminator="\r\n")
+        header = ["sample_id", *fields, *(f"metric:{name}" for name in metrics), "failures"]
+        table.writerow([csv_safe(name) for name in header])
+        for sample in join_samples(report):
+            table.writerow(_row(sample, fields, metrics))
+        text.flush()
+        text.detach()
+    return Path(path)
+
+
+def _fields(report: ExperimentReport) -> tuple[dict[str, set[type]], list[str]]:
+    """The fields that any sample has, with the kinds of their values, and the metrics; rows need not all have the same."""
+    fields: dict[str, set[type]] = {}
+    metrics = set(report.evaluation_report.metrics)
+    for sample in join_samples(report):
+        metrics.update(score.metric_name for score in sample.scores)
+        for name, value in sample.metadata.items():
+            fields.setdefault(name, set()).add(_kind(value))
+    return fields, sorted(metrics)
+
+
+def _row(sample: Sample, fields: list[str], metrics: list[str]) -> list[object]:
+    metadata, scores = sample.metadata, sample.mean_scores
+    return [
+        csv_safe(sample.sample_id),
+        *(csv_safe(metadata.get(name)) for name in fields),
+        *(scores.get(name, "") for name in metrics),
+        csv_safe("; ".join(sample.failures)),
+    ]
+
+
+def csv_safe(value: object) -> object:
+    """A cell that no spreadsheet runs: text that starts like a formula gets an apostrophe before it."""
+    if value is None:
+        return ""
+    if isinstance(value, bool | int | float):
+        return value
+    text = format_value(value)
+    return f"'{text}" if text.startswith(_FORMULA_STARTS) else text
+
+
+# --- Parquet ----------------------------------------------------------------------------------------------------------
+
+
+def export_parquet(report: ExperimentReport, path: str | os.PathLike[str]) -> Path:
+    """sample_id, prompt, output, reference, error, failures, one column a metric and one a field of the rows.
+
+    A field of numbers, or of truth values, has that type; any other is text, lists and dicts as JSON.
+    """
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    except ImportError as error:
+        raise DependencyError.for_extra("pyarrow", "hub", "exporting Parquet") from error
+    columns = _columns(report)
+    types = {float: pa.float64(), int: pa.int64(), bool: pa.bool_(), str: pa.string()}
+    schema = pa.schema([(name, types[kind]) for name, (kind, _) in columns.items()])
+    with atomic_write(path) as file, pq.ParquetWriter(file, schema) as writer:
+        for samples in batched(join_samples(report), _ROWS_A_GROUP):
+            arrays = [
+                pa.array([_cell(read(sample), kind) for sample in samples], type=types[kind])
+                for kind, read in columns.values()
+            ]
+            writer.write_table(pa.Table.from_arrays(arrays, schema=schema))
+    return Path(path)
+
+
+Column = tuple[type, Callable[[Sample], object]]
+
+
+def _columns(report: ExperimentReport) -> dict[str, Column]:
+    fields, metrics = _fields(report)
+    columns: dict[str, Column] = {
+        "sample_id": (str, lambda sample: sample.sample_id),
+        "prompt": (str, lambda sample: sample.prompt),
+        "output": (str, lambda sample: sample.output),
+        "reference": (str, lambda sample: sample.reference),
+        "error": (str, lambda sample: sample.record.error.message if sample.record and sample.record.error else None),
+        "failures": (str, lambda sample: "; ".join(sample.failures)),
+    }
+    for name in metrics:
+        columns[f"metric:{name}"] = (float, partial(_score, name))
+    for name in sorted(fields):
+        # A row may have a field named as one of ours.
+        column = name if name not in columns else f"row:{name}"
+        columns[column] = (_common(fields[name]), partial(_field, name))
+    return columns
+
+
+def _score(name: str, sample: Sample) -> float | None:
+    return sample.mean_scores.get(name)
+
+
+def _field(name: str, sample: Sample) -> object:
+    return sample.metadata.get(name)
+
+
+def _kind(value: object) -> type:
+    if value is None:
+        return type(None)
+    if isinstance(value, int) and not isinstance(value, bool) and abs(value) >= _LARGEST_INTEGER:
+        return str
+    return type(value) if type(value) in (bool, int, float) else str
+
+
+def _common(kinds: set[type]) -> type:
+    kinds = kinds - {type(None)}
+    if len(kinds) == 1:
+        return next(iter(kinds))
+    return float if kinds == {int, float} else str
+
+
+def _cell(value: object, kind: type) -> object:
+    if value is None:
+        return None
+    if kind is str:
+        # Arrow strings are UTF-8, which cannot hold half a surrogate pair.
+        return format_value(value).encode("utf-8", "backslashreplace").decode()
+    return kind(value)
+
+
+# --- Markdown and LaTeX -----------------------------------------------------------------------------------------------
 
 
 def export_markdown(
     report: ExperimentReport, path: str | os.PathLike[str], *, run_id: str | None = None, picture: str | None = None
 ) -> Path:
-    """Facts, metrics and first failures; `picture` is a line of Markdown to put under the heading."""
+    """Writes facts, metrics and first failures.
+
+    Args:
+        report: What `evaluate` returned, or `build_report` made from the store.
+        path: The file; its folder is made.
+        run_id: The heading; by default the report's own id.
+        picture: A line of Markdown to put under the heading.
+    """
     cost = (report.metadata.get("cost") or {}).get("total_cost")
-    failed = failed_samples(report)
+    failed = count_failed(report)
     facts = {
         "model": report.metadata.get("model"),
         "samples": report.metadata.get("total_samples", len(report.generation_results)),
@@ -39,50 +185,34 @@ def export_markdown(
         "status": report_standing(report),
         "manifest": report.metadata.get("manifest_hash"),
     }
-    lines = [f"# {in_markdown(report_run_id(report, run_id))}", "", *((picture, "") if picture else ())]
-    lines += [f"- {name}: {in_markdown(str(value))}" for name, value in facts.items() if value is not None]
-    lines += ["", "| metric | mean | 95 % interval | scored | failed |", "|---|---:|---|---:|---:|"]
-    for name, metric in report.evaluation_report.metrics.items():
-        lines.append(
-            f"| {in_markdown(name)} | {_mean(metric)} | {_interval(metric, '–')} | {metric.count} | {metric.failed} |"
-        )
+    lines = [f"# {escape_markdown(report_run_id(report, run_id))}", "", *((picture, "") if picture else ())]
+    lines += [f"- {name}: {escape_markdown(str(value))}" for name, value in facts.items() if value is not None]
+    columns = ("metric", "mean", "95 % interval", "scored", "failed")
+    lines += ["", format_table(columns, _metric_rows(report, "–"), right=(1, 3, 4))]
     if failed:
         lines += ["", "## Failures", ""]
         for failure in islice(all_failures(report), _SHOWN_FAILURES):
-            message = in_markdown(failure.message[:_LONGEST_FAILURE])
-            lines.append(f"- {in_markdown(str(failure.sample_id))}: {message}")
+            message = escape_markdown(failure.message[:_LONGEST_FAILURE])
+            lines.append(f"- {escape_markdown(str(failure.sample_id))}: {message}")
         if failed > _SHOWN_FAILURES:
             lines.append(f"- … {failed} samples in all")
     return _write(path, lines)
 
 
 def export_latex(report: ExperimentReport, path: str | os.PathLike[str], *, run_id: str | None = None) -> Path:
-    """A `tabular` to \\input; it uses the rules of the package booktabs."""
-    name = in_latex(report_run_id(report, run_id))
-    lines = [
-        "% needs \\usepackage{booktabs}",
-        r"\begin{tabular}{lrrrr}",
-        r"\toprule",
-        r"Metric & Mean & 95\,\% interval & Scored & Failed \\",
-        r"\midrule",
+    """Writes a `tabular` to \\input, with the rules of the package booktabs. Arguments as for `export_markdown`."""
+    columns = ("Metric", "Mean", Raw(r"95\,\% interval"), "Scored", "Failed")
+    table = format_table(columns, _metric_rows(report, "--"), "latex", right=(1, 2, 3, 4))
+    name, model = report_run_id(report, run_id), str(report.metadata.get("model") or "")
+    run = f"% run {escape_latex(name)}, model {escape_latex(model)}"
+    return _write(path, ["% needs \\usepackage{booktabs}", table, run])
+
+
+def _metric_rows(report: ExperimentReport, dash: str) -> list[list[str]]:
+    return [
+        [name, _mean(metric), _interval(metric, dash), str(metric.count), str(metric.failed)]
+        for name, metric in report.evaluation_report.metrics.items()
     ]
-    lines += [
-        f"{in_latex(metric_name)} & {_mean(metric)} & {_interval(metric, '--')} & {metric.count} & {metric.failed} \\\\"
-        for metric_name, metric in report.evaluation_report.metrics.items()
-    ]
-    model = in_latex(str(report.metadata.get("model") or ""))
-    lines += [r"\bottomrule", r"\end{tabular}", f"% run {name}, model {model}"]
-    return _write(path, lines)
-
-
-def in_markdown(text: str) -> str:
-    """Text that stays text: no markup, no HTML, no second table cell, no second line."""
-    text = re.sub(r"([\\`*_{}\[\]()#|~!])", r"\\\1", visible(" ".join(text.split())))
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-
-
-def in_latex(text: str) -> str:
-    return "".join(_LATEX.get(character, character) for character in visible(" ".join(text.split())))
 
 
 def _mean(metric: MetricAggregate) -> str:
@@ -94,6 +224,6 @@ def _interval(metric: MetricAggregate, dash: str) -> str:
 
 
 def _write(path: str | os.PathLike[str], lines: list[str]) -> Path:
-    with whole_file(path) as file:
+    with atomic_write(path) as file:
         file.write("\n".join([*lines, ""]).encode("utf-8", "backslashreplace"))
     return Path(path)

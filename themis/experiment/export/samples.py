@@ -1,14 +1,13 @@
-"""The samples of a report, each answer joined with its verdicts by item id.
+"""The samples of a report, each answer joined with its verdicts by item id, and the few facts that every format tells.
 
-Every export format goes through `joined`; none of them ever holds more than a window of the run.
+Every export format goes through `join_samples`; none of them ever holds more than a window of the run.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import chain, islice
-from typing import Any
 
 from themis.core.entities import (
     EvaluationFailure,
@@ -19,8 +18,6 @@ from themis.core.entities import (
     MetricScore,
 )
 from themis.storage.lazy import LazySequence
-
-__all__ = ["Sample", "all_failures", "joined", "score_values"]
 
 # Both streams of a stored report are in dataset order, so an answer's verdict is the next one, unless the run is being
 # written while it is read. So many verdicts may wait for an answer that was stored after its page was read.
@@ -37,7 +34,7 @@ class Sample:
     failures: list[str] = field(default_factory=list)
 
     @property
-    def metadata(self) -> dict[str, Any]:
+    def metadata(self) -> dict[str, object]:
         """The row's fields, and how the sample was asked."""
         if self.record is None:
             return {}
@@ -61,11 +58,15 @@ class Sample:
         return None if self.record is None or self.record.output is None else self.record.output.text
 
     @property
-    def reference(self) -> Any:
+    def reference(self) -> object:
         return None if self.record is None or self.record.task.reference is None else self.record.task.reference.value
 
+    @property
+    def mean_scores(self) -> dict[str, float]:
+        return mean_scores(self.scores)
 
-def joined(report: ExperimentReport) -> Iterator[Sample]:
+
+def join_samples(report: ExperimentReport) -> Iterator[Sample]:
     """Every sample of a report in its order: judged, failed, or not judged yet; then verdicts without an answer."""
     verdicts = report.evaluation_report.records
     window = _WINDOW if isinstance(verdicts, LazySequence) else len(verdicts)
@@ -79,18 +80,12 @@ def joined(report: ExperimentReport) -> Iterator[Sample]:
         yield _sample(verdict.sample_id, None, verdict)
 
 
-def score_values(scores: list[MetricScore]) -> dict[str, float]:
+def mean_scores(scores: list[MetricScore]) -> dict[str, float]:
     """One value a metric; where every attempt was scored by itself, their mean."""
     found: dict[str, list[float]] = {}
     for score in scores:
         found.setdefault(score.metric_name, []).append(score.value)
     return {name: sum(values) / len(values) for name, values in found.items()}
-
-
-def all_failures(report: ExperimentReport) -> Iterator[ExperimentFailure | EvaluationFailure]:
-    """What has no answer, then what has no verdict."""
-    yield from report.failures
-    yield from report.evaluation_report.failures
 
 
 def _item_id(record: GenerationRecord) -> str | None:
@@ -103,3 +98,30 @@ def _sample(sample_id: str | None, record: GenerationRecord | None, verdict: Eva
     if record is not None and record.error is not None:
         failures.insert(0, record.error.message)
     return Sample(sample_id, record, list(verdict.scores) if verdict is not None else [], failures)
+
+
+# --- facts of a report ------------------------------------------------------------------------------------------------
+
+
+def all_failures(report: ExperimentReport) -> Iterator[ExperimentFailure | EvaluationFailure]:
+    """What has no answer, then what has no verdict."""
+    yield from report.failures
+    yield from report.evaluation_report.failures
+
+
+def count_failed(report: ExperimentReport) -> int:
+    """Samples without an answer or without a verdict; one that failed twice is one."""
+    return len({failure.sample_id for failure in all_failures(report)})
+
+
+def report_run_id(report: ExperimentReport, run_id: str | None = None) -> str:
+    return run_id or str(report.metadata.get("run_id") or "run")
+
+
+def report_sampling(report: ExperimentReport) -> Mapping[str, float | None]:
+    """The sampling of the manifest; of a report without one, of its first sample."""
+    manifest = report.metadata.get("reproducibility_manifest") or {}
+    if manifest.get("sampling"):
+        return dict(manifest["sampling"])
+    first = next(iter(report.generation_results), None)
+    return {} if first is None else dict(vars(first.task.sampling))

@@ -5,13 +5,12 @@ An import is made once: the same file again changes nothing, and one that was cu
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
-from themis.core.codec import encode, jsonable
+from themis.core.bounded_reading import Broken, ReadLimits
+from themis.core.codec import canonical_json, encode, to_plain
 from themis.core.entities import (
     GenerationRecord,
     GenerationTask,
@@ -21,20 +20,11 @@ from themis.core.entities import (
     PromptSpec,
     Result,
 )
-from themis.core.fingerprint import canonical_json, digest, fingerprint
+from themis.core.files import safe_filename
+from themis.core.fingerprint import digest, fingerprint
 from themis.exceptions import ConfigurationError, DatasetError
-from themis.experiment.export.names import file_word
-from themis.experiment.importing.bounded import ReadLimits
-from themis.experiment.importing.inspect_log import InspectLog
-from themis.experiment.importing.lm_eval_log import LmEvalLog
-from themis.experiment.importing.published import (
-    Broken,
-    Header,
-    PublishedLog,
-    PublishedSample,
-    PublishedScore,
-    published_range,
-)
+from themis.experiment.importing.logs import InspectLog, LmEvalLog
+from themis.experiment.importing.published import Header, PublishedLog, PublishedSample, PublishedScore, metric_range
 from themis.runs.manifest import build_reproducibility_manifest, manifest_hash
 from themis.runs.report import build_report, summarise_run
 from themis.storage import ExperimentStorage, RunStatus
@@ -42,8 +32,6 @@ from themis.storage.lazy import batched
 from themis.storage.records import FAILED, SCORED, Frame, Item, ScoreRow
 from themis.storage.runs import is_storable, validate_run_id
 from themis.storage.writing import RunWriter
-
-__all__ = ["Imported", "import_log", "open_log"]
 
 _BATCH = 500
 _LONGEST_ID = 1_000
@@ -88,7 +76,7 @@ def import_log(
     log = open_log(Path(path), limits or ReadLimits())
     header = log.header
     spec = header.model if model is None else _model(model)
-    run_id = validate_run_id(run_id or f"{header.source}-{file_word(header.task)}-{header.sha256[:8]}")
+    run_id = validate_run_id(run_id or f"{header.source}-{safe_filename(header.task)}-{header.sha256[:8]}")
     imported = Imported(run_id, header.source, notes=header.notes)
     if storage.run_exists(run_id):
         if storage.reader(run_id).identity.get("sha256") != header.sha256:
@@ -162,10 +150,10 @@ def _write(
         config={"reproducibility_manifest": manifest, "manifest_hash": stamp, "task": frame.to_config()},
         manifest_hash=stamp,
     )
-    evaluation = writer.open_evaluation(header.source, _described(header, plan))
+    evaluation = writer.open_evaluation(header.source, _describe(header, plan))
     good = 0
     seen: set[int] = set()
-    for samples in batched(_readable(log), _BATCH):
+    for samples in batched(_samples(log), _BATCH):
         calls: list[Result] = []
         verdicts: list[ScoreRow] = []
         for sample in samples:
@@ -186,9 +174,9 @@ def _write(
     writer.finish(header.status, summary=summarise_run(build_report(storage, writer.run_id, evaluation)))
 
 
-def _described(header: Header, plan: _Plan) -> dict[str, Any]:
-    ranges = {name: found for name in sorted(plan.metrics) if (found := published_range(name)) is not None}
-    described = {"source": header.source, "metrics": sorted(plan.metrics)}
+def _describe(header: Header, plan: _Plan) -> dict[str, object]:
+    ranges = {name: found for name in sorted(plan.metrics) if (found := metric_range(name)) is not None}
+    described: dict[str, object] = {"source": header.source, "metrics": sorted(plan.metrics)}
     return {**described, "score_range": ranges} if ranges else described
 
 
@@ -218,7 +206,7 @@ class _Plan:
             if sample.item_id in self.positions:
                 continue
             position = self.positions[sample.item_id] = len(self.positions)
-            content = canonical_json(jsonable(dict(sample.row)))
+            content = canonical_json(to_plain(dict(sample.row)))
             fingerprints.append(digest(content))
             yield Item(position, sample.item_id, fingerprints[-1], content)
         self.dataset = fingerprint(fingerprints)
@@ -241,7 +229,7 @@ class _Plan:
         return {name for name in self.metrics if name.partition(",")[2] in filters}
 
 
-def _readable(log: PublishedLog) -> Iterator[PublishedSample]:
+def _samples(log: PublishedLog) -> Iterator[PublishedSample]:
     return (sample for sample in log.samples() if isinstance(sample, PublishedSample))
 
 
@@ -279,7 +267,7 @@ def _verdicts(position: int, sample: PublishedSample, expected: set[str]) -> Ite
         if score is None or score.value is None:
             yield ScoreRow(position, name, 0, None, FAILED, encode({"failures": [f"{name}: {_why_none(score)}"]}))
         else:
-            details = {"published": score.published, **score.details} if score.details or _words(score) else {}
+            details = {"published": score.published, **score.details} if score.details or _is_worded(score) else {}
             text = encode({"details": details, "metadata": {}}) if details else None
             yield ScoreRow(position, name, 0, score.value, SCORED, text)
 
@@ -287,15 +275,15 @@ def _verdicts(position: int, sample: PublishedSample, expected: set[str]) -> Ite
 def _why_none(score: PublishedScore | None) -> str:
     if score is None:
         return "no score in the log, not a number"
-    return score.problem or f"published as {json.dumps(score.published)[:200]}, not a number"
+    return score.problem or f"published as {encode(score.published)[:200]}, not a number"
 
 
-def _words(score: Any) -> bool:
+def _is_worded(score: PublishedScore) -> bool:
     """Whether a score was published as something else than its number."""
     return isinstance(score.published, str | list)
 
 
-def _manifest(header: Header, spec: ModelSpec, plan: _Plan) -> dict[str, Any]:
+def _manifest(header: Header, spec: ModelSpec, plan: _Plan) -> dict[str, object]:
     """What the file says of how the run was made; this machine's own versions have no part in it."""
     manifest = build_reproducibility_manifest(
         model=spec.identifier,

@@ -5,21 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Protocol
 
+from themis.core.bounded_reading import Broken
 from themis.core.entities import ModelSpec, SamplingConfig
 from themis.storage import RunStatus
-
-__all__ = [
-    "Answer",
-    "Broken",
-    "Header",
-    "PublishedLog",
-    "PublishedSample",
-    "PublishedScore",
-    "published_range",
-    "published_score",
-]
 
 # Metrics of lm-eval and scorers of Inspect whose score of one sample is a share.
 _SHARES = frozenset(
@@ -64,24 +54,24 @@ class PublishedScore:
     """A score as a number (None where it is not one, or cannot be one of its metric), and as it was written."""
 
     value: float | None
-    published: Any
-    details: Mapping[str, Any] = field(default_factory=dict)
+    published: object
+    details: Mapping[str, object] = field(default_factory=dict)
     # What is wrong with a number that is none of its metric.
     problem: str = ""
 
 
-def published_score(
-    name: str, number: float | None, published: Any, details: Mapping[str, Any] | None = None
+def check_score(
+    name: str, number: float | None, published: object, details: Mapping[str, object] | None = None
 ) -> PublishedScore:
     """A score of a metric, refused where the metric has a range and the number is outside."""
-    lowest, highest = published_range(name) or (-math.inf, math.inf)
+    lowest, highest = metric_range(name) or (-math.inf, math.inf)
     if number is None or lowest <= number <= highest:
         return PublishedScore(number, published, details or {})
     problem = f"published as {number:g}, outside its range from {lowest:g} to {highest:g}"
     return PublishedScore(None, published, details or {}, problem)
 
 
-def published_range(name: str) -> tuple[float, float] | None:
+def metric_range(name: str) -> tuple[float, float] | None:
     """The range of a metric that both systems' own documentation gives, whatever filter it went through."""
     plain = name.partition(",")[0].lower()
     return (-1.0, 1.0) if plain in _SIGNED else (0.0, 1.0) if plain in _SHARES else None
@@ -92,18 +82,10 @@ class PublishedSample:
     """One item with its answers, and one score a metric."""
 
     item_id: str
-    row: Mapping[str, Any]
+    row: Mapping[str, object]
     prompt: str
     answers: tuple[Answer, ...]
     scores: Mapping[str, PublishedScore]
-
-
-@dataclass(frozen=True)
-class Broken:
-    """A part of the file that cannot be read: where, and why."""
-
-    where: str
-    reason: str
 
 
 class PublishedLog(Protocol):

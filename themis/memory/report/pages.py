@@ -2,43 +2,40 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
 from themis import comparison
 from themis.comparison.reports import TIE, ComparisonResult
-from themis.core.codec import jsonable
-from themis.experiment.export.as_html import visible
+from themis.core.codec import format_value
+from themis.core.escaping import escape_control
+from themis.core.tables import Raw, format_table
+from themis.memory import report
 from themis.memory.report.charts import (
     Axis,
     DistanceSeries,
     SpanSeries,
+    colour,
     draw_datasets,
     draw_distances,
+    draw_gantt,
+    draw_place,
     draw_radar,
     draw_spans,
+    grade_class,
+    short_duration,
+    short_tokens,
 )
-from themis.memory.report.drawing import colour, short_duration, short_tokens
-from themis.memory.report.gantt import draw_gantt, draw_place
 from themis.memory.report.view import RunView, label_runs
-from themis.memory.results import RunSummary, StoredResult
+from themis.memory.results import DatasetScore, RunSummary, StoredResult
 from themis.memory.spans import EffectiveSpan
 
-__all__ = [
-    "agents_figures",
-    "agents_page",
-    "agents_table",
-    "named_views",
-    "run_figures",
-    "run_page",
-    "shown_interval",
-    "shown_span",
-]
+if TYPE_CHECKING:
+    from jinja2 import Environment
 
 _LONGEST_TEXT = 8_000
 _MOST_DIFFERENCES = 200
@@ -77,7 +74,7 @@ def run_page(view: RunView) -> str:
             entries=_cards(view),
             notes=_notes(summary),
             groups=groups,
-            spent=_spent(view),
+            spent=_spending(view),
             datasets=figures["datasets"],
             distances=figures["distances"],
             gantt_tokens=figures["conversation"],
@@ -102,25 +99,33 @@ def _anchors(view: RunView) -> dict[str, str]:
     return {result.test_id: f"test-{number}" for number, result in enumerate(view.results)}
 
 
-def _cards(view: RunView) -> list[dict[str, Any]]:
+def _cards(view: RunView) -> list[dict[str, str]]:
     summary, line = view.summary, view.timeline
     interval = summary.score_interval
     latency = view.latency
     cards = [
         {
             "name": "score",
-            "value": f"{_number(summary.score)} of {summary.max_score}",
+            "value": f"{_format_number(summary.score)} of {summary.max_score}",
             "note": "" if interval is None else f"95 % interval {interval[0]:.2f} to {interval[1]:.2f}",
         },
-        {"name": "accuracy", "value": f"{_number(summary.accuracy, 1)} %", "note": f"{summary.scored} tests scored"},
-        {"name": "effective span", "value": shown_span(summary.effective_span), "note": _span_note(summary)},
+        {
+            "name": "accuracy",
+            "value": f"{_format_number(summary.accuracy, 1)} %",
+            "note": f"{summary.scored} tests scored",
+        },
+        {"name": "effective span", "value": format_span(summary.effective_span), "note": _span_note(summary)},
         {"name": "LTM score", "value": short_tokens(summary.ltm_score) if summary.scored else "n/a", "note": "tokens"},
         {
             "name": "conversation",
             "value": f"{short_tokens(line.tokens)} tokens",
             "note": f"{line.turns} turns, {short_tokens(line.filler_tokens)} filler",
         },
-        {"name": "cost", "value": _dollars(summary.cost_usd), "note": f"judge {_dollars(summary.judge_cost_usd)}"},
+        {
+            "name": "cost",
+            "value": _format_dollars(summary.cost_usd),
+            "note": f"judge {_format_dollars(summary.judge_cost_usd)}",
+        },
     ]
     if summary.verbosity_tokens:
         note = f"{line.replies} replies" if line.replies else ""
@@ -129,8 +134,8 @@ def _cards(view: RunView) -> list[dict[str, Any]]:
         cards.append(
             {
                 "name": "speed",
-                "value": f"{_speed(summary.speed_tokens_per_second)} tokens/s",
-                "note": f"a reply takes {_seconds(latency[0])}, one in twenty over {_seconds(latency[1])}",
+                "value": f"{_format_speed(summary.speed_tokens_per_second)} tokens/s",
+                "note": f"a reply takes {_format_seconds(latency[0])}, one in twenty over {_format_seconds(latency[1])}",
             }
         )
     return cards
@@ -160,10 +165,10 @@ def _notes(summary: RunSummary) -> list[str]:
     return [text for text, count in told.items() if count]
 
 
-def _spent(view: RunView) -> list[dict[str, str]]:
+def _spending(view: RunView) -> list[dict[str, str]]:
     run, line = view.found.run, view.timeline
     rows = [
-        {"name": "dollars", "agent": _dollars(run.cost_usd), "judge": _dollars(run.judge_cost_usd)},
+        {"name": "dollars", "agent": _format_dollars(run.cost_usd), "judge": _format_dollars(run.judge_cost_usd)},
         {"name": "calls", "agent": f"{run.calls:,}", "judge": f"{run.judge_calls:,}"},
         {"name": "prompt tokens", "agent": f"{run.prompt_tokens:,}", "judge": ""},
         {"name": "completion tokens", "agent": f"{run.completion_tokens:,}", "judge": ""},
@@ -185,10 +190,10 @@ def agents_page(
     views: Sequence[RunView], spans: Sequence[SpanSeries] = (), comparisons: Sequence[ComparisonResult] | None = None
 ) -> str:
     """Several runs beside each other. `spans` adds the curve of a sweep, `comparisons` its differences."""
-    named = named_views(views)
+    named = label_views(views)
     names = [view.name for view in named]
     compared_agents = list(comparisons) if comparisons is not None else comparison.compare_scores(_scores(named))
-    differing, compared = _differing(named)
+    differing, compared = _find_differences(named)
     figures = agents_figures(named, spans)
     columns, rows = agents_table(named)
     page = (
@@ -215,7 +220,7 @@ def agents_page(
 
 def agents_figures(views: Sequence[RunView], spans: Sequence[SpanSeries] = ()) -> dict[str, Markup]:
     """The main figures of a comparison by name."""
-    named = named_views(views)
+    named = label_views(views)
     figures = {
         "distances": draw_distances([DistanceSeries(view.name, view.points) for view in named]),
         "datasets": draw_datasets([(view.name, view.summary.datasets) for view in named]),
@@ -231,18 +236,18 @@ def agents_table(views: Sequence[RunView]) -> tuple[list[str], list[tuple[str, l
         *("LTM score", "Tokens/s", "Cost", "Verbosity", "Judge asked"),
     ]
     rows = []
-    for view in named_views(views):
+    for view in label_views(views):
         summary = view.summary
         speed, verbosity = summary.speed_tokens_per_second, summary.verbosity_tokens
         cells = [
-            f"{_number(summary.score)} of {summary.max_score}",
-            shown_interval(summary.score_interval),
-            f"{_number(summary.accuracy, 1)} %",
-            shown_span(summary.effective_span),
+            f"{_format_number(summary.score)} of {summary.max_score}",
+            format_interval(summary.score_interval),
+            f"{_format_number(summary.accuracy, 1)} %",
+            format_span(summary.effective_span),
             _span_interval(summary.effective_span),
             short_tokens(summary.ltm_score) if summary.scored else "n/a",
-            _speed(speed),
-            _dollars(summary.cost_usd),
+            _format_speed(speed),
+            _format_dollars(summary.cost_usd),
             "n/a" if verbosity is None else short_tokens(verbosity),
             f"{summary.judged} of {len(view.results)}",
         ]
@@ -250,7 +255,7 @@ def agents_table(views: Sequence[RunView]) -> tuple[list[str], list[tuple[str, l
     return columns, rows
 
 
-def named_views(views: Sequence[RunView]) -> list[RunView]:
+def label_views(views: Sequence[RunView]) -> list[RunView]:
     names = label_runs(list(views))
     return [replace(view, name=name) for view, name in zip(views, names, strict=True)]
 
@@ -300,13 +305,13 @@ def _conversations(pair: ComparisonResult) -> int:
     return 1 if pair.test_result is None else pair.test_result.clusters or 1
 
 
-def _differing(views: Sequence[RunView]) -> tuple[list[dict[str, Any]], int]:
+def _find_differences(views: Sequence[RunView]) -> tuple[list[dict[str, object]], int]:
     """Tests on which agents do not agree, and how many were compared."""
     by_test: dict[str, list[StoredResult | None]] = {}
     for number, view in enumerate(views):
         for result in view.results:
             by_test.setdefault(result.test_id, [None] * len(views))[number] = result
-    found: list[tuple[float, dict[str, Any]]] = []
+    found: list[tuple[float, dict[str, object]]] = []
     for test_id, results in by_test.items():
         scores = [None if result is None else result.score for result in results]
         known = [score for score in scores if score is not None]
@@ -329,10 +334,59 @@ def _differing(views: Sequence[RunView]) -> tuple[list[dict[str, Any]], int]:
     return [entry for _, entry in found[:_MOST_DIFFERENCES]], len(by_test)
 
 
+# --- tables -----------------------------------------------------------------------------------------------------------
+
+
+def markdown_table(views: Sequence[RunView]) -> str:
+    """The summary of each run, then the score of each dataset."""
+    columns, rows = agents_table(views)
+    agents = format_table(
+        ["agent", *map(str.lower, columns)],
+        [[name, *cells] for name, cells in rows],
+        right=range(1, len(columns) + 1),
+    )
+    names, by_dataset = _datasets(views)
+    # The cells are ours, and brackets alone make no link.
+    datasets = format_table(
+        ["dataset", *names],
+        [[dataset, *map(Raw, cells)] for dataset, cells in by_dataset],
+        right=range(1, len(names) + 1),
+    )
+    return f"{agents}\n\n{datasets}\n"
+
+
+def latex_table(views: Sequence[RunView]) -> str:
+    """A `tabular` to \\input, datasets by agents; it uses the rules of the package booktabs."""
+    names, by_dataset = _datasets(views)
+    totals = [f"{view.summary.score:.2f} of {view.summary.max_score}" for view in views]
+    table = format_table(
+        ["Dataset", *names],
+        [[dataset, *cells] for dataset, cells in by_dataset],
+        "latex",
+        right=range(1, len(names) + 1),
+        footer=["Score", *totals],
+    )
+    return f"% needs \\usepackage{{booktabs}}\n{table}\n"
+
+
+def _datasets(views: Sequence[RunView]) -> tuple[list[str], list[tuple[str, list[str]]]]:
+    labelled = label_views(views)
+    scores = [{dataset.name: dataset for dataset in view.summary.datasets} for view in labelled]
+    datasets = dict.fromkeys(name for found in scores for name in found)
+    rows = [(name, [_format_dataset(found.get(name)) for found in scores]) for name in datasets]
+    return [view.name for view in labelled], rows
+
+
+def _format_dataset(dataset: DatasetScore | None) -> str:
+    if dataset is None or dataset.interval is None:
+        return "n/a"
+    return f"{dataset.mean:.2f} [{dataset.interval[0]:.2f}, {dataset.interval[1]:.2f}]"
+
+
 # --- how things are shown ---------------------------------------------------------------------------------------------
 
 
-def shown_span(span: EffectiveSpan | None) -> str:
+def format_span(span: EffectiveSpan | None) -> str:
     if span is None:
         return "n/a"
     return f"≥ {short_tokens(span.tokens)}" if span.beyond else short_tokens(span.tokens)
@@ -344,32 +398,28 @@ def _span_interval(span: EffectiveSpan | None) -> str:
     return f"{short_tokens(span.low)} – {'no end seen' if span.high is None else short_tokens(span.high)}"
 
 
-def shown_interval(interval: tuple[float, float] | None) -> str:
+def format_interval(interval: tuple[float, float] | None) -> str:
     return "n/a" if interval is None else f"{interval[0]:.2f} – {interval[1]:.2f}"
 
 
-def _number(value: float, digits: int = 2) -> str:
+def _format_number(value: float, digits: int = 2) -> str:
     return "n/a" if math.isnan(value) else f"{value:.{digits}f}"
 
 
-def _speed(value: float | None) -> str:
+def _format_speed(value: float | None) -> str:
     return "n/a" if value is None else f"{value:,.0f}" if value >= 10 else f"{value:.1f}"
 
 
-def _seconds(value: float) -> str:
+def _format_seconds(value: float) -> str:
     return f"{value:.2g} s" if value >= 0.1 else f"{value * 1_000:.2g} ms"
 
 
-def _dollars(value: float | None) -> str:
+def _format_dollars(value: float | None) -> str:
     return "price unknown" if value is None else f"${value:,.4f}" if 0 < value < 1 else f"${value:,.2f}"
 
 
-def _p_value(value: float | None) -> str:
+def _format_p_value(value: float | None) -> str:
     return "–" if value is None else "< 0.0001" if value < 0.0001 else f"{value:.4f}"
-
-
-def _grade(score: float | None) -> str:
-    return "soft" if score is None else "good" if score >= 0.75 else "bad" if score < 0.25 else "middling"
 
 
 def _marks(result: StoredResult) -> list[str]:
@@ -382,33 +432,38 @@ def _marks(result: StoredResult) -> list[str]:
     return [text for text, holds in marks.items() if holds]
 
 
-def _cut(text: Any) -> str:
-    shown = visible(str(text))
+def _truncate(text: object) -> str:
+    shown = escape_control(str(text))
     if len(shown) <= _LONGEST_TEXT:
         return shown
     return f"{shown[:_LONGEST_TEXT]}… [{len(shown):,} characters in all]"
 
 
-def _as_text(value: Any) -> str:
+def _format_lines(value: object) -> str:
     if isinstance(value, list) and all(isinstance(entry, str) for entry in value):
         return "\n".join(value)
     if isinstance(value, Mapping | list):
-        return json.dumps(jsonable(value), ensure_ascii=False)
+        return format_value(value)
     return "" if value is None else str(value)
 
 
-def _environment() -> Any:
+def _environment() -> Environment:
     from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
     environment = Environment(
-        loader=ChoiceLoader([PackageLoader("themis.memory.report"), PackageLoader("themis.comparison")]),
+        loader=ChoiceLoader([PackageLoader(report.__name__), PackageLoader(comparison.__name__)]),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
     environment.filters.update(
-        visible=lambda value: visible(str(value)), cut=_cut, as_text=_as_text, thousands=lambda value: f"{value:,}"
+        escape_control=lambda value: escape_control(str(value)),
+        cut=_truncate,
+        as_text=_format_lines,
+        thousands=lambda value: f"{value:,}",
     )
-    environment.globals.update(grade=_grade, marks=_marks, dollars=_dollars, p_value=_p_value, colour=colour)
+    environment.globals.update(
+        grade=grade_class, marks=_marks, dollars=_format_dollars, p_value=_format_p_value, colour=colour
+    )
     return environment

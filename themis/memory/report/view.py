@@ -9,8 +9,6 @@ from themis.memory.results import RunResults, RunSummary, StoredResult, load_res
 from themis.memory.timeline import Timeline, read_timeline
 from themis.storage import ExperimentStorage
 
-__all__ = ["RunView", "label_runs", "read_view"]
-
 
 @dataclass(frozen=True)
 class RunView:

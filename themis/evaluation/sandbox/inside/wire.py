@@ -1,6 +1,7 @@
 """How the process that tests and the process that runs the solution talk: questions and answers in JSON over two pipes.
 
-Plain values travel by value, everything else stays where it was made and is known to the other side as a `Remote`.
+Plain values travel by value (`Values` keeps apart what JSON confuses: tuples, sets, bytes, keys that are not text),
+everything else stays where it was made and is known to the other side as a `Remote`.
 So the expected values never enter the solution's process, and nothing in that process can decide a comparison.
 
 The solution may write whatever it likes into its pipe. The judging end is therefore `guarded`: it acts only on objects

@@ -11,14 +11,19 @@
   let chosen = 0;
   let haystacks = null;
 
-  // Terminal escapes and marks that turn the reading direction are spelled out, not obeyed.
-  const CONTROLS = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
-  const visible = (text) =>
-    String(text).replace(CONTROLS, (c) => "\\u" + c.charCodeAt(0).toString(16).padStart(4, "0"));
+  // As themis.core.escaping does it: what would be invisible or reorder its surroundings is spelled out, not obeyed.
+  const CONTROLS =
+    /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]|[\u{e0000}-\u{e007f}]/gu;
+  const spell = (character) => {
+    const code = character.codePointAt(0);
+    if (code < 0x20) return String.fromCodePoint(0x2400 + code);
+    return code === 0x7f ? "\u2421" : "⟨U+" + code.toString(16).toUpperCase().padStart(4, "0") + "⟩";
+  };
+  const escapeControl = (text) => String(text).replaceAll("\r\n", "\n").replace(CONTROLS, spell);
 
   const element = (tag, text, className) => {
     const made = document.createElement(tag);
-    if (text !== undefined) made.textContent = visible(text);
+    if (text !== undefined) made.textContent = escapeControl(text);
     if (className) made.className = className;
     return made;
   };

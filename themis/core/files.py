@@ -1,22 +1,28 @@
-"""Writes a file so that it is either all there or not at all."""
+"""Writes files: whole or not at all, under names that stay in their folder."""
 
 from __future__ import annotations
 
 import contextlib
 import os
+import re
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
+from themis.core.fingerprint import digest
 from themis.exceptions import ConfigurationError
 
-__all__ = ["whole_file"]
+_SAFE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
 
 
 @contextlib.contextmanager
-def whole_file(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
-    """A new file beside `path` that takes its place when the block ends well; parents are made."""
+def atomic_write(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
+    """A new file beside `path` that takes its place when the block ends well; parents are made.
+
+    Raises:
+        ConfigurationError: `path` is a directory, or cannot be written.
+    """
     target = Path(path)
     if target.is_dir():
         raise ConfigurationError(f"{str(target)!r} is a directory, expected the name of a file to write")
@@ -35,6 +41,14 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(name)
         raise
+
+
+def safe_filename(text: str) -> str:
+    """The text itself if it is one plain word, else its legible part with a hash that keeps two of them apart."""
+    if _SAFE.fullmatch(text) and ".." not in text and not text.endswith("."):
+        return text
+    legible = re.sub(r"[^A-Za-z0-9]+", "-", text).strip("-")[:40]
+    return f"{legible or 'item'}-{digest(text)[:12]}"
 
 
 def _umask() -> int:

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from themis.core import bounded_reading
+from themis.core.bounded_reading import JsonFile, ReadLimits, read_lines
 from themis.exceptions import DatasetError
-from themis.experiment.importing import ReadLimits, bounded
-from themis.experiment.importing.bounded import JsonFile, read_lines
 
 VALUES = st.recursive(
     st.none()
@@ -39,7 +39,7 @@ def test_every_value_is_where_a_decoder_finds_it(tmp_path_factory, before, items
     path = tmp_path_factory.getbasetemp() / "pieces.json"
     path.write_bytes(text.encode("utf-8", "surrogatepass"))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(bounded, "_CHUNK", chunk)
+        patch.setattr(bounded_reading, "_CHUNK", chunk)
         file = JsonFile(path, ReadLimits(), array="samples")
 
     def decoded(piece):

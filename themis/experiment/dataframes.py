@@ -6,35 +6,35 @@ it is in a Parquet file.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from themis.exceptions import DatasetError
 
-__all__ = ["TableRows", "is_table"]
+Row = dict[str, object]
 
 _CHUNK = 1_024
 
 
-def is_table(dataset: Any) -> bool:
+def is_table(dataset: object) -> bool:
     """Whether it has rows that going through it does not give: a DataFrame gives the names of its columns."""
     return _reader(dataset) is not None
 
 
 @dataclass(frozen=True)
 class TableRows:
-    """The rows of a table, made anew each time they are gone through and never all at once."""
+    """The rows of a table, read again each time they are gone through and never all at once."""
 
-    table: Any
+    table: object
 
-    def __iter__(self) -> Iterator[dict[str, Any]]:
+    def __iter__(self) -> Iterator[Row]:
         reader = _reader(self.table)
         assert reader is not None
         return iter(reader(self.table))
 
 
-def _reader(dataset: Any) -> Any:
+def _reader(dataset: object) -> Callable[[Any], Iterable[Row]] | None:
     if hasattr(dataset, "iloc") and hasattr(dataset, "to_dict") and hasattr(dataset, "columns"):
         return _of_pandas
     if hasattr(dataset, "iter_rows") and hasattr(dataset, "columns"):
@@ -46,7 +46,7 @@ def _reader(dataset: Any) -> Any:
     return None
 
 
-def _of_pandas(frame: Any) -> Iterator[dict[str, Any]]:
+def _of_pandas(frame: Any) -> Iterator[Row]:
     if any(name is not None for name in frame.index.names):
         try:
             frame = frame.reset_index()  # an index with a name is a field like any other
@@ -61,16 +61,16 @@ def _of_pandas(frame: Any) -> Iterator[dict[str, Any]]:
         yield from chunk.where(chunk.notna(), None).to_dict("records")
 
 
-def _of_polars(frame: Any) -> Iterable[dict[str, Any]]:
-    rows: Iterable[dict[str, Any]] = frame.iter_rows(named=True)
+def _of_polars(frame: Any) -> Iterable[Row]:
+    rows: Iterable[Row] = frame.iter_rows(named=True)
     return rows
 
 
-def _of_lazy_polars(frame: Any) -> Iterable[dict[str, Any]]:
+def _of_lazy_polars(frame: Any) -> Iterable[Row]:
     return _of_polars(frame.collect())
 
 
-def _of_arrow(table: Any) -> Iterator[dict[str, Any]]:
+def _of_arrow(table: Any) -> Iterator[Row]:
     for batch in table.to_batches() if hasattr(table, "to_batches") else [table]:
         for start in range(0, batch.num_rows, _CHUNK):
             yield from batch.slice(start, _CHUNK).to_pylist()

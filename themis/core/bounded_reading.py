@@ -16,18 +16,6 @@ from typing import IO, NamedTuple
 
 from themis.exceptions import DatasetError
 
-__all__ = [
-    "NO_LIMITS",
-    "JsonFile",
-    "Piece",
-    "ReadLimits",
-    "open_archive",
-    "read_file",
-    "read_lines",
-    "read_member",
-    "refuse_large_folder",
-]
-
 MEBIBYTE = 2**20
 _CHUNK = MEBIBYTE
 _HOW_TO_RAISE = "if you trust it, read it without limits: --no-limits, in Python limits=NO_LIMITS"
@@ -54,6 +42,14 @@ class ReadLimits:
 
 
 NO_LIMITS = ReadLimits(part_bytes=sys.maxsize, members=sys.maxsize, ratio=sys.maxsize, folder_bytes=sys.maxsize)
+
+
+@dataclass(frozen=True)
+class Broken:
+    """A part of a file that cannot be read: where, and why."""
+
+    where: str
+    reason: str
 
 
 def read_file(path: Path, limits: ReadLimits) -> bytes:
@@ -135,18 +131,18 @@ class JsonFile:
             self._index(_Scanner(file, path.name), array)
 
     def _index(self, scanner: _Scanner, array: str) -> None:
-        scanner.take(b"{")
-        while scanner.look() == b'"':
+        scanner.expect(b"{")
+        while scanner.peek() == b'"':
             name = self.read(scanner.value())[1:-1].decode("utf-8", "replace")
-            scanner.take(b":")
-            if name == array and scanner.look() == b"[":
+            scanner.expect(b":")
+            if name == array and scanner.peek() == b"[":
                 self.items = list(scanner.array())
             else:
                 self.members[name] = scanner.value()
-            if scanner.look() != b",":
+            if scanner.peek() != b",":
                 break
-            scanner.take(b",")
-        scanner.take(b"}")
+            scanner.expect(b",")
+        scanner.expect(b"}")
 
     def read(self, piece: Piece) -> bytes:
         size = piece.end - piece.start
@@ -177,7 +173,7 @@ class _Scanner:
     def _place(self) -> int:
         return self._chunk_start + self._at
 
-    def look(self) -> bytes:
+    def peek(self) -> bytes:
         """The next character that is no space; nothing at the end of the file."""
         while True:
             found = _SPACE.match(self._chunk, self._at)
@@ -188,8 +184,8 @@ class _Scanner:
             if not self._next_chunk():
                 return b""
 
-    def take(self, wanted: bytes) -> None:
-        found = self.look()
+    def expect(self, wanted: bytes) -> None:
+        found = self.peek()
         if found != wanted:
             shown = repr(found.decode("latin-1")) if found else "its end"
             raise DatasetError(
@@ -198,7 +194,7 @@ class _Scanner:
         self._at += 1
 
     def value(self) -> Piece:
-        first = self.look()
+        first = self.peek()
         start = self._place
         if first == b'"':
             self._at += 1
@@ -213,12 +209,12 @@ class _Scanner:
 
     def array(self) -> Iterator[Piece]:
         """The items of the array that begins here."""
-        self.take(b"[")
-        while self.look() not in (b"]", b""):
+        self.expect(b"[")
+        while self.peek() not in (b"]", b""):
             yield self.value()
-            if self.look() == b",":
-                self.take(b",")
-        self.take(b"]")
+            if self.peek() == b",":
+                self.expect(b",")
+        self.expect(b"]")
 
     def _end_brackets(self) -> None:
         depth = 0
