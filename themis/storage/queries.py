@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import sqlalchemy as sa
@@ -51,6 +51,15 @@ class StoredKey:
     key: str
     prompt: str
     fingerprint: str
+
+
+class ScoreValue(NamedTuple):
+    """One sample's score of one metric."""
+
+    position: int
+    item_id: str
+    cluster: str | None
+    value: float
 
 
 @dataclass(frozen=True)
@@ -362,14 +371,8 @@ class RunReader:
         found: dict[str, Any] = decode(self._scalar(sa.select(table.c.config).where(table.c.evaluation == evaluation)))
         return found
 
-    def values(self, evaluation: int, metric: str) -> Iterator[tuple[str, str | None, float]]:
-        """(item id, cluster, value) of every scored verdict of a metric, in dataset order."""
-        return (
-            (item_id, cluster, value) for _, item_id, cluster, value in self.values_with_positions(evaluation, metric)
-        )
-
-    def values_with_positions(self, evaluation: int, metric: str) -> Iterator[tuple[int, str, str | None, float]]:
-        """The same with the position before."""
+    def values(self, evaluation: int, metric: str) -> Iterator[ScoreValue]:
+        """Every score of a metric that has a value, in dataset order."""
         scores, samples = schema.scores, schema.samples
         query = (
             sa.select(scores.c.position, samples.c.item_id, samples.c.cluster, scores.c.value)
@@ -377,7 +380,7 @@ class RunReader:
             .where(scores.c.evaluation == evaluation, scores.c.metric == metric, scores.c.outcome != FAILED)
         )
         rows = self._paged(query, scores.c.position, -1, then=scores.c.ordinal, size=_LARGE_PAGE)
-        return (tuple(row) for row in rows)
+        return (ScoreValue(*row) for row in rows)
 
     def outcomes(self, evaluation: int) -> dict[str, dict[str, int]]:
         """How many scores of each outcome every metric has."""
