@@ -8,7 +8,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Mapping
 
-from themis.core.registry import Registry
+from themis.core.registry import Registry, add_own_files
 from themis.exceptions import MetricError
 
 EXTRACTOR_CLASSES = {
@@ -62,8 +62,12 @@ METRIC_CLASSES = {
 }
 
 # Behind a name stands a class, a factory, or the object that a decorated function became.
-EXTRACTORS: Registry[object] = Registry("extractor", EXTRACTOR_CLASSES)
-METRICS: Registry[object] = Registry("metric", METRIC_CLASSES, error=MetricError)
+EXTRACTORS: Registry[object] = Registry(
+    "extractor", lambda: add_own_files(EXTRACTOR_CLASSES, "themis.evaluation.extractors")
+)
+METRICS: Registry[object] = Registry(
+    "metric", lambda: add_own_files(METRIC_CLASSES, "themis.evaluation.metrics"), error=MetricError
+)
 
 
 def load_class(package: str, classes: Mapping[str, str], name: str) -> object:

@@ -26,7 +26,7 @@ from themis.generation.attempts import Retry
 from themis.generation.engine import EngineSettings
 from themis.generation.providers import PROVIDERS, parse_model, provider_accepts, provider_maker
 from themis.generation.templates import PromptTemplate
-from themis.presets.catalogue import ENTRIES
+from themis.presets.catalogue import CATALOGUE
 from themis.runs.prices import is_paid, price_of
 from themis.storage import ExperimentStorage
 from themis.storage.runs import new_run_id, validate_run_id
@@ -237,7 +237,7 @@ def _why_program_is_needed(
         return "the evaluation_pipeline is the program's own"
     if isinstance(asked.prompt, PromptTemplate):
         return "the prompt is an object of the program's"
-    if source.benchmark is not None and source.benchmark.lower() not in ENTRIES:
+    if source.benchmark is not None and source.benchmark.lower() not in CATALOGUE:
         return f"the benchmark {source.benchmark!r} is the program's own"
     for kind, registry, named in (
         ("metric", METRICS, asked.metrics or ()),

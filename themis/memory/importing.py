@@ -146,7 +146,7 @@ class _Import:
             self._rescore(ours, position, test, memory)
             done.tests += 1
             done.hand_edited += bool(test.by_hand)
-        writer.commit_calls(calls)
+        writer.commit_results(calls)
         if self._log is not None:
             turns = self._log.turns({test.test_id: (test.share, test.reasons) for test in agent.tests})
             done.turns = len(turns)

@@ -72,8 +72,7 @@ class ResultStore:
         test = self._benchmark.tests[position]
         self._run.writer.commit_scores(self.evaluation, score_rows(position, test.dataset.name, outcome.grade))
         record = self._record(test, outcome, used, in_doubt)
-        # The run's sums are set as a whole below, so the call itself counts as spent already.
-        call = Result(
+        result = Result(
             position,
             0,
             digest(self._benchmark.run_id, outcome.test_id),
@@ -83,11 +82,10 @@ class ResultStore:
             prompt_tokens=used.prompt_tokens,
             completion_tokens=used.completion_tokens,
             seconds=used.agent_seconds,
-            reused=True,
         )
-        self._run.commit([call])
         self._entered.add(outcome.test_id)
-        self.store_totals(run_spent)
+        # What filler cost belongs to no test, so the run's sums are those of the tape and not of its results.
+        self._run.commit([result], totals={"succeeded": len(self._entered), **_sums(run_spent)})
         self._run.notify_scores([_judged(test, outcome)])
 
     def store_totals(self, spent: Spent) -> None:
@@ -133,7 +131,7 @@ class ResultStore:
         return GenerationRecord(task=task, output=output, error=None, metrics={"memory": to_plain(memory)})
 
 
-def _sums(spent: Spent) -> dict[str, Any]:
+def _sums(spent: Spent) -> dict[str, float]:
     return {
         "calls": spent.calls,
         "unpriced_calls": spent.unpriced_calls,
