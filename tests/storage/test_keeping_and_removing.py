@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from tests.storage.stored_runs import FRAME, answered, call, failed, fill, item, rows
 from themis.exceptions import StorageError
 from themis.storage import ExperimentStorage, RetentionPolicy, RunMetadata, RunStatus, schema
+from themis.storage.maintenance import check_store, copy_store
 from themis.storage.records import Turn
 from themis.storage.runs import expired
 
@@ -255,6 +256,22 @@ def test_what_is_kept_is_counted_for_every_experiment_by_itself(storage):
 
     assert of_one == ["run-0", "run-2"]
     assert gone == ["run-0", "run-1", "run-2", "run-3"]
+
+
+def test_definitions_are_checked_and_copied_with_the_runs(storage, tmp_path):
+    storage.store_definitions("quick", '[{"kind":"old"}]', configuration="c")
+    storage.store_definitions("quick", '[{"kind":"new"}]', configuration="c")
+    target = ExperimentStorage(tmp_path / "copy")
+
+    copy_store(storage, target)
+
+    assert [one.content for one in target.list_definitions("quick")] == ['[{"kind":"new"}]', '[{"kind":"old"}]']
+    assert target.list_definitions() == storage.list_definitions()
+    assert check_store(target).problems == []
+    with target.engine.begin() as connection:
+        connection.execute(sa.update(schema.definitions).where(schema.definitions.c.version == 2).values(content="[]"))
+    assert check_store(target).problems == ["version 2 of the definitions 'quick' is not what was stored"]
+    target.close()
 
 
 def test_records_count_towards_the_size(storage):

@@ -252,7 +252,7 @@ def test_scores_come_back_as_they_were(storage):
     reader = storage.reader("run")
     assert reader.metric_names(evaluation) == ["Length", "Match"]
     assert reader.outcomes(evaluation) == {"Length": {SCORED: 1}, "Match": {SCORED: 1, UNPARSED: 1}}
-    assert list(reader.values(evaluation, "Match")) == [("item-0", None, 0.0), ("item-0", None, 1.0)]
+    assert list(reader.values(evaluation, "Match")) == [(0, "item-0", None, 0.0), (0, "item-0", None, 1.0)]
 
 
 def test_two_ways_of_judging_lie_beside_each_other(storage):
@@ -268,7 +268,7 @@ def test_two_ways_of_judging_lie_beside_each_other(storage):
 
     assert storage.reader("run").evaluation == strict
     assert [score.value for score in storage.load_cached_evaluations("run")["item-0"].scores] == [0.0]
-    assert list(storage.reader("run").values(lax, "Match")) == [("item-0", None, 1.0)]
+    assert list(storage.reader("run").values(lax, "Match")) == [(0, "item-0", None, 1.0)]
 
 
 def test_turns_and_artifacts_come_back_as_they_were(storage):

@@ -55,7 +55,7 @@ class ResultStore:
     def scores(self) -> dict[str, float]:
         """Of the tests that have one in the run's own evaluation."""
         values = self._run.reader.values(self.evaluation, OVERALL)
-        return {test_id: value for test_id, _, value in values}
+        return {score.item_id: score.value for score in values}
 
     @property
     def count(self) -> int:

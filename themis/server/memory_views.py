@@ -138,7 +138,7 @@ def _ended_records(reader: RunReader) -> Iterator[GenerationRecord]:
 def _scores(reader: RunReader) -> dict[str, float]:
     if reader.evaluation is None:
         return {}
-    return {item_id: value for item_id, _, value in reader.values(reader.evaluation, OVERALL)}
+    return {score.item_id: score.value for score in reader.values(reader.evaluation, OVERALL)}
 
 
 def _last_reply(reader: RunReader) -> EventBody:

@@ -257,12 +257,12 @@ def _add_counter(connection: Connection, name: str) -> None:
         connection.exec_driver_sql(f"ALTER TABLE runs ADD COLUMN {name} BIGINT NOT NULL DEFAULT 0")
 
 
-def _say_what_runs_wait_for(connection: Connection) -> None:
+def _add_waiting(connection: Connection) -> None:
     if "waiting" not in {column["name"] for column in inspect(connection).get_columns("runs")}:
         connection.exec_driver_sql("ALTER TABLE runs ADD COLUMN waiting TEXT")
 
 
-def _give_definitions_a_table(connection: Connection) -> None:
+def _create_definitions(connection: Connection) -> None:
     definitions.create(connection, checkfirst=True)
     move_definitions(connection)
 
@@ -297,6 +297,6 @@ def move_definitions(connection: Connection) -> None:
 
 # Applied in order on opening; a store remembers how many it has had. Append only.
 MIGRATIONS: list[Callable[[Connection], None]] = [
-    *(_create_tables, _create_indexes, _count_unpriced_judging, _count_cut_off, _say_what_runs_wait_for),
-    _give_definitions_a_table,
+    *(_create_tables, _create_indexes, _count_unpriced_judging, _count_cut_off, _add_waiting),
+    _create_definitions,
 ]

@@ -10,7 +10,7 @@ import itertools
 import shutil
 import time
 import weakref
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypedDict
@@ -390,17 +390,17 @@ class ExperimentStorage:
         """A folder with the run's manifest, report and records, written now from the store."""
         reader, folder = self.reader(run_id), self._folder(run_id)
         run = reader.metadata
-        folder.mkdir(parents=True, exist_ok=True)
-        manifest = run.config_snapshot.get("reproducibility_manifest", {})
-        _write_atomically(folder / "manifest.json", [encode(manifest)])
-        _write_atomically(
-            folder / "report.json", [encode({"run_id": run_id, "status": run.status.value, **run.summary})]
-        )
-        lines = (
-            encode({"item_id": record.task.metadata["dataset_id"], "record": record}) + "\n"
-            for _, record in reader.records()
-        )
-        _write_atomically(folder / "records.jsonl", lines)
+        files = {
+            "manifest.json": [encode(run.config_snapshot.get("reproducibility_manifest", {}))],
+            "report.json": [encode({"run_id": run_id, "status": run.status.value, **run.summary})],
+            "records.jsonl": (
+                encode({"item_id": record.task.metadata["dataset_id"], "record": record}) + "\n"
+                for _, record in reader.records()
+            ),
+        }
+        for name, parts in files.items():
+            with atomic_write(folder / name) as handle:
+                handle.writelines(part.encode("utf-8", "surrogatepass") for part in parts)
         return folder
 
     # --- inside ------------------------------------------------------------------------------------------------------
@@ -415,8 +415,3 @@ class ExperimentStorage:
             return f"no run {run_id!r}: there is no store at {redact_text(str(self.location))}"
         known = [run.run_id for run in self.list_runs(limit=1_000)]
         return f"no run {run_id!r} in {redact_text(str(self.location))}{nearest(run_id, known)}"
-
-
-def _write_atomically(path: Path, parts: Iterable[str]) -> None:
-    with atomic_write(path) as file:
-        file.writelines(part.encode("utf-8", "surrogatepass") for part in parts)
