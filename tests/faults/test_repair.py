@@ -66,7 +66,7 @@ def write_run(storage: ExperimentStorage, run_id: str, count: int) -> None:
         evaluation = writer.open_evaluation("f" * 32, {})
         for start in range(0, count, 10):
             batch = range(start, start + 10)
-            writer.commit_calls([call(n, records[n]) for n in batch])
+            writer.commit_results([call(n, records[n]) for n in batch])
             found = [judged(n, records[n], MetricScore("ExactMatch", 1.0), MetricScore("Length", 2.0)) for n in batch]
             writer.commit_scores(evaluation, [verdict for verdicts in found for verdict in verdicts])
         writer.update(succeeded=count)

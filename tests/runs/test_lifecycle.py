@@ -408,7 +408,7 @@ def test_too_many_failures_are_an_exit_code_where_that_is_asked_for(kind, subjec
 
     subject.before = fail_in_the_middle
     if kind.name == "memory":
-        Path("small.yml").write_text(CONFIGURATION.replace("{name: colours}", "{name: jokes}"), encoding="utf-8")
+        Path("small.yml").write_text(CONFIGURATION.replace("400", "4000").replace("{name: colours}", "{name: restaurant}"), encoding="utf-8")
 
     assert call(kind, "--fail-on-errors", "0") == 1
 

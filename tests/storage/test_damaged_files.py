@@ -261,7 +261,7 @@ def test_a_store_whose_log_is_merged_in_part_is_whole_together_with_its_log(tmp_
     storage.start_run("run", config={"task": FRAME.to_config()})
     with storage.open_run("run") as writer:
         writer.store_dataset(item(n, row) for n, row in enumerate(many))
-        writer.commit_calls([call(n, answered(row, "x" * 2_000)) for n, row in enumerate(many)])
+        writer.commit_results([call(n, answered(row, "x" * 2_000)) for n, row in enumerate(many)])
     file = tmp_path / "store" / "themis.db"
     stopped = tmp_path / "stopped"
     stopped.mkdir()
@@ -293,7 +293,7 @@ writer.store_dataset(item(n, row) for n, row in enumerate(many))
 committed = 0
 try:
     while True:
-        writer.commit_calls([call(committed, answered(many[committed], "x" * 20_000))])
+        writer.commit_results([call(committed, answered(many[committed], "x" * 20_000))])
         committed += 1
 except StorageError as error:
     print(error)
@@ -305,7 +305,7 @@ except StorageError as error:
 print(sorted(path.name for path in (disk / "second").iterdir()))
 (disk / "ballast").unlink()
 for n in range(committed, committed + 20):
-    writer.commit_calls([call(n, answered(many[n], "x" * 20_000))])
+    writer.commit_results([call(n, answered(many[n], "x" * 20_000))])
 writer.close()
 storage.close()
 storage = ExperimentStorage(disk / "store")
@@ -346,13 +346,13 @@ resource.setrlimit(resource.RLIMIT_FSIZE, (2_000_000, hard))
 committed = 0
 try:
     while True:
-        writer.commit_calls([call(committed, answered(many[committed], "x" * 20_000))])
+        writer.commit_results([call(committed, answered(many[committed], "x" * 20_000))])
         committed += 1
 except StorageError as error:
     print(error)
 print(committed, len(list(storage.load_cached_records("run").values())))
 resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
-writer.commit_calls([call(committed, answered(many[committed]))])
+writer.commit_results([call(committed, answered(many[committed]))])
 writer.close()
 print(storage.reader("run").count_records()[0] - committed, storage.validate_integrity("run")["errors"])
 """

@@ -263,7 +263,7 @@ def test_records_count_towards_the_size(storage):
         storage.start_run(run_id, config={"task": FRAME.to_config()})
         with storage.open_run(run_id) as writer:
             writer.store_dataset([item(0, rows(1)[0])])
-            writer.commit_calls([call(0, answered(rows(1)[0], letter * 1_000_000))])
+            writer.commit_results([call(0, answered(rows(1)[0], letter * 1_000_000))])
             writer.finish(RunStatus.COMPLETED)
     sizes = storage.run_sizes()
     assert 1_000_000 < sizes["run-0"] < 1_001_000
@@ -309,7 +309,7 @@ def test_what_is_missing_but_can_be_made_is_a_warning(storage):
     storage.start_run("run", config={"task": FRAME.to_config()})
     with storage.open_run("run") as writer:
         writer.store_dataset(item(n, row) for n, row in enumerate(rows(4)))
-        writer.commit_calls([call(0, answered(rows(4)[0])), call(1, failed(rows(4)[1]))])
+        writer.commit_results([call(0, answered(rows(4)[0])), call(1, failed(rows(4)[1]))])
 
     found = storage.validate_integrity("run")
 

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Self, TypeVar
 
 from themis.core.registry import Registry
 from themis.exceptions import ConfigurationError
@@ -29,7 +29,7 @@ class ExecutionBackend(ABC):
         *,
         max_workers: int | None = None,
         timeout: float | None = None,
-        **options: Any,
+        **options: object,
     ) -> Iterator[R]: ...
 
     def shutdown(self) -> None:  # noqa: B027 - most backends hold nothing
@@ -56,7 +56,7 @@ class SequentialExecutionBackend(ExecutionBackend):
         *,
         max_workers: int | None = None,
         timeout: float | None = None,
-        **options: Any,
+        **options: object,
     ) -> Iterator[R]:
         return (func(item) for item in items)
 
@@ -78,7 +78,7 @@ class LocalExecutionBackend(ExecutionBackend):
         *,
         max_workers: int | None = None,
         timeout: float | None = None,
-        **options: Any,
+        **options: object,
     ) -> Iterator[R]:
         with self._lock:
             if self._threads is None:

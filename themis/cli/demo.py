@@ -93,7 +93,7 @@ def _embedded_model() -> tuple[str, dict[str, str]]:
         echo_error("no xllamacpp (pip install 'themis-eval[local]'): using a fake model instead")
         return "fake/noisy-0.4", {}
     try:
-        if not models.is_installed(models.catalogued(SMALL_MODEL)):
+        if not models.is_installed(models.find_in_catalogue(SMALL_MODEL)):
             click.echo(f"installing the model {SMALL_MODEL} (98 MB, once) ...", err=True)
             models.install_model(SMALL_MODEL)
     except ThemisError as error:

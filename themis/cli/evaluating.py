@@ -92,7 +92,7 @@ def _execution_option(function: F) -> F:
     type=click.IntRange(min=1),
     default=3,
     show_default=True,
-    help="Calls for one answer, the first included.",
+    help="Calls per answer, in total.",
 )
 @click.option(
     "--timeout", "timeout_seconds", type=float, default=600.0, show_default=True, help="Seconds for one call."

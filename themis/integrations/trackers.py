@@ -240,10 +240,10 @@ class _LiveObserver(Observer, Generic[Handle]):
     def on_start(self, run: RunStart) -> None:
         self._start, self._totals = run, Totals(answered=run.done)
 
-    def on_answers(self, calls: list[Result]) -> None:
+    def on_answers(self, results: list[Result]) -> None:
         if self._handle is None:
             self._handle = self._tracker.open(self._start.run_id, self._start.manifest_hash)
-        self._totals.add_calls(calls)
+        self._totals.add_results(results)
         if time.monotonic() - self._logged_at >= self._tracker.seconds_between_logs:
             self._logged_at = time.monotonic()
             self._tracker.log(self._handle, progress_numbers(self._totals), self._totals.answered)

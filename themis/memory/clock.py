@@ -37,7 +37,7 @@ class Clock:
             )
 
     @contextlib.contextmanager
-    def shown_to(self, agent: Agent, now: datetime) -> Iterator[None]:
+    def show_to(self, agent: Agent, now: datetime) -> Iterator[None]:
         """While inside, an agent of this process that looks at the clock sees the virtual time, ticking."""
         if self.mode != "jump" or not agent.reads_clock:
             yield
@@ -47,7 +47,7 @@ class Clock:
         with time_machine.travel(now, tick=True):
             yield
 
-    def exchange_took(self, now: datetime) -> timedelta:
+    def elapsed_since(self, now: datetime) -> timedelta:
         """How much virtual time has passed since the exchange began."""
         return max(timedelta(0), datetime.now(UTC) - now) if self.mode == "wait" else self.pace
 

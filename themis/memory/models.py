@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from themis.core.entities import GenerationTask, ModelError, PromptRender, PromptSpec, SamplingConfig
 from themis.core.redaction import Redactor
@@ -14,8 +13,6 @@ from themis.generation.blocking import BlockingProvider
 from themis.generation.engine import Engine, EngineSettings
 from themis.generation.providers import create_provider, parse_model
 from themis.runs.prices import FREE, Price, is_paid, price_of
-
-__all__ = ["ChatModel", "Completion"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +32,7 @@ class ChatModel:
     def __init__(
         self,
         name: str,
-        options: Mapping[str, Any] | None = None,
+        options: Mapping[str, object] | None = None,
         *,
         temperature: float = 0.0,
         max_tokens: int = 1_024,

@@ -118,7 +118,7 @@ class Session:
         judge, ungraded = self.benchmark.judge, self.results.ungraded
         if judge is not None and ungraded and not self.run.stopping:
             with contextlib.suppress(_Stopped):
-                rejudging.settle(
+                rejudging.rejudge_ungraded(
                     self.storage,
                     self.writer,
                     self.run.run_id,
@@ -287,7 +287,7 @@ class _Conversation:
         if isinstance(step.action, Exchange):
             reply = self._reply(step, replayed.message, body)
             if step.turn > self._known_turn:
-                with self._benchmark.clock.shown_to(self._agent, reply.now):
+                with self._benchmark.clock.show_to(self._agent, reply.now):
                     self._agent.observe(reply.message, str(reply), turn=step.turn, now=reply.now)
             self._on_reply(step, reply, body, replaying=True)
             return reply
@@ -340,7 +340,7 @@ class _Conversation:
             said = self._ask_agent(step, message, presupplied, now)
             paid.cost_usd = said.cost_usd
         seconds = time.perf_counter() - began
-        elapsed = self._benchmark.clock.exchange_took(now)
+        elapsed = self._benchmark.clock.elapsed_since(now)
         tokens = self._count(message) + self._count(said.text)
         body = EventBody(
             turn=step.turn,
@@ -386,7 +386,7 @@ class _Conversation:
         if isinstance(agent, CalibrationAgent):
             agent.prepare(self._expected)
         try:
-            with self._benchmark.clock.shown_to(agent, now):
+            with self._benchmark.clock.show_to(agent, now):
                 said = agent.reply(message, turn=step.turn, now=now, presupplied=presupplied)
         except ThemisError as error:
             raise EvaluationError(self._agent_failed(step.turn, str(error))) from error

@@ -10,7 +10,7 @@ import contextlib
 import gc
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
@@ -240,11 +240,17 @@ class OpenRun:
             self._stop = stop
             self._driver.stop(at_once=False)
 
-    def commit(self, calls: list[Result], *, invalidates: tuple[int, Sequence[int]] | None = None) -> None:
-        """Makes answers durable, then tells of them."""
-        self.writer.commit_calls(calls, invalidates=invalidates)
-        if calls:
-            self._observers.notify(lambda observer: observer.on_answers(calls))
+    def commit(
+        self,
+        results: list[Result],
+        *,
+        invalidates: tuple[int, Sequence[int]] | None = None,
+        totals: Mapping[str, float] | None = None,
+    ) -> None:
+        """Makes answers durable, then tells of them; the arguments are `RunWriter.commit_results`'s."""
+        self.writer.commit_results(results, invalidates=invalidates, totals=totals)
+        if results:
+            self._observers.notify(lambda observer: observer.on_answers(results))
 
     def notify_scores(self, records: list[EvaluationRecord]) -> None:
         self._observers.notify(lambda observer: observer.on_scores(records))

@@ -44,7 +44,7 @@ class Observer:
     def on_start(self, run: RunStart) -> None:
         """The items are stored; nothing has been asked yet."""
 
-    def on_answers(self, calls: list[Result]) -> None:
+    def on_answers(self, results: list[Result]) -> None:
         """Answers, or ended memory tests, were stored."""
 
     def on_scores(self, records: list[EvaluationRecord]) -> None:
@@ -94,14 +94,14 @@ class Totals:
     # Sum and number of scores by metric, in the order in which they came.
     scores: dict[str, tuple[float, int]] = field(default_factory=dict)
 
-    def add_calls(self, calls: Sequence[Result]) -> None:
-        for call in calls:
-            self.answered += call.record.error is None
-            self.failed += call.record.error is not None
-            self.calls += call.calls
-            self.tokens += call.prompt_tokens + call.completion_tokens
-            known = self.cost_usd is not None and call.cost_usd is not None
-            self.cost_usd = (self.cost_usd or 0.0) + (call.cost_usd or 0.0) if known else None
+    def add_results(self, results: Sequence[Result]) -> None:
+        for result in results:
+            self.answered += result.record.error is None
+            self.failed += result.record.error is not None
+            self.calls += result.calls
+            self.tokens += result.prompt_tokens + result.completion_tokens
+            known = self.cost_usd is not None and result.cost_usd is not None
+            self.cost_usd = (self.cost_usd or 0.0) + (result.cost_usd or 0.0) if known else None
 
     def add_scores(self, records: Sequence[EvaluationRecord]) -> None:
         for record in records:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import datetime
 import itertools
-import os
 import shutil
 import time
 import weakref
@@ -21,6 +20,7 @@ from sqlalchemy.engine import Engine
 
 from themis.core.codec import encode, to_plain
 from themis.core.entities import EvaluationRecord, GenerationRecord
+from themis.core.files import atomic_write
 from themis.core.fingerprint import digest
 from themis.core.redaction import redact_text
 from themis.core.registry import nearest
@@ -418,7 +418,5 @@ class ExperimentStorage:
 
 
 def _write_atomically(path: Path, parts: Iterable[str]) -> None:
-    partial = path.with_name(f".{path.name}.partial")
-    with partial.open("w", encoding="utf-8", errors="surrogatepass") as handle:
-        handle.writelines(parts)
-    os.replace(partial, path)
+    with atomic_write(path) as file:
+        file.writelines(part.encode("utf-8", "surrogatepass") for part in parts)

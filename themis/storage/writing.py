@@ -205,10 +205,17 @@ class RunWriter:
         while batch := list(islice(iterator, _DATASET_BATCH)):
             self._commit(partial(self._restore_items, batch=batch))
 
-    def commit_calls(self, results: Sequence[Result], *, invalidates: tuple[int, Sequence[int]] | None = None) -> None:
-        """Makes finished calls durable, with what they cost. A later call for the same attempt replaces a failure.
+    def commit_results(
+        self,
+        results: Sequence[Result],
+        *,
+        invalidates: tuple[int, Sequence[int]] | None = None,
+        totals: Mapping[str, float] | None = None,
+    ) -> None:
+        """Makes finished requests durable, with what they cost. A later one for the same attempt replaces a failure.
 
         `invalidates` names an evaluation and samples on which its verdicts no longer hold, because an attempt was added.
+        `totals` are the run's sums as they stand, where they are not the sums of its results.
         """
         if not results:
             return
@@ -232,7 +239,10 @@ class RunWriter:
 
         def write(connection: Connection) -> None:
             self._put_calls(connection, rows)
-            self._add_up(connection, results)
+            if totals is None:
+                self._add_up(connection, results)
+            else:
+                self._update(connection, **totals)
             if invalidates is not None:
                 evaluation, positions = invalidates
                 scores = schema.scores
@@ -413,17 +423,20 @@ class RunWriter:
         )
 
     def _add_up(self, connection: Connection, results: Sequence[Result]) -> None:
-        spent = [result for result in results if not result.reused]
-        outputs = [result.record.output for result in results]
-        sums = (
-            sum(result.calls for result in spent),
-            sum(result.calls for result in spent if result.cost_usd is None),
-            sum(result.prompt_tokens for result in spent),
-            sum(result.completion_tokens for result in spent),
-            sum(result.cost_usd or 0.0 for result in spent),
-            sum(result.seconds for result in spent),
-            sum(output is not None and output.is_cut_off for output in outputs),
-        )
+        calls = unpriced = prompt = completion = truncated = 0
+        cost = seconds = 0.0
+        for result in results:
+            output = result.record.output
+            truncated += output is not None and output.is_cut_off
+            if result.reused:
+                continue
+            calls += result.calls
+            unpriced += result.calls if result.cost_usd is None else 0
+            prompt += result.prompt_tokens
+            completion += result.completion_tokens
+            cost += result.cost_usd or 0.0
+            seconds += result.seconds
+        sums = (calls, unpriced, prompt, completion, cost, seconds, truncated)
         connection.exec_driver_sql(self._addition, (_now(), *sums, self.run))
 
     def _add_judging(self, connection: Connection, calls: int, cost_usd: float | None) -> None:
