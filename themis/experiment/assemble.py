@@ -45,7 +45,7 @@ def assemble(
     spec = parse_model(asked.model, asked.provider_options or {})
     options = _provider_options(spec, asked)
     source = resolve_dataset(asked)
-    pipeline = build_pipeline(asked, source)
+    pipeline = _build_pipeline(asked, source)
     wiring = {"answers": _stored_answers(store, spec.identifier)} if spec.provider == "replay" else {}
     make_executor = provider_maker(spec.provider, {**options, **wiring}, model_identifier=spec.identifier)
     executor = make_executor()
@@ -83,7 +83,7 @@ def assemble(
     )
 
 
-def build_pipeline(asked: SampleSpecification, source: Source) -> EvaluationPipeline:
+def _build_pipeline(asked: SampleSpecification, source: Source) -> EvaluationPipeline:
     """How answers are judged: as the specification says, or as the dataset is judged by default."""
     custom: Any = asked.evaluation_pipeline
     if custom is not None:
@@ -167,7 +167,7 @@ def stored_pipeline(
     loaded = load_sample_specification(store, run_id, for_judging=metrics is not None)
     chosen = {"metrics": metrics, "extractor": extractor, "reducer": reducer}
     asked = replace(loaded, **{name: value for name, value in chosen.items() if value is not None})  # type: ignore[arg-type]
-    return build_pipeline(asked, resolve_dataset(asked))
+    return _build_pipeline(asked, resolve_dataset(asked))
 
 
 def _refuse_lost_secrets(loaded: SampleSpecification, *, for_judging: bool) -> None:

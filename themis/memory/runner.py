@@ -60,7 +60,7 @@ _SNAPSHOT_EVERY_TURNS = 64
 class Session:
     """The part of a run that its conversations share."""
 
-    def __init__(self, benchmark: Benchmark, run: OpenRun, start: datetime, agents: Agents) -> None:
+    def __init__(self, benchmark: Benchmark, run: OpenRun, start: datetime, agents: _Agents) -> None:
         self.benchmark = benchmark
         self.run = run
         self.storage = run.storage
@@ -184,7 +184,7 @@ class Session:
         }
 
 
-class Agents(Protocol):
+class _Agents(Protocol):
     """Makes the agent of each conversation."""
 
     def take(self, conversation_id: str | None) -> Agent: ...
