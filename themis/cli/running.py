@@ -121,7 +121,7 @@ class _Announcement(Observer):
     """Says what begins, of runs that take long."""
 
     def on_start(self, run: RunStart) -> None:
-        state = "resuming" if run.done else "starting"
+        state = "resuming" if run.is_resumed else "starting"
         click.echo(f"{state} {run.run_id}: {run.total} tests", err=True)
 
 

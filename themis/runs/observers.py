@@ -23,6 +23,8 @@ class RunStart:
     kind: str
     total: int
     done: int
+    # An earlier process has begun it.
+    is_resumed: bool = False
     manifest_hash: str | None = None
 
 
