@@ -31,8 +31,6 @@ from themis.runs.prices import is_paid, price_of
 from themis.storage import ExperimentStorage
 from themis.storage.runs import new_run_id, validate_run_id
 
-__all__ = ["assemble", "load_sample_specification", "stored_pipeline"]
-
 
 def assemble(
     asked: SampleSpecification,
@@ -55,17 +53,12 @@ def assemble(
     obstacle = _why_program_is_needed(spec, source, asked, options)
     return SampleDriver(
         specification=replace(asked, run_id=run_id, needs_program=obstacle, tags=redact(dict(asked.tags or {}))),
-        rows=source.rows,
-        template=source.template,
+        source=source,
         spec=spec,
         sampling=SamplingConfig(asked.temperature, asked.top_p, asked.max_tokens),
         executor=executor,
         pipeline=pipeline,
         provider_options=options,
-        id_field=source.id_field,
-        reference_field=source.reference_field,
-        benchmark=source.benchmark,
-        dataset_source=source.description,
         settings=EngineSettings(
             workers=workers,
             retry=Retry(attempts=max(1, asked.max_retries)),

@@ -13,9 +13,8 @@ import queue
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
-from types import TracebackType
 from typing import Any, Protocol
 
 from themis.exceptions import ProviderCallError
@@ -39,9 +38,7 @@ class Pool(Protocol):
         """Calls that are being made now."""
 
     def __enter__(self) -> Pool: ...
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None: ...
+    def __exit__(self, *_: object) -> None: ...
     def submit(self, requests: Sequence[Request]) -> None:
         """Queues calls; more than can run at once, so that none waits for the caller."""
 
@@ -96,9 +93,7 @@ class AsyncPool:
     def __enter__(self) -> AsyncPool:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         with _no_loop_running():
             self._loop.run_until_complete(self._close())
             self._loop.close()
@@ -193,16 +188,20 @@ class AsyncPool:
         self._watch = None if when == _NEVER else self._loop.call_at(when, self._give_up_late_calls)
 
     async def _close(self) -> None:
-        tasks = [caller.task for caller in self._callers]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await close_calls(self._executor, [caller.task for caller in self._callers])
         self._set_watch(_NEVER)
-        close = getattr(self._executor, "aclose", None)
-        if close is not None:
-            await close()
-        # Transports close in the next rounds of the loop.
-        await asyncio.sleep(0.01)
+
+
+async def close_calls(executor: StatelessTaskExecutor, calls: Collection[asyncio.Task[Any]]) -> None:
+    """Gives up what is under way on this loop, then closes the provider's connections."""
+    for call in calls:
+        call.cancel()
+    await asyncio.gather(*calls, return_exceptions=True)
+    close = getattr(executor, "aclose", None)
+    if close is not None:
+        await close()
+    # Transports close in the next rounds of the loop.
+    await asyncio.sleep(0.01)
 
 
 @contextlib.contextmanager
@@ -260,9 +259,7 @@ class ThreadPool:
             self._start_worker(number)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *reason: object) -> None:
         self._closed = True
         for _ in self._workers:
             self._chunks.put(None)

@@ -6,12 +6,13 @@ import inspect
 import math
 import time
 from collections.abc import Callable, Iterable, Mapping
+from types import ModuleType
 from typing import ClassVar, Generic, Protocol, TypeVar
 
 from themis.core.entities import EvaluationRecord, ExperimentReport, Result
 from themis.core.fingerprint import digest
 from themis.core.redaction import look_up_secrets, redact
-from themis.core.registry import Registry, add_own_files, nearest
+from themis.core.registry import Registry, add_own_files, import_extra, nearest
 from themis.exceptions import ConfigurationError
 from themis.experiment.export.samples import count_failed, report_run_id
 from themis.runs.manifest import SCIENTIFIC_KEYS
@@ -195,6 +196,8 @@ class LiveTracker(Generic[Handle]):
     """
 
     name: ClassVar[str]
+    # Its module, the extra that installs it, and what it is for.
+    package: ClassVar[tuple[str, str, str]]
     # A request each time would make the run wait for the tracker.
     seconds_between_logs: ClassVar[float] = 0.0
 
@@ -213,16 +216,15 @@ class LiveTracker(Generic[Handle]):
         """Ends the tracker's run without a report."""
         raise NotImplementedError
 
-    def check_package(self) -> None:
-        """Raises where the tracker's package is not installed."""
-        raise NotImplementedError
+    def import_package(self) -> ModuleType:
+        return import_extra(*self.package)
 
     def publish(self, report: ExperimentReport) -> str:
         handle = self.open(report_run_id(report), report.metadata.get("manifest_hash"))
         return self.complete(handle, report, RunStatus(report.metadata.get("status", RunStatus.COMPLETED)))
 
     def observer(self) -> Observer:
-        self.check_package()
+        self.import_package()  # before the run, not after its first answers
         return _LiveObserver(self)
 
 

@@ -10,7 +10,6 @@ import datetime
 import hashlib
 import itertools
 import json
-import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -18,30 +17,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from themis.core.files import atomic_write
 from themis.core.registry import Registry
 from themis.exceptions import ConfigurationError, DatasetError
 from themis.generation.templates import PromptTemplate
 from themis.interfaces import Extractor, Metric
 from themis.presets.fields import Raw, Row, RowMap, Value
 from themis.presets.hub import HubDataset, hub_rows, saved_rows
-from themis.presets.loading import MANIFEST_SUFFIX, read_rows, readable_files, sample_rows
-
-__all__ = [
-    "BENCHMARKS",
-    "DATASETS",
-    "BenchmarkPreset",
-    "CatalogueBenchmark",
-    "FetchedBenchmark",
-    "create_dataset",
-    "dataset_of",
-    "fetch_benchmark",
-    "get_benchmark_preset",
-    "is_dataset_registered",
-    "list_benchmarks",
-    "list_datasets",
-    "register_benchmark",
-    "register_dataset",
-]
+from themis.presets.loading import MANIFEST_SUFFIX, FileRows, read_rows, readable_files, sample_rows
 
 # Takes the limit (None for all rows) as its one positional argument.
 DatasetLoader = Callable[[int | None], Iterable[Row]]
@@ -91,21 +74,7 @@ class BenchmarkPreset:
         """The same benchmark with the rows of a file or folder."""
         if data is None:
             raise ConfigurationError(f"benchmark {self.name!r} has no sample rows; those of the catalogue have")
-        return replace(self, dataset_loader=lambda limit: _FileRows(data, limit))
-
-
-@dataclass(frozen=True)
-class _FileRows:
-    """A file's rows as they are, read anew each time they are gone through."""
-
-    path: str | Path
-    limit: int | None
-
-    def __post_init__(self) -> None:
-        read_rows(self.path)
-
-    def __iter__(self) -> Iterator[Row]:
-        return itertools.islice(read_rows(self.path), self.limit)
+        return replace(self, dataset_loader=lambda limit: FileRows(data, limit))
 
 
 # --- benchmarks that know their source --------------------------------------------------------------------------------
@@ -316,7 +285,6 @@ def fetch_benchmark(name: str, to_dir: str | Path, *, limit: int | None = None) 
     else:
         raw, origin = source(limit), {"dataset": "made by themis"}
     folder = Path(to_dir)
-    folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{benchmark.name}.jsonl"
     count, sha256 = _write_rows(path, itertools.islice(raw, limit))
     manifest = {
@@ -336,16 +304,15 @@ def fetch_benchmark(name: str, to_dir: str | Path, *, limit: int | None = None) 
 
 
 def _write_rows(path: Path, rows: Iterable[Raw]) -> tuple[int, str]:
-    """How many there were, and their hash. Written beside and moved into place: a broken fetch leaves the copy from before."""
-    unfinished = path.with_suffix(".jsonl.part")
-    count = 0
-    with unfinished.open("w", encoding="utf-8", newline="\n") as file:
+    """How many there were, and their hash; a broken fetch leaves the copy from before."""
+    count, hasher = 0, hashlib.sha256()
+    with atomic_write(path) as file:
         for row in rows:
-            file.write(json.dumps(row, ensure_ascii=False, default=str) + "\n")
+            line = (json.dumps(row, ensure_ascii=False, default=str) + "\n").encode()
+            file.write(line)
+            hasher.update(line)
             count += 1
-    sha256 = _sha256(unfinished)
-    os.replace(unfinished, path)
-    return count, sha256
+    return count, hasher.hexdigest()
 
 
 # --- datasets by name -------------------------------------------------------------------------------------------------

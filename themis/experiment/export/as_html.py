@@ -27,7 +27,15 @@ from themis.core.escaping import escape_control
 from themis.core.files import atomic_write
 from themis.core.redaction import redact
 from themis.experiment.export.charts import Chart, as_charts, draw_bars, draw_chart, draw_interval, histogram
-from themis.experiment.export.samples import Sample, all_failures, count_failed, join_samples, report_run_id
+from themis.experiment.export.samples import (
+    Sample,
+    all_failures,
+    count_failed,
+    format_interval,
+    format_mean,
+    join_samples,
+    report_run_id,
+)
 from themis.runs.report import report_standing
 
 # What a browser opens without trouble; the other formats hold everything.
@@ -145,8 +153,8 @@ def _cards(report: ExperimentReport, metadata: Mapping[str, Any]) -> list[tuple[
 def _metric(name: str, metric: MetricAggregate) -> dict[str, object]:
     return {
         "name": name,
-        "mean": "n/a" if math.isnan(metric.mean) else f"{metric.mean:.4f}",
-        "interval": f"{metric.ci[0]:.4f} – {metric.ci[1]:.4f}" if metric.ci else "n/a",
+        "mean": format_mean(metric),
+        "interval": format_interval(metric),
         "method": metric.ci_method or "",
         "count": metric.count,
         "failed": metric.failed,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import math
 import os
 from collections.abc import Callable
 from functools import partial
@@ -12,11 +11,19 @@ from itertools import islice
 from pathlib import Path
 
 from themis.core.codec import format_value
-from themis.core.entities import ExperimentReport, MetricAggregate
+from themis.core.entities import ExperimentReport
 from themis.core.files import atomic_write
+from themis.core.registry import import_extra
 from themis.core.tables import Raw, escape_latex, escape_markdown, format_table
-from themis.exceptions import DependencyError
-from themis.experiment.export.samples import Sample, all_failures, count_failed, join_samples, report_run_id
+from themis.experiment.export.samples import (
+    Sample,
+    all_failures,
+    count_failed,
+    format_interval,
+    format_mean,
+    join_samples,
+    report_run_id,
+)
 from themis.runs.report import report_standing
 from themis.storage.lazy import batched
 
@@ -89,11 +96,7 @@ def export_parquet(report: ExperimentReport, path: str | os.PathLike[str]) -> Pa
 
     A field of numbers, or of truth values, has that type; any other is text, lists and dicts as JSON.
     """
-    try:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-    except ImportError as error:
-        raise DependencyError.for_extra("pyarrow", "hub", "exporting Parquet") from error
+    pa, pq = (import_extra(module, "hub", "exporting Parquet") for module in ("pyarrow", "pyarrow.parquet"))
     columns = _columns(report)
     types = {float: pa.float64(), int: pa.int64(), bool: pa.bool_(), str: pa.string()}
     schema = pa.schema([(name, types[kind]) for name, (kind, _) in columns.items()])
@@ -210,17 +213,9 @@ def export_latex(report: ExperimentReport, path: str | os.PathLike[str], *, run_
 
 def _metric_rows(report: ExperimentReport, dash: str) -> list[list[str]]:
     return [
-        [name, _mean(metric), _interval(metric, dash), str(metric.count), str(metric.failed)]
+        [name, format_mean(metric), format_interval(metric, dash), str(metric.count), str(metric.failed)]
         for name, metric in report.evaluation_report.metrics.items()
     ]
-
-
-def _mean(metric: MetricAggregate) -> str:
-    return "n/a" if math.isnan(metric.mean) else f"{metric.mean:.4f}"
-
-
-def _interval(metric: MetricAggregate, dash: str) -> str:
-    return f"{metric.ci[0]:.4f} {dash} {metric.ci[1]:.4f}" if metric.ci else "n/a"
 
 
 def _write(path: str | os.PathLike[str], lines: list[str]) -> Path:

@@ -322,10 +322,13 @@ def retry_after_seconds(headers: Mapping[str, str]) -> float | None:
             moment = parsedate_to_datetime(given)
         except ValueError:
             return None
-        # RFC 9110 dates are in GMT, also where the zone is missing.
-        moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-        return max(0.0, (moment - datetime.now(UTC)).total_seconds())
+        return _seconds_until(moment)
     return None
+
+
+def _seconds_until(moment: datetime) -> float:
+    """RFC 9110 dates are in GMT, also where the zone is missing."""
+    return max(0.0, (moment.replace(tzinfo=moment.tzinfo or UTC) - datetime.now(UTC)).total_seconds())
 
 
 _UNIT_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
@@ -333,14 +336,39 @@ _DURATION_PART = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
 
 
 def duration_seconds(text: str | None) -> float | None:
-    """`6m0s`, `1.5s`, `120ms` or plain seconds, as quota headers write them."""
-    if not text:
-        return None
+    """`6m0s`, `1.5s`, `120ms`, plain seconds or the moment when they are over, as quota headers write them."""
     number = _number(text)
-    if number is not None:
+    if number is not None or not text:
         return number
-    parts = _DURATION_PART.findall(text)
-    return sum(float(amount) * _UNIT_SECONDS[unit] for amount, unit in parts) if parts else None
+    if parts := _DURATION_PART.findall(text):
+        return sum(float(amount) * _UNIT_SECONDS[unit] for amount, unit in parts)
+    try:
+        return _seconds_until(datetime.fromisoformat(text))
+    except ValueError:
+        return None
+
+
+def quota_headers(spelling: str) -> dict[str, str]:
+    """What is told of an account's quota -> the header that tells it, as a vendor spells them."""
+    return {
+        name: spelling.format(of=of, what=what)
+        for name, of, what in (
+            ("remaining_requests", "requests", "remaining"),
+            ("limit_requests", "requests", "limit"),
+            ("reset_seconds", "requests", "reset"),
+            ("remaining_tokens", "tokens", "remaining"),
+            ("limit_tokens", "tokens", "limit"),
+            ("reset_tokens_seconds", "tokens", "reset"),
+        )
+    }
+
+
+def read_quota(headers: Mapping[str, str], names: Mapping[str, str]) -> dict[str, object]:
+    """What is left of the account's quota, where the server says so."""
+    if names["remaining_requests"] not in headers and names["remaining_tokens"] not in headers:
+        return {}
+    told = {name: duration_seconds(headers.get(header)) for name, header in names.items()}
+    return {"rate_limit": {name: value for name, value in told.items() if value is not None}}
 
 
 def _number(text: str | None) -> float | None:

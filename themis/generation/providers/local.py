@@ -26,8 +26,6 @@ from themis.generation.models import resolve_model
 from themis.generation.providers.chat import Completion, completion_fields, constant_fields, item_name, read_completion
 from themis.interfaces import StatelessTaskExecutor
 
-__all__ = ["LocalModel", "ServerSettings", "require_runtime", "start_server", "usable_cores"]
-
 
 class LocalModel(StatelessTaskExecutor):
     """`local/smollm2`, or any GGUF file: `local//models/some.gguf`, or with the option `path`.

@@ -24,9 +24,10 @@ from themis.generation.providers.chat import (
     request_body,
 )
 from themis.generation.providers.endpoints import KNOWN_ENDPOINTS, base_url_variable, key_variable
-from themis.generation.providers.http import HttpEndpoint, HttpProvider, duration_seconds
+from themis.generation.providers.http import HttpEndpoint, HttpProvider, quota_headers, read_quota
 
 _PATH = "/chat/completions"
+_QUOTA = quota_headers("x-ratelimit-{what}-{of}")
 
 
 class OpenAICompatible(HttpProvider):
@@ -110,7 +111,7 @@ class OpenAICompatible(HttpProvider):
         if not answer.choices:
             raise self._http.silent(reply.body, "choices")
         output = read_completion(answer, answer.choices[0], self._http.failure)
-        return GenerationRecord(task=task, output=output, error=None, metrics=_quota(reply.headers))
+        return GenerationRecord(task=task, output=output, error=None, metrics=read_quota(reply.headers, _QUOTA))
 
     def _body(self, task: GenerationTask) -> bytes:
         fields = completion_fields(
@@ -183,19 +184,3 @@ def _headers(
 
 
 _DECODER = msgspec.json.Decoder(Completion)
-
-
-def _quota(headers: Mapping[str, str]) -> dict[str, object]:
-    """What is left of the account's quota, where the server says so."""
-    requests, tokens = headers.get("x-ratelimit-remaining-requests"), headers.get("x-ratelimit-remaining-tokens")
-    if requests is None and tokens is None:
-        return {}
-    told = {
-        "remaining_requests": duration_seconds(requests),
-        "limit_requests": duration_seconds(headers.get("x-ratelimit-limit-requests")),
-        "reset_seconds": duration_seconds(headers.get("x-ratelimit-reset-requests")),
-        "remaining_tokens": duration_seconds(tokens),
-        "limit_tokens": duration_seconds(headers.get("x-ratelimit-limit-tokens")),
-        "reset_tokens_seconds": duration_seconds(headers.get("x-ratelimit-reset-tokens")),
-    }
-    return {"rate_limit": {name: value for name, value in told.items() if value is not None}}
