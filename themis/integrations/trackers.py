@@ -15,7 +15,7 @@ from themis.core.redaction import look_up_secrets, redact
 from themis.core.registry import Registry, add_own_files, import_extra, nearest
 from themis.exceptions import ConfigurationError
 from themis.experiment.export.samples import count_failed, report_run_id
-from themis.runs.manifest import SCIENTIFIC_KEYS
+from themis.runs.manifest import SCIENTIFIC_KEYS, value_at
 from themis.runs.observers import Observer, RunStart, Totals
 from themis.storage import RunStatus
 
@@ -135,13 +135,7 @@ def _parse_option(tracker: str, option: str, value: object, default: object) -> 
 def report_parameters(report: ExperimentReport) -> dict[str, object]:
     """What decides the run's results, by the manifest's dotted names."""
     manifest = redact(report.metadata.get("reproducibility_manifest") or {})
-    found: dict[str, object] = {}
-    for key in SCIENTIFIC_KEYS:
-        value: object = manifest
-        for part in key.split("."):
-            value = value.get(part) if isinstance(value, dict) else None
-        if value is not None:
-            found[key] = value
+    found = {key: value for key in SCIENTIFIC_KEYS if (value := value_at(manifest, key)) is not None}
     if report.metadata.get("manifest_hash"):
         found["manifest_hash"] = report.metadata["manifest_hash"]
     return found

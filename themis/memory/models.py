@@ -9,8 +9,8 @@ from themis.core.entities import GenerationTask, ModelError, PromptRender, Promp
 from themis.core.redaction import Redactor
 from themis.exceptions import EvaluationError
 from themis.generation.attempts import Request
-from themis.generation.blocking import BlockingProvider
 from themis.generation.engine import Engine, EngineSettings
+from themis.generation.pools import BlockingProvider
 from themis.generation.providers import create_provider, parse_model
 from themis.memory.agents.agent import Reply
 from themis.runs.prices import FREE, Price, is_paid, price_of

@@ -17,7 +17,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from themis.core.files import atomic_write
+from themis.core.files import atomic_write, file_sha256
 from themis.core.registry import Registry
 from themis.exceptions import ConfigurationError, DatasetError
 from themis.generation.templates import PromptTemplate
@@ -197,13 +197,8 @@ def _verify_copy(file: Path) -> None:
     manifest = file.with_name(file.stem + MANIFEST_SUFFIX)
     if manifest.is_file() and file.is_file():
         expected = json.loads(manifest.read_text(encoding="utf-8")).get("sha256")
-        if expected != _sha256(file):
+        if expected != file_sha256(file):
             raise DatasetError(f"{file} is not what {manifest.name} describes; fetch or copy it again")
-
-
-def _sha256(file: Path) -> str:
-    with file.open("rb") as opened:
-        return hashlib.file_digest(opened, "sha256").hexdigest()
 
 
 # --- benchmarks by name -----------------------------------------------------------------------------------------------

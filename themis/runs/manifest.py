@@ -32,6 +32,7 @@ __all__ = [
     "manifest_hash",
     "run_identity",
     "validate_reproducibility_manifest",
+    "value_at",
 ]
 
 _REQUIRED = (
@@ -136,7 +137,7 @@ def diff_manifests(
     """Dotted key -> both values, for the scientific dimensions in which two manifests differ."""
     differences = {}
     for key in keys:
-        first, second = _value_at(one, key), _value_at(other, key)
+        first, second = value_at(one, key), value_at(other, key)
         if first != second:
             differences[key] = {"a": first, "b": second}
     return differences
@@ -238,7 +239,7 @@ def _commit(cwd: str | Path | None) -> str:
     return found.stdout.strip() or "unknown"
 
 
-def _value_at(payload: Mapping[str, Any], dotted: str) -> Any:
+def value_at(payload: Mapping[str, Any], dotted: str) -> Any:
     current: Any = payload
     for part in dotted.split("."):
         if not isinstance(current, Mapping) or part not in current:

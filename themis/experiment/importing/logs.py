@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 import zipfile
@@ -24,8 +23,9 @@ from themis.core.bounded_reading import (
     read_lines,
     read_member,
 )
-from themis.core.codec import format_value
+from themis.core.codec import decode_as, format_value
 from themis.core.entities import ModelSpec, SamplingConfig
+from themis.core.files import file_sha256
 from themis.exceptions import DatasetError
 from themis.experiment.export.as_logs import LM_EVAL_FIELDS
 from themis.storage import RunStatus
@@ -176,7 +176,7 @@ class InspectLog:
         return Header(
             source="inspect",
             task=str(spec.get("task") or self._path.stem),
-            sha256=_sha256(self._path),
+            sha256=file_sha256(self._path),
             model=ModelSpec(identifier=name, provider=provider or "inspect"),
             status=_STATUS.get(self._log.status, RunStatus.INTERRUPTED),
             sampling=_sampling(config, config.get("max_tokens")),
@@ -263,26 +263,16 @@ class _Archive:
 def _decode_sample(raw: _SampleStore, place: str, kind: type[T]) -> T | Broken:
     data = raw[place]
     try:
-        return _decode(data, kind)
+        return decode_as(data, kind)
     except (ValueError, RecursionError) as error:
         return Broken(place, f"not a sample: {error}")
 
 
 def _decode_log(data: bytes, path: Path) -> _Log:
     try:
-        return _decode(data, _Log)
+        return decode_as(data, _Log)
     except (ValueError, RecursionError) as error:
         raise DatasetError(f"{path.name} is not an Inspect log: {error}") from error
-
-
-def _decode(data: bytes, kind: type[T]) -> T:
-    try:
-        return msgspec.json.decode(data, type=kind)
-    except msgspec.ValidationError:
-        raise
-    except msgspec.DecodeError:
-        # Inspect writes NaN for a score that is none, and that is JSON only to Python.
-        return msgspec.convert(json.loads(data), type=kind)
 
 
 def _inspect_sample(item_id: str, epochs: list[_Sample]) -> PublishedSample:
@@ -385,7 +375,7 @@ class LmEvalLog:
         return Header(
             source="lm-eval",
             task=task or self._path.stem,
-            sha256=_sha256(self._path),
+            sha256=file_sha256(self._path),
             model=ModelSpec(
                 identifier=str(results.get("model_name") or "unknown"), provider=str(config.get("model") or "lm-eval")
             ),
@@ -493,8 +483,3 @@ def _sampling(given: Json, max_tokens: float | None) -> SamplingConfig:
         top_p=float(given.get("top_p") or 1.0),
         max_tokens=-1 if max_tokens is None else int(max_tokens),
     )
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

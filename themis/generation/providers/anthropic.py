@@ -10,7 +10,7 @@ import msgspec
 from themis.core.entities import GenerationRecord, GenerationTask, ModelOutput
 from themis.exceptions import ProviderError
 from themis.generation.providers.chat import field_names, make_usage, messages_of, request_body, token_count
-from themis.generation.providers.http import HttpEndpoint, HttpProvider, quota_headers, read_quota
+from themis.generation.providers.http import HttpProvider, quota_headers, read_quota
 
 _PATH = "/v1/messages"
 _QUOTA = quota_headers("anthropic-ratelimit-{of}-{what}")
@@ -49,7 +49,7 @@ class Anthropic(HttpProvider):
         # Parameters that a gateway may want stand behind the path.
         place, mark, query = (own_server or "https://api.anthropic.com").partition("?")
         address = place.rstrip("/").removesuffix(_PATH).removesuffix("/v1")
-        http = HttpEndpoint(
+        super().__init__(
             f"{address}{_PATH}{mark}{query}",
             headers={
                 "anthropic-version": anthropic_version,
@@ -62,8 +62,8 @@ class Anthropic(HttpProvider):
             ca_file=ca_file,
             verify=verify,
             max_response_bytes=max_response_bytes,
+            system_prompt=system_prompt,
         )
-        super().__init__(http, system_prompt)
         self._unlimited_max_tokens = unlimited_max_tokens
         self._omit = field_names(omit)
         self._always: dict[str, object] = {}
@@ -72,7 +72,7 @@ class Anthropic(HttpProvider):
         self._always.update(extra_body or {})
 
     async def execute(self, task: GenerationTask) -> GenerationRecord:
-        reply = await self._http.post(self._body(task))
+        reply = await self._post(self._body(task))
         answer = self._decode(reply.body, _Answer, "a message")
         return GenerationRecord(
             task=task,

@@ -85,8 +85,7 @@ class LocalModel(StatelessTaskExecutor):
             raise _refusal(task, answer["error"])
         # Without llama.cpp's response id, which is random: the same question gives the same record.
         completion = msgspec.convert({**answer, "model": task.model.identifier}, Completion)
-        assert completion.choices
-        output = read_completion(completion, completion.choices[0], _fail)
+        output = read_completion(completion, _fail)
         del output.raw["id"]
         return GenerationRecord(task=task, output=output, error=None)
 

@@ -24,7 +24,7 @@ from themis.generation.providers.chat import (
     request_body,
 )
 from themis.generation.providers.endpoints import KNOWN_ENDPOINTS, base_url_variable, key_variable
-from themis.generation.providers.http import HttpEndpoint, HttpProvider, quota_headers, read_quota
+from themis.generation.providers.http import HttpProvider, quota_headers, read_quota
 
 _PATH = "/chat/completions"
 _QUOTA = quota_headers("x-ratelimit-{what}-{of}")
@@ -79,7 +79,7 @@ class OpenAICompatible(HttpProvider):
                 f"provider {provider_name!r} needs a key: set {key_variable(provider_name)} or give api_key= "
                 f"(or base_url= for a server of your own)"
             )
-        http = HttpEndpoint(
+        super().__init__(
             _completions_url(address),
             headers=_headers(key, organization, api_version, extra_headers),
             query={"api-version": api_version} if api_version else None,
@@ -89,8 +89,8 @@ class OpenAICompatible(HttpProvider):
             ca_file=ca_file,
             verify=verify,
             max_response_bytes=max_response_bytes,
+            system_prompt=system_prompt,
         )
-        super().__init__(http, system_prompt)
         self._seed = seed
         # OpenAI's newer models refuse the old name, other servers may not know the new one.
         usual = "max_completion_tokens" if hosted and provider_name == "openai" else "max_tokens"
@@ -100,7 +100,7 @@ class OpenAICompatible(HttpProvider):
 
     async def execute(self, task: GenerationTask) -> GenerationRecord:
         try:
-            reply = await self._http.post(self._body(task))
+            reply = await self._post(self._body(task))
         except ProviderCallError as error:
             raise _add_advice(error) from error
         try:
@@ -109,8 +109,8 @@ class OpenAICompatible(HttpProvider):
             # What strict JSON would lose: NaN among log probabilities, halves of surrogate pairs, bytes that are not UTF-8.
             answer = self._decode(reply.body.decode("utf-8", "replace"), Completion, "a chat completion")
         if not answer.choices:
-            raise self._http.silent(reply.body, "choices")
-        output = read_completion(answer, answer.choices[0], self._http.failure)
+            raise self._silent(reply.body, "choices")
+        output = read_completion(answer, self._failure)
         return GenerationRecord(task=task, output=output, error=None, metrics=read_quota(reply.headers, _QUOTA))
 
     def _body(self, task: GenerationTask) -> bytes:
