@@ -17,7 +17,7 @@ from themis.runs.manifest import (
     manifest_hash,
     validate_reproducibility_manifest,
 )
-from themis.storage import ExperimentStorage, RunMetadata
+from themis.storage import ExperimentStorage
 
 # Dotted key -> the values of both.
 Diffs = dict[str, dict[str, object]]
@@ -177,28 +177,15 @@ def explain_cache(storage: ExperimentStorage, run_id: str, item_id: str, other: 
     mine = _inputs(storage, run_id, item_id)
     if mine is None:
         raise StorageError(f"run {run_id!r} has no record of item {item_id!r}")
-    candidates = [storage.get_run(other)] if other is not None else storage.list_runs(limit=_LOOKED_AT)
-    best: tuple[RunMetadata, dict[str, tuple[str, str]]] | None = None
-    for run in candidates:
-        if run.run_id == run_id:
-            continue
-        theirs = _inputs(storage, run.run_id, item_id)
-        if theirs is None:
-            continue
-        differences = {
-            name: (mine[name], theirs.get(name, ""))
-            for name in mine
-            if name != "key" and mine[name] != theirs.get(name)
-        }
-        if best is None or len(differences) < len(best[1]):
-            best = (run, differences)
-    return CacheExplanation(
-        run_id=run_id,
-        item_id=item_id,
-        key=mine["key"],
-        other_run_id=best[0].run_id if best else None,
-        differences=best[1] if best else {},
-    )
+    candidates = [other] if other is not None else [run.run_id for run in storage.list_runs(limit=_LOOKED_AT)]
+    found: list[tuple[str | None, dict[str, tuple[str, str]]]] = []
+    for candidate in candidates:
+        theirs = None if candidate == run_id else _inputs(storage, candidate, item_id)
+        if theirs is not None:
+            differing = (name for name in mine if name != "key" and mine[name] != theirs[name])
+            found.append((candidate, {name: (mine[name], theirs[name]) for name in differing}))
+    nearest_run, differences = min(found, key=lambda one: len(one[1]), default=(None, {}))
+    return CacheExplanation(run_id, item_id, mine["key"], nearest_run, differences)
 
 
 def _inputs(storage: ExperimentStorage, run_id: str, item_id: str) -> dict[str, str] | None:
