@@ -61,8 +61,9 @@ METRIC_CLASSES = {
     "rubric_judge": "themis.evaluation.judges:RubricJudge",
 }
 
-# Behind a name stands a class, a factory, or the object that a decorated function became.
+# Every extractor by name: a class, a factory, or the object that a decorated function became.
 EXTRACTORS: Registry[object] = Registry("extractor", EXTRACTOR_CLASSES)
+# Every metric by name, likewise: built in, registered here, or a plugin's.
 METRICS: Registry[object] = Registry("metric", METRIC_CLASSES, error=MetricError)
 
 

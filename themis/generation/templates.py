@@ -35,8 +35,20 @@ class TemplateRenderingError(ConfigurationError, RuntimeError):
 class PromptTemplate:
     """A named text with `{fields}`; literal braces are written `{{` and `}}`.
 
-    `metadata={"as_written": True}` says that a text which looks like a mistake (it uses no field of the row, or has a
-    field's name between literal braces) is meant.
+    Args:
+        name: What reports call it.
+        template: The text. `{field}`, `{field[key]}`, `!r` and format specs are known; attributes and positions are refused.
+        metadata: `{"as_written": True}` says that a text which looks like a mistake (it uses no field of the row, or has a
+            field's name between literal braces) is meant.
+
+    Raises:
+        TemplateRenderingError: The text cannot be read.
+
+    >>> template = PromptTemplate("sum", "{a} + {b} = ? Reply as {{number}}.")
+    >>> template.render(a=2, b=3)
+    '2 + 3 = ? Reply as {number}.'
+    >>> template.fields
+    ('a', 'b')
     """
 
     name: str
@@ -52,10 +64,16 @@ class PromptTemplate:
 
     @classmethod
     def from_spec(cls, spec: PromptSpec) -> PromptTemplate:
+        """The template of a spec, ready to be filled.
+
+        Args:
+            spec: Name, text and metadata.
+        """
         return cls(name=spec.name, template=spec.template, metadata=dict(spec.metadata))
 
     @cached_property
     def spec(self) -> PromptSpec:
+        """Name, text and metadata, as a task carries them."""
         return PromptSpec(self.name, self.template, dict(self.metadata or {}))
 
     @cached_property
@@ -64,16 +82,35 @@ class PromptTemplate:
         return tuple(dict.fromkeys(part.field.name for part in self._parts if part.field))
 
     def render(self, /, **row: Any) -> str:
+        """The text with these fields in it.
+
+        Args:
+            **row: The fields.
+
+        Raises:
+            TemplateRenderingError: A field is missing or cannot be formatted.
+        """
         return self.fill(row)
 
     def render_prompt(self, context: Mapping[str, Any]) -> PromptRender:
-        """The text with the row it was made from, as a task carries it."""
+        """The text with the row it was made from, as a task carries it.
+
+        Args:
+            context: The row.
+        """
         return PromptRender(
             spec=self.spec, text=self.fill(context), context=dict(context), metadata=dict(self.spec.metadata)
         )
 
     def fill(self, row: Mapping[str, Any]) -> str:
-        """The text alone: what `render_prompt` puts into its render, without building one."""
+        """The text alone: what `render_prompt` puts into its render, without building one.
+
+        Args:
+            row: The fields by name.
+
+        Raises:
+            TemplateRenderingError: A field is missing or cannot be formatted.
+        """
         try:
             if self._plain is not None:
                 return self._plain.text % self._plain.values(row)
@@ -84,10 +121,16 @@ class PromptTemplate:
             raise TemplateRenderingError(f"template {self.name!r} cannot be filled from this row: {error}") from error
 
     def refuse_unfilled(self, row: Mapping[str, Any], *, not_asked: Container[str] = ("answer", "reference")) -> None:
-        """Raises where the row is not what is asked: the text uses none of its fields, only seems to, or they are empty.
+        r"""Raises where the row is not what is asked: the text uses none of its fields, only seems to, or they are empty.
 
-        A row that has its own `messages` or `system_prompt` says something of its own. `not_asked` are fields that a
-        prompt may name without giving them, such as the expected answer in `\\boxed{{answer}}`.
+        A row that has its own `messages` or `system_prompt` says something of its own.
+
+        Args:
+            row: The fields by name.
+            not_asked: Fields that a prompt may name without giving them, such as the expected answer in `\boxed{{answer}}`.
+
+        Raises:
+            TemplateRenderingError: The row is not asked.
         """
         if (self.metadata or {}).get("as_written"):
             return
@@ -131,7 +174,12 @@ class PromptTemplate:
     def expand_variants(
         self, base_context: Mapping[str, Any], variant_values: Mapping[str, Iterable[Any]]
     ) -> list[PromptRender]:
-        """One render for each combination of the variants' values; the last of the sorted keys changes fastest."""
+        """One render for each combination of the variants' values; the last of the sorted keys changes fastest.
+
+        Args:
+            base_context: The fields that stay.
+            variant_values: The values to try, by field.
+        """
         keys = sorted(variant_values)
         combinations = itertools.product(*(list(variant_values[key]) for key in keys))
         return [self.render_prompt({**base_context, **dict(zip(keys, values, strict=True))}) for values in combinations]

@@ -35,14 +35,46 @@ DATASETS: Registry[DatasetFactory] = Registry("dataset")
 
 
 def register_benchmark(preset: BenchmarkPreset) -> None:
-    """Makes a benchmark known under its name, in lower case; the last registration wins."""
+    """Makes a benchmark known under its name, in lower case; the last registration wins.
+
+    Args:
+        preset: Its rows, prompt, extractor and metrics.
+
+    Raises:
+        ConfigurationError: It is no `BenchmarkPreset`.
+
+    >>> from themis.generation.templates import PromptTemplate
+    >>> preset = BenchmarkPreset(
+    ...     name="capitals",
+    ...     prompt_template=PromptTemplate("capitals", "The capital of {country}?"),
+    ...     metrics=["exact_match"],
+    ...     extractor="identity",
+    ...     dataset_loader=lambda limit: [{"id": "fr", "country": "France", "answer": "Paris"}][:limit],
+    ... )
+    >>> register_benchmark(preset)
+    >>> get_benchmark_preset("Capitals").load_dataset()
+    [{'id': 'fr', 'country': 'France', 'answer': 'Paris'}]
+    """
     if not isinstance(preset, BenchmarkPreset):
         raise ConfigurationError(f"a benchmark is registered as a BenchmarkPreset, got {type(preset).__name__}")
     BENCHMARKS.register(preset.name.lower(), preset)
 
 
 def get_benchmark_preset(name: str, *, data: str | Path | None = None, sample: bool = False) -> BenchmarkPreset:
-    """The benchmark of that name, whatever the letters' case; with `data` or `sample` its rows are read from there."""
+    """The benchmark of a name, whatever the letters' case.
+
+    Args:
+        name: One of `list_benchmarks()`.
+        data: A file or folder to read its rows from, instead of the Hub.
+        sample: Read the few rows that are shipped with it, instead of the Hub's.
+
+    Raises:
+        ConfigurationError: There is no such benchmark, or it has no sample rows.
+
+    >>> preset = get_benchmark_preset("gsm8k", sample=True)
+    >>> preset.metrics, len(list(preset.load_dataset(limit=2)))
+    (('numeric',), 2)
+    """
     preset = BENCHMARKS.get(name)
     if data is None and not sample:
         return preset
@@ -55,11 +87,32 @@ def get_benchmark_preset(name: str, *, data: str | Path | None = None, sample: b
 
 
 def list_benchmarks() -> list[str]:
+    """Names of all benchmarks, those of the catalogue and those registered here.
+
+    >>> list_benchmarks()[:3]
+    ['aime24', 'aime25', 'amc23']
+    """
     return BENCHMARKS.names()
 
 
 def fetch_benchmark(name: str, to_dir: str | Path, *, limit: int | None = None) -> FetchedBenchmark:
-    """Writes a benchmark's rows to a folder, for `data=` on a machine without internet."""
+    """Writes a benchmark's rows to a folder, for `data=` on a machine without internet.
+
+    Args:
+        name: A benchmark of the catalogue.
+        to_dir: The folder; it is made.
+        limit: Only the first so many rows; all by default.
+
+    Returns:
+        The file, how many rows it has and where they came from.
+
+    Raises:
+        ConfigurationError: The benchmark was registered here and loads its own rows.
+        DatasetError: The Hub cannot be reached, or has other rows than the catalogue says.
+
+    >>> fetch_benchmark("demo", "rows", limit=2).rows
+    2
+    """
     entry = _entry_of(BENCHMARKS.get(name))
     if entry is None:
         raise ConfigurationError(
@@ -69,7 +122,19 @@ def fetch_benchmark(name: str, to_dir: str | Path, *, limit: int | None = None) 
 
 
 def register_dataset(name: str, factory: DatasetFactory) -> None:
-    """Makes rows known under a name; the factory takes a mapping of options. A name can be taken once."""
+    """Makes rows known under a name, which can be taken once.
+
+    Args:
+        name: What `create_dataset` and `evaluate` know them by.
+        factory: Takes a mapping of options and returns rows.
+
+    Raises:
+        ConfigurationError: It cannot be called, or the name is taken.
+
+    >>> register_dataset("squares", lambda options: [{"n": n, "answer": str(n * n)} for n in range(options.get("limit", 3))])
+    >>> list(create_dataset("squares", {"limit": 2}))
+    [{'n': 0, 'answer': '0'}, {'n': 1, 'answer': '1'}]
+    """
     if not callable(factory):
         raise ConfigurationError(
             f"dataset {name!r}: expected a function of options that returns rows, got {factory!r:.80}"
@@ -80,15 +145,36 @@ def register_dataset(name: str, factory: DatasetFactory) -> None:
 
 
 def create_dataset(name: str, options: Mapping[str, Any] | None = None) -> Iterable[dict[str, Any]]:
-    """The rows of a registered dataset, or of a catalogue benchmark with the options limit, data and sample."""
+    """The rows of a registered dataset, or of a benchmark of the catalogue.
+
+    Args:
+        name: One of `list_datasets()`.
+        options: Those of its factory; of the catalogue's limit, data and sample.
+
+    >>> next(iter(create_dataset("demo", {"limit": 1})))
+    {'id': '0', 'question': 'What is 2 + 2?', 'answer': '4'}
+    """
     return DATASETS.get(name)(options or {})
 
 
 def list_datasets() -> list[str]:
+    """Names of all datasets: those of the catalogue's benchmarks, and those registered here.
+
+    >>> "gsm8k" in list_datasets()
+    True
+    """
     return DATASETS.names()
 
 
 def is_dataset_registered(name: str) -> bool:
+    """Whether `create_dataset` knows a name.
+
+    Args:
+        name: In any case of its letters.
+
+    >>> is_dataset_registered("gsm8k"), is_dataset_registered("gsm9k")
+    (True, False)
+    """
     return name in DATASETS
 
 

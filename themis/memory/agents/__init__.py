@@ -54,7 +54,25 @@ AGENTS: Registry[AgentFactory] = Registry(
 
 
 def register_agent(name: str, factory: AgentFactory | None = None) -> Any:
-    """Makes an agent known under a name: a class, or a function that makes one. Also a decorator."""
+    """Makes an agent known under a name; also a decorator.
+
+    Args:
+        name: What it is asked for by, with `-a name` or `-a "name(argument)"`.
+        factory: A class, or a function that makes an agent. It gets what it has parameters for: `argument` (what stands in
+            the brackets), `settings` and its own options. Left out where this decorates.
+
+    Raises:
+        ConfigurationError: It can make no agent.
+
+    >>> @register_agent("echo")
+    ... class Echo(Agent):
+    ...     def reply(self, message, *, turn, now, presupplied=None):
+    ...         return message
+    ...     def reset(self):
+    ...         pass
+    >>> create_agent("echo").reply("hello", turn=1, now=None)
+    'hello'
+    """
     if factory is None:
         return lambda made: register_agent(name, made)
     if not callable(factory):
@@ -77,7 +95,22 @@ def create_agent(
     tokenizer: str = DEFAULT_TOKENIZER,
     is_local: bool = False,
 ) -> Agent:
-    """The agent that a text means."""
+    """The agent that a text means.
+
+    Args:
+        text: A registered name, with or without an argument, such as `window(2000)`; a model; an address; or `command:...`.
+        max_prompt_tokens: The most that it sends to its model at once; by default no limit of ours.
+        options: Its own options, by name.
+        session: The name of its conversation.
+        tokenizer: What tokens are counted with.
+        is_local: Its calls cost nothing, whatever the price list says.
+
+    Raises:
+        ConfigurationError: There is no such agent, or it has no such option.
+
+    >>> create_agent("window(2000)").name
+    'window-2000'
+    """
     settings = AgentSettings(
         max_prompt_tokens=max_prompt_tokens, session=session, tokenizer=tokenizer, is_local=is_local
     )
