@@ -17,8 +17,9 @@ PAGE = Path(__file__).parents[1] / "docs" / "reference" / "python.md"
 INTRODUCTION = """\
 # Python
 
-Every public name, by the package it is imported from. Written by `make docs` from the docstrings; `help(themis.evaluate)` shows the
-same. The tests run the examples, each in an empty folder with the names of its own module imported, without a key or the internet.
+Every public name, by the package it is imported from. Written by `make docs` from the docstrings: `help(themis.evaluate)` shows
+the same. The tests run the examples, each in an empty folder with the names of its own module imported, without a key or the
+internet.
 """
 
 
