@@ -5,6 +5,7 @@
 #
 #   make install    only install, into .venv            make check     lint and types
 #   make bench      the measurements of benchmarks/     make docs      the generated pages of docs/reference
+#   make shape      how large the house is, and how much of it a row, a turn, a page and a comparison walk through
 #   make test-all   make test on each Python found      make lock      the locks of requirements/ (UPGRADE=1: newer)
 #   make clean      remove what these made; runs in .cache are yours and stay
 #
@@ -29,7 +30,7 @@ STAMPS := .make/stamps/$(VENV)
 RUN := $(STAMPS)/run-$(KEY)
 DEV := $(STAMPS)/dev-$(KEY)
 
-.PHONY: install demo test check bench docs test-all lock clean components
+.PHONY: install demo test check bench docs shape test-all lock clean components
 
 install: $(RUN)
 
@@ -54,6 +55,9 @@ docs: $(DEV)
 	$(BIN)/python scripts/cli_reference.py
 	$(BIN)/python scripts/fault_table.py
 	$(BIN)/python scripts/python_reference.py
+
+shape: $(DEV)
+	$(BIN)/python scripts/shape.py
 
 test-all:
 	@for version in $(VERSIONS); do \

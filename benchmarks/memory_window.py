@@ -19,12 +19,11 @@ from pathlib import Path
 
 import yaml
 
-from themis.memory.actions import Outcome
-from themis.memory.assembling import Request, assemble
-from themis.memory.benchmark import Benchmark, MemoryReport, Spent
-from themis.memory.driver import run
+from themis.api import perform
+from themis.config.specification import MemorySpecification
+from themis.core.entities import EvaluationRecord, Result
 from themis.memory.examples import find_kinds
-from themis.memory.scheduler import Scheduler
+from themis.runs.observers import Observer
 from themis.storage import ExperimentStorage
 
 SPAN_TOKENS = 4_000
@@ -34,11 +33,12 @@ FIGURE = Path(__file__).parents[1] / "docs" / "reference" / "memory-window.svg"
 
 
 @dataclass
-class Point:
+class Point(Observer):
     """What one window scores in each kind of test, and whether each test that fits into it was remembered."""
 
     share_of_span: float
     scores: dict[str, list[float]] = field(default_factory=dict)
+    tokens: dict[str, int] = field(default_factory=dict)
     inside: int = 0
     forgotten_inside: list[str] = field(default_factory=list)
 
@@ -59,18 +59,19 @@ class Point:
 
     # --- an observer of the run -----------------------------------------------------------------------------------
 
-    def started(self, benchmark: Benchmark) -> None: ...
+    def on_answers(self, results: list[Result]) -> None:
+        for result in results:
+            test = result.record.metrics["memory"]
+            self.tokens[str(result.record.task.metadata["dataset_id"])] = test["tokens"]
 
-    def advanced(self, scheduler: Scheduler, spent: Spent, *, replaying: bool) -> None: ...
-
-    def ended_test(self, outcome: Outcome) -> None:
-        self.scores.setdefault(outcome.test_id.rpartition(" - ")[0], []).append(outcome.grade.score)
-        if outcome.tokens <= self.window_tokens:
-            self.inside += 1
-            if outcome.grade.score < 1.0:
-                self.forgotten_inside.append(outcome.test_id)
-
-    def finished(self, report: MemoryReport) -> None: ...
+    def on_scores(self, records: list[EvaluationRecord]) -> None:
+        for record in records:
+            test_id, score = str(record.sample_id), record.scores[0].value
+            self.scores.setdefault(test_id.rpartition(" - ")[0], []).append(score)
+            if self.tokens[test_id] <= self.window_tokens:
+                self.inside += 1
+                if score < 1.0:
+                    self.forgotten_inside.append(test_id)
 
 
 def main() -> int:
@@ -102,8 +103,8 @@ def measure(folder: Path, examples: int) -> list[Point]:
     points = [Point(share) for share in SHARES]
     for point in points:
         storage = ExperimentStorage(folder / f"runs-{point.window_tokens}")
-        request = Request(configuration=str(path), agent=f"window({point.window_tokens})")
-        run(assemble(request, storage, reuse=lambda _: True), storage, observers=[point])
+        asked = MemorySpecification(configuration=str(path), agent=f"window({point.window_tokens})")
+        perform(asked, storage, observers=[point], progress=False)
     return points
 
 

@@ -54,7 +54,7 @@ def store_records(root: Path, count: int) -> Cost:
             judged = [EvaluationRecord(str(n), [MetricScore("ExactMatch", 1.0, {"matched": "yes"})]) for n in positions]
 
             began = time.process_time()
-            writer.commit_calls(
+            writer.commit_results(
                 [
                     Result(n, 0, digest("k", record.task.prompt.text), record, prompt_tokens=100, completion_tokens=200)
                     for n, record in zip(positions, records, strict=True)

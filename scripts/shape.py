@@ -50,7 +50,12 @@ class Profile:
         if not self.counting or event != "call":
             return
         name, code = str(frame.f_globals.get("__name__", "")), frame.f_code
-        if name.partition(".")[0] == "themis" and code.co_name not in ("<module>", "<genexpr>", "<listcomp>", "<dictcomp>"):
+        if name.partition(".")[0] == "themis" and code.co_name not in (
+            "<module>",
+            "<genexpr>",
+            "<listcomp>",
+            "<dictcomp>",
+        ):
             self.calls[name, code.co_qualname] += 1
 
 

@@ -77,9 +77,9 @@ def browser() -> Iterator[Any]:
 
 
 def _has_embedded_model() -> bool:
-    from themis.generation.models import catalogued, is_installed
+    from themis.generation.models import find_in_catalogue, is_installed
 
-    return importlib.util.find_spec("xllamacpp") is not None and is_installed(catalogued("smollm2"))
+    return importlib.util.find_spec("xllamacpp") is not None and is_installed(find_in_catalogue("smollm2"))
 
 
 def _has_postgres() -> bool:

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from themis.cli import COMMANDS
+from themis.cli.listing import LISTED
 from themis.storage import ExperimentStorage
 
 
@@ -110,20 +111,13 @@ def test_delete_asks_and_then_forgets(themis, monkeypatch):
     assert "No runs found." in themis("list", "runs").out
 
 
-def _registry(what: str) -> Any:
-    from themis.cli import listing
-
-    return getattr(listing, "_" + what.replace("-", "_"))()
-
-
-@pytest.mark.parametrize(
-    "what", ["agents", "benchmarks", "extractors", "fillers", "memory-tests", "metrics", "providers"]
-)
+@pytest.mark.parametrize("what", LISTED)
 def test_list_names_and_describes_what_there_is(themis, what):
     assert f"Available {what}:" in themis("list", what).out
     entries = json.loads(themis("list", what, "--verbose", "--json").out)
     # Other tests of this process may have registered things of their own.
-    silent = [entry["name"] for entry in entries if not entry["about"] and _registry(what).is_builtin(entry["name"])]
+    registry = LISTED[what][0]
+    silent = [one["name"] for one in entries if not one["about"] and not registry.is_of_this_program(one["name"])]
     assert silent == []
 
 

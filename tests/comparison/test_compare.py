@@ -403,7 +403,7 @@ def memory_run(store, run_id, scores):
         evaluation = writer.open_evaluation("f" * 32, {})
         for n, (test_id, score) in enumerate(scores.items()):
             task = frame.task(test_id, {}, f"question of {test_id}")
-            writer.commit_calls(
+            writer.commit_results(
                 [Result(n, 0, digest(run_id, test_id), GenerationRecord(task, ModelOutput("yes"), None))]
             )
             writer.commit_scores(evaluation, [ScoreRow(n, "memory", 0, score, SCORED, None)])

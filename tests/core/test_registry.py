@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from themis.core.registry import Registry, nearest, snake_case
+from themis.core.registry import Registry, add_own_files, nearest, snake_case
 from themis.exceptions import ConfigurationError, DependencyError, ProviderError
 
 
@@ -41,8 +41,7 @@ def test_the_last_registration_wins():
 
     assert registry.get("dog") is other is not one
     assert registry.names() == ["cat", "dog"]
-    assert registry.is_builtin("cat")
-    assert not registry.is_builtin("dog")
+    assert registry.is_of_this_program("dog")
 
 
 def test_names_are_found_whatever_their_case():
@@ -105,7 +104,7 @@ def test_another_package_enters_by_its_entry_points(tmp_path):
     )
     program = textwrap.dedent(
         """
-        from themis.core.registry import Registry
+        from themis.core.registry import Registry, add_own_files
 
         animals = Registry("animal", {"cat": "cats:Cat"})
         print(animals.names(), animals.get("Lion").__module__, animals.target("cat"))
@@ -152,3 +151,18 @@ def test_the_nearest_name_is_a_question_or_nothing():
     assert nearest("BLUE", ["exact_match", "bleu"]) == " (did you mean 'bleu'?)"
     assert nearest("zzz", ["exact_match", "bleu"]) == ""
     assert nearest("x", []) == ""
+
+
+def test_a_file_called_after_its_class_is_found_without_a_table(tmp_path, monkeypatch):
+    package = tmp_path / "some_animals"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    (package / "grey_wolf.py").write_text("class Fur:\n    pass\n\n\nclass GreyWolf:\n    pass\n")
+    (package / "sounds.py").write_text("class Bark:\n    pass\n")
+    (package / "fox.py").write_text("raise SystemExit\n\n\nclass Fox:\n    pass\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    table = {"red_fox": "some_animals.fox:Fox"}
+    registry: Registry[type] = Registry("animal", lambda: add_own_files(table, "some_animals"))
+
+    assert registry.names() == ["grey_wolf", "red_fox"]
+    assert registry.get("GreyWolf").__name__ == "GreyWolf"

@@ -248,7 +248,7 @@ def test_a_commit_cut_off_at_its_end_is_made_exactly_once(database, when):
     with writing(database, wire) as (storage, writer):
         for n in range(5):
             wire.cut = when
-            writer.commit_calls([call(n, answered(rows(n + 1)[n]), prompt_tokens=7)])
+            writer.commit_results([call(n, answered(rows(n + 1)[n]), prompt_tokens=7)])
             assert storage.get_run("run").prompt_tokens == 7 * (n + 1)
         wire.cut = when
         evaluation = writer.open_evaluation("e" * 32, {})
@@ -280,7 +280,7 @@ def test_connections_dropped_again_and_again_lose_and_double_nothing(database, s
         dropper.start()
         try:
             for n in range(25):
-                writer.commit_calls([call(n, answered(rows(n + 1)[n]), prompt_tokens=1)])
+                writer.commit_results([call(n, answered(rows(n + 1)[n]), prompt_tokens=1)])
                 committed.release()
                 assert sum(storage.reader("run").count_records()) == n + 1
         finally:
@@ -299,7 +299,7 @@ def test_a_run_that_another_took_during_the_outage_is_not_written_to(database):
         other.execute("UPDATE runs SET lease_holder = 'elsewhere:1:2:abcd:0'")
         other.commit()
         with pytest.raises(StorageError, match="taken over by another process, or deleted; this one stops writing"):
-            writer.commit_calls([call(0, answered(rows(1)[0]))])
+            writer.commit_results([call(0, answered(rows(1)[0]))])
     assert ExperimentStorage(database).reader("run").count_records() == (0, 0)
 
 

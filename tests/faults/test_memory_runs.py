@@ -100,7 +100,7 @@ def test_a_run_of_which_no_test_could_be_graded_has_failed(converse, fault, tmp_
 
     run = stored(tmp_path)
     assert (done.returncode, run.status) == (fault.exit_code, fault.status)
-    assert "none of 2 tests could be graded, for example Moods - " in run.error_message
+    assert "none of 2 answers could be judged, for example Moods - " in run.error_message
     assert "a mood cannot be measured" in done.stderr
     assert json.loads(done.stdout)["status"] == "failed"
 

@@ -59,14 +59,16 @@ def answer_text(run_id: str, position: int) -> str:
 
 
 def write_run(storage: ExperimentStorage, run_id: str, count: int) -> None:
-    storage.start_run(run_id, config={"task": FRAME.to_config(), "invocation": {"model": "fake/m", "dataset": None}})
+    # Older stores have another name for how a run was started.
+    started_as = "invocation" if run_id == "two" else "specification"
+    storage.start_run(run_id, config={"task": FRAME.to_config(), started_as: {"model": "fake/m", "dataset": None}})
     records = [answered(row, answer_text(run_id, n)) for n, row in enumerate(rows(count))]
     with storage.open_run(run_id) as writer:
         writer.store_dataset(item(n, row) for n, row in enumerate(rows(count)))
         evaluation = writer.open_evaluation("f" * 32, {})
         for start in range(0, count, 10):
             batch = range(start, start + 10)
-            writer.commit_calls([call(n, records[n]) for n in batch])
+            writer.commit_results([call(n, records[n]) for n in batch])
             found = [judged(n, records[n], MetricScore("ExactMatch", 1.0), MetricScore("Length", 2.0)) for n in batch]
             writer.commit_scores(evaluation, [verdict for verdicts in found for verdict in verdicts])
         writer.update(succeeded=count)

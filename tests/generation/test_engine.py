@@ -353,3 +353,30 @@ def test_a_users_execution_backend_is_mapped_through_and_not_shut_down():
     assert [result.record.output.text for result in results] == ["0", "1", "2", "3", "4"]
     assert backend.workers_asked == 7
     assert not backend.closed
+
+
+class Says(StatelessTaskExecutor):
+    """Answers three words at once, with or without a count of its tokens."""
+
+    instant = True
+
+    def __init__(self, usage: dict[str, int] | None) -> None:
+        self.usage = usage
+
+    def execute(self, task: GenerationTask) -> GenerationRecord:
+        return GenerationRecord(task, ModelOutput("one two three", usage=self.usage), None)
+
+
+@pytest.mark.parametrize(
+    ("usage", "paid", "expected"),
+    [
+        ({"prompt_tokens": 7, "completion_tokens": 5}, False, (7, 5)),
+        (None, True, (1, 3)),
+        (None, False, (None, None)),
+    ],
+)
+def test_tokens_are_told_by_the_provider_or_counted_by_a_tokenizer_or_not_known(usage, paid, expected):
+    result = finish(Engine(Says(usage), EngineSettings(counts_tokens=paid)), 1)[0]
+    metrics = result.record.metrics
+    assert (metrics.get("prompt_tokens"), metrics.get("response_tokens")) == expected
+    assert (result.prompt_tokens or None, result.completion_tokens or None) == expected

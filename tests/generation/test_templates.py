@@ -152,22 +152,6 @@ def test_a_render_carries_the_template_the_row_and_the_metadata():
     assert render.context is not row
 
 
-def test_variants_are_every_combination_with_sorted_keys():
-    prompt = template("{tone} {number} {name}")
-
-    renders = prompt.expand_variants({"name": "Ada"}, {"tone": ["kind", "stern"], "number": [1, 2]})
-
-    assert [render.text for render in renders] == ["kind 1 Ada", "stern 1 Ada", "kind 2 Ada", "stern 2 Ada"]
-    assert [render.context["number"] for render in renders] == [1, 1, 2, 2]
-    assert prompt.expand_variants({"name": "Ada", "tone": "a", "number": 0}, {})[0].text == "a 0 Ada"
-
-
-def test_a_template_and_its_spec_become_each_other():
-    prompt = PromptTemplate("t", "{a}", {"k": 1})
-
-    assert PromptTemplate.from_spec(prompt.spec) == prompt
-
-
 def test_templates_are_values():
     prompt = PromptTemplate("t", "{a}")
 

@@ -15,7 +15,6 @@ from themis.memory.agents.calibration import Oracle
 from themis.memory.benchmark import Benchmark
 from themis.memory.examples import DatasetInterface, DynamicExample, TestExample, register_memory_test
 from themis.memory.filler import facts
-from themis.memory.models import Completion
 from themis.storage import ExperimentStorage
 
 START = datetime.datetime(2030, 1, 1, 12, tzinfo=datetime.UTC)
@@ -197,9 +196,9 @@ class YesJudge:
     def __init__(self) -> None:
         self.asked: list[str] = []
 
-    def answer(self, prompt: str) -> Completion:
+    def answer(self, prompt: str) -> Reply:
         self.asked.append(prompt)
-        return Completion("yes" if prompt.count("soup") > 1 else "no", 0.001, 10, 1, 1)
+        return Reply("yes" if prompt.count("soup") > 1 else "no", 0.001, 10, 1, 1)
 
     def most_cost_usd(self, prompt: str) -> float:
         return 0.001

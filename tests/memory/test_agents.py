@@ -25,7 +25,7 @@ from themis.interfaces import StatelessTaskExecutor
 from themis.memory.actions import Expected, ExpectedContent
 from themis.memory.agents import Agent, create_agent, register_agent
 from themis.memory.agents.calibration import Amnesiac, Window
-from themis.memory.agents.chat import MESSAGE_TOKENS, History, elapsed_in_words
+from themis.memory.agents.chat import MESSAGE_TOKENS, History, format_elapsed
 from themis.memory.agents.http import HttpAgent
 from themis.memory.agents.program import FAKETIME_PLACES
 from themis.memory.agents.retrieval import PassageIndex, RetrievalAgent
@@ -135,7 +135,7 @@ def test_the_timestamped_variant_sees_how_long_ago_things_were_said():
      (86_400, "1 day ago"), (30 * 86_400, "30 days ago")],
 )  # fmt: skip
 def test_elapsed_time_in_words(seconds, words):
-    assert elapsed_in_words(datetime.timedelta(seconds=seconds)) == words
+    assert format_elapsed(datetime.timedelta(seconds=seconds)) == words
 
 
 def test_a_prompt_without_room_for_a_message_is_refused():

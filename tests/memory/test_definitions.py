@@ -27,6 +27,7 @@ from themis.memory import definitions
 from themis.memory.examples import MEMORY_TESTS, TestExample, register_memory_test
 from themis.memory.planning import plan_test
 from themis.storage import RetentionPolicy, RunStatus
+from themis.storage.repair import repair_store
 
 ROOT = Path(__file__).parents[2]
 CONFIGURATIONS = sorted((ROOT / "configurations").rglob("*.yml"))
@@ -103,7 +104,8 @@ def test_definitions_are_no_runs_and_outlive_every_retention(tmp_path):
         definitions.load_stored(storage, "smal")
 
 
-def test_definitions_that_an_older_store_keeps_as_runs_are_moved(tmp_path):
+@pytest.mark.parametrize("is_repaired", [False, True], ids=["opened", "repaired"])
+def test_definitions_that_an_older_store_keeps_as_runs_are_moved(tmp_path, is_repaired):
     storage, config = store_in(tmp_path), parsed(GOOD)
     made = definitions.prepare(config, storage, reuse=lambda question: True)
     definitions.prepare(config, storage, reuse=lambda question: False)
@@ -121,6 +123,8 @@ def test_definitions_that_an_older_store_keeps_as_runs_are_moved(tmp_path):
         connection.execute("DROP TABLE definitions")
         connection.execute("PRAGMA user_version = 5")
         connection.commit()
+    if is_repaired:
+        assert repair_store(tmp_path / "store").is_complete
 
     storage = store_in(tmp_path)
 

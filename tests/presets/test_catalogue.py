@@ -9,9 +9,9 @@ import pytest
 import themis
 from themis.evaluation.extractors.exceptions import FieldExtractionError
 from themis.evaluation.metrics.countdown import CountdownStrict
+from themis.evaluation.resolve import resolve_extractor, resolve_metric
 from themis.presets import get_benchmark_preset, list_benchmarks
-from themis.presets.answers import ShortAnswerExtractor
-from themis.presets.catalogue import ENTRIES
+from themis.presets.catalogue import CATALOGUE, ShortAnswerExtractor
 from themis.presets.countdown import solve
 from themis.presets.hub import HubDataset
 from themis.presets.instructions import InstructionFollowing
@@ -27,13 +27,13 @@ def scores(name: str, row: dict, reply: str) -> list[float]:
     reference = row[preset.reference_field]
     metadata = {key: value for key, value in row.items() if key not in (preset.reference_field, "id")}
     try:
-        answer = preset.build_extractor().extract(reply)
+        answer = resolve_extractor(preset.extractor).extract(reply)
     except FieldExtractionError:
         return [0.0 for _ in preset.metrics]
     references = list(reference) if isinstance(reference, list | tuple) else [reference]
     return [
         metric.compute(prediction=answer, references=references, metadata=metadata).value
-        for metric in preset.build_metrics()
+        for metric in map(resolve_metric, preset.metrics)
     ]
 
 
@@ -175,11 +175,11 @@ KINDS = {
 
 
 def test_every_entry_is_listed_and_tested_here():
-    assert set(KINDS) == set(ENTRIES)
-    assert set(ENTRIES) <= set(list_benchmarks())
+    assert set(KINDS) == set(CATALOGUE)
+    assert set(CATALOGUE) <= set(list_benchmarks())
 
 
-@pytest.mark.parametrize("name", ENTRIES)
+@pytest.mark.parametrize("name", CATALOGUE)
 def test_a_right_answer_scores_one_however_it_is_phrased(name):
     replies, _ = KINDS[name]
     rows = sample_of(name)
@@ -190,7 +190,7 @@ def test_a_right_answer_scores_one_however_it_is_phrased(name):
             assert set(scores(name, row, reply)) == {1.0}, (row["id"], reply)
 
 
-@pytest.mark.parametrize("name", ENTRIES)
+@pytest.mark.parametrize("name", CATALOGUE)
 def test_a_wrong_answer_scores_zero(name):
     _, wrong = KINDS[name]
 
@@ -199,7 +199,7 @@ def test_a_wrong_answer_scores_zero(name):
         assert set(scores(name, row, "")) == {0.0}
 
 
-@pytest.mark.parametrize("name", ENTRIES)
+@pytest.mark.parametrize("name", CATALOGUE)
 def test_a_run_with_a_perfect_model_scores_one_and_with_a_wrong_one_less(name, tmp_path):
     preset = get_benchmark_preset(name, sample=True)
     perfect = themis.evaluate(preset, model="fake/perfect", storage=tmp_path, progress=False)
@@ -211,7 +211,7 @@ def test_a_run_with_a_perfect_model_scores_one_and_with_a_wrong_one_less(name, t
         assert wrong.metric(metric).mean <= (0.8 if metric in ("F1", "InstructionFollowing") else 0)
 
 
-@pytest.mark.parametrize("name", ENTRIES)
+@pytest.mark.parametrize("name", CATALOGUE)
 def test_the_prompt_shows_the_question_and_not_the_answer(name):
     preset = get_benchmark_preset(name)
     rows = sample_of(name)
@@ -225,7 +225,7 @@ def test_the_prompt_shows_the_question_and_not_the_answer(name):
             assert solution["answer"] not in prompt
 
 
-@pytest.mark.parametrize("name", ENTRIES)
+@pytest.mark.parametrize("name", CATALOGUE)
 def test_rows_have_unique_text_ids_and_the_fields_that_the_preset_names(name):
     preset = get_benchmark_preset(name)
     rows = sample_of(name)
@@ -236,17 +236,17 @@ def test_rows_have_unique_text_ids_and_the_fields_that_the_preset_names(name):
         assert {*preset.metadata_fields, preset.reference_field, *preset.prompt_template.fields} <= row.keys()
 
 
-@pytest.mark.parametrize("name", ENTRIES)
+@pytest.mark.parametrize("name", CATALOGUE)
 def test_rows_in_our_own_layout_are_read_as_they_are(name):
     rows = sample_of(name)
 
     for index, row in enumerate(rows):
-        assert list(ENTRIES[name].rows(row, index)) == [row]
+        assert list(CATALOGUE[name].rows_of(row, index)) == [row]
 
 
-@pytest.mark.parametrize("name", ENTRIES)
+@pytest.mark.parametrize("name", CATALOGUE)
 def test_every_entry_says_where_it_comes_from(name):
-    entry = ENTRIES[name]
+    entry = CATALOGUE[name]
 
     assert entry.licence
     assert entry.citation
@@ -267,7 +267,7 @@ def test_the_reference_of_a_worked_solution_is_its_final_number():
 
 def test_medmcqa_counts_from_zero_and_uses_the_split_that_has_labels():
     assert [row["answer"] for row in sample_of("medmcqa")] == ["A", "B", "C", "D"]
-    assert ENTRIES["medmcqa"].source.split == "validation"
+    assert CATALOGUE["medmcqa"].source.split == "validation"
 
 
 def test_social_i_qa_counts_from_one():

@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from themis.exceptions import MetricError
-from themis.presets.instructions import CHECKS, InstructionFollowing
-from themis.presets.languages import LANGUAGES, is_written_in
+from themis.presets.instructions import CHECKS, LANGUAGES, InstructionFollowing, is_written_in
 
 
 def judge(response, *instructions):

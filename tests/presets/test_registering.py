@@ -10,6 +10,7 @@ import pytest
 
 from themis.core.entities import MetricScore
 from themis.evaluation.extractors import IdentityExtractor
+from themis.evaluation.resolve import resolve_extractor, resolve_metric
 from themis.exceptions import ConfigurationError, DatasetError
 from themis.generation.templates import PromptTemplate
 from themis.interfaces import Metric
@@ -24,8 +25,8 @@ from themis.presets import (
     register_benchmark,
     register_dataset,
 )
+from themis.presets.benchmarks import BENCHMARKS, DATASETS
 from themis.presets.loading import sample_rows
-from themis.presets.registering import BENCHMARKS, DATASETS
 
 
 @pytest.fixture(autouse=True)
@@ -108,11 +109,11 @@ def test_an_unknown_benchmark_is_answered_with_the_nearest_name_and_all_of_them(
 def test_names_of_metrics_and_extractors_are_looked_up_when_they_are_used():
     mine = preset(metrics=["exact_match", Always], extractor="last_number")
 
-    assert [metric.name for metric in mine.build_metrics()] == ["ExactMatch", "Always"]
-    assert mine.build_extractor().extract("it is 42") == "42"
+    assert [metric.name for metric in map(resolve_metric, mine.metrics)] == ["ExactMatch", "Always"]
+    assert resolve_extractor(mine.extractor).extract("it is 42") == "42"
     unknown = preset(metrics=["no_such_metric"])
     with pytest.raises(ValueError, match="no_such_metric"):
-        unknown.build_metrics()
+        [resolve_metric(metric) for metric in unknown.metrics]
 
 
 # ---- rows: sample, local copies, the Hub ----

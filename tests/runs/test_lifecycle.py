@@ -30,7 +30,15 @@ from themis.exceptions import (
 from themis.experiment.reproduce import reproduction
 from themis.generation.providers import register_provider
 from themis.interfaces import StatelessTaskExecutor
-from themis.memory import Agent, Reply, register_agent
+from themis.memory import (
+    Agent,
+    DatasetInterface,
+    Grade,
+    Reply,
+    TestExample,
+    register_agent,
+    register_memory_test,
+)
 from themis.runs.observers import Observer, RunStart
 from themis.runs.progress import ProgressBar
 from themis.storage import ExperimentStorage, RetentionPolicy, RunStatus
@@ -401,14 +409,31 @@ def test_the_command_prints_one_shape_of_json_for_both_kinds(kind, capsys):
     assert {"metrics", "cost", "samples", "failed", "tags", "error"} <= printed.keys()
 
 
-def test_too_many_failures_are_an_exit_code_where_that_is_asked_for(kind, subject, capsys, monkeypatch):
-    def fail_in_the_middle(number: int) -> None:
+@register_memory_test("unmeasurable")
+@dataclass(kw_only=True)
+class Unmeasurable(DatasetInterface):
+    """Nobody can say whether an answer is right."""
+
+    name = "Unmeasurable"
+
+    def generate_examples(self, num_examples: int) -> list[TestExample]:
+        script = ["I am well.", "How am I?"]
+        return [
+            TestExample(dataset=self, example_id=str(number), script=script, expected_responses=["well"])
+            for number in range(num_examples)
+        ]
+
+    def evaluate(self, questions: list[str], responses: list[str], expected: list[str]) -> Grade:
+        return Grade.failure("a mood cannot be measured")
+
+
+def test_too_many_failures_are_an_exit_code_where_that_is_asked_for(kind, subject):
+    def fail_once(number: int) -> None:
         if kind.name == "samples" and number == 3:
             raise ConnectionError("once")
 
-    subject.before = fail_in_the_middle
-    if kind.name == "memory":
-        Path("small.yml").write_text(CONFIGURATION.replace("{name: colours}", "{name: jokes}"), encoding="utf-8")
+    subject.before = fail_once
+    Path("small.yml").write_text(CONFIGURATION.replace("colours", "unmeasurable"), encoding="utf-8")
 
     assert call(kind, "--fail-on-errors", "0") == 1
 

@@ -7,7 +7,7 @@ import os
 
 import pytest
 
-from themis.server.state import Answer, FreshAnswers
+from themis.server.state import Answer, ResponseCache
 from themis.storage import ExperimentStorage
 
 
@@ -23,7 +23,7 @@ def test_a_crowd_with_one_question_makes_one_answer(tmp_path):
     made: list[int] = []
 
     async def crowd() -> list[Answer]:
-        answers = FreshAnswers(ExperimentStorage(tmp_path))
+        answers = ResponseCache(ExperimentStorage(tmp_path))
         return await asyncio.gather(*(answers.get("question", counted(made)) for _ in range(50)))
 
     assert len(asyncio.run(crowd())) == 50
@@ -35,7 +35,7 @@ def test_an_answer_is_made_anew_when_what_it_depends_on_has_changed(tmp_path):
     versions = iter([(1,), (1,), (2,)])
 
     async def ask() -> None:
-        answers = FreshAnswers(ExperimentStorage(tmp_path))
+        answers = ResponseCache(ExperimentStorage(tmp_path))
         for _ in range(3):
             await answers.get("question", counted(made), lambda: next(versions))
             await asyncio.sleep(0.25)  # older than an answer may be
@@ -48,7 +48,7 @@ def test_many_large_answers_do_not_stay_in_memory(tmp_path):
     made: list[int] = []
 
     async def ask() -> int:
-        answers = FreshAnswers(ExperimentStorage(tmp_path))
+        answers = ResponseCache(ExperimentStorage(tmp_path))
         for number in range(40):
             await answers.get(number, counted(made, 1_000_000))
         return answers.kept_bytes
@@ -59,7 +59,7 @@ def test_many_large_answers_do_not_stay_in_memory(tmp_path):
 
 def test_a_failure_is_told_to_everyone_who_waits_and_is_not_kept(tmp_path):
     async def ask() -> Answer:
-        answers = FreshAnswers(ExperimentStorage(tmp_path))
+        answers = ResponseCache(ExperimentStorage(tmp_path))
 
         def fail() -> Answer:
             raise ValueError("the store is away")
@@ -85,6 +85,6 @@ def test_a_list_is_sent_packed_to_those_who_can_unpack_it(client):
 @pytest.mark.parametrize("size", [0, 20_000_000])
 def test_an_answer_of_any_size_is_given(tmp_path, size):
     async def ask() -> Answer:
-        return await FreshAnswers(ExperimentStorage(tmp_path)).get("question", counted([], size))
+        return await ResponseCache(ExperimentStorage(tmp_path)).get("question", counted([], size))
 
     assert len(asyncio.run(ask()).body) == size

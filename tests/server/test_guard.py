@@ -14,8 +14,8 @@ from starlette.websockets import WebSocketDisconnect
 from themis.exceptions import ConfigurationError
 from themis.server import create_app
 from themis.server.limits import ClientThrottle
-from themis.server.sessions import LIFETIME_SECONDS, is_session, new_session
 from themis.server.settings import Settings
+from themis.server.tokens import LIFETIME_SECONDS, is_session, new_session
 
 HERE = "http://127.0.0.1"
 TOKEN = "a-token-for-tests"
@@ -178,8 +178,26 @@ def test_a_link_opens_the_pages_and_leads_to_an_address_without_its_token(two_ru
         assert entered.headers["cache-control"] == "no-store"
         assert client.get("/runs/baseline").status_code == 200
 
-        as_bearer = {"authorization": "Bearer made-for-the-link", "cookie": ""}
+
+def test_the_token_of_a_link_is_none_for_programs(two_runs):
+    app = create_app(two_runs, token=TOKEN, link_token="made-for-the-link")
+    with TestClient(app, base_url=HERE) as client:
+        as_bearer = {"authorization": "Bearer made-for-the-link"}
         assert client.get("/api/runs", headers=as_bearer).status_code == 401
+
+
+def test_wrong_bearer_tokens_are_tries_as_those_at_the_login_page_are(guarded):
+    wrong = [{"authorization": f"Bearer {'x' * n}"} for n in range(1, 5)]
+    assert [guarded.get("/api/runs", headers=BEARER).status_code for _ in range(8)] == [200] * 8
+    assert [guarded.get("/api/runs", headers=one).status_code for one in wrong] == [401] * 4
+    assert guarded.post("/login", data={"token": "wrong"}, headers={"origin": HERE}).status_code == 403
+
+    refused = guarded.get("/api/runs", headers=wrong[0])
+    assert (refused.status_code, refused.json()["code"]) == (429, "too_many_requests")
+    assert int(refused.headers["retry-after"]) >= 1
+    assert guarded.get("/api/runs", headers=BEARER).status_code == 429, (
+        "a guess that is right must not be told from others"
+    )
 
 
 def test_a_link_with_a_wrong_token_is_refused_and_counted(guarded):

@@ -9,7 +9,7 @@ from scored_runs import Number, scored_run
 
 from themis.core.codec import encode
 from themis.server import create_app
-from themis.server.memory_views import chat_view, drawn_tests
+from themis.server.memory_views import chat_view, gantt_view
 from themis.storage import ExperimentStorage
 from themis.storage.records import Turn
 
@@ -32,7 +32,7 @@ def test_a_test_under_way_is_drawn_from_its_beginning_to_now(tmp_path):
         writer.append_turns(exchange(30, "Colours - 0"))
         writer.append_turns(exchange(31, "Colours - 0", "ask"))
 
-    view = drawn_tests(store.reader("talk"))
+    view = gantt_view(store.reader("talk"))
 
     [row] = view.rows
     assert (row.span.dataset, row.span.state, row.span.began) == ("Colours", "open", 10)

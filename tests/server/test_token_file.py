@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from themis.exceptions import ConfigurationError
-from themis.server.token_file import read_or_make_token, token_path
+from themis.server.tokens import read_or_make_token, token_path
 
 
 def test_it_lies_in_the_users_state_directory(monkeypatch, tmp_path):

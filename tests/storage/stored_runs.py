@@ -64,7 +64,7 @@ def fill(storage: ExperimentStorage, run_id: str, count: int = 3, **start: Any) 
     with storage.open_run(run_id) as writer:
         writer.store_dataset(item(n, row) for n, row in enumerate(rows(count)))
         evaluation = writer.open_evaluation("f" * 32, {})
-        writer.commit_calls([call(n, record) for n, record in enumerate(records)])
+        writer.commit_results([call(n, record) for n, record in enumerate(records)])
         found = [judged(n, record, MetricScore("ExactMatch", 1.0)) for n, record in enumerate(records)]
         writer.commit_scores(evaluation, [verdict for verdicts_ in found for verdict in verdicts_])
         writer.update(succeeded=count)

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from tests.storage.stored_runs import FRAME, answered, call, fill, item, rows
-from themis.exceptions import StorageError
+from themis.config.specification import load_specification
+from themis.exceptions import ConfigurationError, StorageError
 from themis.storage import ExperimentStorage, schema
 from themis.storage.database import DATABASE_NAME
 
@@ -123,6 +124,30 @@ def test_a_store_of_an_older_version_is_brought_up_to_date(root):
     storage.close()
 
 
+def test_what_an_older_store_keeps_of_how_runs_were_started_becomes_their_specification(root):
+    called = {"model": "fake/m", "dataset": "rows.jsonl", "workers": 7, "custom_pipeline": True, "needs_program": "why"}
+    typed = "memory run -c c.yml -a http://x -m 500 --budget-usd 1.5 --parallel 3 -i --option n=3 --option text=a --load own.py"
+    storage = ExperimentStorage(root)
+    storage.start_run("called", config={"invocation": called})
+    storage.start_run("typed", kind="memory", config={"invocation": {"command": typed.split()}})
+    storage.start_run("neither", kind="memory", config={"invocation": {"needs_program": "a program started it"}})
+    storage.close()
+    with sqlite3.connect(root / DATABASE_NAME) as older:
+        older.execute("PRAGMA user_version = 6")
+    older.close()
+
+    storage = ExperimentStorage(root)
+    sample = load_specification(storage.get_run("called"))
+    assert (sample.model, sample.dataset, sample.workers, sample.needs_program) == ("fake/m", "rows.jsonl", 7, "why")
+    assert list(sample.made_in_python) == ["evaluation_pipeline"]
+    memory = load_specification(storage.get_run("typed"))
+    expected = "memory run -c c.yml -a http://x --budget-usd 1.5 --workers 3 --max-prompt-size 500 --isolated "
+    assert " ".join(memory.command()) == f"{expected}--option n=3 --option text=a --load own.py"
+    with pytest.raises(ConfigurationError, match="does not say how it was started"):
+        load_specification(storage.get_run("neither"))
+    storage.close()
+
+
 def test_a_store_of_a_newer_version(root):
     known = len(schema.MIGRATIONS)
     with sqlite3.connect(root / DATABASE_NAME) as newer:
@@ -182,7 +207,8 @@ def in_own_mounts(tmp_path):
 READ_ONLY = """
 import os, shutil, subprocess, sys
 from tests.storage.test_damaged_files import everything, read_all
-from themis.exceptions import StorageError
+from themis.config.specification import load_specification
+from themis.exceptions import ConfigurationError, StorageError
 from themis.storage import ExperimentStorage
 from pathlib import Path
 
@@ -261,7 +287,7 @@ def test_a_store_whose_log_is_merged_in_part_is_whole_together_with_its_log(tmp_
     storage.start_run("run", config={"task": FRAME.to_config()})
     with storage.open_run("run") as writer:
         writer.store_dataset(item(n, row) for n, row in enumerate(many))
-        writer.commit_calls([call(n, answered(row, "x" * 2_000)) for n, row in enumerate(many)])
+        writer.commit_results([call(n, answered(row, "x" * 2_000)) for n, row in enumerate(many)])
     file = tmp_path / "store" / "themis.db"
     stopped = tmp_path / "stopped"
     stopped.mkdir()
@@ -280,7 +306,8 @@ FULL_DISK = """
 import subprocess, sys
 from pathlib import Path
 from tests.storage.stored_runs import FRAME, answered, call, item, rows
-from themis.exceptions import StorageError
+from themis.config.specification import load_specification
+from themis.exceptions import ConfigurationError, StorageError
 from themis.storage import ExperimentStorage
 
 disk = Path(sys.argv[1])
@@ -293,7 +320,7 @@ writer.store_dataset(item(n, row) for n, row in enumerate(many))
 committed = 0
 try:
     while True:
-        writer.commit_calls([call(committed, answered(many[committed], "x" * 20_000))])
+        writer.commit_results([call(committed, answered(many[committed], "x" * 20_000))])
         committed += 1
 except StorageError as error:
     print(error)
@@ -305,7 +332,7 @@ except StorageError as error:
 print(sorted(path.name for path in (disk / "second").iterdir()))
 (disk / "ballast").unlink()
 for n in range(committed, committed + 20):
-    writer.commit_calls([call(n, answered(many[n], "x" * 20_000))])
+    writer.commit_results([call(n, answered(many[n], "x" * 20_000))])
 writer.close()
 storage.close()
 storage = ExperimentStorage(disk / "store")
@@ -334,7 +361,8 @@ def test_a_full_disk_stops_the_run_and_loses_nothing(tmp_path, in_own_mounts):
 QUOTA = """
 import resource, sys
 from tests.storage.stored_runs import FRAME, answered, call, item, rows
-from themis.exceptions import StorageError
+from themis.config.specification import load_specification
+from themis.exceptions import ConfigurationError, StorageError
 from themis.storage import ExperimentStorage
 
 storage, many = ExperimentStorage(sys.argv[1]), rows(1_000)
@@ -346,13 +374,13 @@ resource.setrlimit(resource.RLIMIT_FSIZE, (2_000_000, hard))
 committed = 0
 try:
     while True:
-        writer.commit_calls([call(committed, answered(many[committed], "x" * 20_000))])
+        writer.commit_results([call(committed, answered(many[committed], "x" * 20_000))])
         committed += 1
 except StorageError as error:
     print(error)
 print(committed, len(list(storage.load_cached_records("run").values())))
 resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
-writer.commit_calls([call(committed, answered(many[committed]))])
+writer.commit_results([call(committed, answered(many[committed]))])
 writer.close()
 print(storage.reader("run").count_records()[0] - committed, storage.validate_integrity("run")["errors"])
 """

@@ -32,7 +32,7 @@ def test_hostile_text_in_rows_and_outputs_comes_back_identical(storage, name):
     with storage.open_run("run") as writer:
         writer.store_dataset([item(0, row)])
         evaluation = writer.open_evaluation("e" * 32, {"note": text})
-        writer.commit_calls([call(0, record)])
+        writer.commit_results([call(0, record)])
         writer.commit_scores(evaluation, judged(0, record, MetricScore("Match", 1.0, {text: text}, {"judge": text})))
 
     read, verdict = storage.load_cached_records("run")["a"], storage.load_cached_evaluations("run")["a"]
@@ -59,7 +59,7 @@ def test_hostile_text_in_ids_comes_back_identical_or_is_refused(storage, name):
             assert storage.reader("run").count_samples() == 0
             return
         writer.store_dataset([item(0, row)])
-        writer.commit_calls([call(0, record)])
+        writer.commit_results([call(0, record)])
         writer.commit_scores(writer.open_evaluation("f" * 32, {}), judged(0, record, MetricScore("Match", 1.0)))
 
     assert list(storage.load_cached_records("run")) == [text]
@@ -100,7 +100,7 @@ def test_ten_megabytes_come_back_identical(storage):
     storage.start_run("run", config={"task": FRAME.to_config()})
     with storage.open_run("run") as writer:
         writer.store_dataset([item(0, row)])
-        writer.commit_calls([call(0, answered(row, text))])
+        writer.commit_results([call(0, answered(row, text))])
 
     read = storage.load_cached_records("run")["a"]
 
@@ -113,7 +113,7 @@ def test_a_failure_may_say_anything(storage):
     storage.start_run("run", config={"task": FRAME.to_config()})
     with storage.open_run("run") as writer:
         writer.store_dataset([item(0, row)])
-        writer.commit_calls([call(0, failed(row, "".join(HOSTILE.values())))])
+        writer.commit_results([call(0, failed(row, "".join(HOSTILE.values())))])
 
     assert list(storage.reader("run").failed_records()) == [("item-0", "".join(HOSTILE.values()))]
 
@@ -192,7 +192,7 @@ def test_any_text_survives_the_store(tmp_path_factory, ids, text):
     kept = [{"id": item_id, "question": text, "answer": item_id} for item_id in ids]
     with storage.open_run("run") as writer:
         writer.store_dataset(item(n, row) for n, row in enumerate(kept))
-        writer.commit_calls([call(n, answered(row, text)) for n, row in enumerate(kept)])
+        writer.commit_results([call(n, answered(row, text)) for n, row in enumerate(kept)])
 
     assert list(storage.load_dataset("run")) == kept
     assert {name: record.output.text for name, record in storage.load_cached_records("run").items()} == dict.fromkeys(

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from tests.storage.stored_runs import FRAME, answered, call, failed, fill, item, rows
 from themis.exceptions import StorageError
 from themis.storage import ExperimentStorage, RetentionPolicy, RunMetadata, RunStatus, schema
+from themis.storage.maintenance import check_store, copy_store
 from themis.storage.records import Turn
 from themis.storage.runs import expired
 
@@ -257,13 +258,29 @@ def test_what_is_kept_is_counted_for_every_experiment_by_itself(storage):
     assert gone == ["run-0", "run-1", "run-2", "run-3"]
 
 
+def test_definitions_are_checked_and_copied_with_the_runs(storage, tmp_path):
+    storage.store_definitions("quick", '[{"kind":"old"}]', configuration="c")
+    storage.store_definitions("quick", '[{"kind":"new"}]', configuration="c")
+    target = ExperimentStorage(tmp_path / "copy")
+
+    copy_store(storage, target)
+
+    assert [one.content for one in target.list_definitions("quick")] == ['[{"kind":"new"}]', '[{"kind":"old"}]']
+    assert target.list_definitions() == storage.list_definitions()
+    assert check_store(target).problems == []
+    with target.engine.begin() as connection:
+        connection.execute(sa.update(schema.definitions).where(schema.definitions.c.version == 2).values(content="[]"))
+    assert check_store(target).problems == ["version 2 of the definitions 'quick' is not what was stored"]
+    target.close()
+
+
 def test_records_count_towards_the_size(storage):
     for n, letter in enumerate(("x", "é", "x")):
         run_id = f"run-{n}"
         storage.start_run(run_id, config={"task": FRAME.to_config()})
         with storage.open_run(run_id) as writer:
             writer.store_dataset([item(0, rows(1)[0])])
-            writer.commit_calls([call(0, answered(rows(1)[0], letter * 1_000_000))])
+            writer.commit_results([call(0, answered(rows(1)[0], letter * 1_000_000))])
             writer.finish(RunStatus.COMPLETED)
     sizes = storage.run_sizes()
     assert 1_000_000 < sizes["run-0"] < 1_001_000
@@ -309,7 +326,7 @@ def test_what_is_missing_but_can_be_made_is_a_warning(storage):
     storage.start_run("run", config={"task": FRAME.to_config()})
     with storage.open_run("run") as writer:
         writer.store_dataset(item(n, row) for n, row in enumerate(rows(4)))
-        writer.commit_calls([call(0, answered(rows(4)[0])), call(1, failed(rows(4)[1]))])
+        writer.commit_results([call(0, answered(rows(4)[0])), call(1, failed(rows(4)[1]))])
 
     found = storage.validate_integrity("run")
 

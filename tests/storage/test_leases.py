@@ -176,7 +176,7 @@ def test_a_deleted_run_is_not_written_to(storage):
     storage.delete_run("run")
 
     with pytest.raises(RunBusyError, match="taken over by another process, or deleted"):
-        writer.commit_calls([call(0, answered(rows(1)[0]))])
+        writer.commit_results([call(0, answered(rows(1)[0]))])
     writer.close()
     assert storage.run_sizes() == {}
 

@@ -159,7 +159,7 @@ def test_records_come_back_as_they_were(storage):
     bad = failed(second, "503 from the server")
     with storage.open_run("run") as writer:
         writer.store_dataset(item(n, row) for n, row in enumerate((first, second, third)))
-        writer.commit_calls([call(0, good), call(1, bad)])
+        writer.commit_results([call(0, good), call(1, bad)])
 
     records = storage.load_cached_records("run")
 
@@ -186,7 +186,7 @@ def test_the_first_good_attempt_speaks_for_a_sample(storage):
     row = rows(1)[0]
     with storage.open_run("run") as writer:
         writer.store_dataset([item(0, row)])
-        writer.commit_calls([call(0, failed(row, "no"), 0), call(0, answered(row, "yes", 1), 1)])
+        writer.commit_results([call(0, failed(row, "no"), 0), call(0, answered(row, "yes", 1), 1)])
 
     record = storage.load_cached_records("run")["item-0"]
 
@@ -199,9 +199,9 @@ def test_a_later_call_replaces_a_failure_and_its_cost_is_added(storage):
     row = rows(1)[0]
     with storage.open_run("run") as writer:
         writer.store_dataset([item(0, row)])
-        writer.commit_calls([call(0, failed(row), prompt_tokens=5, cost_usd=0.25, calls=3)])
+        writer.commit_results([call(0, failed(row), prompt_tokens=5, cost_usd=0.25, calls=3)])
         assert [have for _, have in storage.reader("run").unfinished(1)] == [frozenset()]
-        writer.commit_calls([call(0, answered(row), prompt_tokens=5, completion_tokens=2, cost_usd=0.5)])
+        writer.commit_results([call(0, answered(row), prompt_tokens=5, completion_tokens=2, cost_usd=0.5)])
 
     run = storage.get_run("run")
 
@@ -213,7 +213,9 @@ def test_one_call_of_unknown_price_makes_the_cost_unknown(storage):
     storage.start_run("run", config={"task": FRAME.to_config()})
     with storage.open_run("run") as writer:
         writer.store_dataset(item(n, row) for n, row in enumerate(rows(2)))
-        writer.commit_calls([call(0, answered(rows(2)[0]), cost_usd=0.5), call(1, answered(rows(2)[1]), cost_usd=None)])
+        writer.commit_results(
+            [call(0, answered(rows(2)[0]), cost_usd=0.5), call(1, answered(rows(2)[1]), cost_usd=None)]
+        )
 
     assert storage.get_run("run").cost_usd is None
 
@@ -224,7 +226,7 @@ def test_an_answer_taken_from_another_run_costs_nothing(storage):
     storage.start_run("second", config={"task": FRAME.to_config()})
     with storage.open_run("second") as writer:
         writer.store_dataset([item(0, rows(1)[0])])
-        writer.commit_calls([call(0, found, reused=True, cost_usd=0.5, prompt_tokens=9)])
+        writer.commit_results([call(0, found, reused=True, cost_usd=0.5, prompt_tokens=9)])
 
     assert found.output.text == "0"
     assert (storage.get_run("second").calls, storage.get_run("second").cost_usd) == (0, 0)
@@ -242,7 +244,7 @@ def test_scores_come_back_as_they_were(storage):
     ]
     with storage.open_run("run") as writer:
         writer.store_dataset([item(0, rows(1)[0])])
-        writer.commit_calls([call(0, record)])
+        writer.commit_results([call(0, record)])
         evaluation = writer.open_evaluation("e" * 32, {"metrics": ["Length", "Match"]})
         writer.commit_scores(evaluation, judged(0, record, *scores))
 
@@ -250,7 +252,7 @@ def test_scores_come_back_as_they_were(storage):
     reader = storage.reader("run")
     assert reader.metric_names(evaluation) == ["Length", "Match"]
     assert reader.outcomes(evaluation) == {"Length": {SCORED: 1}, "Match": {SCORED: 1, UNPARSED: 1}}
-    assert list(reader.values(evaluation, "Match")) == [("item-0", None, 0.0), ("item-0", None, 1.0)]
+    assert list(reader.values(evaluation, "Match")) == [(0, "item-0", None, 0.0), (0, "item-0", None, 1.0)]
 
 
 def test_two_ways_of_judging_lie_beside_each_other(storage):
@@ -258,7 +260,7 @@ def test_two_ways_of_judging_lie_beside_each_other(storage):
     record = answered(rows(1)[0])
     with storage.open_run("run") as writer:
         writer.store_dataset([item(0, rows(1)[0])])
-        writer.commit_calls([call(0, record)])
+        writer.commit_results([call(0, record)])
         strict, lax = writer.open_evaluation("s" * 32, {}), writer.open_evaluation("l" * 32, {})
         writer.commit_scores(strict, judged(0, record, MetricScore("Match", 0.0)))
         writer.commit_scores(lax, judged(0, record, MetricScore("Match", 1.0)))
@@ -266,7 +268,7 @@ def test_two_ways_of_judging_lie_beside_each_other(storage):
 
     assert storage.reader("run").evaluation == strict
     assert [score.value for score in storage.load_cached_evaluations("run")["item-0"].scores] == [0.0]
-    assert list(storage.reader("run").values(lax, "Match")) == [("item-0", None, 1.0)]
+    assert list(storage.reader("run").values(lax, "Match")) == [(0, "item-0", None, 1.0)]
 
 
 def test_turns_and_artifacts_come_back_as_they_were(storage):

@@ -41,7 +41,7 @@ def batches(writer: RunWriter, total: int | None = None) -> None:
     say(0)
     for start in itertools.count(0, BATCH) if total is None else range(0, total, BATCH):
         records = [(n, answered(samples[n])) for n in range(start, start + BATCH)]
-        writer.commit_calls([call(n, record, prompt_tokens=1) for n, record in records])
+        writer.commit_results([call(n, record, prompt_tokens=1) for n, record in records])
         verdicts = [verdict for n, record in records for verdict in judged(n, record, MetricScore("Match", 1.0))]
         writer.commit_scores(evaluation, verdicts)
         say(start + BATCH)

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Self, TypeVar
 
 from themis.core.registry import Registry
 from themis.exceptions import ConfigurationError
@@ -38,7 +38,7 @@ class ExecutionBackend(ABC):
         *,
         max_workers: int | None = None,
         timeout: float | None = None,
-        **options: Any,
+        **options: object,
     ) -> Iterator[R]:
         """The results in the order in which they are finished.
 
@@ -81,7 +81,7 @@ class SequentialExecutionBackend(ExecutionBackend):
         *,
         max_workers: int | None = None,
         timeout: float | None = None,
-        **options: Any,
+        **options: object,
     ) -> Iterator[R]:
         return (func(item) for item in items)
 
@@ -114,7 +114,7 @@ class LocalExecutionBackend(ExecutionBackend):
         *,
         max_workers: int | None = None,
         timeout: float | None = None,
-        **options: Any,
+        **options: object,
     ) -> Iterator[R]:
         with self._lock:
             if self._threads is None:

@@ -10,17 +10,18 @@ import socket
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
+from types import ModuleType
 from typing import Any, TypeVar
 
 from themis.backends.execution import ExecutionBackend
 from themis.core.redaction import redact_text
 from themis.exceptions import ConfigurationError, DependencyError, EvaluationError
-from themis.generation.remote import Greeting
-
-__all__ = ["RayExecutionBackend", "RayWorkers", "on_one_machine"]
+from themis.generation.attempts import Request
+from themis.generation.remote import CallMaker, Greeting
 
 T = TypeVar("T")
 R = TypeVar("R")
+Said = Greeting | list[Request] | BaseException
 
 _WAIT_SECONDS = 0.25
 _CONNECT_SECONDS = 20
@@ -38,7 +39,7 @@ class RayExecutionBackend(ExecutionBackend):
     sent again here: a run asks again for what was under way there.
     """
 
-    def __init__(self, address: str | None = None, *, processes: int | None = None, **init_options: Any) -> None:
+    def __init__(self, address: str | None = None, *, processes: int | None = None, **init_options: object) -> None:
         if processes is not None and processes < 1:
             raise ConfigurationError(f"processes is at least 1, got {processes}")
         self._ray = _ray()
@@ -64,13 +65,13 @@ class RayExecutionBackend(ExecutionBackend):
         *,
         max_workers: int | None = None,
         timeout: float | None = None,
-        **options: Any,
+        **options: object,
     ) -> Iterator[R]:
         """One task for each item; results in completion order. An exception of `func` is raised here."""
         ray = self._ray
         sent, task = self._send(func), ray.remote(max_retries=0)(_call)
         at_once = min(self.processes, max_workers or self.processes)
-        running: list[Any] = []
+        running: list[object] = []
         try:
             for item in items:
                 running.append(task.remote(sent, item))
@@ -90,7 +91,7 @@ class RayExecutionBackend(ExecutionBackend):
         task = ray.remote(max_retries=0)(_each).options(num_returns="streaming")
         at_once = min(self.processes, max_workers or self.processes)
         waiting = iter(items)
-        running: dict[Any, T] = {}
+        running: dict[object, T] = {}
         try:
             while True:
                 while len(running) < at_once and (item := next(waiting, None)) is not None:
@@ -110,7 +111,7 @@ class RayExecutionBackend(ExecutionBackend):
         finally:
             self._cancel(running)
 
-    def open_workers(self, served: Any) -> RayWorkers:
+    def open_workers(self, served: CallMaker) -> RayWorkers:
         """Processes that each hold a copy of an object with `greet`, `take` and `give`, for as long as they are not closed."""
         return RayWorkers(self._ray, self._send(served))
 
@@ -118,7 +119,7 @@ class RayExecutionBackend(ExecutionBackend):
         if self._started_here:
             self._ray.shutdown()
 
-    def _send(self, func: Any) -> Any:
+    def _send(self, func: object) -> object:
         try:
             return self._ray.put(self._ray.cloudpickle.dumps((func, os.getcwd())))
         except Exception as error:  # boundary: whatever the user's object says when it is pickled
@@ -128,25 +129,25 @@ class RayExecutionBackend(ExecutionBackend):
                 "built from its options alone, and replayed runs need this process's store"
             ) from None
 
-    def _first(self, running: list[Any], timeout: float | None) -> Any:
+    def _first(self, running: list[object], timeout: float | None) -> Any:
         done, left = self._ray.wait(running, num_returns=1, timeout=timeout)
         if not done:
             raise TimeoutError(f"no result within {timeout} s")
         running[:] = left
         return self._ray.get(done[0])
 
-    def _cancel(self, running: Iterable[Any]) -> None:
+    def _cancel(self, running: Iterable[object]) -> None:
         for one in running:
             with contextlib.suppress(Exception):  # it may be over by now
                 self._ray.cancel(one)
 
 
-def on_one_machine(nodes: Iterable[Mapping[str, Any]]) -> bool:
+def on_one_machine(nodes: Iterable[Mapping[str, object]]) -> bool:
     """Whether all nodes of a cluster that are alive (`ray.nodes()`) have one address."""
     return len({node["NodeManagerAddress"] for node in nodes if node["Alive"]}) <= 1
 
 
-def _ray() -> Any:
+def _ray() -> ModuleType:
     try:
         import ray
     except ImportError as error:
@@ -154,7 +155,7 @@ def _ray() -> Any:
     return ray
 
 
-def _start(ray: Any, address: str, options: Mapping[str, Any]) -> None:
+def _start(ray: ModuleType, address: str, options: Mapping[str, object]) -> None:
     quiet = {"log_to_driver": False, "logging_level": "error"}
     if address == "local":
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # a run tells nobody that it is made
@@ -176,7 +177,7 @@ def _start(ray: Any, address: str, options: Mapping[str, Any]) -> None:
         raise ConfigurationError(_why_not_connected(address, error)) from error
 
 
-def _keep_off_stdout(ray: Any) -> None:
+def _keep_off_stdout(ray: ModuleType) -> None:
     """Has Ray write to stderr what its daemons report, such as a killed process: stdout is the program's, and may be JSON."""
     worker = ray._private.worker
     write = getattr(worker, "print_to_stdstream", None)  # it has no public switch
@@ -184,7 +185,7 @@ def _keep_off_stdout(ray: Any) -> None:
         worker.print_to_stdstream = partial(_write_as_error, write)
 
 
-def _write_as_error(write: Callable[..., None], data: Mapping[str, Any], ignore_prefix: bool = False) -> None:
+def _write_as_error(write: Callable[..., None], data: Mapping[str, object], ignore_prefix: bool = False) -> None:
     write({**data, "is_err": True}, ignore_prefix=ignore_prefix)
 
 
@@ -217,11 +218,11 @@ def _unpack(sent: bytes) -> Any:
     return func
 
 
-def _call(sent: bytes, item: Any) -> Any:
+def _call(sent: bytes, item: object) -> object:
     return _unpack(sent)(item)
 
 
-def _each(sent: bytes, item: Any) -> Iterator[Any]:
+def _each(sent: bytes, item: object) -> Iterator[object]:
     for result in _unpack(sent)(item):  # noqa: UP028 - Ray sends values into a generator, which not every iterator can take
         yield result
 
@@ -229,7 +230,7 @@ def _each(sent: bytes, item: Any) -> Iterator[Any]:
 class RayWorkers:
     """Processes that stay for a run, each with a copy of one object (see `themis.generation.remote.Workers`)."""
 
-    def __init__(self, ray: Any, sent: Any) -> None:
+    def __init__(self, ray: ModuleType, sent: object) -> None:
         self._ray = ray
         self._sent = sent
         # Two threads of a process wait with `give` and are handed calls by `take`. On all machines, whoever else is there.
@@ -237,7 +238,7 @@ class RayWorkers:
         self._process = ray.remote(**options)(_Process)
         self._numbers = itertools.count()
         self._actors: dict[int, Any] = {}
-        self._pending: dict[Any, int] = {}
+        self._pending: dict[object, int] = {}
         self._head = ray.get_runtime_context().gcs_address
         self._head_seen = time.monotonic()
 
@@ -247,10 +248,10 @@ class RayWorkers:
         self._pending[actor.greet.remote(self._sent)] = number
         return number
 
-    def send(self, name: int, calls: list[Any]) -> None:
+    def send(self, name: int, calls: list[Request]) -> None:
         self._actors[name].take.remote(calls)
 
-    def receive(self, timeout_seconds: float) -> list[tuple[int, Any]]:
+    def receive(self, timeout_seconds: float) -> list[tuple[int, Said]]:
         self._look_for_head()
         if not self._pending:
             time.sleep(timeout_seconds)
@@ -283,7 +284,7 @@ class RayWorkers:
                     "answered is stored: start the cluster again and run the same command"
                 ) from error
 
-    def _receive(self, reply: Any) -> tuple[int, Any]:
+    def _receive(self, reply: object) -> tuple[int, Said]:
         name = self._pending.pop(reply)
         try:
             said = self._ray.get(reply)
@@ -300,15 +301,17 @@ class RayWorkers:
 class _Process:
     """The object in a process of its own; it is unpacked there, so that what goes wrong can be told."""
 
-    def greet(self, sent: bytes) -> Any:
+    _served: CallMaker
+
+    def greet(self, sent: bytes) -> Greeting:
         try:
             self._served = _unpack(sent)
         except Exception as error:  # boundary: whatever the user's code does when it is imported
             return Greeting(platform.node(), refusal=redact_text(f"{type(error).__name__}: {error}"))
         return self._served.greet()
 
-    def take(self, calls: list[Any]) -> None:
+    def take(self, calls: list[Request]) -> None:
         self._served.take(calls)
 
-    def give(self) -> Any:
+    def give(self) -> list[Request]:
         return self._served.give(_HEARTBEAT_SECONDS)

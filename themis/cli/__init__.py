@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import importlib
 import io
 import logging
 import os
 import sys
 from collections.abc import Sequence
-from typing import Any
 
 import click
 
 from themis import __version__
+from themis.cli.lazy import LazyGroup
 from themis.cli.terminal import echo_error, hide_secrets_in_output
 from themis.core.environment import read_dotenv
 from themis.core.redaction import redact_text
@@ -26,8 +25,6 @@ from themis.exceptions import (
     StorageError,
     ThemisError,
 )
-
-__all__ = ["COMMANDS", "main", "themis"]
 
 # verb -> (where it lives, its line in --help)
 COMMANDS: dict[str, tuple[str, str]] = {
@@ -47,15 +44,15 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "delete": ("themis.cli.runs:delete", "Remove a run from the store."),
     "memory": ("themis.cli.memory:memory", "The memory benchmark: run, plan, turns, definitions."),
     "export": (
-        "themis.cli.exporting:export",
+        "themis.cli.exchange:export",
         "Write a run as CSV, JSON, HTML, Parquet, JUnit, Inspect or lm-eval logs.",
     ),
-    "import": ("themis.cli.importing:import_", "Bring logs of Inspect or lm-eval into the store as runs."),
-    "share": ("themis.cli.sharing:share", "A badge and a Markdown snippet of a run."),
-    "publish": ("themis.cli.publishing:publish", "Send a run to W&B, MLflow, the Hugging Face Hub or OpenTelemetry."),
+    "import": ("themis.cli.exchange:import_", "Bring logs of Inspect or lm-eval into the store as runs."),
+    "share": ("themis.cli.exchange:share", "A badge and a Markdown snippet of a run."),
+    "publish": ("themis.cli.exchange:publish", "Send a run to W&B, MLflow, the Hugging Face Hub or OpenTelemetry."),
     "serve": ("themis.cli.serving:serve", "An API and pages over a store, on this machine or for a team."),
-    "cache": ("themis.cli.caching:cache", "Why an answer is, or is not, taken from the cache."),
-    "data": ("themis.cli.data:data", "Fetch benchmarks' rows for machines without the internet."),
+    "cache": ("themis.cli.doctor:cache", "Why an answer is, or is not, taken from the cache."),
+    "data": ("themis.cli.exchange:data", "Fetch benchmarks' rows for machines without the internet."),
     "models": ("themis.cli.models:models", "Embedded models: install, list, serve, remove."),
     "store": ("themis.cli.store:store", "Check, repair, prune, copy or vacuum a store."),
     "doctor": ("themis.cli.doctor:doctor", "Check this machine: Python, extras, store, endpoints, browser."),
@@ -86,36 +83,11 @@ Environment:
 """
 
 
-class _Verbs(click.Group):
-    """Finds commands in the table and imports them when they are called."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(COMMANDS)
-
-    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
-        if name not in COMMANDS:
-            return None
-        module, _, attribute = COMMANDS[name][0].partition(":")
-        command: click.Command = getattr(importlib.import_module(module), attribute)
-        return command
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        name = args[0] if args else ""
-        if name and name not in COMMANDS and not name.startswith("-"):
-            from themis.core.registry import nearest
-
-            raise click.UsageError(f"no command {name!r}{nearest(name, COMMANDS)}", ctx)
-        return super().resolve_command(ctx, args)
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])
-
-
 @click.group(
-    cls=_Verbs, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
+    cls=LazyGroup,
+    table=COMMANDS,
+    epilog=EPILOG,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @click.version_option(__version__, prog_name="themis")
 @click.option("-v", "--verbose", is_flag=True, help="Log decisions to stderr.")
@@ -135,7 +107,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def _run(arguments: Sequence[str] | None) -> int:
     words = sys.argv[1:] if arguments is None else list(arguments)
     try:
-        result: Any = themis.main(args=words, prog_name="themis", standalone_mode=False, obj=tuple(words))
+        result: object = themis.main(args=words, prog_name="themis", standalone_mode=False, obj=tuple(words))
         return result if isinstance(result, int) else 0
     except click.exceptions.Exit as leaving:
         return leaving.exit_code

@@ -8,7 +8,6 @@ import logging
 import random
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -25,8 +24,6 @@ from themis.memory.report.pages import agents_page
 from themis.memory.sweep import Sweep, read_sweep, run_sweep
 from themis.storage import ExperimentStorage
 from themis.storage.database import is_url
-
-__all__ = ["demo", "easy_puzzles"]
 
 RUNS = {
     "demo-plain": (
@@ -62,7 +59,7 @@ SEEDS = 3
 @click.option("-n", "--limit", type=click.IntRange(2, 1000), default=10, show_default=True, help="Puzzles.")
 def demo(storage: str, model: str | None, limit: int) -> None:
     """Countdown with two prompts on a real model in this process, compared with statistics; then three agents' memory."""
-    chosen, options = (model, {}) if model else _embedded_model()
+    chosen, options = (model, dict[str, str]()) if model else _embedded_model()
     echo_error(f"Countdown, {limit} easy puzzles, two prompts, model {chosen}")
     reports = {
         run_id: api.evaluate(
@@ -80,23 +77,23 @@ def demo(storage: str, model: str | None, limit: int) -> None:
         )
         for run_id, prompt in RUNS.items()
     }
-    _show(reports)
+    _print_reports(reports)
     _compare(storage)
     folder = _folder(storage)
-    memory_page = _remember(ExperimentStorage(storage), folder)
+    memory_page = _run_memory(ExperimentStorage(storage), folder)
     page = folder / "demo-report.html"
     export_report_bundle(reports["demo-plain"], html_path=page, run_id="demo-plain", title="Countdown, plain prompt")
     click.echo(f"\nreports to open in a browser:\n  {page}\n  {memory_page}")
     click.echo(f"next: themis list runs --verbose --storage {storage}")
 
 
-def _embedded_model() -> tuple[str, dict[str, Any]]:
+def _embedded_model() -> tuple[str, dict[str, str]]:
     """The small real model where it can be had; otherwise a fake one, and that is said aloud."""
     if importlib.util.find_spec("xllamacpp") is None:
         echo_error("no xllamacpp (pip install 'themis-eval[local]'): using a fake model instead")
         return "fake/noisy-0.4", {}
     try:
-        if not models.is_installed(models.catalogued(SMALL_MODEL)):
+        if not models.is_installed(models.find_in_catalogue(SMALL_MODEL)):
             click.echo(f"installing the model {SMALL_MODEL} (98 MB, once) ...", err=True)
             models.install_model(SMALL_MODEL)
     except ThemisError as error:
@@ -105,7 +102,7 @@ def _embedded_model() -> tuple[str, dict[str, Any]]:
     return f"local/{SMALL_MODEL}", {"grammar": GRAMMAR}
 
 
-def easy_puzzles(count: int, seed: int = 7) -> list[dict[str, Any]]:
+def easy_puzzles(count: int, seed: int = 7) -> list[dict[str, object]]:
     """Puzzles that a very small model has a chance with: every other one is just the sum of its numbers."""
     chance = random.Random(seed)
     rows = []
@@ -135,7 +132,7 @@ def _folder(storage: str) -> Path:
     return Path() if is_url(storage) else Path(storage)
 
 
-def _remember(store: ExperimentStorage, folder: Path) -> Path:
+def _run_memory(store: ExperimentStorage, folder: Path) -> Path:
     """Twelve memory tests in one conversation, over four spans: perfect memory, a short window, none. Returns the page."""
     configuration, page = folder / "demo-memory.yml", folder / "demo-memory.html"
     configuration.write_text(MEMORY, encoding="utf-8")
@@ -175,7 +172,7 @@ def _bar(share: float) -> str:
     return f"{share:.2f} {'█' * round(10 * share)}{'·' * (10 - round(10 * share))}"
 
 
-def _show(reports: dict[str, ExperimentReport]) -> None:
+def _print_reports(reports: dict[str, ExperimentReport]) -> None:
     rows = []
     for run_id, report in reports.items():
         metric = report.metric("CountdownValidity")

@@ -1,4 +1,4 @@
-"""`themis doctor`: one line for everything this machine should have, exit 1 on a problem."""
+"""`themis doctor` and `themis cache`: what this machine has, and what decides whether a stored answer is used."""
 
 from __future__ import annotations
 
@@ -14,10 +14,14 @@ from dataclasses import dataclass
 import click
 
 from themis import __version__
-from themis.cli.output import json_option, print_json, storage_option
+from themis.cli.output import json_option, print_json, print_table, storage_option
+from themis.core.redaction import redact_text
+from themis.core.tokens import DEFAULT_TOKENIZER, count_tokens
+from themis.evaluation.sandbox import GIVEN_UP, read_weaknesses, strongest_protection
 from themis.exceptions import ThemisError
-
-__all__ = ["Finding", "doctor", "examine"]
+from themis.experiment.explain import explain_cache
+from themis.storage import ExperimentStorage
+from themis.storage.search import find_runs
 
 # extra -> the packages that make it usable
 EXTRAS = {
@@ -48,7 +52,7 @@ class Finding:
 @json_option
 def doctor(storage: str, endpoint: str | None, as_json: bool) -> int:
     """Check Python, extras, store, tokenizer, browser and endpoints: one line each."""
-    findings = list(examine(storage, endpoint))
+    findings = list(check_machine(storage, endpoint))
     if as_json:
         print_json([vars(finding) for finding in findings])
     else:
@@ -58,7 +62,7 @@ def doctor(storage: str, endpoint: str | None, as_json: bool) -> int:
     return 1 if any(finding.state == "problem" for finding in findings) else 0
 
 
-def examine(storage: str, endpoint: str | None) -> Iterator[Finding]:
+def check_machine(storage: str, endpoint: str | None) -> Iterator[Finding]:
     version = ".".join(map(str, sys.version_info[:3]))
     fine = sys.version_info >= (3, 11)
     yield Finding("python", "ok" if fine else "problem", version if fine else f"{version}; 3.11 or newer is needed")
@@ -69,17 +73,17 @@ def examine(storage: str, endpoint: str | None) -> Iterator[Finding]:
             yield Finding(f"extra {extra}", "absent", f"no {', '.join(missing)}: pip install 'themis-eval[{extra}]'")
         else:
             yield Finding(f"extra {extra}", "ok", ", ".join(packages))
-    yield _store(storage)
-    yield _tokenizer()
-    yield _sandbox()
+    yield _check_store(storage)
+    yield _check_tokenizer()
+    yield _check_sandbox()
     browser = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     yield Finding(
         "browser", "ok" if browser else "absent", browser or "no Chromium in PATH; only the page tests need it"
     )
     for name in sorted(name for name in os.environ if name.endswith("_BASE_URL")):
-        yield _endpoint(name, os.environ[name])
+        yield _check_endpoint(name, os.environ[name])
     if endpoint:
-        yield _endpoint("endpoint", endpoint)
+        yield _check_endpoint("endpoint", endpoint)
 
 
 def _is_installed(package: str) -> bool:
@@ -90,11 +94,7 @@ def _is_installed(package: str) -> bool:
         return False
 
 
-def _store(location: str) -> Finding:
-    from themis.core.redaction import redact_text
-    from themis.storage import ExperimentStorage
-    from themis.storage.search import find_runs
-
+def _check_store(location: str) -> Finding:
     store = ExperimentStorage(location)
     shown = redact_text(location)
     try:
@@ -109,19 +109,15 @@ def _store(location: str) -> Finding:
         return Finding("store", "problem", str(error))
 
 
-def _tokenizer() -> Finding:
-    from themis.core.tokens import DEFAULT_TOKENIZER, count_tokens
-
+def _check_tokenizer() -> Finding:
     try:
         return Finding("tokenizer", "ok", f"{DEFAULT_TOKENIZER}, 'hello world' is {count_tokens('hello world')} tokens")
     except (ImportError, ThemisError) as error:
         return Finding("tokenizer", "problem", str(error))
 
 
-def _sandbox() -> Finding:
+def _check_sandbox() -> Finding:
     """What keeps model-written code away from this machine, and what it does not keep it away from."""
-    from themis.evaluation.sandbox import GIVEN_UP, read_weaknesses, strongest_protection
-
     try:
         protection = strongest_protection()
         allowed = read_weaknesses(())
@@ -136,9 +132,7 @@ def _sandbox() -> Finding:
     return Finding("sandbox", "absent", f"{said}, so metrics that run code refuse; see --allow-weak-sandbox")
 
 
-def _endpoint(name: str, url: str) -> Finding:
-    from themis.core.redaction import redact_text
-
+def _check_endpoint(name: str, url: str) -> Finding:
     shown = redact_text(url)
     try:
         with urllib.request.urlopen(url, timeout=5) as answer:
@@ -147,3 +141,30 @@ def _endpoint(name: str, url: str) -> Finding:
         return Finding(name, "ok", f"{shown} answers {error.code}")
     except (OSError, ValueError) as error:
         return Finding(name, "problem", f"{shown} does not answer: {redact_text(str(error))}")
+
+
+@click.group()
+def cache() -> None:
+    """What decides whether a stored answer is used."""
+
+
+@cache.command()
+@click.argument("run_id", metavar="RUN")
+@click.argument("item_id", metavar="ITEM")
+@click.option("--other", metavar="RUN", help="Compare with this run; by default with the most similar one.")
+@storage_option
+@json_option
+def why(run_id: str, item_id: str, other: str | None, storage: str, as_json: bool) -> None:
+    """In what a sample's answer differs from the nearest stored one, field by field."""
+    found = explain_cache(ExperimentStorage(storage), run_id, item_id, other)
+    if as_json:
+        print_json(vars(found))
+        return
+    click.echo(f"answer of item {item_id} in {run_id}: key {found.key}")
+    if found.other_run_id is None:
+        click.echo("no other run in this store has an answer for this item")
+    elif not found.differences:
+        click.echo(f"the same inputs as in {found.other_run_id}: cache=store would share the answer")
+    else:
+        click.echo(f"differs from the answer in {found.other_run_id} in:")
+        print_table(("field", run_id, found.other_run_id), [(n, a, b) for n, (a, b) in found.differences.items()])

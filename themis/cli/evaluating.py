@@ -12,8 +12,8 @@ from typing import Any, TypeVar
 import click
 
 from themis.backends.execution import EXECUTION_BACKENDS
+from themis.cli.options import parse_key_values
 from themis.cli.output import command_words, interruptible, json_option, print_json, print_table, storage_option
-from themis.cli.pairs import pairs
 from themis.cli.running import attempt, present, run_options, start_options, weak_sandbox_option, workers_option
 from themis.config.specification import SampleSpecification, load_specification
 from themis.exceptions import ConfigurationError, DatasetError, RunFailedError, RunInterrupted
@@ -92,7 +92,7 @@ def _execution_option(function: F) -> F:
     type=click.IntRange(min=1),
     default=3,
     show_default=True,
-    help="Calls for one answer, the first included.",
+    help="Calls per answer, in total.",
 )
 @click.option(
     "--timeout", "timeout_seconds", type=float, default=600.0, show_default=True, help="Seconds for one call."
@@ -134,14 +134,14 @@ def evaluate_command(
     **asked: Any,
 ) -> int:
     """Ask a model every row of a BENCHMARK or FILE (.jsonl, .json, .csv, .tsv, .parquet), judge the answers, store everything."""
-    provider_options = pairs(options, parsed=True) | ({} if system is None else {"system_prompt": system})
+    provider_options = parse_key_values(options, typed=True) | ({} if system is None else {"system_prompt": system})
     specification = _complete(
         SampleSpecification.from_values(
             {
                 **asked,
                 "prompt": _read_prompt(prompt, prompt_file),
                 "metrics": list(metrics) or None,
-                "tags": pairs(tags),
+                "tags": parse_key_values(tags),
                 "provider_options": provider_options,
             }
         )

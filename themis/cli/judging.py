@@ -15,8 +15,6 @@ from themis.exceptions import ConfigurationError, DatasetError
 from themis.presets.loading import read_rows
 from themis.storage import ExperimentStorage
 
-__all__ = ["judge"]
-
 
 @click.group()
 def judge() -> None:
@@ -32,7 +30,7 @@ def judge() -> None:
 @json_option
 def calibrate(run_id: str, metric: str, labels: str, storage: str, as_json: bool) -> None:
     """Accuracy, kappa and bias against people, and the mean corrected for that bias with its interval."""
-    found = calibrate_scores(_scores(open_store(storage), run_id, metric), _labels(labels))
+    found = calibrate_scores(_scores(open_store(storage), run_id, metric), _read_labels(labels))
     if as_json:
         print_json(vars(found))
         return
@@ -120,12 +118,12 @@ def _details(store: ExperimentStorage, run_id: str, metric: str) -> Iterator[tup
                 yield record.sample_id or "", score.details
 
 
-def _labels(path: str) -> dict[str, float]:
+def _read_labels(path: str) -> dict[str, float]:
     labels = {}
     for line, row in enumerate(read_rows(path), start=1):
         if "id" not in row or "label" not in row:
             raise DatasetError(f"{path}, row {line}: expected the fields id and label, got {', '.join(row)}")
-        value = _label(str(row["label"]).strip().lower())
+        value = _parse_label(str(row["label"]).strip().lower())
         if value is None:
             raise DatasetError(
                 f"{path}, row {line}: label {row['label']!r} is not a number from 0 to 1, nor true or false"
@@ -134,7 +132,7 @@ def _labels(path: str) -> dict[str, float]:
     return labels
 
 
-def _label(text: str) -> float | None:
+def _parse_label(text: str) -> float | None:
     words = {"true": 1.0, "false": 0.0, "yes": 1.0, "no": 0.0, "pass": 1.0, "fail": 0.0}
     try:
         value = words[text] if text in words else float(text)

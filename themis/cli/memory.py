@@ -12,8 +12,8 @@ from typing import Any, TypeVar
 import click
 
 from themis.cli.memory_results import RESULT_COMMANDS
+from themis.cli.options import parse_key_values
 from themis.cli.output import interruptible, json_option, print_json, print_table, storage_option
-from themis.cli.pairs import pairs
 from themis.cli.running import attempt, run_options, start_options, workers_option
 from themis.config import load_memory_config
 from themis.config.specification import MemorySpecification
@@ -128,9 +128,9 @@ def run(
     specification = MemorySpecification.from_values(
         {
             **asked,
-            "tags": pairs(tags),
-            "agent_options": pairs(options, parsed=True),
-            "judge_options": pairs(judge_options, parsed=True),
+            "tags": parse_key_values(tags),
+            "agent_options": parse_key_values(options, typed=True),
+            "judge_options": parse_key_values(judge_options, typed=True),
         }
     )
     watching = {

@@ -10,7 +10,14 @@ from typing import Any
 import click
 
 from themis.backends.ray import RayExecutionBackend
-from themis.cli.output import command_words, interruptible, json_option, print_json, print_table, storage_option
+from themis.cli.output import (
+    command_words,
+    interruptible,
+    json_option,
+    print_json,
+    print_table,
+    storage_option,
+)
 from themis.cli.terminal import echo_error
 from themis.comparison.reports import TIE
 from themis.core.files import atomic_write
@@ -71,7 +78,7 @@ def report(
     views = [read_view(store, run_id, judged_as=judged_as) for run_id in run_ids]
     if target is not None:
         with atomic_write(target) as file:
-            file.write(_written(views, suffix or "").encode("utf-8", "backslashreplace"))
+            file.write(_render_report(views, suffix or "").encode("utf-8", "backslashreplace"))
         click.echo(f"wrote {target}", err=True)
     if figures is not None:
         drawn = run_figures(views[0]) if len(views) == 1 else agents_figures(views)
@@ -80,7 +87,7 @@ def report(
     if as_json:
         print_json([view.summary.to_dict() for view in views])
     elif target is None and figures is None:
-        _print(views)
+        _print_views(views)
 
 
 @click.command()
@@ -237,11 +244,11 @@ def import_(path: str, name: str | None, no_limits: bool, storage: str, as_json:
         print_json([{**vars(one), "broken": [vars(part) for part in one.broken]} for one in imported])
         return code
     for one in imported:
-        _tell_import(one)
+        _echo_import(one)
     return code
 
 
-def _tell_import(one: ImportedAgent) -> None:
+def _echo_import(one: ImportedAgent) -> None:
     click.echo(f"{one.run_id}: {'imported before; nothing changed' if one.already else f'{one.tests} tests'}")
     if not one.already and one.tests:
         click.echo(
@@ -269,7 +276,7 @@ def export(run_id: str, folder: str, judged_as: str | None, storage: str) -> Non
         click.echo(f"left out: {test_id} has no verdict", err=True)
 
 
-def _written(views: list[RunView], suffix: str) -> str:
+def _render_report(views: list[RunView], suffix: str) -> str:
     if suffix == ".md":
         return markdown_table(views)
     if suffix == ".tex":
@@ -277,7 +284,7 @@ def _written(views: list[RunView], suffix: str) -> str:
     return run_page(views[0]) if len(views) == 1 else agents_page(views)
 
 
-def _print(views: list[RunView]) -> None:
+def _print_views(views: list[RunView]) -> None:
     columns, rows = agents_table(views)
     # An agent a column: names are long, and a terminal is narrow.
     measures = [(column.lower(), *(cells[place] for _, cells in rows)) for place, column in enumerate(columns)]

@@ -13,7 +13,7 @@ from themis.exceptions import ThemisError
 from themis.generation.models import (
     CATALOGUE,
     EmbeddedModel,
-    catalogued,
+    find_in_catalogue,
     install_model,
     is_installed,
     model_file,
@@ -40,7 +40,7 @@ def install(name: str) -> None:
     else:
         click.echo(f"installing {model.name}: {model.title}, {_megabytes(model)}, {model.licence}", err=True)
     try:
-        path = install_model(model.name, progress=_Shown())
+        path = install_model(model.name, progress=_ProgressLine())
     except ThemisError as error:
         raise click.ClickException(str(error)) from error
     click.echo(path)
@@ -51,7 +51,7 @@ def install(name: str) -> None:
 def list_models(as_json: bool) -> None:
     """The models of the catalogue, and which of them are installed."""
     if as_json:
-        click.echo(json.dumps([_described(model) for model in CATALOGUE.values()], indent=2))
+        click.echo(json.dumps([_describe(model) for model in CATALOGUE.values()], indent=2))
         return
     width = max(len(name) for name in CATALOGUE)
     for model in CATALOGUE.values():
@@ -104,12 +104,12 @@ def remove(name: str) -> None:
 
 def _known(name: str) -> EmbeddedModel:
     try:
-        return catalogued(name)
+        return find_in_catalogue(name)
     except ThemisError as error:
         raise click.UsageError(str(error)) from error
 
 
-def _described(model: EmbeddedModel) -> dict[str, object]:
+def _describe(model: EmbeddedModel) -> dict[str, object]:
     installed = is_installed(model)
     return {
         "name": model.name,
@@ -127,7 +127,7 @@ def _megabytes(model: EmbeddedModel) -> str:
     return f"{model.size_bytes / 1e6:,.0f} MB"
 
 
-class _Shown:
+class _ProgressLine:
     """Progress on stderr: a line that is written over on a terminal, else one line for each step."""
 
     def __init__(self) -> None:

@@ -10,9 +10,8 @@ from typing import Any, TypeVar
 import click
 
 from themis import api
-from themis.cli.durability import durability_option
+from themis.cli.options import durability_option, parse_key_values
 from themis.cli.output import fail_on_errors_option, format_number, print_json, print_table, refuse_failures
-from themis.cli.pairs import pairs
 from themis.cli.runs import describe_run, say_cut_off
 from themis.cli.terminal import echo_error, escape_terminal
 from themis.config.specification import Specification
@@ -109,7 +108,7 @@ def attempt(
     track, track_options = options["track"], options["track_options"]
     if track_options and not track:
         raise ConfigurationError(f"--track-option {track_options[0]} needs a --track TRACKER it is for")
-    trackers = list(make_trackers(track, pairs(track_options)).values())
+    trackers = list(make_trackers(track, parse_key_values(track_options)).values())
     observers = [*trackers, *([_Announcement()] if asked.kind == "memory" else [])]
     try:
         report = api.perform(asked, store, confirm=confirm, progress=options["progress"], observers=observers)
@@ -122,7 +121,7 @@ class _Announcement(Observer):
     """Says what begins, of runs that take long."""
 
     def on_start(self, run: RunStart) -> None:
-        state = "resuming" if run.done else "starting"
+        state = "resuming" if run.is_resumed else "starting"
         click.echo(f"{state} {run.run_id}: {run.total} tests", err=True)
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import logging
 import secrets
+import socket
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import click
 from click.core import ParameterSource
@@ -16,7 +16,16 @@ from themis.cli.output import storage_option
 from themis.core.redaction import redact_text
 from themis.exceptions import ConfigurationError, DependencyError
 
-__all__ = ["serve"]
+try:
+    from themis.server import create_app
+    from themis.server.bundle import write_bundle
+    from themis.server.running import run_server
+    from themis.server.tokens import read_or_make_token, token_path
+except DependencyError as error:
+    # `themis serve --help` is there without the extra too.
+    _MISSING_EXTRA: DependencyError | None = error
+else:
+    _MISSING_EXTRA = None
 
 _WAITING_CONNECTIONS = 1_024
 
@@ -78,19 +87,15 @@ def serve(
     as --allow-host and whose address as --trusted-proxy. The token opens every run of the store; --read-only keeps its
     bearers from deleting any.
     """
+    if _MISSING_EXTRA is not None:
+        raise _MISSING_EXTRA
     if bundle is not None:
-        _write_bundle(storage, bundle, run_ids)
+        written = write_bundle(storage, bundle, run_ids)
+        click.echo(f"wrote {written.runs} runs with {written.samples} samples to {bundle / 'index.html'}", err=True)
         return
     if run_ids:
         raise ConfigurationError("--run chooses what --bundle writes; a server shows every run of its store")
-    try:
-        import uvicorn  # noqa: F401
-    except ImportError as error:
-        raise DependencyError.for_extra("uvicorn", "server", "themis serve") from error
-    from themis.server import create_app
-    from themis.server.running import run_server
-
-    key = _key(token, no_token, read_only)
+    key = _choose_key(token, no_token, read_only)
     listener = _listen(host, port)
     port = listener.getsockname()[1]
     app = create_app(
@@ -120,9 +125,7 @@ class _Key:
     link_token: str | None = None
 
 
-def _key(token: str | None, no_token: bool, read_only: bool) -> _Key:
-    from themis.server.token_file import read_or_make_token, token_path
-
+def _choose_key(token: str | None, no_token: bool, read_only: bool) -> _Key:
     if token is not None and no_token:
         raise ConfigurationError("--no-token and a token (--token, THEMIS_SERVER_TOKEN) were given; leave one out")
     if no_token:
@@ -136,10 +139,8 @@ def _key(token: str | None, no_token: bool, read_only: bool) -> _Key:
     return _Key(read_or_make_token(path), f"in {path}", secrets.token_urlsafe(24))
 
 
-def _listen(host: str, port: int) -> Any:
+def _listen(host: str, port: int) -> socket.socket:
     """The socket, open before anything is printed: who comes too early waits instead of being refused."""
-    import socket
-
     try:
         address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
         listener = socket.socket(address[0])
@@ -171,10 +172,3 @@ def _log_to_stderr() -> None:
     logger.addHandler(handler)
     logger.setLevel(logging.INFO)
     logger.propagate = False
-
-
-def _write_bundle(storage: str, folder: Path, run_ids: tuple[str, ...]) -> None:
-    from themis.server.bundle import write_bundle
-
-    written = write_bundle(storage, folder, run_ids)
-    click.echo(f"wrote {written.runs} runs with {written.samples} samples to {folder / 'index.html'}", err=True)

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import csv
 import enum
+import io
 import itertools
-import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +26,7 @@ from themis.comparison.scores import (
 )
 from themis.core.codec import encode
 from themis.core.entities import GenerationRecord
+from themis.core.files import atomic_write
 from themis.exceptions import ConfigurationError, MetricError
 from themis.storage import ExperimentStorage
 from themis.storage.lazy import batched
@@ -282,14 +283,11 @@ def write_diff(diff: RunDiff, items: Iterable[DiffItem], path: str | Path) -> in
         raise ConfigurationError(f"a diff is written to a file ending in {', '.join(_WRITERS)}, got {str(path)!r}")
     # The counter follows the items: it is asked for a number only when there is one more of them.
     counter = itertools.count()
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f".{path.name}.partial")
-    try:
-        with partial.open("w", encoding="utf-8", errors="backslashreplace", newline="") as handle:
-            writer(diff, (item for item, _ in zip(items, counter, strict=False)), handle)
-        os.replace(partial, path)
-    finally:
-        partial.unlink(missing_ok=True)
+    with atomic_write(path) as file:
+        text = io.TextIOWrapper(file, encoding="utf-8", errors="backslashreplace", newline="")
+        writer(diff, (item for item, _ in zip(items, counter, strict=False)), text)
+        text.flush()
+        text.detach()
     return next(counter)
 
 

@@ -83,7 +83,7 @@ class ScoredRun:
         attempts: dict[str, list[float]] = {}
         clusters: dict[str, str] = {}
         positions: dict[str, int] = {}
-        for position, item_id, cluster, value in self.reader.values_with_positions(self.evaluation, metric):
+        for position, item_id, cluster, value in self.reader.values(self.evaluation, metric):
             # A column without a number reads as None, whatever its type says.
             if value is None or not math.isfinite(value):
                 raise MetricError(

@@ -11,17 +11,28 @@ import difflib
 import importlib
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import Any, Generic, TypeVar, cast
 
 from themis.exceptions import ConfigurationError, DependencyError
-
-__all__ = ["Registry", "nearest", "snake_case"]
 
 T = TypeVar("T")
 
 
 class Registry(Generic[T]):
-    """Names of one kind (a provider, a metric, ...) and what stands behind them. The last registration wins."""
+    """Names of one kind (a provider, a metric, ...) and what stands behind them. The last registration wins.
+
+    Args:
+        kind: What is registered, as errors call it and as entry points begin.
+        builtin: name -> "module:attribute", or a function that finds these when the first name is looked up.
+        error: What an unknown name raises.
+
+    Example:
+        >>> animals: Registry[type] = Registry("animal")
+        >>> animals.register("cat", dict)
+        >>> animals.get("Cat")
+        <class 'dict'>
+    """
 
     def __init__(
         self,
@@ -34,7 +45,6 @@ class Registry(Generic[T]):
         # A function finds them when the first name is looked up.
         self._find_builtin = builtin if callable(builtin) else None
         self._targets: dict[str, T | str] = {} if callable(builtin) else dict(builtin or {})
-        self._builtin = frozenset(self._targets)
         self._registered: set[str] = set()
         self._error = error
         self._plugins_read = False
@@ -72,10 +82,6 @@ class Registry(Generic[T]):
         self._read_plugins()
         return sorted(self._targets)
 
-    def is_builtin(self, name: str) -> bool:
-        self._read_plugins()
-        return name in self._builtin
-
     def is_of_this_program(self, name: str) -> bool:
         """Whether it was registered by the program that runs, so that another process would not know it."""
         return self.find(name) in self._registered
@@ -112,11 +118,31 @@ class Registry(Generic[T]):
             return
         if self._find_builtin is not None:
             self._targets = {**self._find_builtin(), **self._targets}
-            self._builtin = frozenset(self._targets)
         self._plugins_read = True
         for kind, name, value in _plugin_entries():
             if kind == self.kind.replace(" ", "-"):
                 self._targets.setdefault(name, value)
+
+
+def add_own_files(builtin: Mapping[str, str], package: str) -> dict[str, str]:
+    """A table of built-ins, and each file of their package that defines the class it is called after.
+
+    `same_length.py` with the class `SameLength` is `same_length`. Files are read, not imported.
+
+    Args:
+        builtin: name -> "module:attribute"; files that it names are passed over.
+        package: Where the files lie.
+    """
+    found = dict(builtin)
+    modules = {target.partition(":")[0] for target in builtin.values()}
+    for folder in importlib.import_module(package).__path__:
+        for file in sorted(Path(folder).glob("[!_]*.py")):
+            module = f"{package}.{file.stem}"
+            classes = re.findall(r"^class (\w+)", file.read_text(encoding="utf-8"), re.MULTILINE)
+            called = [name for name in classes if snake_case(name) == file.stem]
+            if called and module not in modules:
+                found.setdefault(file.stem, f"{module}:{called[0]}")
+    return found
 
 
 _ENTRIES: list[tuple[str, str, str]] | None = None

@@ -8,7 +8,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Mapping
 
-from themis.core.registry import Registry
+from themis.core.registry import Registry, add_own_files
 from themis.exceptions import MetricError
 
 EXTRACTOR_CLASSES = {
@@ -62,9 +62,13 @@ METRIC_CLASSES = {
 }
 
 # Every extractor by name: a class, a factory, or the object that a decorated function became.
-EXTRACTORS: Registry[object] = Registry("extractor", EXTRACTOR_CLASSES)
+EXTRACTORS: Registry[object] = Registry(
+    "extractor", lambda: add_own_files(EXTRACTOR_CLASSES, "themis.evaluation.extractors")
+)
 # Every metric by name, likewise: built in, registered here, or a plugin's.
-METRICS: Registry[object] = Registry("metric", METRIC_CLASSES, error=MetricError)
+METRICS: Registry[object] = Registry(
+    "metric", lambda: add_own_files(METRIC_CLASSES, "themis.evaluation.metrics"), error=MetricError
+)
 
 
 def load_class(package: str, classes: Mapping[str, str], name: str) -> object:

@@ -26,7 +26,7 @@ from themis.generation.attempts import Retry
 from themis.generation.engine import EngineSettings
 from themis.generation.providers import PROVIDERS, parse_model, provider_accepts, provider_maker
 from themis.generation.templates import PromptTemplate
-from themis.presets.catalogue import ENTRIES
+from themis.presets.catalogue import CATALOGUE
 from themis.runs.prices import is_paid, price_of
 from themis.storage import ExperimentStorage
 from themis.storage.runs import new_run_id, validate_run_id
@@ -45,7 +45,7 @@ def assemble(
     spec = parse_model(asked.model, asked.provider_options or {})
     options = _provider_options(spec, asked)
     source = resolve_dataset(asked)
-    pipeline = build_pipeline(asked, source)
+    pipeline = _build_pipeline(asked, source)
     wiring = {"answers": _stored_answers(store, spec.identifier)} if spec.provider == "replay" else {}
     make_executor = provider_maker(spec.provider, {**options, **wiring}, model_identifier=spec.identifier)
     executor = make_executor()
@@ -83,7 +83,7 @@ def assemble(
     )
 
 
-def build_pipeline(asked: SampleSpecification, source: Source) -> EvaluationPipeline:
+def _build_pipeline(asked: SampleSpecification, source: Source) -> EvaluationPipeline:
     """How answers are judged: as the specification says, or as the dataset is judged by default."""
     custom: Any = asked.evaluation_pipeline
     if custom is not None:
@@ -167,7 +167,7 @@ def stored_pipeline(
     loaded = load_sample_specification(store, run_id, for_judging=metrics is not None)
     chosen = {"metrics": metrics, "extractor": extractor, "reducer": reducer}
     asked = replace(loaded, **{name: value for name, value in chosen.items() if value is not None})  # type: ignore[arg-type]
-    return build_pipeline(asked, resolve_dataset(asked))
+    return _build_pipeline(asked, resolve_dataset(asked))
 
 
 def _refuse_lost_secrets(loaded: SampleSpecification, *, for_judging: bool) -> None:
@@ -237,7 +237,7 @@ def _why_program_is_needed(
         return "the evaluation_pipeline is the program's own"
     if isinstance(asked.prompt, PromptTemplate):
         return "the prompt is an object of the program's"
-    if source.benchmark is not None and source.benchmark.lower() not in ENTRIES:
+    if source.benchmark is not None and source.benchmark.lower() not in CATALOGUE:
         return f"the benchmark {source.benchmark!r} is the program's own"
     for kind, registry, named in (
         ("metric", METRICS, asked.metrics or ()),

@@ -25,7 +25,7 @@ from themis.storage.writing import RunDescription
 __all__ = ["describe_run", "identity_of_calls", "identity_of_run"]
 
 
-class SampleRun(Protocol):
+class _SampleRun(Protocol):
     """The parts of a sample run that decide its answers and scores."""
 
     specification: SampleSpecification
@@ -40,7 +40,7 @@ class SampleRun(Protocol):
     dataset_source: Mapping[str, Any]
 
 
-def identity_of_calls(run: SampleRun) -> dict[str, str]:
+def identity_of_calls(run: _SampleRun) -> dict[str, str]:
     """Everything but the prompt that could change an answer."""
     # Where the calls go, which the environment may have decided; behind the # is a digest of the key.
     endpoint = str(getattr(run.executor, "account", "")).partition("#")[0]
@@ -54,7 +54,7 @@ def identity_of_calls(run: SampleRun) -> dict[str, str]:
     )
 
 
-def identity_of_run(run: SampleRun, reader: RowReader) -> dict[str, str]:
+def identity_of_run(run: _SampleRun, reader: RowReader) -> dict[str, str]:
     """What a resumed run must have in common with the stored one; the reader has read all rows."""
     return run_identity(
         identity_of_calls(run),
@@ -65,7 +65,7 @@ def identity_of_run(run: SampleRun, reader: RowReader) -> dict[str, str]:
     )
 
 
-def describe_run(run: SampleRun, reader: RowReader) -> RunDescription:
+def describe_run(run: _SampleRun, reader: RowReader) -> RunDescription:
     """What the run is; the reader has read all rows."""
     manifest = _manifest(run, reader)
     stamp = manifest_hash(manifest)
@@ -87,7 +87,7 @@ def describe_run(run: SampleRun, reader: RowReader) -> RunDescription:
     return RunDescription(identity=identity_of_run(run, reader), config=config, manifest_hash=stamp)
 
 
-def _manifest(run: SampleRun, reader: RowReader) -> dict[str, Any]:
+def _manifest(run: _SampleRun, reader: RowReader) -> dict[str, Any]:
     pipeline = run.pipeline
     extractor = getattr(pipeline, "extractor", pipeline)
     metrics = getattr(pipeline, "metrics", ())

@@ -5,7 +5,6 @@ Computes only; `themis reproduce` prints or performs it.
 
 from __future__ import annotations
 
-import os
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -14,6 +13,7 @@ from typing import Any
 
 from themis.config.specification import SampleSpecification, Specification, load_specification
 from themis.core.codec import encode
+from themis.core.files import atomic_write
 from themis.evaluation.extractors import EXTRACTORS
 from themis.evaluation.metrics import METRICS
 from themis.experiment.audit import diff_everything, load_manifest
@@ -91,18 +91,11 @@ def reproduction(
 
 def write_rows(storage: ExperimentStorage, run_id: str, path: str | Path) -> int:
     """Writes the rows of a run as JSON lines and returns their number."""
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f".{path.name}.partial")
     count = 0
-    try:
-        with partial.open("w", encoding="utf-8") as handle:
-            for row in storage.load_dataset(run_id):
-                handle.write(encode(row) + "\n")
-                count += 1
-        os.replace(partial, path)
-    finally:
-        partial.unlink(missing_ok=True)
+    with atomic_write(path) as file:
+        for row in storage.load_dataset(run_id):
+            file.write(encode(row).encode() + b"\n")
+            count += 1
     return count
 
 

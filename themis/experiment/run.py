@@ -242,10 +242,7 @@ class _Session:
                 self._check_breakers()
                 self._note_waiting()
         self._check_budget()
-        if self._run.is_interrupted:
-            self._judging.stop()
-        else:
-            self._judging.finish()
+        self._judging.finish(lambda: self._run.is_interrupted)
 
     def judge_rest(self) -> None:
         """Judges what was answered but not judged: by an earlier process, or under another evaluation."""
@@ -259,7 +256,7 @@ class _Session:
             if self._run.is_interrupted or self._dead:
                 self._judging.stop()
                 return
-        self._judging.finish()
+        self._judging.finish(lambda: self._run.is_interrupted)
         self._check_breakers()
         self._check_budget()
 

@@ -158,13 +158,13 @@ def record_of(result: object, task: GenerationTask) -> GenerationRecord:
     """What a call gave, as a record: what the provider returned or raised."""
     if not isinstance(result, BaseException):
         try:
-            return _checked(result)
+            return _check_record(result)
         except ProviderCallError as unusable:
             result = unusable
     return GenerationRecord(task=task, output=None, error=error_from(result))
 
 
-def _checked(record: object) -> GenerationRecord:
+def _check_record(record: object) -> GenerationRecord:
     if not isinstance(record, GenerationRecord):
         raise ProviderCallError(
             f"the provider returned {type(record).__name__}, expected "

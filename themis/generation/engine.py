@@ -42,8 +42,8 @@ _BATCH_SECONDS = 0.05
 _NEVER = 1e9
 # How long nothing need happen before the caller is given a turn.
 _TURN_SECONDS = 0.25
-# A wait that is longer is told to the user.
-_TOLD_SECONDS = 3.0
+# A wait that is longer is shown to the user.
+_NOTICE_SECONDS = 3.0
 # Answers that have come meanwhile are taken up before more calls than these are prepared.
 _STARTED_TOGETHER = 64
 # How long an answer is taken to be, of the tokens a minute, before any has come.
@@ -363,7 +363,7 @@ class Engine:
         wait = max(wait, self.limiter.resume_at - now)
         known = self.waiting
         # One that is told of is told of to its end.
-        moment = _TOLD_SECONDS if known is None else 0.0
+        moment = _NOTICE_SECONDS if known is None else 0.0
         if wait > moment:
             waiting = Waiting(now + wait, self.limiter.reason(now), unasked=self.limiter.resume_at > now)
         elif idle and self._delayed and moment < pause < _NEVER:

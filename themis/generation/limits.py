@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 try:
     import fcntl
@@ -104,7 +104,7 @@ class Limiter:
         if retry_after_seconds:
             self._pause(now, retry_after_seconds)
 
-    def on_quota_headers(self, now: float, quota: Mapping[str, Any]) -> None:
+    def on_quota_headers(self, now: float, quota: Mapping[str, object]) -> None:
         """Quota headers of an answer: stop before the provider has to say so."""
         reset = quota.get("reset_seconds")
         for name in ("remaining_requests", "remaining_tokens"):

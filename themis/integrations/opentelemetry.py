@@ -205,14 +205,14 @@ class _TraceObserver(Observer):
         about = {"themis.samples": run.total, "themis.samples_done_before": run.done}
         self._trace = _Trace(self._tracker, run.run_id, about)
 
-    def on_answers(self, calls: list[Result]) -> None:
+    def on_answers(self, results: list[Result]) -> None:
         now = time.time_ns()
-        for call in calls:
-            span = self._trace.open_call(call.record, call.seconds, now)
-            if call.record.error is not None:
+        for result in results:
+            span = self._trace.open_call(result.record, result.seconds, now)
+            if result.record.error is not None:
                 self._trace.close_call(span, now, {})
             else:
-                sample_id = str(call.record.task.metadata.get("dataset_id", ""))
+                sample_id = str(result.record.task.metadata.get("dataset_id", ""))
                 self._waiting.setdefault(sample_id, []).append((span, now))
 
     def on_scores(self, records: list[EvaluationRecord]) -> None:

@@ -11,7 +11,7 @@ from typing import ClassVar, Generic, Protocol, TypeVar
 from themis.core.entities import EvaluationRecord, ExperimentReport, Result
 from themis.core.fingerprint import digest
 from themis.core.redaction import look_up_secrets, redact
-from themis.core.registry import Registry, nearest
+from themis.core.registry import Registry, add_own_files, nearest
 from themis.exceptions import ConfigurationError
 from themis.experiment.export.samples import count_failed, report_run_id
 from themis.runs.manifest import SCIENTIFIC_KEYS
@@ -47,16 +47,15 @@ class Tracker(Protocol):
         """What watches a run and shows it as it goes on."""
 
 
+_BUILTIN = {
+    "wandb": "themis.integrations.wandb:WandbTracker",
+    "mlflow": "themis.integrations.mlflow:MlflowTracker",
+    "hub": "themis.integrations.huggingface:hub_tracker",
+    "otel": "themis.integrations.opentelemetry:OpenTelemetryTracker",
+}
+
 # Trackers by the names that `evaluate(observers=[...])` takes: wandb, mlflow, hub, otel.
-TRACKERS: Registry[Callable[..., Tracker]] = Registry(
-    "tracker",
-    {
-        "wandb": "themis.integrations.wandb:WandbTracker",
-        "mlflow": "themis.integrations.mlflow:MlflowTracker",
-        "hub": "themis.integrations.huggingface:hub_tracker",
-        "otel": "themis.integrations.opentelemetry:OpenTelemetryTracker",
-    },
-)
+TRACKERS: Registry[Callable[..., Tracker]] = Registry("tracker", lambda: add_own_files(_BUILTIN, "themis.integrations"))
 
 _TRUTH = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 
@@ -266,10 +265,10 @@ class _LiveObserver(Observer, Generic[Handle]):
     def on_start(self, run: RunStart) -> None:
         self._start, self._totals = run, Totals(answered=run.done)
 
-    def on_answers(self, calls: list[Result]) -> None:
+    def on_answers(self, results: list[Result]) -> None:
         if self._handle is None:
             self._handle = self._tracker.open(self._start.run_id, self._start.manifest_hash)
-        self._totals.add_calls(calls)
+        self._totals.add_results(results)
         if time.monotonic() - self._logged_at >= self._tracker.seconds_between_logs:
             self._logged_at = time.monotonic()
             self._tracker.log(self._handle, progress_numbers(self._totals), self._totals.answered)

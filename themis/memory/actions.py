@@ -17,7 +17,7 @@ them, with whose it is and when, is a `Step`; the tape stores every step as a ro
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Protocol, Self
@@ -146,7 +146,7 @@ class Consult:
     """
 
     prompt: str
-    parse: Callable[[str], Any] = field(default=str, compare=False)
+    parse: Callable[[str], object] = field(default=str, compare=False)
     purpose: str = ""
 
 
@@ -236,6 +236,8 @@ class Grade:
 Action = Say | Ask | Wait | Listen | Consult | Grade
 # A test as a generator: it yields actions and receives what comes back.
 Script = Generator[Action, Any, None]
+# A verdict, or the part of a script that comes to one by asking the judge.
+Grading = Grade | Generator[Action, Any, Grade]
 
 
 # --- what the scheduler adds ------------------------------------------------------------------------------------------
@@ -359,6 +361,33 @@ class Message:
     tokens_before: int
     now: datetime | None = None
     needs: tuple[int, ...] | None = None
+
+    def to_stored(self) -> dict[str, object]:
+        """As it lies in the record of its test."""
+        return {
+            "turn": self.turn,
+            "now": self.now,
+            "tokens_before": self.tokens_before,
+            "question": self.question,
+            "needle": self.needle,
+            "needs": self.needs,
+            "message": self.text,
+            "reply": self.reply,
+        }
+
+    @classmethod
+    def from_stored(cls, stored: Mapping[str, Any]) -> Message:
+        """The opposite of `to_stored`, from JSON."""
+        return cls(
+            turn=int(stored.get("turn") or 0),
+            text=stored["message"],
+            reply=stored["reply"],
+            question=stored["question"],
+            needle=stored["needle"],
+            tokens_before=int(stored["tokens_before"]),
+            now=datetime.fromisoformat(stored["now"]) if stored.get("now") else None,
+            needs=None if stored.get("needs") is None else tuple(stored["needs"]),
+        )
 
 
 @dataclass(frozen=True, slots=True)

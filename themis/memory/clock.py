@@ -49,7 +49,7 @@ class Clock:
             )
 
     @contextlib.contextmanager
-    def shown_to(self, agent: Agent, now: datetime) -> Iterator[None]:
+    def show_to(self, agent: Agent, now: datetime) -> Iterator[None]:
         """While inside, an agent of this process that looks at the clock sees the virtual time, ticking.
 
         Args:
@@ -64,7 +64,7 @@ class Clock:
         with time_machine.travel(now, tick=True):
             yield
 
-    def exchange_took(self, now: datetime) -> timedelta:
+    def elapsed_since(self, now: datetime) -> timedelta:
         """How much virtual time has passed since the exchange began.
 
         Args:

@@ -79,7 +79,7 @@ class MemoryDriver(Driver):
         self.model = f"agent:{setup.agent_name}"
         self.benchmark = setup.name
         self._setup = setup
-        self._agents = AgentPool(setup)
+        self._agents = _AgentPool(setup)
         self._session: Session | None = None
 
     # --- what the run is ----------------------------------------------------------------------------------------------
@@ -176,7 +176,7 @@ class MemoryDriver(Driver):
         return {} if self._session is None else {"memory": self._session.summary()}
 
 
-class AgentPool:
+class _AgentPool:
     """Makes the agent of each conversation; the first before there is a run."""
 
     def __init__(self, setup: Benchmark) -> None:

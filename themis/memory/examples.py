@@ -12,12 +12,12 @@ import random
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, ClassVar, TypeVar
 
 from themis.core.registry import Registry
 from themis.exceptions import ConfigurationError
-from themis.memory.actions import Action, AgentReply, Ask, Grade, Listen, Log, Say, Script, Wait
+from themis.memory.actions import AgentReply, Ask, Grade, Grading, Listen, Log, Say, Script, Wait
 
 __all__ = [
     "MEMORY_TESTS",
@@ -32,6 +32,8 @@ __all__ = [
 
 # How far through its span a fixed script has come when its last line is said.
 LAST_SHARE = 0.9
+# Plain JSON, in the layout of a `.def.json` file.
+Definition = dict[str, Any]
 
 
 @dataclass(kw_only=True)
@@ -97,9 +99,7 @@ class DatasetInterface(ABC):
         """
         return random.Random(":".join(map(str, (type(self).__qualname__, self.seed, *names))))
 
-    def evaluate(
-        self, questions: Sequence[str], responses: Sequence[AgentReply], expected: Any
-    ) -> Grade | Generator[Action, Any, Grade]:
+    def evaluate(self, questions: Sequence[str], responses: Sequence[AgentReply], expected: Any) -> Grading:
         """The verdict on a fixed script's answers. One that needs the judge is a generator that yields `Consult`.
 
         Args:
@@ -148,7 +148,7 @@ class DatasetInterface(ABC):
         """
         return [None] * sum(example.is_question)
 
-    def temporal_question(self, example: TestExample, said: Sequence[AgentReply], now: Any) -> str:
+    def temporal_question(self, example: TestExample, said: Sequence[AgentReply], now: datetime) -> str:
         """For examples with `is_temporal`: the last question, which depends on when things were said.
 
         Args:
@@ -166,7 +166,7 @@ class DatasetInterface(ABC):
         """
         return _fixed_script(self, example)
 
-    def load_example(self, example_id: str, definition: dict[str, Any]) -> TestExample:
+    def load_example(self, example_id: str, definition: Definition) -> TestExample:
         """An example from the fields that `TestExample.definition` wrote.
 
         Args:
@@ -176,7 +176,7 @@ class DatasetInterface(ABC):
         return TestExample.from_definition(self, example_id, definition)
 
     @classmethod
-    def arguments(cls) -> dict[str, dataclasses.Field[Any]]:
+    def arguments(cls) -> dict[str, dataclasses.Field[object]]:
         """What a configuration may set, by name."""
         return {argument.name: argument for argument in dataclasses.fields(cls) if argument.init}
 
@@ -215,7 +215,7 @@ class TestExample:
     expected_responses: Any = None
     is_temporal: bool = False
     uses_callback: bool = False
-    material: dict[str, Any] = field(default_factory=dict)
+    material: Definition = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         lines = len(self.script) + self.is_temporal
@@ -255,9 +255,9 @@ class TestExample:
         """The test as a script."""
         return self.dataset.play(self)
 
-    def definition(self) -> dict[str, Any]:
+    def definition(self) -> Definition:
         """The example as plain JSON, in the layout of a `.def.json` file."""
-        stored: dict[str, Any] = {
+        stored: Definition = {
             "script": list(self.script),
             "is_question": list(self.is_question),
             "waits": [_wait_fields(wait, self.dataset.memory_span) for wait in self.waits],
@@ -271,7 +271,7 @@ class TestExample:
         return stored
 
     @classmethod
-    def from_definition(cls, dataset: DatasetInterface, example_id: str, definition: dict[str, Any]) -> TestExample:
+    def from_definition(cls, dataset: DatasetInterface, example_id: str, definition: Definition) -> TestExample:
         """The opposite of `definition`.
 
         Args:
@@ -415,8 +415,8 @@ def _until_callback(dataset: DatasetInterface, example: TestExample, log: Log | 
         log = heard.log
 
 
-def _wait_fields(wait: Wait, span_tokens: int) -> dict[str, Any]:
-    fields: dict[str, Any] = {}
+def _wait_fields(wait: Wait, span_tokens: int) -> Definition:
+    fields: Definition = {}
     if wait.tokens:
         fields["tokens"] = wait.tokens
     if wait.time:
@@ -428,7 +428,7 @@ def _wait_fields(wait: Wait, span_tokens: int) -> dict[str, Any]:
     return fields
 
 
-def _wait_from(fields: dict[str, Any], span_tokens: int) -> Wait:
+def _wait_from(fields: Definition, span_tokens: int) -> Wait:
     seconds = fields.get("time") or 0
     return Wait(
         tokens=int(fields.get("tokens") or 0),

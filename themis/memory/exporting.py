@@ -7,20 +7,20 @@ benchmark marks its own: the automatic score beside it under `auto_score`.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 from themis.core.codec import to_plain
 from themis.core.files import atomic_write
 from themis.core.tokens import count_tokens
 from themis.exceptions import ConfigurationError
+from themis.memory.goodai import Json
 from themis.memory.master_log import to_master_log
 from themis.memory.report.view import RunView, read_view
 from themis.memory.results import StoredResult
-from themis.memory.tape import EXCHANGES, FILL_KINDS, EventBody, read_body
+from themis.memory.tape import EventBody, StoredEvent, read_events
 from themis.storage import ExperimentStorage
 from themis.storage.records import Turn
 
@@ -55,18 +55,18 @@ def export_run(
     rows = {sample.item_id: sample.row for sample in storage.reader(run_id).samples()}
     definitions = done.folder / "definitions"
     for row in rows.values():
-        path = definitions / _part(str(row["dataset"])) / f"{_part(str(row['example_id']))}.def.json"
+        path = definitions / _safe_name(str(row["dataset"])) / f"{_safe_name(str(row['example_id']))}.def.json"
         _write(path, {name: row[name] for name in _DEFINITION if name in row})
         done.definitions += 1
     _write_config(definitions / "config.yml", view, rows.values())
-    results = done.folder / "results" / _part(view.found.agent)
+    results = done.folder / "results" / _safe_name(view.found.agent)
     conversation = _Conversation(list(storage.reader(run_id).turns()), isolated=view.found.isolated)
     for result in view.results:
         if result.score is None:
             if result.ended:
                 done.left_out.append(result.test_id)
             continue
-        path = results / _part(result.dataset_name) / f"{_part(result.example_id)}_{result.repetition}.json"
+        path = results / _safe_name(result.dataset_name) / f"{_safe_name(result.example_id)}_{result.repetition}.json"
         _write(path, _result(result, conversation))
         done.results += 1
     _write(results / "runstats.json", _statistics(view))
@@ -77,7 +77,7 @@ def export_run(
     return done
 
 
-def _part(name: str) -> str:
+def _safe_name(name: str) -> str:
     """A name as one part of a path."""
     safe = "".join("_" if one in '/\\:*?"<>|' or ord(one) < 32 else one for one in name).strip(". ")
     if not safe:
@@ -85,15 +85,15 @@ def _part(name: str) -> str:
     return safe
 
 
-def _write(path: Path, content: Any) -> None:
+def _write(path: Path, content: object) -> None:
     with atomic_write(path) as file:
         file.write(json.dumps(to_plain(content), indent=2).encode())
 
 
-def _write_config(path: Path, view: RunView, rows: Iterable[Mapping[str, Any]]) -> None:
+def _write_config(path: Path, view: RunView, rows: Iterable[Json]) -> None:
     import yaml
 
-    datasets: dict[str, dict[str, Any]] = {}
+    datasets: dict[str, Json] = {}
     for row in rows:
         entry = datasets.setdefault(
             str(row["kind"] or row["dataset"]), {"name": row["kind"] or row["dataset"], "args": {}}
@@ -110,7 +110,7 @@ def _write_config(path: Path, view: RunView, rows: Iterable[Mapping[str, Any]]) 
         file.write(yaml.safe_dump(to_plain(config), allow_unicode=True).encode())
 
 
-def _statistics(view: RunView) -> dict[str, Any]:
+def _statistics(view: RunView) -> dict[str, object]:
     return {
         "total_tokens": view.timeline.tokens,
         "agent_tokens": view.summary.verbosity_tokens or 0,
@@ -120,12 +120,12 @@ def _statistics(view: RunView) -> dict[str, Any]:
     }
 
 
-def _result(result: StoredResult, conversation: _Conversation) -> dict[str, Any]:
+def _result(result: StoredResult, conversation: _Conversation) -> dict[str, object]:
     published = result.published
     task_log, full_log = conversation.logs_of(result)
     # That benchmark measures a test with its farewell, and all texts as one; what it has published stays as it is.
-    tokens, characters = (result.tokens, result.characters) if published else conversation.measured(result)
-    content: dict[str, Any] = {
+    tokens, characters = (result.tokens, result.characters) if published else conversation.measure(result)
+    content: dict[str, object] = {
         "task_log": task_log or result.task_log,
         "actual_responses": result.actual_responses,
         "score": published.get("score", result.score),
@@ -152,21 +152,18 @@ class _Conversation:
         self._lines: list[_Line] = []
         self._first: dict[str, int] = {}
         self._end: dict[str, int] = {}
-        sent: dict[str | None, tuple[Turn, EventBody]] = {}
         tokens, listening = 0, set[str]()
-        for row in rows:
-            body = read_body(row)
-            if row.kind in EXCHANGES:
-                sent[row.test_id] = (row, body)
-            elif row.kind == "reply" and row.test_id in sent:
-                tokens = body.tokens_total
-                self._exchange(*sent.pop(row.test_id), body)
-            elif row.test_id is not None and body.now is not None:
-                for text in _told(row.kind, row.test_id, body, tokens, listening):
-                    self._lines.append(_Line(None, f"SYSTEM ({_shown(body.now)}): {text}"))
-                if row.kind == "end":
+        for event in read_events(rows):
+            body = event.body
+            if event.reply is not None:
+                tokens = event.reply.tokens_total
+                self._exchange(event, event.reply)
+            elif event.test_id is not None and body.now is not None:
+                for text in _format_event(event.kind, event.test_id, body, tokens, listening):
+                    self._lines.append(_Line(None, f"SYSTEM ({_format_time(body.now)}): {text}"))
+                if event.kind == "end":
                     # A test's log was written before its end was.
-                    self._end[row.test_id] = len(self._lines) - 1
+                    self._end[event.test_id] = len(self._lines) - 1
         # Alone in its conversation a test's log is its own, wherever its lines lie among those of others.
         self._isolated = isolated
 
@@ -181,7 +178,7 @@ class _Conversation:
         ]
         return mine, [line.text for line in lines]
 
-    def measured(self, result: StoredResult) -> tuple[int, int]:
+    def measure(self, result: StoredResult) -> tuple[int, int]:
         """Tokens and characters of everything said from the test's first message to its end."""
         lines = self._part(result)
         text = "".join(line.said for line in lines)
@@ -196,16 +193,16 @@ class _Conversation:
             lines = [line for line in lines if line.test_id in (None, result.test_id)]
         return lines
 
-    def _exchange(self, row: Turn, sent: EventBody, reply: EventBody) -> None:
-        test_id = None if row.kind in FILL_KINDS else row.test_id
+    def _exchange(self, event: StoredEvent, reply: EventBody) -> None:
+        test_id, sent = event.test_id, event.body
         if test_id is not None:
             self._first.setdefault(test_id, len(self._lines))
         assert reply.now is not None
         began = reply.now - timedelta(seconds=reply.elapsed_seconds)
         sender = "Test" if test_id is not None else "System"
-        self._lines.append(_Line(test_id, f"{sender} ({_shown(began)}): {sent.message}", sent.turn, sent.message))
+        self._lines.append(_Line(test_id, f"{sender} ({_format_time(began)}): {sent.message}", sent.turn, sent.message))
         said = reply.reply or ""
-        self._lines.append(_Line(test_id, f"Agent ({_shown(reply.now)}): {said}", sent.turn, said))
+        self._lines.append(_Line(test_id, f"Agent ({_format_time(reply.now)}): {said}", sent.turn, said))
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,7 +213,7 @@ class _Line:
     said: str = ""
 
 
-def _told(kind: str, test_id: str, body: EventBody, tokens: int, listening: set[str]) -> Iterator[str]:
+def _format_event(kind: str, test_id: str, body: EventBody, tokens: int, listening: set[str]) -> Iterator[str]:
     name = f"Test '{test_id}'"
     match kind:
         case "begin":
@@ -240,5 +237,5 @@ def _told(kind: str, test_id: str, body: EventBody, tokens: int, listening: set[
             yield f"{name} ENDS"
 
 
-def _shown(moment: datetime) -> str:
+def _format_time(moment: datetime) -> str:
     return str(moment.astimezone(UTC).replace(tzinfo=None))

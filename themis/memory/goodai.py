@@ -12,7 +12,7 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,18 +22,8 @@ from themis.core.bounded_reading import Broken, ReadLimits, refuse_large_folder
 from themis.exceptions import DatasetError
 from themis.memory.master_log import Event, read_events
 
-__all__ = [
-    "AgentFolder",
-    "Event",
-    "PublishedTest",
-    "RunFolder",
-    "find_runs",
-    "read_agent",
-    "read_run",
-    "said_in",
-]
-
-_SAID = re.compile(r"(Test|Agent|System) \(([^)]+)\): (.*)", re.DOTALL)
+Json = dict[str, Any]
+_SPOKEN_LINE = re.compile(r"(Test|Agent|System) \(([^)]+)\): (.*)", re.DOTALL)
 
 
 @dataclass(kw_only=True)
@@ -47,13 +37,13 @@ class PublishedTest:
     max_score: float
     reasons: list[str]
     responses: list[str]
-    expected: Any
+    expected: object
     tokens: int
     characters: int
     needles: int | None
     task_log: list[str]
     full_log: list[str]
-    by_hand: dict[str, Any] = field(default_factory=dict)
+    by_hand: Json = field(default_factory=dict)
 
     @property
     def test_id(self) -> str:
@@ -72,7 +62,7 @@ class AgentFolder:
     name: str
     tests: list[PublishedTest] = field(default_factory=list)
     events: list[Event] | None = None
-    stats: dict[str, Any] = field(default_factory=dict)
+    stats: Json = field(default_factory=dict)
     broken: list[Broken] = field(default_factory=list)
     sha256: str = ""
 
@@ -84,7 +74,7 @@ class RunFolder:
     path: Path
     name: str
     configuration: Path | None
-    definitions: dict[str, dict[str, Any]]
+    definitions: dict[str, Json]
     agents: list[Path]
     broken: list[Broken] = field(default_factory=list)
 
@@ -106,15 +96,15 @@ def read_run(path: Path, limits: ReadLimits) -> RunFolder:
     broken: list[Broken] = []
     definitions = {}
     for file in sorted((path / "definitions").glob("*/*.def.json")):
-        content = _object(file, path, broken)
+        content = _read_object(file, path, broken)
         if content is not None:
-            definitions[f"{file.parent.name} - {file.name.removesuffix('.def.json')}"] = _definition(content)
+            definitions[f"{file.parent.name} - {file.name.removesuffix('.def.json')}"] = _parse_definition(content)
     configuration = path / "definitions" / "config.yml"
     results = path / "results"
     agents = sorted(entry for entry in results.iterdir() if entry.is_dir()) if results.is_dir() else []
     return RunFolder(
         path=path,
-        name=_run_name(configuration, broken) or path.name,
+        name=_read_run_name(configuration, broken) or path.name,
         configuration=configuration if configuration.is_file() else None,
         definitions=definitions,
         agents=agents,
@@ -128,11 +118,11 @@ def read_agent(folder: Path, limits: ReadLimits) -> AgentFolder:
     hashed = hashlib.sha256()
     for file in sorted(folder.glob("*/*.json")):
         hashed.update(file.relative_to(folder).as_posix().encode("utf-8", "backslashreplace") + file.read_bytes())
-        content = _object(file, folder, agent.broken)
+        content = _read_object(file, folder, agent.broken)
         if content is None:
             continue
         try:
-            agent.tests.append(_published(file, content))
+            agent.tests.append(_parse_result(file, content))
         except (KeyError, TypeError, ValueError) as error:
             agent.broken.append(Broken(file.relative_to(folder).as_posix(), f"{type(error).__name__}: {error}"))
     log = folder / "master_log.jsonl"
@@ -145,7 +135,7 @@ def read_agent(folder: Path, limits: ReadLimits) -> AgentFolder:
     stats = folder / "runstats.json"
     if stats.is_file():
         hashed.update(stats.read_bytes())
-        agent.stats = _object(stats, folder, agent.broken) or {}
+        agent.stats = _read_object(stats, folder, agent.broken) or {}
     agent.sha256 = hashed.hexdigest()
     return agent
 
@@ -153,7 +143,7 @@ def read_agent(folder: Path, limits: ReadLimits) -> AgentFolder:
 # --- files ------------------------------------------------------------------------------------------------------------
 
 
-def _object(file: Path, root: Path, broken: list[Broken]) -> dict[str, Any] | None:
+def _read_object(file: Path, root: Path, broken: list[Broken]) -> Json | None:
     try:
         content = json.loads(file.read_text(encoding="utf-8"))
         if isinstance(content, dict):
@@ -165,7 +155,7 @@ def _object(file: Path, root: Path, broken: list[Broken]) -> dict[str, Any] | No
     return None
 
 
-def _run_name(file: Path, broken: list[Broken]) -> str | None:
+def _read_run_name(file: Path, broken: list[Broken]) -> str | None:
     import yaml
 
     if not file.is_file():
@@ -178,24 +168,25 @@ def _run_name(file: Path, broken: list[Broken]) -> str | None:
         return None
 
 
-def _definition(content: Mapping[str, Any]) -> dict[str, Any]:
+def _parse_definition(content: Json) -> Json:
     """In today's fields. The first generation has spacings and jumps in lists of their own instead of waits."""
     definition = {name: value for name, value in content.items() if name != "evaluation_fn"}
     spacings, jumps = definition.pop("token_spacings", None), definition.pop("time_jumps", None)
     if "waits" not in definition:
         lines = len(definition.get("is_question") or [])
-        definition["waits"] = [
-            {name: value for name, value in (("tokens", _at(spacings, n)), ("time", _seconds(_at(jumps, n)))) if value}
-            for n in range(lines)
-        ]
+        definition["waits"] = [_parse_wait(_item_at(spacings, n), _item_at(jumps, n)) for n in range(lines)]
     return definition
 
 
-def _at(values: Any, place: int) -> Any:
+def _parse_wait(tokens: object, time: object) -> Json:
+    return {name: value for name, value in (("tokens", tokens), ("time", _parse_seconds(time))) if value}
+
+
+def _item_at(values: object, place: int) -> object:
     return values[place] if isinstance(values, Sequence) and place < len(values) else None
 
 
-def _seconds(value: Any) -> Any:
+def _parse_seconds(value: object) -> object:
     """Jumps were once written as `H:MM:SS`."""
     if isinstance(value, str) and ":" in value:
         total = 0.0
@@ -205,7 +196,7 @@ def _seconds(value: Any) -> Any:
     return value
 
 
-def _published(file: Path, content: Mapping[str, Any]) -> PublishedTest:
+def _parse_result(file: Path, content: Json) -> PublishedTest:
     example_id, _, repetition = file.stem.rpartition("_")
     by_hand = {name: value for name, value in content.items() if name.startswith("auto")}
     score, max_score = float(content["score"]), float(content.get("max_score", 1))
@@ -218,28 +209,28 @@ def _published(file: Path, content: Mapping[str, Any]) -> PublishedTest:
         repetition=int(repetition) if repetition.isdigit() else 0,
         score=score,
         max_score=max_score,
-        reasons=_texts(content.get("reasoning")),
-        responses=_texts(content.get("actual_responses")),
+        reasons=_parse_texts(content.get("reasoning")),
+        responses=_parse_texts(content.get("actual_responses")),
         expected=content.get("expected_responses"),
         tokens=int(content.get("tokens") or 0),
         characters=int(content.get("characters") or 0),
         needles=None if needles is None else int(needles),
-        task_log=_texts(content.get("task_log")),
-        full_log=_texts(content.get("full_log")),
+        task_log=_parse_texts(content.get("task_log")),
+        full_log=_parse_texts(content.get("full_log")),
         by_hand=by_hand,
     )
 
 
-def _texts(value: Any) -> list[str]:
+def _parse_texts(value: object) -> list[str]:
     if value is None:
         return []
     return [str(entry) for entry in value] if isinstance(value, list) else [str(value)]
 
 
-def said_in(task_log: Sequence[str]) -> Iterator[tuple[str, str, datetime | None]]:
+def read_task_log(task_log: Sequence[str]) -> Iterator[tuple[str, str, datetime | None]]:
     """(sender, text, when) of the lines of a task log."""
     for line in task_log:
-        match = _SAID.match(line)
+        match = _SPOKEN_LINE.match(line)
         if match is None:
             continue
         try:

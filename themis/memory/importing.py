@@ -11,27 +11,26 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 from themis.config import load_memory_config
 from themis.core.bounded_reading import Broken, ReadLimits
 from themis.core.codec import canonical_json, encode, to_plain
-from themis.core.entities import GenerationRecord, ModelOutput, ModelSpec, PromptSpec, Result, SamplingConfig
+from themis.core.entities import GenerationRecord, ModelOutput, Result, SamplingConfig
 from themis.core.fingerprint import digest, fingerprint
 from themis.core.tokens import DEFAULT_TOKENIZER
 from themis.exceptions import ConfigurationError
 from themis.memory import goodai
 from themis.memory.actions import Grade, Message
 from themis.memory.examples import MEMORY_TESTS
-from themis.memory.goodai import AgentFolder, PublishedTest, RunFolder
+from themis.memory.goodai import AgentFolder, Json, PublishedTest, RunFolder
 from themis.memory.master_log import MasterLog
-from themis.memory.rejudging import Conversation, graded_verdicts, replay, stored_example
-from themis.memory.result_store import OVERALL
+from themis.memory.rejudging import Conversation, replay, stored_example
+from themis.memory.result_store import OVERALL, frame_of, score_rows
 from themis.runs.manifest import build_reproducibility_manifest, manifest_hash
 from themis.runs.report import build_report, summarise_run
 from themis.storage import ExperimentStorage, RunStatus
 from themis.storage.lazy import batched
-from themis.storage.records import SCORED, Frame, Item, ScoreRow
+from themis.storage.records import SCORED, Item, ScoreRow
 from themis.storage.runs import validate_run_id
 from themis.storage.writing import RunWriter
 
@@ -78,7 +77,7 @@ def import_folder(
 
 
 def _import_agent(run: RunFolder, agent: AgentFolder, storage: ExperimentStorage) -> ImportedAgent:
-    run_id = validate_run_id(_word(f"{run.name} - {agent.name}"))
+    run_id = validate_run_id(_clean_run_id(f"{run.name} - {agent.name}"))
     done = ImportedAgent(run_id, agent.name, broken=[*run.broken, *agent.broken])
     if not agent.tests:
         done.broken.append(Broken(agent.name, "holds no result that can be read; nothing was imported"))
@@ -106,7 +105,7 @@ def _import_agent(run: RunFolder, agent: AgentFolder, storage: ExperimentStorage
     return done
 
 
-def _word(text: str) -> str:
+def _clean_run_id(text: str) -> str:
     """A name as it may stand in a run id."""
     return re.sub(r'[/\\:*?"<>|@\x00-\x1f]+', "-", text).strip(" .")[:200]
 
@@ -124,47 +123,41 @@ class _Import:
     ) -> None:
         self._run, self._agent, self._storage, self._writer, self._done = run, agent, storage, writer, done
         self._kinds = {MEMORY_TESTS.get(name).name: name for name in MEMORY_TESTS.names()}
-        self._arguments = self._configured()
-        self._frame = Frame(
-            model=ModelSpec(agent.name, "agent"),
-            sampling=SamplingConfig(),
-            prompt=PromptSpec("conversation", ""),
-            id_field="id",
-            reference_field="expected_responses",
-        )
-        self._rows = self._contents()
+        self._arguments = self._read_arguments()
+        self._frame = frame_of(agent.name)
+        self._rows = self._read_tests()
         self._log = MasterLog(agent.events, self._rows) if agent.events is not None else None
 
     def write(self, identity: Mapping[str, str]) -> None:
         writer, agent, done = self._writer, self._agent, self._done
         items = [self._item(position, row) for position, row in enumerate(self._rows.values())]
         writer.store_dataset(items)
-        stamp, config = self._described(items)
+        stamp, config = self._describe(items)
         writer.describe(identity=identity, config=config, manifest_hash=stamp)
         positions = {item.item_id: item.position for item in items}
-        ours = writer.open_evaluation(*_way(RESCORED))
-        theirs = writer.open_evaluation(*_way(PUBLISHED))
+        ours = writer.open_evaluation(*_describe_evaluation(RESCORED))
+        theirs = writer.open_evaluation(*_describe_evaluation(PUBLISHED))
         calls = []
         for test in agent.tests:
-            memory = self._memory(test)
+            memory = self._describe_result(test)
             position = positions[test.test_id]
             calls.append(self._call(position, test, memory))
-            writer.commit_scores(theirs, _published_verdicts(position, test))
+            writer.commit_scores(theirs, _published_rows(position, test))
             self._rescore(ours, position, test, memory)
             done.tests += 1
             done.hand_edited += bool(test.by_hand)
-        writer.commit_calls(calls)
+        writer.commit_results(calls)
         if self._log is not None:
             turns = self._log.turns({test.test_id: (test.share, test.reasons) for test in agent.tests})
             done.turns = len(turns)
             for batch in batched(turns, 500):
                 writer.append_turns(batch)
-        writer.update(succeeded=done.tests, **self._spent())
+        writer.update(succeeded=done.tests, **self._read_totals())
         writer.finish(RunStatus.COMPLETED, summary=summarise_run(build_report(self._storage, writer.run_id, theirs)))
 
     # --- what there is ------------------------------------------------------------------------------------------------
 
-    def _configured(self) -> dict[str, dict[str, Any]]:
+    def _read_arguments(self) -> dict[str, Json]:
         """Arguments of each dataset by its displayed name."""
         if self._run.configuration is None:
             return {}
@@ -177,7 +170,7 @@ class _Import:
             MEMORY_TESTS.get(test.name).name: dict(test.arguments) for test in config.tests if test.name in MEMORY_TESTS
         }
 
-    def _contents(self) -> dict[str, dict[str, Any]]:
+    def _read_tests(self) -> dict[str, Json]:
         """Every test that was defined or has a result, as it lies in the store."""
         expected = {test.test_id: test.expected for test in self._agent.tests}
         names = [*self._run.definitions, *(name for name in expected if name not in self._run.definitions)]
@@ -195,11 +188,11 @@ class _Import:
             }
         return rows
 
-    def _item(self, position: int, row: Mapping[str, Any]) -> Item:
+    def _item(self, position: int, row: Json) -> Item:
         content = canonical_json(to_plain(row))
         return Item(position, row["id"], digest(content), content)
 
-    def _described(self, items: Sequence[Item]) -> tuple[str, dict[str, Any]]:
+    def _describe(self, items: Sequence[Item]) -> tuple[str, Json]:
         agent, stats = self._agent, self._agent.stats
         manifest = build_reproducibility_manifest(
             model=agent.name,
@@ -231,7 +224,7 @@ class _Import:
         }
         return stamp, config
 
-    def _spent(self) -> dict[str, Any]:
+    def _read_totals(self) -> Json:
         stats = self._agent.stats
         return {
             "calls": self._log.replies if self._log is not None else 0,
@@ -239,13 +232,13 @@ class _Import:
             "cost_usd": float(stats.get("agent_costs_usd") or 0.0),
             "unpriced_calls": 0 if "agent_costs_usd" in stats else 1,
             "judge_cost_usd": float(stats.get("managing_costs_usd") or 0.0),
-            "judge_calls": sum(self._log.judged.values()) if self._log is not None else 0,
+            "judge_calls": sum(self._log.judge_calls.values()) if self._log is not None else 0,
             "seconds": float(stats.get("duration") or 0.0),
         }
 
     # --- one test -----------------------------------------------------------------------------------------------------
 
-    def _memory(self, test: PublishedTest) -> dict[str, Any]:
+    def _describe_result(self, test: PublishedTest) -> Json:
         """What the record of a test says, as that of a run of our own does."""
         span = int((self._arguments.get(test.dataset) or {}).get("memory_span") or 0)
         log, part = self._log, None if self._log is None else self._log.part(test.test_id)
@@ -255,14 +248,14 @@ class _Import:
             messages, place = _from_task_log(test), {}
         else:
             messages, place = part.messages, part.place()
-            tokens, characters = log.measured(test.test_id)
+            tokens, characters = log.measure(test.test_id)
             self._done.counted += 1
             self._done.tokens_reproduced += tokens == test.tokens
             self._done.characters_reproduced += characters == test.characters
             if (tokens, characters) != (test.tokens, test.characters):
                 said = f"{test.tokens} tokens, {test.characters} characters; the log has {tokens} and {characters}"
                 self._done.broken.append(Broken(test.test_id, f"published as {said}"))
-        memory: dict[str, Any] = to_plain(
+        memory: Json = to_plain(
             {
                 "dataset": test.dataset,
                 "tokens": test.tokens,
@@ -274,20 +267,11 @@ class _Import:
                 "responses": test.responses,
                 "expected_responses": test.expected,
                 "said": [
-                    {
-                        "turn": message.turn,
-                        "now": message.now,
-                        "tokens_before": message.tokens_before,
-                        "question": message.question,
-                        "needle": message.needle,
-                        "needs": needs,
-                        "message": message.text,
-                        "reply": message.reply,
-                    }
+                    {**message.to_stored(), "needs": needs}
                     for message, needs in zip(messages, self._needs(test, messages), strict=True)
                 ],
                 "cost_usd": None,
-                "judge_calls": 0 if log is None else log.judged.get(test.test_id, 0),
+                "judge_calls": 0 if log is None else log.judge_calls.get(test.test_id, 0),
                 **({} if part is not None else {"task_log": test.task_log}),
                 **place,
             }
@@ -303,7 +287,7 @@ class _Import:
             needed = iter(())
         return [next(needed, None) if message.question else None for message in messages]
 
-    def _call(self, position: int, test: PublishedTest, memory: dict[str, Any]) -> Result:
+    def _call(self, position: int, test: PublishedTest, memory: Json) -> Result:
         questions = [said["message"] for said in memory["said"] if said["question"]]
         task = self._frame.task(test.test_id, self._rows[test.test_id], "\n".join(questions))
         record = GenerationRecord(
@@ -313,7 +297,7 @@ class _Import:
         seconds = float(memory.get("agent_seconds") or 0.0)
         return Result(position, 0, key, record, cost_usd=None, seconds=seconds, reused=True)
 
-    def _rescore(self, evaluation: int, position: int, test: PublishedTest, memory: dict[str, Any]) -> None:
+    def _rescore(self, evaluation: int, position: int, test: PublishedTest, memory: Json) -> None:
         """Our own verdict on the published answers, where we have a scorer for them."""
         row = self._rows[test.test_id]
         try:
@@ -323,23 +307,16 @@ class _Import:
         except ConfigurationError as error:
             grade = Grade.failure(str(error))
         else:
-            messages = [_message(said) for said in memory["said"]]
+            messages = [Message.from_stored(said) for said in memory["said"]]
             lines = self._log.lines if self._log is not None else []
             grade = replay(example, messages, Conversation(lines=lines))
-        self._writer.commit_scores(evaluation, graded_verdicts(position, test.dataset, grade))
+        self._writer.commit_scores(evaluation, score_rows(position, test.dataset, grade))
         if not grade.failed:
             self._done.rescored += 1
             self._done.rescored_equal += abs(grade.score - test.share) < 1e-9
 
 
-def _message(said: Mapping[str, Any]) -> Message:
-    now = datetime.fromisoformat(said["now"]) if said["now"] else None
-    return Message(
-        said["turn"], said["message"], said["reply"], said["question"], said["needle"], said["tokens_before"], now
-    )
-
-
-def _agent_tokens(stats: Mapping[str, Any]) -> int | None:
+def _agent_tokens(stats: Json) -> int | None:
     """How many tokens the agent said; an older generation gives only its speed."""
     if stats.get("agent_tokens") is not None:
         return int(stats["agent_tokens"])
@@ -348,12 +325,12 @@ def _agent_tokens(stats: Mapping[str, Any]) -> int | None:
     return None
 
 
-def _way(name: str) -> tuple[str, dict[str, Any]]:
+def _describe_evaluation(name: str) -> tuple[str, Json]:
     return fingerprint(["memory", _SOURCE, name]), {"metrics": [OVERALL], "extractor": _SOURCE, "name": name}
 
 
-def _published_verdicts(position: int, test: PublishedTest) -> list[ScoreRow]:
-    published: dict[str, Any] = {"score": test.score, "max_score": test.max_score}
+def _published_rows(position: int, test: PublishedTest) -> list[ScoreRow]:
+    published: Json = {"score": test.score, "max_score": test.max_score}
     if test.by_hand:
         published["by_hand"] = test.by_hand
     text = encode({"details": {"reasons": test.reasons, "published": to_plain(published)}, "metadata": {}})
@@ -364,7 +341,7 @@ def _from_task_log(test: PublishedTest) -> list[Message]:
     """Messages of a result without a master log; where they lie in the conversation is not known."""
     messages: list[Message] = []
     pending: tuple[str, datetime | None] | None = None
-    for sender, text, moment in goodai.said_in(test.task_log):
+    for sender, text, moment in goodai.read_task_log(test.task_log):
         if sender == "Test":
             pending = (text, moment)
         elif sender == "Agent" and pending is not None:

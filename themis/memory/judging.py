@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from themis.core.tokens import count_tokens
-from themis.memory.models import ChatModel, Completion
+from themis.memory.agents.agent import Reply
+from themis.memory.models import ChatModel
 
 __all__ = ["NO_JUDGE", "Judge", "ModelJudge", "create_judge"]
 
@@ -18,7 +19,7 @@ class Judge(Protocol):
 
     name: str
 
-    def answer(self, prompt: str) -> Completion: ...
+    def answer(self, prompt: str) -> Reply: ...
 
     def most_cost_usd(self, prompt: str) -> float | None:
         """The most that an answer may cost; None where the price is not known."""
@@ -33,7 +34,7 @@ class ModelJudge:
         self.name = model
         self._model = ChatModel(model, options, temperature=0.0, max_tokens=1_024)
 
-    def answer(self, prompt: str) -> Completion:
+    def answer(self, prompt: str) -> Reply:
         return self._model.complete([{"role": "user", "content": prompt}])
 
     def most_cost_usd(self, prompt: str) -> float | None:

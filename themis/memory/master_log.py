@@ -10,13 +10,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from enum import IntEnum
-from typing import Any
 
 from themis.core.codec import encode
 from themis.core.tokens import DEFAULT_TOKENIZER, tokenizer
 from themis.exceptions import DatasetError
 from themis.memory.actions import Line, Message
-from themis.memory.tape import EXCHANGES, FILL_KINDS, EventBody, read_body
+from themis.memory.examples import Definition
+from themis.memory.tape import FILL_KINDS, EventBody, StoredEvent
+from themis.memory.tape import read_events as read_stored
 from themis.storage.records import Turn
 
 
@@ -49,14 +50,12 @@ _PRESUPPLIED_SECONDS = 0.2
 def to_master_log(rows: Iterable[Turn]) -> Iterator[str]:
     """The lines of a `master_log.jsonl`."""
     listening = set[str]()
-    sent: dict[str | None, tuple[Turn, EventBody]] = {}
     now = datetime.fromtimestamp(0, UTC)
     tokens = 0
-    for row in rows:
-        body = read_body(row)
-        test = row.test_id or ""
+    for event in read_stored(rows):
+        body, test = event.reply or event.body, event.test_id or ""
         now = body.now or now
-        match row.kind:
+        match event.kind:
             case "begin":
                 yield _format_event(Code.BEGIN, now, test, {"tokens": body.tokens_total})
             case "wait":
@@ -74,22 +73,18 @@ def to_master_log(rows: Iterable[Turn]) -> Iterator[str]:
                     listening.discard(test)
                     yield _format_event(Code.DEREGISTER, now, test, {})
                 yield _format_event(Code.END, now, test, {})
-            case "reply" if row.test_id in sent:
+            case _ if event.reply is not None:
                 tokens = body.tokens_total or tokens + body.tokens
-                yield from _format_exchange(*sent.pop(row.test_id), body, now)
-            case kind if kind in EXCHANGES:
-                sent[row.test_id] = (row, body)
+                yield from _format_exchange(event, event.reply, now)
 
 
-def _format_exchange(row: Turn, sent: EventBody, reply: EventBody, now: datetime) -> Iterator[str]:
-    is_fill = row.kind in FILL_KINDS
-    owner = "" if is_fill else row.test_id or ""
-    question = row.kind == "ask"
+def _format_exchange(event: StoredEvent, reply: EventBody, now: datetime) -> Iterator[str]:
+    is_fill, question, test = event.kind in FILL_KINDS, event.kind == "ask", event.test_id or ""
     began = now - timedelta(seconds=reply.elapsed_seconds)
-    message = {"message": sent.message, "is_question": question}
-    yield _format_event(Code.SEND_FILL if is_fill else Code.SEND, began, owner, message)
+    message = {"message": event.body.message, "is_question": question}
+    yield _format_event(Code.SEND_FILL if is_fill else Code.SEND, began, test, message)
     answer = {"message": reply.reply or "", "is_question": question}
-    yield _format_event(Code.REPLY_FILL if is_fill else Code.REPLY, now, owner, answer)
+    yield _format_event(Code.REPLY_FILL if is_fill else Code.REPLY, now, test, answer)
 
 
 def _format_event(code: Code, now: datetime, test_id: str, data: dict[str, object]) -> str:
@@ -106,7 +101,7 @@ class Event:
     code: Code
     now: datetime
     test_id: str
-    data: Mapping[str, Any]
+    data: Definition
 
     @property
     def text(self) -> str:
@@ -186,13 +181,13 @@ class MasterLog:
         definitions: Of tests, by their ids, where they are known: how many lines their scripts have.
     """
 
-    def __init__(self, events: Sequence[Event], definitions: Mapping[str, Mapping[str, Any]] | None = None) -> None:
+    def __init__(self, events: Sequence[Event], definitions: Mapping[str, Definition] | None = None) -> None:
         self._events = events
         self._definitions = definitions or {}
         self._count = tokenizer(DEFAULT_TOKENIZER)
         self._parts: dict[str, LoggedTest] = {}
         self.lines: list[Line] = []
-        self.judged: dict[str, int] = {}
+        self.judge_calls: dict[str, int] = {}
         self.replies = 0
         self._turns: list[tuple[str, str | None, EventBody]] = []
         # The last message that each test sends.
@@ -202,7 +197,7 @@ class MasterLog:
     def part(self, test_id: str) -> LoggedTest | None:
         return self._parts.get(test_id)
 
-    def measured(self, test_id: str) -> tuple[int, int]:
+    def measure(self, test_id: str) -> tuple[int, int]:
         """Tokens and characters of everything said from a test's first message until its end."""
         part = self._parts[test_id]
         end = len(self._events) if part.end is None else part.end
@@ -252,7 +247,7 @@ class MasterLog:
                         "wait", event.test_id, EventBody(until_tokens=tokens + wanted, until=until, now=event.now)
                     )
                 case Code.LLM:
-                    self.judged[event.test_id] = self.judged.get(event.test_id, 0) + 1
+                    self.judge_calls[event.test_id] = self.judge_calls.get(event.test_id, 0) + 1
                     answer = str(event.data.get("response", ""))
                     self._add("consult", event.test_id, EventBody(answer=answer, prompt="", now=event.now))
                 case Code.REGISTER if part is not None:
@@ -316,7 +311,7 @@ class MasterLog:
         self._turns.append((kind, test_id, body))
 
 
-def _is_farewell(definition: Mapping[str, Any], part: LoggedTest, question: bool, last: bool) -> bool:
+def _is_farewell(definition: Definition, part: LoggedTest, question: bool, last: bool) -> bool:
     """Whether a message asks to forget the test: it comes after the script, or ends a test that has none written down."""
     lines = len(definition.get("is_question") or [])
     return not question and last and len(part.messages) >= lines and bool(part.messages)

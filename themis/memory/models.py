@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
 
 from themis.core.entities import GenerationTask, ModelError, PromptRender, PromptSpec, SamplingConfig
 from themis.core.redaction import Redactor
@@ -13,20 +12,10 @@ from themis.generation.attempts import Request
 from themis.generation.blocking import BlockingProvider
 from themis.generation.engine import Engine, EngineSettings
 from themis.generation.providers import create_provider, parse_model
+from themis.memory.agents.agent import Reply
 from themis.runs.prices import FREE, Price, is_paid, price_of
 
-__all__ = ["ChatModel", "Completion"]
-
-
-@dataclass(frozen=True, slots=True)
-class Completion:
-    """What the model said, and what all calls for it took together. `cost_usd` is None where the price is not known."""
-
-    text: str
-    cost_usd: float | None
-    prompt_tokens: int
-    completion_tokens: int
-    calls: int
+__all__ = ["ChatModel"]
 
 
 class ChatModel:
@@ -35,7 +24,7 @@ class ChatModel:
     def __init__(
         self,
         name: str,
-        options: Mapping[str, Any] | None = None,
+        options: Mapping[str, object] | None = None,
         *,
         temperature: float = 0.0,
         max_tokens: int = 1_024,
@@ -54,7 +43,7 @@ class ChatModel:
         self._provider = BlockingProvider(executor, settings.timeout_seconds)
         self._engine = Engine(self._provider, settings)
 
-    def complete(self, messages: Sequence[Mapping[str, str]]) -> Completion:
+    def complete(self, messages: Sequence[Mapping[str, str]]) -> Reply:
         """The model's next message in a conversation; an error that trying again does not mend is raised."""
         spoken = [dict(message) for message in messages]
         prompt = PromptRender(spec=PromptSpec("conversation", ""), text=spoken[-1]["content"])
@@ -66,7 +55,7 @@ class ChatModel:
             error = result.record.error or ModelError("no output and no error")
             raise EvaluationError(f"{self.name}: {self._redactor.text(error.message)}")
         cost = None if self.price is None else self.price.of(result.prompt_tokens, result.completion_tokens)
-        return Completion(
+        return Reply(
             text=self._redactor.values(result.record.output.text),
             cost_usd=cost,
             prompt_tokens=result.prompt_tokens,

@@ -10,15 +10,13 @@ import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from typing import Any
 
 from themis.core.codec import canonical_json, decode, encode, to_plain
 from themis.core.fingerprint import digest, fingerprint
 from themis.core.registry import nearest
 from themis.exceptions import ConfigurationError, StorageError
 from themis.memory.actions import Grade
-from themis.memory.rejudging import graded_verdicts
-from themis.memory.result_store import OVERALL
+from themis.memory.result_store import OVERALL, score_rows
 from themis.memory.results import StoredResult, load_results
 from themis.runs.report import build_report, summarise_run
 from themis.storage import ExperimentStorage, RunStatus
@@ -46,7 +44,7 @@ class Override:
     previous: str
     signature: str = ""
 
-    def signed(self) -> Override:
+    def sign(self) -> Override:
         content = {name: value for name, value in asdict(self).items() if name != "signature"}
         return Override(**{**asdict(self), "signature": digest(canonical_json(to_plain(content)))})
 
@@ -62,9 +60,9 @@ def override_score(
 
 def withdraw_override(storage: ExperimentStorage, run_id: str, test_id: str, *, reason: str, by: str) -> Override:
     """Takes an override back; the automatic score counts again, and both records stay."""
-    standing = _standing(read_overrides(storage, run_id))
-    if test_id not in standing:
-        raise ConfigurationError(f"test {test_id!r} of run {run_id!r} has no override{nearest(test_id, standing)}")
+    active = _active(read_overrides(storage, run_id))
+    if test_id not in active:
+        raise ConfigurationError(f"test {test_id!r} of run {run_id!r} has no override{nearest(test_id, active)}")
     return _record(storage, run_id, test_id, None, reason, by)
 
 
@@ -74,7 +72,7 @@ def read_overrides(storage: ExperimentStorage, run_id: str) -> list[Override]:
     records = [Override(**entry) for entry in decode(content)] if content else []
     previous = ""
     for number, record in enumerate(records, start=1):
-        if record.previous != previous or record.signed().signature != record.signature:
+        if record.previous != previous or record.sign().signature != record.signature:
             raise StorageError(
                 f"override {number} of run {run_id!r} ({record.test_id}, by {record.by}) was changed after it was signed"
             )
@@ -109,7 +107,7 @@ def _record(
         evaluation=base.name,
         answers=fingerprint(result.actual_responses),
         previous=records[-1].signature if records else "",
-    ).signed()
+    ).sign()
     _write(storage, run_id, base, found.results, [*records, record])
     return record
 
@@ -125,7 +123,7 @@ def _base(storage: ExperimentStorage, run_id: str) -> StoredEvaluation:
     return next(way for way in ways if way.fingerprint == current.config["over"])
 
 
-def _standing(records: Sequence[Override]) -> dict[str, Override]:
+def _active(records: Sequence[Override]) -> dict[str, Override]:
     """The last override of each test, without those withdrawn."""
     last = {record.test_id: record for record in records}
     return {test_id: record for test_id, record in last.items() if record.score is not None}
@@ -138,7 +136,7 @@ def _write(
     results: Sequence[StoredResult],
     records: Sequence[Override],
 ) -> None:
-    standing = _standing(records)
+    active = _active(records)
     reader = storage.reader(run_id)
     positions = {sample.item_id: sample.position for sample in reader.samples()}
     with storage.open_run(run_id) as writer:
@@ -148,16 +146,16 @@ def _write(
         evaluation = writer.open_evaluation(fingerprint(["memory", _NAME, base.fingerprint]), config)
         for result in results:
             if result.ended:
-                grade, details = _verdict(result, standing.get(result.test_id))
+                grade, details = _verdict(result, active.get(result.test_id))
                 writer.commit_scores(
-                    evaluation, graded_verdicts(positions[result.test_id], result.dataset_name, grade, details)
+                    evaluation, score_rows(positions[result.test_id], result.dataset_name, grade, details)
                 )
         summary = summarise_run(build_report(storage, run_id, evaluation))
         writer.update(summary=encode({**storage.get_run(run_id).summary, **summary}))
 
 
-def _verdict(result: StoredResult, override: Override | None) -> tuple[Grade, dict[str, Any]]:
-    details: dict[str, Any] = {"published": dict(result.published)} if result.published else {}
+def _verdict(result: StoredResult, override: Override | None) -> tuple[Grade, dict[str, object]]:
+    details: dict[str, object] = {"published": dict(result.published)} if result.published else {}
     if override is not None and override.score is not None:
         told = {**asdict(override), "reasons_before": result.reasoning}
         return Grade(override.score, (f"{override.by}: {override.reason}",)), {**details, "override": told}

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import contextlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 from themis.core.tokens import tokenizer
 from themis.memory.actions import (
@@ -77,7 +77,7 @@ class Plan:
 
 def make_plan(
     defined: Sequence[Defined],
-    conflicts: Mapping[str, Any],
+    conflicts: Mapping[str, Iterable[str]],
     filler: Filler,
     *,
     isolated: bool = False,
@@ -85,34 +85,30 @@ def make_plan(
     max_prompt_tokens: int | None = None,
     tokenizer_name: str = "cl100k_base",
 ) -> Plan:
-    """The schedule of a run. An agent with a window sends at most so many tokens with each message."""
-    if not isolated:
-        return _Simulation(
-            defined, conflicts, filler, False, max_message_tokens, max_prompt_tokens, tokenizer_name
-        ).play()
-    plans = [
-        _Simulation([one], conflicts, filler, True, max_message_tokens, max_prompt_tokens, tokenizer_name).play()
-        for one in defined
-    ]
-    whole = Plan(bars=[])
-    for plan in plans:
-        # One after the other, as if it were one conversation.
-        whole.bars += [
-            Bar(
-                bar.test_id,
-                bar.began + whole.tokens,
-                bar.ended + whole.tokens,
-                [m + whole.tokens for m in bar.messages],
-            )
-            for bar in plan.bars
-        ]
-        for name in ("tokens", "exchanges", "replies_to_generate", "prompt_tokens", "completion_tokens"):
-            setattr(whole, name, getattr(whole, name) + getattr(plan, name))
-        whole.filler_tokens += plan.filler_tokens
-        whole.consultations += plan.consultations
-        whole.virtual_time += plan.virtual_time
-        whole.most_at_once = max(whole.most_at_once, plan.most_at_once)
-    return whole
+    """What a run will be like.
+
+    Args:
+        defined: The tests.
+        conflicts: For a kind of test, the kinds that may not run beside it.
+        filler: What is sent between messages of tests.
+        isolated: Every test has a conversation of its own; they are counted one after the other.
+        max_message_tokens: Most tokens of one filler.
+        max_prompt_tokens: The agent's window: the most that it sends with each message.
+        tokenizer_name: How tokens are counted.
+    """
+    count = tokenizer(tokenizer_name)
+    plan = Plan(bars=[])
+    for tests in [[one] for one in defined] if isolated else [defined]:
+        scheduler = Scheduler(
+            [plan_test(one.example, one.kind, count) for one in tests],
+            start=_START,
+            conflicts=conflicts,
+            introduction=None if isolated else INTRODUCTION,
+            isolated=isolated,
+            max_message_tokens=max_message_tokens,
+        )
+        _Simulation(plan, scheduler, filler, count, max_prompt_tokens).play()
+    return plan
 
 
 def plan_test(example: TestExample, kind: str, count: Callable[[str], int]) -> Planned:
@@ -153,46 +149,30 @@ def _own_tokens(example: TestExample, count: Callable[[str], int]) -> int:
 
 
 class _Simulation:
-    """Drives the scheduler with replies that a perfect agent would give."""
+    """Drives a scheduler with replies that a perfect agent would give, and adds its conversation to a plan."""
 
     def __init__(
-        self,
-        defined: Sequence[Defined],
-        conflicts: Mapping[str, Any],
-        filler: Filler,
-        isolated: bool,
-        max_message_tokens: int,
-        max_prompt_tokens: int | None,
-        tokenizer_name: str,
+        self, plan: Plan, scheduler: Scheduler, filler: Filler, count: Callable[[str], int], window: int | None
     ) -> None:
-        self._count = tokenizer(tokenizer_name)
+        self._plan = plan
+        self._scheduler = scheduler
         self._filler = filler
-        self._window = max_prompt_tokens
+        self._count = count
+        self._window = window
         self._log = ConversationLog()
-        self._plan = Plan(bars=[])
         self._bars: dict[str, Bar] = {}
-        self._scheduler = Scheduler(
-            [plan_test(one.example, one.kind, self._count) for one in defined],
-            start=_START,
-            conflicts=conflicts,
-            introduction=None if isolated else INTRODUCTION,
-            isolated=isolated,
-            max_message_tokens=max_message_tokens,
-        )
+        # Tokens of the conversations before this one.
+        self._offset = plan.tokens
 
-    def play(self) -> Plan:
+    def play(self) -> None:
         steps = self._scheduler.play()
         answer: object = None
-        while True:
-            try:
-                step = steps.send(answer)
-            except StopIteration:
-                break
-            answer = self._answer(step)
-        plan = self._plan
-        plan.bars = list(self._bars.values())
-        plan.tokens, plan.virtual_time = self._scheduler.tokens, self._scheduler.now - _START
-        return plan
+        with contextlib.suppress(StopIteration):
+            while True:
+                answer = self._answer(steps.send(answer))
+        self._plan.bars += self._bars.values()
+        self._plan.tokens += self._scheduler.tokens
+        self._plan.virtual_time += self._scheduler.now - _START
 
     def _answer(self, step: Step) -> Answer | datetime:
         plan = self._plan
@@ -211,10 +191,10 @@ class _Simulation:
                 return _NO_JUDGE
             case Begin():
                 assert step.test_id is not None
-                self._bars[step.test_id] = Bar(step.test_id, step.at.tokens)
+                self._bars[step.test_id] = Bar(step.test_id, self._offset + step.at.tokens)
                 plan.most_at_once = max(plan.most_at_once, len(self._scheduler.running) + 1)
             case End(outcome):
-                self._bars[outcome.test_id].ended = outcome.ended.tokens
+                self._bars[outcome.test_id].ended = self._offset + outcome.ended.tokens
         return None
 
     def _reply(self, step: Step, message: str, reply: str, *, generated: bool) -> AgentReply:
@@ -227,7 +207,7 @@ class _Simulation:
             plan.prompt_tokens += prompt if self._window is None else min(prompt, self._window)
             plan.completion_tokens += said
         if step.test_id is not None:
-            self._bars[step.test_id].messages.append(step.at.tokens)
+            self._bars[step.test_id].messages.append(self._offset + step.at.tokens)
         made = step.reply(reply, message=message, tokens=sent + said, elapsed=Clock().pace, log=self._log)
         self._log.append(Line(step.turn, step.test_id, message, reply, made.now, isinstance(step.action, Ask)))
         return made

@@ -7,10 +7,9 @@ one is given, is asked what it has not answered yet, or not so that it could be 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
 
 from themis.core.codec import encode
 from themis.core.fingerprint import fingerprint
@@ -28,16 +27,16 @@ from themis.memory.actions import (
     Message,
     Say,
 )
-from themis.memory.examples import MEMORY_TESTS, TestExample
+from themis.memory.examples import MEMORY_TESTS, Definition, TestExample
 from themis.memory.judging import NO_JUDGE, Judge
-from themis.memory.result_store import OVERALL
+from themis.memory.result_store import OVERALL, score_rows
 from themis.memory.results import RunResults, StoredResult, load_results
 from themis.memory.script import Answer, ScriptDriver, parse_reply
 from themis.memory.tape import REJUDGE, EventBody, lines_of, read_body
 from themis.runs.report import build_report, summarise_run
 from themis.storage import ExperimentStorage
 from themis.storage.queries import StoredSample
-from themis.storage.records import FAILED, SCORED, ScoreRow, Turn
+from themis.storage.records import Turn
 from themis.storage.writing import RunWriter
 
 _EPOCH = datetime.fromtimestamp(0, UTC)
@@ -55,13 +54,13 @@ def rejudge_memory_run(storage: ExperimentStorage, run_id: str, judge: Judge | N
         config = {"metrics": [OVERALL], "extractor": None, "judge": None if judge is None else judge.name, "name": name}
         evaluation = writer.open_evaluation(fingerprint(["memory", name]), config)
         for sample, grade in grades:
-            writer.commit_scores(evaluation, graded_verdicts(sample.position, str(sample.row["dataset"]), grade))
+            writer.commit_scores(evaluation, score_rows(sample.position, str(sample.row["dataset"]), grade))
         summary = summarise_run(build_report(storage, run_id, evaluation))
         writer.update(summary=encode({**found.run.summary, **summary}))
     return load_results(storage, run_id)
 
 
-def settle(
+def rejudge_ungraded(
     storage: ExperimentStorage,
     writer: RunWriter,
     run_id: str,
@@ -73,10 +72,10 @@ def settle(
 ) -> None:
     """Judges ended tests that have no verdict once more, in the same evaluation; `asked` is told what the judge used."""
     found = load_results(storage, run_id, str(evaluation))
-    undecided = [result for result in found.results if result.ended and result.test_id in test_ids]
-    for sample, grade in _grades(storage, writer, found, judge, undecided, asked):
+    ungraded = [result for result in found.results if result.ended and result.test_id in test_ids]
+    for sample, grade in _grades(storage, writer, found, judge, ungraded, asked):
         if not grade.failed:
-            writer.commit_scores(evaluation, graded_verdicts(sample.position, str(sample.row["dataset"]), grade))
+            writer.commit_scores(evaluation, score_rows(sample.position, str(sample.row["dataset"]), grade))
 
 
 def _grades(
@@ -89,7 +88,7 @@ def _grades(
 ) -> Iterator[tuple[StoredSample, Grade]]:
     run_id = found.run_id
     samples = {sample.item_id: sample for sample in storage.reader(run_id).samples()}
-    bench = _Bench(storage, writer, run_id, judge, asked)
+    answers = _StoredJudge(storage, writer, run_id, judge, asked)
     # One conversation for all, or one for each test.
     shared = None if found.isolated else list(lines_of(storage.reader(run_id).turns()))
     for result in results:
@@ -100,10 +99,10 @@ def _grades(
         except ConfigurationError as error:
             yield sample, Grade.failure(str(error))
             continue
-        yield sample, replay(example, result.messages, Conversation(lines, bench.for_test(result.test_id)))
+        yield sample, replay(example, result.messages, Conversation(lines, answers.for_test(result.test_id)))
 
 
-def stored_example(row: Mapping[str, Any]) -> TestExample:
+def stored_example(row: Definition) -> TestExample:
     """A test as it lies in the store, ready to be played."""
     kind = str(row.get("kind", ""))
     if kind not in MEMORY_TESTS:
@@ -117,7 +116,7 @@ def stored_example(row: Mapping[str, Any]) -> TestExample:
 # --- playing a test from its record -----------------------------------------------------------------------------------
 
 
-class _Bench:
+class _StoredJudge:
     """The judge of a run, or another one: what it has said already, and it itself for what it has not been asked."""
 
     def __init__(
@@ -269,15 +268,3 @@ def replay(example: TestExample, said: Sequence[Message], conversation: Conversa
         return Grade.failure(f"cannot be judged from the stored conversation: {error}")
     except Exception as error:  # boundary: a judge is a model, or the user's code
         return Grade.failure(f"the judge did not answer: {type(error).__name__}: {error}")
-
-
-def graded_verdicts(
-    position: int, dataset: str, grade: Grade, details: Mapping[str, Any] | None = None
-) -> list[ScoreRow]:
-    """The rows of one verdict: under the overall metric, and under the dataset's name."""
-    names: Iterable[str] = (OVERALL, dataset)
-    if grade.failed:
-        text = encode({"failures": list(grade.reasons) or ["no verdict and no reason given"]})
-        return [ScoreRow(position, name, 0, None, FAILED, text) for name in names]
-    text = encode({"details": {"reasons": list(grade.reasons), **(details or {})}, "metadata": {}})
-    return [ScoreRow(position, name, 0, grade.score, SCORED, text) for name in names]

@@ -20,13 +20,13 @@ from themis.core.entities import (
     SamplingConfig,
 )
 from themis.core.fingerprint import digest, fingerprint
-from themis.memory.actions import Outcome
+from themis.memory.actions import Grade, Outcome
 from themis.memory.benchmark import Benchmark, Spent
 from themis.memory.examples import TestExample
 from themis.runs.lifecycle import OpenRun
 from themis.storage.records import FAILED, SCORED, Frame, ScoreRow
 
-__all__ = ["OVERALL", "ResultStore", "arguments_of", "describe_test", "frame_of"]
+__all__ = ["OVERALL", "ResultStore", "arguments_of", "describe_test", "frame_of", "score_rows"]
 
 # The metric that every test is scored under, besides the name of its dataset.
 OVERALL = "memory"
@@ -55,7 +55,7 @@ class ResultStore:
     def scores(self) -> dict[str, float]:
         """Of the tests that have one in the run's own evaluation."""
         values = self._run.reader.values(self.evaluation, OVERALL)
-        return {test_id: value for test_id, _, value in values}
+        return {score.item_id: score.value for score in values}
 
     @property
     def count(self) -> int:
@@ -70,10 +70,9 @@ class ResultStore:
             return
         position = self._positions[outcome.test_id]
         test = self._benchmark.tests[position]
-        self._run.writer.commit_scores(self.evaluation, _score_rows(position, test, outcome))
+        self._run.writer.commit_scores(self.evaluation, score_rows(position, test.dataset.name, outcome.grade))
         record = self._record(test, outcome, used, in_doubt)
-        # The run's sums are set as a whole below, so the call itself counts as spent already.
-        call = Result(
+        result = Result(
             position,
             0,
             digest(self._benchmark.run_id, outcome.test_id),
@@ -83,11 +82,10 @@ class ResultStore:
             prompt_tokens=used.prompt_tokens,
             completion_tokens=used.completion_tokens,
             seconds=used.agent_seconds,
-            reused=True,
         )
-        self._run.commit([call])
         self._entered.add(outcome.test_id)
-        self.store_totals(run_spent)
+        # What filler cost belongs to no test, so the run's sums are those of the tape and not of its results.
+        self._run.commit([result], totals={"succeeded": len(self._entered), **_sums(run_spent)})
         self._run.notify_scores([_judged(test, outcome)])
 
     def store_totals(self, spent: Spent) -> None:
@@ -122,19 +120,7 @@ class ResultStore:
             "reasons": list(outcome.grade.reasons),
             "failed": outcome.grade.failed,
             "responses": answers,
-            "said": [
-                {
-                    "turn": said.turn,
-                    "now": said.now,
-                    "tokens_before": said.tokens_before,
-                    "question": said.question,
-                    "needle": said.needle,
-                    "needs": said.needs,
-                    "message": said.text,
-                    "reply": said.reply,
-                }
-                for said in outcome.said
-            ],
+            "said": [said.to_stored() for said in outcome.said],
             "agent_seconds": used.agent_seconds,
             "cost_usd": None if used.unpriced_calls else used.cost_usd,
             "judge_calls": used.judge_calls,
@@ -145,7 +131,7 @@ class ResultStore:
         return GenerationRecord(task=task, output=output, error=None, metrics={"memory": to_plain(memory)})
 
 
-def _sums(spent: Spent) -> dict[str, Any]:
+def _sums(spent: Spent) -> dict[str, float]:
     return {
         "calls": spent.calls,
         "unpriced_calls": spent.unpriced_calls,
@@ -159,13 +145,15 @@ def _sums(spent: Spent) -> dict[str, Any]:
     }
 
 
-def _score_rows(position: int, test: TestExample, outcome: Outcome) -> list[ScoreRow]:
-    grade = outcome.grade
+def score_rows(
+    position: int, dataset: str, grade: Grade, details: Mapping[str, object] | None = None
+) -> list[ScoreRow]:
+    """The rows of one verdict: under the overall metric, and under the dataset's name."""
     if grade.failed:
         text = encode({"failures": list(grade.reasons) or ["no verdict and no reason given"]})
-        return [ScoreRow(position, name, 0, None, FAILED, text) for name in (OVERALL, test.dataset.name)]
-    text = encode({"details": {"reasons": list(grade.reasons)}, "metadata": {}})
-    return [ScoreRow(position, name, 0, grade.score, SCORED, text) for name in (OVERALL, test.dataset.name)]
+        return [ScoreRow(position, name, 0, None, FAILED, text) for name in (OVERALL, dataset)]
+    text = encode({"details": {"reasons": list(grade.reasons), **(details or {})}, "metadata": {}})
+    return [ScoreRow(position, name, 0, grade.score, SCORED, text) for name in (OVERALL, dataset)]
 
 
 def _judged(test: TestExample, outcome: Outcome) -> EvaluationRecord:

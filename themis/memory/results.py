@@ -237,19 +237,7 @@ def _read_planned(run: RunMetadata, item_id: str, row: Mapping[str, Any]) -> Sto
 
 def _add_record(result: StoredResult, memory: Mapping[str, Any]) -> None:
     result.ended = True
-    result.messages = [
-        Message(
-            turn=int(said.get("turn") or 0),
-            text=said["message"],
-            reply=said["reply"],
-            question=said["question"],
-            needle=said["needle"],
-            tokens_before=int(said["tokens_before"]),
-            now=_parse_moment(said.get("now")),
-            needs=None if said.get("needs") is None else tuple(said["needs"]),
-        )
-        for said in memory.get("said", ())
-    ]
+    result.messages = [Message.from_stored(said) for said in memory.get("said", ())]
     result.actual_responses = list(memory.get("responses", ()))
     result.reasoning = list(memory.get("reasons", ()))
     result.tokens, result.characters = int(memory.get("tokens") or 0), int(memory.get("characters") or 0)

@@ -40,7 +40,6 @@ from themis.memory.agents.calibration import CalibrationAgent
 from themis.memory.benchmark import Benchmark, Spent
 from themis.memory.examples import TestExample
 from themis.memory.judging import NO_JUDGE, Judge
-from themis.memory.models import Completion
 from themis.memory.planning import plan_test
 from themis.memory.result_store import ResultStore
 from themis.memory.scheduler import Scheduler
@@ -61,7 +60,7 @@ _SNAPSHOT_EVERY_TURNS = 64
 class Session:
     """The part of a run that its conversations share."""
 
-    def __init__(self, benchmark: Benchmark, run: OpenRun, start: datetime, agents: Agents) -> None:
+    def __init__(self, benchmark: Benchmark, run: OpenRun, start: datetime, agents: _Agents) -> None:
         self.benchmark = benchmark
         self.run = run
         self.storage = run.storage
@@ -118,7 +117,7 @@ class Session:
         judge, ungraded = self.benchmark.judge, self.results.ungraded
         if judge is not None and ungraded and not self.run.stopping:
             with contextlib.suppress(_Stopped):
-                rejudging.settle(
+                rejudging.rejudge_ungraded(
                     self.storage,
                     self.writer,
                     self.run.run_id,
@@ -185,7 +184,7 @@ class Session:
         }
 
 
-class Agents(Protocol):
+class _Agents(Protocol):
     """Makes the agent of each conversation."""
 
     def take(self, conversation_id: str | None) -> Agent: ...
@@ -203,7 +202,7 @@ class _PaidJudge:
         self._judge = judge
         self._session = session
 
-    def answer(self, prompt: str) -> Completion:
+    def answer(self, prompt: str) -> Reply:
         most = None if self._session.benchmark.budget_usd is None else self._judge.most_cost_usd(prompt)
         with self._session.paying(most) as paid:
             said = self._judge.answer(prompt)
@@ -287,7 +286,7 @@ class _Conversation:
         if isinstance(step.action, Exchange):
             reply = self._reply(step, replayed.message, body)
             if step.turn > self._known_turn:
-                with self._benchmark.clock.shown_to(self._agent, reply.now):
+                with self._benchmark.clock.show_to(self._agent, reply.now):
                     self._agent.observe(reply.message, str(reply), turn=step.turn, now=reply.now)
             self._on_reply(step, reply, body, replaying=True)
             return reply
@@ -340,7 +339,7 @@ class _Conversation:
             said = self._ask_agent(step, message, presupplied, now)
             paid.cost_usd = said.cost_usd
         seconds = time.perf_counter() - began
-        elapsed = self._benchmark.clock.exchange_took(now)
+        elapsed = self._benchmark.clock.elapsed_since(now)
         tokens = self._count(message) + self._count(said.text)
         body = EventBody(
             turn=step.turn,
@@ -386,7 +385,7 @@ class _Conversation:
         if isinstance(agent, CalibrationAgent):
             agent.prepare(self._expected)
         try:
-            with self._benchmark.clock.shown_to(agent, now):
+            with self._benchmark.clock.show_to(agent, now):
                 said = agent.reply(message, turn=step.turn, now=now, presupplied=presupplied)
         except ThemisError as error:
             raise EvaluationError(self._agent_failed(step.turn, str(error))) from error

@@ -12,7 +12,7 @@ from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from heapq import heappop, heappush
-from typing import Any
+from typing import Any, TypeVar
 
 from themis.memory.actions import (
     AgentReply,
@@ -43,7 +43,8 @@ _SMALL_FILLER_TOKENS = 120
 # Of a span: what the running tests may say and hear themselves. With more they would push each other out of their spans.
 _ROOM_SHARE = 0.3
 
-Steps = Generator[Step, Any, None]
+T = TypeVar("T")
+Steps = Generator[Step, Any, T]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,14 +98,14 @@ class Scheduler:
         self._waiting = _Waiting()
         self._listeners: dict[str, _Test] = {}
 
-    def play(self) -> Steps:
+    def play(self) -> Steps[None]:
         """The whole conversation."""
         if self._introduction:
             yield from self._exchange(Intro(self._introduction), None)
         while (test := (yield from self._next())) is not None:
             yield from self._continue(test)
 
-    def _next(self) -> Generator[Step, Any, _Test | None]:
+    def _next(self) -> Steps[_Test | None]:
         """Whose turn it is: one that is due, else a new one, else whoever time or filler frees first."""
         waiting = self._waiting
         while True:
@@ -135,7 +136,7 @@ class Scheduler:
             test.script.advance(self._here())
         return test
 
-    def _begin(self, planned: Planned) -> Generator[Step, Any, _Test]:
+    def _begin(self, planned: Planned) -> Steps[_Test]:
         yield Step(Begin(), planned.test_id, self._here())
         test = _Test(planned, ScriptDriver(planned.play), self._here(), self._characters)
         self.running[planned.test_id] = test
@@ -144,7 +145,7 @@ class Scheduler:
         test.script.advance()
         return test
 
-    def _continue(self, test: _Test) -> Steps:
+    def _continue(self, test: _Test) -> Steps[None]:
         """Runs a test until it waits, listens or ends."""
         while (action := test.script.action) is not None:
             answer: Answer = None
@@ -165,7 +166,7 @@ class Scheduler:
 
     # --- what a test may do -------------------------------------------------------------------------------------------
 
-    def _speak(self, test: _Test, action: Say | Ask) -> Generator[Step, Any, AgentReply]:
+    def _speak(self, test: _Test, action: Say | Ask) -> Steps[AgentReply]:
         expected, needs = Expected(), None
         if isinstance(action, Ask):
             needs = None if action.needs is None else tuple(action.needs)
@@ -177,7 +178,7 @@ class Scheduler:
         test.said.append(said)
         return reply
 
-    def _wait(self, test: _Test, action: Wait) -> Generator[Step, Any, bool]:
+    def _wait(self, test: _Test, action: Wait) -> Steps[bool]:
         """Whether the test has to wait for others."""
         if action == Wait():
             return False
@@ -193,13 +194,13 @@ class Scheduler:
         self._waiting.add(test, tokens, time)
         return True
 
-    def _listen(self, test: _Test, action: Listen) -> Steps:
+    def _listen(self, test: _Test, action: Listen) -> Steps[None]:
         if test.listens_from_turn is None:
             test.listens_from_turn = self.turn
             yield Step(action, test.test_id, self._here())
         self._listeners[test.test_id] = test
 
-    def _finish(self, test: _Test) -> Steps:
+    def _finish(self, test: _Test) -> Steps[None]:
         ended, characters = self._here(), self._characters - test.characters
         if test.planned.reset_message:
             yield from self._exchange(Forget(test.planned.reset_message), test.test_id)
@@ -225,9 +226,7 @@ class Scheduler:
     def _here(self) -> Instant:
         return Instant(self.now, self.tokens)
 
-    def _exchange(
-        self, action: Exchange, test_id: str | None, expected: Expected | None = None
-    ) -> Generator[Step, Any, AgentReply]:
+    def _exchange(self, action: Exchange, test_id: str | None, expected: Expected | None = None) -> Steps[AgentReply]:
         """One message and its reply; every listening test hears it."""
         expected = self._expect_for_listeners(expected or Expected())
         reply: AgentReply = yield Step(action, test_id, self._here(), turn=self.turn + 1, expected=expected)
@@ -244,11 +243,11 @@ class Scheduler:
                 del self._listeners[test.test_id]
                 self._waiting.add(test, self.tokens, self.now)
 
-    def _pass_time(self, until: datetime) -> Steps:
+    def _pass_time(self, until: datetime) -> Steps[None]:
         if until > self.now:
             self.now = yield Step(Jump(until), None, self._here())
 
-    def _fill(self, tokens: int) -> Steps:
+    def _fill(self, tokens: int) -> Steps[None]:
         # The expected reply is put into the agent's mouth unless a test listens: then it must really speak.
         # Several messages share the amount evenly, so that the last one is not too short for a question.
         messages = -(-tokens // self._max_message_tokens)
@@ -256,7 +255,7 @@ class Scheduler:
         self._fillers += 1
         yield from self._exchange(filler, None)
 
-    def _fill_for_listeners(self) -> Steps:
+    def _fill_for_listeners(self) -> Steps[None]:
         """Nothing goes on any more: make the agent speak for those who still listen, then tell them that it is over."""
         patient = [test for test in self._listeners.values() if test.idle_fillers < test.patience]
         if patient:

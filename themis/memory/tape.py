@@ -11,7 +11,7 @@ import datetime
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import msgspec
 
@@ -306,21 +306,42 @@ class ConversationLog:
         yield from (line for line in recent if line.turn > turn)
 
 
+@dataclass(frozen=True, slots=True)
+class StoredEvent:
+    """A row, or a message with its reply. `reply` is None for other events, and where the agent has not replied."""
+
+    seq: int
+    kind: str
+    # None for what is no test's.
+    test_id: str | None
+    body: EventBody
+    reply: EventBody | None = None
+
+    @property
+    def is_exchange(self) -> bool:
+        return self.kind in EXCHANGES
+
+
+def read_events(rows: Iterable[Turn]) -> Iterator[StoredEvent]:
+    """What rows tell, in the order in which it was over; messages without a reply come last."""
+    # By test: isolated tests may speak side by side.
+    sent: dict[str | None, StoredEvent] = {}
+    for row in rows:
+        body = read_body(row)
+        if row.kind in EXCHANGES:
+            owner = None if row.kind in FILL_KINDS else row.test_id
+            sent[row.test_id] = StoredEvent(row.seq, row.kind, owner, body)
+        elif row.kind == "reply" and row.test_id in sent:
+            yield replace(sent.pop(row.test_id), reply=body)
+        else:
+            yield StoredEvent(row.seq, row.kind, row.test_id, body)
+    yield from sent.values()
+
+
 def lines_of(rows: Iterable[Turn]) -> Iterator[Line]:
     """The exchanges among rows, each message with its reply."""
-    # By test: isolated tests may speak side by side.
-    sent: dict[str | None, tuple[Turn, EventBody]] = {}
-    for row in rows:
-        if row.kind in EXCHANGES:
-            sent[row.test_id] = (row, read_body(row))
-        elif row.kind == "reply" and row.test_id in sent:
-            (message_row, message), reply = sent.pop(row.test_id), read_body(row)
+    for event in read_events(rows):
+        sent, reply = event.body, event.reply
+        if reply is not None:
             assert reply.now is not None
-            yield Line(
-                turn=message.turn,
-                test_id=None if message_row.kind in FILL_KINDS else message_row.test_id,
-                message=message.message,
-                reply=reply.reply or "",
-                now=reply.now,
-                question=message_row.kind == "ask",
-            )
+            yield Line(sent.turn, event.test_id, sent.message, reply.reply or "", reply.now, event.kind == "ask")

@@ -6,40 +6,29 @@ from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from typing import Any
 
-from themis.memory.tape import EXCHANGES, FILL_KINDS, REJUDGE, EventBody, read_body
+from themis.memory.tape import REJUDGE, EventBody, StoredEvent, read_events
 from themis.storage.records import Turn
 
+Entry = dict[str, Any]
 
-def entries(rows: Iterable[Turn], *, test_id: str | None = None) -> Iterator[dict[str, Any]]:
+
+def entries(rows: Iterable[Turn], *, test_id: str | None = None) -> Iterator[Entry]:
     """A conversation entry by entry; a message and its reply are one. `kind` says which fields matter."""
-    # By test: isolated tests may speak side by side.
-    sent: dict[str | None, tuple[Turn, EventBody]] = {}
-    for row in rows:
-        body = read_body(row)
-        if row.kind in EXCHANGES:
-            sent[row.test_id] = (row, body)
-            continue
-        if row.kind == "reply" and row.test_id in sent:
-            entry = _entry(*sent.pop(row.test_id), body)
-        else:
-            entry = _event(row, body)
-        if test_id is None or entry["test_id"] == test_id:
-            yield entry
-    for unanswered in sent.values():
-        entry = _entry(*unanswered, None)
-        if test_id is None or entry["test_id"] == test_id:
-            yield entry
+    for event in read_events(rows):
+        if test_id is None or event.test_id == test_id:
+            yield _format_exchange(event, event.reply) if event.is_exchange else _format_event(event, event.body)
 
 
-def _entry(row: Turn, sent: EventBody, reply: EventBody | None) -> dict[str, Any]:
+def _format_exchange(event: StoredEvent, reply: EventBody | None) -> Entry:
+    sent = event.body
     return {
-        "seq": row.seq,
+        "seq": event.seq,
         "turn": sent.turn,
-        "test_id": None if row.kind in FILL_KINDS else row.test_id,
-        "kind": row.kind,
+        "test_id": event.test_id,
+        "kind": event.kind,
         "message": sent.message,
         "reply": None if reply is None else reply.reply,
-        "question": row.kind == "ask",
+        "question": event.kind == "ask",
         "presupplied": sent.presupplied is not None,
         "now": _format_time(None if reply is None else reply.now),
         "tokens_total": None if reply is None else reply.tokens_total,
@@ -48,19 +37,19 @@ def _entry(row: Turn, sent: EventBody, reply: EventBody | None) -> dict[str, Any
     }
 
 
-def _event(row: Turn, body: EventBody) -> dict[str, Any]:
-    entry: dict[str, Any] = {
-        "seq": row.seq,
+def _format_event(event: StoredEvent, body: EventBody) -> Entry:
+    entry: Entry = {
+        "seq": event.seq,
         "turn": None,
-        "test_id": row.test_id,
-        "kind": row.kind,
+        "test_id": event.test_id,
+        "kind": event.kind,
         "message": body.prompt,
         "reply": body.answer,
         "question": False,
         "presupplied": False,
         "now": _format_time(body.now),
         "tokens_total": body.tokens_total or None,
-        "cost_usd": body.cost_usd if row.kind in ("consult", REJUDGE) else None,
+        "cost_usd": body.cost_usd if event.kind in ("consult", REJUDGE) else None,
     }
     optional = {
         "until_tokens": body.until_tokens,

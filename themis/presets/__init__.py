@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from themis.presets.loading import read_rows
-from themis.presets.preset import BenchmarkPreset
-from themis.presets.registering import (
+import themis.presets.catalogue  # noqa: F401 - its benchmarks register themselves
+from themis.presets.benchmarks import (
+    BenchmarkPreset,
     create_dataset,
     fetch_benchmark,
     get_benchmark_preset,
@@ -14,6 +14,7 @@ from themis.presets.registering import (
     register_benchmark,
     register_dataset,
 )
+from themis.presets.loading import read_rows
 
 __all__ = [
     "BenchmarkPreset",

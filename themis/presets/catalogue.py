@@ -1,26 +1,24 @@
-"""The benchmarks that Themis knows: each one entry, as data.
+"""The benchmarks that Themis knows, as data.
 
-An entry says where the rows come from and at which revision, how a raw row becomes one of ours, how the model is asked
-and how its reply is judged. Every entry of the Hub's has a file of sample rows in `samples/`, made by us in the source's
+Each says where the rows come from and at which revision, how a raw row becomes one of ours, how the model is asked
+and how its reply is judged. Every one of the Hub's has a file of sample rows in `samples/`, made by us in the source's
 layout, with which all of that is tested.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property, partial
-from typing import Any
+from functools import partial
+from typing import ClassVar
 
+from themis.evaluation.extractors.answers import find_final_answer
 from themis.evaluation.extractors.countdown import CountdownExpressionExtractor
+from themis.evaluation.extractors.exceptions import FieldExtractionError
+from themis.evaluation.extractors.text import strip_thinking
 from themis.evaluation.metrics.countdown import CountdownValidity
-from themis.generation.templates import PromptTemplate
-from themis.presets.answers import ShortAnswerExtractor
+from themis.presets.benchmarks import CatalogueBenchmark, dataset_of, register_benchmark, register_dataset
 from themis.presets.countdown import DIFFICULTIES, puzzle_rows, raw_puzzles
 from themis.presets.fields import (
-    Raw,
-    RowMap,
-    Value,
     after_hashes,
     boxed,
     conversation_turns,
@@ -35,57 +33,21 @@ from themis.presets.hub import HubDataset
 from themis.presets.instructions import InstructionFollowing
 from themis.presets.loading import sample_rows
 
-__all__ = ["ENTRIES", "Entry"]
 
-# Makes raw rows here: the given number of them, or as many as the benchmark has.
-Generator = Callable[[int | None], Iterable[Mapping[str, Any]]]
+@dataclass(frozen=True)
+class ShortAnswerExtractor:
+    """What the reply announces as its answer, else its last paragraph, without reasoning tags and outer marks."""
 
+    example: ClassVar[str] = 'ShortAnswerExtractor().extract("The answer is **white**.") == "white"'
 
-@dataclass(frozen=True, kw_only=True)
-class Entry:
-    """One benchmark. `raw_fields` are those by which a row of the source's layout is known from one of ours."""
-
-    name: str
-    description: str
-    source: HubDataset | Generator
-    raw_fields: tuple[str, ...]
-    row: RowMap
-    prompt: str
-    metrics: tuple[Any, ...]
-    extractor: Any = "think_tag_stripper"
-    row_id: Value | None = None
-    reference_field: str = "answer"
-    metadata_fields: tuple[str, ...] = ()
-    licence: str
-    citation: str
-
-    @cached_property
-    def template(self) -> PromptTemplate:
-        return PromptTemplate(name=self.name, template=self.prompt)
-
-    def rows(self, row: Raw, index: int) -> Iterator[dict[str, Any]]:
-        """The row, or the several rows, that a raw row makes; a row in our own layout is itself."""
-        if all(field in row for field in self.raw_fields):
-            identifier = self._identifier(row, index)
-            for made in self.row(row):
-                yield {"id": f"{identifier}-{made['turn']}" if "turn" in made else identifier, **made}
-        elif self._own_fields <= row.keys():
-            yield {"id": str(index), **row}
-        else:
-            raise ValueError(
-                f"expected the source's fields {', '.join(self.raw_fields)}, or {', '.join(sorted(self._own_fields))}; "
-                f"found {', '.join(map(str, row)) or 'none'}"
-            )
-
-    def _identifier(self, row: Raw, index: int) -> str:
-        if callable(self.row_id):
-            return str(self.row_id(row))
-        named = [row.get(field) for field in (self.row_id, "id") if field is not None]
-        return str(next((name for name in named if name not in (None, "")), index))
-
-    @cached_property
-    def _own_fields(self) -> frozenset[str]:
-        return frozenset({*self.template.fields, self.reference_field})
+    def extract(self, raw_output: str) -> str:
+        text = strip_thinking(str(raw_output))
+        answer = (
+            (find_final_answer(text) or text.rpartition("\n\n")[2]).strip().strip("*_`\"' ").removesuffix(".").strip()
+        )
+        if not answer:
+            raise FieldExtractionError("empty_output")
+        return answer
 
 
 ASK_FOR_NUMBER = "\n\nReason step by step, then end with a line of the form\nAnswer: <number>"
@@ -99,7 +61,7 @@ SEE_PAGE = "see the dataset's page"
 CONVERTED = "refs/convert/parquet"  # the Hub's own conversion of datasets that exist as scripts only
 
 _ALL = (
-    Entry(
+    CatalogueBenchmark(
         name="demo",
         description="Ten sums, to see that everything works",
         source=lambda limit: sample_rows("demo"),
@@ -111,7 +73,7 @@ _ALL = (
         licence="MIT",
         citation="Themis",
     ),
-    Entry(
+    CatalogueBenchmark(
         name="gsm8k",
         description="Grade-school word problems",
         source=HubDataset(
@@ -124,7 +86,7 @@ _ALL = (
         licence="MIT",
         citation="Cobbe et al. 2021, arXiv:2110.14168",
     ),
-    Entry(
+    CatalogueBenchmark(
         name="gsm-symbolic",
         description="GSM8K problems with names and numbers drawn anew",
         source=HubDataset(dataset="apple/GSM-Symbolic", config="main", split="test"),
@@ -136,7 +98,7 @@ _ALL = (
         licence="CC-BY-NC-ND-4.0",
         citation="Mirzadeh et al. 2024, arXiv:2410.05229",
     ),
-    Entry(
+    CatalogueBenchmark(
         name="math500",
         description="500 competition problems from MATH",
         source=HubDataset(
@@ -151,7 +113,7 @@ _ALL = (
         licence="MIT",
         citation="Hendrycks et al. 2021, arXiv:2103.03874; Lightman et al. 2023, arXiv:2305.20050",
     ),
-    Entry(
+    CatalogueBenchmark(
         name="aime24",
         description="American Invitational Mathematics Examination 2024",
         source=HubDataset(dataset="math-ai/aime24", split="test", revision="83a7f387baaa524a8bda0022eac0541582297103"),
@@ -162,7 +124,7 @@ _ALL = (
         licence="Apache-2.0",
         citation="Mathematical Association of America, AIME I and II 2024",
     ),
-    Entry(
+    CatalogueBenchmark(
         name="aime25",
         description="American Invitational Mathematics Examination 2025",
         source=HubDataset(dataset="math-ai/aime25", split="test", revision="563bb8404243c5f09de6ec262f2db674fe5bce9b"),
@@ -173,7 +135,7 @@ _ALL = (
         licence="Apache-2.0",
         citation="Mathematical Association of America, AIME I and II 2025",
     ),
-    Entry(
+    CatalogueBenchmark(
         name="amc23",
         description="American Mathematics Competitions 2023",
         source=HubDataset(dataset="math-ai/amc23", split="test", revision="80815d37005feb82cd7f8fbc6901d5d3eff43057"),
@@ -184,7 +146,7 @@ _ALL = (
         licence="Apache-2.0",
         citation="Mathematical Association of America, AMC 12 2023",
     ),
-    Entry(
+    CatalogueBenchmark(
         name="olympiadbench",
         description="Olympiad problems in mathematics, text only",
         source=HubDataset(
@@ -197,7 +159,7 @@ _ALL = (
         licence="Apache-2.0",
         citation="He et al. 2024, arXiv:2402.14008",
     ),
-    Entry(
+    CatalogueBenchmark(
         name="beyondaime",
         description="Problems harder than AIME's, with integer answers",
         source=HubDataset(dataset="ByteDance-Seed/BeyondAIME", split="test"),
@@ -208,7 +170,7 @@ _ALL = (
         licence=SEE_PAGE,
         citation="ByteDance Seed 2025, arXiv:2504.13914",
     ),
-    Entry(
+    CatalogueBenchmark(
         name="mmlu-pro",
         description="Professional knowledge in 14 fields, up to ten options",
         source=HubDataset(
@@ -223,7 +185,7 @@ _ALL = (
         licence="MIT",
         citation="Wang et al. 2024, arXiv:2406.01574",
     ),
-    Entry(
+    CatalogueBenchmark(
         name="supergpqa",
         description="Graduate questions in 285 disciplines",
         source=HubDataset(
@@ -244,7 +206,7 @@ _ALL = (
         licence="ODC-BY",
         citation="M-A-P Team 2025, arXiv:2502.14739",
     ),
-    Entry(
+    CatalogueBenchmark(
         name="gpqa",
         description="GPQA Diamond: graduate questions that a search does not answer",
         source=HubDataset(
@@ -269,7 +231,7 @@ _ALL = (
         licence="CC-BY-4.0",
         citation="Rein et al. 2023, arXiv:2311.12022",
     ),
-    Entry(
+    CatalogueBenchmark(
         name="medmcqa",
         description="Indian medical entrance examinations",
         # The test split's labels are hidden; `cop` counts from 0.
@@ -291,7 +253,7 @@ _ALL = (
         licence="Apache-2.0",
         citation="Pal et al. 2022, arXiv:2203.14371",
     ),
-    Entry(
+    CatalogueBenchmark(
         name="med_qa",
         description="United States medical licensing examination",
         source=HubDataset(dataset="bigbio/med_qa", data_dir="med_qa_en_bigbio_qa", split="test", revision=CONVERTED),
@@ -304,7 +266,7 @@ _ALL = (
         licence=SEE_PAGE,
         citation="Jin et al. 2020, arXiv:2009.13081",
     ),
-    Entry(
+    CatalogueBenchmark(
         name="sciq",
         description="Crowd-written science questions",
         source=HubDataset(dataset="allenai/sciq", split="test", revision="2c94ad3e1aafab77146f384e23536f97a4849815"),
@@ -321,7 +283,7 @@ _ALL = (
         licence="CC-BY-NC-3.0",
         citation="Welbl et al. 2017, arXiv:1707.06209",
     ),
-    Entry(
+    CatalogueBenchmark(
         name="commonsense_qa",
         description="Everyday knowledge, five options",
         source=HubDataset(
@@ -339,7 +301,7 @@ _ALL = (
         licence="MIT",
         citation="Talmor et al. 2019, arXiv:1811.00937",
     ),
-    Entry(
+    CatalogueBenchmark(
         name="piqa",
         description="Which of two ways works in the physical world",
         source=HubDataset(dataset="ybisk/piqa", data_dir="plain_text", split="validation", revision=CONVERTED),
@@ -351,7 +313,7 @@ _ALL = (
         licence=SEE_PAGE,
         citation="Bisk et al. 2020, arXiv:1911.11641",
     ),
-    Entry(
+    CatalogueBenchmark(
         name="social_i_qa",
         description="Why people act as they do, and what they feel",
         source=HubDataset(dataset="allenai/social_i_qa", data_dir="default", split="validation", revision=CONVERTED),
@@ -368,7 +330,7 @@ _ALL = (
         licence=SEE_PAGE,
         citation="Sap et al. 2019, arXiv:1904.09728",
     ),
-    Entry(
+    CatalogueBenchmark(
         name="truthfulqa",
         description="Questions that invite a common misconception (MC1)",
         source=HubDataset(
@@ -390,7 +352,7 @@ _ALL = (
         licence="Apache-2.0",
         citation="Lin et al. 2022, arXiv:2109.07958",
     ),
-    Entry(
+    CatalogueBenchmark(
         name="coqa",
         description="Questions in conversation about a passage",
         source=HubDataset(dataset="stanfordnlp/coqa", split="validation"),
@@ -406,7 +368,7 @@ _ALL = (
         licence=SEE_PAGE,
         citation="Reddy et al. 2019, arXiv:1808.07042",
     ),
-    Entry(
+    CatalogueBenchmark(
         name="humaneval",
         description="Python functions from their docstrings",
         source=HubDataset(
@@ -429,7 +391,7 @@ _ALL = (
         licence="MIT",
         citation="Chen et al. 2021, arXiv:2107.03374",
     ),
-    Entry(
+    CatalogueBenchmark(
         name="mbpp",
         description="Short Python programs from one sentence (sanitized)",
         source=HubDataset(
@@ -455,7 +417,7 @@ _ALL = (
         licence="CC-BY-4.0",
         citation="Austin et al. 2021, arXiv:2108.07732",
     ),
-    Entry(
+    CatalogueBenchmark(
         name="ifeval",
         description="Instructions whose following can be checked by rule",
         source=HubDataset(dataset="google/IFEval", split="train", revision="966cd89545d6b6acfd7638bc708b98261ca58e84"),
@@ -475,7 +437,7 @@ _ALL = (
         citation="Zhou et al. 2023, arXiv:2311.07911",
     ),
     *(
-        Entry(
+        CatalogueBenchmark(
             name="countdown" if difficulty is None else f"countdown-{difficulty}",
             description=(
                 f"Reach a target number with + - * / from {difficulty or '3 to 6'} numbers; generated, always solvable"
@@ -499,4 +461,8 @@ _ALL = (
     ),
 )
 
-ENTRIES: dict[str, Entry] = {entry.name: entry for entry in _ALL}
+CATALOGUE: dict[str, CatalogueBenchmark] = {benchmark.name: benchmark for benchmark in _ALL}
+
+for _benchmark in _ALL:
+    register_benchmark(_benchmark)
+    register_dataset(_benchmark.name, dataset_of(_benchmark))

@@ -7,12 +7,11 @@ intermediate value a positive integer.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from themis.exceptions import ConfigurationError
-from themis.presets.drawing import Draw
+from themis.presets.fields import Draw, Raw, Row
 
 __all__ = [
     "DIFFICULTIES",
@@ -39,11 +38,11 @@ class Puzzle:
     target: int
     solution: str
 
-    def raw(self) -> dict[str, Any]:
+    def raw(self) -> Row:
         """In the layout of the public dataset predibase/countdown."""
         return {"nums": list(self.numbers), "target": self.target}
 
-    def row(self, row_id: str) -> dict[str, Any]:
+    def row(self, row_id: str) -> Row:
         """In our own layout."""
         return {"id": row_id, **puzzle_fields(self.numbers, self.target)}
 
@@ -67,18 +66,18 @@ def puzzles(*, difficulty: int | None = None, seed: int = 0) -> Iterator[Puzzle]
         index += 1
 
 
-def raw_puzzles(limit: int | None, *, difficulty: int | None = None) -> Iterator[dict[str, Any]]:
+def raw_puzzles(limit: int | None, *, difficulty: int | None = None) -> Iterator[Row]:
     """The benchmark's puzzles in the public dataset's layout: a hundred, or as many as asked for."""
     stream = puzzles(difficulty=difficulty)
     return (next(stream).raw() for _ in range(100 if limit is None else limit))
 
 
-def puzzle_rows(raw: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+def puzzle_rows(raw: Raw) -> Iterator[Row]:
     """The row that a Countdown run reads, from one of the public dataset's."""
     yield puzzle_fields([int(number) for number in raw["nums"]], int(raw["target"]))
 
 
-def puzzle_fields(numbers: Sequence[int], target: int) -> dict[str, Any]:
+def puzzle_fields(numbers: Sequence[int], target: int) -> Row:
     """All of a row but its id; `reference` is what the metric is given, with an answer where there is one."""
     answer = _answer(numbers, target)
     return {

@@ -6,38 +6,24 @@ with lettered options, `conversation_turns` one row from each turn of a conversa
 
 from __future__ import annotations
 
+import hashlib
+import random
 import re
 import string
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
 
-from themis.presets.drawing import Draw
-
-__all__ = [
-    "Raw",
-    "RowMap",
-    "Value",
-    "after_hashes",
-    "boxed",
-    "conversation_turns",
-    "joined",
-    "lettered",
-    "mapped",
-    "option_texts",
-    "position",
-    "position_of",
-]
-
+Row = dict[str, Any]
 Raw = Mapping[str, Any]
 # Where a value comes from: a field of the raw row, or something computed from the row.
 Value = str | Callable[[Raw], Any]
-RowMap = Callable[[Raw], Iterator[dict[str, Any]]]
+RowMap = Callable[[Raw], Iterator[Row]]
 
 
 def mapped(**fields: Value) -> RowMap:
     """Our fields, each by where it comes from."""
 
-    def rows(raw: Raw) -> Iterator[dict[str, Any]]:
+    def rows(raw: Raw) -> Iterator[Row]:
         yield _values(raw, fields)
 
     return rows
@@ -50,7 +36,7 @@ def lettered(*, options: Value, correct: Value, shuffled: bool = False, **fields
     question alone, so that a row looks the same in every run and whatever rows stand around it.
     """
 
-    def rows(raw: Raw) -> Iterator[dict[str, Any]]:
+    def rows(raw: Raw) -> Iterator[Row]:
         row = _values(raw, fields)
         texts = [str(text).strip() for text in _value(raw, options)]
         right = _value(raw, correct)
@@ -76,7 +62,7 @@ def lettered(*, options: Value, correct: Value, shuffled: bool = False, **fields
 def conversation_turns(*, story: str, questions: str, answers: str) -> RowMap:
     """One row for each question, with the questions and answers before it."""
 
-    def rows(raw: Raw) -> Iterator[dict[str, Any]]:
+    def rows(raw: Raw) -> Iterator[Row]:
         given = raw[answers]["input_text"] if isinstance(raw[answers], Mapping) else raw[answers]
         history = ""
         for turn, (question, answer) in enumerate(zip(raw[questions], given, strict=True), start=1):
@@ -129,9 +115,35 @@ def joined(field: str) -> Value:
     return lambda raw: ", ".join(map(str, raw[field])) if isinstance(raw[field], list) else str(raw[field])
 
 
-def _values(raw: Raw, fields: Mapping[str, Value]) -> dict[str, Any]:
+def _values(raw: Raw, fields: Mapping[str, Value]) -> Row:
     return {name: _value(raw, value) for name, value in fields.items()}
 
 
 def _value(raw: Raw, value: Value) -> Any:
     return raw[value] if isinstance(value, str) else value(raw)
+
+
+# --- random choices that are the same on every machine and every Python -------------------------------------------------
+
+T = TypeVar("T")
+
+
+class Draw:
+    """Draws from a key; only `random()` is used, the one method whose sequence Python promises never to change."""
+
+    def __init__(self, *key: object) -> None:
+        text = "\x1f".join(str(part) for part in key)
+        self._random = random.Random(
+            int.from_bytes(hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()[:8], "big")
+        )
+
+    def below(self, bound: int) -> int:
+        return int(self._random.random() * bound)
+
+    def take(self, items: list[T]) -> T:
+        """Removes one item."""
+        return items.pop(self.below(len(items)))
+
+    def shuffled(self, items: Sequence[T]) -> list[T]:
+        left = list(items)
+        return [self.take(left) for _ in items]

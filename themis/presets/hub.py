@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from themis.exceptions import DatasetError, DependencyError
-
-__all__ = ["HubDataset", "HubRows", "hub_rows", "saved_rows"]
+from themis.presets.fields import Row
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,7 +34,7 @@ class HubDataset:
 class HubRows:
     """The rows, and the commit they are of where the Hub told it."""
 
-    rows: Iterable[dict[str, Any]]
+    rows: Iterable[Row]
     commit: str | None
 
 
@@ -59,14 +58,14 @@ def hub_rows(source: HubDataset, *, otherwise: str) -> HubRows:
         raise DatasetError(
             f"{source} cannot be loaded from the Hugging Face Hub: {reason}{gate}. {otherwise}"
         ) from error
-    return HubRows(found, _commit(found))
+    return HubRows(found, _find_commit(found))
 
 
-def saved_rows(folder: Path) -> Iterable[dict[str, Any]]:
+def saved_rows(folder: Path) -> Iterable[Row]:
     """What the method `save_to_disk` of `datasets` wrote."""
     datasets = _datasets(f"reading {folder}")
     try:
-        found: Iterable[dict[str, Any]] = datasets.load_from_disk(str(folder))
+        found: Iterable[Row] = datasets.load_from_disk(str(folder))
     except (OSError, ValueError, datasets.exceptions.DatasetsError) as error:
         raise DatasetError(f"{folder} is not a dataset that `datasets` saved: {error}") from error
     return found
@@ -116,7 +115,7 @@ def _transport_errors() -> tuple[type[Exception], ...]:
     return tuple(library.HTTPError for library in loaded if library is not None)
 
 
-def _commit(dataset: Any) -> str | None:
+def _find_commit(dataset: object) -> str | None:
     checksums = getattr(getattr(dataset, "info", None), "download_checksums", None) or {}
     commits = {found[1] for url in checksums if (found := re.search(r"@([0-9a-f]{40})/", str(url)))}
     return commits.pop() if len(commits) == 1 else None

@@ -15,13 +15,10 @@ from typing import IO, Any
 
 from themis.core.registry import nearest
 from themis.exceptions import DatasetError, DependencyError
-
-__all__ = ["MANIFEST_SUFFIX", "READABLE_SUFFIXES", "read_rows", "readable_files", "sample_rows"]
+from themis.presets.fields import Row
 
 # What `fetch_benchmark` writes beside the rows; it is no rows itself.
 MANIFEST_SUFFIX = ".manifest.json"
-
-Row = dict[str, Any]
 
 # A group of rows in a Parquet file may have this size unpacked, or this many times the size of the file.
 _ROW_GROUP_BYTES = 256 * 2**20
@@ -50,11 +47,13 @@ def read_rows(path: str | Path) -> Iterator[Row]:
     if file.is_dir():
         files = readable_files(file)
         if not files:
-            raise DatasetError(f"no {_listed()} file in the folder {str(file)!r}")
+            raise DatasetError(f"no {_format_suffixes()} file in the folder {str(file)!r}")
         return (row for each in files for row in read_rows(each))
     reader = _READERS.get(file.suffix.lower())
     if reader is None:
-        raise DatasetError(f"{str(file)!r} ends in {file.suffix or 'nothing'!r}; rows are read from {_listed()} files")
+        raise DatasetError(
+            f"{str(file)!r} ends in {file.suffix or 'nothing'!r}; rows are read from {_format_suffixes()} files"
+        )
     return reader(file)
 
 
@@ -72,7 +71,7 @@ def readable_files(folder: Path) -> list[Path]:
     )
 
 
-def _listed() -> str:
+def _format_suffixes() -> str:
     return ", ".join(READABLE_SUFFIXES)
 
 
@@ -81,7 +80,7 @@ def _read_jsonl(path: Path) -> Iterator[Row]:
     with path.open("rb") as file:
         for number, line in enumerate(file, start=1):
             if text := line.strip():
-                yield _object(_parsed(text, path, number), path, number)
+                yield _require_object(_parse_json(text, path, number), path, number)
 
 
 def _read_json(path: Path) -> Iterator[Row]:
@@ -105,7 +104,7 @@ def _read_array(path: Path) -> Iterator[Row]:
             window.skip("[")
             while window.next_character() != "]":
                 line = window.line
-                yield _object(window.decode(decoder, path), path, line)
+                yield _require_object(window.decode(decoder, path), path, line)
     except UnicodeDecodeError as error:
         raise DatasetError(f"{path}: not UTF-8: {error.reason} at byte {error.start}") from error
 
@@ -132,7 +131,7 @@ class _Window:
     def skip(self, opening: str) -> None:
         self._move(self._text.index(opening, self._at) + 1)
 
-    def decode(self, decoder: json.JSONDecoder, path: Path) -> Any:
+    def decode(self, decoder: json.JSONDecoder, path: Path) -> object:
         while True:
             try:
                 value, end = decoder.raw_decode(self._text, self._at)
@@ -168,7 +167,7 @@ def _invalid_json(path: Path, first_line: int, error: Exception) -> DatasetError
 
 
 def _read_wrapped_array(path: Path) -> Iterator[Row]:
-    whole = _parsed(path.read_bytes(), path, 1)
+    whole = _parse_json(path.read_bytes(), path, 1)
     lists = [(key, value) for key, value in whole.items() if _is_rows(value)] if isinstance(whole, dict) else []
     if len(lists) != 1:
         found = f"an object with the keys {', '.join(whole)}" if isinstance(whole, dict) else type(whole).__name__
@@ -176,7 +175,7 @@ def _read_wrapped_array(path: Path) -> Iterator[Row]:
     yield from lists[0][1]
 
 
-def _is_rows(value: Any) -> bool:
+def _is_rows(value: object) -> bool:
     return isinstance(value, list) and bool(value) and all(isinstance(item, dict) for item in value)
 
 
@@ -187,7 +186,7 @@ def _is_json(line: bytes) -> bool:
         return False
 
 
-def _parsed(text: bytes, path: Path, line: int) -> Any:
+def _parse_json(text: bytes, path: Path, line: int) -> object:
     try:
         return json.loads(text.removeprefix(b"\xef\xbb\xbf").decode("utf-8"))
     except UnicodeDecodeError as error:
@@ -196,7 +195,7 @@ def _parsed(text: bytes, path: Path, line: int) -> Any:
         raise _invalid_json(path, line, error) from error
 
 
-def _object(value: Any, path: Path, line: int) -> Row:
+def _require_object(value: object, path: Path, line: int) -> Row:
     if not isinstance(value, dict):
         raise DatasetError(f"{path}, line {line}: a row is an object with named fields, found {type(value).__name__}")
     return value
@@ -222,14 +221,14 @@ def _read_csv(path: Path) -> Iterator[Row]:
                         f"{path}, line {table.line_num}: {len(cells)} cells, but the first line names {len(names)} columns"
                     )
                 if cells:
-                    yield {name: _cell(cell) for name, cell in zip(names, cells, strict=True)}
+                    yield {name: _parse_cell(cell) for name, cell in zip(names, cells, strict=True)}
     except csv.Error as error:
         raise DatasetError(f"{path}, line {table.line_num}: not valid CSV: {error}") from error
     except UnicodeDecodeError as error:
         raise DatasetError(f"{path}: not UTF-8: {error.reason} at byte {error.start}") from error
 
 
-def _cell(cell: str) -> Any:
+def _parse_cell(cell: str) -> object:
     """A list or an object in a cell is written as JSON; everything else is text."""
     if cell.startswith(("[", "{")):
         try:

@@ -39,6 +39,8 @@ _MOST_WAITING = 1_024
 _MOST_WAITING_FOR_THREADS = 4
 _STORED_TOGETHER = 512
 _STORED_AFTER_SECONDS = 0.25
+# How often whoever waits for threads looks whether the run is stopped.
+_LOOK_SECONDS = 0.25
 
 
 @contextmanager
@@ -67,7 +69,9 @@ def connect_judges(
             if budget is not None and budget.is_capped and price is None:
                 refuse_unknown_cost(f"the judge {judge.name}, {spec.identifier!r}")
             engine = Engine(calls, replace(settings, counts_tokens=is_paid(price)))
-            ask = CachedJudgeClient(spec, judge.sampling, fingerprint(identity), engine, storage, writer, price, budget)
+            ask = _CachedJudgeClient(
+                spec, judge.sampling, fingerprint(identity), engine, storage, writer, price, budget
+            )
             ask.redactor = Redactor(judge.options)
             judge.bind(ask)
             engines.append(engine)
@@ -133,11 +137,14 @@ class JudgingQueue(Caller):
         if len(self._judged) >= _STORED_TOGETHER or time.monotonic() - self._stored_at > _STORED_AFTER_SECONDS:
             self._store()
 
-    def finish(self) -> None:
-        """Judges and stores the rest."""
+    def finish(self, is_stopped: Callable[[], bool] = lambda: False) -> None:
+        """Judges and stores the rest, unless it is stopped meanwhile."""
         while self._waiting or self._under_way:
+            if is_stopped():
+                self.stop()
+                return
             if self._under_way:
-                wait(self._under_way, return_when=FIRST_COMPLETED)
+                wait(self._under_way, timeout=_LOOK_SECONDS, return_when=FIRST_COMPLETED)
             self.work()
         self._store()
 
@@ -171,7 +178,7 @@ def _judge_alone(pipeline: Any, record: GenerationRecord) -> EvaluationRecord:
     return EvaluationRecord(record.task.metadata.get("dataset_id"), [], ["the pipeline returned no record"])
 
 
-class CachedJudgeClient:
+class _CachedJudgeClient:
     """Asks the judge's model. A reply is committed, with its cost, before the judge sees it."""
 
     def __init__(

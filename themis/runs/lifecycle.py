@@ -10,7 +10,7 @@ import contextlib
 import gc
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
@@ -127,7 +127,7 @@ def run(driver: Driver, storage: ExperimentStorage, observers: Sequence[Observer
         with _open_for_writing(str(driver.specification.run_id), storage) as writer:
             opened = OpenRun(driver, storage, writer, observers, reusable)
             with driver.connect(opened):
-                _store_items(driver, storage, writer)
+                opened.is_resumed = _store_items(driver, storage, writer)
                 return opened.live()
 
 
@@ -178,18 +178,19 @@ def _open_for_writing(run_id: str, storage: ExperimentStorage) -> Iterator[RunWr
             raise
 
 
-def _store_items(driver: Driver, storage: ExperimentStorage, writer: RunWriter) -> None:
-    """Stores what is to be worked off and what decides it, before the first call."""
+def _store_items(driver: Driver, storage: ExperimentStorage, writer: RunWriter) -> bool:
+    """Stores what is to be worked off and what decides it, before the first call. Whether an earlier process has done so."""
     run_id = writer.run_id
     if storage.reader(run_id).has_dataset:
         if lost := storage.reader(run_id).count_lost_rows():
             writer.restore_rows(driver.items())
             logger.info("run %s: %d items that were lost are stored again", run_id, lost)
         writer.update(status=RunStatus.IN_PROGRESS.value, error=None)
-        return
+        return True
     writer.clear_dataset()
     total = writer.store_dataset(driver.items(), driver.describe)
     logger.info("run %s: %d items stored", run_id, total)
+    return False
 
 
 class OpenRun:
@@ -211,6 +212,7 @@ class OpenRun:
         stored = storage.get_run(self.run_id)
         self.budget = Budget(driver.specification.budget_usd, (stored.cost_usd or 0.0) + (stored.judge_cost_usd or 0.0))
         self.redactor = Redactor()
+        self.is_resumed = False
         self._driver = driver
         self._observers = Observers(observers)
         self._stop: Stop | None = None
@@ -240,11 +242,17 @@ class OpenRun:
             self._stop = stop
             self._driver.stop(at_once=False)
 
-    def commit(self, calls: list[Result], *, invalidates: tuple[int, Sequence[int]] | None = None) -> None:
-        """Makes answers durable, then tells of them."""
-        self.writer.commit_calls(calls, invalidates=invalidates)
-        if calls:
-            self._observers.notify(lambda observer: observer.on_answers(calls))
+    def commit(
+        self,
+        results: list[Result],
+        *,
+        invalidates: tuple[int, Sequence[int]] | None = None,
+        totals: Mapping[str, float] | None = None,
+    ) -> None:
+        """Makes answers durable, then tells of them; the arguments are `RunWriter.commit_results`'s."""
+        self.writer.commit_results(results, invalidates=invalidates, totals=totals)
+        if results:
+            self._observers.notify(lambda observer: observer.on_answers(results))
 
     def notify_scores(self, records: list[EvaluationRecord]) -> None:
         self._observers.notify(lambda observer: observer.on_scores(records))
@@ -263,6 +271,7 @@ class OpenRun:
             kind=self._driver.specification.kind,
             total=total,
             done=done,
+            is_resumed=self.is_resumed,
             manifest_hash=self.storage.get_run(self.run_id).manifest_hash,
         )
         self._observers.notify(lambda observer: observer.on_start(start))

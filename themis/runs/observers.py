@@ -31,6 +31,8 @@ class RunStart:
     kind: str
     total: int
     done: int
+    # An earlier process has begun it.
+    is_resumed: bool = False
     manifest_hash: str | None = None
 
 
@@ -55,8 +57,8 @@ class Observer:
     >>> import themis
     >>> class Counting(Observer):
     ...     answers = 0
-    ...     def on_answers(self, calls):
-    ...         self.answers += len(calls)
+    ...     def on_answers(self, results):
+    ...         self.answers += len(results)
     >>> counting = Counting()
     >>> report = themis.evaluate("demo", model="fake/perfect", observers=[counting], progress=False)
     >>> counting.answers
@@ -70,11 +72,11 @@ class Observer:
             run: Which run, and how much of it is done.
         """
 
-    def on_answers(self, calls: list[Result]) -> None:
+    def on_answers(self, results: list[Result]) -> None:
         """Answers, or ended memory tests, were stored.
 
         Args:
-            calls: One a finished request.
+            results: One a finished request.
         """
 
     def on_scores(self, records: list[EvaluationRecord]) -> None:
@@ -141,14 +143,14 @@ class Totals:
     # Sum and number of scores by metric, in the order in which they came.
     scores: dict[str, tuple[float, int]] = field(default_factory=dict)
 
-    def add_calls(self, calls: Sequence[Result]) -> None:
-        for call in calls:
-            self.answered += call.record.error is None
-            self.failed += call.record.error is not None
-            self.calls += call.calls
-            self.tokens += call.prompt_tokens + call.completion_tokens
-            known = self.cost_usd is not None and call.cost_usd is not None
-            self.cost_usd = (self.cost_usd or 0.0) + (call.cost_usd or 0.0) if known else None
+    def add_results(self, results: Sequence[Result]) -> None:
+        for result in results:
+            self.answered += result.record.error is None
+            self.failed += result.record.error is not None
+            self.calls += result.calls
+            self.tokens += result.prompt_tokens + result.completion_tokens
+            known = self.cost_usd is not None and result.cost_usd is not None
+            self.cost_usd = (self.cost_usd or 0.0) + (result.cost_usd or 0.0) if known else None
 
     def add_scores(self, records: Sequence[EvaluationRecord]) -> None:
         for record in records:

@@ -53,11 +53,11 @@ class ProgressBar(Observer):
         self._task = self._bar.add_task(self._escape(run.run_id), total=run.total, completed=run.done, numbers="")
         self._bar.start()
 
-    def on_answers(self, calls: list[Result]) -> None:
-        positions = {call.position for call in calls}
+    def on_answers(self, results: list[Result]) -> None:
+        positions = {result.position for result in results}
         fresh = positions - self._recent
         self._recent = positions | set(list(self._recent)[-1000:])
-        self._totals.add_calls(calls)
+        self._totals.add_results(results)
         self._bar.update(self._task, advance=len(fresh), numbers=self._numbers())
 
     def on_scores(self, records: list[EvaluationRecord]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from contextlib import closing
 from typing import Any
@@ -13,6 +14,7 @@ from themis.runs.judging import JudgingQueue, connect_judges
 from themis.runs.lifecycle import gc_paused
 from themis.runs.manifest import evaluation_identity
 from themis.runs.report import build_report, summarise_run, why_not_judged
+from themis.runs.stopping import stop_on_signals
 from themis.storage import ExperimentStorage, RunStatus
 
 __all__ = ["rejudge"]
@@ -38,12 +40,18 @@ def rejudge(
         queue = JudgingQueue(
             pipeline, writer, evaluation, EngineSettings().workers, on_stored=lambda judged: tell(len(judged))
         )
-        with closing(queue):
+        # A flag, for an interrupt in the midst of a future's lock would leave its thread waiting for ever.
+        stopped = threading.Event()
+        with stop_on_signals(stopped.set), closing(queue):
             for position, record in storage.reader(run_id).unjudged(evaluation):
                 queue.add(position, record)
-                while queue.is_full():
+                while queue.is_full() and not stopped.is_set():
                     queue.work()
-            queue.finish()
+                if stopped.is_set():
+                    break
+            queue.finish(stopped.is_set)
+        if stopped.is_set():
+            raise KeyboardInterrupt
         report = build_report(storage, run_id, evaluation, pipeline=pipeline)
         not_judged = why_not_judged(report)
         status = RunStatus.FAILED if not_judged else status

@@ -116,7 +116,7 @@ def metric_aggregates(
     for name in names if names is not None else sorted(counted):
         outcomes = counted.get(name, {})
         values, clusters = array("d"), list[str]()
-        for _, cluster, value in reader.values(evaluation, name):
+        for _, _, cluster, value in reader.values(evaluation, name):
             values.append(value)
             if cluster is not None:
                 clusters.append(cluster)

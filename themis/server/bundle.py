@@ -7,21 +7,16 @@ import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from themis.core.fingerprint import digest
 from themis.core.redaction import Redactor
 from themis.exceptions import ConfigurationError, StorageError
 from themis.server.app import STATIC
-from themis.server.memory_views import chat_view, drawn_tests
 from themis.server.pages import Pages
-from themis.server.shapes import run_line, whole_sample
-from themis.server.views import RunsView, run_view, score_bars
+from themis.server.views import NotFound, RunsView, run_line, sample_view, score_bars
 from themis.storage import ExperimentStorage
 from themis.storage.queries import RunReader
-from themis.storage.search import OUTCOMES, SAMPLE_SORTS, SampleFilter, find_runs, scores_of
-
-__all__ = ["BundleLinks", "Written", "write_bundle"]
+from themis.storage.search import SampleFilter, find_runs, find_samples
 
 # A copy is for reading, not for keeping: of a longer run it has the beginning.
 _MOST_SAMPLES = 1_000
@@ -49,7 +44,7 @@ class BundleLinks:
     def runs(self) -> str:
         return "index.html"
 
-    def run(self, run_id: str, **query: Any) -> str:
+    def run(self, run_id: str, **query: str | int | None) -> str:
         return f"run-{digest(run_id)[:16]}.html"
 
     def sample(self, run_id: str, item_id: str) -> str:
@@ -81,44 +76,32 @@ def write_bundle(storage: str | Path, folder: str | Path, run_ids: Sequence[str]
         (folder / "static").mkdir(exist_ok=True)
         shutil.copyfile(file, folder / "static" / file.name)
     pages, redactor = Pages(BundleLinks()), Redactor()
-    samples = sum(_write_run(reader, folder, pages, redactor) for reader in readers)
+    samples = sum(_write_run(reader, store, folder, pages, redactor) for reader in readers)
     lines = [(run, run_line(run), score_bars(run.summary.get("metrics", {}))) for run in runs]
     view = RunsView(lines, len(lines), 0, len(lines))
     _write(folder / BundleLinks().runs(), pages.render("runs.html", view=view, chosen={}, sorts=()))
     return Written(len(runs), samples)
 
 
-def _write_run(reader: RunReader, folder: Path, pages: Pages, redactor: Redactor) -> int:
+def _write_run(reader: RunReader, store: ExperimentStorage, folder: Path, pages: Pages, redactor: Redactor) -> int:
     run = reader.metadata
-    view = run_view(reader, SampleFilter(), limit=_MOST_SAMPLES)
-    page = pages.render(
-        "run.html",
-        view=view,
-        tests=drawn_tests(reader) if run.kind == "memory" else None,
-        chat=chat_view(reader, after=-1) if run.kind == "memory" else None,
-        chosen={"q": "", "outcome": "all", "metric": "", "sort": "dataset"},
-        outcomes=OUTCOMES,
-        sorts=SAMPLE_SORTS,
-        manifest=redactor.deep(run.config_snapshot.get("reproducibility_manifest", {})),
-        test="",
-    )
     links = BundleLinks()
+    chosen = {"q": "", "outcome": "all", "sort": "dataset"}
+    page = pages.render_run(
+        reader, SampleFilter(), chosen, store=store, redactor=redactor, limit=_MOST_SAMPLES, after=-1
+    )
     _write(folder / links.run(run.run_id), page)
-    ids = [sample.item_id for sample in view.samples.samples]
+    listed = find_samples(reader, SampleFilter(), limit=_MOST_SAMPLES, characters=1).samples
+    ids = [sample.item_id for sample in listed]
     for number, item_id in enumerate(ids):
-        found = reader.record(item_id)
-        if found is None:
-            continue
-        judged = None if reader.evaluation is None else reader.evaluation_of(reader.evaluation, item_id)
-        sample = whole_sample(*found, judged, scores_of(reader, found[0]), redactor)
-        neighbours = {
-            "before": ids[number - 1] if number else None,
-            "after": ids[number + 1] if number + 1 < len(ids) else None,
-        }
-        _write(
-            folder / links.sample(run.run_id, item_id),
-            pages.render("sample.html", run=run, sample=sample, **neighbours),
-        )
+        try:
+            sample = sample_view(reader, item_id, redactor)
+        except NotFound:
+            continue  # not asked yet
+        before = ids[number - 1] if number else None
+        after = ids[number + 1] if number + 1 < len(ids) else None
+        page = pages.render("sample.html", run=run, sample=sample, before=before, after=after)
+        _write(folder / links.sample(run.run_id, item_id), page)
     return len(ids)
 
 

@@ -14,16 +14,16 @@ from typing import Any
 from urllib.parse import quote, urlsplit
 
 from themis.server.limits import ClientThrottle
-from themis.server.sessions import is_session, is_token, session_of
 from themis.server.settings import Settings, is_loopback
-
-__all__ = ["CONTENT_POLICY", "Guard", "error_body"]
+from themis.server.tokens import TokenTries, is_session, is_token, read_session
 
 logger = logging.getLogger("themis.server.access")
 
 Scope = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
-Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 CONTENT_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; font-src 'self'; "
@@ -50,6 +50,13 @@ class _Refusal:
     headers: tuple[tuple[bytes, bytes], ...] = ()
 
 
+def _wait(seconds: float, reason: str) -> _Refusal:
+    whole = int(seconds) + 1
+    return _Refusal(
+        429, "too_many_requests", f"{reason}; try again in {whole} s", ((b"retry-after", str(whole).encode()),)
+    )
+
+
 class _TooLarge(Exception):
     """The body of a request grew beyond the limit while it was read."""
 
@@ -57,9 +64,10 @@ class _TooLarge(Exception):
 class Guard:
     """Wraps the application."""
 
-    def __init__(self, app: Any, settings: Settings) -> None:
+    def __init__(self, app: Application, settings: Settings, token_tries: TokenTries) -> None:
         self._app = app
         self._settings = settings
+        self._token_tries = token_tries
         self._rate = ClientThrottle(settings.requests_per_second, burst=4 * settings.requests_per_second)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -104,8 +112,8 @@ class Guard:
             return refusal
         if scope.get("method") == "OPTIONS" and headers.get("origin") in self._settings.allowed_origins:
             return _Refusal(204, "", "")  # a browser asks beforehand, without a token, whether it may ask
-        if not self._is_admitted(scope["path"], headers):
-            return self._ask_for_token(scope, headers)
+        if refusal := self._check_token(scope, headers):
+            return refusal
         length = headers.get("content-length", "0")
         if length.isdigit() and int(length) > self._settings.max_body_bytes:
             return self._too_large()
@@ -129,20 +137,25 @@ class Guard:
         if not client or is_loopback(client):
             return None
         wait = self._rate.wait_seconds(client)
-        if wait <= 0:
-            return None
-        retry = ((b"retry-after", str(int(wait) + 1).encode()),)
-        return _Refusal(429, "too_many_requests", f"too many requests; try again in {int(wait) + 1} s", retry)
+        return _wait(wait, "too many requests") if wait > 0 else None
 
-    def _is_admitted(self, path: str, headers: dict[str, str]) -> bool:
-        token = self._settings.token
+    def _check_token(self, scope: Scope, headers: dict[str, str]) -> _Refusal | None:
+        token, path = self._settings.token, scope["path"]
         if token is None or path in _OPEN_PATHS or path.startswith("/static/"):
-            return True
+            return None
         scheme, _, given = headers.get("authorization", "").partition(" ")
-        if scheme.lower() == "bearer" and is_token(token, given.strip()):
-            return True
-        session = session_of(headers.get("cookie", ""))
-        return session is not None and is_session(token, session)
+        if scheme.lower() == "bearer":
+            client = scope["client"][0]
+            is_right = is_token(token, given.strip())
+            wait = self._token_tries.locked_seconds(client) if is_right else self._token_tries.count(client)
+            if wait > 0:
+                return _wait(wait, "too many tries with a wrong token")
+            if is_right:
+                return None
+        session = read_session(headers.get("cookie", ""))
+        if session is not None and is_session(token, session):
+            return None
+        return self._ask_for_token(scope, headers)
 
     def _ask_for_token(self, scope: Scope, headers: dict[str, str]) -> _Refusal:
         wants_page = "text/html" in headers.get("accept", "") and not scope["path"].startswith("/api")
@@ -159,7 +172,7 @@ class Guard:
     def _bounded(self, receive: Receive, exchange: _Exchange) -> Receive:
         taken = 0
 
-        async def bounded() -> MutableMapping[str, Any]:
+        async def bounded() -> Message:
             nonlocal taken
             message = await receive()
             taken += len(message.get("body", b""))
@@ -198,7 +211,7 @@ class _Exchange:
         # The body was too large: whatever the application says to that is not sent.
         self.is_overrun = False
 
-    async def send(self, message: MutableMapping[str, Any]) -> None:
+    async def send(self, message: Message) -> None:
         if self.is_overrun:
             return
         if message["type"] == "http.response.start":

@@ -10,13 +10,12 @@ import contextlib
 import logging
 import threading
 import time
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Iterator
 
 from themis.core.codec import decode, json_bytes
 from themis.core.redaction import Redactor
 from themis.exceptions import ThemisError
-from themis.server.shapes import run_line, run_progress, sample_event
+from themis.server.views import JSONObject, run_event, run_line, sample_event
 from themis.storage import ExperimentStorage, RunMetadata, RunStatus
 from themis.storage.queries import RunReader
 from themis.storage.search import (
@@ -27,8 +26,6 @@ from themis.storage.search import (
     running_means,
     store_version,
 )
-
-__all__ = ["ALL_RUNS", "Event", "Hub", "Subscription"]
 
 logger = logging.getLogger(__name__)
 
@@ -48,7 +45,7 @@ class Event:
 
     __slots__ = ("kind", "text", "topic")
 
-    def __init__(self, topic: str, body: dict[str, Any]) -> None:
+    def __init__(self, topic: str, body: JSONObject) -> None:
         self.topic = topic
         self.kind = str(body["type"])
         self.text = json_bytes(body).decode()
@@ -104,7 +101,7 @@ class Hub:
             self._task.cancel()
 
     @contextlib.contextmanager
-    def listening(self) -> Any:
+    def subscribe(self) -> Iterator[Subscription]:
         """A subscription for as long as the block lasts."""
         listener = Subscription()
         self._listeners.add(listener)
@@ -198,7 +195,7 @@ class _Watch:
             else:
                 self._watched[run_id].is_unheard = True
 
-    def state(self, run_id: str) -> dict[str, Any] | None:
+    def state(self, run_id: str) -> JSONObject | None:
         """How a run stands; whatever comes after this will be told."""
         with self._lock:
             reader = self._store.find_run(run_id)
@@ -206,7 +203,7 @@ class _Watch:
                 self._awaited.add(run_id)
                 return None
             watched = self._start_watching(run_id, reader)
-            return run_progress(reader.metadata, _count_answered(reader), _update_means(reader, watched))
+            return run_event(reader.metadata, _count_answered(reader), _update_means(reader, watched))
 
     def _changed_runs(self) -> dict[str, RunMetadata]:
         if self._since is None:
@@ -232,7 +229,7 @@ class _Watch:
             watched.looks_left = _SETTLING_LOOKS
         if watched.looks_left > 0:
             watched.looks_left -= 1
-            progress = run_progress(reader.metadata, _count_answered(reader), _update_means(reader, watched))
+            progress = run_event(reader.metadata, _count_answered(reader), _update_means(reader, watched))
             events.append(Event(run_id, progress))
         return events
 

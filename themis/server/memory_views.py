@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from themis.core.entities import GenerationRecord
 from themis.memory.result_store import OVERALL
 from themis.memory.tape import EXCHANGES, EventBody, read_body
 from themis.memory.transcript import entries
-from themis.server.charts import Dot, GanttRow, TestSpan, gantt
+from themis.server.views import Dot, JSONObject
 from themis.storage import RunStatus
 from themis.storage.queries import RunReader
 from themis.storage.records import Turn
-
-__all__ = ["ChatView", "TestCard", "TestsView", "chat_view", "drawn_tests"]
 
 _ROWS_SHOWN = 200
 _MOST_TESTS = 500
@@ -37,7 +34,7 @@ class TestCard:
     span_tokens: int | None
     overran: bool
     in_doubt: bool
-    questions: list[dict[str, Any]]
+    questions: list[JSONObject]
     colour: int
 
 
@@ -62,17 +59,17 @@ class TestsView:
 class ChatView:
     """A page of the conversation; `after` is None where it begins with the first row, `next_after` at the last one."""
 
-    entries: list[dict[str, Any]]
+    entries: list[JSONObject]
     after: int | None
     next_after: int | None
 
 
-def drawn_tests(reader: RunReader) -> TestsView:
+def gantt_view(reader: RunReader) -> TestsView:
     scores = _scores(reader)
-    ended = [record.metrics.get("memory", {}) | {"id": _item_id(record)} for record in _ended(reader)]
+    ended = [record.metrics.get("memory", {}) | {"id": _item_id(record)} for record in _ended_records(reader)]
     spans = {str(memory["id"]): _ended_span(memory, scores) for memory in ended}
     last = _last_reply(reader)
-    spans |= {span.test_id: span for span in _under_way(reader, spans)}
+    spans |= {span.test_id: span for span in _running_spans(reader, spans)}
     colours = _colours(spans.values())
     cards = [_card(memory, scores, colours) for memory in ended]
     about = reader.metadata.summary.get("memory", {})
@@ -96,7 +93,7 @@ def _item_id(record: GenerationRecord) -> str:
     return str(record.task.metadata.get("dataset_id"))
 
 
-def _ended_span(memory: dict[str, Any], scores: dict[str, float]) -> TestSpan:
+def _ended_span(memory: JSONObject, scores: dict[str, float]) -> TestSpan:
     said = memory.get("said", [])
     return TestSpan(
         test_id=memory["id"],
@@ -109,7 +106,7 @@ def _ended_span(memory: dict[str, Any], scores: dict[str, float]) -> TestSpan:
     )
 
 
-def _card(memory: dict[str, Any], scores: dict[str, float], colours: dict[str, int]) -> TestCard:
+def _card(memory: JSONObject, scores: dict[str, float], colours: dict[str, int]) -> TestCard:
     return TestCard(
         test_id=memory["id"],
         dataset=str(memory.get("dataset", "")),
@@ -131,7 +128,7 @@ def _colours(spans: Iterable[TestSpan]) -> dict[str, int]:
     return {span.test_id: by_kind[span.dataset] for span in spans}
 
 
-def _ended(reader: RunReader) -> Iterator[GenerationRecord]:
+def _ended_records(reader: RunReader) -> Iterator[GenerationRecord]:
     for number, (_, record) in enumerate(reader.records()):
         if number >= _MOST_TESTS:
             return
@@ -141,7 +138,7 @@ def _ended(reader: RunReader) -> Iterator[GenerationRecord]:
 def _scores(reader: RunReader) -> dict[str, float]:
     if reader.evaluation is None:
         return {}
-    return {item_id: value for item_id, _, value in reader.values(reader.evaluation, OVERALL)}
+    return {score.item_id: score.value for score in reader.values(reader.evaluation, OVERALL)}
 
 
 def _last_reply(reader: RunReader) -> EventBody:
@@ -150,7 +147,7 @@ def _last_reply(reader: RunReader) -> EventBody:
     return read_body(found[0]) if found else EventBody()
 
 
-def _under_way(reader: RunReader, ended: Container[str]) -> list[TestSpan]:
+def _running_spans(reader: RunReader, ended: Container[str]) -> list[TestSpan]:
     begun = [row for row in reader.read_turns(kinds=("begin",), limit=2 * _MOST_TESTS) if row.test_id]
     begins = {row.test_id: read_body(row).tokens_total for row in begun if row.test_id and row.test_id not in ended}
     says: dict[str, list[int]] = {}
@@ -217,4 +214,66 @@ def _until_reply(rows: list[Turn]) -> list[Turn]:
     """A message at the end of a page waits for its reply on the next one."""
     while len(rows) > 1 and rows[-1].kind in EXCHANGES:
         rows = rows[:-1]
+    return rows
+
+
+# --- the chart of a conversation ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class TestSpan:
+    """What a test took of a conversation, in tokens; `ended` is None while it is under way, `score` if it has none."""
+
+    __test__ = False
+
+    test_id: str
+    dataset: str
+    began: float
+    ended: float | None = None
+    score: float | None = None
+    says: Sequence[float] = ()
+    asks: Sequence[float] = ()
+
+    @property
+    def state(self) -> str:
+        if self.ended is None:
+            return "open"
+        return "failed" if self.score is None else "good" if self.score >= 0.5 else "bad"
+
+
+@dataclass(frozen=True)
+class GanttRow:
+    """A test's stretch of the conversation, in percent of its tokens, with the places where it spoke."""
+
+    span: TestSpan
+    x: float
+    width: float
+    y: int
+    says: list[float]
+    asks: list[float]
+    title: str
+
+
+def gantt(spans: Iterable[TestSpan], total_tokens: float) -> list[GanttRow]:
+    """One row a test, in the order in which they began."""
+    total = max(total_tokens, 1.0)
+
+    def places(tokens: Sequence[float]) -> list[float]:
+        return [round(min(one / total * 100, 100.0), 2) for one in tokens]
+
+    rows = []
+    for number, span in enumerate(sorted(spans, key=lambda one: (one.began, one.test_id))):
+        end = total if span.ended is None else span.ended
+        shown = "under way" if span.ended is None else "no verdict" if span.score is None else f"score {span.score:.2f}"
+        rows.append(
+            GanttRow(
+                span=span,
+                x=round(span.began / total * 100, 2),
+                width=round(max((end - span.began) / total * 100, 0.4), 2),
+                y=number * 22,
+                says=places(span.says),
+                asks=places(span.asks),
+                title=f"{span.test_id}: tokens {span.began:,.0f} to {end:,.0f}, {shown}",
+            )
+        )
     return rows

@@ -1,4 +1,4 @@
-"""What one server process holds: the store, the listeners, the pages, answers that are still fresh."""
+"""What one server process holds: the store, the listeners, and a cache of responses."""
 
 from __future__ import annotations
 
@@ -8,25 +8,26 @@ import gzip
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated
 
-from fastapi import Request
+from fastapi import Depends, Request
 from fastapi.responses import Response
 
+from themis.comparison.engine import ComparisonEngine
+from themis.comparison.reports import ComparisonReport
+from themis.core.codec import json_bytes
 from themis.core.redaction import Redactor
 from themis.core.registry import nearest
 from themis.exceptions import StorageError
-from themis.server.errors import NotFound
-from themis.server.limits import ClientThrottle
 from themis.server.live import Hub
 from themis.server.settings import Settings
+from themis.server.tokens import TokenTries
+from themis.server.views import NotFound
 from themis.storage import ExperimentStorage
 from themis.storage.queries import RunReader
 from themis.storage.search import find_runs, store_version
-
-__all__ = ["Answer", "FreshAnswers", "Served", "served"]
 
 # A list may be this old, and is made anew behind the scenes when it is half as old: a crowd never waits for the store.
 _FRESH_SECONDS = 0.2
@@ -38,32 +39,57 @@ _KEPT_BYTES = 16_000_000
 _HEAVY_AT_ONCE = 2
 _HEAVY_WAIT_SECONDS = 60
 
+# What an answer was made from; another one means that it must be made again.
+Version = tuple[object, ...]
 
-class Served:
-    """Reached from every route as `request.app.state.served`."""
+
+class AppState:
+    """Reached from every route as `request.app.state.themis`.
+
+    Args:
+        settings: What is served, to whom, and how much of it.
+    """
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.store = ExperimentStorage(settings.storage_path)
         self.hub = Hub(self.store, settings.poll_seconds)
         self.redactor = Redactor()
-        self.answers = FreshAnswers(self.store)
-        # Tries at the login page: a few at once, then one in ten seconds, for each client.
-        self.logins = ClientThrottle(per_second=0.1, burst=5)
+        self.cache = ResponseCache(self.store)
+        self.token_tries = TokenTries()
         self._heavy = threading.Semaphore(_HEAVY_AT_ONCE)
 
     def reader(self, run_id: str) -> RunReader:
         """A stored run, its row read once; an unknown one is a 404 that names the nearest."""
         found = self.store.find_run(run_id)
         if found is None:
-            known = (
-                [run.run_id for run in find_runs(self.store.engine, limit=1_000).runs] if self.store.exists() else []
-            )
-            raise NotFound(f"Run not found: {run_id}{nearest(run_id, known)}")
+            known = find_runs(self.store.engine, limit=1_000).runs if self.store.exists() else []
+            raise NotFound(f"Run not found: {run_id}{nearest(run_id, [run.run_id for run in known])}")
         return found
 
+    def compare(
+        self,
+        run_ids: Sequence[str],
+        *,
+        metrics: Sequence[str] | None = None,
+        statistical_test: str,
+        alpha: float = 0.05,
+        correction: str | None = "holm-bonferroni",
+    ) -> ComparisonReport:
+        """Every two of the runs on the metrics that all have, or on those named."""
+        for run_id in run_ids:
+            self.reader(run_id)
+        engine = ComparisonEngine(
+            storage=self.store,
+            statistical_test=statistical_test,
+            alpha=alpha,
+            multiple_comparison_correction=correction,
+        )
+        with self.limit_heavy():
+            return engine.compare_runs(run_ids, metrics=metrics)
+
     @contextlib.contextmanager
-    def heavy(self) -> Iterator[None]:
+    def limit_heavy(self) -> Iterator[None]:
         """Comparisons and exports of long runs wait for each other, so that pages stay quick."""
         if not self._heavy.acquire(timeout=_HEAVY_WAIT_SECONDS):
             raise StorageError("the server is busy with other comparisons and exports; try again in a minute")
@@ -73,10 +99,19 @@ class Served:
             self._heavy.release()
 
 
-async def served(request: Request) -> Served:
+async def get_state(request: Request) -> AppState:
     """For routes. Asynchronous, because FastAPI sends every other dependency through a thread."""
-    found: Served = request.app.state.served
+    found: AppState = request.app.state.themis
     return found
+
+
+# How a route asks for the state.
+State = Annotated[AppState, Depends(get_state)]
+
+
+def json_answer(value: object, status: int = 200) -> Response:
+    """JSON that every reader takes: NaN is null, and half a character is replaced, whatever a model said."""
+    return Response(json_bytes(value), status, media_type="application/json", headers={"cache-control": "no-store"})
 
 
 @dataclass(frozen=True)
@@ -107,12 +142,12 @@ class Answer:
 @dataclass
 class _Kept:
     answer: Answer
-    version: tuple[Any, ...]
+    version: Version
     made: float
     checked: float
 
 
-class FreshAnswers:
+class ResponseCache:
     """Answers that are made again only when the store has changed; many askers of one question share the work."""
 
     def __init__(self, store: ExperimentStorage) -> None:
@@ -123,7 +158,7 @@ class FreshAnswers:
         self._making: dict[Hashable, asyncio.Task[Answer]] = {}
 
     async def get(
-        self, question: Hashable, make: Callable[[], Answer], version: Callable[[], tuple[Any, ...]] | None = None
+        self, question: Hashable, make: Callable[[], Answer], version: Callable[[], Version] | None = None
     ) -> Answer:
         """`version` says what the answer depends on, where that is more than the list of runs."""
         kept = self._kept.get(question)
@@ -145,7 +180,7 @@ class FreshAnswers:
         question: Hashable,
         kept: _Kept | None,
         make: Callable[[], Answer],
-        read_version: Callable[[], tuple[Any, ...]],
+        read_version: Callable[[], Version],
     ) -> Answer:
         now = time.monotonic()
         version = await asyncio.to_thread(read_version)
@@ -171,5 +206,5 @@ class FreshAnswers:
         if not task.cancelled():
             task.exception()  # whoever waits has it too; nobody may be waiting
 
-    def _version(self) -> tuple[Any, ...]:
+    def _version(self) -> Version:
         return store_version(self._store.engine) if self._store.exists() else ()

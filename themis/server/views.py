@@ -1,54 +1,292 @@
-"""What each page shows, read from the store in bounded pieces."""
+"""What is shown of stored runs: as the JSON of the API, and as the values that templates draw.
+
+Everything is read from the store in bounded pieces. Places in an SVG are in percent of its width.
+"""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
-from themis.comparison.diff import Change, RunDiff, diff_runs
+from themis.comparison.diff import Change, DiffItem, RunDiff, diff_runs
 from themis.comparison.pages import forest_plot
 from themis.comparison.reports import TIE, ComparisonReport, ComparisonResult
+from themis.core.entities import EvaluationRecord, GenerationRecord, ModelError
+from themis.core.redaction import Redactor
 from themis.core.registry import nearest
 from themis.exceptions import ConfigurationError
 from themis.memory.result_store import OVERALL
-from themis.server.charts import Dot, Interval, dots, interval_bar, sparkline
-from themis.server.shapes import run_line
 from themis.storage import ExperimentStorage, RunMetadata, RunStatus
 from themis.storage.queries import RunReader
 from themis.storage.search import (
+    Histogram,
+    NewRecord,
     Overview,
     RunFilter,
     SampleFilter,
+    SampleLine,
     SamplePage,
+    Score,
     count_answers,
     find_runs,
     find_samples,
     overview,
     running_means,
+    scores_of,
     why_failed,
 )
 
-__all__ = [
-    "ComparedMetric",
-    "ComparedPair",
-    "RunView",
-    "RunsView",
-    "ScoreBar",
-    "compared",
-    "run_so_far",
-    "run_view",
-    "runs_view",
-    "score_bars",
-]
-
 _PREVIEW_CHARACTERS = 280
 _RUNS_SHOWN = 50
-_SAMPLES_SHOWN = 50
+SAMPLES_SHOWN = 50
 _CHANGES_SHOWN = 50
 # Up to so many samples the page draws its overview at once; beyond, the page asks for it when it is shown.
 _DRAWN_AT_ONCE = 20_000
 _EARLIER_RUNS = 12
+_COLUMN_HEIGHT = 90.0
+
+JSONObject = dict[str, Any]
+
+
+class NotFound(Exception):
+    """There is nothing of that name."""
+
+
+# --- as JSON: the first fields are the contract's, the rest came later ------------------------------------------------
+
+
+def run_line(run: RunMetadata, answered: int | None = None, error: str | None = None) -> JSONObject:
+    """A run in a list. `error` says why it failed where the run itself does not."""
+    summary = run.summary.get("metrics", {})
+    return {
+        "run_id": run.run_id,
+        "experiment_id": run.experiment,
+        "status": run.status.value,
+        "num_samples": run.total_samples,
+        "metrics": {name: metric["mean"] for name, metric in summary.items()},
+        "created_at": run.created_at.isoformat(),
+        "kind": run.kind,
+        "model": run.model,
+        "benchmark": run.benchmark,
+        "tags": run.tags,
+        "updated_at": run.updated_at.isoformat(),
+        "completed_at": run.completed_at.isoformat() if run.completed_at else None,
+        "metric_details": summary,
+        "num_answered": run.successful_generations + run.failed_generations if answered is None else answered,
+        "failed": run.failed_generations,
+        "num_cut_off": run.cut_off,
+        "cost_usd": run.total_cost_usd,
+        "prompt_tokens": run.prompt_tokens,
+        "completion_tokens": run.completion_tokens,
+        "calls": run.calls,
+        "error": run.error_message if error is None else error,
+        "is_abandoned": run.is_abandoned,
+        # Only while somebody waits: one that was killed meanwhile does not.
+        "waiting": run.waiting if run.status is RunStatus.IN_PROGRESS and run.writer is not None else None,
+        # As people are told it: "completed", "16 of 60 failed".
+        "standing": run.standing._asdict(),
+        **({"memory": run.summary["memory"]} if "memory" in run.summary else {}),
+    }
+
+
+def run_event(run: RunMetadata, answered: int, means: dict[str, tuple[float, int]]) -> JSONObject:
+    """What changes while a run is under way."""
+    line = run_line(run, answered)
+    if means and run.status is RunStatus.IN_PROGRESS:
+        line["metrics"] = {name: mean for name, (mean, _) in means.items()}
+        line["metric_details"] = {name: {"mean": mean, "count": count} for name, (mean, count) in means.items()}
+    return {"type": "run", **line}
+
+
+def format_sample_line(line: SampleLine, redactor: Redactor) -> JSONObject:
+    """A sample in a list."""
+    return {
+        "id": line.item_id,
+        "prompt": _redact_text(line.prompt, redactor),
+        "response": _redact_text(line.text, redactor),
+        "scores": {score.metric: score.value for score in line.scores if score.value is not None},
+        "error": _format_error(line.error, redactor),
+        "outcomes": {score.metric: score.outcome for score in line.scores},
+        "attempts": line.attempts,
+        "seconds": line.seconds,
+        "prompt_tokens": line.prompt_tokens,
+        "completion_tokens": line.completion_tokens,
+        "cost_usd": line.cost_usd,
+        "position": line.position,
+        "is_cut": line.is_cut,
+    }
+
+
+def sample_view(reader: RunReader, item_id: str, redactor: Redactor) -> JSONObject:
+    """A sample with everything that is stored of it; one that is not there, or has no answer yet, is `NotFound`."""
+    found = reader.record(item_id)
+    if found is None:
+        is_planned = reader.position(item_id) is not None
+        where = "has no answer yet" if is_planned else f"is not in run {reader.metadata.run_id}"
+        raise NotFound(f"Sample not found: {item_id} {where}")
+    judged = None if reader.evaluation is None else reader.evaluation_of(reader.evaluation, item_id)
+    return _format_sample(*found, judged, scores_of(reader, found[0]), redactor)
+
+
+def _format_sample(
+    position: int, record: GenerationRecord, judged: EvaluationRecord | None, scores: list[Score], redactor: Redactor
+) -> JSONObject:
+    task = record.task
+    return {
+        "id": str(task.metadata.get("dataset_id", "")),
+        "position": position,
+        "prompt": redactor.values(task.prompt.text),
+        "response": None if record.output is None else redactor.values(record.output.text),
+        "reference": None if task.reference is None else redactor.data(task.reference.value),
+        "row": redactor.data(task.prompt.context),
+        "scores": {score.metric: score.value for score in scores if score.value is not None},
+        "outcomes": {score.metric: score.outcome for score in scores},
+        "verdicts": [
+            {
+                "metric": score.metric_name,
+                "value": score.value,
+                "details": redactor.data(score.details),
+                "metadata": redactor.data(score.metadata),
+            }
+            for score in (judged.scores if judged is not None else ())
+        ],
+        "failures": [redactor.text(reason) for reason in (judged.failures if judged is not None else ())],
+        "attempts": [_attempt(attempt, redactor) for attempt in record.attempts or [record]],
+        "metrics": redactor.data({k: v for k, v in record.metrics.items() if k != "attempt_outcomes"}),
+    }
+
+
+def _attempt(attempt: GenerationRecord, redactor: Redactor) -> JSONObject:
+    output = attempt.output
+    return {
+        "response": None if output is None else redactor.values(output.text),
+        "usage": None if output is None else output.usage,
+        "raw": None if output is None else redactor.data(output.raw),
+        "error": _format_error(attempt.error, redactor),
+        "metrics": redactor.data(attempt.metrics),
+    }
+
+
+def sample_event(run_id: str, record: NewRecord) -> JSONObject:
+    return {
+        "type": "sample",
+        "run_id": run_id,
+        "id": record.item_id,
+        "position": record.position,
+        "attempt": record.attempt,
+        "ok": record.ok,
+        "seconds": record.seconds,
+        "scores": {score.metric: score.value for score in record.scores if score.value is not None},
+    }
+
+
+def _redact_text(text: str | None, redactor: Redactor) -> str | None:
+    return None if text is None else redactor.values(text)
+
+
+def _format_error(error: ModelError | None, redactor: Redactor) -> JSONObject | None:
+    return None if error is None else {"kind": error.kind, "message": redactor.text(error.message)}
+
+
+# --- as charts --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Bar:
+    """A column of a histogram."""
+
+    x: float
+    width: float
+    y: float
+    height: float
+    title: str
+
+
+def histogram_bars(histogram: Histogram) -> list[Bar]:
+    """Columns of a histogram, the highest filling the height; a small one is still seen."""
+    most = max(histogram.counts, default=0) or 1
+    width = 100 / len(histogram.counts)
+    step = (histogram.high - histogram.low) / len(histogram.counts)
+    found = []
+    for number, count in enumerate(histogram.counts):
+        if not count:
+            continue
+        height = max(count / most * _COLUMN_HEIGHT, 2.0)
+        low = histogram.low + number * step
+        title = f"{low:.3g} to {low + step:.3g}: {count:,}"
+        found.append(
+            Bar(round(number * width + width * 0.1, 2), round(width * 0.8, 2), round(100 - height, 1), height, title)
+        )
+    return found
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A mean with the ends of its interval."""
+
+    point: float
+    low: float | None
+    high: float | None
+
+
+def interval_bar(mean: float | None, ci: Sequence[float] | None) -> Interval | None:
+    """A mean and its interval between 0 and 1, or further out where they lie there; None where there is no mean."""
+    if mean is None or not math.isfinite(mean):
+        return None
+    low, high = min(0.0, mean, *(ci or [mean])), max(1.0, mean, *(ci or [mean]))
+    span = high - low
+
+    def place(value: float) -> float:
+        return round((value - low) / span * 100, 2)
+
+    return Interval(place(mean), place(ci[0]) if ci else None, place(ci[1]) if ci else None)
+
+
+@dataclass(frozen=True)
+class Dot:
+    """A point of a scatter plot; larger where several lie on each other."""
+
+    x: float
+    y: float
+    radius: float
+    title: str
+    side: str
+
+
+def scatter_dots(pairs: Iterable[tuple[float, float]]) -> tuple[list[Dot], float, float]:
+    """Paired scores: the first run to the right, the second upwards; and the ends of both axes."""
+    counted: dict[tuple[float, float], int] = {}
+    for pair in pairs:
+        counted[pair] = counted.get(pair, 0) + 1
+    if not counted:
+        return [], 0.0, 1.0
+    values = [value for pair in counted for value in pair]
+    low, high = min(0.0, *values), max(1.0, *values)
+    most = max(counted.values())
+    found = []
+    for (first, second), count in sorted(counted.items(), key=lambda entry: -entry[1])[:2_000]:
+        side = "same" if first == second else "first" if first > second else "second"
+        radius = 1.3 + 3 * math.sqrt(count / most) if most > 1 else 1.6
+        x, y = ((value - low) / (high - low) * 84 + 8 for value in (first, second))
+        title = f"{first:.4g} and {second:.4g}: {count:,} item{'s' if count > 1 else ''}"
+        found.append(Dot(round(x, 2), round(100 - y, 2), round(radius, 2), title, side))
+    return found, low, high
+
+
+def sparkline(means: Sequence[float]) -> str:
+    """The points of a line through earlier runs' means, for a box of 100 by 24."""
+    if len(means) < 2:
+        return ""
+    low, high = min(means), max(means)
+    span = (high - low) or 1.0
+    step = 100 / (len(means) - 1)
+    return " ".join(f"{n * step:.1f},{22 - (mean - low) / span * 20:.1f}" for n, mean in enumerate(means))
+
+
+# --- the scores of a run ----------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -65,7 +303,7 @@ class ScoreBar:
     bar: Interval | None
 
 
-def score_bars(metrics: dict[str, Any]) -> list[ScoreBar]:
+def score_bars(metrics: JSONObject) -> list[ScoreBar]:
     """As they are drawn: the mean over all tests of a memory run before those of each kind."""
     return [
         ScoreBar(
@@ -89,7 +327,7 @@ def score_bars(metrics: dict[str, Any]) -> list[ScoreBar]:
 class RunsView:
     """A page of the list of runs."""
 
-    lines: list[tuple[RunMetadata, dict[str, Any], list[ScoreBar]]]
+    lines: list[tuple[RunMetadata, JSONObject, list[ScoreBar]]]
     total: int
     offset: int
     limit: int
@@ -132,7 +370,7 @@ class RunView:
     """The page of a run."""
 
     run: RunMetadata
-    line: dict[str, Any]
+    line: JSONObject
     scores: list[ScoreBar]
     samples: SamplePage
     wanted: SampleFilter
@@ -143,9 +381,9 @@ class RunView:
     overview: Overview | None
 
 
-def run_view(reader: RunReader, wanted: SampleFilter, *, offset: int = 0, limit: int = _SAMPLES_SHOWN) -> RunView:
+def run_view(reader: RunReader, wanted: SampleFilter, *, offset: int = 0, limit: int = SAMPLES_SHOWN) -> RunView:
     run = reader.metadata
-    line, scores = run_so_far(reader)
+    line, scores = run_progress(reader)
     metrics = [score.name for score in scores]
     if wanted.metric is None and metrics:
         wanted = SampleFilter(**{**vars(wanted), "metric": metrics[0]})
@@ -164,14 +402,14 @@ def run_view(reader: RunReader, wanted: SampleFilter, *, offset: int = 0, limit:
     )
 
 
-def run_so_far(reader: RunReader) -> tuple[dict[str, Any], list[ScoreBar]]:
+def run_progress(reader: RunReader) -> tuple[JSONObject, list[ScoreBar]]:
     """A run's line and its scores, added up here where no report has done so yet."""
     run = reader.metadata
     answered = count_answers(reader) if run.status is RunStatus.IN_PROGRESS else None
     line = run_line(run, answered, why_failed(reader))
-    details = dict(line["metric_details"])
+    details = line["metric_details"]
     if not details and run.total_samples <= _DRAWN_AT_ONCE:
-        details = {name: {"mean": mean, "count": n} for name, (mean, n) in running_means(reader).items()}
+        details = {name: {"mean": mean, "count": count} for name, (mean, count) in running_means(reader).items()}
     return line, score_bars(details)
 
 
@@ -187,7 +425,7 @@ class ComparedPair:
     low: float
     high: float
     counts: dict[str, int]
-    changes: list[Any]
+    changes: list[DiffItem]
     hidden: int
 
     @property
@@ -201,11 +439,11 @@ class ComparedMetric:
 
     name: str
     best: str
-    plot: Any
+    plot: object
     pairs: list[ComparedPair]
 
 
-def compared(store: ExperimentStorage, report: ComparisonReport) -> list[ComparedMetric]:
+def comparison_view(store: ExperimentStorage, report: ComparisonReport) -> list[ComparedMetric]:
     """The report by metric, a memory run's overall one first; fixed and broken items are read for two runs only."""
     # Of a measure that is neither good nor bad, nothing is fixed or broken.
     sortable = [result.metric_name for result in report.pairwise_results if result.higher_is_better is not None]
@@ -215,13 +453,13 @@ def compared(store: ExperimentStorage, report: ComparisonReport) -> list[Compare
     found = []
     for metric in sorted(report.metrics, key=lambda name: name != OVERALL):
         results = report.get_metric_results(metric)
-        pairs = [_compared_pair(result, diff if metric in sortable else None) for result in results]
+        pairs = [_pair_view(result, diff if metric in sortable else None) for result in results]
         found.append(ComparedMetric(metric, report.best_line(metric), forest_plot(results), pairs))
     return found
 
 
-def _compared_pair(result: ComparisonResult, diff: RunDiff | None) -> ComparedPair:
-    drawn, low, high = dots(zip(result.run_a_samples, result.run_b_samples, strict=True))
+def _pair_view(result: ComparisonResult, diff: RunDiff | None) -> ComparedPair:
+    drawn, low, high = scatter_dots(zip(result.run_a_samples, result.run_b_samples, strict=True))
     if diff is None:
         return ComparedPair(result, drawn, low, high, {}, [], 0)
     counts = {change.value: count for change, count in diff.by_metric[result.metric_name].counts.items()}

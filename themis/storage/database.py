@@ -42,7 +42,7 @@ _READ_ONLY = ("SQLITE_READONLY", "25006")
 _LOCKED = ("SQLITE_BUSY", "SQLITE_LOCKED", "55P03")
 _FAILING = ("SQLITE_IOERR", "58030")
 # Without these a connection that broke without a word is waited on for hours. What the URL says wins.
-_NOTICING = {
+_KEEPALIVE_OPTIONS = {
     "connect_timeout": 10,
     "keepalives_idle": 30,
     "keepalives_interval": 10,
@@ -53,8 +53,8 @@ _NOTICING = {
 _AWAY = ("57P01", "57P02", "57P03", "08")
 
 _LONGEST_OUTAGE_SECONDS = 300.0
-_FIRST_DELAY_SECONDS, _LONGEST_DELAY_SECONDS = 0.05, 2.0
-_TOLD_EVERY_SECONDS = 30.0
+_FIRST_BACKOFF_SECONDS, _LONGEST_BACKOFF_SECONDS = 0.05, 2.0
+_WARNING_INTERVAL_SECONDS = 30.0
 
 T = TypeVar("T")
 logger = logging.getLogger(__name__)
@@ -239,8 +239,8 @@ def _open_postgres(url: str) -> Engine:
     except ImportError as error:
         raise DependencyError.for_extra("psycopg", "postgres", "a PostgreSQL store") from error
     address = sa.make_url(f"postgresql+psycopg://{rest}")
-    noticing = {name: value for name, value in _NOTICING.items() if name not in address.query}
-    engine = sa.create_engine(address, pool_pre_ping=True, paramstyle="format", connect_args=noticing)
+    keepalive = {name: value for name, value in _KEEPALIVE_OPTIONS.items() if name not in address.query}
+    engine = sa.create_engine(address, pool_pre_ping=True, paramstyle="format", connect_args=keepalive)
     shown = str(redact_options({"storage": url})["storage"])
     outage = Outage(shown)
     engine.update_execution_options(outage=outage)
@@ -350,17 +350,21 @@ def process_start(pid: int) -> str:
 
 def holder_is_dead(holder: str) -> bool:
     """Whether the holder was a process of this machine that no longer runs."""
-    host, pid_text, start, *_ = [*holder.split(":"), "", ""]
-    if host != socket.gethostname() or not pid_text.isdigit():
+    host, pid, start, *_ = [*holder.split(":"), "", ""]
+    if host != socket.gethostname() or not pid.isdigit():
         return False
-    pid = int(pid_text)
+    return not process_runs(int(pid)) or (bool(start) and process_start(int(pid)) != start)
+
+
+def process_runs(pid: int) -> bool:
+    """Whether there is a process of this number, whoever's it is."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
-        return True
+        return False
     except PermissionError:
         pass
-    return bool(start) and process_start(pid) != start
+    return True
 
 
 def format_holder(holder: str) -> str:
@@ -392,35 +396,42 @@ class _TooLongError(DatabaseAwayError):
 
 
 class Outage:
-    """How long a server has been away, for all connections to it. A run that is written makes it `patient`."""
+    """How long a server has been away, for all connections to it.
+
+    `is_retried` is set while a run is written: then what failed is tried again, with backoff.
+    """
 
     def __init__(self, where: str) -> None:
-        self.patient = False
+        self.is_retried = False
         self._longest_seconds = _longest_outage_seconds()
         self._where = where
         self._lock = threading.Lock()
         self._since: float | None = None
-        self._told = self._delay = 0.0
+        self._warned_at = self._backoff = 0.0
 
     def wait(self, error: Exception) -> None:
         """A while before the next try; raises when nobody wants to wait, or the server has been away too long."""
-        if not self.patient or isinstance(error, _TooLongError):
+        if not self.is_retried or isinstance(error, _TooLongError):
             raise error
         with self._lock:
             now = time.monotonic()
             if self._since is None:
-                self._since, self._told, self._delay = now, now - _TOLD_EVERY_SECONDS, _FIRST_DELAY_SECONDS
+                self._since, self._warned_at, self._backoff = (
+                    now,
+                    now - _WARNING_INTERVAL_SECONDS,
+                    _FIRST_BACKOFF_SECONDS,
+                )
             away = now - self._since
             if away > self._longest_seconds:
                 raise _TooLongError(self._where, _reason(error), away) from error
-            if now - self._told >= _TOLD_EVERY_SECONDS:
-                self._told = now
+            if now - self._warned_at >= _WARNING_INTERVAL_SECONDS:
+                self._warned_at = now
                 logger.warning(
                     "waiting for the database %s, away for %.0f s, at most %.0f s (%s)",
                     *(self._where, away, self._longest_seconds, _reason(error)),
                 )
-            delay = self._delay
-            self._delay = min(_LONGEST_DELAY_SECONDS, delay * 2)
+            delay = self._backoff
+            self._backoff = min(_LONGEST_BACKOFF_SECONDS, delay * 2)
         time.sleep(delay)
 
     def end(self) -> None:

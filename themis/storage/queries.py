@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import sqlalchemy as sa
@@ -51,6 +51,15 @@ class StoredKey:
     key: str
     prompt: str
     fingerprint: str
+
+
+class ScoreValue(NamedTuple):
+    """One sample's score of one metric."""
+
+    position: int
+    item_id: str
+    cluster: str | None
+    value: float
 
 
 @dataclass(frozen=True)
@@ -131,36 +140,31 @@ class RunReader:
         last = self._scalar(sa.select(sa.func.max(samples.c.position)).where(samples.c.run == self.run))
         return 0 if last is None else int(last) + 1
 
-    def samples(self, *, after: int = -1, until: int | None = None) -> Iterator[StoredSample]:
+    def samples(self) -> Iterator[StoredSample]:
+        """The rows of the dataset, in order."""
+        return (_read_sample(row) for row in self._paged(self._sample_query(), schema.samples.c.position, -1))
+
+    def _sample_query(self) -> AnySelect:
         samples, items = schema.samples, schema.items
-        query = (
+        return (
             sa.select(samples.c.position, samples.c.item_id, items.c.content, samples.c.fingerprint, samples.c.cluster)
             .join(items, items.c.fingerprint == samples.c.fingerprint)
             .where(samples.c.run == self.run)
         )
-        if until is not None:
-            query = query.where(samples.c.position < until)
-        for row in self._paged(query, samples.c.position, after):
-            yield StoredSample(row.position, row.item_id, decode(row.content), row.fingerprint, row.cluster)
 
     def unfinished(self, attempts: int) -> Iterator[tuple[StoredSample, frozenset[int]]]:
         """Samples with fewer than `attempts` good calls, each with the attempts it already has."""
-        samples, items, records = schema.samples, schema.items, schema.records
+        samples, records = schema.samples, schema.records
         done = (
             sa.select(sa.func.count())
             .where(records.c.run == samples.c.run, records.c.position == samples.c.position)
             .where(records.c.ok == 1, records.c.attempt < attempts)
             .scalar_subquery()
         )
-        query = (
-            sa.select(samples.c.position, samples.c.item_id, items.c.content, samples.c.fingerprint, samples.c.cluster)
-            .add_columns(done.label("done"))
-            .join(items, items.c.fingerprint == samples.c.fingerprint)
-            .where(samples.c.run == self.run, done < attempts)
-        )
+        query = self._sample_query().add_columns(done.label("done")).where(done < attempts)
         for row in self._paged(query, samples.c.position, -1):
             have = self._good_attempts(row.position) if row.done else frozenset()
-            yield StoredSample(row.position, row.item_id, decode(row.content), row.fingerprint, row.cluster), have
+            yield _read_sample(row), have
 
     def _good_attempts(self, position: int) -> frozenset[int]:
         records = schema.records
@@ -185,24 +189,20 @@ class RunReader:
         return int(good), int(total) - int(good)
 
     def count_without_usage(self) -> int:
-        """Answers of calls that told no tokens; one that was taken from another run made no call."""
+        """Answers of calls that reported no tokens; one that was taken from another run made no call."""
         records = schema.records
-        told = records.c.prompt_tokens + records.c.completion_tokens
+        tokens = records.c.prompt_tokens + records.c.completion_tokens
         query = sa.select(sa.func.count()).where(
-            records.c.run == self.run, records.c.ok == 1, told == 0, records.c.seconds > 0
+            records.c.run == self.run, records.c.ok == 1, tokens == 0, records.c.seconds > 0
         )
         return int(self._scalar(query))
 
     def records(
-        self, *, after: int = -1, until: int | None = None, positions: Sequence[int] | None = None
+        self, *, after: int = -1, positions: Sequence[int] | None = None
     ) -> Iterator[tuple[int, GenerationRecord]]:
         """(position, record) of every sample with at least one stored call, in dataset order."""
-        position, conditions = schema.records.c.position, list[sa.ColumnElement[bool]]()
-        if until is not None:
-            conditions.append(position < until)
-        if positions is not None:
-            conditions.append(position.in_(positions))
-        return self._records(after, *conditions)
+        position = schema.records.c.position
+        return self._records(after, *([] if positions is None else [position.in_(positions)]))
 
     def _records(self, after: int, *conditions: sa.ColumnElement[bool]) -> Iterator[tuple[int, GenerationRecord]]:
         """The conditions must say the same of every attempt of a sample."""
@@ -223,7 +223,10 @@ class RunReader:
             try:
                 attempts.append(self.frame.read(body, item_id, decode(content), attempt))
             except (ValueError, msgspec.MsgspecError) as error:
-                raise _damaged(f"the record of {item_id!r}", error) from error
+                raise StorageError(
+                    f"the record of {item_id!r} is damaged ({error}); `themis store repair` salvages what can be read into a "
+                    "new file"
+                ) from error
         if attempts:
             yield position, whole_record(attempts)
 
@@ -312,11 +315,11 @@ class RunReader:
     def unjudged(self, evaluation: int) -> Iterator[tuple[int, GenerationRecord]]:
         """Answered samples on which this evaluation has no verdict yet, or one that failed."""
         records, scores = schema.records, schema.scores
-        verdicts = sa.select(sa.literal(1)).where(
+        judged = sa.select(sa.literal(1)).where(
             scores.c.evaluation == evaluation, scores.c.position == records.c.position
         )
-        unsettled = ~verdicts.exists() | verdicts.where(scores.c.outcome == FAILED).exists()
-        return (pair for pair in self._records(-1, unsettled) if pair[1].error is None)
+        is_unjudged = ~judged.exists() | judged.where(scores.c.outcome == FAILED).exists()
+        return (pair for pair in self._records(-1, is_unjudged) if pair[1].error is None)
 
     def evaluations(
         self, evaluation: int, *, after: int = -1, until: int | None = None, only_failed: bool = False
@@ -368,14 +371,8 @@ class RunReader:
         found: dict[str, Any] = decode(self._scalar(sa.select(table.c.config).where(table.c.evaluation == evaluation)))
         return found
 
-    def values(self, evaluation: int, metric: str) -> Iterator[tuple[str, str | None, float]]:
-        """(item id, cluster, value) of every scored verdict of a metric, in dataset order."""
-        return (
-            (item_id, cluster, value) for _, item_id, cluster, value in self.values_with_positions(evaluation, metric)
-        )
-
-    def values_with_positions(self, evaluation: int, metric: str) -> Iterator[tuple[int, str, str | None, float]]:
-        """The same with the position before."""
+    def values(self, evaluation: int, metric: str) -> Iterator[ScoreValue]:
+        """Every score of a metric that has a value, in dataset order."""
         scores, samples = schema.scores, schema.samples
         query = (
             sa.select(scores.c.position, samples.c.item_id, samples.c.cluster, scores.c.value)
@@ -383,10 +380,10 @@ class RunReader:
             .where(scores.c.evaluation == evaluation, scores.c.metric == metric, scores.c.outcome != FAILED)
         )
         rows = self._paged(query, scores.c.position, -1, then=scores.c.ordinal, size=_LARGE_PAGE)
-        return (tuple(row) for row in rows)
+        return (ScoreValue(*row) for row in rows)
 
     def outcomes(self, evaluation: int) -> dict[str, dict[str, int]]:
-        """How many verdicts of each outcome every metric has."""
+        """How many scores of each outcome every metric has."""
         scores = schema.scores
         query = (
             sa.select(scores.c.metric, scores.c.outcome, sa.func.count().label("n"))
@@ -516,8 +513,8 @@ def _page(
     return whole or connection.execute(query.where(position == last)).all(), False
 
 
-def _damaged(what: str, error: Exception) -> StorageError:
-    return StorageError(f"{what} is damaged ({error}); `themis store repair` salvages what can be read into a new file")
+def _read_sample(row: AnyRow) -> StoredSample:
+    return StoredSample(row.position, row.item_id, decode(row.content), row.fingerprint, row.cluster)
 
 
 def _evaluation_name(config: Mapping[str, object]) -> str:

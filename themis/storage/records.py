@@ -176,7 +176,9 @@ def encode_body(record: GenerationRecord) -> str:
 def is_whole_body(body: str) -> bool:
     """Whether a stored body can be read. A flipped bit in a field's name leaves an answer without its text."""
     try:
-        return decode_as(body, _StoredBody).keys() <= _StoredBody.__annotations__.keys()
+        decode_as(body, _StoredBody)
+        # Decoding into the type leaves out names that it does not know.
+        return decode_as(body, dict).keys() <= _StoredBody.__annotations__.keys()
     except (ValueError, msgspec.MsgspecError):
         return False
 
@@ -218,7 +220,9 @@ def score_rows(
         ordinal = seen.get(score.metric_name, 0)
         seen[score.metric_name] = ordinal + 1
         outcome = UNPARSED if score.metadata.get("outcome") == UNPARSED else SCORED
-        metadata = {n: value for n, value in score.metadata.items() if n not in known and n not in _GIVEN}
+        metadata = score.metadata
+        if metadata:
+            metadata = {name: value for name, value in metadata.items() if name not in known and name not in _GIVEN}
         details = encode({"details": score.details, "metadata": metadata}) if score.details or metadata else None
         rows.append(ScoreRow(position, score.metric_name, ordinal, float(score.value), outcome, details))
     missing = [name for name in metric_names if name not in seen]

@@ -27,6 +27,7 @@ from themis.storage.database import (
     holder_is_dead,
     is_url,
     open_sqlite,
+    process_runs,
     refuse_newer,
 )
 from themis.storage.pages import INDEX, TABLE, DamagedText, Page, PageFile, Row, SqliteValue, Tree
@@ -105,7 +106,7 @@ def repair_store(location: str | Path) -> Repair:
             repair.runs = salvage_runs(new, location, has_lost_runs=repair.broken["runs"] > 0)
             new.commit()
             new.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        _swap(path, made, repair.kept)
+        _replace_file(path, made, repair.kept)
     except OSError as error:
         raise StorageError(f"cannot repair {path}: {error.strerror or error}; it was left as it is") from error
     except sqlite3.Error as error:
@@ -140,7 +141,7 @@ def _refuse_live_writers(new: sqlite3.Connection) -> None:
             )
 
 
-def _swap(path: Path, made: Path, kept: Path) -> None:
+def _replace_file(path: Path, made: Path, kept: Path) -> None:
     """Puts the new file into the damaged one's place, which has another name before: killed at any moment, nothing is gone."""
     # The log first: by the file's second name the next repair knows that the log has one too.
     for suffix in ("-wal", ""):
@@ -157,18 +158,8 @@ def _remove_leftovers(path: Path) -> None:
     """Removes what a repair left that was killed."""
     for leftover in path.parent.glob(f".{path.stem}-repaired-*.db"):
         number = leftover.stem.rpartition("-")[2]
-        if number.isdigit() and not _runs(int(number)):
+        if number.isdigit() and not process_runs(int(number)):
             _remove(leftover)
-
-
-def _runs(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        pass
-    return True
 
 
 def _remove(path: Path) -> None:
@@ -199,39 +190,39 @@ class _Salvage:
         broken.update(dict.fromkeys(self._shapes, 0))
         behind = self._pages.behind_break
         # The oldest of them is where the log broke: it is believed last.
-        self._take_pages(self._pages.read_pages(behind[:-1]), set(self._shapes))
+        self._copy_pages(self._pages.read_pages(behind[:-1]), set(self._shapes))
         for shape in self._shapes.values():
-            self._take_tree(shape)
+            self._copy_tree(shape)
         self._note_calls(self._tree(_CALLS_INDEX, INDEX) or ())
         # A damaged list of free pages cannot tell what was lost from what was deleted: then only tables with gaps are filled.
         free = self._pages.free_pages()
         wanted = set(self._shapes) if free is not None else {name for name, count in broken.items() if count}
-        self._take_pages(self._pages.loose_pages(free or set()), wanted)
-        self._take_pages(self._pages.read_pages(behind[-1:]), wanted)
+        self._copy_pages(self._pages.loose_pages(free or set()), wanted)
+        self._copy_pages(self._pages.read_pages(behind[-1:]), wanted)
 
     def _tree(self, name: str, kind: str) -> Tree | None:
         return Tree(self._pages, self._roots[name], kind) if name in self._roots else None
 
-    def _take_tree(self, shape: _Shape) -> None:
+    def _copy_tree(self, shape: _Shape) -> None:
         tree = self._tree(shape.name, shape.kind)
         if tree is None:
             self._repair.broken[shape.name] += self._pages.user_version >= shape.since
             return
         for row in tree:
-            if not self._take(shape, row):
+            if not self._copy_row(shape, row):
                 self._repair.broken[shape.name] += 1
         self._repair.broken[shape.name] += tree.broken
 
-    def _take_pages(self, pages: Iterable[Page], wanted: set[str]) -> None:
+    def _copy_pages(self, pages: Iterable[Page], wanted: set[str]) -> None:
         """Rows of pages of which it is not known whose they are: every table's rows look different."""
         for page in pages:
             shapes = [shape for shape in self._shapes.values() if shape.kind == page.kind and shape.name in wanted]
             for row in page.rows:
-                any(self._take(shape, row) for shape in shapes)
+                any(self._copy_row(shape, row) for shape in shapes)
             if page.kind == INDEX:
                 self._note_calls(page.rows)
 
-    def _take(self, shape: _Shape, row: Row) -> bool:
+    def _copy_row(self, shape: _Shape, row: Row) -> bool:
         """Whether the row is one of the table and can be used; then it is stored, unless its key is there already."""
         found = shape.read(row)
         if found is None:
@@ -273,7 +264,7 @@ def _read_schema_objects(rows: Iterable[Row]) -> Iterator[_SchemaObject]:
 
 
 @dataclass
-class _Found:
+class _SalvagedRow:
     """A row by its columns, and the columns that are not as they were."""
 
     values: dict[str, SqliteValue]
@@ -299,7 +290,7 @@ class _Shape:
         is_number = self.kind == TABLE and isinstance(table.c[self.key[0]].type, sa.Integer)
         self._row_number = self.key[0] if is_number and len(self.key) == 1 else None
 
-    def read(self, row: Row) -> _Found | None:
+    def read(self, row: Row) -> _SalvagedRow | None:
         for layout in self._layouts:
             if (values := self._named(layout, row)) is not None:
                 return self._check(values)
@@ -316,7 +307,7 @@ class _Shape:
             values[self._row_number] = row.rowid
         return values if all(_fits(self._table.c[name], value) for name, value in values.items()) else None
 
-    def _check(self, values: dict[str, SqliteValue]) -> _Found | None:
+    def _check(self, values: dict[str, SqliteValue]) -> _SalvagedRow | None:
         """Nothing that nobody could read later: what may be empty is emptied, anything else makes the row a lost one."""
         altered = [name for name, value in values.items() if isinstance(value, DamagedText)]
         values.update({name: str(values[name]) for name in altered})
@@ -326,7 +317,7 @@ class _Shape:
                     return None
                 values[name] = None
                 altered += [] if name in altered else [name]
-        return _Found(values, altered) if _is_usable(self.name, values) else None
+        return _SalvagedRow(values, altered) if _is_usable(self.name, values) else None
 
 
 def _declared_order(table: sa.Table, sql: str | None) -> list[str] | None:

@@ -1,7 +1,7 @@
 """Makes the runs of a salvaged store fit what is left of them, and says what each has lost.
 
 Second half of `storage.repair`. What a run lacks is told by what it should have: the rows of its dataset by their number, calls
-by the index that still names them or by verdicts on them, a finished run's by the run, a conversation's rows by their numbers.
+by the index that still names them or by scores of them, a finished run's by the run, a conversation's rows by their numbers.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ from themis.storage.runs import RunStatus
 
 # A test of a conversation has a verdict under the metric of all tests and one under its own kind's.
 _VERDICTS_OF_A_TEST = 2
+# How a run was started stands in its configuration under the first of these names, in older stores under the second.
+_STARTED_AS = ("specification", "invocation")
 _SNAPSHOTS = "agent-snapshot%"
 _ENDED = (RunStatus.COMPLETED.value, RunStatus.IN_PROGRESS.value)
 
@@ -79,14 +81,14 @@ def salvage_runs(new: sqlite3.Connection, location: str | Path, *, has_lost_runs
     new.execute("CREATE INDEX temp.seen_by_run ON seen (run, position, attempt)")
     new.execute("UPDATE runs SET lease_holder = NULL, lease_until = NULL")
     if has_lost_runs:
-        _name_nameless_runs(new)
-    _remove_strays(new)
-    _name_nameless_samples(new)
-    losses = [_settle(new, run, location) for run in new.execute("SELECT * FROM runs ORDER BY run").fetchall()]
+        _recover_runs(new)
+    _delete_orphans(new)
+    _recover_samples(new)
+    losses = [_salvage_run(new, run, location) for run in new.execute("SELECT * FROM runs ORDER BY run").fetchall()]
     return [loss for loss in losses if loss]
 
 
-def _name_nameless_runs(new: sqlite3.Connection) -> None:
+def _recover_runs(new: sqlite3.Connection) -> None:
     """Gives rows whose run is gone a run of their own, so that they can be read."""
     tables = ("samples", "records", "turns", "evaluations")
     numbers = " UNION ".join(f"SELECT run FROM {table}" for table in tables)
@@ -123,7 +125,7 @@ def _name_nameless_runs(new: sqlite3.Connection) -> None:
         new.execute(f"INSERT OR IGNORE INTO runs ({names}) VALUES ({marks})", list(values.values()))
 
 
-def _name_nameless_samples(new: sqlite3.Connection) -> None:
+def _recover_samples(new: sqlite3.Connection) -> None:
     """Gives answers whose row is gone a row of their own, in runs that no dataset can bring it back to."""
     here = "SELECT 1 FROM samples JOIN items USING (fingerprint) WHERE samples.run = records.run"
     query = (
@@ -131,7 +133,7 @@ def _name_nameless_samples(new: sqlite3.Connection) -> None:
     )
     configs = {run: decode(config) for run, config in new.execute("SELECT run, config FROM runs")}
     for run, position in new.execute(query).fetchall():
-        if configs[run].get("invocation"):
+        if _find_start(configs[run]):
             continue
         content = canonical_json({"lost_row": position})
         new.execute("INSERT OR IGNORE INTO items VALUES (?, ?)", (digest(content), content))
@@ -140,7 +142,7 @@ def _name_nameless_samples(new: sqlite3.Connection) -> None:
         new.execute("INSERT OR REPLACE INTO samples VALUES (?, ?, ?, ?, NULL)", values)
 
 
-def _remove_strays(new: sqlite3.Connection) -> None:
+def _delete_orphans(new: sqlite3.Connection) -> None:
     """Removes what belongs to no run: a flipped bit in a number puts a row where nobody looks."""
     for table in ("samples", "records", "turns", "evaluations", "artifacts"):
         new.execute(f"DELETE FROM {table} WHERE run NOT IN (SELECT run FROM runs)")
@@ -152,27 +154,33 @@ def _remove_strays(new: sqlite3.Connection) -> None:
     )
 
 
-def _settle(new: sqlite3.Connection, run: sqlite3.Row, location: str | Path) -> Loss:
+def _salvage_run(new: sqlite3.Connection, run: sqlite3.Row, location: str | Path) -> Loss:
     loss, config = Loss(run["run_id"]), decode(run["config"])
     has_ended = run["status"] == RunStatus.COMPLETED.value
     if run["config"] == "{}" and run["run_id"] == f"recovered-{run['run']}":
         loss.other = "the description of the run lost: it has a new name"
-        loss.rows = _stand_ins(new, run)
+        loss.rows = _find_placeholders(new, run)
         new.execute(
             "UPDATE runs SET total = (SELECT count(*) FROM samples WHERE run = ?) WHERE run = ?", (run["run"],) * 2
         )
     elif _is_played_here(run, config):
-        _settle_conversation(new, run, loss, isolated=bool(config.get("memory", {}).get("isolated")))
-        loss.rows = _lost_rows(new, run)
+        _truncate_conversation(new, run, loss, isolated=bool(config.get("memory", {}).get("isolated")))
+        loss.rows = _find_lost_rows(new, run)
     else:
-        attempts = config.get("task", {}).get("attempts", 1) if config.get("invocation") else 1
-        loss.rows = _lost_rows(new, run) if config.get("invocation") else _stand_ins(new, run)
-        loss.answers = _lost_answers(new, run, attempts if has_ended else 0)
-        loss.verdicts = _lost_verdicts(new, run, is_whole=has_ended, same_metrics=bool(config.get("invocation")))
+        is_ours = bool(_find_start(config))
+        attempts = config.get("task", {}).get("attempts", 1) if is_ours else 1
+        loss.rows = _find_lost_rows(new, run) if is_ours else _find_placeholders(new, run)
+        loss.answers = _find_lost_answers(new, run, attempts if has_ended else 0)
+        loss.verdicts = _find_lost_scores(new, run, is_whole=has_ended, same_metrics=is_ours)
     if loss:
         loss.advice = _advice(loss, run, config, location)
         _update(new, run, loss)
     return loss
+
+
+def _find_start(config: Mapping[str, Any]) -> Mapping[str, object]:
+    """How a run was started; empty for one that was not made here."""
+    return next((config[name] for name in _STARTED_AS if config.get(name)), {})
 
 
 def _is_played_here(run: sqlite3.Row, config: Mapping[str, object]) -> bool:
@@ -180,16 +188,17 @@ def _is_played_here(run: sqlite3.Row, config: Mapping[str, object]) -> bool:
     return run["kind"] == "memory" and "memory" in config and "imported_from" not in decode(run["tags"])
 
 
-def _one(new: sqlite3.Connection, query: str, *values: object) -> Any:
+def _read_value(new: sqlite3.Connection, query: str, *values: object) -> Any:
     return new.execute(query, values).fetchone()[0]
 
 
 def _advice(loss: Loss, run: sqlite3.Row, config: Mapping[str, object], location: str | Path) -> str:
     where = "" if str(location) == ".cache/experiments" else f" --storage {shlex.quote(str(location))}"
     resume = f"`themis resume {shlex.quote(loss.run_id)}{where}`"
-    if _is_played_here(run, config) and not config.get("invocation"):
+    start = _find_start(config)
+    if start.get("needs_program") or (not start and _is_played_here(run, config)):
         resume = "the program that made it, run again,"
-    elif not config.get("invocation"):
+    elif not start:
         return "It was not made by Themis here, so it can be read but not gone on with; import it again"
     if loss.rows:
         return (
@@ -217,7 +226,7 @@ def _update(new: sqlite3.Connection, run: sqlite3.Row, loss: Loss) -> None:
 # --- samples ----------------------------------------------------------------------------------------------------------
 
 
-def _lost_rows(new: sqlite3.Connection, run: sqlite3.Row) -> list[int]:
+def _find_lost_rows(new: sqlite3.Connection, run: sqlite3.Row) -> list[int]:
     if not run["planned"]:
         return []
     new.execute(
@@ -227,7 +236,7 @@ def _lost_rows(new: sqlite3.Connection, run: sqlite3.Row) -> list[int]:
     return [position for position in range(_total(new, run)) if position not in present]
 
 
-def _stand_ins(new: sqlite3.Connection, run: sqlite3.Row) -> list[int]:
+def _find_placeholders(new: sqlite3.Connection, run: sqlite3.Row) -> list[int]:
     """Positions whose row was lost and has another in its place."""
     query = (
         "SELECT position FROM samples JOIN items USING (fingerprint) WHERE run = ? AND content LIKE '{\"lost_row\":%'"
@@ -238,12 +247,13 @@ def _stand_ins(new: sqlite3.Connection, run: sqlite3.Row) -> list[int]:
 def _total(new: sqlite3.Connection, run: sqlite3.Row) -> int:
     """How many rows the run has. A number that a flipped bit made huge is not believed."""
     highest = max(
-        _one(new, f"SELECT max(position) FROM {t} WHERE run = ?", run["run"]) or 0 for t in ("samples", "records")
+        _read_value(new, f"SELECT max(position) FROM {t} WHERE run = ?", run["run"]) or 0
+        for t in ("samples", "records")
     )
     return int(run["total"]) if run["total"] <= 1_000_000 + 2 * highest else highest + 1
 
 
-def _lost_answers(new: sqlite3.Connection, run: sqlite3.Row, attempts: int) -> list[int]:
+def _find_lost_answers(new: sqlite3.Connection, run: sqlite3.Row, attempts: int) -> list[int]:
     """Positions whose answers are known to be gone: those of all `attempts`, or, where that is 0, what is told elsewhere."""
     number = run["run"]
     gone = "NOT EXISTS (SELECT 1 FROM records WHERE records.run = ? AND records.position = {0}.position {1})"
@@ -260,13 +270,13 @@ def _lost_answers(new: sqlite3.Connection, run: sqlite3.Row, attempts: int) -> l
     return sorted(position for position in lost if not run["planned"] or 0 <= position < run["total"])
 
 
-def _lost_verdicts(new: sqlite3.Connection, run: sqlite3.Row, *, is_whole: bool, same_metrics: bool) -> list[int]:
+def _find_lost_scores(new: sqlite3.Connection, run: sqlite3.Row, *, is_whole: bool, same_metrics: bool) -> list[int]:
     """Answered samples that have lost verdicts. One that has only some of them is left with none: it is judged as a whole."""
     if run["evaluation"] is None:
-        return _answered(new, run) if is_whole else []
+        return _answered_positions(new, run) if is_whole else []
     evaluation = run["evaluation"]
     if same_metrics:
-        metrics = _one(new, "SELECT count(DISTINCT metric) FROM scores WHERE evaluation = ?", evaluation)
+        metrics = _read_value(new, "SELECT count(DISTINCT metric) FROM scores WHERE evaluation = ?", evaluation)
         whole = "count(DISTINCT metric) = ?"
     else:
         metrics, whole = 1, "1 = ?"
@@ -282,10 +292,10 @@ def _lost_verdicts(new: sqlite3.Connection, run: sqlite3.Row, *, is_whole: bool,
     if not is_whole:
         return []
     judged = {p for (p,) in new.execute("SELECT DISTINCT position FROM scores WHERE evaluation = ?", (evaluation,))}
-    return [position for position in _answered(new, run) if position not in judged]
+    return [position for position in _answered_positions(new, run) if position not in judged]
 
 
-def _answered(new: sqlite3.Connection, run: sqlite3.Row) -> list[int]:
+def _answered_positions(new: sqlite3.Connection, run: sqlite3.Row) -> list[int]:
     query = "SELECT DISTINCT position FROM records WHERE run = ? AND ok = 1 ORDER BY position"
     return [position for (position,) in new.execute(query, (run["run"],))]
 
@@ -293,16 +303,17 @@ def _answered(new: sqlite3.Connection, run: sqlite3.Row) -> list[int]:
 # --- conversations ----------------------------------------------------------------------------------------------------
 
 
-def _settle_conversation(new: sqlite3.Connection, run: sqlite3.Row, loss: Loss, *, isolated: bool) -> None:
+def _truncate_conversation(new: sqlite3.Connection, run: sqlite3.Row, loss: Loss, *, isolated: bool) -> None:
     """Cuts the tape where it has a gap, and removes every test that the rest of it does not end: replaying enters it again."""
     number = run["run"]
-    rows_before_cut = _one(new, "SELECT max(seq) + 1 FROM turns WHERE run = ?", number) or 0
-    for lane, first in _cuts(new, number, isolated=isolated):
-        of_lane = "" if lane is None else " AND test_id = ?"
+    rows_before_cut = _read_value(new, "SELECT max(seq) + 1 FROM turns WHERE run = ?", number) or 0
+    for conversation, first in _find_cuts(new, number, isolated=isolated):
+        of_conversation = "" if conversation is None else " AND test_id = ?"
         new.execute(
-            f"DELETE FROM turns WHERE run = ? AND seq >= ?{of_lane}", (number, first, *([lane] if lane else []))
+            f"DELETE FROM turns WHERE run = ? AND seq >= ?{of_conversation}",
+            (number, first, *([conversation] if conversation else [])),
         )
-    loss.turns_kept = _one(new, "SELECT count(*) FROM turns WHERE run = ?", number)
+    loss.turns_kept = _read_value(new, "SELECT count(*) FROM turns WHERE run = ?", number)
     loss.turns = rows_before_cut - loss.turns_kept
     ended = "SELECT test_id FROM turns WHERE run = samples.run AND kind = 'end'"
     verdicts = "SELECT count(*) FROM scores WHERE evaluation = ? AND scores.position = samples.position"
@@ -311,23 +322,25 @@ def _settle_conversation(new: sqlite3.Connection, run: sqlite3.Row, loss: Loss, 
         f"(item_id NOT IN ({ended}) OR ({verdicts}) < ?)"
     )
     values = (number, run["evaluation"], _VERDICTS_OF_A_TEST)
-    unsettled = {position for (position,) in new.execute(query, values)}
+    incomplete = {position for (position,) in new.execute(query, values)}
     if run["status"] == RunStatus.COMPLETED.value:
         held = {position for (position,) in new.execute("SELECT position FROM records WHERE run = ?", (number,))}
-        unsettled.update(position for position in range(_total(new, run)) if position not in held)
+        incomplete.update(position for position in range(_total(new, run)) if position not in held)
     mine = "SELECT evaluation FROM evaluations WHERE run = ?"
-    for position in unsettled:
+    for position in incomplete:
         new.execute("DELETE FROM records WHERE run = ? AND position = ?", (number, position))
         new.execute(f"DELETE FROM scores WHERE position = ? AND evaluation IN ({mine})", (position, number))
-    loss.answers = sorted(unsettled)
-    if not loss.turns and _one(new, f"SELECT count(*) FROM samples WHERE run = ? AND item_id NOT IN ({ended})", number):
-        loss.other = "the end of the conversation lost" if unsettled else ""
-    if loss or _knows_more(new, number):
+    loss.answers = sorted(incomplete)
+    if not loss.turns and _read_value(
+        new, f"SELECT count(*) FROM samples WHERE run = ? AND item_id NOT IN ({ended})", number
+    ):
+        loss.other = "the end of the conversation lost" if incomplete else ""
+    if loss or _snapshot_is_newer(new, number):
         # The agent's saved memory may be of exchanges that are gone.
         new.execute("DELETE FROM artifacts WHERE run = ? AND name LIKE ?", (number, _SNAPSHOTS))
 
 
-def _cuts(new: sqlite3.Connection, run: int, *, isolated: bool) -> list[tuple[str | None, int]]:
+def _find_cuts(new: sqlite3.Connection, run: int, *, isolated: bool) -> list[tuple[str | None, int]]:
     """From which row on a conversation cannot be replayed: of the one there is, or of each test's own."""
     rows = new.execute("SELECT seq, kind, test_id FROM turns WHERE run = ? ORDER BY seq", (run,)).fetchall()
     gaps, expected = list[int](), 0
@@ -339,23 +352,23 @@ def _cuts(new: sqlite3.Connection, run: int, *, isolated: bool) -> list[tuple[st
         return [(None, gap) for gap in gaps[:1]]
     cuts: dict[str, int] = {}
     for gap in gaps:
-        for lane, first in _open_lanes(rows, gap):
-            cuts.setdefault(lane, first)
+        for conversation, first in _open_conversations(rows, gap):
+            cuts.setdefault(conversation, first)
     return list(cuts.items())
 
 
-def _open_lanes(rows: Sequence[sqlite3.Row], gap: int) -> Iterator[tuple[str, int]]:
+def _open_conversations(rows: Sequence[sqlite3.Row], gap: int) -> Iterator[tuple[str, int]]:
     """Tests of which a row may be missing at the gap: not ended before it, or not begun after it."""
     # What a judge was asked after the end is no part of a conversation.
     said = [row for row in rows if row["kind"] != "reconsult"]
     before: dict[str, str] = {row["test_id"]: row["kind"] for row in said if row["seq"] < gap}
     after: dict[str, str] = {row["test_id"]: row["kind"] for row in reversed(said) if row["seq"] > gap}
-    for lane in before.keys() | after.keys():
-        if before.get(lane, "end") != "end" or after.get(lane, "begin") != "begin":
-            yield lane, gap
+    for conversation in before.keys() | after.keys():
+        if before.get(conversation, "end") != "end" or after.get(conversation, "begin") != "begin":
+            yield conversation, gap
 
 
-def _knows_more(new: sqlite3.Connection, run: int) -> bool:
+def _snapshot_is_newer(new: sqlite3.Connection, run: int) -> bool:
     """Whether the agent's saved memory is of a later turn than the last that is stored."""
     query = "SELECT content FROM artifacts WHERE run = ? AND name LIKE ?"
     known = [int.from_bytes(content[:8], "big") for (content,) in new.execute(query, (run, _SNAPSHOTS))]

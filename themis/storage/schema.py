@@ -39,12 +39,14 @@ from sqlalchemy import (
     insert,
     inspect,
     select,
+    update,
 )
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql import expression
 from sqlalchemy.sql.compiler import SQLCompiler
 
-from themis.core.codec import decode
+from themis.core.codec import decode, encode
+from themis.core.words import read_word
 
 # Statements, columns and rows of whatever shape.
 AnySelect: TypeAlias = "Select[*tuple[Any, ...]]"
@@ -257,12 +259,12 @@ def _add_counter(connection: Connection, name: str) -> None:
         connection.exec_driver_sql(f"ALTER TABLE runs ADD COLUMN {name} BIGINT NOT NULL DEFAULT 0")
 
 
-def _say_what_runs_wait_for(connection: Connection) -> None:
+def _add_waiting(connection: Connection) -> None:
     if "waiting" not in {column["name"] for column in inspect(connection).get_columns("runs")}:
         connection.exec_driver_sql("ALTER TABLE runs ADD COLUMN waiting TEXT")
 
 
-def _give_definitions_a_table(connection: Connection) -> None:
+def _create_definitions(connection: Connection) -> None:
     definitions.create(connection, checkfirst=True)
     move_definitions(connection)
 
@@ -295,8 +297,65 @@ def move_definitions(connection: Connection) -> None:
     connection.execute(delete(runs).where(runs.c.kind == "definitions"))
 
 
+# Options of the commands that older stores keep for memory runs, and the setting that each is.
+_COMMAND_SETTINGS = {
+    "-c": "configuration",
+    "-a": "agent",
+    "-m": "max_prompt_tokens",
+    "--span": "span_tokens",
+    "--seed": "seed",
+    "--judge": "judge",
+    "--filler": "filler",
+    "--clock": "clock",
+    "--max-message-tokens": "max_message_tokens",
+    "--budget-usd": "budget_usd",
+    "--definitions": "definitions",
+    "--parallel": "workers",
+}
+_WHOLE_SETTINGS = ("max_prompt_tokens", "span_tokens", "seed", "max_message_tokens", "workers")
+
+
+def _store_specifications(connection: Connection) -> None:
+    """What a run was asked to be, where older stores keep arguments of a call or the words of a command."""
+    for row in connection.execute(select(runs.c.run, runs.c.kind, runs.c.config)).all():
+        config = decode(row.config)
+        given = config.pop("invocation", None)
+        if not isinstance(given, dict):
+            continue
+        if row.kind == "memory":
+            specification = _read_command(given)
+        else:
+            specification = {name: value for name, value in given.items() if name != "custom_pipeline"}
+            if given.get("custom_pipeline"):
+                specification["made_in_python"] = ["evaluation_pipeline"]
+        if specification:
+            config["specification"] = {"kind": row.kind, **specification}
+            connection.execute(update(runs).where(runs.c.run == row.run).values(config=encode(config)))
+
+
+def _read_command(given: dict[str, Any]) -> dict[str, object]:
+    """The settings in the words behind `themis`; none where no command started the run."""
+    words, settings = iter(given.get("command") or ()), dict[str, Any]()
+    options: dict[str, dict[str, object]] = {"--option": {}, "--judge-option": {}}
+    for word in words:
+        if word in _COMMAND_SETTINGS:
+            name, value = _COMMAND_SETTINGS[word], next(words)
+            settings[name] = int(value) if name in _WHOLE_SETTINGS else float(value) if name == "budget_usd" else value
+        elif word in ("-i", "-l"):
+            settings["isolated" if word == "-i" else "is_local"] = True
+        elif word in options:
+            name, _, text = next(words).partition("=")
+            options[word][name] = read_word(text)
+        elif word == "--load":
+            settings.setdefault("load", []).append(next(words))
+    if settings:
+        settings |= {"agent_options": options["--option"], "judge_options": options["--judge-option"]}
+        settings["needs_program"] = str(given.get("needs_program") or "")
+    return {name: value for name, value in settings.items() if value not in ("", {})}
+
+
 # Applied in order on opening; a store remembers how many it has had. Append only.
 MIGRATIONS: list[Callable[[Connection], None]] = [
-    *(_create_tables, _create_indexes, _count_unpriced_judging, _count_cut_off, _say_what_runs_wait_for),
-    _give_definitions_a_table,
+    *(_create_tables, _create_indexes, _count_unpriced_judging, _count_cut_off, _add_waiting),
+    *(_create_definitions, _store_specifications),
 ]

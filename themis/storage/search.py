@@ -161,13 +161,13 @@ def _run_conditions(wanted: RunFilter, dialect: str) -> list[sa.ColumnElement[bo
             conditions.append(column == value)
     if wanted.tag is not None:
         name, equals, value = wanted.tag.partition("=")
-        text = _json_inside(name) + '":' + (f'"{_json_inside(value)}"' if equals else "")
+        text = _escape_json(name) + '":' + (f'"{_escape_json(value)}"' if equals else "")
         conditions.append(runs.c.tags.contains('"' + text, autoescape=True))
     if wanted.search:
         if not is_storable(wanted.search):
             return None
         named = (runs.c.run_id, runs.c.model, runs.c.benchmark)
-        conditions.append(sa.or_(*(_mentions(column, wanted.search, dialect) for column in named)))
+        conditions.append(sa.or_(*(_contains(column, wanted.search, dialect) for column in named)))
     return conditions
 
 
@@ -326,11 +326,11 @@ def _sample_query(run: int, evaluation: int | None, wanted: SampleFilter, dialec
         if not is_storable(wanted.search):
             return None
         named = sa.select(samples.c.position).where(samples.c.run == run)
-        named = named.where(_mentions(samples.c.item_id, wanted.search, dialect))
-        said = sa.select(records.c.position).where(records.c.run == run)
-        said = said.where(_mentions(records.c.body, _json_inside(wanted.search), dialect))
+        named = named.where(_contains(samples.c.item_id, wanted.search, dialect))
+        answered = sa.select(records.c.position).where(records.c.run == run)
+        answered = answered.where(_contains(records.c.body, _escape_json(wanted.search), dialect))
         # One pass over each table, in its own order; asking sample by sample would cost twice as much.
-        query = query.where(samples.c.position.in_(sa.union(named, said)))
+        query = query.where(samples.c.position.in_(sa.union(named, answered)))
     scored = sa.exists().where(scores.c.evaluation == judged, scores.c.position == samples.c.position)
     if wanted.metric is not None:
         scored = scored.where(scores.c.metric == wanted.metric)
@@ -365,7 +365,7 @@ def _unanswered(run: int) -> AnySelect:
     return sa.select(first.c.position).where(first.c.run == run, first.c.attempt == 0, first.c.ok == 0, ~answered)
 
 
-def _mentions(column: sa.ColumnElement[str], text: str, dialect: str) -> sa.ColumnElement[bool]:
+def _contains(column: sa.ColumnElement[str], text: str, dialect: str) -> sa.ColumnElement[bool]:
     # SQLite's LIKE knows no case as it is; folding the column first would cost three times the search.
     return column.contains(text, autoescape=True) if dialect == "sqlite" else column.icontains(text, autoescape=True)
 
@@ -388,15 +388,15 @@ def _lines(
     lines = []
     for row in found:
         mine = calls.get(row.position, [])
-        speaks = next((call for call in mine if call.ok), mine[0] if mine else None)
-        said, is_cut = _read_excerpt(connection, run, speaks, characters) if speaks is not None else (None, False)
+        chosen = next((call for call in mine if call.ok), mine[0] if mine else None)
+        excerpt, is_cut = _read_excerpt(connection, run, chosen, characters) if chosen is not None else (None, False)
         lines.append(
             SampleLine(
                 position=row.position,
                 item_id=row.item_id,
-                prompt=None if said is None else said.prompt,
-                text=None if said is None else said.text,
-                error=None if said is None else said.error,
+                prompt=None if excerpt is None else excerpt.prompt,
+                text=None if excerpt is None else excerpt.text,
+                error=None if excerpt is None else excerpt.error,
                 attempts=len(mine),
                 seconds=sum(call.seconds for call in mine),
                 prompt_tokens=sum(call.prompt_tokens for call in mine),
@@ -417,11 +417,13 @@ def _read_excerpt(connection: Connection, run: int, call: AnyRow, characters: in
             records.c.run == run, records.c.position == call.position, records.c.attempt == call.attempt
         )
         body = connection.execute(query).scalar_one()
-    said = decode_as(body, _Excerpt)
-    is_cut = max(len(said.prompt), len(said.text or "")) > characters
+    excerpt = decode_as(body, _Excerpt)
+    is_cut = max(len(excerpt.prompt), len(excerpt.text or "")) > characters
     if is_cut:
-        said = _Excerpt(said.prompt[:characters], None if said.text is None else said.text[:characters], said.error)
-    return said, is_cut
+        excerpt = _Excerpt(
+            excerpt.prompt[:characters], None if excerpt.text is None else excerpt.text[:characters], excerpt.error
+        )
+    return excerpt, is_cut
 
 
 def _scores(connection: Connection, evaluation: int, positions: Iterable[int]) -> dict[int, list[Score]]:
@@ -442,7 +444,7 @@ def _scores(connection: Connection, evaluation: int, positions: Iterable[int]) -
     return found
 
 
-def _json_inside(text: str) -> str:
+def _escape_json(text: str) -> str:
     """The text as it stands between the quotes of stored JSON."""
     return msgspec.json.encode(text).decode()[1:-1]
 

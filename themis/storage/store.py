@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import datetime
 import itertools
-import os
 import shutil
 import time
 import weakref
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypedDict
@@ -21,6 +20,7 @@ from sqlalchemy.engine import Engine
 
 from themis.core.codec import encode, to_plain
 from themis.core.entities import EvaluationRecord, GenerationRecord
+from themis.core.files import atomic_write
 from themis.core.fingerprint import digest
 from themis.core.redaction import redact_text
 from themis.core.registry import nearest
@@ -494,17 +494,17 @@ class ExperimentStorage:
         """
         reader, folder = self.reader(run_id), self._folder(run_id)
         run = reader.metadata
-        folder.mkdir(parents=True, exist_ok=True)
-        manifest = run.config_snapshot.get("reproducibility_manifest", {})
-        _write_atomically(folder / "manifest.json", [encode(manifest)])
-        _write_atomically(
-            folder / "report.json", [encode({"run_id": run_id, "status": run.status.value, **run.summary})]
-        )
-        lines = (
-            encode({"item_id": record.task.metadata["dataset_id"], "record": record}) + "\n"
-            for _, record in reader.records()
-        )
-        _write_atomically(folder / "records.jsonl", lines)
+        files = {
+            "manifest.json": [encode(run.config_snapshot.get("reproducibility_manifest", {}))],
+            "report.json": [encode({"run_id": run_id, "status": run.status.value, **run.summary})],
+            "records.jsonl": (
+                encode({"item_id": record.task.metadata["dataset_id"], "record": record}) + "\n"
+                for _, record in reader.records()
+            ),
+        }
+        for name, parts in files.items():
+            with atomic_write(folder / name) as handle:
+                handle.writelines(part.encode("utf-8", "surrogatepass") for part in parts)
         return folder
 
     # --- inside ------------------------------------------------------------------------------------------------------
@@ -519,10 +519,3 @@ class ExperimentStorage:
             return f"no run {run_id!r}: there is no store at {redact_text(str(self.location))}"
         known = [run.run_id for run in self.list_runs(limit=1_000)]
         return f"no run {run_id!r} in {redact_text(str(self.location))}{nearest(run_id, known)}"
-
-
-def _write_atomically(path: Path, parts: Iterable[str]) -> None:
-    partial = path.with_name(f".{path.name}.partial")
-    with partial.open("w", encoding="utf-8", errors="surrogatepass") as handle:
-        handle.writelines(parts)
-    os.replace(partial, path)

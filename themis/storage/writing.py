@@ -13,7 +13,6 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import islice
 from types import TracebackType
 from typing import Any, ClassVar, TypeVar
 
@@ -35,6 +34,7 @@ from themis.storage.database import (
     process_identity,
     retry_read,
 )
+from themis.storage.lazy import batched
 from themis.storage.records import Item, ScoreRow, Turn, encode_body
 from themis.storage.runs import RunStatus
 
@@ -42,7 +42,7 @@ T = TypeVar("T")
 
 LEASE_SECONDS = 60.0
 _DATASET_BATCH = 2_000
-# What finished calls add to the row of their run, in the order of `_add_up`. As text: building the statement anew for every
+# What finished calls add to the row of their run, in the order of `_add_sums`. As text: building the statement anew for every
 # commit would cost more than the commit.
 _SUMS = ("calls", "unpriced_calls", "prompt_tokens", "completion_tokens", "cost_usd", "seconds", "cut_off")
 # The wall clock when this module was loaded: a memory run may move time for the whole process while an agent replies.
@@ -71,11 +71,11 @@ class _Bulk:
     `replaces` turns a conflict on the primary key into an update of the other columns, `ignores` into nothing.
     """
 
-    # By dialect and table: compiling a statement costs more than a small transaction.
-    _compiled: ClassVar[dict[tuple[str, str], str]] = {}
+    # Compiling a statement costs more than a small transaction.
+    _compiled: ClassVar[dict[tuple[str, str, bool], str]] = {}
 
     def __init__(self, engine: Engine, table: sa.Table, *, replaces: bool = False, ignores: bool = False) -> None:
-        place = (engine.dialect.name, table.name)
+        place = (engine.dialect.name, table.name, ignores)
         if place not in self._compiled:
             self._compiled[place] = _insert_sql(engine, table, replaces=replaces, ignores=ignores)
         self._sql = self._compiled[place]
@@ -115,6 +115,7 @@ class RunWriter:
         self._insert = sqlite.insert if engine.dialect.name == "sqlite" else postgresql.insert
         self._put_items = _Bulk(engine, schema.items, ignores=True)
         self._put_samples = _Bulk(engine, schema.samples)
+        self._put_lost_samples = _Bulk(engine, schema.samples, ignores=True)
         self._put_calls = _Bulk(engine, schema.records, replaces=True)
         self._put_scores = _Bulk(engine, schema.scores, replaces=True)
         self._put_turns = _Bulk(engine, schema.turns)
@@ -133,7 +134,7 @@ class RunWriter:
         self._stop_heartbeat = threading.Event()
         self._take_lease()
         if self._outage is not None:
-            self._outage.patient = True
+            self._outage.is_retried = True
         self._heartbeat = threading.Thread(target=self._send_heartbeats, name=f"lease-{run_id}", daemon=True)
         self._heartbeat.start()
 
@@ -185,8 +186,7 @@ class RunWriter:
             ConfigurationError: Two rows have one id.
         """
         total = 0
-        iterator = iter(items)
-        while batch := list(islice(iterator, _DATASET_BATCH)):
+        for batch in batched(items, _DATASET_BATCH):
             self._commit(partial(self._insert_items, batch=batch))
             total += len(batch)
         described = {} if description is None else description().columns()
@@ -201,14 +201,20 @@ class RunWriter:
 
     def restore_rows(self, items: Iterable[Item]) -> None:
         """Stores again those of a dataset's rows that were lost."""
-        iterator = iter(items)
-        while batch := list(islice(iterator, _DATASET_BATCH)):
-            self._commit(partial(self._restore_items, batch=batch))
+        for batch in batched(items, _DATASET_BATCH):
+            self._commit(partial(self._insert_items, batch=batch, only_lost=True))
 
-    def commit_calls(self, results: Sequence[Result], *, invalidates: tuple[int, Sequence[int]] | None = None) -> None:
-        """Makes finished calls durable, with what they cost. A later call for the same attempt replaces a failure.
+    def commit_results(
+        self,
+        results: Sequence[Result],
+        *,
+        invalidates: tuple[int, Sequence[int]] | None = None,
+        totals: Mapping[str, float] | None = None,
+    ) -> None:
+        """Makes finished requests durable, with what they cost. A later one for the same attempt replaces a failure.
 
         `invalidates` names an evaluation and samples on which its verdicts no longer hold, because an attempt was added.
+        `totals` are the run's sums as they stand, where they are not the sums of its results.
         """
         if not results:
             return
@@ -232,7 +238,10 @@ class RunWriter:
 
         def write(connection: Connection) -> None:
             self._put_calls(connection, rows)
-            self._add_up(connection, results)
+            if totals is None:
+                self._add_sums(connection, results)
+            else:
+                self._update(connection, **totals)
             if invalidates is not None:
                 evaluation, positions = invalidates
                 scores = schema.scores
@@ -368,31 +377,16 @@ class RunWriter:
         self._outage.wait(error)
         self._connection = self._engine.connect()
 
-    def _insert_items(self, connection: Connection, batch: Sequence[Item]) -> None:
+    def _insert_items(self, connection: Connection, batch: Sequence[Item], *, only_lost: bool = False) -> None:
+        put = self._put_lost_samples if only_lost else self._put_samples
         self._put_items(connection, [(item.fingerprint, item.content) for item in batch])
         try:
-            self._put_samples(
-                connection, [(self.run, item.position, item.item_id, item.fingerprint, item.cluster) for item in batch]
-            )
+            put(connection, [(self.run, one.position, one.item_id, one.fingerprint, one.cluster) for one in batch])
         except sa.exc.IntegrityError as error:
             connection.rollback()
-            raise ConfigurationError(self._which_id_twice(connection, batch)) from error
+            raise ConfigurationError(self._explain_duplicate_id(connection, batch)) from error
 
-    def _restore_items(self, connection: Connection, batch: Sequence[Item]) -> None:
-        self._put_items(connection, [(item.fingerprint, item.content) for item in batch])
-        rows = [
-            {
-                "run": self.run,
-                "position": item.position,
-                "item_id": item.item_id,
-                "fingerprint": item.fingerprint,
-                "cluster": item.cluster,
-            }
-            for item in batch
-        ]
-        connection.execute(self._insert(schema.samples).on_conflict_do_nothing(), rows)
-
-    def _which_id_twice(self, connection: Connection, batch: Sequence[Item]) -> str:
+    def _explain_duplicate_id(self, connection: Connection, batch: Sequence[Item]) -> str:
         seen: dict[str, int] = {}
         for item in batch:
             first = seen.setdefault(item.item_id, item.position)
@@ -412,18 +406,21 @@ class RunWriter:
             "so each must be unique; name another column with dataset_id_field, or drop the id column to number the rows"
         )
 
-    def _add_up(self, connection: Connection, results: Sequence[Result]) -> None:
-        spent = [result for result in results if not result.reused]
-        outputs = [result.record.output for result in results]
-        sums = (
-            sum(result.calls for result in spent),
-            sum(result.calls for result in spent if result.cost_usd is None),
-            sum(result.prompt_tokens for result in spent),
-            sum(result.completion_tokens for result in spent),
-            sum(result.cost_usd or 0.0 for result in spent),
-            sum(result.seconds for result in spent),
-            sum(output is not None and output.is_cut_off for output in outputs),
-        )
+    def _add_sums(self, connection: Connection, results: Sequence[Result]) -> None:
+        calls = unpriced = prompt = completion = truncated = 0
+        cost = seconds = 0.0
+        for result in results:
+            output = result.record.output
+            truncated += output is not None and output.is_cut_off
+            if result.reused:
+                continue
+            calls += result.calls
+            unpriced += result.calls if result.cost_usd is None else 0
+            prompt += result.prompt_tokens
+            completion += result.completion_tokens
+            cost += result.cost_usd or 0.0
+            seconds += result.seconds
+        sums = (calls, unpriced, prompt, completion, cost, seconds, truncated)
         connection.exec_driver_sql(self._addition, (_now(), *sums, self.run))
 
     def _add_judging(self, connection: Connection, calls: int, cost_usd: float | None) -> None:

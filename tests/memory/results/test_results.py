@@ -183,7 +183,7 @@ def test_groups_hold_every_point_once_and_do_not_overlap(points: list[tuple[int,
 
 
 def test_the_timeline_has_every_test_and_every_token(finished: ExperimentStorage) -> None:
-    line = read_timeline(finished.turns("small - oracle"))
+    line = read_timeline(finished.reader("small - oracle").turns())
     found = load_results(finished, "small - oracle")
 
     assert {lane.test_id for lane in line.lanes} == {one.test_id for one in found.results}
@@ -197,7 +197,7 @@ def test_the_timeline_has_every_test_and_every_token(finished: ExperimentStorage
 
 def test_isolated_conversations_are_laid_end_to_end(finished: ExperimentStorage) -> None:
     run_id = "small - oracle isolated"
-    line = read_timeline(finished.turns(run_id), isolated=True)
+    line = read_timeline(finished.reader(run_id).turns(), isolated=True)
 
     assert line.tokens == finished.get_run(run_id).summary["memory"]["conversation_tokens"]
     ends = [(lane.began[0], lane.ended[0]) for lane in line.lanes if lane.ended]

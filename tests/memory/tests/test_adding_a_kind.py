@@ -20,7 +20,7 @@ PAGE = Path(__file__).parents[3] / "CONTRIBUTING.md"
 @pytest.fixture
 def tea(tmp_path, monkeypatch):
     """The class of the page, in a package of its own."""
-    section = PAGE.read_text(encoding="utf-8").partition("## Adding a memory test")[2].partition("\n## ")[0]
+    section = PAGE.read_text(encoding="utf-8").partition("### A memory test")[2].partition("\n### ")[0]
     (block,) = re.findall(r"^ *```python\n(.*?)^ *```$", section, re.MULTILINE | re.DOTALL)
     (tmp_path / "more_tests").mkdir()
     (tmp_path / "more_tests" / "__init__.py").write_text("")
@@ -48,4 +48,4 @@ def test_every_kind_of_the_package_is_registered_under_its_own_name():
     found = {**find_kinds("themis.memory.tests"), **find_kinds("themis.memory.loaders")}
 
     assert {name: MEMORY_TESTS.get(name).kind for name in found} == {name: name for name in found}
-    assert all(MEMORY_TESTS.is_builtin(name) for name in found)
+    assert all(not MEMORY_TESTS.is_of_this_program(name) for name in found)

@@ -167,7 +167,7 @@ def _write(
                 calls.extend(_calls(position, sample, frame, header))
             if answered:
                 verdicts.extend(_verdicts(position, sample, plan.expected(sample)))
-        writer.commit_calls(calls)
+        writer.commit_results(calls)
         writer.commit_scores(evaluation, verdicts)
     writer.update(succeeded=good, failed=total - good)
     imported.samples, imported.failed = total, total - good

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 from themis.core.entities import GenerationRecord, GenerationTask, ModelSpec
 from themis.core.environment import read_dotenv
 from themis.core.redaction import Redactor, look_up_secrets
-from themis.core.registry import Registry, nearest
+from themis.core.registry import Registry, add_own_files, nearest
 from themis.exceptions import ConfigurationError, ProviderError
 from themis.generation.providers.endpoints import KNOWN_ENDPOINTS, LITELLM_VENDORS, address_of, base_url_variable
 from themis.interfaces import StatelessTaskExecutor
@@ -38,26 +38,24 @@ ProviderFactory = Callable[..., StatelessTaskExecutor]
 _HERE = "themis.generation.providers"
 _ANY_ENDPOINT = "openai_compatible"
 
-PROVIDERS: Registry[ProviderFactory] = Registry(
-    "provider",
-    {
-        "anthropic": f"{_HERE}.anthropic:Anthropic",
-        "fake": f"{_HERE}.fake:fake_model",
-        "litellm": f"{_HERE}.litellm:LiteLLM",
-        "local": f"{_HERE}.local:LocalModel",
-        "localchat": f"{_HERE}.localchat:LocalChat",
-        "replay": f"{_HERE}.fake:Replay",
-        _ANY_ENDPOINT: f"{_HERE}.openai_compatible:OpenAICompatible",
-        **{
-            name: f"{_HERE}.openai_compatible:{'LocalOpenAICompatible' if known.is_local else 'OpenAICompatible'}"
-            for name, known in KNOWN_ENDPOINTS.items()
-        },
+_BUILTIN = {
+    "anthropic": f"{_HERE}.anthropic:Anthropic",
+    "fake": f"{_HERE}.fake:fake_model",
+    "litellm": f"{_HERE}.litellm:LiteLLM",
+    "local": f"{_HERE}.local:LocalModel",
+    "localchat": f"{_HERE}.localchat:LocalChat",
+    "replay": f"{_HERE}.fake:Replay",
+    _ANY_ENDPOINT: f"{_HERE}.openai_compatible:OpenAICompatible",
+    **{
+        name: f"{_HERE}.openai_compatible:{'LocalOpenAICompatible' if known.is_local else 'OpenAICompatible'}"
+        for name, known in KNOWN_ENDPOINTS.items()
     },
-    error=ProviderError,
-)
+}
+
+PROVIDERS: Registry[ProviderFactory] = Registry("provider", lambda: add_own_files(_BUILTIN, _HERE), error=ProviderError)
 
 
-def parse_model(text: str, options: Mapping[str, Any] | None = None) -> ModelSpec:
+def parse_model(text: str, options: Mapping[str, object] | None = None) -> ModelSpec:
     """Who serves the model that a string names.
 
     `provider:model` and `provider/model` mean the same; only the first `:` or `/` divides, so `ollama/llama3:8b` and
@@ -72,8 +70,8 @@ def parse_model(text: str, options: Mapping[str, Any] | None = None) -> ModelSpe
         hint = "; a provider of your own is registered first: themis.register_provider(name, class)"
         shown = f"got {text!r}{hint if callable(text) else ''}"
         raise ProviderError(f"a model is named as 'provider/model' or 'provider:model', {shown}")
-    prefix, separator, rest = _divided(model)
-    provider = _provider_called(prefix, options if separator else None)
+    prefix, separator, rest = _split_model(model)
+    provider = _find_provider(prefix, options if separator else None)
     if provider is not None and separator and rest:
         return ModelSpec(identifier=rest, provider=provider)
     if provider is not None:
@@ -85,7 +83,7 @@ def parse_model(text: str, options: Mapping[str, Any] | None = None) -> ModelSpe
     return ModelSpec(identifier=model, provider="fake" if "fake" in model.lower() else "litellm")
 
 
-def _divided(model: str) -> tuple[str, str, str]:
+def _split_model(model: str) -> tuple[str, str, str]:
     """What is before the first colon or slash, which of them it was, and what is behind it."""
     for position, character in enumerate(model):
         if character in ":/":
@@ -93,7 +91,7 @@ def _divided(model: str) -> tuple[str, str, str]:
     return model, "", ""
 
 
-def _provider_called(name: str, options: Mapping[str, Any] | None) -> str | None:
+def _find_provider(name: str, options: Mapping[str, object] | None) -> str | None:
     registered = PROVIDERS.find(name)
     if registered is not None:
         return registered
@@ -156,7 +154,7 @@ def list_providers() -> list[str]:
 
 
 def create_provider(
-    name: str, options: Mapping[str, Any] | None = None, *, model_identifier: str = ""
+    name: str, options: Mapping[str, object] | None = None, *, model_identifier: str = ""
 ) -> StatelessTaskExecutor:
     """Build the provider of a name from its options.
 
@@ -168,7 +166,7 @@ def create_provider(
 
 
 def provider_maker(
-    name: str, options: Mapping[str, Any] | None = None, *, model_identifier: str = ""
+    name: str, options: Mapping[str, object] | None = None, *, model_identifier: str = ""
 ) -> Callable[[], StatelessTaskExecutor]:
     """`create_provider` to be called in another process, which does not know what was registered in this one."""
     called = PROVIDERS.find(name) or name.lower()
@@ -176,7 +174,7 @@ def provider_maker(
 
 
 def _create(
-    factory: ProviderFactory, called: str, options: dict[str, Any], model_identifier: str
+    factory: ProviderFactory, called: str, options: dict[str, object], model_identifier: str
 ) -> StatelessTaskExecutor:
     redactor = Redactor(options)  # first, because another process may know nothing of them yet
     takes = _Takes.of(factory)
@@ -190,7 +188,7 @@ def _create(
     missing = [option for option in takes.required if option not in given]
     if missing:
         raise ProviderError(
-            f"provider {called!r} needs the option{_s(missing)} {', '.join(missing)}{_made_by(factory)}"
+            f"provider {called!r} needs the option{_plural(missing)} {', '.join(missing)}{_explain_factory(factory)}"
         )
     try:
         executor = factory(**given)
@@ -203,18 +201,18 @@ def _create(
     return _as_provider(called, executor)
 
 
-def _made_by(factory: ProviderFactory) -> str:
+def _explain_factory(factory: ProviderFactory) -> str:
     """A function that answers is easily registered where one that makes a provider is meant."""
     return "; a registered function makes a provider from options, it does not answer" if isfunction(factory) else ""
 
 
-def provider_factory(name: str, options: Mapping[str, Any] | None = None) -> ProviderFactory:
+def provider_factory(name: str, options: Mapping[str, object] | None = None) -> ProviderFactory:
     """What builds the provider of a name, be it registered or an endpoint that has an address."""
     by_address = name not in PROVIDERS and address_of(name, options)
     return PROVIDERS.get(_ANY_ENDPOINT if by_address else name)
 
 
-def provider_accepts(name: str, option: str, options: Mapping[str, Any] | None = None) -> bool:
+def provider_accepts(name: str, option: str, options: Mapping[str, object] | None = None) -> bool:
     """Whether the constructor of the provider with these options takes another of that name."""
     takes = _Takes.of(provider_factory(name, options))
     return takes.anything or option in takes.names
@@ -242,7 +240,7 @@ class _Takes:
         )
 
 
-def _with_address(options: dict[str, Any], takes: _Takes) -> dict[str, Any]:
+def _with_address(options: dict[str, object], takes: _Takes) -> dict[str, object]:
     """`base_url` is called `api_base` by some; a provider that does not know the first is given the second."""
     if "base_url" in options and "api_base" not in options and "base_url" not in takes.names:
         options["api_base"] = options.pop("base_url")
@@ -253,19 +251,19 @@ def _with_address(options: dict[str, Any], takes: _Takes) -> dict[str, Any]:
 _SAID_ELSEWHERE = ("temperature", "top_p", "max_tokens", "num_samples", "max_retries", "workers")
 
 
-def _reject_unknown(name: str, options: Mapping[str, Any], takes: _Takes) -> None:
+def _reject_unknown(name: str, options: Mapping[str, object], takes: _Takes) -> None:
     accepted = sorted(takes.names - {"provider_name", "model_identifier"})
     unknown = [option for option in options if option not in accepted]
     if unknown:
         own = [option for option in unknown if option in _SAID_ELSEWHERE]
         hint = f" (it is said by {own[0]}=, --{own[0].replace('_', '-')})" if own else nearest(unknown[0], accepted)
         raise ConfigurationError(
-            f"provider {name!r} does not take the option{_s(unknown)} {', '.join(map(repr, unknown))}{hint}; "
+            f"provider {name!r} does not take the option{_plural(unknown)} {', '.join(map(repr, unknown))}{hint}; "
             f"it takes {', '.join(accepted) or 'none'}"
         )
 
 
-def _s(items: list[str]) -> str:
+def _plural(items: list[str]) -> str:
     return "" if len(items) == 1 else "s"
 
 
@@ -276,7 +274,7 @@ _EXPECTED = (
 )
 
 
-def _refuse_unfit(name: str, target: Any) -> None:
+def _refuse_unfit(name: str, target: object) -> None:
     """Raises at registration where no call could ever succeed: what is missing, and what is expected."""
     if inspect.isclass(target):
         execute = inspect.getattr_static(target, "execute", None)
@@ -294,7 +292,7 @@ def _refuse_unfit(name: str, target: Any) -> None:
         )
 
 
-def _as_provider(name: str, made: Any) -> StatelessTaskExecutor:
+def _as_provider(name: str, made: object) -> StatelessTaskExecutor:
     """What a factory made, as the engine takes it."""
     execute = getattr(made, "execute", None)
     if not callable(execute) or not _takes_arguments(execute, 1):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any
 
 import msgspec
 
@@ -33,7 +32,7 @@ class Anthropic(HttpProvider):
         timeout: float | None = None,
         anthropic_version: str = "2023-06-01",
         extra_headers: Mapping[str, str] | None = None,
-        extra_body: Mapping[str, Any] | None = None,
+        extra_body: Mapping[str, object] | None = None,
         omit: Sequence[str] = ("top_p",),
         proxy: str | None = None,
         ca_file: str | os.PathLike[str] | None = None,
@@ -67,7 +66,7 @@ class Anthropic(HttpProvider):
         super().__init__(http, system_prompt)
         self._unlimited_max_tokens = unlimited_max_tokens
         self._omit = field_names(omit)
-        self._always: dict[str, Any] = {}
+        self._always: dict[str, object] = {}
         if stop is not None:
             self._always["stop_sequences"] = [stop] if isinstance(stop, str) else list(stop)
         self._always.update(extra_body or {})
@@ -85,7 +84,7 @@ class Anthropic(HttpProvider):
     def _body(self, task: GenerationTask) -> bytes:
         sampling = task.sampling
         messages = messages_of(task, self._system_prompt)
-        fields: dict[str, Any] = {
+        fields: dict[str, object] = {
             "model": task.model.identifier,
             "messages": [message for message in messages if message["role"] != "system"],
             "max_tokens": sampling.max_tokens if sampling.max_tokens >= 0 else self._unlimited_max_tokens,
@@ -95,7 +94,8 @@ class Anthropic(HttpProvider):
         # The API has no role for the system: what it says is a field of its own.
         system = [message["content"] for message in messages if message["role"] == "system"]
         if system:
-            fields["system"] = "\n\n".join(system) if all(isinstance(part, str) for part in system) else system[0]
+            texts = [part for part in system if isinstance(part, str)]
+            fields["system"] = "\n\n".join(texts) if len(texts) == len(system) else system[0]
         fields.update(self._always)
         for name in self._omit:
             fields.pop(name, None)
@@ -113,14 +113,14 @@ class _Answer(msgspec.Struct):
     id: str | None = None
     model: str | None = None
     stop_reason: str | None = None
-    usage: Any = None
+    usage: object = None
 
     def joined(self, kind: str) -> str:
         return "".join(getattr(block, kind) for block in self.content if block.type == kind)
 
 
-def _raw(answer: _Answer) -> dict[str, Any]:
-    raw: dict[str, Any] = {"finish_reason": answer.stop_reason, "id": answer.id, "model": answer.model}
+def _raw(answer: _Answer) -> dict[str, object]:
+    raw: dict[str, object] = {"finish_reason": answer.stop_reason, "id": answer.id, "model": answer.model}
     reasoning = answer.joined("thinking")
     if reasoning:
         raw["reasoning"] = reasoning
@@ -129,7 +129,7 @@ def _raw(answer: _Answer) -> dict[str, Any]:
     return raw
 
 
-def _usage(told: Any) -> dict[str, Any] | None:
+def _usage(told: object) -> dict[str, object] | None:
     """`prompt_tokens` holds all that was read, from the cache or not."""
     if not isinstance(told, dict):
         return None
@@ -140,7 +140,7 @@ def _usage(told: Any) -> dict[str, Any] | None:
     return {**usage, "cached_tokens": cached, "cache_write_tokens": written} if cached or written else usage
 
 
-def _quota(headers: Mapping[str, str]) -> dict[str, Any]:
+def _quota(headers: Mapping[str, str]) -> dict[str, object]:
     remaining = headers.get("anthropic-ratelimit-requests-remaining")
     if remaining is None:
         return {}

@@ -6,7 +6,7 @@ A server of one's own, a vendor, litellm or a model in this process: they differ
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
 import msgspec
 
@@ -21,10 +21,10 @@ _ENCODER = msgspec.json.Encoder()
 
 def completion_fields(
     task: GenerationTask, *, system_prompt: str | None, seed: int | None, limit_field: str = "max_tokens"
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """What a task decides of a request: model, messages and sampling."""
     sampling = task.sampling
-    fields: dict[str, Any] = {
+    fields: dict[str, object] = {
         "model": task.model.identifier,
         "messages": messages_of(task, system_prompt),
         "temperature": sampling.temperature,
@@ -39,10 +39,13 @@ def completion_fields(
 
 
 def constant_fields(
-    stop: str | Sequence[str] | None, logprobs: bool | int | None, extra_body: Mapping[str, Any] | None, **others: Any
-) -> dict[str, Any]:
+    stop: str | Sequence[str] | None,
+    logprobs: bool | int | None,
+    extra_body: Mapping[str, object] | None,
+    **others: object,
+) -> dict[str, object]:
     """What the provider's options add to every request; of the others those that are given."""
-    fields: dict[str, Any] = {}
+    fields: dict[str, object] = {}
     if stop is not None:
         fields["stop"] = [stop] if isinstance(stop, str) else list(stop)
     if logprobs is not None and logprobs is not False:
@@ -60,10 +63,11 @@ def constant_fields(
     return fields
 
 
-def messages_of(task: GenerationTask, system_prompt: str | None) -> list[dict[str, Any]]:
+def messages_of(task: GenerationTask, system_prompt: str | None) -> list[dict[str, object]]:
     """The task's own conversation if it has one, else its prompt; a system prompt in front where there is one."""
     given = task.metadata.get("messages")
-    messages = [{"role": "user", "content": task.prompt.text}] if given is None else _checked(given, task)
+    own: list[dict[str, object]] = [{"role": "user", "content": task.prompt.text}]
+    messages = own if given is None else _check_messages(given, task)
     system = system_prompt_of(task, system_prompt)
     if system and messages[0].get("role") != "system":
         return [{"role": "system", "content": system}, *messages]
@@ -87,7 +91,7 @@ def item_name(task: GenerationTask) -> str:
     return repr(task.metadata.get("dataset_id", "without an id"))
 
 
-def request_body(task: GenerationTask, fields: Mapping[str, Any]) -> bytes:
+def request_body(task: GenerationTask, fields: Mapping[str, object]) -> bytes:
     try:
         return _ENCODER.encode(fields)
     except (TypeError, ValueError, msgspec.MsgspecError) as error:
@@ -101,7 +105,7 @@ def field_names(names: str | Sequence[str]) -> tuple[str, ...]:
     return tuple(names.replace(",", " ").split()) if isinstance(names, str) else tuple(names)
 
 
-def _checked(given: Any, task: GenerationTask) -> list[dict[str, Any]]:
+def _check_messages(given: object, task: GenerationTask) -> list[dict[str, object]]:
     if isinstance(given, list) and given and all(isinstance(turn, dict) and "role" in turn for turn in given):
         return given
     raise ProviderCallError(
@@ -115,26 +119,26 @@ def _checked(given: Any, task: GenerationTask) -> list[dict[str, Any]]:
 
 
 class Message(msgspec.Struct):
-    content: Any = None
+    content: object = None
     refusal: str | None = None
-    reasoning_content: Any = None
-    reasoning: Any = None
-    tool_calls: Any = None
+    reasoning_content: object = None
+    reasoning: object = None
+    tool_calls: object = None
 
 
 class Choice(msgspec.Struct):
     message: Message
-    finish_reason: Any = None
-    logprobs: Any = None
+    finish_reason: object = None
+    logprobs: object = None
 
 
 class Completion(msgspec.Struct):
     """A chat completion, as far as it is needed."""
 
     choices: list[Choice] | None = None
-    id: Any = None
-    model: Any = None
-    usage: Any = None
+    id: object = None
+    model: object = None
+    usage: object = None
 
 
 class Fail(Protocol):
@@ -183,7 +187,7 @@ def _did_something_else(choice: Choice) -> bool:
     return bool(spoke) or choice.finish_reason == "length"
 
 
-def read_usage(told: object) -> dict[str, Any] | None:
+def read_usage(told: object) -> dict[str, object] | None:
     """The tokens of an answer, from a mapping or from an object with such attributes."""
     prompt, completion = token_count(_get(told, "prompt_tokens")), token_count(_get(told, "completion_tokens"))
     total = token_count(_get(told, "total_tokens"))
@@ -196,7 +200,7 @@ def read_usage(told: object) -> dict[str, Any] | None:
 
 def make_usage(
     prompt: int | None, completion: int | None, total: int | None = None, **parts: int | None
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Usage under the names that records have; of its parts (cached, of reasoning) those that there are."""
     prompt, completion = prompt or 0, completion or 0
     usage = {

@@ -10,7 +10,6 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,7 +51,7 @@ def key_variable(name: str) -> str:
     return f"{_upper(name)}_API_KEY"
 
 
-def address_of(name: str, options: Mapping[str, Any] | None) -> str:
+def address_of(name: str, options: Mapping[str, object] | None) -> str:
     """Where the options or the environment say that the endpoint of this name is; empty where they do not."""
     if not re.fullmatch(r"[A-Za-z0-9][\w\-]*", name):
         return ""

@@ -68,7 +68,7 @@ class LiteLLM(StatelessTaskExecutor):
         self._litellm = await asyncio.to_thread(_import_litellm)
         return self._litellm
 
-    def _request(self, task: GenerationTask) -> dict[str, Any]:
+    def _request(self, task: GenerationTask) -> dict[str, object]:
         fields = completion_fields(task, system_prompt=self._system_prompt, seed=self._seed)
         return {**fields, **self._always}
 

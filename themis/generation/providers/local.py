@@ -53,8 +53,8 @@ class LocalModel(StatelessTaskExecutor):
         stop: str | Sequence[str] | None = None,
         logprobs: bool | int | None = None,
         grammar: str | None = None,
-        json_schema: Mapping[str, Any] | None = None,
-        extra_body: Mapping[str, Any] | None = None,
+        json_schema: Mapping[str, object] | None = None,
+        extra_body: Mapping[str, object] | None = None,
         model_identifier: str = "",
     ) -> None:
         if grammar is not None and json_schema is not None:
@@ -98,7 +98,7 @@ class LocalModel(StatelessTaskExecutor):
 
     def _load(self, name: str) -> _Loaded:
         try:
-            return _loaded(
+            return _load_server(
                 ServerSettings(
                     path=resolve_model(name),
                     context_tokens=self._context_tokens,
@@ -109,7 +109,7 @@ class LocalModel(StatelessTaskExecutor):
         except ProviderError as error:
             raise ProviderCallError(str(error), kind="not_found", retryable=False) from error
 
-    def _request(self, task: GenerationTask) -> dict[str, Any]:
+    def _request(self, task: GenerationTask) -> dict[str, object]:
         fields = completion_fields(task, system_prompt=self._system_prompt, seed=self._seed)
         return {**fields, **self._always}
 
@@ -197,7 +197,7 @@ _LOADED: dict[tuple[int, ServerSettings], _Loaded] = {}
 _LOADING = threading.Lock()
 
 
-def _loaded(settings: ServerSettings) -> _Loaded:
+def _load_server(settings: ServerSettings) -> _Loaded:
     key = (os.getpid(), settings)  # the threads of a server do not survive a fork
     found = _LOADED.get(key)
     if found is not None:
@@ -209,7 +209,7 @@ def _loaded(settings: ServerSettings) -> _Loaded:
         return _LOADED[key]
 
 
-def _refusal(task: GenerationTask, error: Mapping[str, Any]) -> ProviderCallError:
+def _refusal(task: GenerationTask, error: Mapping[str, object]) -> ProviderCallError:
     code = error.get("code")
     status = code if isinstance(code, int) else None
     too_long = error.get("type") == "exceed_context_size_error"

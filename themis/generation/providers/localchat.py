@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import msgspec
 
@@ -29,7 +29,7 @@ class LocalChat(HttpProvider):
         timeout: float = 60.0,
         system_prompt: str | None = None,
         extra_headers: Mapping[str, str] | None = None,
-        extra_body: Mapping[str, Any] | None = None,
+        extra_body: Mapping[str, object] | None = None,
     ) -> None:
         http = HttpEndpoint(
             base_url or api_base or "http://localhost:1234/api/v1/chat",
@@ -46,7 +46,7 @@ class LocalChat(HttpProvider):
         text = next((item.content for item in answer.output if item.type == "message"), None)
         if not isinstance(text, str):
             raise self._http.silent(reply.body, "a message")
-        raw = {"id": answer.response_id, "model": answer.model_instance_id}
+        raw: dict[str, object] = {"id": answer.response_id, "model": answer.model_instance_id}
         reasoning = next((item.content for item in answer.output if item.type == "reasoning"), None)
         if reasoning:
             raw["reasoning"] = reasoning
@@ -66,17 +66,17 @@ class LocalChat(HttpProvider):
 
 class _Item(msgspec.Struct):
     type: str = ""
-    content: Any = None
+    content: object = None
 
 
 class _Answer(msgspec.Struct):
     output: list[_Item]
-    stats: Any = None
+    stats: object = None
     response_id: str | None = None
     model_instance_id: str | None = None
 
 
-def _usage(stats: object) -> dict[str, Any] | None:
+def _usage(stats: object) -> dict[str, object] | None:
     if not isinstance(stats, dict):
         return None
     prompt, completion = token_count(stats.get("input_tokens")), token_count(stats.get("total_output_tokens"))

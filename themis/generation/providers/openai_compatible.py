@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import msgspec
 
@@ -48,7 +48,7 @@ class OpenAICompatible(HttpProvider):
         organization: str | None = None,
         api_version: str | None = None,
         extra_headers: Mapping[str, str] | None = None,
-        extra_body: Mapping[str, Any] | None = None,
+        extra_body: Mapping[str, object] | None = None,
         omit: Sequence[str] = (),
         max_tokens_field: str | None = None,
         proxy: str | None = None,
@@ -59,7 +59,7 @@ class OpenAICompatible(HttpProvider):
         seed: int | None = None,
         stop: str | Sequence[str] | None = None,
         logprobs: bool | int | None = None,
-        response_format: Mapping[str, Any] | None = None,
+        response_format: Mapping[str, object] | None = None,
         grammar: str | None = None,
         provider_name: str = "openai_compatible",
     ) -> None:
@@ -185,7 +185,7 @@ def _headers(
 _DECODER = msgspec.json.Decoder(Completion)
 
 
-def _quota(headers: Mapping[str, str]) -> dict[str, Any]:
+def _quota(headers: Mapping[str, str]) -> dict[str, object]:
     """What is left of the account's quota, where the server says so."""
     requests, tokens = headers.get("x-ratelimit-remaining-requests"), headers.get("x-ratelimit-remaining-tokens")
     if requests is None and tokens is None:

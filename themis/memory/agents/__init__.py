@@ -17,7 +17,7 @@ import inspect
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import TypeVar, overload
 
 from themis.core.redaction import look_up_secrets
 from themis.core.registry import Registry, nearest
@@ -33,6 +33,7 @@ _CALLED = re.compile(r"^(?P<name>[\w.-]+)\((?P<argument>.*)\)$", re.DOTALL)
 
 # A factory takes `argument` (what stands in the brackets, or ""), `settings`, and the agent's own options by keyword.
 AgentFactory = Callable[..., Agent]
+F = TypeVar("F", bound=AgentFactory)
 
 AGENTS: Registry[AgentFactory] = Registry(
     "agent",
@@ -53,16 +54,20 @@ AGENTS: Registry[AgentFactory] = Registry(
 )
 
 
-def register_agent(name: str, factory: AgentFactory | None = None) -> Any:
-    """Makes an agent known under a name; also a decorator.
+@overload
+def register_agent(name: str) -> Callable[[F], F]: ...
+@overload
+def register_agent(name: str, factory: F) -> F: ...
+def register_agent(name: str, factory: F | None = None) -> F | Callable[[F], F]:
+    """Makes an agent known under a name. Also a decorator.
 
     Args:
-        name: What it is asked for by, with `-a name` or `-a "name(argument)"`.
-        factory: A class, or a function that makes an agent. It gets what it has parameters for: `argument` (what stands in
-            the brackets), `settings` and its own options. Left out where this decorates.
+        name: What `-a` takes, also as `name(ARGUMENT)`.
+        factory: A subclass of `Agent`, or a function that makes an agent; what is written in the brackets reaches it as
+            `argument`, the run's settings as `settings`, and options by their names. Left out where this decorates.
 
     Raises:
-        ConfigurationError: It can make no agent.
+        ConfigurationError: It is no such class or function.
 
     >>> @register_agent("echo")
     ... class Echo(Agent):
@@ -90,7 +95,7 @@ def create_agent(
     text: str,
     *,
     max_prompt_tokens: int | None = None,
-    options: Mapping[str, Any] | None = None,
+    options: Mapping[str, object] | None = None,
     session: str = "session",
     tokenizer: str = DEFAULT_TOKENIZER,
     is_local: bool = False,
@@ -98,15 +103,12 @@ def create_agent(
     """The agent that a text means.
 
     Args:
-        text: A registered name, with or without an argument, such as `window(2000)`; a model; an address; or `command:...`.
-        max_prompt_tokens: The most that it sends to its model at once; by default no limit of ours.
-        options: Its own options, by name.
-        session: The name of its conversation.
-        tokenizer: What tokens are counted with.
-        is_local: Its calls cost nothing, whatever the price list says.
-
-    Raises:
-        ConfigurationError: There is no such agent, or it has no such option.
+        text: A registered name, also with an argument in brackets; an address; `command:PROGRAM`; or a model.
+        max_prompt_tokens: The most that it may send to its model.
+        options: Its own options by name.
+        session: Name of the conversation, for agents that hold several.
+        tokenizer: How tokens are counted.
+        is_local: Its calls cost nothing.
 
     >>> create_agent("window(2000)").name
     'window-2000'
@@ -117,9 +119,11 @@ def create_agent(
     return agent_maker(text, settings, options)(session)
 
 
-def agent_maker(text: str, settings: AgentSettings, options: Mapping[str, Any] | None = None) -> Callable[[str], Agent]:
+def agent_maker(
+    text: str, settings: AgentSettings, options: Mapping[str, object] | None = None
+) -> Callable[[str], Agent]:
     """Makes agents of one kind, each for a conversation of its own."""
-    name, argument = _divided(text)
+    name, argument = _split_name(text)
     factory = AGENTS.get(name)
     _reject_unknown(name, factory, options or {})
     given = look_up_secrets(options or {})
@@ -137,7 +141,7 @@ def agent_maker(text: str, settings: AgentSettings, options: Mapping[str, Any] |
     return make
 
 
-def _divided(text: str) -> tuple[str, str]:
+def _split_name(text: str) -> tuple[str, str]:
     """The registered name of an agent and what it is given."""
     text = text.strip()
     if not text:
@@ -160,7 +164,7 @@ def _divided(text: str) -> tuple[str, str]:
     return "chat", text
 
 
-def _reject_unknown(name: str, factory: AgentFactory, options: Mapping[str, Any]) -> None:
+def _reject_unknown(name: str, factory: AgentFactory, options: Mapping[str, object]) -> None:
     parameters = inspect.signature(factory).parameters
     if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()):
         return

@@ -59,15 +59,15 @@ class ChatAgent(Agent):
         self.history.evict_until_fits(message)
         said = self.model.complete(self.prompt(message, now))
         self.observe(message, said.text, turn=turn, now=now)
-        return Reply(said.text, said.cost_usd, said.prompt_tokens, said.completion_tokens, said.calls)
+        return said
 
     def prompt(self, message: str, now: datetime) -> list[dict[str, str]]:
         """What the model is sent."""
         messages = [{"role": "system", "content": self.system_prompt}]
         for exchange in self.history:
-            messages.append({"role": "user", "content": self._tagged(exchange.message, now - exchange.now)})
+            messages.append({"role": "user", "content": self._tag(exchange.message, now - exchange.now)})
             messages.append({"role": "assistant", "content": exchange.reply})
-        messages.append({"role": "user", "content": self._tagged(message, timedelta(0))})
+        messages.append({"role": "user", "content": self._tag(message, timedelta(0))})
         return messages
 
     def observe(self, message: str, reply: str, *, turn: int, now: datetime) -> None:
@@ -86,11 +86,11 @@ class ChatAgent(Agent):
     def close(self) -> None:
         self.model.close()
 
-    def _tagged(self, text: str, ago: timedelta) -> str:
-        return f"[{elapsed_in_words(ago)}] {text}" if self._timestamps else text
+    def _tag(self, text: str, ago: timedelta) -> str:
+        return f"[{format_elapsed(ago)}] {text}" if self._timestamps else text
 
 
-def elapsed_in_words(ago: timedelta) -> str:
+def format_elapsed(ago: timedelta) -> str:
     seconds = ago.total_seconds()
     if seconds < 1:
         return "just now"
@@ -171,7 +171,7 @@ def chat(
     temperature: float = 0.0,
     max_tokens: int = 1_024,
     timestamps: bool = False,
-    **provider_options: Any,
+    **provider_options: object,
 ) -> Agent:
     """A model that is shown as much of the conversation as fits: `openai/gpt-4o` or `chat(openai/gpt-4o)`."""
     return ChatAgent(

@@ -14,7 +14,7 @@ from collections import Counter
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from themis.core.tokens import DEFAULT_TOKENIZER
 from themis.memory.agents.agent import Agent, AgentSettings, Reply
@@ -24,9 +24,13 @@ from themis.memory.agents.chat import (
     Exchange,
     History,
     create_model,
-    elapsed_in_words,
+    format_elapsed,
 )
 from themis.memory.models import ChatModel
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 _WORD = re.compile(r"\w+")
 # Words that say nothing about what a passage is about.
@@ -115,18 +119,18 @@ class RetrievalAgent(Agent):
         self._index = PassageIndex()
         # What it may quote: without a model only.
         self._sentences = PassageIndex()
-        self._vectors = _Vectors() if embeddings and _embedder() is not None else None
+        embedder = _embedder() if embeddings else None
+        self._vectors = None if embedder is None else _Vectors(embedder)
 
     def reply(self, message: str, *, turn: int, now: datetime, presupplied: str | None = None) -> Reply:
         if presupplied is not None:
             self.observe(message, presupplied, turn=turn, now=now)
             return Reply(presupplied)
         if self._model is None:
-            said = Reply(self._quoted(message))
+            said = Reply(self._quote(message))
         else:
             self._recent.evict_until_fits(message)
-            spoken = self._model.complete(self._prompt(message, self.find(message), now))
-            said = Reply(spoken.text, spoken.cost_usd, spoken.prompt_tokens, spoken.completion_tokens, spoken.calls)
+            said = self._model.complete(self._prompt(message, self.find(message), now))
         self.observe(message, said.text, turn=turn, now=now)
         return said
 
@@ -135,7 +139,7 @@ class RetrievalAgent(Agent):
         self._index.add(exchange)
         if self._vectors is not None:
             self._vectors.add(message)
-        if self._model is None and not _asks(message):
+        if self._model is None and not _is_question(message):
             for sentence in _SENTENCE_END.split(message):
                 if sentence.strip() and len(sentence) <= _LONGEST_PASSAGE:
                     self._sentences.add(replace(exchange, message=sentence.strip(), reply=""))
@@ -144,7 +148,7 @@ class RetrievalAgent(Agent):
         self._recent.clear()
         self._index, self._sentences = PassageIndex(), PassageIndex()
         if self._vectors is not None:
-            self._vectors = _Vectors()
+            self._vectors.clear()
 
     def close(self) -> None:
         if self._model is not None:
@@ -171,9 +175,9 @@ class RetrievalAgent(Agent):
             chosen = sorted(merged, key=lambda number: (-merged[number], -number))[:_PASSAGES]
         return [self._index.passages[number] for number in chosen]
 
-    def _quoted(self, message: str) -> str:
+    def _quote(self, message: str) -> str:
         """The latest of the sentences that fit a question best: what was said later has replaced what was said before."""
-        if not _asks(message):
+        if not _is_question(message):
             return "Noted."
         # How to answer is said around the question, and is not what is asked for.
         asked = " ".join(part for part in _SENTENCE_END.split(message) if "?" in part) or message
@@ -194,7 +198,7 @@ class RetrievalAgent(Agent):
             if exchange.turn in recent or exchange.tokens > room:
                 continue
             room -= exchange.tokens
-            ago = elapsed_in_words(now - exchange.now)
+            ago = format_elapsed(now - exchange.now)
             lines.append((exchange.turn, f"[{ago}] User: {exchange.message}\nYou: {exchange.reply}"))
         remembered = "\n".join(line for _, line in sorted(lines))
         system = self._system_prompt
@@ -207,7 +211,7 @@ class RetrievalAgent(Agent):
         return [*messages, {"role": "user", "content": message}]
 
 
-def _asks(message: str) -> bool:
+def _is_question(message: str) -> bool:
     return "?" in message
 
 
@@ -229,37 +233,48 @@ def _stem(word: str) -> str:
 class _Vectors:
     """Embeddings of passages in one growing array."""
 
-    def __init__(self) -> None:
-        self._rows: Any = None
+    def __init__(self, embedder: _Embedder) -> None:
+        self._embedder = embedder
+        self._rows: NDArray[np.float32] | None = None
         self._count = 0
+
+    def _embed(self, text: str) -> NDArray[np.float32]:
+        vector: NDArray[np.float32] = self._embedder.embed([text[:_LONGEST_PASSAGE]], norm=True)[0]
+        return vector
 
     def add(self, text: str) -> None:
         import numpy as np
 
-        vector = _embedder().embed([text[:_LONGEST_PASSAGE]], norm=True)[0]
-        if self._rows is None:
-            self._rows = np.zeros((64, vector.shape[0]), dtype=np.float32)
-        if self._count == len(self._rows):
+        vector = self._embed(text)
+        rows = np.zeros((64, vector.shape[0]), dtype=np.float32) if self._rows is None else self._rows
+        if self._count == len(rows):
             # Doubling keeps the cost of growing constant per passage.
-            self._rows = np.concatenate([self._rows, np.zeros_like(self._rows)])
-        self._rows[self._count] = vector
+            rows = np.concatenate([rows, np.zeros_like(rows)])
+        rows[self._count] = vector
+        self._rows = rows
         self._count += 1
+
+    def clear(self) -> None:
+        self._rows, self._count = None, 0
 
     def search(self, query: str, most: int) -> list[int]:
         import numpy as np
 
-        if not self._count:
+        if self._rows is None:
             return []
-        vector = _embedder().embed([query[:_LONGEST_PASSAGE]], norm=True)[0]
-        similar = self._rows[: self._count] @ vector.astype(np.float32)
+        similar = self._rows[: self._count] @ self._embed(query).astype(np.float32)
         order: list[int] = np.argsort(-similar, kind="stable")[:most].tolist()
         return order
 
 
-_EMBEDDER: list[Any] = []
+class _Embedder(Protocol):
+    def embed(self, texts: list[str], *, norm: bool) -> NDArray[np.float32]: ...
 
 
-def _embedder() -> Any:
+_EMBEDDER: list[_Embedder | None] = []
+
+
+def _embedder() -> _Embedder | None:
     """The static embeddings inside the wordllama wheel, or None where it is not installed."""
     if not _EMBEDDER:
         try:
@@ -283,7 +298,7 @@ def retrieval(
     temperature: float = 0.0,
     max_tokens: int = 1_024,
     embeddings: bool = True,
-    **provider_options: Any,
+    **provider_options: object,
 ) -> Agent:
     """Searches what was said before: `retrieval` replies with what it finds, `retrieval(MODEL)` lets a model read it."""
     model = create_model(argument, settings, temperature, max_tokens, provider_options) if argument else None

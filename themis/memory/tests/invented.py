@@ -20,8 +20,9 @@ from themis.core.json_repair import parse_json
 from themis.core.registry import Registry
 from themis.exceptions import ConfigurationError, DatasetError
 from themis.memory.actions import Grade
+from themis.memory.agents.agent import Reply
 from themis.memory.examples import TestExample
-from themis.memory.models import ChatModel, Completion
+from themis.memory.models import ChatModel
 from themis.memory.scoring.claims import abstains, find_claims, grade_recital_of
 from themis.memory.scoring.words import find_phrases, shorten
 from themis.memory.tests.kind import BuiltinTest, Judgement, ScoreRow, ask_yes_or_no
@@ -127,7 +128,7 @@ def grade_invented(reply: str, answer: str, every_answer: Sequence[str]) -> Grad
 # --- asking a model for material --------------------------------------------------------------------------------------
 
 # From a prompt, a model's name and a temperature to what it says.
-Inventor = Callable[[str, str, float], str | Completion]
+Inventor = Callable[[str, str, float], str | Reply]
 INVENTORS: Registry[Inventor] = Registry("generator", {"model": "themis.memory.tests.invented:ask_model"})
 FORM = (
     'Answer with a JSON object and nothing else: {"content": [sentences to be told], "questions": [questions about them], '
@@ -136,7 +137,7 @@ FORM = (
 _MAX_TOKENS = 2_048
 
 
-def ask_model(prompt: str, model: str, temperature: float) -> Completion:
+def ask_model(prompt: str, model: str, temperature: float) -> Reply:
     """The inventor that is a model of any provider."""
     asked = ChatModel(model, temperature=temperature, max_tokens=_MAX_TOKENS)
     try:

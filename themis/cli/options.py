@@ -1,18 +1,18 @@
-"""The option `--durability` of the commands that write runs."""
+"""Options that several commands share: how durable answers are, and values given as K=V."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import click
 
+from themis.core.words import read_word
+from themis.exceptions import ConfigurationError
 from themis.storage.database import Durability
 
-__all__ = ["durability_option"]
-
-F = TypeVar("F", bound=Callable[..., Any])
+F = TypeVar("F", bound=Callable[..., object])
 _VARIABLE = "THEMIS_DURABILITY"
 
 
@@ -41,3 +41,14 @@ def _restore(before: str | None) -> None:
         os.environ.pop(_VARIABLE, None)
     else:
         os.environ[_VARIABLE] = before
+
+
+def parse_key_values(texts: Sequence[str], *, typed: bool = False) -> dict[str, Any]:
+    """`k=v` texts as a dict; with `typed`, values are what they look like: numbers, lists, text."""
+    found = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals or not name.strip():
+            raise ConfigurationError(f"expected K=V, got {text!r}")
+        found[name.strip()] = read_word(value) if typed else value
+    return found

@@ -5,16 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator
-from typing import Annotated, Any
+from typing import Any
 
-from fastapi import APIRouter, Depends, HTTPException, Request, WebSocket, WebSocketDisconnect
+from fastapi import APIRouter, HTTPException, Request, WebSocket, WebSocketDisconnect
 from fastapi.responses import StreamingResponse
 
-from themis.server.api_documents import PROBLEMS
+from themis.server.api import PROBLEMS
 from themis.server.live import ALL_RUNS, Hub, Subscription
-from themis.server.state import Served, served
-
-__all__ = ["router"]
+from themis.server.state import AppState, State
 
 router = APIRouter(tags=["live"])
 
@@ -27,16 +25,16 @@ _STREAM: dict[int | str, dict[str, Any]] = {
 
 
 @router.get("/api/events", summary="Changes of runs as they happen", responses={**_STREAM, **PROBLEMS})
-async def all_events(serving: Annotated[Served, Depends(served)]) -> StreamingResponse:
+async def all_events(state: State) -> StreamingResponse:
     """`run` events whenever a run is written to."""
-    return _stream(serving.hub, ALL_RUNS)
+    return _stream(state.hub, ALL_RUNS)
 
 
 @router.get("/api/runs/{run_id}/events", summary="One run as it goes on", responses={**_STREAM, **PROBLEMS})
-async def run_events(serving: Annotated[Served, Depends(served)], run_id: str) -> StreamingResponse:
+async def run_events(state: State, run_id: str) -> StreamingResponse:
     """First how the run stands, then `run`, `sample` and `turn` events as they are committed."""
-    await asyncio.to_thread(serving.reader, run_id)
-    return _stream(serving.hub, run_id)
+    await asyncio.to_thread(state.reader, run_id)
+    return _stream(state.hub, run_id)
 
 
 def _stream(hub: Hub, topic: str) -> StreamingResponse:
@@ -48,7 +46,7 @@ def _stream(hub: Hub, topic: str) -> StreamingResponse:
 
 
 async def _lines(hub: Hub, topic: str) -> AsyncIterator[str]:
-    with hub.listening() as listener:
+    with hub.subscribe() as listener:
         listener.topics.add(topic)
         # Tells the browser how long to wait before it comes back, and that the stream is open.
         yield "retry: 2000\n\n"
@@ -76,13 +74,14 @@ async def no_upgrade(request: Request) -> None:
 @router.websocket("/ws")
 async def websocket(socket: WebSocket) -> None:
     """Takes `{"type": "ping" | "subscribe" | "unsubscribe", "run_id": id}`; subscribing to `*` watches all runs."""
-    hub: Hub = socket.app.state.served.hub
+    state: AppState = socket.app.state.themis
+    hub = state.hub
     await socket.accept()
-    with hub.listening() as listener:
+    with hub.subscribe() as listener:
         sender = asyncio.create_task(_forward(socket, listener))
         try:
             while True:
-                answer = _answer(listener, await _message(socket))
+                answer = _reply_to(listener, await _receive_text(socket))
                 await socket.send_text(json.dumps(answer))
                 if answer["type"] == "subscribed":
                     await _watch(hub, listener, answer["run_id"])
@@ -92,19 +91,20 @@ async def websocket(socket: WebSocket) -> None:
             sender.cancel()
 
 
-async def _message(socket: WebSocket) -> Any:
+async def _receive_text(socket: WebSocket) -> str:
     message = await socket.receive()
     if message["type"] == "websocket.disconnect":
         raise WebSocketDisconnect(message.get("code", 1000))
-    return message.get("text") or (message.get("bytes") or b"").decode("utf-8", "replace")
+    text: str = message.get("text") or (message.get("bytes") or b"").decode("utf-8", "replace")
+    return text
 
 
-def _answer(listener: Subscription, text: str) -> dict[str, Any]:
+def _reply_to(listener: Subscription, text: str) -> dict[str, str]:
     try:
         parsed = json.loads(text) if len(text) <= _MOST_CHARACTERS else None
     except (ValueError, RecursionError):
         return {"type": "error", "message": "Invalid JSON"}
-    message: dict[str, Any] = parsed if isinstance(parsed, dict) else {}
+    message: dict[str, object] = parsed if isinstance(parsed, dict) else {}
     kind = message.get("type")
     if kind == "ping":
         return {"type": "pong"}

@@ -1,0 +1,456 @@
+"""What a benchmark is, where its rows come from, and the names under which benchmarks and datasets are found.
+
+Built-in benchmarks (`catalogue`) and users' own ones are the same kind of thing; those of the catalogue also know their
+source, so that their rows can be fetched where there is internet and carried to where there is none.
+"""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+import itertools
+import json
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from themis.core.registry import Registry
+from themis.exceptions import ConfigurationError, DatasetError
+from themis.generation.templates import PromptTemplate
+from themis.interfaces import Extractor, Metric
+from themis.presets.fields import Raw, Row, RowMap, Value
+from themis.presets.hub import HubDataset, hub_rows, saved_rows
+from themis.presets.loading import MANIFEST_SUFFIX, read_rows, readable_files, sample_rows
+
+__all__ = [
+    "BENCHMARKS",
+    "DATASETS",
+    "BenchmarkPreset",
+    "CatalogueBenchmark",
+    "FetchedBenchmark",
+    "create_dataset",
+    "dataset_of",
+    "fetch_benchmark",
+    "get_benchmark_preset",
+    "is_dataset_registered",
+    "list_benchmarks",
+    "list_datasets",
+    "register_benchmark",
+    "register_dataset",
+]
+
+# Takes the limit (None for all rows) as its one positional argument.
+DatasetLoader = Callable[[int | None], Iterable[Row]]
+Options = Mapping[str, Any]
+DatasetFactory = Callable[[Options], Iterable[Row]]
+RawRows = Callable[[], Iterable[Raw]]
+# Makes raw rows here: the given number of them, or as many as the benchmark has.
+Generator = Callable[[int | None], Iterable[Raw]]
+
+
+@dataclass
+class BenchmarkPreset:
+    """Rows, prompt, extractor and metrics under one name, as `evaluate` runs them.
+
+    Args:
+        name: Under which it is registered and stored.
+        prompt_template: How the model is asked; its fields are those of a row.
+        metrics: Objects, classes or registered names; names are looked up when they are used.
+        extractor: The same, for what reads the answer in a reply.
+        dataset_loader: Takes the limit (None for all rows) and returns the rows.
+        metadata_fields: Fields of a row that the metrics are given.
+        reference_field: The field with the right answer.
+        dataset_id_field: The field that names a row.
+        description: One line for lists.
+
+    Example:
+        >>> preset = BenchmarkPreset("sums", PromptTemplate("sums", "{question}"), ["exact_match"], "last_number",
+        ...                          lambda limit: [{"id": "1", "question": "1+1", "answer": "2"}])
+        >>> list(preset.load_dataset())
+        [{'id': '1', 'question': '1+1', 'answer': '2'}]
+    """
+
+    name: str
+    prompt_template: PromptTemplate
+    metrics: Sequence[Metric | str | type[Metric]]
+    extractor: Extractor | str | type[Extractor]
+    dataset_loader: DatasetLoader
+    metadata_fields: Sequence[str] = ()
+    reference_field: str = "answer"
+    dataset_id_field: str = "id"
+    description: str = ""
+
+    def load_dataset(self, limit: int | None = None) -> Iterable[Row]:
+        """Its rows.
+
+        Args:
+            limit: Only the first so many; all by default.
+        """
+        return self.dataset_loader(limit)
+
+    def read_from(self, *, data: str | Path | None = None, sample: bool = False) -> BenchmarkPreset:
+        """The same benchmark with the rows of a file or folder.
+
+        Args:
+            data: The file or folder.
+            sample: Its shipped rows instead, for those of the catalogue.
+
+        Raises:
+            ConfigurationError: It has no sample rows.
+        """
+        if data is None:
+            raise ConfigurationError(f"benchmark {self.name!r} has no sample rows; those of the catalogue have")
+        return replace(self, dataset_loader=lambda limit: _FileRows(data, limit))
+
+
+@dataclass(frozen=True)
+class _FileRows:
+    """A file's rows as they are, read anew each time they are gone through."""
+
+    path: str | Path
+    limit: int | None
+
+    def __post_init__(self) -> None:
+        read_rows(self.path)
+
+    def __iter__(self) -> Iterator[Row]:
+        return itertools.islice(read_rows(self.path), self.limit)
+
+
+# --- benchmarks that know their source --------------------------------------------------------------------------------
+
+
+@dataclass(kw_only=True)
+class CatalogueBenchmark(BenchmarkPreset):
+    """A benchmark of the catalogue: where its rows come from, and how a raw row becomes one of ours.
+
+    `raw_fields` are those by which a row of the source's layout is known from one of ours. `data` and `sample` say where rows
+    are read instead of from the source.
+    """
+
+    prompt: str
+    source: HubDataset | Generator
+    raw_fields: tuple[str, ...]
+    row: RowMap
+    licence: str
+    citation: str
+    extractor: Extractor | str | type[Extractor] = "think_tag_stripper"
+    row_id: Value | None = None
+    data: str | Path | None = None
+    sample: bool = False
+    prompt_template: PromptTemplate = field(init=False)
+    dataset_loader: DatasetLoader = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self.prompt_template = PromptTemplate(name=self.name, template=self.prompt)
+        self.dataset_loader = self._load
+
+    def read_from(self, *, data: str | Path | None = None, sample: bool = False) -> CatalogueBenchmark:
+        return replace(self, data=data, sample=sample)
+
+    def rows_of(self, raw: Raw, index: int) -> Iterator[Row]:
+        """The row, or the several rows, that a raw row makes; a row in our own layout is itself."""
+        if all(name in raw for name in self.raw_fields):
+            identifier = self._identifier(raw, index)
+            for made in self.row(raw):
+                yield {"id": f"{identifier}-{made['turn']}" if "turn" in made else identifier, **made}
+        elif self._own_fields <= raw.keys():
+            yield {"id": str(index), **raw}
+        else:
+            raise ValueError(
+                f"expected the source's fields {', '.join(self.raw_fields)}, or {', '.join(sorted(self._own_fields))}; "
+                f"found {', '.join(map(str, raw)) or 'none'}"
+            )
+
+    def _identifier(self, raw: Raw, index: int) -> str:
+        if callable(self.row_id):
+            return str(self.row_id(raw))
+        named = [raw.get(name) for name in (self.row_id, "id") if name is not None]
+        return str(next((name for name in named if name not in (None, "")), index))
+
+    @cached_property
+    def _own_fields(self) -> frozenset[str]:
+        return frozenset({*self.prompt_template.fields, self.reference_field})
+
+    def _load(self, limit: int | None = None) -> _BenchmarkRows:
+        """Finds the source at once, so that a missing one is known before anything is run."""
+        if limit is not None and limit < 0:
+            raise ConfigurationError(f"limit must be 0 or more, got {limit}")
+        if self.data is not None and self.sample:
+            raise ConfigurationError(f"{self.name}: give data= or sample=True, not both")
+        if self.data is not None:
+            return _BenchmarkRows(self, self._find_local(Path(self.data)), str(self.data), limit)
+        source = self.source
+        if not isinstance(source, HubDataset):
+            return _BenchmarkRows(self, lambda: source(limit), "its generator", limit)
+        if self.sample:
+            return _BenchmarkRows(self, lambda: sample_rows(self.name), "its sample", limit)
+        otherwise = (
+            "Give a local copy (--data PATH or data=PATH), made where there is internet by "
+            f"`themis data fetch {self.name} --to DIR`, or try its few sample rows (--sample or sample=True)"
+        )
+        found = hub_rows(source, otherwise=otherwise).rows
+        return _BenchmarkRows(self, lambda: found, str(source), limit)
+
+    def _find_local(self, path: Path) -> RawRows:
+        """In a folder: this benchmark's fetched copy, a dataset saved by `datasets`, the files of its split, or all files."""
+        split = self.source.split if isinstance(self.source, HubDataset) else ""
+        fetched = path / f"{self.name}.jsonl"
+        if not path.is_dir() or fetched.is_file():
+            file = fetched if path.is_dir() else path
+            _verify_copy(file)
+            read_rows(file)
+            return lambda: read_rows(file)
+        saved = path / split if (path / "dataset_dict.json").is_file() else path
+        if (saved / "state.json").is_file():
+            found = saved_rows(saved)
+            return lambda: found
+        files = readable_files(path)
+        of_split = [file for file in files if split in (file.parent.name, *re.split(r"[-_.]", file.stem))]
+        read_rows(path)
+        return lambda: itertools.chain.from_iterable(read_rows(file) for file in of_split or files)
+
+
+@dataclass(frozen=True)
+class _BenchmarkRows:
+    """Rows in our layout, made anew each time they are gone through; never all in memory."""
+
+    benchmark: CatalogueBenchmark
+    raw: RawRows
+    where: str
+    limit: int | None = None
+
+    def __iter__(self) -> Iterator[Row]:
+        return itertools.islice(self._all(), self.limit)
+
+    def _all(self) -> Iterator[Row]:
+        for index, raw in enumerate(self.raw()):
+            try:
+                yield from self.benchmark.rows_of(raw, index)
+            except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+                reason = f"the field {error} is missing" if isinstance(error, KeyError) else str(error)
+                raise DatasetError(f"{self.benchmark.name}: row {index + 1} of {self.where}: {reason}") from error
+
+
+def _verify_copy(file: Path) -> None:
+    """A fetched copy must be what its manifest says; other files have none."""
+    manifest = file.with_name(file.stem + MANIFEST_SUFFIX)
+    if manifest.is_file() and file.is_file():
+        expected = json.loads(manifest.read_text(encoding="utf-8")).get("sha256")
+        if expected != _sha256(file):
+            raise DatasetError(f"{file} is not what {manifest.name} describes; fetch or copy it again")
+
+
+def _sha256(file: Path) -> str:
+    with file.open("rb") as opened:
+        return hashlib.file_digest(opened, "sha256").hexdigest()
+
+
+# --- benchmarks by name -----------------------------------------------------------------------------------------------
+
+BENCHMARKS: Registry[BenchmarkPreset] = Registry("benchmark")
+
+
+def register_benchmark(preset: BenchmarkPreset) -> None:
+    """Makes a benchmark known under its name, in lower case; the last registration wins.
+
+    Args:
+        preset: The benchmark.
+
+    Raises:
+        ConfigurationError: It is no `BenchmarkPreset`.
+
+    >>> rows = [{"id": "fr", "country": "France", "answer": "Paris"}]
+    >>> template = PromptTemplate("capitals", "The capital of {country}?")
+    >>> register_benchmark(BenchmarkPreset("capitals", template, ["exact_match"], "identity", lambda limit: rows[:limit]))
+    >>> get_benchmark_preset("Capitals").load_dataset()
+    [{'id': 'fr', 'country': 'France', 'answer': 'Paris'}]
+    """
+    if not isinstance(preset, BenchmarkPreset):
+        raise ConfigurationError(f"a benchmark is registered as a BenchmarkPreset, got {type(preset).__name__}")
+    BENCHMARKS.register(preset.name.lower(), preset)
+
+
+def get_benchmark_preset(name: str, *, data: str | Path | None = None, sample: bool = False) -> BenchmarkPreset:
+    """The benchmark of a name.
+
+    Args:
+        name: Its name, whatever the letters' case.
+        data: A file or folder from which its rows are read instead.
+        sample: Reads the few rows that are shipped with it, for a try without the internet.
+
+    Raises:
+        ConfigurationError: There is no such benchmark, or it has no sample rows.
+
+    Example:
+        >>> get_benchmark_preset("GSM8K").description
+        'Grade-school word problems'
+    """
+    preset = BENCHMARKS.get(name)
+    return preset if data is None and not sample else preset.read_from(data=data, sample=sample)
+
+
+def list_benchmarks() -> list[str]:
+    """The names of all benchmarks, registered ones too.
+
+    >>> list_benchmarks()[:3]
+    ['aime24', 'aime25', 'amc23']
+    """
+    return BENCHMARKS.names()
+
+
+@dataclass(frozen=True)
+class FetchedBenchmark:
+    """What a fetch wrote."""
+
+    name: str
+    path: Path
+    manifest_path: Path
+    rows: int
+    sha256: str
+
+
+def fetch_benchmark(name: str, to_dir: str | Path, *, limit: int | None = None) -> FetchedBenchmark:
+    """Writes a benchmark's rows to a folder, for `data=` on a machine without internet.
+
+    Args:
+        name: A benchmark of the catalogue.
+        to_dir: Gets NAME.jsonl, in the source's own layout, and NAME.manifest.json, which says where it came from.
+        limit: Only the first so many rows.
+
+    Raises:
+        ConfigurationError: The benchmark loads its own rows, so there is nothing to fetch.
+        DatasetError: The Hub cannot be reached.
+
+    >>> fetch_benchmark("demo", "rows", limit=2).rows
+    2
+    """
+    benchmark = BENCHMARKS.get(name)
+    if not isinstance(benchmark, CatalogueBenchmark):
+        raise ConfigurationError(
+            f"benchmark {name!r} was registered here and loads its own rows; there is nothing to fetch"
+        )
+    source, commit = benchmark.source, None
+    raw: Iterable[Raw]
+    if isinstance(source, HubDataset):
+        found = hub_rows(source, otherwise="Fetching needs a connection to the Hub")
+        raw, commit, origin = found.rows, found.commit, asdict(source)
+    else:
+        raw, origin = source(limit), {"dataset": "made by themis"}
+    folder = Path(to_dir)
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{benchmark.name}.jsonl"
+    count, sha256 = _write_rows(path, itertools.islice(raw, limit))
+    manifest = {
+        "benchmark": benchmark.name,
+        "file": path.name,
+        "rows": count,
+        "sha256": sha256,
+        "source": origin,
+        "commit": commit,
+        "licence": benchmark.licence,
+        "citation": benchmark.citation,
+        "fetched_at": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+    }
+    manifest_path = folder / f"{benchmark.name}{MANIFEST_SUFFIX}"
+    manifest_path.write_text(json.dumps(manifest, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    return FetchedBenchmark(benchmark.name, path, manifest_path, count, sha256)
+
+
+def _write_rows(path: Path, rows: Iterable[Raw]) -> tuple[int, str]:
+    """How many there were, and their hash. Written beside and moved into place: a broken fetch leaves the copy from before."""
+    unfinished = path.with_suffix(".jsonl.part")
+    count = 0
+    with unfinished.open("w", encoding="utf-8", newline="\n") as file:
+        for row in rows:
+            file.write(json.dumps(row, ensure_ascii=False, default=str) + "\n")
+            count += 1
+    sha256 = _sha256(unfinished)
+    os.replace(unfinished, path)
+    return count, sha256
+
+
+# --- datasets by name -------------------------------------------------------------------------------------------------
+
+DATASETS: Registry[DatasetFactory] = Registry("dataset")
+_OPTIONS = {"limit", "data", "sample"}
+
+
+def register_dataset(name: str, factory: DatasetFactory) -> None:
+    """Makes rows known under a name.
+
+    Args:
+        name: A name that is not taken yet.
+        factory: Takes a mapping of options and returns rows.
+
+    Raises:
+        ConfigurationError: The name is taken, or the factory cannot be called.
+
+    >>> register_dataset("squares", lambda options: [{"n": n, "answer": str(n * n)} for n in range(options.get("limit", 3))])
+    >>> list(create_dataset("squares", {"limit": 2}))
+    [{'n': 0, 'answer': '0'}, {'n': 1, 'answer': '1'}]
+    """
+    if not callable(factory):
+        raise ConfigurationError(
+            f"dataset {name!r}: expected a function of options that returns rows, got {factory!r:.80}"
+        )
+    if is_dataset_registered(name):
+        raise ConfigurationError(f"there is already a dataset {name!r}")
+    DATASETS.register(name, factory)
+
+
+def create_dataset(name: str, options: Options | None = None) -> Iterable[Row]:
+    """The rows of a dataset.
+
+    Args:
+        name: A registered dataset, or a benchmark of the catalogue.
+        options: What its factory takes; a benchmark takes limit, data and sample.
+
+    Raises:
+        ConfigurationError: There is no such dataset or option.
+
+    Example:
+        >>> next(iter(create_dataset("demo", {"limit": 1})))["answer"]
+        '4'
+    """
+    return DATASETS.get(name)(options or {})
+
+
+def list_datasets() -> list[str]:
+    """The names of all datasets: those of the catalogue's benchmarks, and those registered here.
+
+    >>> "gsm8k" in list_datasets()
+    True
+    """
+    return DATASETS.names()
+
+
+def is_dataset_registered(name: str) -> bool:
+    """Whether a dataset has that name.
+
+    Args:
+        name: In any case of its letters.
+
+    >>> is_dataset_registered("gsm8k"), is_dataset_registered("gsm9k")
+    (True, False)
+    """
+    return name in DATASETS
+
+
+def dataset_of(benchmark: CatalogueBenchmark) -> DatasetFactory:
+    """A benchmark's rows as a dataset."""
+
+    def create(options: Options) -> Iterable[Row]:
+        unknown = sorted(set(options) - _OPTIONS)
+        if unknown:
+            raise ConfigurationError(
+                f"dataset {benchmark.name!r} has no option {unknown[0]!r}; it takes limit, data and sample"
+            )
+        source = benchmark.read_from(data=options.get("data"), sample=options.get("sample", False))
+        return source.load_dataset(options.get("limit"))
+
+    return create
