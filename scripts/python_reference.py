@@ -20,6 +20,9 @@ INTRODUCTION = """\
 Every public name, by the package it is imported from. Written by `make docs` from the docstrings: `help(themis.evaluate)` shows
 the same. The tests run the examples, each in an empty folder with the names of its own module imported, without a key or the
 internet.
+
+Most programs need [evaluate](#themisevaluate), what it returns ([ExperimentReport](#themiscoreentitiesexperimentreport)), perhaps
+[a metric](#themismetric) or [a provider](#themisregister_provider) of their own, and [compare_runs](#themiscomparisoncompare_runs).
 """
 
 
@@ -47,7 +50,7 @@ SECTIONS = (
     Section(
         "themis.config.specification",
         "What a run was asked to be; arguments, files, options and stored runs all become one of these.",
-        ("SampleSpecification", "MemorySpecification", "load_specification"),
+        ("Specification", "SampleSpecification", "MemorySpecification", "load_specification"),
     ),
     Section("themis.interfaces", "What your own provider, metric or extractor has to offer."),
     Section(
@@ -59,14 +62,12 @@ SECTIONS = (
     Section("themis.generation.templates", "Prompts.", ("PromptTemplate",)),
     Section(
         "themis.evaluation.metrics",
-        "The built-in metrics have [a page of their own](metrics.md); `themis.metric` and `themis.register_metric` add yours. "
-        "Of those here, metrics are made of metrics.",
-        ("METRICS", "CompositeMetric", "ConsistencyMetric"),
+        "The metrics have [a page of their own](metrics.md); `themis.metric` and `themis.register_metric` add yours.",
+        ("METRICS",),
     ),
     Section(
         "themis.evaluation.extractors",
-        "The built-in extractors have [a page of their own](extractors.md); `themis.extractor` and `themis.register_extractor` "
-        "add yours.",
+        "The extractors have [a page of their own](extractors.md); `themis.extractor` and `themis.register_extractor` add yours.",
         ("EXTRACTORS", "FieldExtractionError"),
     ),
     Section("themis.evaluation.pipeline", "Extractor, metrics and attempts together.", ("EvaluationPipeline",)),

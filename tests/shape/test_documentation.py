@@ -1,5 +1,6 @@
 """The documentation is true: the command line's page is the command line's, and every block of Python runs."""
 
+import functools
 import importlib.util
 import os
 import re
@@ -105,8 +106,23 @@ def load_script(name):
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(PROJECT)))
 def test_links_between_pages_lead_somewhere(page):
-    text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
-    targets = [target.partition("#")[0] for target in re.findall(r"\]\(([^)\s]+)\)", text)]
-    broken = [target for target in targets if target and "://" not in target and not (page.parent / target).exists()]
+    targets = [target for target in re.findall(r"\]\(([^)\s]+)\)", prose(page)) if "://" not in target]
 
-    assert broken == []
+    assert [target for target in targets if not leads_somewhere(page, target)] == []
+
+
+def leads_somewhere(page, target):
+    name, _, anchor = target.partition("#")
+    there = page.parent / name if name else page
+    return there.exists() and (not anchor or anchor in anchors(there))
+
+
+@functools.cache
+def anchors(page):
+    """What a forge lets links lead to: the headings, in small letters, with dashes for spaces."""
+    titles = re.findall(r"^#+ (.+)$", prose(page), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+def prose(page):
+    return re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)

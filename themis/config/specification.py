@@ -53,6 +53,10 @@ class Specification:
         keep_going: Go on after failures that every further call would meet too.
         resume: With False a stored run of this id is archived and the run starts anew.
         allow_drift: Where inputs have changed, start anew but take every stored answer that still fits.
+
+    >>> asked = SampleSpecification.from_values({"dataset": "demo", "model": "fake/perfect", "budget_usd": 2.0})
+    >>> asked.to_stored()
+    {'kind': 'samples', 'budget_usd': 2.0, 'dataset': 'demo', 'model': 'fake/perfect'}
     """
 
     kind: ClassVar[str]
@@ -103,7 +107,14 @@ class Specification:
 
     @classmethod
     def from_values(cls, values: Mapping[str, object]) -> Self:
-        """From names and values, as a command line or a store has them."""
+        """From names and values, as a command line or a store has them.
+
+        Args:
+            values: By the names of the fields.
+
+        Raises:
+            ConfigurationError: There is no such field; names the nearest.
+        """
         for name in values:
             if name not in cls.__dataclass_fields__:
                 raise ConfigurationError(f"unknown setting {name!r}{nearest(name, list(cls.__dataclass_fields__))}")

@@ -43,7 +43,7 @@ class Benchmark:
         introduction: What opens the conversation; None for nothing.
         max_message_tokens: Longest filler message.
         tokenizer: What tokens are counted with.
-        seed: Decides the order of tests.
+        seed: What the tests were generated with; kept with the run.
         budget_usd: The most that the run may cost.
 
     >>> from themis.memory import create_agent, create_filler, run

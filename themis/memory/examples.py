@@ -334,8 +334,8 @@ class TestResult:
         max_score: The most that the score could be.
         tokens: Length of conversation from the test's first message to its last.
         characters: The same in characters.
-        repetition: Which of several runs of one configuration it is of.
-        full_log: Everything that was said meanwhile, where it was asked for.
+        repetition: Which of several plays of one test it is, from 0.
+        full_log: Everything that was said while it ran, a line each.
         needles: Statements that had to be remembered.
     """
 
