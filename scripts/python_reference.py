@@ -21,8 +21,8 @@ Every public name, by the package it is imported from. Written by `make docs` fr
 the same. The tests run the examples, each in an empty folder with the names of its own module imported, without a key or the
 internet.
 
-Most programs need [evaluate](#themisevaluate), what it returns ([ExperimentReport](#themiscoreentitiesexperimentreport)), perhaps
-[a metric](#themismetric) or [a provider](#themisregister_provider) of their own, and [compare_runs](#themiscomparisoncompare_runs).
+Most programs need [evaluate](#themisevaluate), what it returns ([ExperimentReport](#themiscoreentitiesexperimentreport)), a
+[metric](#themismetric) or [provider](#themisregister_provider) of their own, and [compare_runs](#themiscomparisoncompare_runs).
 """
 
 
