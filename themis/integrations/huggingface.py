@@ -83,9 +83,15 @@ class HuggingFaceHubUploader:
         return str(commit.commit_url)
 
     def publish(self, report: ExperimentReport) -> str:
+        """Uploads a run and says where it is to be found.
+
+        Args:
+            report: What `evaluate` returned, or `build_report` made from the store.
+        """
         return self.upload_results(report) or "nowhere: uploading is not enabled"
 
     def observer(self) -> Observer:
+        """What uploads a run when it is over."""
         _package()
         return _UploadAtEnd(self)
 

@@ -42,10 +42,30 @@ def run(benchmark: Benchmark, storage: ExperimentStorage, observers: Sequence[Ob
         storage: Where it is kept.
         observers: Told of everything after it is stored.
 
+    Returns:
+        The report; its records are the tests that have ended.
+
     Raises:
         ConfigurationError: The run exists with other inputs, or a budget could not bind; nothing was said.
         RunInterrupted: The user stopped it; everything said is stored.
         RunFailedError: Not one test could be judged; has the report.
+
+    >>> from themis.memory.agents import create_agent
+    >>> from themis.memory.filler import create_filler
+    >>> from themis.memory.examples import MEMORY_TESTS
+    >>> tests = MEMORY_TESTS.get("names")(memory_span=500).generate_examples(1)
+    >>> benchmark = Benchmark(
+    ...     run_id="small",
+    ...     name="small",
+    ...     tests=tests,
+    ...     kinds={tests[0].test_id: "names"},
+    ...     conflicts={},
+    ...     agent_name="amnesiac",
+    ...     make_agent=lambda session: create_agent("amnesiac"),
+    ...     filler=create_filler("facts"),
+    ... )
+    >>> run(benchmark, ExperimentStorage("runs"))
+    ExperimentReport(small: 1 samples; Names=0.0000, memory=0.0000)
     """
     return run_driver(MemoryDriver(benchmark), storage, observers)
 

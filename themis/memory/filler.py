@@ -117,7 +117,20 @@ class Trivia:
 
 
 def create_filler(source: str, *, seed: int = 0, tokenizer_name: str = DEFAULT_TOKENIZER) -> Filler:
-    """Filler by its registered name, or from a file: TriviaQA's JSON, or JSONL with `question` and `answer`."""
+    """Filler by its registered name, or from a file.
+
+    Args:
+        source: A name such as `facts`; or TriviaQA's JSON, or JSONL with `question` and `answer`.
+        seed: Decides the order.
+        tokenizer_name: What tokens are counted with.
+
+    Raises:
+        DatasetError: The file cannot be read.
+        ConfigurationError: There is no such filler; names the nearest.
+
+    >>> type(create_filler("facts", seed=1)).__name__
+    'Trivia'
+    """
     if source in FILLERS:
         return FILLERS.get(source)(seed=seed, tokenizer_name=tokenizer_name)
     path = Path(source)

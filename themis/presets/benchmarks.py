@@ -68,10 +68,23 @@ class BenchmarkPreset:
     description: str = ""
 
     def load_dataset(self, limit: int | None = None) -> Iterable[Row]:
+        """Its rows.
+
+        Args:
+            limit: Only the first so many; all by default.
+        """
         return self.dataset_loader(limit)
 
     def read_from(self, *, data: str | Path | None = None, sample: bool = False) -> BenchmarkPreset:
-        """The same benchmark with the rows of a file or folder."""
+        """The same benchmark with the rows of a file or folder.
+
+        Args:
+            data: The file or folder.
+            sample: Its shipped rows instead, for those of the catalogue.
+
+        Raises:
+            ConfigurationError: It has no sample rows.
+        """
         if data is None:
             raise ConfigurationError(f"benchmark {self.name!r} has no sample rows; those of the catalogue have")
         return replace(self, dataset_loader=lambda limit: FileRows(data, limit))
@@ -214,6 +227,12 @@ def register_benchmark(preset: BenchmarkPreset) -> None:
 
     Raises:
         ConfigurationError: It is no `BenchmarkPreset`.
+
+    >>> rows = [{"id": "fr", "country": "France", "answer": "Paris"}]
+    >>> template = PromptTemplate("capitals", "The capital of {country}?")
+    >>> register_benchmark(BenchmarkPreset("capitals", template, ["exact_match"], "identity", lambda limit: rows[:limit]))
+    >>> get_benchmark_preset("Capitals").load_dataset()
+    [{'id': 'fr', 'country': 'France', 'answer': 'Paris'}]
     """
     if not isinstance(preset, BenchmarkPreset):
         raise ConfigurationError(f"a benchmark is registered as a BenchmarkPreset, got {type(preset).__name__}")
@@ -240,7 +259,11 @@ def get_benchmark_preset(name: str, *, data: str | Path | None = None, sample: b
 
 
 def list_benchmarks() -> list[str]:
-    """The names of all benchmarks, registered ones too."""
+    """The names of all benchmarks, registered ones too.
+
+    >>> list_benchmarks()[:3]
+    ['aime24', 'aime25', 'amc23']
+    """
     return BENCHMARKS.names()
 
 
@@ -266,6 +289,9 @@ def fetch_benchmark(name: str, to_dir: str | Path, *, limit: int | None = None) 
     Raises:
         ConfigurationError: The benchmark loads its own rows, so there is nothing to fetch.
         DatasetError: The Hub cannot be reached.
+
+    >>> fetch_benchmark("demo", "rows", limit=2).rows
+    2
     """
     benchmark = BENCHMARKS.get(name)
     if not isinstance(benchmark, CatalogueBenchmark):
@@ -325,6 +351,10 @@ def register_dataset(name: str, factory: DatasetFactory) -> None:
 
     Raises:
         ConfigurationError: The name is taken, or the factory cannot be called.
+
+    >>> register_dataset("squares", lambda options: [{"n": n, "answer": str(n * n)} for n in range(options.get("limit", 3))])
+    >>> list(create_dataset("squares", {"limit": 2}))
+    [{'n': 0, 'answer': '0'}, {'n': 1, 'answer': '1'}]
     """
     if not callable(factory):
         raise ConfigurationError(
@@ -353,12 +383,23 @@ def create_dataset(name: str, options: Options | None = None) -> Iterable[Row]:
 
 
 def list_datasets() -> list[str]:
-    """The names of all datasets."""
+    """The names of all datasets: those of the catalogue's benchmarks, and those registered here.
+
+    >>> "gsm8k" in list_datasets()
+    True
+    """
     return DATASETS.names()
 
 
 def is_dataset_registered(name: str) -> bool:
-    """Whether a dataset has that name."""
+    """Whether a dataset has that name.
+
+    Args:
+        name: In any case of its letters.
+
+    >>> is_dataset_registered("gsm8k"), is_dataset_registered("gsm9k")
+    (True, False)
+    """
     return name in DATASETS
 
 

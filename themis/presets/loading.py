@@ -28,9 +28,19 @@ _MOST_TIMES = 200
 
 
 def read_rows(path: str | Path) -> Iterator[Row]:
-    """The rows of a file, or of all readable files of a folder in the order of their names.
+    r"""The rows of a file, or of all readable files of a folder in the order of their names.
 
     The path is checked at once; the rows are read as they are asked for.
+
+    Args:
+        path: A `.jsonl`, `.json`, `.csv`, `.tsv` or `.parquet` file, or a folder of such.
+
+    Raises:
+        DatasetError: There is nothing to read, or a row cannot be read; names the file and the line.
+
+    >>> _ = Path("rows.csv").write_text("question,answer\n2 + 2,4\n")
+    >>> list(read_rows("rows.csv"))
+    [{'question': '2 + 2', 'answer': '4'}]
     """
     file = Path(path)
     if not file.exists():

@@ -61,7 +61,7 @@ def export_html(
     title: str = "Experiment report",
     sample_limit: int = 100,
 ) -> Path:
-    """Writes the page.
+    """Writes a page that needs nothing else: scores with intervals, their distribution, and a browser for the samples.
 
     Args:
         report: What `evaluate` returned, or `build_report` made from the store.
@@ -70,6 +70,11 @@ def export_html(
         charts: Charts of your own, as `Chart` or as dicts of the same fields.
         title: The heading.
         sample_limit: How many samples the plain table has, which is what is printed and shown without scripts.
+
+    >>> import themis
+    >>> report = themis.evaluate("demo", model="fake/perfect", limit=1, progress=False)
+    >>> export_html(report, "report.html").read_text().startswith("<!doctype html>")
+    True
     """
     head, tail = _page(report, run_id, as_charts(charts), title, sample_limit)
     with atomic_write(path) as file:

@@ -40,7 +40,18 @@ _LARGEST_INTEGER = 2**63
 
 
 def export_csv(report: ExperimentReport, path: str | os.PathLike[str]) -> Path:
-    """sample_id, the rows' fields, one column a metric, failures. A missing score is an empty cell."""
+    """Writes a row a sample: sample_id, the rows' fields, one column a metric, failures. A missing score is an empty cell.
+
+    Args:
+        report: What `evaluate` returned, or `build_report` made from the store.
+        path: The file; its folder is made.
+
+    >>> import themis
+    >>> report = themis.evaluate("demo", model="fake/perfect", limit=1, progress=False)
+    >>> [row] = csv.DictReader(export_csv(report, "report.csv").open())
+    >>> row["question"], row["metric:ExactMatch"]
+    ('What is 2 + 2?', '1.0')
+    """
     kinds, metrics = _fields(report)
     fields = sorted(kinds)
     with atomic_write(path) as file:
@@ -92,9 +103,21 @@ def csv_safe(value: object) -> object:
 
 
 def export_parquet(report: ExperimentReport, path: str | os.PathLike[str]) -> Path:
-    """sample_id, prompt, output, reference, error, failures, one column a metric and one a field of the rows.
+    """Writes a row a sample: sample_id, prompt, output, reference, error, failures, one column a metric and one a field.
 
     A field of numbers, or of truth values, has that type; any other is text, lists and dicts as JSON.
+
+    Args:
+        report: What `evaluate` returned, or `build_report` made from the store.
+        path: The file; its folder is made.
+
+    Raises:
+        DependencyError: The package pyarrow is not installed.
+
+    >>> import themis
+    >>> report = themis.evaluate("demo", model="fake/perfect", limit=1, progress=False)
+    >>> export_parquet(report, "report.parquet").name
+    'report.parquet'
     """
     pa, pq = (import_extra(module, "hub", "exporting Parquet") for module in ("pyarrow", "pyarrow.parquet"))
     columns = _columns(report)
@@ -177,6 +200,11 @@ def export_markdown(
         path: The file; its folder is made.
         run_id: The heading; by default the report's own id.
         picture: A line of Markdown to put under the heading.
+
+    >>> import themis
+    >>> report = themis.evaluate("demo", model="fake/perfect", limit=1, progress=False)
+    >>> print(export_markdown(report, "report.md", run_id="First").read_text().splitlines()[0])
+    # First
     """
     cost = (report.metadata.get("cost") or {}).get("total_cost")
     failed = count_failed(report)
@@ -203,7 +231,18 @@ def export_markdown(
 
 
 def export_latex(report: ExperimentReport, path: str | os.PathLike[str], *, run_id: str | None = None) -> Path:
-    """Writes a `tabular` to \\input, with the rules of the package booktabs. Arguments as for `export_markdown`."""
+    """Writes a `tabular` to input, with the rules of the package booktabs.
+
+    Args:
+        report: What `evaluate` returned, or `build_report` made from the store.
+        path: The file; its folder is made.
+        run_id: What the run is called in a comment; by default the report's own id.
+
+    >>> import themis
+    >>> report = themis.evaluate("demo", model="fake/perfect", limit=1, progress=False)
+    >>> "ExactMatch & 1.0000" in export_latex(report, "report.tex").read_text()
+    True
+    """
     columns = ("Metric", "Mean", Raw(r"95\,\% interval"), "Scored", "Failed")
     table = format_table(columns, _metric_rows(report, "--"), "latex", right=(1, 2, 3, 4))
     name, model = report_run_id(report, run_id), str(report.metadata.get("model") or "")

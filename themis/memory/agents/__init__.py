@@ -64,10 +64,19 @@ def register_agent(name: str, factory: F | None = None) -> F | Callable[[F], F]:
     Args:
         name: What `-a` takes, also as `name(ARGUMENT)`.
         factory: A subclass of `Agent`, or a function that makes an agent; what is written in the brackets reaches it as
-            `argument`, the run's settings as `settings`, and options by their names.
+            `argument`, the run's settings as `settings`, and options by their names. Left out where this decorates.
 
     Raises:
         ConfigurationError: It is no such class or function.
+
+    >>> @register_agent("echo")
+    ... class Echo(Agent):
+    ...     def reply(self, message, *, turn, now, presupplied=None):
+    ...         return message
+    ...     def reset(self):
+    ...         pass
+    >>> create_agent("echo").reply("hello", turn=1, now=None)
+    'hello'
     """
     if factory is None:
         return lambda made: register_agent(name, made)
