@@ -24,7 +24,7 @@ from themis.memory.clock import CLOCKS
 from themis.memory.filler import create_filler
 from themis.memory.master_log import from_master_log, to_master_log
 from themis.memory.planning import draw, make_plan
-from themis.memory.transcript import entries
+from themis.memory.tape import read_entries
 from themis.runs.prices import price_of
 from themis.storage import ExperimentStorage, RunStatus
 from themis.storage.lazy import batched
@@ -209,7 +209,7 @@ def plan(
 def turns(run_id: str, test_id: str | None, storage: str, as_json: bool) -> None:
     """Print a run's conversation: every exchange and event, one a line."""
     store = ExperimentStorage(storage)
-    for entry in entries(store.reader(run_id).turns(), test_id=test_id):
+    for entry in read_entries(store.reader(run_id).turns(), test_id=test_id):
         if as_json:
             click.echo(json.dumps(entry, ensure_ascii=False))
         else:

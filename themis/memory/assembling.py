@@ -21,11 +21,9 @@ from themis.memory.agents import AgentSettings, agent_maker
 from themis.memory.benchmark import INTRODUCTION, Benchmark
 from themis.memory.clock import Clock
 from themis.memory.filler import create_filler
-from themis.memory.judging import create_judge
+from themis.memory.models import ChatModel
 from themis.storage import ExperimentStorage
 from themis.storage.runs import validate_run_id
-
-__all__ = ["assemble", "configured", "default_run_id", "load_user_code", "parse_span"]
 
 # Files of the user's that have been run, each with when it was written.
 _LOADED: set[tuple[Path, int]] = set()
@@ -46,7 +44,7 @@ def assemble(asked: MemorySpecification, storage: ExperimentStorage, *, reuse: C
     )
     make_agent = agent_maker(asked.agent, settings, asked.agent_options or {})
     filler = create_filler(config.filler, seed=config.seed, tokenizer_name=config.tokenizer)
-    judge = create_judge(config.judge, asked.judge_options or {})
+    judge = ChatModel(config.judge, asked.judge_options or {}) if config.judge is not None else None
     if asked.definitions is not None:
         defined = definitions.load_folder(Path(asked.definitions), config)
     else:

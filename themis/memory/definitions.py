@@ -24,17 +24,6 @@ from themis.exceptions import ConfigurationError, StorageError
 from themis.memory.examples import MEMORY_TESTS, DatasetInterface, TestExample
 from themis.storage import ExperimentStorage
 
-__all__ = [
-    "Defined",
-    "conflicts_of",
-    "export_definitions",
-    "generate",
-    "load_folder",
-    "load_stored",
-    "prepare",
-    "store",
-]
-
 logger = logging.getLogger(__name__)
 
 # What the format of a chat adds to a message, for judging whether a script fits its span.

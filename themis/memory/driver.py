@@ -29,8 +29,6 @@ from themis.storage import ExperimentStorage
 from themis.storage.records import Item
 from themis.storage.writing import RunDescription
 
-__all__ = ["MemoryDriver", "definitions_fingerprint", "identity", "run"]
-
 _NAMED_TESTS = 5
 
 

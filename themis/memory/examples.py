@@ -19,17 +19,6 @@ from themis.core.registry import Registry
 from themis.exceptions import ConfigurationError
 from themis.memory.actions import AgentReply, Ask, Grade, Grading, Listen, Log, Say, Script, Wait
 
-__all__ = [
-    "MEMORY_TESTS",
-    "DatasetInterface",
-    "DynamicExample",
-    "TestExample",
-    "TestResult",
-    "find_kinds",
-    "register_memory_test",
-    "spread",
-]
-
 # How far through its span a fixed script has come when its last line is said.
 LAST_SHARE = 0.9
 # Plain JSON, in the layout of a `.def.json` file.
@@ -319,9 +308,7 @@ def find_kinds(package: str) -> dict[str, str]:
     return found
 
 
-MEMORY_TESTS: Registry[type[DatasetInterface]] = Registry(
-    "memory test", lambda: {**find_kinds("themis.memory.tests"), **find_kinds("themis.memory.loaders")}
-)
+MEMORY_TESTS: Registry[type[DatasetInterface]] = Registry("memory test", lambda: find_kinds("themis.memory.tests"))
 
 D = TypeVar("D", bound=type[DatasetInterface])
 

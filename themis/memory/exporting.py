@@ -18,7 +18,7 @@ from themis.core.tokens import count_tokens
 from themis.exceptions import ConfigurationError
 from themis.memory.goodai import Json
 from themis.memory.master_log import to_master_log
-from themis.memory.report.view import RunView, read_view
+from themis.memory.report import RunView, read_view
 from themis.memory.results import StoredResult
 from themis.memory.tape import EventBody, StoredEvent, read_events
 from themis.storage import ExperimentStorage

@@ -19,8 +19,6 @@ from themis.core.tokens import DEFAULT_TOKENIZER, tokenizer
 from themis.exceptions import DatasetError
 from themis.memory.trivia import trivia_pairs
 
-__all__ = ["FILLERS", "Filler", "FillerMessage", "Trivia", "create_filler", "facts", "read_pairs"]
-
 _REQUEST = (
     "Here are some trivia questions with their answers. Reply with a JSON list of all the answers, in order, "
     "and nothing else."

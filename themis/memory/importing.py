@@ -34,8 +34,6 @@ from themis.storage.records import SCORED, Item, ScoreRow
 from themis.storage.runs import validate_run_id
 from themis.storage.writing import RunWriter
 
-__all__ = ["PUBLISHED", "RESCORED", "ImportedAgent", "import_folder"]
-
 PUBLISHED, RESCORED = "published", "rescored"
 _SOURCE = "goodai-ltm-benchmark"
 

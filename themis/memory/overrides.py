@@ -22,8 +22,6 @@ from themis.runs.report import build_report, summarise_run
 from themis.storage import ExperimentStorage, RunStatus
 from themis.storage.queries import StoredEvaluation
 
-__all__ = ["Override", "override_score", "read_overrides", "withdraw_override"]
-
 _ARTIFACT = "overrides.json"
 _NAME = "overridden"
 

@@ -28,7 +28,7 @@ from themis.memory.actions import (
     Say,
 )
 from themis.memory.examples import MEMORY_TESTS, Definition, TestExample
-from themis.memory.judging import NO_JUDGE, Judge
+from themis.memory.models import NO_JUDGE, Judge
 from themis.memory.result_store import OVERALL, score_rows
 from themis.memory.results import RunResults, StoredResult, load_results
 from themis.memory.script import Answer, ScriptDriver, parse_reply

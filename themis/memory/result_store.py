@@ -26,8 +26,6 @@ from themis.memory.examples import TestExample
 from themis.runs.lifecycle import OpenRun
 from themis.storage.records import FAILED, SCORED, Frame, ScoreRow
 
-__all__ = ["OVERALL", "ResultStore", "arguments_of", "describe_test", "frame_of", "score_rows"]
-
 # The metric that every test is scored under, besides the name of its dataset.
 OVERALL = "memory"
 

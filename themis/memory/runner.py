@@ -39,7 +39,7 @@ from themis.memory.agents.agent import Agent, Reply
 from themis.memory.agents.calibration import CalibrationAgent
 from themis.memory.benchmark import Benchmark, Spent
 from themis.memory.examples import TestExample
-from themis.memory.judging import NO_JUDGE, Judge
+from themis.memory.models import NO_JUDGE, Judge
 from themis.memory.planning import plan_test
 from themis.memory.result_store import ResultStore
 from themis.memory.scheduler import Scheduler
@@ -49,8 +49,6 @@ from themis.runs.budget import Reservation
 from themis.runs.lifecycle import OpenRun, Stop
 from themis.runs.observers import Progress
 from themis.storage import RunStatus
-
-__all__ = ["Session"]
 
 logger = logging.getLogger(__name__)
 

@@ -32,8 +32,8 @@ from themis.memory import definitions
 from themis.memory.assembling import assemble, configured, default_run_id, load_user_code, parse_span
 from themis.memory.benchmark import Benchmark
 from themis.memory.driver import MemoryDriver
+from themis.memory.report import RunView, read_view
 from themis.memory.report.charts import SpanPoint, SpanSeries
-from themis.memory.report.view import RunView, read_view
 from themis.memory.results import RunResults, bounded_interval, summarise_results
 from themis.memory.spans import effective_span
 from themis.memory.timeline import Timeline
@@ -41,8 +41,6 @@ from themis.runs.lifecycle import run, start_or_resume
 from themis.storage import ExperimentStorage, RunStatus
 from themis.storage.database import is_url
 from themis.storage.writing import LEASE_SECONDS
-
-__all__ = ["Sweep", "SweepReport", "SweepRun", "parse_spans", "plan_sweep", "read_sweep", "run_sweep"]
 
 logger = logging.getLogger(__name__)
 

@@ -16,8 +16,8 @@ from themis.exceptions import ConfigurationError, DatasetError
 from themis.memory.exporting import export_run
 from themis.memory.importing import import_folder
 from themis.memory.master_log import to_master_log
+from themis.memory.report import read_view
 from themis.memory.report.pages import run_page
-from themis.memory.report.view import read_view
 from themis.memory.results import load_results, summarise_results
 from themis.memory.timeline import read_timeline
 from themis.storage import ExperimentStorage

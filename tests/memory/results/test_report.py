@@ -14,9 +14,9 @@ from click.testing import CliRunner
 
 from themis.cli import themis
 from themis.exceptions import ConfigurationError
+from themis.memory.report import read_view
 from themis.memory.report.charts import SpanPoint, SpanSeries, draw_gantt, draw_spans, write_figures
 from themis.memory.report.pages import agents_figures, agents_page, latex_table, markdown_table, run_figures, run_page
-from themis.memory.report.view import read_view
 from themis.memory.timeline import Lane, Stretch, Timeline
 from themis.storage import ExperimentStorage
 

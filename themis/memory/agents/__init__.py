@@ -43,7 +43,7 @@ AGENTS: Registry[AgentFactory] = Registry(
         "command": f"{_HERE}.program:command",
         "cost": f"{_HERE}.calibration:cost",
         "http": f"{_HERE}.http:over_http",
-        "human": f"{_HERE}.human:Human",
+        "human": f"{_HERE}.calibration:Human",
         "oracle": f"{_HERE}.calibration:Oracle",
         "parrot": f"{_HERE}.calibration:Parrot",
         "rag": f"{_HERE}.retrieval:retrieval",

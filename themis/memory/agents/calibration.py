@@ -1,4 +1,4 @@
-"""Agents that call no model: those whose score is known beforehand, and one that counts what a model would have cost.
+"""Agents that call no model: those whose score is known beforehand, one that counts what a model would have cost, and you.
 
 The first are told the ideal replies by the runner (`prepare`), never through the conversation.
 """
@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from datetime import datetime
 from typing import ClassVar
+
+import click
 
 from themis.core.tokens import DEFAULT_TOKENIZER, tokenizer
 from themis.exceptions import ConfigurationError
@@ -138,6 +140,33 @@ class CostEstimate(Agent):
 
     def _within_limit(self, tokens: int) -> int:
         return tokens if self._limit is None else min(tokens, self._limit)
+
+
+class Human(Agent):
+    """You, typing the replies in this terminal. What was said before a resumption is in your own memory."""
+
+    remembers_elsewhere: ClassVar[bool] = True
+    reads_clock: ClassVar[bool] = False
+    name = "human"
+
+    def reply(self, message: str, *, turn: int, now: datetime, presupplied: str | None = None) -> Reply:
+        click.echo(f"\n[{turn}, {now:%A %d %B %Y %H:%M} UTC] {message}", err=True)
+        if presupplied is not None:
+            click.echo(f"(answered for you: {presupplied})", err=True)
+            return Reply(presupplied)
+        lines: list[str] = []
+        while line := input("> " if not lines else "  "):
+            lines.append(line)
+        return Reply("\n".join(lines))
+
+    def observe(self, message: str, reply: str, *, turn: int, now: datetime) -> None:
+        """People need not be told again what they said."""
+
+    def most_cost_usd(self, message: str) -> float:
+        return 0.0
+
+    def reset(self) -> None:
+        click.echo("\nAnother conversation begins: forget what was said.", err=True)
 
 
 # --- by name ------------------------------------------------------------------------------------------------------------

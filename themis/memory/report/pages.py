@@ -15,6 +15,7 @@ from themis.core.codec import format_value
 from themis.core.escaping import escape_control
 from themis.core.tables import Raw, format_table
 from themis.memory import report
+from themis.memory.report import RunView, label_runs
 from themis.memory.report.charts import (
     Axis,
     DistanceSeries,
@@ -30,7 +31,6 @@ from themis.memory.report.charts import (
     short_duration,
     short_tokens,
 )
-from themis.memory.report.view import RunView, label_runs
 from themis.memory.results import DatasetScore, RunSummary, StoredResult
 from themis.memory.spans import EffectiveSpan
 

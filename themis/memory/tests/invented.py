@@ -141,7 +141,7 @@ def ask_model(prompt: str, model: str, temperature: float) -> Reply:
     """The inventor that is a model of any provider."""
     asked = ChatModel(model, temperature=temperature, max_tokens=_MAX_TOKENS)
     try:
-        return asked.complete([{"role": "user", "content": prompt}])
+        return asked.answer(prompt)
     finally:
         asked.close()
 
