@@ -32,7 +32,6 @@ class PublishedTest:
 
     dataset: str
     example_id: str
-    repetition: int
     score: float
     max_score: float
     reasons: list[str]
@@ -42,7 +41,6 @@ class PublishedTest:
     characters: int
     needles: int | None
     task_log: list[str]
-    full_log: list[str]
     by_hand: Json = field(default_factory=dict)
 
     @property
@@ -197,7 +195,7 @@ def _parse_seconds(value: object) -> object:
 
 
 def _parse_result(file: Path, content: Json) -> PublishedTest:
-    example_id, _, repetition = file.stem.rpartition("_")
+    example_id = file.stem.rpartition("_")[0]
     by_hand = {name: value for name, value in content.items() if name.startswith("auto")}
     score, max_score = float(content["score"]), float(content.get("max_score", 1))
     if not (0 <= score <= max_score and math.isfinite(max_score)):
@@ -206,7 +204,6 @@ def _parse_result(file: Path, content: Json) -> PublishedTest:
     return PublishedTest(
         dataset=file.parent.name,
         example_id=example_id or file.stem,
-        repetition=int(repetition) if repetition.isdigit() else 0,
         score=score,
         max_score=max_score,
         reasons=_parse_texts(content.get("reasoning")),
@@ -216,7 +213,6 @@ def _parse_result(file: Path, content: Json) -> PublishedTest:
         characters=int(content.get("characters") or 0),
         needles=None if needles is None else int(needles),
         task_log=_parse_texts(content.get("task_log")),
-        full_log=_parse_texts(content.get("full_log")),
         by_hand=by_hand,
     )
 

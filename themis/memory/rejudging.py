@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from themis.core.codec import encode
-from themis.core.fingerprint import fingerprint
 from themis.exceptions import ConfigurationError
 from themis.memory.actions import (
     Action,
@@ -29,14 +28,12 @@ from themis.memory.actions import (
 )
 from themis.memory.examples import MEMORY_TESTS, Definition, TestExample
 from themis.memory.models import NO_JUDGE, Judge
-from themis.memory.result_store import OVERALL, score_rows
+from themis.memory.result_store import add_evaluation, score_rows
 from themis.memory.results import RunResults, StoredResult, load_results
 from themis.memory.script import Answer, ScriptDriver, parse_reply
 from themis.memory.tape import REJUDGE, EventBody, lines_of, read_body
-from themis.runs.report import build_report, summarise_run
 from themis.storage import ExperimentStorage
-from themis.storage.queries import StoredSample
-from themis.storage.records import Turn
+from themis.storage.records import ScoreRow, Turn
 from themis.storage.writing import RunWriter
 
 _EPOCH = datetime.fromtimestamp(0, UTC)
@@ -51,12 +48,8 @@ def rejudge_memory_run(storage: ExperimentStorage, run_id: str, judge: Judge | N
         grades = list(_grades(storage, writer, found, judge, ended))
         number = 1 + sum(way.name.startswith("rejudged") for way in storage.reader(run_id).list_evaluations())
         name = f"rejudged {number}" + (f" by {judge.name}" if judge is not None else "")
-        config = {"metrics": [OVERALL], "extractor": None, "judge": None if judge is None else judge.name, "name": name}
-        evaluation = writer.open_evaluation(fingerprint(["memory", name]), config)
-        for sample, grade in grades:
-            writer.commit_scores(evaluation, score_rows(sample.position, str(sample.row["dataset"]), grade))
-        summary = summarise_run(build_report(storage, run_id, evaluation))
-        writer.update(summary=encode({**found.run.summary, **summary}))
+        config = {"extractor": None, "judge": None if judge is None else judge.name, "name": name}
+        add_evaluation(storage, writer, [name], config, [rows for rows, _ in grades])
     return load_results(storage, run_id)
 
 
@@ -73,9 +66,9 @@ def rejudge_ungraded(
     """Judges ended tests that have no verdict once more, in the same evaluation; `asked` is told what the judge used."""
     found = load_results(storage, run_id, str(evaluation))
     ungraded = [result for result in found.results if result.ended and result.test_id in test_ids]
-    for sample, grade in _grades(storage, writer, found, judge, ungraded, asked):
+    for rows, grade in _grades(storage, writer, found, judge, ungraded, asked):
         if not grade.failed:
-            writer.commit_scores(evaluation, score_rows(sample.position, str(sample.row["dataset"]), grade))
+            writer.commit_scores(evaluation, rows)
 
 
 def _grades(
@@ -85,7 +78,7 @@ def _grades(
     judge: Judge | None,
     results: Sequence[StoredResult],
     asked: Callable[[EventBody], None] = lambda body: None,
-) -> Iterator[tuple[StoredSample, Grade]]:
+) -> Iterator[tuple[list[ScoreRow], Grade]]:
     run_id = found.run_id
     samples = {sample.item_id: sample for sample in storage.reader(run_id).samples()}
     answers = _StoredJudge(storage, writer, run_id, judge, asked)
@@ -97,9 +90,10 @@ def _grades(
         try:
             example = stored_example(sample.row)
         except ConfigurationError as error:
-            yield sample, Grade.failure(str(error))
-            continue
-        yield sample, replay(example, result.messages, Conversation(lines, answers.for_test(result.test_id)))
+            grade = Grade.failure(str(error))
+        else:
+            grade = replay(example, result.messages, Conversation(lines, answers.for_test(result.test_id)))
+        yield score_rows(sample.position, str(sample.row["dataset"]), grade), grade
 
 
 def stored_example(row: Definition) -> TestExample:
@@ -158,17 +152,8 @@ class _StoredJudge:
     def _ask(self, judge: Judge, test_id: str, consult: Consult) -> JudgeReply:
         began = time.perf_counter()
         said = judge.answer(consult.prompt)
-        body = EventBody(
-            prompt=consult.prompt,
-            purpose=consult.purpose,
-            answer=said.text,
-            judge=judge.name,
-            cost_usd=said.cost_usd,
-            prompt_tokens=said.prompt_tokens,
-            completion_tokens=said.completion_tokens,
-            calls=said.calls,
-            seconds=time.perf_counter() - began,
-        )
+        body = EventBody.of(said, time.perf_counter() - began)
+        body.prompt, body.purpose, body.answer, body.judge = consult.prompt, consult.purpose, said.text, judge.name
         self._writer.append_turns([Turn(self._next, REJUDGE, test_id, encode(body))])
         self._next += 1
         self._writer.add_judge_cost(said.calls, said.cost_usd)

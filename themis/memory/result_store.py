@@ -5,7 +5,7 @@ Two agents' runs of one benchmark have the same item ids, so they can be compare
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from themis.core.codec import encode, to_plain
@@ -24,7 +24,10 @@ from themis.memory.actions import Grade, Outcome
 from themis.memory.benchmark import Benchmark, Spent
 from themis.memory.examples import TestExample
 from themis.runs.lifecycle import OpenRun
+from themis.runs.report import build_report, summarise_run
+from themis.storage import ExperimentStorage
 from themis.storage.records import FAILED, SCORED, Frame, ScoreRow
+from themis.storage.writing import RunWriter
 
 # The metric that every test is scored under, besides the name of its dataset.
 OVERALL = "memory"
@@ -152,6 +155,21 @@ def score_rows(
         return [ScoreRow(position, name, 0, None, FAILED, text) for name in (OVERALL, dataset)]
     text = encode({"details": {"reasons": list(grade.reasons), **(details or {})}, "metadata": {}})
     return [ScoreRow(position, name, 0, grade.score, SCORED, text) for name in (OVERALL, dataset)]
+
+
+def add_evaluation(
+    storage: ExperimentStorage,
+    writer: RunWriter,
+    key: Sequence[str],
+    config: Mapping[str, object],
+    rows: Iterable[Sequence[ScoreRow]],
+) -> None:
+    """Stores other verdicts on a run's tests as its new current evaluation; those before stay under theirs."""
+    evaluation = writer.open_evaluation(fingerprint(["memory", *key]), {**config, "metrics": [OVERALL]})
+    for verdict in rows:
+        writer.commit_scores(evaluation, verdict)
+    summary = summarise_run(build_report(storage, writer.run_id, evaluation))
+    writer.update(summary=encode({**storage.get_run(writer.run_id).summary, **summary}))
 
 
 def _judged(test: TestExample, outcome: Outcome) -> EvaluationRecord:

@@ -339,20 +339,10 @@ class _Conversation:
         seconds = time.perf_counter() - began
         elapsed = self._benchmark.clock.elapsed_since(now)
         tokens = self._count(message) + self._count(said.text)
-        body = EventBody(
-            turn=step.turn,
-            reply=said.text,
-            tokens=tokens,
-            tokens_total=step.at.tokens + tokens,
-            elapsed_seconds=elapsed.total_seconds(),
-            now=now + elapsed,
-            cost_usd=said.cost_usd,
-            prompt_tokens=said.prompt_tokens,
-            completion_tokens=said.completion_tokens,
-            calls=said.calls,
-            seconds=seconds,
-            in_doubt=in_doubt,
-        )
+        body = EventBody.of(said, seconds)
+        body.turn, body.reply, body.in_doubt = step.turn, said.text, in_doubt
+        body.tokens, body.tokens_total = tokens, step.at.tokens + tokens
+        body.elapsed_seconds, body.now = elapsed.total_seconds(), now + elapsed
         self._tape.commit_reply(step, body)
         reply = self._reply(step, message, body)
         self._on_reply(step, reply, body, replaying=False)
@@ -417,15 +407,8 @@ class _Conversation:
             except Exception as error:  # boundary: a judge is a model, or the user's code
                 what = str(error) if isinstance(error, ThemisError) else f"{type(error).__name__}: {error}"
                 raise EvaluationError(self._failed(f"judge {judge.name!r} did not answer: {what}")) from error
-            body = EventBody(
-                answer=ruling.text,
-                now=self._scheduler.now,
-                cost_usd=ruling.cost_usd,
-                prompt_tokens=ruling.prompt_tokens,
-                completion_tokens=ruling.completion_tokens,
-                calls=ruling.calls,
-                seconds=time.perf_counter() - began,
-            )
+            body = EventBody.of(ruling, time.perf_counter() - began)
+            body.answer, body.now = ruling.text, self._scheduler.now
         self._tape.commit_reply(step, body)
         self._add("consult", step.test_id, body)
         return JudgeReply(body.answer or "", body.failure)

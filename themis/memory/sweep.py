@@ -29,8 +29,7 @@ from themis.core.intervals import summarise
 from themis.core.redaction import redact_text
 from themis.exceptions import ConfigurationError, ThemisError
 from themis.memory import definitions
-from themis.memory.assembling import assemble, configured, default_run_id, load_user_code, parse_span
-from themis.memory.benchmark import Benchmark
+from themis.memory.assembling import assemble, configured, default_run_id, parse_span
 from themis.memory.driver import MemoryDriver
 from themis.memory.report import RunView, read_view
 from themis.memory.report.charts import SpanPoint, SpanSeries
@@ -46,8 +45,6 @@ logger = logging.getLogger(__name__)
 
 # How often a run is taken up on Ray when its process is lost.
 _ATTEMPTS = 3
-
-
 _LEAVE_SECONDS = 5.0
 
 
@@ -240,10 +237,8 @@ def _run(sweep: Sweep, location: str, one: SweepRun) -> str | None:
     """Runs one; returns what went wrong."""
     storage = ExperimentStorage(location)
     try:
-        for path in sweep.load:
-            load_user_code(path)
-        benchmark = _assembled(sweep, one, storage)
-        driver = MemoryDriver(benchmark)
+        request = _request(sweep, one.agent, one.span_tokens, one.seed)
+        driver = MemoryDriver(assemble(request, storage, reuse=lambda question: True))
         if storage.run_exists(one.run_id):
             start_or_resume(driver, storage)
             if storage.get_run(one.run_id).status is RunStatus.COMPLETED:
@@ -269,10 +264,6 @@ def _request(sweep: Sweep, agent: str, span_tokens: int, seed: int) -> MemorySpe
         seed=seed,
         load=sweep.load,
     )
-
-
-def _assembled(sweep: Sweep, one: SweepRun, storage: ExperimentStorage) -> Benchmark:
-    return assemble(_request(sweep, one.agent, one.span_tokens, one.seed), storage, reuse=lambda question: True)
 
 
 # --- what came of it --------------------------------------------------------------------------------------------------

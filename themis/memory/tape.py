@@ -19,6 +19,7 @@ import msgspec
 from themis.core.codec import decode_as, encode
 from themis.exceptions import ConfigurationError, StorageError
 from themis.memory.actions import Begin, Consult, End, Exchange, Fill, Jump, Line, Listen, Step, Wait
+from themis.memory.agents.agent import Reply
 from themis.storage.records import Turn
 
 # Kinds of rows that send the agent something; each is followed by a `reply` row.
@@ -66,6 +67,17 @@ class EventBody(msgspec.Struct, omit_defaults=True):
     # Of a test's end.
     score: float | None = None
     reasons: list[str] = []
+
+    @classmethod
+    def of(cls, reply: Reply, seconds: float) -> EventBody:
+        """What the calls for a reply, of the agent or the judge, took."""
+        return cls(
+            cost_usd=reply.cost_usd,
+            prompt_tokens=reply.prompt_tokens,
+            completion_tokens=reply.completion_tokens,
+            calls=reply.calls,
+            seconds=seconds,
+        )
 
 
 @dataclass(frozen=True, slots=True)

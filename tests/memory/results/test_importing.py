@@ -72,7 +72,7 @@ def test_the_conversation_comes_from_the_log(storage: ExperimentStorage, tmp_pat
     line = read_timeline(storage.reader(RUN).turns())
     found = {one.test_id: one for one in load_results(storage, RUN).results}
 
-    assert {lane.test_id for lane in line.lanes} == set(found)
+    assert {test.test_id for test in line.tests} == set(found)
     assert [round((jump.end - jump.start).total_seconds()) for jump in line.jumps] == [3_694]
     # The filler that was answered within milliseconds had its reply supplied; it says nothing about the agent.
     assert line.latencies == pytest.approx([1.0, 1.5, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0])

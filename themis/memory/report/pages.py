@@ -47,7 +47,7 @@ _MOST_DIFFERENCES = 200
 def run_page(view: RunView) -> str:
     """The report of one run."""
     summary, anchors = view.summary, _anchors(view)
-    lanes = {lane.test_id: lane for lane in view.timeline.lanes}
+    tests = {test.test_id: test for test in view.timeline.tests}
     groups = [
         {
             "score": dataset,
@@ -56,7 +56,7 @@ def run_page(view: RunView) -> str:
                 {
                     "result": result,
                     "anchor": anchors[result.test_id],
-                    "place": draw_place(view.timeline, lanes[result.test_id]) if result.test_id in lanes else None,
+                    "place": draw_place(view.timeline, tests[result.test_id]) if result.test_id in tests else None,
                 }
                 for result in view.results
                 if result.dataset_name == dataset.name
