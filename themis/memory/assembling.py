@@ -55,6 +55,7 @@ def assemble(asked: MemorySpecification, storage: ExperimentStorage, *, reuse: C
     if asked.max_prompt_tokens is not None:
         options["max_prompt_tokens"] = asked.max_prompt_tokens
     run_id = validate_run_id(asked.run_id or default_run_id(config.run_name, asked))
+    hidden = asked.secret_options
     return Benchmark(
         run_id=run_id,
         name=config.run_name,
@@ -75,7 +76,10 @@ def assemble(asked: MemorySpecification, storage: ExperimentStorage, *, reuse: C
         seed=config.seed,
         budget_usd=asked.budget_usd,
         agent_options=options,
-        specification=_without_program(asked),
+        # Secrets are not stored: to go on, the program that has them is needed.
+        specification=replace(
+            asked, needs_program=f"{', '.join(hidden)}: a secret, which is not stored" if hidden else ""
+        ),
     )
 
 
@@ -103,12 +107,6 @@ def parse_span(text: str) -> int:
     if match is None or (span := round(float(match[1]) * _UNITS[match[2].lower()])) < 1:
         raise ConfigurationError(f"spans are numbers of tokens such as 2000, 8k or 1M, got {text.strip()!r}")
     return span
-
-
-def _without_program(asked: MemorySpecification) -> MemorySpecification:
-    """With why a program is needed to go on: for secrets, which are not stored."""
-    hidden = asked.secret_options
-    return replace(asked, needs_program=f"{', '.join(hidden)}: a secret, which is not stored" if hidden else "")
 
 
 def load_user_code(path: str) -> None:

@@ -214,11 +214,10 @@ def load_stored(storage: ExperimentStorage, name: str) -> list[Defined]:
 
 
 def _entry(one: Defined) -> dict[str, object]:
-    dataset = one.example.dataset
     return {
         "kind": one.kind,
         "example_id": one.example.example_id,
-        "arguments": {name: to_plain(getattr(dataset, name)) for name in sorted(dataset.arguments())},
+        "arguments": one.example.arguments(),
         "definition": to_plain(one.example.definition()),
     }
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, ClassVar, TypeVar
 
+from themis.core.codec import to_plain
 from themis.core.registry import Registry
 from themis.exceptions import ConfigurationError
 from themis.memory.actions import AgentReply, Ask, Grade, Grading, Listen, Log, Say, Script, Wait
@@ -150,6 +151,10 @@ class TestExample:
 
     def play(self) -> Script:
         return self.dataset.play(self)
+
+    def arguments(self) -> Definition:
+        """What its dataset was made with, as plain JSON."""
+        return {name: to_plain(getattr(self.dataset, name)) for name in sorted(self.dataset.arguments())}
 
     def definition(self) -> Definition:
         """The example as plain JSON, in the layout of a `.def.json` file."""

@@ -172,12 +172,9 @@ def _parse_definition(content: Json) -> Json:
     spacings, jumps = definition.pop("token_spacings", None), definition.pop("time_jumps", None)
     if "waits" not in definition:
         lines = len(definition.get("is_question") or [])
-        definition["waits"] = [_parse_wait(_item_at(spacings, n), _item_at(jumps, n)) for n in range(lines)]
+        waits = [{"tokens": _item_at(spacings, n), "time": _parse_seconds(_item_at(jumps, n))} for n in range(lines)]
+        definition["waits"] = [{name: value for name, value in wait.items() if value} for wait in waits]
     return definition
-
-
-def _parse_wait(tokens: object, time: object) -> Json:
-    return {name: value for name, value in (("tokens", tokens), ("time", _parse_seconds(time))) if value}
 
 
 def _item_at(values: object, place: int) -> object:

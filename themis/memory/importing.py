@@ -75,7 +75,8 @@ def import_folder(
 
 
 def _import_agent(run: RunFolder, agent: AgentFolder, storage: ExperimentStorage) -> ImportedAgent:
-    run_id = validate_run_id(_clean_run_id(f"{run.name} - {agent.name}"))
+    clean = re.sub(r'[/\\:*?"<>|@\x00-\x1f]+', "-", f"{run.name} - {agent.name}")
+    run_id = validate_run_id(clean.strip(" .")[:200])
     done = ImportedAgent(run_id, agent.name, broken=[*run.broken, *agent.broken])
     if not agent.tests:
         done.broken.append(Broken(agent.name, "holds no result that can be read; nothing was imported"))
@@ -103,11 +104,6 @@ def _import_agent(run: RunFolder, agent: AgentFolder, storage: ExperimentStorage
     return done
 
 
-def _clean_run_id(text: str) -> str:
-    """A name as it may stand in a run id."""
-    return re.sub(r'[/\\:*?"<>|@\x00-\x1f]+', "-", text).strip(" .")[:200]
-
-
 class _Import:
     """One agent on its way into the store."""
 
@@ -128,7 +124,8 @@ class _Import:
 
     def write(self, identity: Mapping[str, str]) -> None:
         writer, agent, done = self._writer, self._agent, self._done
-        items = [self._item(position, row) for position, row in enumerate(self._rows.values())]
+        contents = {test_id: canonical_json(to_plain(row)) for test_id, row in self._rows.items()}
+        items = [Item(n, test_id, digest(content), content) for n, (test_id, content) in enumerate(contents.items())]
         writer.store_dataset(items)
         stamp, config = self._describe(items)
         writer.describe(identity=identity, config=config, manifest_hash=stamp)
@@ -185,10 +182,6 @@ class _Import:
                 **self._run.definitions.get(test_id, {}),
             }
         return rows
-
-    def _item(self, position: int, row: Json) -> Item:
-        content = canonical_json(to_plain(row))
-        return Item(position, row["id"], digest(content), content)
 
     def _describe(self, items: Sequence[Item]) -> tuple[str, Json]:
         agent, stats = self._agent, self._agent.stats

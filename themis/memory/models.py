@@ -30,8 +30,6 @@ class Judge(Protocol):
     def most_cost_usd(self, prompt: str) -> float | None:
         """The most that an answer may cost; None where the price is not known."""
 
-    def close(self) -> None: ...
-
 
 class ChatModel:
     """A model by its name (`openai/gpt-4o`, `local/smollm2`), with retries and prices; as it is, a judge."""

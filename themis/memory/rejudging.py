@@ -7,9 +7,11 @@ one is given, is asked what it has not answered yet, or not so that it could be 
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 
 from themis.core.codec import encode
 from themis.exceptions import ConfigurationError
@@ -31,7 +33,7 @@ from themis.memory.models import NO_JUDGE, Judge
 from themis.memory.result_store import add_evaluation, score_rows
 from themis.memory.results import RunResults, StoredResult, load_results
 from themis.memory.script import Answer, ScriptDriver, parse_reply
-from themis.memory.tape import REJUDGE, EventBody, lines_of, read_body
+from themis.memory.tape import REJUDGE, ConversationLog, EventBody, lines_of, read_body
 from themis.storage import ExperimentStorage
 from themis.storage.records import ScoreRow, Turn
 from themis.storage.writing import RunWriter
@@ -92,7 +94,7 @@ def _grades(
         except ConfigurationError as error:
             grade = Grade.failure(str(error))
         else:
-            grade = replay(example, result.messages, Conversation(lines, answers.for_test(result.test_id)))
+            grade = replay(example, result.messages, Conversation(lines, partial(answers.answer, result.test_id)))
         yield score_rows(sample.position, str(sample.row["dataset"]), grade), grade
 
 
@@ -136,10 +138,7 @@ class _StoredJudge:
                 reply = JudgeReply(body.answer or "", body.failure)
                 self._said.setdefault(row.test_id, {}).setdefault(body.prompt, []).append(reply)
 
-    def for_test(self, test_id: str) -> Callable[[Consult], JudgeReply]:
-        return lambda consult: self._answer(test_id, consult)
-
-    def _answer(self, test_id: str, consult: Consult) -> JudgeReply:
+    def answer(self, test_id: str, consult: Consult) -> JudgeReply:
         """What was said if it can be parsed; else the judge is asked, and asked again another time."""
         known = self._said.get(test_id, {}).get(consult.prompt, [])
         for reply in known:
@@ -169,22 +168,6 @@ class Conversation:
     consult: Callable[[Consult], JudgeReply] = lambda consult: JudgeReply(failure=NO_JUDGE)
 
 
-class _LogUntil:
-    """The conversation up to a turn, as callbacks see it."""
-
-    def __init__(self, lines: Sequence[Line], until: int) -> None:
-        self._lines, self._until = lines, until
-
-    def __len__(self) -> int:
-        return sum(1 for _ in self)
-
-    def __iter__(self) -> Iterator[Line]:
-        return self.after(0)
-
-    def after(self, turn: int) -> Iterator[Line]:
-        return (line for line in self._lines if turn < line.turn <= self._until)
-
-
 class _Diverged(Exception):
     """The test would now go on otherwise than it did."""
 
@@ -196,7 +179,9 @@ class _Replay:
         self._example = example
         self._said = said
         self._next = 0
-        self._conversation = conversation
+        self._consult = conversation.consult
+        # What is still to be heard, and what was.
+        self._lines, self._log = deque(conversation.lines), ConversationLog()
         self._turn = 0
         self._now = next((message.now for message in said if message.now), _EPOCH)
         self._tokens = 0
@@ -208,7 +193,7 @@ class _Replay:
             case Listen():
                 return self._listen()
             case Consult():
-                return self._conversation.consult(action)
+                return self._consult(action)
             case _:
                 return self._wait()
 
@@ -232,16 +217,17 @@ class _Replay:
         return Instant(self._now, self._tokens)
 
     def _listen(self) -> AgentReply | None:
-        line = next((line for line in self._conversation.lines if line.turn > self._turn), None)
-        if line is None:
+        if not self._lines:
             return None
+        line = self._lines[0]
         self._turn, self._now = line.turn, line.now
         return self._reply(line.reply, line.message, line.test_id)
 
     def _reply(self, reply: str, message: str, test_id: str | None) -> AgentReply:
-        log = _LogUntil(self._conversation.lines, self._turn)
+        while self._lines and self._lines[0].turn <= self._turn:
+            self._log.append(self._lines.popleft())
         return AgentReply(
-            reply, turn=self._turn, now=self._now, tokens=self._tokens, message=message, test_id=test_id, log=log
+            reply, turn=self._turn, now=self._now, tokens=self._tokens, message=message, test_id=test_id, log=self._log
         )
 
 

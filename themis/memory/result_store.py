@@ -187,14 +187,9 @@ def describe_test(test: TestExample, kind: str) -> dict[str, Any]:
         "dataset": test.dataset.name,
         "kind": kind,
         "example_id": test.example_id,
-        "arguments": arguments_of(test),
+        "arguments": test.arguments(),
         **test.definition(),
     }
-
-
-def arguments_of(test: TestExample) -> dict[str, Any]:
-    found: Mapping[str, Any] = {name: getattr(test.dataset, name) for name in test.dataset.arguments()}
-    return {name: to_plain(value) for name, value in sorted(found.items())}
 
 
 def frame_of(agent_name: str) -> Frame:

@@ -13,7 +13,6 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import Protocol
 
 from themis.core.tokens import tokenizer
 from themis.exceptions import ConfigurationError, EvaluationError, ThemisError
@@ -58,7 +57,7 @@ _SNAPSHOT_EVERY_TURNS = 64
 class Session:
     """The part of a run that its conversations share."""
 
-    def __init__(self, benchmark: Benchmark, run: OpenRun, start: datetime, agents: _Agents) -> None:
+    def __init__(self, benchmark: Benchmark, run: OpenRun, start: datetime, agents: AgentPool) -> None:
         self.benchmark = benchmark
         self.run = run
         self.storage = run.storage
@@ -182,10 +181,29 @@ class Session:
         }
 
 
-class _Agents(Protocol):
-    """Makes the agent of each conversation."""
+class AgentPool:
+    """Makes the agent of each conversation; the first before there is a run."""
 
-    def take(self, conversation_id: str | None) -> Agent: ...
+    def __init__(self, setup: Benchmark) -> None:
+        self._setup = setup
+        self._ready: dict[str, Agent] = {}
+
+    def make_first(self) -> Agent:
+        tests = self._setup.tests
+        name = self._name(tests[0].test_id if self._setup.isolated and tests else None)
+        self._ready[name] = self._setup.make_agent(name)
+        return self._ready[name]
+
+    def take(self, conversation_id: str | None) -> Agent:
+        name = self._name(conversation_id)
+        return self._ready.pop(name, None) or self._setup.make_agent(name)
+
+    def close(self) -> None:
+        for agent in self._ready.values():
+            agent.close()
+
+    def _name(self, conversation_id: str | None) -> str:
+        return self._setup.run_id if conversation_id is None else f"{self._setup.run_id} {conversation_id}"
 
 
 class _Stopped(Exception):
@@ -209,9 +227,6 @@ class _PaidJudge:
 
     def most_cost_usd(self, prompt: str) -> float | None:
         return self._judge.most_cost_usd(prompt)
-
-    def close(self) -> None:
-        self._judge.close()
 
 
 class _Conversation:

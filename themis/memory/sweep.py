@@ -164,7 +164,9 @@ def _in_processes(
     # Processes and not threads: an agent may be shown the virtual time by moving its process's clock.
     before = set(multiprocessing.active_children())
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(processes, mp_context=context, initializer=_leave_signals_to_runs) as pool:
+    # Between runs an interrupt, which comes to all processes, is for the sweep to hear.
+    ignore = partial(signal.signal, signal.SIGINT, signal.SIG_IGN)
+    with ProcessPoolExecutor(processes, mp_context=context, initializer=ignore) as pool:
         waiting = {pool.submit(_run_unless_stopped, run_one, one): one for one in runs}
         try:
             for finished in as_completed(waiting):
@@ -180,11 +182,6 @@ def _in_processes(
             raise
         finally:
             pool.shutdown(cancel_futures=True)
-
-
-def _leave_signals_to_runs() -> None:
-    """In a process of the sweep: between runs an interrupt, which comes to all of them, is for the sweep to hear."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 # In a process of the sweep: whether a run was stopped here, so that those which wait for it do not begin.

@@ -5,6 +5,8 @@ from __future__ import annotations
 import datetime
 from collections.abc import Iterator
 
+from themis.memory.tests.word_lists import MONTHS
+
 _ELEMENTS = (
     "Hydrogen H, Helium He, Lithium Li, Beryllium Be, Boron B, Carbon C, Nitrogen N, Oxygen O, Fluorine F, Neon Ne, "
     "Sodium Na, Magnesium Mg, Aluminium Al, Silicon Si, Phosphorus P, Sulfur S, Chlorine Cl, Argon Ar, Potassium K, "
@@ -55,10 +57,6 @@ _UNITS = (
     *(("yards", "feet", 3), ("feet", "inches", 12), ("dozens", "pieces", 12), ("litres", "millilitres", 1_000)),
     *(("centuries", "years", 100), ("kibibytes", "bytes", 1_024), ("full turns", "degrees", 360)),
 )
-_MONTHS = (
-    *("January", "February", "March", "April", "May", "June"),
-    *("July", "August", "September", "October", "November", "December"),
-)
 _WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 
 
@@ -85,7 +83,7 @@ def _capitals() -> Iterator[tuple[str, str]]:
 def _numbers() -> Iterator[tuple[str, str]]:
     for number in range(11, 100):
         yield f"What is the square of {number}?", str(number * number)
-        yield f"Is {number} a prime number?", "yes" if _is_prime(number) else "no"
+        yield f"Is {number} a prime number?", "yes" if _smallest_factor(number) == number else "no"
         yield f"What is the smallest prime factor of {number * 2 - 1}?", str(_smallest_factor(number * 2 - 1))
         yield f"How is {number} written in binary?", f"{number:b}"
         yield (
@@ -116,10 +114,10 @@ def _calendar() -> Iterator[tuple[str, str]]:
     for year in range(1900, 2000, 3):
         for month in (year % 12, (year + 5) % 12):
             day = datetime.date(year, month + 1, 1 + year % 28)
-            shown = f"{day.day} {_MONTHS[month]} {year}"
+            shown = f"{day.day} {MONTHS[month]} {year}"
             yield f"Which day of the week was {shown}?", _WEEKDAYS[day.weekday()]
             yield (
-                f"Which day of the year {year} was {day.day} {_MONTHS[month]}, counted from 1?",
+                f"Which day of the year {year} was {day.day} {MONTHS[month]}, counted from 1?",
                 str(day.timetuple().tm_yday),
             )
     for year in range(1904, 2024, 2):
@@ -133,10 +131,6 @@ def _letters() -> Iterator[tuple[str, str]]:
         yield f"Which place does the letter {letter} have in the English alphabet?", str(place)
         if place < len(alphabet):
             yield f"Which letter follows {letter} in the English alphabet?", alphabet[place]
-
-
-def _is_prime(number: int) -> bool:
-    return _smallest_factor(number) == number
 
 
 def _smallest_factor(number: int) -> int:

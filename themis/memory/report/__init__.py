@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from themis.memory.results import RunResults, RunSummary, StoredResult, load_results, summarise_results
 from themis.memory.timeline import Timeline, read_timeline
@@ -48,19 +49,17 @@ def read_view(storage: ExperimentStorage, run_id: str, *, judged_as: str | None 
     return RunView(run_id, found, summarise_results(found, verbosity_tokens=verbosity), timeline)
 
 
-def label_runs(views: list[RunView]) -> list[str]:
-    """The shortest names that tell runs apart: the agent's, with its window, or else the run id."""
-    options = [
-        [view.found.agent for view in views],
-        [_with_window(view) for view in views],
+def label_views(views: Sequence[RunView]) -> list[RunView]:
+    """The runs by the shortest names that tell them apart: the agent's, with its window, or else the run id."""
+    agents = [view.found.agent for view in views]
+    windows = [_name_with_window(view) for view in views]
+    names = next((names for names in (agents, windows) if len(set(names)) == len(names)), None)
+    return [
+        replace(view, name=name) for view, name in zip(views, names or [v.found.run_id for v in views], strict=True)
     ]
-    for names in options:
-        if len(set(names)) == len(names):
-            return names
-    return [view.found.run_id for view in views]
 
 
-def _with_window(view: RunView) -> str:
+def _name_with_window(view: RunView) -> str:
     manifest = view.found.run.config_snapshot.get("reproducibility_manifest", {})
     window = ((manifest.get("model") or {}).get("provider_options") or {}).get("max_prompt_tokens")
     return view.found.agent if window is None else f"{view.found.agent} {window}"

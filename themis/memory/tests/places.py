@@ -64,7 +64,13 @@ class Locations(BuiltinTest):
         return [f"Answer: {example.expected_responses[0]}"]
 
     def evaluate(self, questions: Sequence[str], responses: Sequence[str], expected: Sequence[str]) -> ScoreRow:
-        return grade_way(responses[0], expected[0]) or _judge_way(questions[0], responses[0], expected[0])
+        return grade_way(responses[0], expected[0]) or ask_yes_or_no(
+            f"Question:\n{questions[0]}\n\nRight answer: {expected[0]}\n\nGiven answer:\n{responses[0]}\n\n"
+            "Does the given answer conclude with the right distance and direction?",
+            purpose="is this the way?",
+            undecided="names several ways; only a judge (--judge) can tell what it concludes",
+            reason=f"names several ways; the judge was asked whether it concludes with {expected[0]}",
+        )
 
 
 def grade_way(reply: str, expected: str) -> Grade | None:
@@ -79,16 +85,6 @@ def grade_way(reply: str, expected: str) -> Grade | None:
 
 
 _CONCLUSION = re.compile(r"\b(?:answer|net|result|total|overall|therefore|thus|so)\b", re.IGNORECASE)
-
-
-def _judge_way(question: str, reply: str, expected: str) -> Judgement:
-    return ask_yes_or_no(
-        f"Question:\n{question}\n\nRight answer: {expected}\n\nGiven answer:\n{reply}\n\n"
-        "Does the given answer conclude with the right distance and direction?",
-        purpose="is this the way?",
-        undecided="names several ways; only a judge (--judge) can tell what it concludes",
-        reason=f"names several ways; the judge was asked whether it concludes with {expected}",
-    )
 
 
 # --- along the places -------------------------------------------------------------------------------------------------
