@@ -19,7 +19,7 @@ from themis.config import load_memory_config
 from themis.config.specification import MemorySpecification
 from themis.generation.providers import parse_model
 from themis.memory import definitions as defining
-from themis.memory.assembling import configured, load_user_code, parse_span
+from themis.memory.assembling import load_config, load_user_code, parse_span
 from themis.memory.clock import CLOCKS
 from themis.memory.filler import create_filler
 from themis.memory.master_log import from_master_log, to_master_log
@@ -171,7 +171,7 @@ def plan(
     """Simulate the schedule without an agent: who speaks when, tokens, dollars, minutes."""
     from dataclasses import asdict
 
-    config = configured(MemorySpecification(configuration=configuration, agent=model or "", **given))
+    config = load_config(MemorySpecification(configuration=configuration, agent=model or "", **given))
     defined = defining.generate(config)
     made = make_plan(
         defined,

@@ -35,7 +35,7 @@ def assemble(asked: MemorySpecification, storage: ExperimentStorage, *, reuse: C
     """Everything a run is made of; every mistake is found here, before the first message."""
     for path in asked.load:
         load_user_code(path)
-    config = configured(asked)
+    config = load_config(asked)
     if config.debug:
         logging.getLogger("themis.memory").setLevel(logging.DEBUG)
     clock = Clock(config.clock)
@@ -83,7 +83,7 @@ def assemble(asked: MemorySpecification, storage: ExperimentStorage, *, reuse: C
     )
 
 
-def configured(asked: MemorySpecification) -> MemoryConfig:
+def load_config(asked: MemorySpecification) -> MemoryConfig:
     """The configuration file with what the command line says instead."""
     config = load_memory_config(asked.configuration)
     if asked.span_tokens is not None:

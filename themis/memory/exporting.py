@@ -16,7 +16,7 @@ from themis.core.codec import to_plain
 from themis.core.files import atomic_write
 from themis.core.tokens import count_tokens
 from themis.memory.definitions import safe_name
-from themis.memory.goodai import Json
+from themis.memory.examples import Definition
 from themis.memory.master_log import REPLIES, SPOKEN, Code, Event, list_events, to_master_log
 from themis.memory.report import RunView, read_view
 from themis.memory.results import StoredResult
@@ -81,10 +81,10 @@ def _write(path: Path, content: object) -> None:
         file.write(json.dumps(to_plain(content), indent=2).encode())
 
 
-def _write_config(path: Path, view: RunView, rows: Iterable[Json]) -> None:
+def _write_config(path: Path, view: RunView, rows: Iterable[Definition]) -> None:
     import yaml
 
-    datasets: dict[str, Json] = {}
+    datasets: dict[str, Definition] = {}
     for row in rows:
         entry = datasets.setdefault(
             str(row["kind"] or row["dataset"]), {"name": row["kind"] or row["dataset"], "args": {}}

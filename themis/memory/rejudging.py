@@ -90,7 +90,7 @@ def _grades(
         sample = samples[result.test_id]
         lines = list(lines_of(storage.reader(run_id).turns(test_id=result.test_id))) if shared is None else shared
         try:
-            example = stored_example(sample.row)
+            example = load_stored_example(sample.row)
         except ConfigurationError as error:
             grade = Grade.failure(str(error))
         else:
@@ -98,7 +98,7 @@ def _grades(
         yield score_rows(sample.position, str(sample.row["dataset"]), grade), grade
 
 
-def stored_example(row: Definition) -> TestExample:
+def load_stored_example(row: Definition) -> TestExample:
     """A test as it lies in the store, ready to be played."""
     kind = str(row.get("kind", ""))
     if kind not in MEMORY_TESTS:

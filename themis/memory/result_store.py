@@ -87,7 +87,7 @@ class ResultStore:
         self._entered.add(outcome.test_id)
         # What filler cost belongs to no test, so the run's sums are those of the tape and not of its results.
         self._run.commit([result], totals={"succeeded": len(self._entered), **_sums(run_spent)})
-        self._run.notify_scores([_judged(test, outcome)])
+        self._run.notify_scores([_to_evaluation_record(test, outcome)])
 
     def store_totals(self, spent: Spent) -> None:
         self._run.writer.update(succeeded=len(self._entered), **_sums(spent))
@@ -172,7 +172,7 @@ def add_evaluation(
     writer.update(summary=encode({**storage.get_run(writer.run_id).summary, **summary}))
 
 
-def _judged(test: TestExample, outcome: Outcome) -> EvaluationRecord:
+def _to_evaluation_record(test: TestExample, outcome: Outcome) -> EvaluationRecord:
     grade = outcome.grade
     if grade.failed:
         return EvaluationRecord(test.test_id, [], list(grade.reasons))

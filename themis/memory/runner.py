@@ -6,6 +6,7 @@ A conversation is one scheduler, one tape, one agent; a run has one conversation
 from __future__ import annotations
 
 import contextlib
+import itertools
 import logging
 import threading
 import time
@@ -43,7 +44,7 @@ from themis.memory.planning import plan_test
 from themis.memory.result_store import ResultStore
 from themis.memory.scheduler import Scheduler
 from themis.memory.script import Answer
-from themis.memory.tape import REJUDGE, ConversationLog, EventBody, Replayed, SequenceCounter, Tape, read_body
+from themis.memory.tape import REJUDGE, ConversationLog, EventBody, Tape, read_body
 from themis.runs.budget import Reservation
 from themis.runs.lifecycle import OpenRun, Stop
 from themis.runs.observers import Progress
@@ -80,7 +81,7 @@ class Session:
             tape = Tape(rows, self.writer.append_turns, on_extra=self.add)
             _Conversation(self, tests, tape, conversation_id=None).play()
             return
-        numbers = SequenceCounter(
+        numbers = itertools.count(
             1 + max((row.seq for row in self.storage.reader(self.benchmark.run_id).turns()), default=-1)
         )
         alone = [test for test in tests if not self._is_done(test)]
@@ -97,7 +98,7 @@ class Session:
             self.spent.add(row.kind, body)
         return True
 
-    def _play_alone(self, test: TestExample, numbers: SequenceCounter) -> None:
+    def _play_alone(self, test: TestExample, numbers: Iterator[int]) -> None:
         if self.run.stopping:
             return
         rows = self.storage.reader(self.benchmark.run_id).turns(test_id=test.test_id)
@@ -294,10 +295,9 @@ class _Conversation:
             self._known_turn, memory = saved
             agent.restore(memory)
 
-    def _replay(self, step: Step, replayed: Replayed) -> Answer | datetime:
-        body = replayed.body
+    def _replay(self, step: Step, body: EventBody) -> Answer | datetime:
         if isinstance(step.action, Exchange):
-            reply = self._reply(step, replayed.message, body)
+            reply = self._reply(step, body.message, body)
             if step.turn > self._known_turn:
                 with self._benchmark.clock.show_to(self._agent, reply.now):
                     self._agent.observe(reply.message, str(reply), turn=step.turn, now=reply.now)

@@ -8,7 +8,6 @@ over. Rows without an effect outside (a test begins, waits, listens, ends) are w
 from __future__ import annotations
 
 import datetime
-import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -80,27 +79,6 @@ class EventBody(msgspec.Struct, omit_defaults=True):
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Replayed:
-    """The stored answer to a step. `message` is what was sent, where something was."""
-
-    body: EventBody
-    message: str = ""
-
-
-class SequenceCounter:
-    """The next row's number, shared by the conversations of a run."""
-
-    def __init__(self, first: int = 0) -> None:
-        self._next = first
-        self._lock = threading.Lock()
-
-    def take(self) -> int:
-        with self._lock:
-            self._next += 1
-            return self._next - 1
-
-
 class Tape:
     """The rows of one conversation.
 
@@ -117,7 +95,7 @@ class Tape:
         stored: Iterable[Turn],
         write: Callable[[list[Turn]], None],
         *,
-        numbers: SequenceCounter | None = None,
+        numbers: Iterator[int] | None = None,
         conversation_id: str | None = None,
         on_extra: Callable[[str, EventBody], None] = lambda kind, body: None,
     ) -> None:
@@ -138,15 +116,15 @@ class Tape:
 
     # --- reading ------------------------------------------------------------------------------------------------------
 
-    def replay_next(self, step: Step) -> Replayed | None:
-        """The stored answer to a step; None where the tape ends."""
+    def replay_next(self, step: Step) -> EventBody | None:
+        """The stored answer to a step, that to an exchange with what was sent; None where the tape ends."""
         if self._ahead is None:
             return None
         row = self._take()
         body = read_body(row)
         self._compare(step, row, body)
         if not isinstance(step.action, Exchange):
-            return Replayed(body)
+            return body
         if self._ahead is None:
             self.in_doubt = True
             return None
@@ -154,7 +132,8 @@ class Tape:
         reply = read_body(answered)
         if answered.kind != "reply" or reply.reply is None:
             raise _damaged(answered.seq, f"row of kind {answered.kind!r} where a reply was expected")
-        return Replayed(reply, body.message)
+        reply.message = body.message
+        return reply
 
     def _take(self) -> Turn:
         row = self._ahead
@@ -214,7 +193,7 @@ class Tape:
 
     def _row(self, kind: str, test_id: str | None, body: EventBody) -> Turn:
         if self._numbers is not None:
-            number = self._numbers.take()
+            number = next(self._numbers)
         else:
             number, self._next = self._next, self._next + 1
         return Turn(number, kind, self._conversation_id or test_id, encode(body))

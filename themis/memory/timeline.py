@@ -35,7 +35,7 @@ class TimelineTest:
 
 
 @dataclass(frozen=True, slots=True)
-class Jumped:
+class TimeJump:
     """Time that passed at once, at one place in the conversation."""
 
     tokens: int
@@ -49,7 +49,7 @@ class Timeline:
 
     tests: list[TimelineTest] = field(default_factory=list)
     fillers: list[Segment] = field(default_factory=list)
-    jumps: list[Jumped] = field(default_factory=list)
+    jumps: list[TimeJump] = field(default_factory=list)
     tokens: int = 0
     filler_tokens: int = 0
     turns: int = 0
@@ -111,7 +111,7 @@ class _Reader:
                 self._exchange(event, event.reply, before)
         elif event.kind == "jump" and before is not None and self._now is not None:
             if self._now > before:
-                line.jumps.append(Jumped(line.tokens, before, self._now))
+                line.jumps.append(TimeJump(line.tokens, before, self._now))
         elif event.test_id is not None and self._now is not None:
             self._event(event.kind, event.test_id, body, self._now)
 
