@@ -1,4 +1,4 @@
-"""A stored conversation as a timeline: who spoke, waited and was filled in when, along tokens and along virtual time.
+"""A stored conversation as a timeline: who spoke and what was filled in when, along tokens and along virtual time.
 
 One pass over the tape. Isolated tests have a conversation each; they are laid end to end along the tokens.
 """
@@ -16,7 +16,7 @@ from themis.storage.records import Turn
 
 @dataclass(slots=True)
 class Segment:
-    """From here to there: an exchange (say, ask, forget, fill, intro) or a wait."""
+    """From here to there: an exchange (say, ask, forget, fill, intro)."""
 
     kind: str
     tokens: tuple[int, int]
@@ -31,7 +31,6 @@ class TimelineTest:
     began: tuple[int, datetime]
     ended: tuple[int, datetime] | None = None
     segments: list[Segment] = field(default_factory=list)
-    score: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +86,6 @@ class _Reader:
         # Length of the conversations before this one.
         self._offset = timeline.tokens
         self._tests: dict[str, TimelineTest] = {}
-        # Where each waiting test began to wait.
-        self._waits: dict[str, tuple[int, datetime]] = {}
         self._now: datetime | None = None
 
     def read(self, rows: Iterable[Turn]) -> None:
@@ -113,7 +110,11 @@ class _Reader:
             if self._now > before:
                 line.jumps.append(TimeJump(line.tokens, before, self._now))
         elif event.test_id is not None and self._now is not None:
-            self._event(event.kind, event.test_id, body, self._now)
+            here = (line.tokens, self._now)
+            if event.kind == "begin":
+                self._tests[event.test_id] = TimelineTest(event.test_id, here)
+            elif event.kind == "end" and event.test_id in self._tests:
+                self._tests[event.test_id].ended = here
 
     def _exchange(self, event: StoredEvent, reply: EventBody, before: datetime | None) -> None:
         line = self._line
@@ -131,24 +132,4 @@ class _Reader:
             line.fillers.append(segment)
             line.filler_tokens += line.tokens - start
         elif event.test_id in self._tests:
-            self._end_wait(event.test_id, (start, before or self._now))
             self._tests[event.test_id].segments.append(segment)
-
-    def _event(self, kind: str, test_id: str, body: EventBody, now: datetime) -> None:
-        here = (self._line.tokens, now)
-        if kind == "begin":
-            self._tests[test_id] = TimelineTest(test_id, here)
-        elif test_id not in self._tests:
-            return
-        elif kind in ("wait", "listen"):
-            self._waits[test_id] = here
-        elif kind == "end":
-            self._end_wait(test_id, here)
-            self._tests[test_id].ended = here
-            self._tests[test_id].score = body.score
-
-    def _end_wait(self, test_id: str, here: tuple[int, datetime]) -> None:
-        began = self._waits.pop(test_id, None)
-        if began is not None:
-            segment = Segment("wait", (began[0], here[0]), (began[1], here[1]))
-            self._tests[test_id].segments.append(segment)

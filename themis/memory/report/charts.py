@@ -260,13 +260,13 @@ class _Scale:
         end = timeline.end or timeline.start
         self.seconds = 1.0 if end is None or self._start is None else max(1.0, (end - self._start).total_seconds())
 
-    def share(self, tokens: int, moment: datetime) -> float:
-        if self.along == "tokens":
-            return tokens / self._tokens
-        return 0.0 if self._start is None else (moment - self._start).total_seconds() / self.seconds
-
     def place(self, tokens: int, moment: datetime) -> float:
-        return _MARGIN + self.share(tokens, moment) * (100 - 2 * _MARGIN)
+        share = 0.0
+        if self.along == "tokens":
+            share = tokens / self._tokens
+        elif self._start is not None:
+            share = (moment - self._start).total_seconds() / self.seconds
+        return _MARGIN + share * (100 - 2 * _MARGIN)
 
     def ends(self, segment: Segment) -> tuple[float, float]:
         return (
@@ -298,7 +298,7 @@ def draw_gantt(
     parts = list(_time_jumps(timeline, scale, height))
     parts += _fillers(timeline.fillers, scale, 4, _HEAD - 10)
     for row, test in enumerate(timeline.tests):
-        score = (scores or {}).get(test.test_id, test.score)
+        score = (scores or {}).get(test.test_id)
         parts.append(_test_row(test, _HEAD + row * _ROW, scale, score, (links or {}).get(test.test_id)))
     axis = height + 4
     parts.append(Markup('<line class="axis" x1="0" x2="100%" y1="{}" y2="{}"/>').format(axis, axis))
@@ -347,8 +347,6 @@ def _test_bar(test: TimelineTest, y: int, scale: _Scale) -> Iterator[Markup]:
     yield Markup('<rect class="life" x="{}%" width="{}%" y="{}" height="3"/>').format(at(start), at(end - start), y + 3)
     # Questions last: they are what one looks for, and lie close to what follows them.
     for segment in sorted(test.segments, key=lambda segment: segment.kind == "ask"):
-        if segment.kind == "wait":
-            continue
         left, right = scale.ends(segment)
         yield Markup('<rect class="{}" x="{}%" width="{}%" y="{}" height="{}"><title>{} at {} tokens</title></rect>').format(
             segment.kind, at(left), at(max(0.0, right - left)), y, _BAR, _KINDS.get(segment.kind, segment.kind),
