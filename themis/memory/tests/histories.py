@@ -18,12 +18,12 @@ from typing import Any, ClassVar, NotRequired, TypedDict
 
 from themis.core.tokens import count_tokens
 from themis.exceptions import ConfigurationError, DatasetError
-from themis.memory.actions import AgentReply, Ask, Grade, Say, Script, Wait
+from themis.memory.actions import AgentReply, Ask, Grade, Grading, Say, Script, Wait
 from themis.memory.examples import LAST_SHARE, TestExample
 from themis.memory.scoring.claims import abstains, find_claims
 from themis.memory.scoring.lists import recites
 from themis.memory.scoring.words import fold, shorten, split_words
-from themis.memory.tests.kind import BuiltinTest, ScoreRow, ask_yes_or_no, one_of, whole_number
+from themis.memory.tests.kind import BuiltinTest, ask_yes_or_no, one_of, whole_number
 
 # Of a JSON file: whatever it holds is checked where it is read.
 Row = Mapping[str, Any]
@@ -196,7 +196,7 @@ class HistoryDataset(BuiltinTest):
                 yield wait
         yield Grade.mean(grades)
 
-    def grade(self, question: str, reply: AgentReply, entry: Entry) -> ScoreRow:
+    def grade(self, question: str, reply: AgentReply, entry: Entry) -> Grading:
         """The verdict on one answer: by words where they decide, by the judge where they do not."""
         if entry["unanswerable"]:
             return Grade.when(abstains(reply), f"nothing was told about it; the reply: {shorten(reply)}")
@@ -373,7 +373,7 @@ class LoCoMo(HistoryDataset):
         answer = str(entry.get("answer", entry.get("adversarial_answer", "")) if not unanswerable else "not mentioned")
         return Question(str(entry["question"]), answer, kind, tuple(evidence), unanswerable)
 
-    def grade(self, question: str, reply: AgentReply, entry: Entry) -> ScoreRow:
+    def grade(self, question: str, reply: AgentReply, entry: Entry) -> Grading:
         if self.scoring == "judge" or entry["unanswerable"]:
             return super().grade(question, reply, entry)
         shared = token_f1(reply, str(entry["answer"]))
@@ -411,7 +411,7 @@ class BabiLong(HistoryDataset):
             question = Question(str(row["question"]).strip(), str(row["target"]).strip(), rivals=targets)
             yield History(str(row.get("id", number)), [Session("text", lines)], [question])
 
-    def grade(self, question: str, reply: AgentReply, entry: Entry) -> ScoreRow:
+    def grade(self, question: str, reply: AgentReply, entry: Entry) -> Grading:
         wanted = str(entry["answer"])
         # A target may be a list of words, all of which are wanted.
         parts = {part.strip() for part in wanted.split(",")}

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from random import Random
 from typing import ClassVar
 
-from themis.memory.actions import Ask, Grade, Listen, Say, Script, Wait
+from themis.memory.actions import Ask, Grade, Judgement, Listen, Say, Script, Wait
 from themis.memory.examples import LAST_SHARE, TestExample
 from themis.memory.scoring.claims import grade_claim
 from themis.memory.scoring.lists import recites, similarity
 from themis.memory.scoring.words import shorten
 from themis.memory.tests.invented import InventedTest
-from themis.memory.tests.kind import BuiltinTest, Judgement, ask_yes_or_no, whole_number
+from themis.memory.tests.kind import BuiltinTest, ask_yes_or_no, whole_number
 from themis.memory.tests.word_lists import CITIES
 
 # --- parcels, by a rule with exceptions -------------------------------------------------------------------------------

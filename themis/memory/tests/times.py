@@ -10,12 +10,12 @@ from datetime import datetime, timedelta
 from random import Random
 from typing import ClassVar
 
-from themis.memory.actions import AgentReply, Ask, Grade, Say, Script, Wait
+from themis.memory.actions import AgentReply, Ask, Grade, Grading, Say, Script, Wait
 from themis.memory.examples import LAST_SHARE, TestExample
 from themis.memory.scoring.lists import grade_order, measure_recall
 from themis.memory.scoring.numbers import grade_number, to_figures
 from themis.memory.scoring.words import shorten, split_words
-from themis.memory.tests.kind import BuiltinTest, ScoreRow, ask_yes_or_no, whole_number
+from themis.memory.tests.kind import BuiltinTest, ask_yes_or_no, whole_number
 
 # --- deeds of the user ------------------------------------------------------------------------------------------------
 
@@ -178,7 +178,7 @@ class Jokes(BuiltinTest):
         told = next(heard for heard, line in zip(said, example.script, strict=False) if joke in line)
         return f"Which joke did I tell you about {_format_elapsed(now - told.now)} ago?"
 
-    def evaluate(self, questions: Sequence[str], responses: Sequence[str], expected: Sequence[str]) -> ScoreRow:
+    def evaluate(self, questions: Sequence[str], responses: Sequence[str], expected: Sequence[str]) -> Grading:
         return grade_joke(responses[-1], expected[0]) or ask_yes_or_no(
             f"Somebody was to repeat this joke:\n{expected[0]}\n\nThey said:\n{responses[-1]}\n\n"
             "Did they tell or clearly paraphrase this joke, and no other one?",
