@@ -10,7 +10,7 @@ import ast
 import contextlib
 import functools
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from types import CodeType, TracebackType
 
 from themis.evaluation.sandbox.inside.wire import Foreign, Peer, Remote
@@ -160,26 +160,14 @@ class _Counters(ast.NodeTransformer):
                 return True
         return False
 
-    def visit_Assert(self, node: ast.Assert) -> ast.AST:
-        constant = _is_constant(node.test)
-        self.generic_visit(node)
-        if not constant:
-            node.test = _count("checked", node.test)
-        return node
-
-    def visit_If(self, node: ast.If) -> ast.AST:
-        check = _is_check(node)
+    def _visit_condition(self, node: ast.AST) -> ast.AST:
+        check, tested = _is_check(node), "subject" if isinstance(node, ast.Match) else "test"
         self.generic_visit(node)
         if check:
-            node.test = _count("checked", node.test)
+            setattr(node, tested, _count("checked", getattr(node, tested)))
         return node
 
-    def visit_Match(self, node: ast.Match) -> ast.AST:
-        check = _is_check(node)
-        self.generic_visit(node)
-        if check:
-            node.subject = _count("checked", node.subject)
-        return node
+    visit_Assert = visit_If = visit_Match = _visit_condition
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         name, function = _called_name(node), node.func
@@ -299,8 +287,18 @@ class Checks:
 
         return counted
 
-    def expecting(self, context: object) -> object:
-        return _Expecting(self, context)
+    @contextlib.contextmanager
+    def expecting(self, context: Foreign) -> Iterator[object]:
+        """`with assertRaises(...)`, counted as a check when it is left in peace."""
+        error = None
+        with context as entered:
+            try:
+                yield entered
+            except BaseException as raised:
+                error = raised
+                raise
+        self.leaving(error)
+        self.made += 1
 
     def entered(self, function: str) -> None:
         self.functions_run.add(function)
@@ -343,20 +341,3 @@ class Checks:
             return result
 
         contextlib.suppress.__exit__ = leave  # type: ignore[method-assign]
-
-
-class _Expecting:
-    """`with assertRaises(...)`, counted as a check when it is left in peace."""
-
-    def __init__(self, checks: Checks, context: Foreign) -> None:
-        self._checks, self._context = checks, context
-
-    def __enter__(self) -> object:
-        return self._context.__enter__()
-
-    def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> object:
-        result = self._context.__exit__(kind, error, trace)
-        if error is None or result:
-            self._checks.leaving(error)
-            self._checks.made += 1
-        return result
