@@ -173,7 +173,11 @@ def serve() -> None:
             references = [_parse(math_verify, reference) for reference in request["references"]]
             _say(_REFERENCES_READ)
             answer = _parse(math_verify, request["answer"])
-            equal = any(_equal(math_verify, reference, answer) for reference in references)
+            # An inequality and the interval that it describes are the same answer, whichever of them the reference is.
+            equal = any(
+                math_verify.verify(reference, answer, allow_set_relation_comp=True, timeout_seconds=None)
+                for reference in references
+            )
             _limit_seconds(None)
             _say(json.dumps({"equal": equal}))
         except (_OutOfTime, MemoryError, RecursionError) as error:
@@ -188,11 +192,6 @@ class _OutOfTime(BaseException):
 def _parse(math_verify: Any, latex: str) -> Any:
     """By the LaTeX grammar alone: the library's reader of plain expressions goes through Python's `eval`."""
     return math_verify.parse(f"${latex}$", [math_verify.LatexExtractionConfig()], parsing_timeout=None)
-
-
-def _equal(math_verify: Any, reference: Any, answer: Any) -> bool:
-    # An inequality and the interval that it describes are the same answer, whichever of them the reference is.
-    return bool(math_verify.verify(reference, answer, allow_set_relation_comp=True, timeout_seconds=None))
 
 
 def _limit_memory() -> None:

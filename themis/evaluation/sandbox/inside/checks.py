@@ -17,7 +17,7 @@ from themis.evaluation.sandbox.inside.wire import Foreign, Peer, Remote
 
 # What the counters are called in the test's own names.
 _COUNTER = "__checks__"
-_BROAD = ("Exception", "BaseException")
+_BROAD = ("Exception", "BaseException", "AssertionError")
 # These take the exception that is to come; as a block they check when it is left, as a call when it returns.
 _EXPECTATIONS = (
     *("assertRaises", "assertRaisesRegex", "assertWarns", "assertWarnsRegex", "assertLogs", "assertNoLogs"),
@@ -190,10 +190,10 @@ class _Counters(ast.NodeTransformer):
     def visit_Try(self, node: ast.Try) -> ast.AST:
         wants_exception = _must_fail(node.body) or _must_fail(node.orelse)
         hides_check = self._holds_check(node.body)
-        handlers = [(_is_broad(each), _ignores(each.body), _names(each, "AssertionError")) for each in node.handlers]
+        handlers = [(_ignores(each.body), _hides_failures(each)) for each in node.handlers]
         self.generic_visit(node)
-        for handler, (broad, ignores, of_assertions) in zip(node.handlers, handlers, strict=True):
-            facts = (ignores, broad or of_assertions, hides_check, wants_exception)
+        for handler, (ignores, broad) in zip(node.handlers, handlers, strict=True):
+            facts = (ignores, broad, hides_check, wants_exception)
             note = ast.Expr(_count("caught", *map(ast.Constant, facts)))
             handler.body.insert(0, ast.copy_location(note, handler))
         return node
@@ -215,13 +215,10 @@ def _count(method: str, *arguments: ast.expr) -> ast.Call:
     return ast.Call(ast.Attribute(ast.Name(_COUNTER, ast.Load()), method, ast.Load()), list(arguments), [])
 
 
-def _is_broad(handler: ast.ExceptHandler) -> bool:
-    return handler.type is None or any(_names(handler, name) for name in _BROAD)
-
-
-def _names(handler: ast.ExceptHandler, name: str) -> bool:
+def _hides_failures(handler: ast.ExceptHandler) -> bool:
+    """Whether a failed assertion would be caught by it."""
     kinds = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
-    return any(isinstance(kind, ast.Name) and kind.id == name for kind in kinds)
+    return any(kind is None or (isinstance(kind, ast.Name) and kind.id in _BROAD) for kind in kinds)
 
 
 def _ignores(body: Iterable[ast.stmt]) -> bool:
