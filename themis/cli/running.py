@@ -22,7 +22,7 @@ from themis.generation.attempts import TRIPS_AFTER
 from themis.integrations.trackers import make_trackers
 from themis.memory.result_store import OVERALL
 from themis.runs.observers import Observer, RunStart
-from themis.storage import ExperimentStorage, RunStatus
+from themis.storage import ExperimentStorage, RunMetadata, RunStatus
 
 __all__ = ["attempt", "present", "run_options", "start_options", "weak_sandbox_option", "workers_option"]
 
@@ -138,7 +138,7 @@ def present(
     if report.metadata.get("stopped"):
         echo_error(_why_stopped(report))
         return _BROKEN if report.metadata["status"] == RunStatus.FAILED else _INTERRUPTED
-    refuse_failures(_count_failed(report), report.metadata["total_samples"], "samples", fail_on_errors)
+    refuse_failures(_count_failed(report), report.metadata["total_samples"], _items(run), fail_on_errors)
     return 0
 
 
@@ -160,7 +160,7 @@ def _print_report(store: ExperimentStorage, report: ExperimentReport) -> None:
     paid = "unknown price" if cost["total_cost"] is None else f"${cost['total_cost']:.4f}"
     total, failed = report.metadata["total_samples"], report.metadata["failed_generations"]
     not_asked = total - failed - report.metadata["successful_generations"]
-    counts = [f"{total:,} {'tests' if run.kind == 'memory' else 'samples'}"]
+    counts = [f"{total:,} {_items(run)}"]
     counts += [f"{count:,} {what}" for count, what in ((failed, "not answered"), (not_asked, "not asked")) if count]
     talked = report.metadata.get("memory")
     if talked:
@@ -171,6 +171,10 @@ def _print_report(store: ExperimentStorage, report: ExperimentReport) -> None:
     if report.metadata["status"] != RunStatus.FAILED:  # or else the reason of that says it
         _print_example("answered", report.failures)
         _print_example("judged", report.evaluation_report.failures)
+
+
+def _items(run: RunMetadata) -> str:
+    return "tests" if run.kind == "memory" else "samples"
 
 
 def _count_failed(report: ExperimentReport) -> int:
