@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
@@ -12,9 +13,15 @@ from typing import Any, TypeVar
 import click
 
 from themis.cli.memory_results import RESULT_COMMANDS
-from themis.cli.options import parse_key_values
-from themis.cli.output import interruptible, json_option, print_json, print_table, storage_option
-from themis.cli.running import attempt, run_options, start_options, workers_option
+from themis.cli.output import (
+    interruptible,
+    json_option,
+    key_values_option,
+    print_json,
+    print_table,
+    storage_option,
+)
+from themis.cli.running import attempt, run_options, start_options, take_watching, workers_option
 from themis.config import load_memory_config
 from themis.config.specification import MemorySpecification
 from themis.generation.providers import parse_model
@@ -28,8 +35,6 @@ from themis.memory.transcript import entries
 from themis.runs.prices import price_of
 from themis.storage import ExperimentStorage, RunStatus
 from themis.storage.lazy import batched
-
-__all__ = ["memory", "run"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -93,14 +98,9 @@ def _span_option(function: F) -> F:
 )
 @click.option("--max-message-tokens", type=click.IntRange(min=60), help="Longest filler message.  [default: 4096]")
 @workers_option(1, "With -i: so many tests at once.")
-@click.option(
-    "--option",
-    "options",
-    multiple=True,
-    metavar="K=V",
-    help="Option of the agent, may be repeated; ${NAME} in it is a secret of the environment.",
-)
-@click.option("--judge-option", "judge_options", multiple=True, metavar="K=V", help="Option of the judge's provider.")
+@key_values_option("--option", "agent_options", typed=True,
+                   help="Option of the agent, may be repeated; ${NAME} in it is a secret of the environment.")  # fmt: skip
+@key_values_option("--judge-option", "judge_options", typed=True, help="Option of the judge's provider.")
 @click.option(
     "--definitions",
     type=click.Path(exists=True, file_okay=False),
@@ -111,33 +111,11 @@ def _span_option(function: F) -> F:
 @run_options
 @json_option
 @interruptible
-def run(
-    storage: str,
-    yes: bool,
-    options: tuple[str, ...],
-    judge_options: tuple[str, ...],
-    tags: tuple[str, ...],
-    as_json: bool,
-    track: tuple[str, ...],
-    track_options: tuple[str, ...],
-    fail_on_errors: float | None,
-    progress: bool | None,
-    **asked: Any,
-) -> int:
+def run(storage: str, yes: bool, as_json: bool, **asked: Any) -> int:
     """Run the tests of a configuration with an agent, or what is left of them after an interruption."""
-    specification = MemorySpecification.from_values(
-        {
-            **asked,
-            "tags": parse_key_values(tags),
-            "agent_options": parse_key_values(options, typed=True),
-            "judge_options": parse_key_values(judge_options, typed=True),
-        }
-    )
-    watching = {
-        "track": track, "track_options": track_options, "fail_on_errors": fail_on_errors, "progress": progress,
-    }  # fmt: skip
+    watching = take_watching(asked)
     return attempt(
-        specification,
+        MemorySpecification.from_values(asked),
         ExperimentStorage(storage),
         watching,
         as_json=as_json,
@@ -169,8 +147,6 @@ def plan(
     **given: Any,
 ) -> None:
     """Simulate the schedule without an agent: who speaks when, tokens, dollars, minutes."""
-    from dataclasses import asdict
-
     config = configured(MemorySpecification(configuration=configuration, agent=model or "", **given))
     defined = defining.generate(config)
     made = make_plan(
@@ -277,8 +253,6 @@ def export_definitions(run_name: str, folder: str, storage: str) -> None:
 @click.option("--seed", type=int, help="Seed.  [default: the configuration's, or 0]")
 def generate_definitions(configuration: str, folder: str, seed: int | None) -> None:
     """Generate the tests of a configuration as .def.json files, without storing them."""
-    from dataclasses import replace
-
     config = load_memory_config(configuration)
     defined = defining.generate(config if seed is None else replace(config, seed=seed))
     click.echo(f"wrote {defining.export_definitions(defined, Path(folder))} definitions to {folder}", err=True)

@@ -43,8 +43,6 @@ from themis.memory.sweep import Sweep, SweepReport, SweepRun, parse_spans, plan_
 from themis.runs.resuming import how_to_repeat
 from themis.storage import ExperimentStorage
 
-__all__ = ["RESULT_COMMANDS", "export", "import_", "override", "report", "sweep"]
-
 _SUFFIXES = (".html", ".md", ".tex")
 _INTERRUPTED = 130
 

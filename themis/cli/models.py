@@ -22,8 +22,6 @@ from themis.generation.models import (
 )
 from themis.generation.providers.local import ServerSettings, start_server, usable_cores
 
-__all__ = ["models"]
-
 
 @click.group()
 def models() -> None:

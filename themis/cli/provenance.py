@@ -22,8 +22,6 @@ from themis.experiment.reproduce import Reproduction, reproduction, write_rows
 from themis.runs.manifest import manifest_hash
 from themis.storage import ExperimentStorage
 
-__all__ = ["manifest", "reproduce"]
-
 _LONGEST_VALUE = 200
 # Enough of a hash to tell two apart; the whole of it is in the JSON.
 _SHOWN_OF_HASH = 12

@@ -12,8 +12,6 @@ from themis.storage import ExperimentStorage, RetentionPolicy
 from themis.storage.maintenance import check_store, copy_store, vacuum_store
 from themis.storage.repair import Repair, repair_store
 
-__all__ = ["store"]
-
 
 @click.group()
 def store() -> None:
