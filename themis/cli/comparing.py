@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -14,8 +15,7 @@ from themis.comparison.engine import CORRECTIONS, ComparisonEngine, StatisticalT
 from themis.comparison.gate import Gate, GateOutcome, GateVerdict, append_github_summary, write_junit
 from themis.comparison.pages import comparison_page
 from themis.comparison.power import ComparisonPlan, plan_comparison
-from themis.comparison.rendering import latex_table, markdown_table
-from themis.comparison.reports import ComparisonReport, format_interval
+from themis.comparison.reports import ComparisonReport, format_interval, latex_table, markdown_table
 
 _SHOWN_ITEMS = 20
 _LONGEST_TEXT = 200
@@ -206,32 +206,13 @@ def _print_text(label: str, text: str) -> None:
 @click.option("--pilot", metavar="RUN", help="A second run on the same items, to learn how much differences vary.")
 @click.option("--correlation", type=float, default=0.5, show_default=True,
               help="Of the two runs' scores, assumed where there is no pilot.")  # fmt: skip
-@click.option("--power", "wanted_power", type=float, default=0.8, show_default=True, help="Wanted chance to see it.")
+@click.option("--power", type=float, default=0.8, show_default=True, help="Wanted chance to see it.")
 @click.option("--alpha", type=float, default=0.05, show_default=True, help="Accepted rate of false alarms.")
 @storage_option
 @json_option
-def power(
-    baseline: str,
-    metric: str,
-    difference: float | None,
-    pilot: str | None,
-    correlation: float,
-    wanted_power: float,
-    alpha: float,
-    storage: str,
-    as_json: bool,
-) -> None:
+def power(storage: str, as_json: bool, **asked: Any) -> None:
     """How many items a difference needs, and which difference the stored number of items can show."""
-    plan = plan_comparison(
-        baseline,
-        metric,
-        storage_path=storage,
-        pilot=pilot,
-        difference=difference,
-        correlation=correlation,
-        power=wanted_power,
-        alpha=alpha,
-    )
+    plan = plan_comparison(**asked, storage_path=storage)
     if as_json:
         print_json(plan.to_dict())
     else:
@@ -289,38 +270,16 @@ _OUTCOME_TEXTS = {
 @click.option("--github-summary", is_flag=True, help="Also add to the file that GITHUB_STEP_SUMMARY names.")
 def gate(
     candidate: str,
-    baseline: str,
-    metric: str,
-    min_delta: float | None,
-    significant: bool,
-    non_inferiority: float | None,
-    alpha: float,
-    min_overlap: float,
-    budget_usd: float | None,
-    max_failed: int | None,
     require_same: tuple[str, ...],
-    lower_is_better: bool | None,
     storage: str,
     as_json: bool,
     junit_file: str | None,
     github_summary: bool,
+    **rules: Any,
 ) -> int:
     """Exit 0 if CANDIDATE passes, 1 if it fails, 3 if that cannot be told (a run is missing, too few shared items)."""
     names = tuple(name.strip() for text in require_same for name in text.split(",") if name.strip())
-    rules = Gate(
-        baseline=baseline,
-        metric=metric,
-        min_delta=min_delta,
-        significant=significant,
-        non_inferiority=non_inferiority,
-        alpha=alpha,
-        min_overlap=min_overlap,
-        budget_usd=budget_usd,
-        max_failed=max_failed,
-        require_same=names,
-        lower_is_better=lower_is_better,
-    )
-    verdict = rules.judge(candidate, storage_path=storage)
+    verdict = Gate(require_same=names, **rules).judge(candidate, storage_path=storage)
     if junit_file is not None:
         write_junit(verdict, junit_file)
     if github_summary:

@@ -18,7 +18,7 @@ from themis.cli.output import (
     json_option,
     key_values_option,
     print_json,
-    print_table,
+    print_result,
     storage_option,
 )
 from themis.cli.running import attempt, run_options, start_options, take_watching, workers_option
@@ -208,10 +208,8 @@ def list_definitions(storage: str, as_json: bool) -> None:
         runs = len(store.list_runs(kind="memory", benchmark=stored.name))
         created = datetime.fromtimestamp(stored.created_at, UTC).isoformat()
         found.append({"run_name": stored.name, "version": stored.version, "created_at": created, "runs": runs})
-    if as_json:
-        print_json(found)
-    else:
-        print_table(("run name", "version", "created", "runs"), [tuple(entry.values()) for entry in found])
+    rows = [tuple(entry.values()) for entry in found]
+    print_result(found, ("run name", "version", "created", "runs"), rows, as_json=as_json)
 
 
 @definitions.command(name="show")
@@ -221,9 +219,7 @@ def list_definitions(storage: str, as_json: bool) -> None:
 def show_definitions(run_name: str, storage: str, as_json: bool) -> None:
     """The tests stored under a run name."""
     defined = defining.load_stored(ExperimentStorage(storage), run_name)
-    if as_json:
-        print_json([{"test_id": one.example.test_id, "kind": one.kind, **one.example.definition()} for one in defined])
-        return
+    described = [{"test_id": one.example.test_id, "kind": one.kind, **one.example.definition()} for one in defined]
     rows = [
         (
             one.example.test_id,
@@ -234,7 +230,7 @@ def show_definitions(run_name: str, storage: str, as_json: bool) -> None:
         )
         for one in defined
     ]
-    print_table(("test", "kind", "statements", "questions", "span"), rows)
+    print_result(described, ("test", "kind", "statements", "questions", "span"), rows, as_json=as_json)
 
 
 @definitions.command(name="export")

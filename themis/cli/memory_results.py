@@ -15,6 +15,7 @@ from themis.cli.output import (
     interruptible,
     json_option,
     print_json,
+    print_result,
     print_table,
     storage_option,
 )
@@ -206,9 +207,6 @@ def override(
         else:
             withdraw_override(store, run_id, test_id, reason=reason, by=by)
     records = read_overrides(store, run_id)
-    if as_json:
-        print_json([asdict(record) for record in records])
-        return
     rows = [
         (
             one.test_id,
@@ -220,7 +218,8 @@ def override(
         )
         for one in records
     ]
-    print_table(("test", "score", "automatic", "by", "when", "reason"), rows)
+    columns = ("test", "score", "automatic", "by", "when", "reason")
+    print_result([asdict(record) for record in records], columns, rows, as_json=as_json)
 
 
 @click.command(name="import")

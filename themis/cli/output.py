@@ -107,6 +107,14 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, tit
     Console(width=max(width, sum(narrowest) + _GAP * (len(columns) - 1))).print(table)
 
 
+def print_result(value: object, columns: Sequence[str], rows: Iterable[Sequence[object]], *, as_json: bool) -> None:
+    """JSON for programs, or a table for people."""
+    if as_json:
+        print_json(value)
+    else:
+        print_table(columns, rows)
+
+
 def format_number(value: float | None, digits: int = 4) -> str:
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return "n/a"

@@ -108,9 +108,7 @@ class GateVerdict:
             "alpha": self.alpha,
             "test": None if self.test is None else self.test.test_name,
             "p_value": None if self.test is None else self.test.p_value,
-            "checks": [
-                {"name": check.name, "outcome": check.outcome.value, "reason": check.reason} for check in self.checks
-            ],
+            "checks": [{**vars(check), "outcome": check.outcome.value} for check in self.checks],
         }
 
 

@@ -13,9 +13,8 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote, urlsplit
 
-from themis.server.limits import ClientThrottle
 from themis.server.settings import Settings, is_loopback
-from themis.server.tokens import TokenTries, is_session, is_token, read_session
+from themis.server.tokens import ClientThrottle, TokenTries, is_session, is_token, read_session
 
 logger = logging.getLogger("themis.server.access")
 
