@@ -10,15 +10,8 @@ from typing import Any, TypeVar
 import click
 
 from themis import api
-from themis.cli.output import (
-    apply_options,
-    format_interval,
-    format_number,
-    key_values_option,
-    print_json,
-    print_table,
-)
-from themis.cli.runs import describe_run, say_cut_off
+from themis.cli.output import apply_options, key_values_option, print_json
+from themis.cli.runs import describe_run, print_metrics, say_cut_off
 from themis.cli.terminal import echo_error, escape_terminal
 from themis.config.specification import Specification
 from themis.core.entities import EvaluationFailure, ExperimentFailure, ExperimentReport
@@ -181,18 +174,7 @@ def present(
 
 
 def _print_report(store: ExperimentStorage, report: ExperimentReport) -> None:
-    rows = [
-        (
-            name,
-            format_number(metric.mean),
-            format_interval(metric.ci),
-            metric.count,
-            metric.failed,
-            metric.unparsed,
-        )
-        for name, metric in report.evaluation_report.metrics.items()
-    ]
-    print_table(("metric", "mean", "95 % interval", "count", "failed", "unparsed"), rows)
+    print_metrics({name: vars(metric) for name, metric in report.evaluation_report.metrics.items()})
     run = store.get_run(report.run_id)
     cost = report.metadata["cost"]
     paid = "unknown price" if cost["total_cost"] is None else f"${cost['total_cost']:.4f}"

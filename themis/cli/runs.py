@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import click
@@ -71,11 +72,7 @@ def show(run_id: str, storage: str, as_json: bool) -> None:
     click.echo(f"created {format_time(run.created_at)}, {described['samples']} samples, kind {described['kind']}")
     if described["error"]:
         click.echo(f"note: {described['error']}")
-    rows = [
-        (name, format_number(m["mean"]), format_interval(m["ci"]), m["count"], m["failed"], m.get("unparsed", 0))
-        for name, m in described["metrics"].items()
-    ]
-    print_table(("metric", "mean", "95 % interval", "count", "failed", "unparsed"), rows)
+    print_metrics(described["metrics"])
     cost, tokens = described["cost"], described["tokens"]
     shown = "unknown price" if cost["total_cost"] is None else f"${cost['total_cost']:.4f}"
     untold = tokens.get("answers_without_tokens", 0)
@@ -84,6 +81,14 @@ def show(run_id: str, storage: str, as_json: bool) -> None:
     if described["cut_off"]:
         click.echo(say_cut_off(store, run))
     click.echo(f"manifest {described['manifest_hash']}")
+
+
+def print_metrics(metrics: Mapping[str, Mapping[str, Any]]) -> None:
+    rows = [
+        (name, format_number(m["mean"]), format_interval(m["ci"]), m["count"], m["failed"], m.get("unparsed", 0))
+        for name, m in metrics.items()
+    ]
+    print_table(("metric", "mean", "95 % interval", "count", "failed", "unparsed"), rows)
 
 
 def say_cut_off(store: ExperimentStorage, run: RunMetadata) -> str:

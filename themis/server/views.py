@@ -13,7 +13,7 @@ from typing import Any, TypedDict
 
 from themis.comparison.diff import Change, DiffItem, RunDiff, diff_runs
 from themis.comparison.pages import forest_plot
-from themis.comparison.reports import TIE, ComparisonReport, ComparisonResult
+from themis.comparison.reports import ComparisonReport, ComparisonResult
 from themis.core.entities import EvaluationRecord, GenerationRecord, ModelError
 from themis.core.redaction import Redactor
 from themis.core.registry import nearest
@@ -445,10 +445,6 @@ class ComparedPair:
     counts: dict[str, int]
     changes: list[DiffItem]
     hidden: int
-
-    @property
-    def is_tie(self) -> bool:
-        return self.result.winner == TIE
 
 
 @dataclass(frozen=True)
