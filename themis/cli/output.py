@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 import functools
 import math
 import shutil
@@ -123,10 +122,6 @@ def format_number(value: float | None, digits: int = 4) -> str:
 
 def format_interval(ci: Sequence[float] | None) -> str:
     return "n/a" if not ci else f"[{ci[0]:.4f}, {ci[1]:.4f}]"
-
-
-def format_time(moment: datetime.datetime | None) -> str:
-    return "" if moment is None else moment.astimezone().strftime("%Y-%m-%d %H:%M:%S")
 
 
 def _is_number(cell: str) -> bool:

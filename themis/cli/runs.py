@@ -10,7 +10,6 @@ import click
 from themis.cli.output import (
     format_interval,
     format_number,
-    format_time,
     json_option,
     print_json,
     print_table,
@@ -69,7 +68,8 @@ def show(run_id: str, storage: str, as_json: bool) -> None:
         print_json(described)
         return
     click.echo(f"{described['run_id']}  [{described['status']}]  {described['model']}")
-    click.echo(f"created {format_time(run.created_at)}, {described['samples']} samples, kind {described['kind']}")
+    created = run.created_at.astimezone().strftime("%Y-%m-%d %H:%M:%S")
+    click.echo(f"created {created}, {described['samples']} samples, kind {described['kind']}")
     if described["error"]:
         click.echo(f"note: {described['error']}")
     print_metrics(described["metrics"])
