@@ -21,7 +21,7 @@ from themis.generation.attempts import TRIPS_AFTER
 from themis.integrations.trackers import make_trackers
 from themis.memory.result_store import OVERALL
 from themis.runs.observers import Observer, RunStart
-from themis.storage import ExperimentStorage, RunStatus
+from themis.storage import ExperimentStorage, RunMetadata, RunStatus
 from themis.storage.database import Durability
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -168,7 +168,8 @@ def present(
         return _BROKEN if report.metadata["status"] == RunStatus.FAILED else _INTERRUPTED
     failed, total = _count_failed(report), report.metadata["total_samples"]
     if fail_on_errors is not None and failed > fail_on_errors * total:
-        echo_error(f"{failed / total:.1%} of the samples failed, more than --fail-on-errors {fail_on_errors:g} allows")
+        allowed = f"--fail-on-errors {fail_on_errors:g}"
+        echo_error(f"{failed / total:.1%} of the {_items(run)} failed, more than {allowed} allows")
         return _TOO_MANY_FAILED
     return 0
 
@@ -180,7 +181,7 @@ def _print_report(store: ExperimentStorage, report: ExperimentReport) -> None:
     paid = "unknown price" if cost["total_cost"] is None else f"${cost['total_cost']:.4f}"
     total, failed = report.metadata["total_samples"], report.metadata["failed_generations"]
     not_asked = total - failed - report.metadata["successful_generations"]
-    counts = [f"{total:,} {'tests' if run.kind == 'memory' else 'samples'}"]
+    counts = [f"{total:,} {_items(run)}"]
     counts += [f"{count:,} {what}" for count, what in ((failed, "not answered"), (not_asked, "not asked")) if count]
     talked = report.metadata.get("memory")
     if talked:
@@ -191,6 +192,10 @@ def _print_report(store: ExperimentStorage, report: ExperimentReport) -> None:
     if report.metadata["status"] != RunStatus.FAILED:  # or else the reason of that says it
         _print_example("answered", report.failures)
         _print_example("judged", report.evaluation_report.failures)
+
+
+def _items(run: RunMetadata) -> str:
+    return "tests" if run.kind == "memory" else "samples"
 
 
 def _count_failed(report: ExperimentReport) -> int:

@@ -321,7 +321,12 @@ _EXPECTED: tuple[tuple[str, tuple[str, ...], Callable[[Any], bool]], ...] = (
     ("a number from 0 to 1", ("top_p",), lambda value: _is_number(value) and 0 <= value <= 1),
     (
         "a number greater than 0",
-        ("timeout_seconds", "deadline_seconds", "budget_usd", "requests_per_minute", "tokens_per_minute"),
+        ("timeout_seconds", "deadline_seconds", "budget_usd"),
+        lambda value: _is_number(value) and value > 0,
+    ),
+    (
+        "a number greater than 0, and left out for no limit",
+        ("requests_per_minute", "tokens_per_minute"),
         lambda value: _is_number(value) and value > 0,
     ),
     (
