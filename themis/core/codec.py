@@ -14,10 +14,11 @@ from __future__ import annotations
 import dataclasses
 import datetime
 import enum
+import functools
 import json
 import math
 import pathlib
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Callable, Iterable, Mapping, Set
 from typing import IO, Any, TypeVar
 
 import msgspec
@@ -114,6 +115,7 @@ def _plain_or_same(value: object) -> object:
 
 _ENCODER = msgspec.json.Encoder(enc_hook=json_default)
 _DECODER = msgspec.json.Decoder()
+_typed_decoder: Callable[[object], msgspec.json.Decoder[Any]] = functools.cache(msgspec.json.Decoder)
 
 
 def encode(value: object) -> str:
@@ -125,7 +127,7 @@ def encode(value: object) -> str:
     # msgspec writes NaN and infinities as null, so a null may be one of them.
     if b"null" in data and _has_non_finite(builtins := _builtins(value)):
         return _exact(builtins)
-    return data.decode("ascii", "strict") if data.isascii() else data.decode("utf-8")
+    return data.decode()
 
 
 def decode(text: str | bytes) -> Any:
@@ -138,7 +140,8 @@ def decode(text: str | bytes) -> Any:
 def decode_as(text: str | bytes, kind: type[T]) -> T:
     """Decode into a type; text that only the standard library can read is converted from plain values."""
     try:
-        return msgspec.json.decode(text, type=kind)
+        value: T = _typed_decoder(kind).decode(text)
+        return value
     except msgspec.ValidationError:
         raise
     except (msgspec.DecodeError, UnicodeEncodeError):

@@ -7,9 +7,11 @@ are `storage.search`'s.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import msgspec
@@ -33,8 +35,7 @@ _LARGE_PAGE = 10_000
 _METADATA_COLUMNS = len(metadata_columns())
 
 
-@dataclass(frozen=True, slots=True)
-class StoredSample:
+class StoredSample(msgspec.Struct, frozen=True):
     """A row of a run as it was planned."""
 
     position: int
@@ -142,7 +143,8 @@ class RunReader:
 
     def samples(self) -> Iterator[StoredSample]:
         """The rows of the dataset, in order."""
-        return (_read_sample(row) for row in self._paged(self._sample_query(), schema.samples.c.position, -1))
+        for position, item_id, content, *others in self._paged(self._sample_query(), schema.samples.c.position, -1):
+            yield StoredSample(position, item_id, decode(content), *others)
 
     def _sample_query(self) -> AnySelect:
         samples, items = schema.samples, schema.items
@@ -161,10 +163,11 @@ class RunReader:
             .where(records.c.ok == 1, records.c.attempt < attempts)
             .scalar_subquery()
         )
-        query = self._sample_query().add_columns(done.label("done")).where(done < attempts)
-        for row in self._paged(query, samples.c.position, -1):
-            have = self._good_attempts(row.position) if row.done else frozenset()
-            yield _read_sample(row), have
+        # With one attempt, what is unfinished has none: counting that a second time is half of the query.
+        query = self._sample_query().add_columns(done if attempts > 1 else sa.literal(0)).where(done < attempts)
+        for position, item_id, content, fingerprint, cluster, count in self._paged(query, samples.c.position, -1):
+            have = self._good_attempts(position) if count else frozenset()
+            yield StoredSample(position, item_id, decode(content), fingerprint, cluster), have
 
     def _good_attempts(self, position: int) -> frozenset[int]:
         records = schema.records
@@ -213,22 +216,17 @@ class RunReader:
             .join(items, items.c.fingerprint == samples.c.fingerprint)
             .where(records.c.run == self.run, *conditions)
         )
-        position, attempts = -1, list[GenerationRecord]()
         rows = self._paged(query, records.c.position, after, then=records.c.attempt)
-        for place, attempt, body, item_id, content in rows:
-            if place != position and attempts:
-                yield position, whole_record(attempts)
-                attempts = []
-            position = place
-            try:
-                attempts.append(self.frame.read(body, item_id, decode(content), attempt))
-            except (ValueError, msgspec.MsgspecError) as error:
-                raise StorageError(
-                    f"the record of {item_id!r} is damaged ({error}); `themis store repair` salvages what can be read into a "
-                    "new file"
-                ) from error
-        if attempts:
-            yield position, whole_record(attempts)
+        for position, of_sample in itertools.groupby(rows, key=itemgetter(0)):
+            yield position, whole_record([self._read_call(*row) for _, *row in of_sample])
+
+    def _read_call(self, attempt: int, body: str, item_id: str, content: str) -> GenerationRecord:
+        try:
+            return self.frame.read(body, item_id, decode(content), attempt)
+        except (ValueError, msgspec.MsgspecError) as error:
+            raise StorageError(
+                f"the record of {item_id!r} is damaged ({error}); `themis store repair` salvages what can be read into a new file"
+            ) from error
 
     def record(self, item_id: str) -> tuple[int, GenerationRecord] | None:
         position = self.position(item_id)
@@ -327,8 +325,8 @@ class RunReader:
         """(position, evaluation record) of judged samples, in dataset order; or just what failed of them."""
         scores, samples = schema.scores, schema.samples
         query = (
-            sa.select(scores.c.position, samples.c.item_id, scores.c.metric, scores.c.ordinal)
-            .add_columns(scores.c.value, scores.c.outcome, scores.c.details)
+            sa.select(scores.c.position, samples.c.item_id)
+            .add_columns(scores.c.metric, scores.c.value, scores.c.outcome, scores.c.details)
             .join(samples, (samples.c.run == self.run) & (samples.c.position == scores.c.position))
             .where(scores.c.evaluation == evaluation)
         )
@@ -336,15 +334,9 @@ class RunReader:
             query = query.where(scores.c.position < until)
         if only_failed:
             query = query.where(scores.c.outcome == FAILED)
-        position, item_id, rows = None, "", list[tuple[str, int, float | None, str, str | None]]()
-        for row in self._paged(query, scores.c.position, after, then=(scores.c.metric, scores.c.ordinal)):
-            if row.position != position and rows:
-                yield position or 0, evaluation_record(item_id, rows)
-                rows = []
-            position, item_id = row.position, row.item_id
-            rows.append((row.metric, row.ordinal, row.value, row.outcome, row.details))
-        if rows:
-            yield position or 0, evaluation_record(item_id, rows)
+        rows = self._paged(query, scores.c.position, after, then=(scores.c.metric, scores.c.ordinal))
+        for (position, item_id), of_sample in itertools.groupby(rows, key=itemgetter(0, 1)):
+            yield position, evaluation_record(item_id, (row[2:] for row in of_sample))
 
     def evaluation_of(self, evaluation: int, item_id: str) -> EvaluationRecord | None:
         position = self.position(item_id)
@@ -379,8 +371,7 @@ class RunReader:
             .join(samples, (samples.c.run == self.run) & (samples.c.position == scores.c.position))
             .where(scores.c.evaluation == evaluation, scores.c.metric == metric, scores.c.outcome != FAILED)
         )
-        rows = self._paged(query, scores.c.position, -1, then=scores.c.ordinal, size=_LARGE_PAGE)
-        return (ScoreValue(*row) for row in rows)
+        return map(ScoreValue._make, self._paged(query, scores.c.position, -1, then=scores.c.ordinal, size=_LARGE_PAGE))
 
     def outcomes(self, evaluation: int) -> dict[str, dict[str, int]]:
         """How many scores of each outcome every metric has."""
@@ -511,10 +502,6 @@ def _page(
     whole = [row for row in rows if row[0] != last]
     # A sample with more rows than a page is read alone.
     return whole or connection.execute(query.where(position == last)).all(), False
-
-
-def _read_sample(row: AnyRow) -> StoredSample:
-    return StoredSample(row.position, row.item_id, decode(row.content), row.fingerprint, row.cluster)
 
 
 def _evaluation_name(config: Mapping[str, object]) -> str:

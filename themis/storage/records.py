@@ -232,13 +232,11 @@ def score_rows(
     return rows
 
 
-def evaluation_record(
-    sample_id: str, rows: Iterable[tuple[str, int, float | None, str, str | None]]
-) -> EvaluationRecord:
-    """The opposite of `verdicts`: rows of (metric, ordinal, value, outcome, details)."""
+def evaluation_record(sample_id: str, rows: Iterable[tuple[str, float | None, str, str | None]]) -> EvaluationRecord:
+    """The opposite of `score_rows`: rows of (metric, value, outcome, details)."""
     scores: list[MetricScore] = []
     failures: list[str] = []
-    for metric, _, value, outcome, text in rows:
+    for metric, value, outcome, text in rows:
         stored: dict[str, Any] = decode_as(text, dict) if text else {}
         if outcome == FAILED or value is None:
             failures.extend(reason for reason in stored.get("failures", ()) if reason not in failures)
