@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
-from themis.core.words import read_word
+from themis.core.codec import read_word
 from themis.exceptions import ConfigurationError
 from themis.storage.database import Durability
 

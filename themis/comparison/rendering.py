@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from themis.comparison.reports import ComparisonReport, ComparisonResult, format_p_value
-from themis.core.tables import Raw, escape_markdown, format_table
+from themis.core.markup import Raw, escape_markdown, format_table
 
 
 def markdown_table(report: ComparisonReport) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
+from themis.core.intervals import summarise
 from themis.core.registry import nearest, snake_case
 from themis.exceptions import MetricError
 
@@ -254,9 +255,6 @@ class MetricAggregate:
         *,
         score_range: tuple[float | None, float | None] | None = None,
     ) -> MetricAggregate:
-        # Imported here because numpy costs more than the whole command line, and most commands never aggregate.
-        from themis.core.intervals import summarise
-
         summary = summarise([score.value for score in scores], score_range=score_range)
         return cls(
             name=name,

@@ -45,8 +45,7 @@ from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql import expression
 from sqlalchemy.sql.compiler import SQLCompiler
 
-from themis.core.codec import decode, encode
-from themis.core.words import read_word
+from themis.core.codec import decode, encode, read_word
 
 # Statements, columns and rows of whatever shape.
 AnySelect: TypeAlias = "Select[*tuple[Any, ...]]"

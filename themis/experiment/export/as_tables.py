@@ -14,7 +14,7 @@ from pathlib import Path
 from themis.core.codec import format_value
 from themis.core.entities import ExperimentReport, MetricAggregate
 from themis.core.files import atomic_write
-from themis.core.tables import Raw, escape_latex, escape_markdown, format_table
+from themis.core.markup import Raw, escape_latex, escape_markdown, format_table
 from themis.exceptions import DependencyError
 from themis.experiment.export.samples import Sample, all_failures, count_failed, join_samples, report_run_id
 from themis.runs.report import report_standing
