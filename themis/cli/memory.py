@@ -27,7 +27,7 @@ from themis.memory.planning import draw, make_plan
 from themis.memory.transcript import entries
 from themis.runs.prices import price_of
 from themis.storage import ExperimentStorage, RunStatus
-from themis.storage.lazy import batched
+from themis.storage.records import batched
 
 __all__ = ["memory", "run"]
 

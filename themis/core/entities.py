@@ -47,10 +47,6 @@ class SamplingConfig:
     top_p: float = 0.95
     max_tokens: int = 512
 
-    @classmethod
-    def from_params(cls, temperature: float = 0.0, top_p: float = 0.95, max_tokens: int = 2048) -> SamplingConfig:
-        return cls(temperature=temperature, top_p=top_p, max_tokens=max_tokens)
-
 
 @dataclass(frozen=True)
 class ModelSpec:
@@ -83,14 +79,6 @@ class PromptRender:
     text: str
     context: dict[str, Any] = field(default_factory=dict)
     metadata: dict[str, Any] = field(default_factory=dict)
-
-    @property
-    def prompt_text(self) -> str:
-        return self.text
-
-    @property
-    def template_name(self) -> str:
-        return self.spec.name
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from themis.experiment.export.as_json import describe_sample
 from themis.experiment.export.samples import Sample, join_samples, report_run_id
 from themis.runs.observers import Observer
 from themis.storage import RunStatus
-from themis.storage.lazy import batched
+from themis.storage.records import batched
 
 # The Hub grows slow with many small files, and a folder there holds no more than ten thousand.
 _MOST_FILES = 1_000

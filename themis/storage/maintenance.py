@@ -14,7 +14,7 @@ from themis.exceptions import StorageError
 from themis.storage import schema
 from themis.storage.schema import AnySelect
 from themis.storage.store import ExperimentStorage
-from themis.storage.writing import remove_unused_items
+from themis.storage.writing import insert_into, remove_unused_items
 
 _BATCH = 1_000
 # Columns of a run that mean something only in its own store.
@@ -111,23 +111,19 @@ def _copy_run(source: ExperimentStorage, target: ExperimentStorage, run_id: str)
         old = row["run"]
         values = {name: value for name, value in row.items() if name not in _NOT_COPIED}
         new = _new_key(writing, sa.insert(schema.runs).values(**values))
-        known = _known_items(writing, reading, old)
+        copy = partial(_copy_rows, reading, writing)
         used = sa.select(schema.samples.c.fingerprint).where(schema.samples.c.run == old)
         items = sa.select(schema.items).where(schema.items.c.fingerprint.in_(used))
-        _copy_rows(
-            reading, writing, items, schema.items, lambda values: values if values["fingerprint"] not in known else None
-        )
+        copy(items, insert_into(target.engine, schema.items).on_conflict_do_nothing())
         for table in (schema.samples, schema.records, schema.turns, schema.artifacts):
-            query = sa.select(table).where(table.c.run == old)
-            _copy_rows(reading, writing, query, table, partial(_with, run=new))
-        for evaluation in reading.execute(
-            sa.select(schema.evaluations).where(schema.evaluations.c.run == old)
-        ).mappings():
+            copy(sa.select(table).where(table.c.run == old), sa.insert(table), run=new)
+        mine = sa.select(schema.evaluations).where(schema.evaluations.c.run == old)
+        for evaluation in reading.execute(mine).mappings().all():
             values = {**evaluation, "run": new}
             number = values.pop("evaluation")
             made = _new_key(writing, sa.insert(schema.evaluations).values(**values))
-            query = sa.select(schema.scores).where(schema.scores.c.evaluation == number)
-            _copy_rows(reading, writing, query, schema.scores, partial(_with, evaluation=made))
+            scores = sa.select(schema.scores).where(schema.scores.c.evaluation == number)
+            copy(scores, sa.insert(schema.scores), evaluation=made)
             if number == row["evaluation"]:
                 writing.execute(sa.update(schema.runs).where(schema.runs.c.run == new).values(evaluation=made))
 
@@ -138,31 +134,9 @@ def _new_key(connection: sa.Connection, insert: sa.Insert) -> int:
     return int(key[0])
 
 
-def _with(values: dict[str, object], **changed: object) -> dict[str, object]:
-    return {**values, **changed}
-
-
-def _known_items(writing: sa.Connection, reading: sa.Connection, run: int) -> set[str]:
-    """Which of a run's items the target has already."""
-    wanted = list(reading.execute(sa.select(schema.samples.c.fingerprint).where(schema.samples.c.run == run)).scalars())
-    known: set[str] = set()
-    for start in range(0, len(wanted), _BATCH):
-        query = sa.select(schema.items.c.fingerprint).where(
-            schema.items.c.fingerprint.in_(wanted[start : start + _BATCH])
-        )
-        known.update(writing.execute(query).scalars())
-    return known
-
-
 def _copy_rows(
-    reading: sa.Connection,
-    writing: sa.Connection,
-    query: AnySelect,
-    table: sa.Table,
-    change: Callable[[dict[str, object]], dict[str, object] | None],
+    reading: sa.Connection, writing: sa.Connection, query: AnySelect, insert: sa.Insert, **changed: object
 ) -> None:
     result = reading.execution_options(yield_per=_BATCH).execute(query).mappings()
     for page in result.partitions():
-        rows = [changed for row in page if (changed := change(dict(row))) is not None]
-        if rows:
-            writing.execute(sa.insert(table), rows)
+        writing.execute(insert, [{**row, **changed} for row in page])

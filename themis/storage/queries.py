@@ -124,21 +124,21 @@ class RunReader:
 
     def count_samples(self) -> int:
         samples = schema.samples
-        return int(self._scalar(sa.select(sa.func.count()).where(samples.c.run == self.run)) or 0)
+        return int(self.read_value(sa.select(sa.func.count()).where(samples.c.run == self.run)) or 0)
 
     def position(self, item_id: str) -> int | None:
         """Where in the run an item stands."""
         samples = schema.samples
         if not is_storable(item_id):
             return None
-        found = self._scalar(
+        found = self.read_value(
             sa.select(samples.c.position).where(samples.c.run == self.run, samples.c.item_id == item_id)
         )
         return None if found is None else int(found)
 
     def next_position(self) -> int:
         samples = schema.samples
-        last = self._scalar(sa.select(sa.func.max(samples.c.position)).where(samples.c.run == self.run))
+        last = self.read_value(sa.select(sa.func.max(samples.c.position)).where(samples.c.run == self.run))
         return 0 if last is None else int(last) + 1
 
     def samples(self) -> Iterator[StoredSample]:
@@ -174,7 +174,7 @@ class RunReader:
         query = sa.select(records.c.attempt).where(
             records.c.run == self.run, records.c.position == position, records.c.ok == 1
         )
-        return frozenset(row.attempt for row in self._all(query))
+        return frozenset(row.attempt for row in self.read_rows(query))
 
     # --- records -----------------------------------------------------------------------------------------------------
 
@@ -188,7 +188,7 @@ class RunReader:
             .subquery()
         )
         query = sa.select(sa.func.coalesce(sa.func.sum(best.c.ok), 0), sa.func.count()).select_from(best)
-        ((good, total),) = self._all(query)
+        ((good, total),) = self.read_rows(query)
         return int(good), int(total) - int(good)
 
     def count_without_usage(self) -> int:
@@ -198,7 +198,7 @@ class RunReader:
         query = sa.select(sa.func.count()).where(
             records.c.run == self.run, records.c.ok == 1, tokens == 0, records.c.seconds > 0
         )
-        return int(self._scalar(query))
+        return int(self.read_value(query))
 
     def records(
         self, *, after: int = -1, positions: Sequence[int] | None = None
@@ -241,7 +241,9 @@ class RunReader:
             .where(records.c.run == self.run, samples.c.item_id == item_id)
             .order_by(records.c.attempt)
         )
-        found = [StoredKey(row.key, decode(row.body)["prompt"], row.fingerprint) for row in self._all(query.limit(1))]
+        found = [
+            StoredKey(row.key, decode(row.body)["prompt"], row.fingerprint) for row in self.read_rows(query.limit(1))
+        ]
         return found[0] if found else None
 
     def call(self, position: int, attempt: int) -> GenerationRecord | None:
@@ -274,7 +276,7 @@ class RunReader:
         lost = sa.select(sa.func.count()).where(
             samples.c.run == self.run, ~sa.exists().where(items.c.fingerprint == samples.c.fingerprint)
         )
-        if count := self._scalar(lost):
+        if count := self.read_value(lost):
             problems.append(f"{count} samples have lost their content")
         bodies = sa.select(records.c.position, records.c.body).where(records.c.run == self.run)
         problems += [
@@ -350,17 +352,19 @@ class RunReader:
         query = sa.select(sa.func.count(sa.distinct(scores.c.position))).where(
             scores.c.evaluation == evaluation, scores.c.position > after
         )
-        return int(self._scalar(query) or 0)
+        return int(self.read_value(query) or 0)
 
     def metric_names(self, evaluation: int) -> list[str]:
         scores = schema.scores
         query = sa.select(scores.c.metric).where(scores.c.evaluation == evaluation).distinct().order_by(scores.c.metric)
-        return [row.metric for row in self._all(query)]
+        return [row.metric for row in self.read_rows(query)]
 
     def evaluation_config(self, evaluation: int) -> dict[str, Any]:
         """What was written down of a way of judging."""
         table = schema.evaluations
-        found: dict[str, Any] = decode(self._scalar(sa.select(table.c.config).where(table.c.evaluation == evaluation)))
+        found: dict[str, Any] = decode(
+            self.read_value(sa.select(table.c.config).where(table.c.evaluation == evaluation))
+        )
         return found
 
     def values(self, evaluation: int, metric: str) -> Iterator[ScoreValue]:
@@ -382,7 +386,7 @@ class RunReader:
             .group_by(scores.c.metric, scores.c.outcome)
         )
         counted: dict[str, dict[str, int]] = {}
-        for row in self._all(query):
+        for row in self.read_rows(query):
             counted.setdefault(row.metric, {})[row.outcome] = int(row.n)
         return counted
 
@@ -395,7 +399,7 @@ class RunReader:
             .group_by(records.c.position)
             .order_by(records.c.position.desc())
         )
-        found = self._scalar(query.offset(count).limit(1))
+        found = self.read_value(query.offset(count).limit(1))
         return -1 if found is None else int(found)
 
     # --- ways of judging ---------------------------------------------------------------------------------------------
@@ -403,7 +407,7 @@ class RunReader:
     def list_evaluations(self) -> list[StoredEvaluation]:
         """Every way in which the run was judged, the oldest first."""
         table = schema.evaluations
-        rows = self._all(sa.select(table).where(table.c.run == self.run).order_by(table.c.evaluation))
+        rows = self.read_rows(sa.select(table).where(table.c.run == self.run).order_by(table.c.evaluation))
         return [
             StoredEvaluation(
                 row.evaluation, row.fingerprint, _evaluation_name(config), config, row.evaluation == self.evaluation
@@ -452,17 +456,18 @@ class RunReader:
         if test_ids is not None:
             query = query.where(turns.c.test_id.in_([test_id for test_id in test_ids if is_storable(test_id)]))
         found = [
-            Turn(*row) for row in self._all(query.order_by(turns.c.seq.desc() if last else turns.c.seq).limit(limit))
+            Turn(*row)
+            for row in self.read_rows(query.order_by(turns.c.seq.desc() if last else turns.c.seq).limit(limit))
         ]
         return found[::-1] if last else found
 
     def artifact(self, name: str) -> bytes | None:
         """A file that belongs to the run."""
         table = schema.artifacts
-        found = self._scalar(sa.select(table.c.content).where(table.c.run == self.run, table.c.name == name))
+        found = self.read_value(sa.select(table.c.content).where(table.c.run == self.run, table.c.name == name))
         return None if found is None else bytes(found)
 
-    # --- paging ------------------------------------------------------------------------------------------------------
+    # --- queries -----------------------------------------------------------------------------------------------------
 
     def _paged(
         self,
@@ -484,10 +489,11 @@ class RunReader:
                 return
             after = rows[-1][0]
 
-    def _scalar(self, query: AnySelect) -> Any:
+    def read_value(self, query: AnySelect) -> Any:
+        """The first value that a query of the tables gives; None where it gives nothing."""
         return retry_read(self.engine, lambda connection: connection.execute(query).scalar())
 
-    def _all(self, query: AnySelect) -> Sequence[AnyRow]:
+    def read_rows(self, query: AnySelect) -> Sequence[AnyRow]:
         return retry_read(self.engine, lambda connection: connection.execute(query).all())
 
 
@@ -511,7 +517,7 @@ def _evaluation_name(config: Mapping[str, object]) -> str:
 # --- a run's row ------------------------------------------------------------------------------------------------------
 
 
-def _run_columns() -> list[AnyColumn]:
+def run_columns() -> list[AnyColumn]:
     """What a `RunReader` is made of."""
     runs = schema.runs.c
     return [*metadata_columns(), runs.run, runs.evaluation, runs.planned, runs.identity]
@@ -519,65 +525,6 @@ def _run_columns() -> list[AnyColumn]:
 
 def find_run(engine: Engine, run_id: str) -> RunReader | None:
     """The run of an id; None where there is none."""
-    query = sa.select(*_run_columns()).where(schema.runs.c.run_id == run_id)
+    query = sa.select(*run_columns()).where(schema.runs.c.run_id == run_id)
     row = retry_read(engine, lambda connection: connection.execute(query).first()) if is_storable(run_id) else None
     return None if row is None else RunReader(engine, row)
-
-
-def find_archived(connection: Connection, run_id: str) -> dict[str, int]:
-    """Archived versions of a run: `id@n` -> number in the tables."""
-    runs, prefix = schema.runs, f"{run_id}@"
-    found = connection.execute(
-        sa.select(runs.c.run_id, runs.c.run).where(runs.c.run_id.startswith(prefix, autoescape=True))
-    )
-    # SQLite's LIKE knows no case; ids do.
-    return {row.run_id: int(row.run) for row in found if row.run_id.startswith(prefix)}
-
-
-def find_answer(engine: Engine, key: str, among: Sequence[int] | None) -> GenerationRecord | None:
-    """A good answer stored under a key by any run, or by the given ones."""
-    records, runs = schema.records, schema.runs
-    query = (
-        sa.select(*_run_columns(), records.c.position, records.c.attempt)
-        .select_from(records.join(runs, runs.c.run == records.c.run))
-        .where(records.c.key == key, records.c.ok == 1)
-    )
-    if among is not None:
-        query = query.where(records.c.run.in_(among))
-    row = retry_read(engine, lambda connection: connection.execute(query.limit(1)).first())
-    return None if row is None else RunReader(engine, row).call(row.position, row.attempt)
-
-
-def list_definitions(engine: Engine, name: str | None = None) -> list[StoredDefinitions]:
-    """Every version of the definitions of a name, or of all names one after the other, the newest first."""
-    table = schema.definitions
-    query = sa.select(table).order_by(table.c.name, table.c.version.desc())
-    if name is not None:
-        query = query.where(table.c.name == name)
-    rows = retry_read(engine, lambda connection: connection.execute(query).all())
-    return [StoredDefinitions(**row._mapping) for row in rows]
-
-
-def find_judgement(engine: Engine, key: str) -> str | None:
-    """A judge's stored reply, as JSON text."""
-    table = schema.judgements
-    query = sa.select(table.c.body).where(table.c.key == key)
-    return retry_read(engine, lambda connection: connection.execute(query).scalar())
-
-
-def measure_runs(engine: Engine) -> dict[str, int]:
-    """Bytes of stored records and turns by run id."""
-    runs, total = schema.runs, dict[str, int]()
-    in_sqlite = engine.dialect.name == "sqlite"
-    with engine.connect() as connection:
-        for table in (schema.records, schema.turns):
-            body = table.c.body
-            octets = sa.func.length(sa.cast(body, sa.LargeBinary)) if in_sqlite else sa.func.octet_length(body)
-            query = (
-                sa.select(runs.c.run_id, sa.func.coalesce(sa.func.sum(octets), 0).label("bytes"))
-                .join(table, table.c.run == runs.c.run)
-                .group_by(runs.c.run_id)
-            )
-            for row in connection.execute(query):
-                total[row.run_id] = total.get(row.run_id, 0) + int(row.bytes)
-    return total

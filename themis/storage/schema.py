@@ -17,6 +17,7 @@ Everything of variable shape is JSON text, so that NUL characters and lone surro
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, TypeAlias
 
 from sqlalchemy import (
@@ -244,23 +245,10 @@ def _create_indexes(connection: Connection) -> None:
             index.create(connection, checkfirst=True)
 
 
-def _count_unpriced_judging(connection: Connection) -> None:
-    _add_counter(connection, "unpriced_judge_calls")
-
-
-def _count_cut_off(connection: Connection) -> None:
-    _add_counter(connection, "cut_off")
-
-
-def _add_counter(connection: Connection, name: str) -> None:
+def _add_column(name: str, declared: str, connection: Connection) -> None:
     """A column that was added to a table which older stores have already."""
     if name not in {column["name"] for column in inspect(connection).get_columns("runs")}:
-        connection.exec_driver_sql(f"ALTER TABLE runs ADD COLUMN {name} BIGINT NOT NULL DEFAULT 0")
-
-
-def _add_waiting(connection: Connection) -> None:
-    if "waiting" not in {column["name"] for column in inspect(connection).get_columns("runs")}:
-        connection.exec_driver_sql("ALTER TABLE runs ADD COLUMN waiting TEXT")
+        connection.exec_driver_sql(f"ALTER TABLE runs ADD COLUMN {name} {declared}")
 
 
 def _create_definitions(connection: Connection) -> None:
@@ -355,6 +343,11 @@ def _read_command(given: dict[str, Any]) -> dict[str, object]:
 
 # Applied in order on opening; a store remembers how many it has had. Append only.
 MIGRATIONS: list[Callable[[Connection], None]] = [
-    *(_create_tables, _create_indexes, _count_unpriced_judging, _count_cut_off, _add_waiting),
-    *(_create_definitions, _store_specifications),
+    _create_tables,
+    _create_indexes,
+    partial(_add_column, "unpriced_judge_calls", "BIGINT NOT NULL DEFAULT 0"),
+    partial(_add_column, "cut_off", "BIGINT NOT NULL DEFAULT 0"),
+    partial(_add_column, "waiting", "TEXT"),
+    _create_definitions,
+    _store_specifications,
 ]

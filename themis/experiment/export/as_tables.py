@@ -18,7 +18,7 @@ from themis.core.markup import Raw, escape_latex, escape_markdown, format_table
 from themis.exceptions import DependencyError
 from themis.experiment.export.samples import Sample, all_failures, count_failed, join_samples, report_run_id
 from themis.runs.report import report_standing
-from themis.storage.lazy import batched
+from themis.storage.records import batched
 
 # A spreadsheet takes a cell that starts so for a formula, and runs it.
 # The wide forms too: some spreadsheets read them as the narrow ones.
