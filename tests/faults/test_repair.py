@@ -27,7 +27,7 @@ from themis.core.entities import MetricScore
 from themis.exceptions import ConfigurationError, RunBusyError, StorageError
 from themis.memory.driver import run as run_memory
 from themis.storage import ExperimentStorage, RunStatus
-from themis.storage.repair import Repair, repair_store
+from themis.storage.maintenance import Repair, repair_store
 from themis.storage.salvage import spans
 
 SAMPLES = 150
@@ -320,7 +320,7 @@ def test_what_lies_behind_a_broken_place_of_the_log_is_saved_too(with_log):
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from themis.storage.repair import repair_store
+from themis.storage.maintenance import repair_store
 
 owner, name, calls = {"os": os, "Path": Path}[sys.argv[2]], sys.argv[3], int(sys.argv[4])
 real = getattr(owner, name)

@@ -14,8 +14,9 @@ from pathlib import PurePath
 from typing import Any, ClassVar, Self, cast
 
 from themis.core.codec import to_plain, write_word
-from themis.core.redaction import REDACTED, Redactor, redact_options
+from themis.core.redaction import Redactor, redact_options
 from themis.core.registry import nearest
+from themis.core.secrets import REDACTED
 from themis.exceptions import ConfigurationError
 from themis.generation.attempts import TRIPS_AFTER
 from themis.generation.limits import RateLimit

@@ -36,16 +36,6 @@ from themis.core.secrets import (
     without_shapes,
 )
 
-__all__ = [
-    "REDACTED",
-    "Redactor",
-    "learn_secrets",
-    "look_up_secrets",
-    "redact",
-    "redact_options",
-    "redact_text",
-]
-
 # What the user marks is taken at its word, but blanking every "on" or "1" would blank the data.
 _SHORTEST_MARKED = 4
 # The beginning of a key by which it is known where a server tells no more of it.

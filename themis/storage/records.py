@@ -7,7 +7,7 @@ A row holds what was said; the item it was said about is stored once; model, sam
 from __future__ import annotations
 
 from collections.abc import Callable, ItemsView, Iterable, Iterator, Mapping, Sequence, ValuesView
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from itertools import islice
 from typing import Any, Generic, Required, TypedDict, TypeVar, overload
 
@@ -126,11 +126,7 @@ class Frame:
                 "provider": self.model.provider,
                 "metadata": self.model.metadata,
             },
-            "sampling": {
-                "temperature": self.sampling.temperature,
-                "top_p": self.sampling.top_p,
-                "max_tokens": self.sampling.max_tokens,
-            },
+            "sampling": asdict(self.sampling),
             "prompt": {"name": self.prompt.name, "template": self.prompt.template},
             "id_field": self.id_field,
             "reference_field": self.reference_field,
