@@ -30,7 +30,7 @@ from themis.runs.progress import ProgressBar, is_interactive
 from themis.runs.stopping import CURRENT_HANDLE, RunHandle
 from themis.storage import DEFAULT_STORAGE, ExperimentStorage
 
-__all__ = ["evaluate", "evaluate_async", "perform", "resume"]
+__all__ = ["evaluate", "evaluate_async", "load_for_resuming", "perform", "resume"]
 
 logger = logging.getLogger(__name__)
 
@@ -256,7 +256,7 @@ def resume(
         workers: Calls in flight at once, in place of what the run was started with; likewise the next two.
         budget_usd: The most that the run may cost, what it has cost included.
         execution_backend: Where calls are made; for sample runs.
-        keep_going: Go on after failures that every further call would meet too.
+        keep_going: Go on after failures that every further call would meet too; for sample runs.
         max_records_in_memory: How many records the report shows.
         on_result: Called with each sample's record after it is stored.
         stop_when: Called with each verdict; a text ends the run, as the reason.
@@ -267,14 +267,35 @@ def resume(
         ConfigurationError: The store alone is not enough to go on; says what is missing.
     """
     store = storage if isinstance(storage, ExperimentStorage) else ExperimentStorage(storage)
+    of_samples = {"execution_backend": execution_backend, "keep_going": keep_going or None}
+    changes = {
+        "workers": workers,
+        "budget_usd": budget_usd,
+        **of_samples,
+        "max_records_in_memory": max_records_in_memory,
+    }
+    asked = load_for_resuming(store, run_id, {name: value for name, value in changes.items() if value is not None})
+    return perform(asked, store, on_result=on_result, stop_when=stop_when, progress=progress, observers=observers)
+
+
+def load_for_resuming(store: ExperimentStorage, run_id: str, changes: Mapping[str, Any]) -> Specification:
+    """What a stored run was asked to be, with what is to be done otherwise this time.
+
+    Args:
+        store: Where the run is kept.
+        run_id: The run.
+        changes: Settings that decide no answer, such as `workers` and `budget_usd`, by name.
+
+    Raises:
+        ConfigurationError: The store alone is not enough to go on, or runs of this kind have no such setting.
+    """
     loaded = load_specification(store.get_run(run_id))
-    changes: dict[str, Any] = {"workers": workers, "budget_usd": budget_usd}
+    for name in changes:
+        if not hasattr(loaded, name):
+            raise ConfigurationError(f"run {run_id!r} is a {loaded.kind} run, which has no {name}")
     if isinstance(loaded, SampleSpecification):
         loaded = load_sample_specification(store, run_id)
-        changes |= {"execution_backend": execution_backend, "max_records_in_memory": max_records_in_memory}
-    changed = {name: value for name, value in changes.items() if value is not None}
-    asked = replace(loaded, resume=True, keep_going=keep_going, **changed)
-    return perform(asked, store, on_result=on_result, stop_when=stop_when, progress=progress, observers=observers)
+    return replace(loaded, **dict(changes))
 
 
 def perform(

@@ -33,7 +33,7 @@ KEY = "sk-not-to-be-seen-0123456789"
 def registered(monkeypatch: pytest.MonkeyPatch) -> Callable[[str, Any], None]:
     """Registers a provider until the test ends."""
     PROVIDERS.names()  # plugins are read once, into the table that stays
-    monkeypatch.setattr(PROVIDERS, "_targets", dict(PROVIDERS._targets))
+    monkeypatch.setattr(PROVIDERS, "_targets", {name: PROVIDERS.target(name) for name in PROVIDERS.names()})
     return themis.register_provider
 
 

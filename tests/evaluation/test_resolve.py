@@ -31,7 +31,7 @@ from themis.interfaces import Metric
 def own_names(monkeypatch):
     """What a test registers is forgotten after it."""
     for registry in (METRICS, EXTRACTORS):
-        monkeypatch.setattr(registry, "_targets", dict(registry._targets))
+        monkeypatch.setattr(registry, "_targets", {name: registry.target(name) for name in registry.names()})
         monkeypatch.setattr(registry, "_registered", set())
 
 

@@ -86,7 +86,7 @@ class Silent:
 
 @pytest.fixture
 def duck(monkeypatch: pytest.MonkeyPatch) -> str:
-    monkeypatch.setattr(PROVIDERS, "_targets", dict(PROVIDERS._targets))
+    monkeypatch.setattr(PROVIDERS, "_targets", {name: PROVIDERS.target(name) for name in PROVIDERS.names()})
     Duck.asked = []
     package.register_provider("duck", Duck)
     return "duck/quack"
@@ -232,7 +232,7 @@ def test_every_reducer_with_a_number_needs_as_many_attempts(tmp_path: Path, duck
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (("--rpm", "0"), "requests_per_minute is a number greater than 0, got 0.0; leave it out for no limit"),
+        (("--rpm", "0"), "requests_per_minute is a number greater than 0, and left out for no limit, got 0.0"),
         (("--tpm", "-5"), "tokens_per_minute is a number greater than 0"),
         (("--max-tokens", "0"), "max_tokens is at least 1, or -1 for no limit, got 0"),
         (("--sample",), "--data and --sample are for benchmarks"),

@@ -51,7 +51,7 @@ def provider(
     """Arguments of a run by a provider that can be made to hang."""
     Slow.answered = 0
     Slow.hang.clear()
-    monkeypatch.setattr(PROVIDERS, "_targets", dict(PROVIDERS._targets))
+    monkeypatch.setattr(PROVIDERS, "_targets", {name: PROVIDERS.target(name) for name in PROVIDERS.names()})
     themis.register_provider("slow", lambda **options: request.param())
     yield {"model": "slow/m", "prompt": "{question}", "run_id": "r", "storage": tmp_path, "workers": 2}
     Slow.hang.clear()

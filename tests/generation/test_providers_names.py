@@ -118,7 +118,7 @@ def test_no_model_at_all_is_explained(text):
 
 
 def test_a_registered_provider_is_found_whatever_the_case_and_the_last_one_wins(monkeypatch):
-    monkeypatch.setattr(PROVIDERS, "_targets", dict(PROVIDERS._targets))
+    monkeypatch.setattr(PROVIDERS, "_targets", {name: PROVIDERS.target(name) for name in PROVIDERS.names()})
     register_provider("LocalChat", StrictParrot)
     register_provider("localchat", Parrot)
 
@@ -128,14 +128,14 @@ def test_a_registered_provider_is_found_whatever_the_case_and_the_last_one_wins(
 
 
 def test_base_url_becomes_api_base_for_those_who_call_it_so(monkeypatch):
-    monkeypatch.setattr(PROVIDERS, "_targets", dict(PROVIDERS._targets))
+    monkeypatch.setattr(PROVIDERS, "_targets", {name: PROVIDERS.target(name) for name in PROVIDERS.names()})
     register_provider("parrot", Parrot)
 
     assert create_provider("parrot", {"base_url": "http://there"}).api_base == "http://there"
 
 
 def test_unknown_options_are_reported_with_the_accepted_ones(monkeypatch):
-    monkeypatch.setattr(PROVIDERS, "_targets", dict(PROVIDERS._targets))
+    monkeypatch.setattr(PROVIDERS, "_targets", {name: PROVIDERS.target(name) for name in PROVIDERS.names()})
     register_provider("parrot", StrictParrot)
 
     with pytest.raises(ConfigurationError, match=r"'volum' \(did you mean 'volume'\?\); it takes colour, volume"):
@@ -143,14 +143,14 @@ def test_unknown_options_are_reported_with_the_accepted_ones(monkeypatch):
 
 
 def test_a_provider_that_asks_is_told_its_name_and_its_model(monkeypatch):
-    monkeypatch.setattr(PROVIDERS, "_targets", dict(PROVIDERS._targets))
+    monkeypatch.setattr(PROVIDERS, "_targets", {name: PROVIDERS.target(name) for name in PROVIDERS.names()})
     register_provider("Polly", NamedParrot)
 
     assert create_provider("polly", {}, model_identifier="grey").told == ("polly", "grey")
 
 
 def test_what_cannot_execute_is_no_provider(monkeypatch):
-    monkeypatch.setattr(PROVIDERS, "_targets", dict(PROVIDERS._targets))
+    monkeypatch.setattr(PROVIDERS, "_targets", {name: PROVIDERS.target(name) for name in PROVIDERS.names()})
     register_provider("dictionary", lambda: {"execute": "no"})
 
     with pytest.raises(ProviderError, match="no method execute"):

@@ -111,7 +111,7 @@ class RoomsOfARun:
 @pytest.fixture(autouse=True)
 def same(monkeypatch: pytest.MonkeyPatch) -> type[Same]:
     PROVIDERS.names()
-    monkeypatch.setattr(PROVIDERS, "_targets", dict(PROVIDERS._targets))
+    monkeypatch.setattr(PROVIDERS, "_targets", {name: PROVIDERS.target(name) for name in PROVIDERS.names()})
     monkeypatch.setattr(Same, "asked", Counter())
     monkeypatch.setattr(Same, "built", 0)
     monkeypatch.setattr(Same, "where", "http://here")

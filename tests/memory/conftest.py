@@ -19,7 +19,7 @@ def registered(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever is registered during the test is forgotten after it."""
     for registry in (MEMORY_TESTS, AGENTS, PROVIDERS):
         registry.names()  # plugins are read once, into the table that stays
-        monkeypatch.setattr(registry, "_targets", dict(registry._targets))
+        monkeypatch.setattr(registry, "_targets", {name: registry.target(name) for name in registry.names()})
     register_small_tests()
 
 

@@ -33,7 +33,7 @@ from themis.presets.loading import sample_rows
 def _registries_as_before(monkeypatch):
     for registry in (BENCHMARKS, DATASETS):
         registry.names()
-        monkeypatch.setattr(registry, "_targets", dict(registry._targets))
+        monkeypatch.setattr(registry, "_targets", {name: registry.target(name) for name in registry.names()})
 
 
 class Always(Metric):

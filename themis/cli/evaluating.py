@@ -11,13 +11,23 @@ from typing import Any, TypeVar
 
 import click
 
+from themis.api import load_for_resuming
 from themis.backends.execution import EXECUTION_BACKENDS
 from themis.cli.options import parse_key_values
 from themis.cli.output import command_words, interruptible, json_option, print_json, print_table, storage_option
-from themis.cli.running import attempt, present, run_options, start_options, weak_sandbox_option, workers_option
-from themis.config.specification import SampleSpecification, load_specification
+from themis.cli.running import (
+    attempt,
+    keep_going_option,
+    present,
+    run_options,
+    start_options,
+    take_watching,
+    weak_sandbox_option,
+    workers_option,
+)
+from themis.config.specification import SampleSpecification
 from themis.exceptions import ConfigurationError, DatasetError, RunFailedError, RunInterrupted
-from themis.experiment.assemble import load_sample_specification, stored_pipeline
+from themis.experiment.assemble import stored_pipeline
 from themis.experiment.datasets import resolve_dataset
 from themis.generation.providers import parse_model, provider_factory
 from themis.memory.judging import create_judge
@@ -113,6 +123,7 @@ def _execution_option(function: F) -> F:
 @click.option("--cache", type=click.Choice(["run", "store", "off"]), default="run", show_default=True,
               help="Where stored answers may come from.")  # fmt: skip
 @run_options
+@keep_going_option
 @_execution_option
 @weak_sandbox_option
 @json_option
@@ -127,13 +138,10 @@ def evaluate_command(
     tags: tuple[str, ...],
     yes: bool,
     as_json: bool,
-    track: tuple[str, ...],
-    track_options: tuple[str, ...],
-    fail_on_errors: float | None,
-    progress: bool | None,
     **asked: Any,
 ) -> int:
     """Ask a model every row of a BENCHMARK or FILE (.jsonl, .json, .csv, .tsv, .parquet), judge the answers, store everything."""
+    watching = take_watching(asked)
     provider_options = parse_key_values(options, typed=True) | ({} if system is None else {"system_prompt": system})
     specification = _complete(
         SampleSpecification.from_values(
@@ -148,9 +156,6 @@ def evaluate_command(
     )
     if not yes:
         _ask_before_spending(specification)
-    watching = {
-        "track": track, "track_options": track_options, "fail_on_errors": fail_on_errors, "progress": progress,
-    }  # fmt: skip
     return attempt(specification, ExperimentStorage(storage), watching, as_json=as_json)
 
 
@@ -160,30 +165,17 @@ def evaluate_command(
 @workers_option(None, "Calls under way at once.")
 @_execution_option
 @run_options
+@keep_going_option
 @weak_sandbox_option
 @json_option
 @interruptible
-def resume(
-    run_id: str,
-    storage: str,
-    workers: int | None,
-    execution_backend: str | None,
-    budget_usd: float | None,
-    keep_going: bool,
-    as_json: bool,
-    **watching: Any,
-) -> int:
+def resume(run_id: str, storage: str, as_json: bool, **changes: Any) -> int:
     """Go on with a run of either kind: missing and failed items are asked, finished ones never again."""
-    store = ExperimentStorage(storage)
-    loaded = load_specification(store.get_run(run_id))
-    changes: dict[str, Any] = {"workers": workers, "budget_usd": budget_usd}
-    if isinstance(loaded, SampleSpecification):
-        loaded = load_sample_specification(store, run_id)
-        changes["execution_backend"] = execution_backend
-    elif execution_backend is not None:
-        raise ConfigurationError(f"run {run_id!r} is a memory run; --execution is for sample runs")
-    changed = {name: value for name, value in changes.items() if value is not None}
-    return attempt(replace(loaded, keep_going=keep_going, **changed), store, watching, as_json=as_json)
+    store, watching = ExperimentStorage(storage), take_watching(changes)
+    asked = load_for_resuming(
+        store, run_id, {name: value for name, value in changes.items() if value not in (None, False)}
+    )
+    return attempt(asked, store, watching, as_json=as_json)
 
 
 @click.command()

@@ -14,7 +14,7 @@ import click
 from themis.cli.memory_results import RESULT_COMMANDS
 from themis.cli.options import parse_key_values
 from themis.cli.output import interruptible, json_option, print_json, print_table, storage_option
-from themis.cli.running import attempt, run_options, start_options, workers_option
+from themis.cli.running import attempt, run_options, start_options, take_watching, workers_option
 from themis.config import load_memory_config
 from themis.config.specification import MemorySpecification
 from themis.generation.providers import parse_model
@@ -23,9 +23,9 @@ from themis.memory.assembling import configured, load_user_code, parse_span
 from themis.memory.clock import CLOCKS
 from themis.memory.filler import create_filler
 from themis.memory.master_log import from_master_log, to_master_log
-from themis.memory.planning import draw, make_plan
+from themis.memory.planning import Plan, draw, make_plan
 from themis.memory.transcript import entries
-from themis.runs.prices import price_of
+from themis.runs.prices import Price, price_of
 from themis.storage import ExperimentStorage, RunStatus
 from themis.storage.records import batched
 
@@ -118,13 +118,10 @@ def run(
     judge_options: tuple[str, ...],
     tags: tuple[str, ...],
     as_json: bool,
-    track: tuple[str, ...],
-    track_options: tuple[str, ...],
-    fail_on_errors: float | None,
-    progress: bool | None,
     **asked: Any,
 ) -> int:
     """Run the tests of a configuration with an agent, or what is left of them after an interruption."""
+    watching = take_watching(asked)
     specification = MemorySpecification.from_values(
         {
             **asked,
@@ -133,9 +130,8 @@ def run(
             "judge_options": parse_key_values(judge_options, typed=True),
         }
     )
-    watching = {
-        "track": track, "track_options": track_options, "fail_on_errors": fail_on_errors, "progress": progress,
-    }  # fmt: skip
+    if not yes:
+        _ask_before_spending(specification)
     return attempt(
         specification,
         ExperimentStorage(storage),
@@ -171,19 +167,15 @@ def plan(
     """Simulate the schedule without an agent: who speaks when, tokens, dollars, minutes."""
     from dataclasses import asdict
 
-    config = configured(MemorySpecification(configuration=configuration, agent=model or "", **given))
-    defined = defining.generate(config)
-    made = make_plan(
-        defined,
-        defining.conflicts_of(defined, config.incompatibilities),
-        create_filler(config.filler, seed=config.seed, tokenizer_name=config.tokenizer),
-        isolated=isolated,
-        max_message_tokens=config.max_message_tokens,
-        max_prompt_tokens=max_prompt_tokens,
-        tokenizer_name=config.tokenizer,
+    made, price = _plan(
+        MemorySpecification(
+            configuration=configuration,
+            agent=model or "",
+            isolated=isolated,
+            max_prompt_tokens=max_prompt_tokens,
+            **given,
+        )
     )
-    spec = None if model is None else parse_model(model)
-    price = None if spec is None else price_of(spec.identifier, spec.provider)
     dollars = None if price is None else made.dollars(price)
     if as_json:
         described = {**asdict(made), "virtual_seconds": made.virtual_time.total_seconds()}
@@ -192,7 +184,7 @@ def plan(
         return
     click.echo(draw(made, width))
     click.echo(
-        f"\n{len(defined)} tests, at most {made.most_at_once} at once; {made.exchanges} exchanges, "
+        f"\n{len(made.bars)} tests, at most {made.most_at_once} at once; {made.exchanges} exchanges, "
         f"{made.replies_to_generate} of them answered by the agent; {made.tokens:,} tokens, {made.filler_tokens:,} of them "
         f"filler; {made.virtual_time} of virtual time; {made.consultations} consultations of the judge"
     )
@@ -327,6 +319,37 @@ for _command in RESULT_COMMANDS:
 
 
 # --- what commands say ------------------------------------------------------------------------------------------------
+
+
+def _plan(asked: MemorySpecification) -> tuple[Plan, Price | None]:
+    """The schedule without an agent, and the price of a token where the agent is a model of known price."""
+    config = configured(asked)
+    defined = defining.generate(config)
+    made = make_plan(
+        defined,
+        defining.conflicts_of(defined, config.incompatibilities),
+        create_filler(config.filler, seed=config.seed, tokenizer_name=config.tokenizer),
+        isolated=asked.isolated,
+        max_message_tokens=config.max_message_tokens,
+        max_prompt_tokens=asked.max_prompt_tokens,
+        tokenizer_name=config.tokenizer,
+    )
+    spec = parse_model(asked.agent) if asked.agent else None
+    return made, None if spec is None else price_of(spec.identifier, spec.provider)
+
+
+def _ask_before_spending(asked: MemorySpecification) -> None:
+    """Where a person is there to answer and the agent is a model of known price, says what it may cost and asks."""
+    if asked.is_local or not sys.stdin.isatty() or "/" not in asked.agent or "://" in asked.agent:
+        return
+    made, price = _plan(asked)
+    if price is not None:
+        click.echo(
+            f"{asked.configuration} with {asked.agent}: {made.replies_to_generate:,} replies, about "
+            f"${made.dollars(price):.2f}, {price.source}",
+            err=True,
+        )
+        click.confirm("go on?", default=True, abort=True, err=True)
 
 
 def _agreed(question: str, yes: bool) -> bool:

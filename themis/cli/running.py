@@ -22,9 +22,12 @@ from themis.generation.attempts import TRIPS_AFTER
 from themis.integrations.trackers import make_trackers
 from themis.memory.result_store import OVERALL
 from themis.runs.observers import Observer, RunStart
-from themis.storage import ExperimentStorage, RunStatus
+from themis.storage import ExperimentStorage, RunMetadata, RunStatus
 
-__all__ = ["attempt", "present", "run_options", "start_options", "weak_sandbox_option", "workers_option"]
+__all__ = [
+    *("attempt", "keep_going_option", "present", "run_options", "start_options", "take_watching"),
+    *("weak_sandbox_option", "workers_option"),
+]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -50,9 +53,6 @@ def run_options(function: F) -> F:
     """Options of a run that is started or resumed, of either kind."""
     options = (
         click.option("--budget-usd", type=float, help="Never spend more than this on the run, what it has cost included."),
-        click.option("--keep-going", is_flag=True,
-                     help=f"Go on after {TRIPS_AFTER} equal failures in a row that every further call would meet too "
-                     "(a wrong key, model or address). By default the run ends there as failed."),
         fail_on_errors_option,
         durability_option,
         click.option("--track", multiple=True, metavar="TRACKER",
@@ -63,6 +63,20 @@ def run_options(function: F) -> F:
                      help="Show a bar; by default when stderr is a terminal."),
     )  # fmt: skip
     return _apply(options, function)
+
+
+def keep_going_option(function: F) -> F:
+    return click.option(
+        "--keep-going",
+        is_flag=True,
+        help=f"Go on after {TRIPS_AFTER} equal failures in a row that every further call would meet too (a wrong key, model or "
+        "address). By default the run ends there as failed.",
+    )(function)
+
+
+def take_watching(options: dict[str, Any]) -> dict[str, Any]:
+    """Takes out of a command's options those of `run_options` that say who watches the run and what failures mean."""
+    return {name: options.pop(name) for name in ("track", "track_options", "fail_on_errors", "progress")}
 
 
 def workers_option(default: int | None, text: str) -> Callable[[F], F]:
@@ -99,22 +113,22 @@ def _apply(options: Iterable[Callable[[F], F]], function: F) -> F:
 def attempt(
     asked: Specification,
     store: ExperimentStorage,
-    options: Mapping[str, Any],
+    watching: Mapping[str, Any],
     *,
     as_json: bool,
     confirm: Callable[[str], bool] = lambda question: True,
 ) -> int:
-    """Performs a specification with what `run_options` say, shows its report, and returns the exit code."""
-    track, track_options = options["track"], options["track_options"]
+    """Performs a specification with what `take_watching` gives, shows its report, and returns the exit code."""
+    track, track_options = watching["track"], watching["track_options"]
     if track_options and not track:
         raise ConfigurationError(f"--track-option {track_options[0]} needs a --track TRACKER it is for")
     trackers = list(make_trackers(track, parse_key_values(track_options)).values())
     observers = [*trackers, *([_Announcement()] if asked.kind == "memory" else [])]
     try:
-        report = api.perform(asked, store, confirm=confirm, progress=options["progress"], observers=observers)
+        report = api.perform(asked, store, confirm=confirm, progress=watching["progress"], observers=observers)
     except RunFailedError as failed:
         report = failed.report
-    return present(store, report, as_json, options["fail_on_errors"])
+    return present(store, report, as_json, watching["fail_on_errors"])
 
 
 class _Announcement(Observer):
@@ -138,7 +152,7 @@ def present(
     if report.metadata.get("stopped"):
         echo_error(_why_stopped(report))
         return _BROKEN if report.metadata["status"] == RunStatus.FAILED else _INTERRUPTED
-    refuse_failures(_count_failed(report), report.metadata["total_samples"], "samples", fail_on_errors)
+    refuse_failures(_count_failed(report), report.metadata["total_samples"], _items(run), fail_on_errors)
     return 0
 
 
@@ -160,7 +174,7 @@ def _print_report(store: ExperimentStorage, report: ExperimentReport) -> None:
     paid = "unknown price" if cost["total_cost"] is None else f"${cost['total_cost']:.4f}"
     total, failed = report.metadata["total_samples"], report.metadata["failed_generations"]
     not_asked = total - failed - report.metadata["successful_generations"]
-    counts = [f"{total:,} {'tests' if run.kind == 'memory' else 'samples'}"]
+    counts = [f"{total:,} {_items(run)}"]
     counts += [f"{count:,} {what}" for count, what in ((failed, "not answered"), (not_asked, "not asked")) if count]
     talked = report.metadata.get("memory")
     if talked:
@@ -171,6 +185,10 @@ def _print_report(store: ExperimentStorage, report: ExperimentReport) -> None:
     if report.metadata["status"] != RunStatus.FAILED:  # or else the reason of that says it
         _print_example("answered", report.failures)
         _print_example("judged", report.evaluation_report.failures)
+
+
+def _items(run: RunMetadata) -> str:
+    return "tests" if run.kind == "memory" else "samples"
 
 
 def _count_failed(report: ExperimentReport) -> int:

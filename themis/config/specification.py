@@ -18,7 +18,6 @@ from themis.core.redaction import Redactor, redact_options
 from themis.core.registry import nearest
 from themis.core.secrets import REDACTED
 from themis.exceptions import ConfigurationError
-from themis.generation.attempts import TRIPS_AFTER
 from themis.generation.limits import RateLimit
 from themis.generation.templates import PromptTemplate
 from themis.storage import RunMetadata
@@ -51,7 +50,6 @@ class Specification:
     seed: int | None = _stored(None, "--seed")
     budget_usd: float | None = _stored(None, "--budget-usd")
     workers: int = _stored(4, "--workers")
-    keep_going: bool = _transient(False)
     resume: bool = _transient(True)
     allow_drift: bool = _transient(False)
     # Why the store alone is not enough to go on, where it is not.
@@ -65,11 +63,6 @@ class Specification:
                 value, default = getattr(self, name), self.__dataclass_fields__[name].default
                 if not (value is None and default is None) and not fits(value):
                     raise ConfigurationError(f"{name} is {what}, got {value!r}")
-
-    @property
-    def stop_after_failures(self) -> int | None:
-        """How many equal failures in a row end the run."""
-        return None if self.keep_going else TRIPS_AFTER
 
     @property
     def secret_options(self) -> list[str]:
@@ -139,6 +132,7 @@ class SampleSpecification(Specification):
     # Where a benchmark's rows come from, if not from where they always do.
     data: str | None = _stored(None, "--data")
     sample: bool = _stored(False, "--sample")
+    keep_going: bool = _transient(False)
     cache: str = _transient("run")
     max_records_in_memory: int | None = _transient(None)
     # The benchmark whose stored rows `dataset` holds, when a run is resumed.
@@ -321,7 +315,12 @@ _EXPECTED: tuple[tuple[str, tuple[str, ...], Callable[[Any], bool]], ...] = (
     ("a number from 0 to 1", ("top_p",), lambda value: _is_number(value) and 0 <= value <= 1),
     (
         "a number greater than 0",
-        ("timeout_seconds", "deadline_seconds", "budget_usd", "requests_per_minute", "tokens_per_minute"),
+        ("timeout_seconds", "deadline_seconds", "budget_usd"),
+        lambda value: _is_number(value) and value > 0,
+    ),
+    (
+        "a number greater than 0, and left out for no limit",
+        ("requests_per_minute", "tokens_per_minute"),
         lambda value: _is_number(value) and value > 0,
     ),
     (

@@ -23,7 +23,7 @@ from themis.evaluation.strategies import strategy_from_name
 from themis.exceptions import ConfigurationError
 from themis.experiment.datasets import Source, StoredRows, resolve_dataset
 from themis.experiment.run import SampleDriver
-from themis.generation.attempts import Retry
+from themis.generation.attempts import TRIPS_AFTER, Retry
 from themis.generation.engine import EngineSettings
 from themis.generation.providers import PROVIDERS, parse_model, provider_accepts, provider_maker
 from themis.generation.templates import PromptTemplate
@@ -74,7 +74,7 @@ def assemble(
             deadline_seconds=asked.deadline_seconds,
             rate=asked.rate_limit,
             counts_tokens=is_paid(price),
-            stop_after_failures=asked.stop_after_failures,
+            stop_after_failures=None if asked.keep_going else TRIPS_AFTER,
         ),
         execution_backend=backend,
         make_executor=make_executor,

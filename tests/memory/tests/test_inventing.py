@@ -35,7 +35,7 @@ def forgotten(monkeypatch, tmp_path):
     """What a test registers and keeps is forgotten after it."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     INVENTORS.names()  # plugins are read once, into the table that stays
-    monkeypatch.setattr(INVENTORS, "_targets", dict(INVENTORS._targets))
+    monkeypatch.setattr(INVENTORS, "_targets", {name: INVENTORS.target(name) for name in INVENTORS.names()})
 
 
 def invented(name, inventor, number=1, **arguments):
