@@ -23,6 +23,7 @@ from tests.memory.small_tests import Diary, benchmark, rows_of
 from tests.storage.stored_runs import FRAME, answered, call, fill, item, judged, rows
 from tests.stories.endpoint import Endpoint
 from themis.api import resume
+from themis.config.specification import load_specification
 from themis.core.entities import MetricScore
 from themis.exceptions import ConfigurationError, RunBusyError, StorageError
 from themis.memory.driver import run as run_memory
@@ -204,6 +205,18 @@ def test_a_file_of_which_nothing_can_be_read_stays_as_it_is(store, how):
         repair_store(store)
     assert [path.name for path in store.iterdir()] == ["themis.db"]
     assert file.read_bytes() == content
+
+
+def test_runs_of_an_older_store_can_be_resumed_after_its_repair(store):
+    with sqlite3.connect(store / "themis.db") as older:
+        older.execute("PRAGMA user_version = 6")
+    older.close()
+
+    repair_store(store)
+
+    storage = ExperimentStorage(store)
+    assert load_specification(storage.get_run("two")).model == "fake/m"
+    storage.close()
 
 
 def test_a_deleted_run_does_not_come_back(store):

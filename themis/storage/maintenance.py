@@ -237,7 +237,8 @@ def repair_store(location: str | Path) -> Repair:
                 )
             _refuse_live_writers(new)
             new.commit()
-            _move_definitions(made)
+            if pages.user_version < len(schema.MIGRATIONS):
+                _migrate_rows(made)
             repair.runs = salvage_runs(new, location, has_lost_runs=repair.broken["runs"] > 0)
             new.commit()
             new.execute("PRAGMA wal_checkpoint(TRUNCATE)")
@@ -251,12 +252,13 @@ def repair_store(location: str | Path) -> Repair:
     return repair
 
 
-def _move_definitions(made: Path) -> None:
-    """What a store of fewer migrations kept as runs; the new file has had all of them when it was empty."""
+def _migrate_rows(made: Path) -> None:
+    """Brings rows of a store of fewer migrations up to date: the new file has had all of them when it was empty."""
     engine = open_sqlite(made)
     try:
         with engine.begin() as connection:
             schema.move_definitions(connection)
+            schema.store_specifications(connection)
     finally:
         engine.dispose()
 

@@ -47,6 +47,7 @@ from sqlalchemy.sql import expression
 from sqlalchemy.sql.compiler import SQLCompiler
 
 from themis.core.codec import decode, encode, read_word
+from themis.exceptions import ConfigurationError
 
 # Statements, columns and rows of whatever shape.
 AnySelect: TypeAlias = "Select[*tuple[Any, ...]]"
@@ -302,7 +303,7 @@ _COMMAND_SETTINGS = {
 _WHOLE_SETTINGS = ("max_prompt_tokens", "span_tokens", "seed", "max_message_tokens", "workers")
 
 
-def _store_specifications(connection: Connection) -> None:
+def store_specifications(connection: Connection) -> None:
     """What a run was asked to be, where older stores keep arguments of a call or the words of a command."""
     for row in connection.execute(select(runs.c.run, runs.c.kind, runs.c.config)).all():
         config = decode(row.config)
@@ -310,7 +311,10 @@ def _store_specifications(connection: Connection) -> None:
         if not isinstance(given, dict):
             continue
         if row.kind == "memory":
-            specification = _read_command(given)
+            try:
+                specification = _read_command(given)
+            except (ValueError, StopIteration, ConfigurationError):
+                continue  # damaged: it stays as it is
         else:
             specification = {name: value for name, value in given.items() if name != "custom_pipeline"}
             if given.get("custom_pipeline"):
@@ -349,5 +353,5 @@ MIGRATIONS: list[Callable[[Connection], None]] = [
     partial(_add_column, "cut_off", "BIGINT NOT NULL DEFAULT 0"),
     partial(_add_column, "waiting", "TEXT"),
     _create_definitions,
-    _store_specifications,
+    store_specifications,
 ]
