@@ -103,11 +103,9 @@ def vacuum_store(storage: ExperimentStorage) -> tuple[int, int]:
         remove_unused_items(connection)
     with storage.engine.connect() as connection:
         outside = connection.execution_options(isolation_level="AUTOCOMMIT")
+        outside.exec_driver_sql("VACUUM")
         if storage.engine.dialect.name == "sqlite":
-            outside.exec_driver_sql("VACUUM")
             outside.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
-        else:
-            outside.exec_driver_sql("VACUUM")
     return before, storage.get_storage_size()
 
 

@@ -106,7 +106,7 @@ def _recover_runs(new: sqlite3.Connection) -> None:
         first, last = new.execute(f"SELECT min(created_at), max(created_at) FROM ({times})").fetchone()
         now = time.time()
         values = {
-            **{column.name: 0 for column in schema.runs.columns if not column.nullable},
+            **schema.RUN_DEFAULTS,
             "run": run,
             "run_id": f"recovered-{run}",
             "kind": "memory" if turns else "samples",

@@ -126,6 +126,9 @@ runs = Table(
     Index("runs_by_change", "updated_at"),
 )
 
+# What stands in the columns of a new run that must not be empty; texts and times are set with it.
+RUN_DEFAULTS = {column.name: 0 for column in runs.columns if not column.nullable and not column.primary_key}
+
 items = Table(
     "items",
     metadata,

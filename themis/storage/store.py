@@ -44,12 +44,6 @@ from themis.storage.writing import RunWriter, remove_unused_items
 
 DEFAULT_STORAGE = ".cache/experiments"
 
-# Columns of a run that start at zero.
-_COUNTERS = (
-    *("planned", "total", "succeeded", "failed", "calls", "unpriced_calls", "prompt_tokens", "completion_tokens"),
-    *("cost_usd", "judge_calls", "judge_cost_usd", "unpriced_judge_calls", "seconds", "cut_off"),
-)
-
 
 class Integrity(TypedDict):
     """Whether what is stored of a run fits together."""
@@ -194,7 +188,7 @@ class ExperimentStorage:
             raise ConfigurationError(f"the name of an experiment is a non-empty string, got {experiment!r}")
         now = time.time()
         values = {
-            **dict.fromkeys(_COUNTERS, 0),
+            **schema.RUN_DEFAULTS,
             "run_id": run_id,
             "kind": kind,
             "experiment_id": experiment,
