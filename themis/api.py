@@ -201,6 +201,13 @@ async def evaluate_async(benchmark_or_dataset: Any, *, model: str, **arguments: 
         benchmark_or_dataset: As for `evaluate`.
         model: As for `evaluate`.
         **arguments: The others of `evaluate`.
+
+    Returns:
+        The report, as of `evaluate`.
+
+    >>> import asyncio, themis
+    >>> asyncio.run(themis.evaluate_async("demo", model="fake/perfect", run_id="first", progress=False))
+    ExperimentReport(first: 10 samples; ExactMatch=1.0000)
     """
     handle = RunHandle()
 
@@ -252,19 +259,28 @@ def resume(
 
     Args:
         run_id: The run.
-        storage: Where it is kept.
+        storage: Where it is kept; `.cache/experiments` by default.
         workers: Calls in flight at once, in place of what the run was started with; likewise the next two.
         budget_usd: The most that the run may cost, what it has cost included.
         execution_backend: Where calls are made; for sample runs.
         keep_going: Go on after failures that every further call would meet too; for sample runs.
-        max_records_in_memory: How many records the report shows.
+        max_records_in_memory: How many records the report shows; all, read as they are looked at, by default.
         on_result: Called with each sample's record after it is stored.
         stop_when: Called with each verdict; a text ends the run, as the reason.
         progress: Whether to draw a bar on stderr; by default if someone is watching.
         observers: Told of the run while it goes on.
 
+    Returns:
+        The report on the whole run, earlier sessions included.
+
     Raises:
         ConfigurationError: The store alone is not enough to go on; says what is missing.
+
+    >>> import themis
+    >>> stop = lambda record: "seen enough" if record.sample_id == "2" else None
+    >>> report = themis.evaluate("demo", model="fake/perfect", run_id="first", stop_when=stop, progress=False)
+    >>> resume("first", progress=False)
+    ExperimentReport(first: 10 samples; ExactMatch=1.0000)
     """
     store = storage if isinstance(storage, ExperimentStorage) else ExperimentStorage(storage)
     of_samples = {"execution_backend": execution_backend, "keep_going": keep_going or None}
@@ -318,6 +334,16 @@ def perform(
         confirm: Asked before stored definitions of memory tests are used.
         progress: Whether to draw a bar on stderr; by default if someone is watching.
         observers: Told of the run while it goes on.
+
+    Returns:
+        The report on the whole run.
+
+    Raises:
+        ConfigurationError: Something asked for cannot be done; nothing was called.
+
+    >>> asked = SampleSpecification(dataset="demo", model="fake/perfect", run_id="first")
+    >>> perform(asked, ExperimentStorage("runs"), progress=False)
+    ExperimentReport(first: 10 samples; ExactMatch=1.0000)
     """
     for name, function in (("on_result", on_result), ("stop_when", stop_when)):
         if function is not None and not callable(function):

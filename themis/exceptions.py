@@ -63,8 +63,12 @@ class ProviderError(ThemisError, KeyError):
 class ProviderCallError(ProviderError):
     """One call to a model failed.
 
-    `status` is the HTTP status if there was one, `retry_after_seconds` what the server asked for.
-    `retryable=None` leaves the decision to the status and the text (see `generation.attempts`).
+    Args:
+        message: What happened, for people.
+        kind: A short code for it, by which failures are counted.
+        status: The HTTP status, if there was one.
+        retry_after_seconds: How long the server asked to wait.
+        retryable: Whether trying again makes sense; None leaves that to the status and the text.
     """
 
     def __init__(
@@ -90,7 +94,12 @@ class EvaluationError(ThemisError, RuntimeError):
 class RunFailedError(ThemisError, RuntimeError):
     """A run that ended without a result: nothing was answered, nothing could be judged, or every further call would fail.
 
-    What was finished is stored. `report` is the report of the run as far as it came; `reason` is why it came no further.
+    What was finished is stored.
+
+    Args:
+        run_id: The run.
+        reason: Why it came no further.
+        report: The report of the run as far as it came.
     """
 
     def __init__(self, run_id: str, reason: str, report: Any) -> None:
@@ -113,11 +122,23 @@ class DependencyError(ThemisError, ImportError):
 
     @classmethod
     def for_extra(cls, package: str, extra: str, purpose: str) -> DependencyError:
+        """The error of a missing package, with the command that installs it.
+
+        Args:
+            package: What is missing.
+            extra: The extra of Themis that brings it.
+            purpose: What it is needed for; begins the sentence.
+        """
         return cls(f"{purpose} needs the package {package}: pip install 'themis-eval[{extra}]'")
 
 
 class RunInterrupted(KeyboardInterrupt):
-    """The user stopped a run. What was finished is stored; `resume` says how to go on."""
+    """The user stopped a run; what was finished is stored.
+
+    Args:
+        run_id: The run.
+        resume: A sentence that says how to go on.
+    """
 
     def __init__(self, run_id: str, resume: str) -> None:
         super().__init__(f"run {run_id} interrupted; everything finished is saved. {resume}")

@@ -24,6 +24,18 @@ class StatelessTaskExecutor(ABC):
     `execute` may be a plain method (called from `workers` threads) or `async def` (all calls share one event loop).
     It may raise, or return a record with an error: both are failures of the world and are tried again when that makes
     sense. The constructor receives the provider options as keywords.
+
+    >>> from themis.core.entities import ModelOutput
+    >>> class Echo(StatelessTaskExecutor):
+    ...     def __init__(self, *, suffix=""):
+    ...         self.suffix = suffix
+    ...     def execute(self, task):
+    ...         return GenerationRecord(task, ModelOutput(task.prompt.text + self.suffix), error=None)
+    >>> import themis
+    >>> themis.register_provider("echo", Echo)
+    >>> rows = [{"word": "ab", "answer": "ab!"}]
+    >>> themis.evaluate(rows, model="echo/any", prompt="{word}", provider_options={"suffix": "!"}, run_id="e", progress=False)
+    ExperimentReport(e: 1 samples; ExactMatch=1.0000)
     """
 
     # Only what is said decides the answer (the prompt, and a row's `system_prompt` and `messages`), not the rest of the
@@ -35,7 +47,12 @@ class StatelessTaskExecutor(ABC):
     is_local: ClassVar[bool] = False
 
     @abstractmethod
-    def execute(self, task: GenerationTask) -> GenerationRecord | Awaitable[GenerationRecord]: ...
+    def execute(self, task: GenerationTask) -> GenerationRecord | Awaitable[GenerationRecord]:
+        """The record of one call.
+
+        Args:
+            task: The prompt, the model, how to sample, and the row in `task.prompt.context`.
+        """
 
 
 class Metric(ABC):
@@ -44,6 +61,14 @@ class Metric(ABC):
     `references` is always a list: list and tuple references are spread, anything else is wrapped. `metadata` holds the
     row's other fields and `sample_id`. A subclass may be a dataclass; its parameters are part of the evaluation's
     fingerprint, so a changed parameter never meets an old score.
+
+    >>> class Shorter(Metric):
+    ...     name = "Shorter"
+    ...     score_range = (0, 1)
+    ...     def compute(self, *, prediction, references, metadata=None):
+    ...         return MetricScore(self.name, float(len(prediction) <= min(map(len, references))))
+    >>> Shorter().compute(prediction="yes", references=["indeed"]).value
+    1.0
     """
 
     name: str
@@ -65,7 +90,9 @@ class Metric(ABC):
     ) -> None:
         """Raises where no answer to this row could be scored; called for every row, before the first model call.
 
-        `references` and `row` are what `compute` gets as `references` and `metadata`.
+        Args:
+            references: As `compute` gets them.
+            row: What `compute` gets as `metadata`.
         """
 
     @abstractmethod
@@ -84,7 +111,18 @@ class Metric(ABC):
 
 @runtime_checkable
 class Extractor(Protocol):
-    """Finds the answer in what the model said; raises `FieldExtractionError` where there is none."""
+    """Finds the answer in what the model said; raises `FieldExtractionError` where there is none.
+
+    >>> class FirstWord:
+    ...     def extract(self, raw_output):
+    ...         return raw_output.split()[0]
+    >>> isinstance(FirstWord(), Extractor)
+    True
+    """
 
     def extract(self, raw_output: str) -> object:
-        """The answer in the text: a string, a number, or what the metrics are to compare."""
+        """The answer in the text: a string, a number, or what the metrics are to compare.
+
+        Args:
+            raw_output: All that the model said.
+        """

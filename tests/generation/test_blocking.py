@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from themis.core.entities import GenerationRecord, GenerationTask, ModelOutput
-from themis.generation.blocking import BlockingProvider
+from themis.generation.pools import BlockingProvider
 from themis.interfaces import StatelessTaskExecutor
 
 

@@ -6,7 +6,6 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from types import TracebackType
 from typing import Self, TypeVar
 
 from themis.core.registry import Registry
@@ -19,7 +18,16 @@ R = TypeVar("R")
 
 
 class ExecutionBackend(ABC):
-    """Maps a function over items. `evaluate` uses one but never shuts it down: it belongs to whoever made it."""
+    """Maps a function over items. `evaluate` uses one but never shuts it down: it belongs to whoever made it.
+
+    A backend of your own is a subclass with `map`; `EXECUTION_BACKENDS.register(name, kind)` gives it a name.
+
+    >>> class Twice(ExecutionBackend):
+    ...     def map(self, func, items, *, max_workers=None, timeout=None, **options):
+    ...         return (func(func(item)) for item in items)
+    >>> list(Twice().map(lambda n: n + 1, [1, 2]))
+    [3, 4]
+    """
 
     @abstractmethod
     def map(
@@ -30,7 +38,19 @@ class ExecutionBackend(ABC):
         max_workers: int | None = None,
         timeout: float | None = None,
         **options: object,
-    ) -> Iterator[R]: ...
+    ) -> Iterator[R]:
+        """The results in the order in which they are finished.
+
+        Args:
+            func: Called with each item.
+            items: Read as workers become free, so they may have no end.
+            max_workers: At most so many at once; by default all that the backend has.
+            timeout: Seconds to wait for the next result; no limit by default.
+            **options: What only some backends know.
+
+        Raises:
+            TimeoutError: No result came in time.
+        """
 
     def shutdown(self) -> None:  # noqa: B027 - most backends hold nothing
         """Waits for what is running and lets go of workers."""
@@ -38,14 +58,16 @@ class ExecutionBackend(ABC):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.shutdown()
 
 
 class SequentialExecutionBackend(ExecutionBackend):
-    """One after the other, in order, in the caller's thread."""
+    """One after the other, in order, in the caller's thread.
+
+    >>> list(SequentialExecutionBackend().map(str.upper, "ab"))
+    ['A', 'B']
+    """
 
     workers = 1
 
@@ -62,7 +84,18 @@ class SequentialExecutionBackend(ExecutionBackend):
 
 
 class LocalExecutionBackend(ExecutionBackend):
-    """Threads of this process. Items are taken as threads become free, so an endless iterator is no problem."""
+    """Threads of this process. Items are taken as threads become free, so an endless iterator is no problem.
+
+    Args:
+        max_workers: Threads; 4 suits calls that wait for a server.
+
+    Raises:
+        ConfigurationError: There is less than one thread.
+
+    >>> with LocalExecutionBackend(max_workers=2) as backend:
+    ...     sorted(backend.map(str.upper, "abc"))
+    ['A', 'B', 'C']
+    """
 
     def __init__(self, max_workers: int = 4) -> None:
         if max_workers < 1:
@@ -111,6 +144,7 @@ def _results(done: set[Future[R]], timeout: float | None) -> Iterator[R]:
     return (future.result() for future in done)
 
 
+# Backends by the names that `evaluate(execution_backend=...)` takes: local, ray, sequential.
 EXECUTION_BACKENDS: Registry[type[ExecutionBackend]] = Registry(
     "execution backend",
     {

@@ -15,13 +15,16 @@ from typing import Any, TypeVar
 
 from themis.backends.execution import ExecutionBackend
 from themis.core.redaction import redact_text
-from themis.exceptions import ConfigurationError, DependencyError, EvaluationError
+from themis.core.registry import import_extra
+from themis.exceptions import ConfigurationError, EvaluationError
 from themis.generation.attempts import Request
 from themis.generation.remote import CallMaker, Greeting
 
 T = TypeVar("T")
 R = TypeVar("R")
 Said = Greeting | list[Request] | BaseException
+
+_ray_package = partial(import_extra, "ray", "ray", "running on a Ray cluster")
 
 _WAIT_SECONDS = 0.25
 _CONNECT_SECONDS = 20
@@ -42,7 +45,7 @@ class RayExecutionBackend(ExecutionBackend):
     def __init__(self, address: str | None = None, *, processes: int | None = None, **init_options: object) -> None:
         if processes is not None and processes < 1:
             raise ConfigurationError(f"processes is at least 1, got {processes}")
-        self._ray = _ray()
+        self._ray = _ray_package()
         _keep_off_stdout(self._ray)
         self._started_here = not self._ray.is_initialized()
         if self._started_here:
@@ -147,14 +150,6 @@ def on_one_machine(nodes: Iterable[Mapping[str, object]]) -> bool:
     return len({node["NodeManagerAddress"] for node in nodes if node["Alive"]}) <= 1
 
 
-def _ray() -> ModuleType:
-    try:
-        import ray
-    except ImportError as error:
-        raise DependencyError.for_extra("ray", "ray", "running on a Ray cluster") from error
-    return ray
-
-
 def _start(ray: ModuleType, address: str, options: Mapping[str, object]) -> None:
     quiet = {"log_to_driver": False, "logging_level": "error"}
     if address == "local":
@@ -212,7 +207,7 @@ def _why_not_connected(address: str, error: BaseException) -> str:
 
 def _unpack(sent: bytes) -> Any:
     """What was sent, in a process with the working directory of the one that sent it, if there is such a folder."""
-    func, folder = _ray().cloudpickle.loads(sent)
+    func, folder = _ray_package().cloudpickle.loads(sent)
     with contextlib.suppress(OSError):  # another machine
         os.chdir(folder)
     return func

@@ -14,6 +14,12 @@ class LocalFileStorageBackend:
 
     Args:
         path: The directory; `experiment_storage` is the store in it.
+
+    >>> import themis
+    >>> backend = LocalFileStorageBackend("runs")
+    >>> report = themis.evaluate("demo", model="fake/perfect", run_id="first", storage_backend=backend, progress=False)
+    >>> [run.run_id for run in backend.experiment_storage.list_runs()]
+    ['first']
     """
 
     def __init__(self, path: str | Path) -> None:

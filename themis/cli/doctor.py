@@ -19,7 +19,7 @@ from themis.core.redaction import redact_text
 from themis.core.tokens import DEFAULT_TOKENIZER, count_tokens
 from themis.evaluation.sandbox import GIVEN_UP, read_weaknesses, strongest_protection
 from themis.exceptions import ThemisError
-from themis.experiment.explain import explain_cache
+from themis.experiment.audit import explain_cache
 from themis.storage import ExperimentStorage
 from themis.storage.search import find_runs
 

@@ -30,7 +30,7 @@ from themis.exceptions import ConfigurationError, DatasetError, RunFailedError, 
 from themis.experiment.assemble import stored_pipeline
 from themis.experiment.datasets import resolve_dataset
 from themis.generation.providers import parse_model, provider_factory
-from themis.memory.judging import create_judge
+from themis.memory.models import ChatModel
 from themis.memory.rejudging import rejudge_memory_run
 from themis.presets.loading import READABLE_SUFFIXES, read_rows
 from themis.runs.estimate import Estimate, estimate_run
@@ -242,7 +242,7 @@ def rejudge(
         )
     try:
         if is_memory_run:
-            rejudge_memory_run(store, run_id, create_judge(judge))
+            rejudge_memory_run(store, run_id, ChatModel(judge) if judge is not None else None)
             return present(store, build_report(store, run_id), as_json)
         pipeline = stored_pipeline(store, run_id, metrics=list(metrics) or None, extractor=extractor, reducer=reducer)
         return present(store, judge_again(store, run_id, pipeline), as_json)

@@ -19,12 +19,12 @@ from themis.config import load_memory_config
 from themis.config.specification import MemorySpecification
 from themis.generation.providers import parse_model
 from themis.memory import definitions as defining
-from themis.memory.assembling import configured, load_user_code, parse_span
+from themis.memory.assembling import load_config, load_user_code, parse_span
 from themis.memory.clock import CLOCKS
 from themis.memory.filler import create_filler
 from themis.memory.master_log import from_master_log, to_master_log
 from themis.memory.planning import Plan, draw, make_plan
-from themis.memory.transcript import entries
+from themis.memory.tape import read_entries
 from themis.runs.prices import Price, price_of
 from themis.storage import ExperimentStorage, RunStatus
 from themis.storage.records import batched
@@ -201,7 +201,7 @@ def plan(
 def turns(run_id: str, test_id: str | None, storage: str, as_json: bool) -> None:
     """Print a run's conversation: every exchange and event, one a line."""
     store = ExperimentStorage(storage)
-    for entry in entries(store.reader(run_id).turns(), test_id=test_id):
+    for entry in read_entries(store.reader(run_id).turns(), test_id=test_id):
         if as_json:
             click.echo(json.dumps(entry, ensure_ascii=False))
         else:
@@ -323,7 +323,7 @@ for _command in RESULT_COMMANDS:
 
 def _plan(asked: MemorySpecification) -> tuple[Plan, Price | None]:
     """The schedule without an agent, and the price of a token where the agent is a model of known price."""
-    config = configured(asked)
+    config = load_config(asked)
     defined = defining.generate(config)
     made = make_plan(
         defined,

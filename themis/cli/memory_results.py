@@ -28,6 +28,7 @@ from themis.memory.assembling import load_user_code
 from themis.memory.exporting import export_run
 from themis.memory.importing import ImportedAgent, import_folder
 from themis.memory.overrides import override_score, read_overrides, withdraw_override
+from themis.memory.report import RunView, read_view
 from themis.memory.report.charts import write_figures
 from themis.memory.report.pages import (
     agents_figures,
@@ -38,7 +39,6 @@ from themis.memory.report.pages import (
     run_figures,
     run_page,
 )
-from themis.memory.report.view import RunView, read_view
 from themis.memory.sweep import Sweep, SweepReport, SweepRun, parse_spans, plan_sweep, read_sweep, run_sweep
 from themis.runs.resuming import how_to_repeat
 from themis.storage import ExperimentStorage

@@ -84,7 +84,22 @@ class _Change(NamedTuple):
 
 
 class RunDiff:
-    """The differences of two runs by metric. Counting needs scores only; `items` reads the texts as it goes."""
+    """The differences of two runs by metric. Counting needs scores only; `items` reads the texts as it goes.
+
+    Args:
+        store: Where both runs are.
+        run_a: The earlier run.
+        run_b: The later one.
+        metrics: Names of metrics; None for all that both runs have.
+        threshold: The least score of an item that is right; the most, where a lower value is better.
+
+    >>> import themis
+    >>> for run_id, model in (("baseline", "fake/noisy-0.9"), ("candidate", "fake/perfect")):
+    ...     report = themis.evaluate("demo", model=model, run_id=run_id, storage="runs", progress=False)
+    >>> diff = RunDiff(ExperimentStorage("runs"), "baseline", "candidate", None, 0.5)
+    >>> [(item.item_id, item.outputs_a, item.outputs_b) for item in diff.items(only="fixed", limit=1)]
+    [('0', ('7',), ('4',))]
+    """
 
     def __init__(
         self, store: ExperimentStorage, run_a: str, run_b: str, metrics: Iterable[str] | None, threshold: float
@@ -115,7 +130,13 @@ class RunDiff:
         metric: str | None = None,
         limit: int | None = None,
     ) -> Iterator[DiffItem]:
-        """Broken items first, then fixed, both wrong, both right; each group in the first run's order."""
+        """Broken items first, then fixed, both wrong, both right; each group in the first run's order.
+
+        Args:
+            only: The changes to go through: `broken`, `fixed`, `both-wrong`, `both-right`, or several of them; all by default.
+            metric: Only of this metric.
+            limit: At most so many.
+        """
         left = limit
         for name in self.metrics if metric is None else [find_metric(metric, self.metrics, "those of this diff")]:
             for change in _parse_changes(only):
@@ -192,9 +213,12 @@ def diff_runs(
         StorageError: The store or a run is not there.
         MetricError: The runs have no metric or no scored item in common, or none of the metrics says what is right.
 
-    >>> diff = diff_runs("baseline", "candidate", storage_path=".themis")  # doctest: +SKIP
-    >>> diff.by_metric["ExactMatch"].counts[Change.FIXED]  # doctest: +SKIP
-    12
+    >>> import themis
+    >>> for run_id, model in (("baseline", "fake/noisy-0.9"), ("candidate", "fake/perfect")):
+    ...     report = themis.evaluate("demo", model=model, run_id=run_id, storage="runs", progress=False)
+    >>> diff = diff_runs("baseline", "candidate", storage_path="runs")
+    >>> diff.by_metric["ExactMatch"].counts[Change.FIXED]
+    8
     """
     return RunDiff(open_store(storage, storage_path), run_a, run_b, metrics, threshold)
 

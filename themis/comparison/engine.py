@@ -58,14 +58,25 @@ CORRECTIONS: dict[str, Callable[[Sequence[float]], Sequence[float]]] = {
 
 
 class StatisticalTest(enum.StrEnum):
-    """How a difference is tested; `AUTO` takes the test that fits the scores and says why, `NONE` tests nothing."""
+    """How a difference is tested.
 
+    >>> StatisticalTest("auto")
+    <StatisticalTest.AUTO: 'auto'>
+    """
+
+    # Student's paired test.
     T_TEST = "t_test"
+    # An interval from resampled items; has no p-value.
     BOOTSTRAP = "bootstrap"
+    # Signs of the differences swapped at random, or all of them where they are few.
     PERMUTATION = "permutation"
+    # For scores of 0 or 1.
     MCNEMAR = "mcnemar"
+    # Signed ranks of the differences.
     WILCOXON = "wilcoxon"
+    # The one that fits the scores; the result says why.
     AUTO = "auto"
+    # The better mean wins.
     NONE = "none"
 
 
@@ -113,9 +124,12 @@ def compare_runs(
         StorageError: The store or a run is not there.
         MetricError: The runs have no metric or no scored item in common.
 
-    >>> report = compare_runs(["baseline", "candidate"], storage_path=".themis")  # doctest: +SKIP
-    >>> print(report.pairwise_results[0].summary())  # doctest: +SKIP
-    ExactMatch: baseline 0.4000 - candidate 0.7000 = -0.3000 (-42.9%), interval [-0.4500, -0.1750], CI-only: candidate is better
+    >>> import themis
+    >>> for run_id, model in (("baseline", "fake/noisy-0.9"), ("candidate", "fake/perfect")):
+    ...     report = themis.evaluate("demo", model=model, run_id=run_id, storage="runs", progress=False)
+    >>> report = compare_runs(["baseline", "candidate"], storage_path="runs")
+    >>> print(report.pairwise_results[0].summary())
+    ExactMatch: baseline 0.2000 - candidate 1.0000 = -0.8000 (-80.0%), interval [-1.0000, -0.4000], CI-only: candidate is better
     """
     engine = ComparisonEngine(storage_path=storage_path, statistical_test=statistical_test, alpha=alpha)
     return engine.compare_runs(run_ids, metrics=metrics)
@@ -154,7 +168,16 @@ def _align_clusters(a: Mapping[tuple[Hashable, str], float], b: Mapping[tuple[Ha
 
 
 class ComparisonEngine:
-    """How runs are compared; one engine may compare any number of them."""
+    """How runs are compared; one engine may compare any number of them.
+
+    >>> import themis
+    >>> for run_id, model in (("baseline", "fake/noisy-0.9"), ("candidate", "fake/perfect")):
+    ...     report = themis.evaluate("demo", model=model, run_id=run_id, storage="runs", progress=False)
+    >>> engine = ComparisonEngine(storage_path="runs", statistical_test="auto", seed=1)
+    >>> result = engine.compare_runs(["baseline", "candidate"]).pairwise_results[0]
+    >>> result.test_result.test_name, result.winner
+    ('mcnemar', 'candidate')
+    """
 
     def __init__(
         self,
@@ -205,7 +228,17 @@ class ComparisonEngine:
         metrics: Iterable[str] | None = None,
         statistical_test: StatisticalTest | str | None = None,
     ) -> ComparisonReport:
-        """Compares every two of these runs; arguments as of the function `compare_runs`."""
+        """Compares every two of these runs.
+
+        Args:
+            run_ids: At least two runs of the store.
+            metrics: Names of metrics; without them, all that every run has.
+            statistical_test: In place of the engine's.
+
+        Raises:
+            StorageError: A run is not there.
+            MetricError: The runs have no metric or no scored item in common.
+        """
         run_ids = _check_ids(run_ids)
         settings = self.settings
         if statistical_test is not None:

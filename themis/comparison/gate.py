@@ -55,7 +55,26 @@ class GateCheck:
 
 @dataclass(frozen=True, kw_only=True)
 class GateVerdict:
-    """All checks of a candidate; `delta` is candidate minus baseline, None where they could not be compared."""
+    """All checks of a candidate.
+
+    Args:
+        candidate: The run that is to replace the baseline.
+        baseline: The run to be as good as.
+        metric: What they are judged by.
+        checks: Each condition with its outcome and reason.
+        alpha: One minus the level of the interval.
+        n: Items that both have a score of.
+        candidate_mean: Over those; None where they could not be compared, as for the rest.
+        baseline_mean: Over those.
+        delta: Candidate minus baseline.
+        interval: Of the difference.
+        test: The test that was taken, with its p-value.
+
+    >>> check = GateCheck("overlap", GateOutcome.UNKNOWN, "only 3 of 100 items are shared")
+    >>> verdict = GateVerdict(candidate="new", baseline="old", metric="ExactMatch", alpha=0.05, checks=(check,))
+    >>> verdict.passed, verdict.exit_code, verdict.reasons
+    (False, 3, ['only 3 of 100 items are shared'])
+    """
 
     candidate: str
     baseline: str
@@ -80,6 +99,7 @@ class GateVerdict:
 
     @property
     def passed(self) -> bool:
+        """Whether every check passed."""
         return self.outcome is GateOutcome.PASS
 
     @property
@@ -93,6 +113,7 @@ class GateVerdict:
         return [check.reason for check in self.checks if check.outcome is not GateOutcome.PASS]
 
     def to_dict(self) -> dict[str, object]:
+        """The verdict as plain values."""
         return {
             "verdict": self.outcome.value,
             "exit_code": self.exit_code,
@@ -134,8 +155,11 @@ class Gate:
     Raises:
         ConfigurationError: A number is out of its range.
 
+    >>> import themis
+    >>> for run_id, model in (("baseline", "fake/noisy-0.9"), ("candidate", "fake/perfect")):
+    ...     report = themis.evaluate("demo", model=model, run_id=run_id, storage="runs", progress=False)
     >>> gate = Gate(baseline="baseline", metric="ExactMatch", non_inferiority=0.02)
-    >>> gate.judge("candidate", storage_path=".themis").outcome.value  # doctest: +SKIP
+    >>> gate.judge("candidate", storage_path="runs").outcome.value
     'pass'
     """
 

@@ -398,9 +398,11 @@ def plan_comparison(
         ConfigurationError: A number is out of its range.
         MetricError: The stored scores do not vary, or there are fewer than two.
 
-    >>> plan = plan_comparison("baseline", "ExactMatch", storage_path=".themis", difference=0.05)  # doctest: +SKIP
-    >>> plan.n, plan.needs.n  # doctest: +SKIP
-    (40, 784)
+    >>> import themis
+    >>> report = themis.evaluate("demo", model="fake/noisy-0.5", run_id="baseline", storage="runs", progress=False)
+    >>> plan = plan_comparison("baseline", "ExactMatch", storage_path="runs", difference=0.05)
+    >>> plan.n, plan.needs.n
+    (10, 689)
     """
     if not -1 < correlation < 1:
         raise ConfigurationError(f"a correlation lies between -1 and 1, got {correlation}")

@@ -27,9 +27,25 @@ _LONGEST_NAME = 36
 class StatisticalTestResult:
     """The verdict of one test.
 
-    A bootstrap has no p-value: its `inference_mode` is "ci_only", and it is significant if its interval excludes zero.
-    `effect_size` is the difference in standard deviations of the differences (Cohen's d_z). `reason` says why `auto` took
-    this test, `note` what limits its verdict.
+    Args:
+        test_name: Which test.
+        statistic: Its statistic; None where it has none.
+        p_value: None of a bootstrap, which has only an interval.
+        significant: Whether the p-value is below alpha, or the interval excludes zero.
+        confidence_level: Of the interval.
+        effect_size: The difference in standard deviations of the differences (Cohen's d_z).
+        confidence_interval: Of the difference, where the test has one of its own.
+        inference_mode: "ci_only" of a bootstrap, else "hypothesis_test".
+        n: Pairs.
+        clusters: Groups of pairs that are not independent, where there are any.
+        exact: Whether every permutation was counted.
+        resamples: How many were drawn, if any.
+        seed: What they were drawn with.
+        reason: Why `auto` took this test.
+        note: What limits its verdict.
+
+    >>> print(StatisticalTestResult("mcnemar", 2.0, 0.04, True))
+    mcnemar, p = 0.0400, significant
     """
 
     test_name: str
@@ -64,7 +80,26 @@ class StatisticalTestResult:
 class ComparisonResult:
     """Two runs on one metric, over the items that both have a score of.
 
-    `interval` is of the difference: the test's own, or Student's for tests without one; `interval_method` names it.
+    Args:
+        metric_name: The metric.
+        run_a_id: The first run.
+        run_b_id: The second run.
+        run_a_mean: Over the shared items.
+        run_b_mean: Over the shared items.
+        delta: The first mean minus the second.
+        delta_percent: The same in percent of the second.
+        test_result: The verdict of the test, if there was one.
+        run_a_samples: The first run's scores of the shared items.
+        run_b_samples: The second's, in the same order.
+        corrected_significant: After correction for the number of comparisons.
+        corrected_p_value: Likewise.
+        interval: Of the difference: the test's own, or Student's for tests without one.
+        interval_method: What it is called.
+        note: What limits the verdict.
+
+    >>> result = ComparisonResult("ExactMatch", "new", "old", 0.8, 0.7, 0.1, 14.3, "new")
+    >>> result.summary()
+    'ExactMatch: new 0.8000 - old 0.7000 = +0.1000 (+14.3%): new is better'
     """
 
     metric_name: str
@@ -94,7 +129,11 @@ class ComparisonResult:
         return self.test_result is not None and self.test_result.significant
 
     def summary(self, names: Mapping[str, str] | None = None) -> str:
-        """One line; `names` are shorter ones of the runs."""
+        """The result in one line.
+
+        Args:
+            names: Shorter names of the runs, by id.
+        """
         first, second = (names or {}).get(self.run_a_id, self.run_a_id), (names or {}).get(self.run_b_id, self.run_b_id)
         # Of a mean of zero nothing is a percentage.
         percent = f" ({self.delta_percent:+.1f}%)" if self.run_b_mean else ""
@@ -108,12 +147,17 @@ class ComparisonResult:
         return line + (f" ({self.note})" if self.note else "")
 
     def verdict(self, names: Mapping[str, str] | None = None) -> str:
-        """Who is better, in words."""
+        """Who is better, in words.
+
+        Args:
+            names: Shorter names of the runs, by id.
+        """
         if self.higher_is_better is None and self.is_significant():
             return "they differ, and neither is better"
         return "tie" if self.winner == TIE else f"{(names or {}).get(self.winner, self.winner)} is better"
 
     def to_dict(self) -> dict[str, object]:
+        """The result as plain values."""
         test = self.test_result
         return {
             "metric": self.metric_name,
@@ -149,7 +193,23 @@ class ComparisonResult:
 
 @dataclass
 class WinLossMatrix:
-    """Who beat whom on a metric: `matrix[i][j]` is "win", "loss" or "tie" of run i against run j, "-" against itself."""
+    """Who beat whom on a metric.
+
+    Args:
+        run_ids: The runs, in the order of rows and columns.
+        metric_name: The metric.
+        matrix: `matrix[i][j]` is "win", "loss" or "tie" of run i against run j, "-" against itself.
+        win_counts: By run.
+        loss_counts: By run.
+        tie_counts: By run.
+
+    >>> result = ComparisonResult("ExactMatch", "new", "old", 0.8, 0.7, 0.1, 14.3, "new")
+    >>> print(WinLossMatrix.from_results(["new", "old"], "ExactMatch", [result]).to_table())
+    ExactMatch: row against column
+              1     2
+    1 new     -   win
+    2 old  loss     -
+    """
 
     run_ids: list[str]
     metric_name: str
@@ -162,6 +222,13 @@ class WinLossMatrix:
     def from_results(
         cls, run_ids: Sequence[str], metric_name: str, results: Sequence[ComparisonResult]
     ) -> WinLossMatrix:
+        """The matrix of one metric's results.
+
+        Args:
+            run_ids: The runs, in the order of rows and columns.
+            metric_name: The metric.
+            results: One a pair of runs.
+        """
         outcomes = {(run_id, run_id): "-" for run_id in run_ids}
         for result in results:
             pair = (result.run_a_id, result.run_b_id)
@@ -176,7 +243,15 @@ class WinLossMatrix:
         return cls(list(run_ids), metric_name, matrix, counts["win"], counts["loss"], counts["tie"])
 
     def get_result(self, run_a: str, run_b: str) -> str:
-        """How the first run did against the second."""
+        """How the first run did against the second: "win", "loss" or "tie".
+
+        Args:
+            run_a: The first run.
+            run_b: The second run.
+
+        Raises:
+            MetricError: A run is not in the matrix.
+        """
         for run_id in (run_a, run_b):
             if run_id not in self.run_ids:
                 raise MetricError(f"run {run_id!r} is not in this comparison{nearest(run_id, self.run_ids)}")
@@ -219,8 +294,22 @@ class ReportMetadata(TypedDict, total=False):
 class ComparisonReport:
     """Every pair of runs on every metric.
 
-    `best_run_per_metric` has the best mean (None if it is shared, or no value is better); `overall_best_run` won more
-    comparisons than it lost and more so than any other, None if there is no such run.
+    Args:
+        run_ids: The runs, in the order in which they were given.
+        metrics: What was compared.
+        pairwise_results: One a pair and metric.
+        win_loss_matrices: By metric.
+        best_run_per_metric: Who has the best mean; None if it is shared, or no value is better.
+        overall_best_run: The run that won more comparisons than it lost, and more so than any other; None if there is none.
+        metadata: How it came about: test, alpha, correction, seed.
+
+    >>> import themis
+    >>> from themis.comparison import compare_runs
+    >>> for run_id, model in (("baseline", "fake/noisy-0.9"), ("candidate", "fake/perfect")):
+    ...     report = themis.evaluate("demo", model=model, run_id=run_id, storage="runs", progress=False)
+    >>> report = compare_runs(["baseline", "candidate"], storage_path="runs")
+    >>> report.best_run_per_metric, report.method_line()
+    ({'ExactMatch': 'candidate'}, 'Test: bootstrap, alpha 0.05')
     """
 
     run_ids: list[str]
@@ -234,17 +323,32 @@ class ComparisonReport:
     rankings: dict[str, Ranking] = field(default_factory=dict)
 
     def get_comparison(self, run_a: str, run_b: str, metric: str) -> ComparisonResult | None:
-        """The row of two runs, in either order; its `delta` is that of its own run_a and run_b."""
+        """The row of two runs, in either order; its `delta` is that of its own run_a and run_b.
+
+        Args:
+            run_a: One run.
+            run_b: The other.
+            metric: The metric.
+        """
         for result in self.pairwise_results:
             if result.metric_name == metric and {result.run_a_id, result.run_b_id} == {run_a, run_b}:
                 return result
         return None
 
     def get_metric_results(self, metric: str) -> list[ComparisonResult]:
+        """The results of one metric, one a pair.
+
+        Args:
+            metric: The metric.
+        """
         return [result for result in self.pairwise_results if result.metric_name == metric]
 
     def summary(self, include_details: bool = False) -> str:
-        """The report as text, at most a screen without details."""
+        """The report as text, at most a screen without details.
+
+        Args:
+            include_details: With every pair and matrix.
+        """
         lines = [
             "=" * _WIDTH,
             "COMPARISON REPORT",
@@ -279,6 +383,7 @@ class ComparisonReport:
         return ["Runs:", *(f"  {run_id}" for run_id in self.run_ids)]
 
     def to_dict(self) -> dict[str, object]:
+        """The report as plain values."""
         return {
             "run_ids": list(self.run_ids),
             "metrics": list(self.metrics),
@@ -311,7 +416,11 @@ class ComparisonReport:
         }
 
     def best_line(self, metric: str) -> str:
-        """Who has the best mean on a metric, and how many of the others it beats."""
+        """Who has the best mean on a metric, and how many of the others it beats.
+
+        Args:
+            metric: The metric.
+        """
         best = self.best_run_per_metric.get(metric)
         if any(result.higher_is_better is None for result in self.get_metric_results(metric)):
             return "none; more of it is neither better nor worse"
@@ -330,7 +439,11 @@ class ComparisonReport:
         return f"{self.names()[best]}{shown}, {told}{beyond}"
 
     def reasons(self, metric: str | None = None) -> list[str]:
-        """Why `auto` took the tests it took, each reason once with its metrics."""
+        """Why `auto` took the tests it took, each reason once with its metrics.
+
+        Args:
+            metric: Only of this metric.
+        """
         metrics: dict[str, dict[str, None]] = {}
         for result in self._rows(metric):
             if result.test_result is not None and result.test_result.reason:
@@ -338,7 +451,11 @@ class ComparisonReport:
         return [f"{', '.join(names)}: {reason}" for reason, names in metrics.items()]
 
     def notes(self, metric: str | None = None) -> list[str]:
-        """Those reasons, what limits the verdicts, and what could not be compared."""
+        """Those reasons, what limits the verdicts, and what could not be compared.
+
+        Args:
+            metric: Only of this metric.
+        """
         limits = [f"{r.metric_name}, {r.run_a_id} - {r.run_b_id}: {r.note}" for r in self._rows(metric) if r.note]
         return [*self.reasons(metric), *limits, *(self.left_out() if metric is None else ())]
 

@@ -199,6 +199,15 @@ class StopWhenDecided:
     Raises:
         StorageError: The store or the run is not there.
         MetricError: The run has no scores of the metric, or some outside 0 to 1.
+
+    >>> import themis
+    >>> rows = [{"id": n, "question": f"{n} + 1", "answer": str(n + 1)} for n in range(200)]
+    >>> common = {"prompt": "{question}", "storage": "runs", "progress": False}
+    >>> report = themis.evaluate(rows, model="fake/noisy-0.9", run_id="baseline", **common)
+    >>> rule = StopWhenDecided("baseline", "ExactMatch", storage_path="runs")
+    >>> report = themis.evaluate(rows, model="fake/perfect", run_id="candidate", stop_when=rule, **common)
+    >>> rule.sequence.decision
+    'above'
     """
 
     def __init__(

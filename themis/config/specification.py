@@ -40,7 +40,23 @@ def _transient(default: object) -> Any:
 
 @dataclass(frozen=True, kw_only=True)
 class Specification:
-    """What a run of either kind says."""
+    """What a run of either kind says.
+
+    Args:
+        run_id: Name of the run; made from the time, or from the configuration's name, by default.
+        experiment: The group of runs that this one belongs to; `default` by default.
+        tags: Names and values that lists of runs can be filtered by.
+        seed: Of sampling, or of everything that a memory run draws at random.
+        budget_usd: Never spend more than this on the run, earlier sessions included.
+        workers: Calls in flight at once, at most.
+        keep_going: Go on after failures that every further call would meet too.
+        resume: With False a stored run of this id is archived and the run starts anew.
+        allow_drift: Where inputs have changed, start anew but take every stored answer that still fits.
+
+    >>> asked = SampleSpecification.from_values({"dataset": "demo", "model": "fake/perfect", "budget_usd": 2.0})
+    >>> asked.to_stored()
+    {'kind': 'samples', 'budget_usd': 2.0, 'dataset': 'demo', 'model': 'fake/perfect'}
+    """
 
     kind: ClassVar[str]
 
@@ -84,7 +100,14 @@ class Specification:
 
     @classmethod
     def from_values(cls, values: Mapping[str, object]) -> Self:
-        """From names and values, as a command line or a store has them."""
+        """From names and values, as a command line or a store has them.
+
+        Args:
+            values: By the names of the fields.
+
+        Raises:
+            ConfigurationError: There is no such field; names the nearest.
+        """
         for name in values:
             if name not in cls.__dataclass_fields__:
                 raise ConfigurationError(f"unknown setting {name!r}{nearest(name, list(cls.__dataclass_fields__))}")
@@ -101,7 +124,40 @@ class Specification:
 
 @dataclass(frozen=True, kw_only=True)
 class SampleSpecification(Specification):
-    """Every row of a dataset, asked of a model. `evaluate` explains the fields."""
+    """Every row of a dataset, asked of a model; the fields are arguments of `evaluate`, which says more.
+
+    Args:
+        model: Who answers, as `provider/model`.
+        limit: Only the first so many rows.
+        prompt: Text over the row's fields; a benchmark has its own.
+        reference_field: The row's field with the expected answer.
+        dataset_id_field: The row's field that names it.
+        metrics: Names, or objects of the program's.
+        extractor: A name, or an object of the program's.
+        evaluation_pipeline: In place of metrics, extractor and reducer.
+        temperature: Of sampling; 0 for the likeliest answer.
+        top_p: Of sampling.
+        max_tokens: Longest answer; -1 for no limit.
+        num_samples: Attempts at each row.
+        reducer: How several attempts become one score; `average` by default.
+        cluster_field: The row's field that groups rows which are not independent.
+        max_retries: Calls for one answer in total.
+        timeout_seconds: For one call.
+        deadline_seconds: For one answer with all its retries.
+        requests_per_minute: The most to send; no limit by default.
+        tokens_per_minute: The most to use; no limit by default.
+        provider_options: Options of the provider, such as `base_url`; secrets in them are not stored.
+        sample: Use the benchmark's few shipped rows.
+        cache: Where stored answers may come from: this `run`, the whole `store`, or `off`.
+        max_records_in_memory: How many records the report shows.
+
+    Raises:
+        ConfigurationError: A value is not what its field takes.
+
+    >>> asked = SampleSpecification(dataset="gsm8k", model="openai/gpt-4o", limit=200)
+    >>> " ".join(asked.command())
+    'eval gsm8k --model openai/gpt-4o --limit 200 --temperature 0 --top-p 0.95 --max-tokens 512'
+    """
 
     kind: ClassVar[str] = "samples"
 
@@ -157,6 +213,7 @@ class SampleSpecification(Specification):
 
     @property
     def rate_limit(self) -> RateLimit:
+        """Both limits together, as the engine takes them."""
         return RateLimit(requests_per_minute=self.requests_per_minute, tokens_per_minute=self.tokens_per_minute)
 
     @property
@@ -183,7 +240,30 @@ class SampleSpecification(Specification):
 
 @dataclass(frozen=True, kw_only=True)
 class MemorySpecification(Specification):
-    """The tests of a configuration, held with an agent. What is None is the configuration's to say."""
+    """The tests of a configuration, held with an agent. What is None is the configuration's to say.
+
+    Args:
+        configuration: A YAML file, or the name of a shipped one.
+        agent: Who is tested, such as `openai/gpt-4o`, `window(2000)` or `http://localhost:8080`.
+        max_prompt_tokens: The most that the agent is sent at once.
+        agent_options: Options of the agent; secrets in them are not stored.
+        isolated: Each test in a conversation of its own.
+        is_local: The agent's calls cost nothing, whatever the price list says.
+        judge: The model that judges what code cannot.
+        judge_options: Options of its provider.
+        filler: What is said between tests: a registered name or a file.
+        clock: How virtual time reaches the agent: `jump`, `signal` or `wait`.
+        max_message_tokens: Longest message of a test.
+        definitions: A file with the tests, in place of generating them.
+        regenerate: Generate the tests anew, though stored ones fit.
+
+    Raises:
+        ConfigurationError: A value is not what its field takes.
+
+    >>> asked = MemorySpecification(configuration="benchmark-32k.yml", agent="window(2000)", span_tokens=8000)
+    >>> " ".join(asked.command())
+    'memory run -c benchmark-32k.yml -a window(2000) --span 8000'
+    """
 
     kind: ClassVar[str] = "memory"
 
@@ -234,7 +314,21 @@ class MemorySpecification(Specification):
 
 
 def load_specification(run: RunMetadata) -> Specification:
-    """What a stored run was asked to be; its own id is set."""
+    """What a stored run was asked to be; its own id is set.
+
+    Args:
+        run: As the store lists it.
+
+    Raises:
+        ConfigurationError: The run does not say how it was started.
+
+    >>> import themis
+    >>> from themis.storage import ExperimentStorage
+    >>> report = themis.evaluate("demo", model="fake/perfect", limit=2, run_id="first", progress=False)
+    >>> asked = load_specification(ExperimentStorage().get_run("first"))
+    >>> asked.run_id, asked.dataset, asked.limit
+    ('first', 'demo', 2)
+    """
     stored = run.config_snapshot.get(STORED_AS)
     if not isinstance(stored, Mapping):
         raise ConfigurationError(

@@ -41,16 +41,46 @@ T = TypeVar("T")
 
 @dataclass
 class SamplingConfig:
-    """How the model draws its tokens. A negative `max_tokens` means no limit of ours."""
+    """How the model draws its tokens.
+
+    Args:
+        temperature: 0 for the likeliest token each time.
+        top_p: Draw from the likeliest tokens that together have this probability.
+        max_tokens: Longest answer; negative for no limit of ours.
+
+    >>> SamplingConfig.from_params(temperature=0.8)
+    SamplingConfig(temperature=0.8, top_p=0.95, max_tokens=2048)
+    """
 
     temperature: float = 0.0
     top_p: float = 0.95
     max_tokens: int = 512
 
+    @classmethod
+    def from_params(cls, temperature: float = 0.0, top_p: float = 0.95, max_tokens: int = 2048) -> SamplingConfig:
+        """As the constructor, with room for longer answers.
+
+        Args:
+            temperature: 0 for the likeliest token each time.
+            top_p: Draw from the likeliest tokens that together have this probability.
+            max_tokens: Longest answer; negative for no limit of ours.
+        """
+        return cls(temperature=temperature, top_p=top_p, max_tokens=max_tokens)
+
 
 @dataclass(frozen=True)
 class ModelSpec:
-    """Which model, and who serves it."""
+    """Which model, and who serves it.
+
+    Args:
+        identifier: The model's name at its provider, such as `gpt-4o`.
+        provider: A registered provider, such as `openai`.
+        default_sampling: What it is sampled with unless a task says otherwise.
+        metadata: Whatever else is worth keeping of it.
+
+    >>> ModelSpec("gpt-4o", "openai").model_key
+    'openai:gpt-4o'
+    """
 
     identifier: str
     provider: str
@@ -59,12 +89,19 @@ class ModelSpec:
 
     @property
     def model_key(self) -> str:
+        """`provider:identifier`, as runs are listed by."""
         return f"{self.provider}:{self.identifier}"
 
 
 @dataclass(frozen=True)
 class PromptSpec:
-    """A named template, before any row is put into it."""
+    """A named template, before any row is put into it.
+
+    Args:
+        name: What reports call it.
+        template: The text with `{fields}`.
+        metadata: Whatever else is worth keeping of it.
+    """
 
     name: str
     template: str
@@ -73,17 +110,40 @@ class PromptSpec:
 
 @dataclass(frozen=True)
 class PromptRender:
-    """The text that is sent, with the row it was made from."""
+    """The text that is sent, with the row it was made from.
+
+    Args:
+        spec: The template.
+        text: The template with the row's fields in it.
+        context: The row.
+        metadata: The template's.
+    """
 
     spec: PromptSpec
     text: str
     context: dict[str, Any] = field(default_factory=dict)
     metadata: dict[str, Any] = field(default_factory=dict)
 
+    @property
+    def prompt_text(self) -> str:
+        """The text that is sent."""
+        return self.text
+
+    @property
+    def template_name(self) -> str:
+        """The name of the template."""
+        return self.spec.name
+
 
 @dataclass(frozen=True)
 class Reference(Generic[T]):
-    """The expected answer; `kind` is the row's field that it came from."""
+    """The expected answer.
+
+    Args:
+        kind: The row's field that it came from.
+        value: What is expected; a list where any of several will do.
+        schema: What the value looks like, for metrics that ask.
+    """
 
     kind: str
     value: T
@@ -92,7 +152,16 @@ class Reference(Generic[T]):
 
 @dataclass(frozen=True)
 class ModelOutput:
-    """What the model said. `usage` holds prompt_tokens, completion_tokens and total_tokens where known."""
+    """What the model said.
+
+    Args:
+        text: The answer.
+        raw: The provider's reply as it came, for whoever needs more of it.
+        usage: `prompt_tokens`, `completion_tokens` and `total_tokens`, where known.
+
+    >>> ModelOutput("The answer is", raw={"finish_reason": "length"}).is_cut_off
+    True
+    """
 
     text: str
     raw: Any = None
@@ -106,7 +175,13 @@ class ModelOutput:
 
 @dataclass(frozen=True)
 class ModelError:
-    """Why there is no output. A failure of the world, never a score."""
+    """Why there is no output. A failure of the world, never a score.
+
+    Args:
+        message: What happened, for people.
+        kind: A short code for it, by which failures are counted.
+        details: What else is known, such as the HTTP status.
+    """
 
     message: str
     kind: str = "model_error"
@@ -115,7 +190,15 @@ class ModelError:
 
 @dataclass
 class GenerationTask:
-    """One question to one model."""
+    """One question to one model.
+
+    Args:
+        prompt: What is asked, with the row it was made from.
+        model: Who is asked.
+        sampling: How the answer is drawn.
+        metadata: The row's other fields, and `dataset_id`, which names the row.
+        reference: The expected answer, if there is one.
+    """
 
     prompt: PromptRender
     model: ModelSpec
@@ -126,7 +209,21 @@ class GenerationTask:
 
 @dataclass
 class GenerationRecord:
-    """A task and what became of it. After a run `attempts` holds one record for each sample drawn, at least one."""
+    """A task and what became of it.
+
+    Args:
+        task: What was asked.
+        output: The answer; None where there is none.
+        error: Why there is none; None where there is one.
+        metrics: Measurements, such as `generation_time_ms`.
+        attempts: After a run one record for each answer drawn, at least one.
+
+    >>> task = GenerationTask(
+    ...     PromptRender(PromptSpec("sum", "{question}"), "2 + 2?"), ModelSpec("gpt-4o", "openai"), SamplingConfig()
+    ... )
+    >>> GenerationRecord(task, ModelOutput("4"), error=None).output.text
+    '4'
+    """
 
     task: GenerationTask
     output: ModelOutput | None
@@ -145,6 +242,9 @@ class Result:
         key: Under which the answer is stored: a hash of everything that could change it.
         record: The answer or the error.
         calls: Calls that it took, retries included; the tokens and seconds are theirs together.
+        prompt_tokens: Sent.
+        completion_tokens: Received.
+        seconds: From the first call to the answer.
         cost_usd: None where the price is not known.
         reused: Taken from another run's answer: nothing was spent.
     """
@@ -163,7 +263,12 @@ class Result:
 
 @dataclass(frozen=True)
 class EvaluationItem:
-    """What a strategy hands to the metrics: one answer and what was expected."""
+    """What a strategy hands to the metrics: one answer and what was expected.
+
+    Args:
+        record: The answer.
+        reference: What was expected, if anything.
+    """
 
     record: GenerationRecord
     reference: Reference[Any] | None
@@ -171,7 +276,17 @@ class EvaluationItem:
 
 @dataclass(frozen=True)
 class MetricScore:
-    """One metric's verdict on one answer."""
+    """One metric's verdict on one answer.
+
+    Args:
+        metric_name: The metric's name.
+        value: The score, a finite number.
+        details: What explains it, shown with the sample.
+        metadata: What the pipeline adds, such as `outcome` of an answer that could not be read.
+
+    >>> MetricScore("ExactMatch", 1.0, details={"matched": "4"}).value
+    1.0
+    """
 
     metric_name: str
     value: float
@@ -189,7 +304,13 @@ class EvaluationSummary:
 
 @dataclass
 class EvaluationRecord:
-    """All scores of one sample, and what failed while judging it."""
+    """All scores of one sample, and what failed while judging it.
+
+    Args:
+        sample_id: The sample.
+        scores: One a metric.
+        failures: Why scores are missing, a sentence each.
+    """
 
     sample_id: str | None
     scores: list[MetricScore]
@@ -198,7 +319,12 @@ class EvaluationRecord:
 
 @dataclass
 class ExperimentFailure:
-    """A sample for which there is no answer."""
+    """A sample for which there is no answer.
+
+    Args:
+        sample_id: The sample.
+        message: Why.
+    """
 
     sample_id: str | None
     message: str
@@ -206,7 +332,12 @@ class ExperimentFailure:
 
 @dataclass
 class EvaluationFailure:
-    """A sample that has an answer but no verdict, and why."""
+    """A sample that has an answer but no verdict, and why.
+
+    Args:
+        sample_id: The sample.
+        message: Why.
+    """
 
     sample_id: str | None
     message: str
@@ -214,13 +345,25 @@ class EvaluationFailure:
 
 @dataclass
 class MetricAggregate:
-    """One metric over a run.
+    """One metric over a run. With nothing scored the mean is NaN.
 
-    `mean` is over the `count` samples that have a score; `failed` ones have none and are counted beside it, `unparsed`
-    ones are those among the scored whose answer no extractor could read. With nothing scored the mean is NaN.
-    `ci` is a 95 % interval: Wilson for scores that are all 0 or 1, Student's t otherwise, clustered where a cluster
-    field was given; `ci_method` names it. It does not leave the metric's `score_range`, and is None where it cannot be
-    computed (fewer than two samples).
+    Args:
+        name: The metric's name.
+        count: Samples that have a score.
+        mean: Over those.
+        per_sample: Their scores, as many as the report keeps.
+        per_sample_complete: Whether that is all of them.
+        truncated_count: How many are not kept.
+        failed: Samples without a score, counted beside the mean and never in it.
+        unparsed: Those among the scored whose answer no extractor could read.
+        stderr: Standard error of the mean.
+        ci: 95 % interval, inside the metric's `score_range`; None for fewer than two samples.
+        ci_method: How it was computed: Wilson's for scores that are all 0 or 1, Student's t otherwise, clustered where a
+            cluster field was given.
+
+    >>> exact = MetricAggregate.from_scores("ExactMatch", [MetricScore("ExactMatch", value) for value in (1, 1, 0, 1)])
+    >>> exact.mean, exact.count, exact.ci_method
+    (0.75, 4, 'wilson')
     """
 
     name: str
@@ -243,6 +386,13 @@ class MetricAggregate:
         *,
         score_range: tuple[float | None, float | None] | None = None,
     ) -> MetricAggregate:
+        """The aggregate of scores that are in memory.
+
+        Args:
+            name: The metric's name.
+            scores: One a sample.
+            score_range: The least and the most that a score can be, which the interval does not leave.
+        """
         summary = summarise([score.value for score in scores], score_range=score_range)
         return cls(
             name=name,
@@ -257,7 +407,20 @@ class MetricAggregate:
 
 @dataclass
 class EvaluationReport:
-    """The judging half of a run."""
+    """The judging half of a run.
+
+    Args:
+        metrics: Means with intervals, by the metrics' names.
+        failures: Samples without a verdict.
+        records: The scores of each sample.
+        slices: The same means over parts of the samples, by the parts' names.
+        metadata: What else the pipeline says of it.
+
+    >>> scores = [MetricScore("ExactMatch", 1.0)]
+    >>> report = EvaluationReport({"ExactMatch": MetricAggregate.from_scores("ExactMatch", scores)}, [], [])
+    >>> report.metric("exact_match").mean
+    1.0
+    """
 
     metrics: dict[str, MetricAggregate]
     failures: Sequence[EvaluationFailure]
@@ -266,7 +429,14 @@ class EvaluationReport:
     metadata: dict[str, Any] = field(default_factory=dict)
 
     def metric(self, name: str) -> MetricAggregate:
-        """By report name (`ExactMatch`), or in snake case whatever the letters' case (`exact_match`)."""
+        """One metric of the report.
+
+        Args:
+            name: As it is reported (`ExactMatch`), or in snake case whatever the letters' case (`exact_match`).
+
+        Raises:
+            MetricError: The report has no such metric; names the nearest.
+        """
         if name in self.metrics:
             return self.metrics[name]
         wanted = snake_case(name)
@@ -280,7 +450,23 @@ class EvaluationReport:
 
 @dataclass(repr=False)
 class ExperimentReport:
-    """What `themis.evaluate` returns. Its sequences read from the store as they are looked at."""
+    """What `themis.evaluate` returns. Its sequences read from the store as they are looked at.
+
+    Args:
+        generation_results: The records, in the order of the rows.
+        evaluation_report: Metrics and verdicts.
+        failures: Samples without an answer.
+        metadata: `run_id`, `status`, counts, `cost`, `model`, `manifest_hash` and the `reproducibility_manifest`.
+
+    >>> import themis
+    >>> report = themis.evaluate("demo", model="fake/noisy-0.5", limit=3, run_id="first", progress=False)
+    >>> report, report.status
+    (ExperimentReport(first: 3 samples; ExactMatch=0.6667), 'completed')
+    >>> report.item_scores("ExactMatch")
+    {'0': 1.0, '1': 0.0, '2': 1.0}
+    >>> report.generation_results[0].output.text
+    '4'
+    """
 
     generation_results: Sequence[GenerationRecord]
     evaluation_report: EvaluationReport
@@ -289,6 +475,7 @@ class ExperimentReport:
 
     @property
     def run_id(self) -> str:
+        """The run's name in the store."""
         return str(self.metadata["run_id"])
 
     @property
@@ -297,11 +484,22 @@ class ExperimentReport:
         return str(self.metadata["status"])
 
     def metric(self, name: str) -> MetricAggregate:
-        """By report name, or in snake case whatever the letters' case; an unknown name is a `MetricError`."""
+        """One metric of the report.
+
+        Args:
+            name: As it is reported, or in snake case whatever the letters' case.
+
+        Raises:
+            MetricError: The report has no such metric; names the nearest.
+        """
         return self.evaluation_report.metric(name)
 
     def item_scores(self, metric: str) -> dict[str, float | None]:
-        """What each judged item scored under a metric; None where that could not be told."""
+        """What each judged item scored under a metric; None where that could not be told.
+
+        Args:
+            metric: As it is reported.
+        """
         return {
             str(record.sample_id): next((one.value for one in record.scores if one.metric_name == metric), None)
             for record in self.evaluation_report.records

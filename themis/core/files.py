@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 import re
 import tempfile
@@ -41,6 +42,16 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(name)
         raise
+
+
+def cache_folder(name: str) -> Path:
+    """A folder of ours in the user's cache; it need not be there."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "themis" / name
+
+
+def file_sha256(path: str | os.PathLike[str]) -> str:
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def safe_filename(text: str) -> str:

@@ -12,6 +12,7 @@ import importlib
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
+from types import ModuleType
 from typing import Any, Generic, TypeVar, cast
 
 from themis.exceptions import ConfigurationError, DependencyError
@@ -143,6 +144,18 @@ def add_own_files(builtin: Mapping[str, str], package: str) -> dict[str, str]:
             if called and module not in modules:
                 found.setdefault(file.stem, f"{module}:{called[0]}")
     return found
+
+
+def import_extra(module: str, extra: str, purpose: str) -> ModuleType:
+    """A module of a package that only one of our extras installs.
+
+    Raises:
+        DependencyError: It is missing; the message says what for, and how to install it.
+    """
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise DependencyError.for_extra(module.partition(".")[0], extra, purpose) from error
 
 
 _ENTRIES: list[tuple[str, str, str]] | None = None

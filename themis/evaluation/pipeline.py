@@ -103,6 +103,7 @@ class EvaluationPipeline:
 
     @property
     def metric_names(self) -> list[str]:
+        """The metrics' names, in their order."""
         return [metric.name for metric in self.metrics]
 
     @property
@@ -138,7 +139,12 @@ class EvaluationPipeline:
         return any(getattr(metric, "slow", False) for metric in self.metrics)
 
     def register_slice(self, name: str, predicate: Callable[[GenerationRecord], bool]) -> None:
-        """Adds aggregates over the records for which the predicate holds."""
+        """Adds aggregates over the records for which the predicate holds.
+
+        Args:
+            name: What reports call the slice.
+            predicate: Takes a record and says whether it belongs to it.
+        """
         self.slices[name] = predicate
 
     def evaluation_fingerprint(self) -> dict[str, object]:
@@ -155,7 +161,11 @@ class EvaluationPipeline:
         return described
 
     def judge(self, record: GenerationRecord) -> EvaluationRecord:
-        """The scores of one record. Whatever a user's extractor or metric does, the run goes on."""
+        """The scores of one record. Whatever a user's extractor or metric does, the run goes on.
+
+        Args:
+            record: An answer, or why there is none.
+        """
         sample_id = record.task.metadata.get("dataset_id")
         result = EvaluationRecord(sample_id=None if sample_id is None else str(sample_id), scores=[])
         if record.error is not None and not any(attempt.error is None for attempt in record.attempts):
@@ -171,7 +181,11 @@ class EvaluationPipeline:
         return result
 
     def evaluate(self, records: Iterable[GenerationRecord]) -> EvaluationReport:
-        """Judges records that are in memory."""
+        """Judges records that are in memory.
+
+        Args:
+            records: Answers, with what was expected in their tasks.
+        """
         pairs = [(record, self.judge(record)) for record in records]
         failures = [EvaluationFailure(judged.sample_id, message) for _, judged in pairs for message in judged.failures]
         sliced: dict[str, list[EvaluationRecord]] = {name: [] for name in self.slices}

@@ -61,10 +61,11 @@ METRIC_CLASSES = {
     "rubric_judge": "themis.evaluation.judges:RubricJudge",
 }
 
-# Behind a name stands a class, a factory, or the object that a decorated function became.
+# Every extractor by name: a class, a factory, or the object that a decorated function became.
 EXTRACTORS: Registry[object] = Registry(
     "extractor", lambda: add_own_files(EXTRACTOR_CLASSES, "themis.evaluation.extractors")
 )
+# Every metric by name, likewise: built in, registered here, or a plugin's.
 METRICS: Registry[object] = Registry(
     "metric", lambda: add_own_files(METRIC_CLASSES, "themis.evaluation.metrics"), error=MetricError
 )

@@ -81,7 +81,12 @@ def register_extractor(name: str, target: object) -> None:
 
 
 def get_registered_metrics() -> dict[str, object]:
-    """What users have registered, by name; a copy."""
+    """What users have registered, by name; a copy.
+
+    >>> register_metric("always", lambda prediction: 1)
+    >>> "always" in get_registered_metrics(), "exact_match" in get_registered_metrics()
+    (True, False)
+    """
     return {name: METRICS.target(name) for name in METRICS if METRICS.is_of_this_program(name)}
 
 

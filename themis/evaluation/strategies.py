@@ -35,21 +35,61 @@ __all__ = [
 
 
 class EvaluationStrategy(Protocol):
+    """How the answers to one sample become its scores.
+
+    >>> class LastAttempt:
+    ...     def prepare(self, record):
+    ...         return [EvaluationItem(record.attempts[-1], record.task.reference)]
+    ...     def aggregate(self, record, scores):
+    ...         return list(scores)
+    >>> from themis.evaluation.extractors import IdentityExtractor
+    >>> from themis.evaluation.metrics import ExactMatch
+    >>> from themis.evaluation.pipeline import EvaluationPipeline
+    >>> EvaluationPipeline(
+    ...     extractor=IdentityExtractor(), metrics=[ExactMatch()], strategy_resolver=lambda record: LastAttempt()
+    ... ).metric_names
+    ['ExactMatch']
+    """
+
     def prepare(self, record: GenerationRecord) -> Sequence[EvaluationItem]:
-        """The answers to judge: the record's own, or each attempt's."""
+        """The answers to judge: the record's own, or each attempt's.
+
+        Args:
+            record: A sample with all its attempts.
+        """
 
     def aggregate(self, record: GenerationRecord, scores: Sequence[MetricScore]) -> list[MetricScore]:
-        """The sample's scores from its answers' scores."""
+        """The sample's scores from its answers' scores.
+
+        Args:
+            record: The sample.
+            scores: Of every metric on every answer that `prepare` gave.
+        """
 
 
 @dataclass(frozen=True)
 class DefaultEvaluationStrategy:
-    """Judges the record's own answer: the first attempt without an error."""
+    """Judges the record's own answer: the first attempt without an error.
+
+    >>> DefaultEvaluationStrategy().aggregate(None, [MetricScore("F1", 0.5)])[0].value
+    0.5
+    """
 
     def prepare(self, record: GenerationRecord) -> Sequence[EvaluationItem]:
+        """The record itself.
+
+        Args:
+            record: A sample with all its attempts.
+        """
         return (EvaluationItem(record, record.task.reference),)
 
     def aggregate(self, record: GenerationRecord, scores: Sequence[MetricScore]) -> list[MetricScore]:
+        """The scores as they are.
+
+        Args:
+            record: The sample.
+            scores: One a metric.
+        """
         return list(scores)
 
 
@@ -57,22 +97,32 @@ class _OverAttempts:
     """Judges every attempt that has an answer."""
 
     def prepare(self, record: GenerationRecord) -> Sequence[EvaluationItem]:
+        """The attempts that have an answer."""
         attempts = [attempt for attempt in record.attempts or [record] if attempt.error is None]
         return [EvaluationItem(attempt, attempt.task.reference) for attempt in attempts]
 
     def aggregate(self, record: GenerationRecord, scores: Sequence[MetricScore]) -> list[MetricScore]:
+        """One score a metric."""
         by_metric: dict[str, list[MetricScore]] = {}
         for score in scores:
             by_metric.setdefault(score.metric_name, []).append(score)
         return [self.reduce(name, group) for name, group in by_metric.items()]
 
     def reduce(self, name: str, scores: Sequence[MetricScore]) -> MetricScore:
+        """One metric's scores of several attempts as one."""
         raise NotImplementedError
 
 
 @dataclass(frozen=True)
 class AttemptAwareEvaluationStrategy(_OverAttempts):
-    """The mean over attempts, or with `average_attempts=False` every attempt's score for itself."""
+    """The mean over attempts, or every attempt's score for itself.
+
+    Args:
+        average_attempts: False for every attempt's own score.
+
+    >>> strategy_from_name("average").reduce("F1", [MetricScore("F1", 1.0), MetricScore("F1", 0.5)]).value
+    0.75
+    """
 
     average_attempts: bool = True
 
@@ -86,7 +136,11 @@ class AttemptAwareEvaluationStrategy(_OverAttempts):
 
 @dataclass(frozen=True)
 class FirstAttempt(_OverAttempts):
-    """Only the first attempt that has an answer."""
+    """Only the first attempt that has an answer.
+
+    >>> FirstAttempt().reduce("F1", [MetricScore("F1", 0.5), MetricScore("F1", 1.0)]).value
+    0.5
+    """
 
     def prepare(self, record: GenerationRecord) -> Sequence[EvaluationItem]:
         return super().prepare(record)[:1]
@@ -97,7 +151,14 @@ class FirstAttempt(_OverAttempts):
 
 @dataclass(frozen=True)
 class BestAttempt(_OverAttempts):
-    """The best score of any attempt: what a perfect selector would have got. `lower_is_better` names metrics."""
+    """The best score of any attempt: what a perfect selector would have got.
+
+    Args:
+        lower_is_better: Names of metrics of which the least is the best.
+
+    >>> BestAttempt().reduce("F1", [MetricScore("F1", 0.5), MetricScore("F1", 1.0)]).value
+    1.0
+    """
 
     lower_is_better: tuple[str, ...] = ()
 
@@ -108,7 +169,14 @@ class BestAttempt(_OverAttempts):
 
 @dataclass(frozen=True)
 class AnyAttempt(_OverAttempts):
-    """1 if any attempt reaches the threshold, else 0."""
+    """1 if any attempt reaches the threshold, else 0.
+
+    Args:
+        threshold: The score at which an attempt passes.
+
+    >>> AnyAttempt(threshold=0.5).reduce("F1", [MetricScore("F1", 0.2), MetricScore("F1", 0.6)]).value
+    1.0
+    """
 
     threshold: float = 1.0
 
@@ -121,10 +189,18 @@ class AnyAttempt(_OverAttempts):
 
 @dataclass(frozen=True)
 class MajorityVote(_OverAttempts):
-    """Judges the answer that most attempts gave; the earliest of them where several are equally common."""
+    """Judges the answer that most attempts gave; the earliest of them where several are equally common.
+
+    >>> MajorityVote().select(["5", "4", "4"])
+    [1]
+    """
 
     def select(self, predictions: Sequence[object]) -> list[int]:
-        """Which of the extracted answers to judge."""
+        """Which of the extracted answers to judge, by position.
+
+        Args:
+            predictions: What the extractor found in each attempt.
+        """
         if not predictions:
             return []
         keys = [_vote_key(prediction) for prediction in predictions]
@@ -137,7 +213,16 @@ class MajorityVote(_OverAttempts):
 
 @dataclass(frozen=True)
 class PassAtK(_OverAttempts):
-    """The chance that at least one of k attempts passes, estimated without bias from n >= k attempts."""
+    """The chance that at least one of k attempts passes, estimated without bias from n >= k attempts.
+
+    Args:
+        k: Attempts that one may make.
+        threshold: The score at which an attempt passes.
+
+    >>> scores = [MetricScore("ExactMatch", value) for value in (1.0, 0.0, 0.0)]
+    >>> round(PassAtK(k=2).reduce("ExactMatch", scores).value, 4)
+    0.6667
+    """
 
     k: int = 1
     threshold: float = 1.0
@@ -150,7 +235,16 @@ class PassAtK(_OverAttempts):
 
 @dataclass(frozen=True)
 class PassHatK(_OverAttempts):
-    """The chance that all of k attempts pass, estimated without bias from n >= k attempts."""
+    """The chance that all of k attempts pass, estimated without bias from n >= k attempts.
+
+    Args:
+        k: Attempts that must all pass.
+        threshold: The score at which an attempt passes.
+
+    >>> scores = [MetricScore("ExactMatch", value) for value in (1.0, 1.0, 0.0)]
+    >>> round(PassHatK(k=2).reduce("ExactMatch", scores).value, 4)
+    0.3333
+    """
 
     k: int = 1
     threshold: float = 1.0

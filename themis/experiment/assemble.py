@@ -32,8 +32,6 @@ from themis.runs.prices import is_paid, price_of
 from themis.storage import ExperimentStorage
 from themis.storage.runs import new_run_id, validate_run_id
 
-__all__ = ["assemble", "load_sample_specification", "stored_pipeline"]
-
 
 def assemble(
     asked: SampleSpecification,
@@ -52,21 +50,20 @@ def assemble(
     executor = make_executor()
     workers, backend = _execution(asked)
     price = price_of(spec.identifier, spec.provider, is_local=bool(getattr(executor, "is_local", False)))
-    run_id = validate_run_id(asked.run_id) if asked.run_id is not None else _fresh_run_id()
+    run_id = asked.run_id
+    if run_id is None:
+        run_id = new_run_id(datetime.datetime.now(datetime.UTC), secrets.token_hex(3))
     obstacle = _why_program_is_needed(spec, source, asked, options)
     return SampleDriver(
-        specification=replace(asked, run_id=run_id, needs_program=obstacle, tags=redact(dict(asked.tags or {}))),
-        rows=source.rows,
-        template=source.template,
+        specification=replace(
+            asked, run_id=validate_run_id(run_id), needs_program=obstacle, tags=redact(dict(asked.tags or {}))
+        ),
+        source=source,
         spec=spec,
         sampling=SamplingConfig(asked.temperature, asked.top_p, asked.max_tokens),
         executor=executor,
         pipeline=pipeline,
         provider_options=options,
-        id_field=source.id_field,
-        reference_field=source.reference_field,
-        benchmark=source.benchmark,
-        dataset_source=source.description,
         settings=EngineSettings(
             workers=workers,
             retry=Retry(attempts=max(1, asked.max_retries)),
@@ -129,9 +126,9 @@ def load_sample_specification(
             f"run {run_id!r} was judged by {' and '.join(loaded.made_in_python)} made in Python; run that program again, or "
             "name metrics to judge it by"
         )
-    _refuse_lost_secrets(loaded, for_judging=for_judging)
     options = {name: value for name, value in (loaded.provider_options or {}).items() if value != REDACTED}
     loaded = replace(loaded, provider_options=options)
+    _refuse_lost_secrets(loaded, for_judging=for_judging)
     is_stored, lost = store.reader(run_id).has_dataset, store.reader(run_id).count_lost_rows()
     if loaded.dataset is None and (lost or not is_stored):
         what = f"has lost {lost} rows of its dataset" if lost else "stopped before its dataset was stored"
@@ -173,7 +170,7 @@ def stored_pipeline(
 
 def _refuse_lost_secrets(loaded: SampleSpecification, *, for_judging: bool) -> None:
     """A secret inside an option or a metric, such as a header, comes from nowhere again."""
-    options = {name: value for name, value in (loaded.provider_options or {}).items() if value != REDACTED}
+    options = loaded.provider_options or {}
     lost = [f"the option {name}" for name, value in options.items() if REDACTED in json.dumps(value, default=str)]
     if not for_judging:
         metrics = [metric for metric in loaded.metrics or () if isinstance(metric, str)]
@@ -220,10 +217,6 @@ def _stored_answers(store: ExperimentStorage, run_id: str) -> Callable[[Generati
         return next((one for one in found[1].attempts if one.task.metadata.get("attempts", 0) == attempt), None)
 
     return answer
-
-
-def _fresh_run_id() -> str:
-    return new_run_id(datetime.datetime.now(datetime.UTC), secrets.token_hex(3))
 
 
 def _why_program_is_needed(

@@ -1,4 +1,4 @@
-"""Checks where runs come from: reads their manifests, says in which dimensions two differ, and which of that is allowed."""
+"""Says in what runs differ: in the dimensions of their manifests, and in what made one stored answer."""
 
 from __future__ import annotations
 
@@ -34,7 +34,11 @@ class Audit:
 
     @property
     def forbidden_drift(self) -> Diffs:
-        return {key: values for key, values in self.diffs.items() if not _is_allowed(key, self.allowed_drift)}
+        return {
+            key: values
+            for key, values in self.diffs.items()
+            if not any(key == name or key.startswith(f"{name}.") for name in self.allowed_drift)
+        }
 
     @property
     def passed(self) -> bool:
@@ -130,10 +134,6 @@ def _leaves(value: Mapping[str, object], prefix: str = "") -> list[str]:
     return found
 
 
-def _is_allowed(key: str, allowed: Iterable[str]) -> bool:
-    return any(key == name or key.startswith(f"{name}.") for name in allowed)
-
-
 def _check_known(key: str, manifests: Iterable[Mapping[str, object]]) -> None:
     """A misspelt key would allow nothing and say nothing."""
     leaves = {*SCIENTIFIC_KEYS, *(leaf for manifest in manifests for leaf in _leaves(manifest))}
@@ -143,3 +143,61 @@ def _check_known(key: str, manifests: Iterable[Mapping[str, object]]) -> None:
         raise ConfigurationError(
             f"unknown manifest key {key!r}{nearest(key, known)}; its sections are {', '.join(sections)}"
         )
+
+
+# --- why a stored answer is, or is not, used for a sample ---------------------------------------------------------------
+
+_LOOKED_AT = 100
+_CALL_DIMENSIONS = ("provider", "model", "provider_options", "sampling", "seed", "endpoint")
+
+
+@dataclass(frozen=True)
+class CacheExplanation:
+    """What a sample's answer in `run_id` and the nearest other stored answer differ in; empty when they could be shared."""
+
+    run_id: str
+    item_id: str
+    key: str
+    other_run_id: str | None
+    differences: dict[str, tuple[str, str]]
+
+
+def explain_cache(storage: ExperimentStorage, run_id: str, item_id: str, other: str | None = None) -> CacheExplanation:
+    """Finds what keeps a sample's answer from being shared with another run.
+
+    Args:
+        storage: The store that has the run.
+        run_id: The run.
+        item_id: The sample.
+        other: The run to look at; by default the nearest of the newest hundred.
+
+    Raises:
+        StorageError: The run has no record of the sample.
+    """
+    mine = _inputs(storage, run_id, item_id)
+    if mine is None:
+        raise StorageError(f"run {run_id!r} has no record of item {item_id!r}")
+    candidates = [other] if other is not None else [run.run_id for run in storage.list_runs(limit=_LOOKED_AT)]
+    found: list[tuple[str | None, dict[str, tuple[str, str]]]] = []
+    for candidate in candidates:
+        theirs = None if candidate == run_id else _inputs(storage, candidate, item_id)
+        if theirs is not None:
+            differing = (name for name in mine if name != "key" and mine[name] != theirs[name])
+            found.append((candidate, {name: (mine[name], theirs[name]) for name in differing}))
+    nearest_run, differences = min(found, key=lambda one: len(one[1]), default=(None, {}))
+    return CacheExplanation(run_id, item_id, mine["key"], nearest_run, differences)
+
+
+def _inputs(storage: ExperimentStorage, run_id: str, item_id: str) -> dict[str, str] | None:
+    """Everything that is hashed into the key of a sample's answer."""
+    reader = storage.reader(run_id)
+    stored = reader.key_of(item_id)
+    if stored is None:
+        return None
+    identity = reader.identity
+    return {
+        **{name: identity.get(name, "") for name in _CALL_DIMENSIONS},
+        "prompt": stored.prompt,
+        "row": stored.fingerprint,
+        "key": stored.key,
+    }

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from themis.config.specification import SampleSpecification
 from themis.exceptions import ConfigurationError, DatasetError
-from themis.experiment.dataframes import TableRows, is_table
 from themis.generation.templates import PromptTemplate
 from themis.presets import BenchmarkPreset, get_benchmark_preset
-from themis.presets.loading import READABLE_SUFFIXES, read_rows
+from themis.presets.loading import READABLE_SUFFIXES, FileRows
 from themis.storage import ExperimentStorage
-
-__all__ = ["Source", "StoredRows", "is_row_file", "resolve_dataset"]
 
 Row = Mapping[str, Any]
 
@@ -47,7 +44,7 @@ def resolve_dataset(asked: SampleSpecification) -> Source:
         path = Path(dataset)
         if not path.exists():
             raise DatasetError(f"no file {str(dataset)!r}; a benchmark's name has no ending like {path.suffix!r}")
-        return _custom(_FileRows(path), asked, {"kind": "file", "path": str(dataset)})
+        return _custom(FileRows(path), asked, {"kind": "file", "path": str(dataset)})
     if isinstance(dataset, str):
         return _benchmark(get_benchmark_preset(dataset, data=asked.data, sample=asked.sample), asked)
     return _custom(_as_rows(dataset), asked, {"kind": type(dataset).__name__, **_hub_facts(dataset)})
@@ -61,8 +58,8 @@ def _as_rows(dataset: Any) -> Iterable[Row]:
     if hasattr(dataset, "iter_samples"):
         samples: Iterable[Row] = dataset.iter_samples()
         return samples
-    if is_table(dataset):
-        return TableRows(dataset)
+    if (read := _find_table_reader(dataset)) is not None:
+        return _TableRows(read, dataset)
     if isinstance(dataset, Mapping) or not isinstance(dataset, Iterable):
         raise DatasetError(
             f"a dataset is a benchmark's name, a file or an iterable of dicts, got {type(dataset).__name__}"
@@ -78,16 +75,6 @@ def _parts_hint(dataset: object) -> str:
     if named and all(isinstance(part, list) and part and not isinstance(part[0], Mapping) for part in parts.values()):
         return "; its parts are columns, so give them as a table, such as pandas.DataFrame(...), or as rows"
     return f"; give one of its parts: {', '.join(named)}" if named else ""
-
-
-class _FileRows:
-    """The rows of a file, which can be read more than once."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-
-    def __iter__(self) -> Iterator[Row]:
-        return iter(read_rows(self._path))
 
 
 class StoredRows:
@@ -141,3 +128,55 @@ def _benchmark(preset: BenchmarkPreset, asked: SampleSpecification, rows: Iterab
 
 def _template(prompt: str | PromptTemplate) -> PromptTemplate:
     return prompt if isinstance(prompt, PromptTemplate) else PromptTemplate("default", prompt)
+
+
+# --- a table in memory: a DataFrame of pandas or polars, an Arrow table -------------------------------------------------
+
+# Known by what they can do, so that none of their packages is needed here. A missing cell (NaN, NaT, NA, null) is None, as
+# it is in a Parquet file.
+_CHUNK = 1_024
+
+
+@dataclass(frozen=True)
+class _TableRows:
+    """The rows of a table, read again each time they are gone through and never all at once."""
+
+    read: Callable[[Any], Iterable[Row]]
+    table: object
+
+    def __iter__(self) -> Iterator[Row]:
+        return iter(self.read(self.table))
+
+
+def _find_table_reader(dataset: object) -> Callable[[Any], Iterable[Row]] | None:
+    """For what has rows that going through it does not give: a DataFrame gives the names of its columns."""
+    if hasattr(dataset, "iloc") and hasattr(dataset, "to_dict") and hasattr(dataset, "columns"):
+        return _read_pandas
+    if hasattr(dataset, "iter_rows") and hasattr(dataset, "columns"):
+        return lambda frame: frame.iter_rows(named=True)
+    if hasattr(dataset, "collect_schema") and hasattr(dataset, "collect"):
+        return lambda frame: frame.collect().iter_rows(named=True)
+    if hasattr(dataset, "to_pylist") and hasattr(dataset, "schema"):
+        return _read_arrow
+    return None
+
+
+def _read_pandas(frame: Any) -> Iterator[Row]:
+    if any(name is not None for name in frame.index.names):
+        try:
+            frame = frame.reset_index()  # an index with a name is a field like any other
+        except ValueError as error:
+            raise DatasetError(f"the DataFrame's index has the name of a column: {error}") from error
+    names = [str(name) for name in frame.columns]
+    doubled = sorted({name for name in names if names.count(name) > 1})
+    if doubled:
+        raise DatasetError(f"the DataFrame has more than one column {doubled[0]!r}; name each column once")
+    for start in range(0, len(frame), _CHUNK):
+        chunk = frame.iloc[start : start + _CHUNK].astype(object)
+        yield from chunk.where(chunk.notna(), None).to_dict("records")
+
+
+def _read_arrow(table: Any) -> Iterator[Row]:
+    for batch in table.to_batches() if hasattr(table, "to_batches") else [table]:
+        for start in range(0, batch.num_rows, _CHUNK):
+            yield from batch.slice(start, _CHUNK).to_pylist()

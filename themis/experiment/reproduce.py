@@ -17,14 +17,12 @@ from themis.core.files import atomic_write
 from themis.evaluation.extractors import EXTRACTORS
 from themis.evaluation.metrics import METRICS
 from themis.experiment.audit import diff_everything, load_manifest
+from themis.experiment.datasets import is_row_file
 from themis.generation.providers import PROVIDERS
 from themis.runs.manifest import build_reproducibility_manifest
 from themis.storage import ExperimentStorage, RunMetadata
 
-__all__ = ["Reproduction", "reproduction", "write_rows"]
-
 _HIDDEN = "is a secret and not stored; set it in the environment, or give it again as ${NAME}, the name of a variable"
-_ROW_FILES = (".jsonl", ".json", ".csv", ".parquet")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,7 +129,7 @@ def _name_dataset(
         reference_field=frame.reference_field or "",
     )
     given = asked.dataset
-    if isinstance(given, str) and given.lower().endswith(_ROW_FILES) and Path(given).is_file():
+    if isinstance(given, str) and is_row_file(given) and Path(given).is_file():
         return asked, [], None
     where = f"the file {given!r}, which is gone" if isinstance(given, str) else "Python"
     # The stored rows are those within the limit already.

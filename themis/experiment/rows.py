@@ -20,8 +20,6 @@ from themis.exceptions import ConfigurationError, DatasetError, ThemisError
 from themis.generation.templates import PromptTemplate, TemplateRenderingError
 from themis.storage.records import Item
 
-__all__ = ["RowReader"]
-
 logger = logging.getLogger(__name__)
 
 _SHOWN_ROWS = 5
@@ -48,26 +46,27 @@ class RowReader:
 
     fingerprint: str = ""
     count: int = 0
-    _found_reference: str | None = None
+    # The field that holds the expected answer, once rows were read; None when there is none.
+    found_reference: str | None = None
     _numbered: bool | None = None
     _unlabelled: int = 0
     _without_reference: list[int] = field(default_factory=list)
 
     def __iter__(self) -> Iterator[Item]:
         hasher = hashlib.sha256()
-        self.count, self._unlabelled, self._numbered, self._found_reference = 0, 0, None, None
+        self.count, self._unlabelled, self._numbered, self.found_reference = 0, 0, None, None
         self._without_reference = []
         rows = iter(self.rows) if self.limit is None else itertools.islice(iter(self.rows), self.limit)
         for position, raw in enumerate(rows):
             row = _as_row(raw, position)
             item_id = self._item_id(row, position)
             self._check_reference(row, position)
-            self._unlabelled += row.get(self._found_reference or "") is None
-            if position == 0 and self._found_reference in self.template.fields:
-                logger.warning("the prompt shows the model the expected answer: it uses {%s}", self._found_reference)
+            self._unlabelled += row.get(self.found_reference or "") is None
+            if position == 0 and self.found_reference in self.template.fields:
+                logger.warning("the prompt shows the model the expected answer: it uses {%s}", self.found_reference)
             try:
                 prompt = self.template.fill(row)
-                self.template.refuse_unfilled(row, not_asked=(self._found_reference or "answer", "reference"))
+                self.template.refuse_unfilled(row, not_asked=(self.found_reference or "answer", "reference"))
             except TemplateRenderingError as error:
                 raise TemplateRenderingError(f"row {position}: {error}") from None
             self._check_scoring(row, prompt, position)
@@ -79,17 +78,12 @@ class RowReader:
         if self.count == 0:
             raise DatasetError("the dataset has no rows" + (f" (limit={self.limit})" if self.limit is not None else ""))
         self._refuse_missing_references()
-        if self.compared and self._found_reference is not None and self._unlabelled == self.count:
+        if self.compared and self.found_reference is not None and self._unlabelled == self.count:
             raise ConfigurationError(
-                f"{', '.join(self.compared)} can compare answers only with a reference, and {self._found_reference!r} is "
+                f"{', '.join(self.compared)} can compare answers only with a reference, and {self.found_reference!r} is "
                 "empty in every row; name another field with reference_field, or choose other metrics"
             )
         self.fingerprint = hasher.hexdigest()
-
-    @property
-    def found_reference(self) -> str | None:
-        """The field that holds the expected answer, once rows were read; None when there is none."""
-        return self._found_reference
 
     def _item_id(self, row: Mapping[str, Any], position: int) -> str:
         """The row's id as text; rows without any are numbered. Zero is an id like any other."""
@@ -125,34 +119,27 @@ class RowReader:
     def _check_reference(self, row: Mapping[str, Any], position: int) -> None:
         if self.reference_field == "":
             return
-        if self.reference_field is not None:
-            self._found_reference = self.reference_field
-            if self.reference_field not in row:
-                self._without_reference.append(position)
-                if len(self._without_reference) >= _SHOWN_ROWS or position == 0:
-                    self._refuse_missing_references(row)
-            return
         here = next((name for name in ("answer", "reference") if name in row), None)
         if position == 0:
-            self._found_reference = here
-            if here is None and self.compared:
+            self.found_reference = here if self.reference_field is None else self.reference_field
+            if self.found_reference is None and self.compared:
                 raise ConfigurationError(
                     f"{', '.join(self.compared)} can compare answers only with a reference, and the rows have neither "
                     f"'answer' nor 'reference' but {', '.join(sorted(row))}; name the field with reference_field, or "
                     'choose other metrics, or give reference_field="" to have answers alone'
                 )
-        elif self._found_reference is None and here is not None:
+        if self.found_reference is None and here is not None:
             raise ConfigurationError(
                 f"row {position} has {here!r} but the rows before it have not; name the field with reference_field, "
                 'or give reference_field="" for none'
             )
-        elif self._found_reference is not None and self._found_reference not in row:
+        if self.found_reference is not None and self.found_reference not in row:
             self._without_reference.append(position)
-            if len(self._without_reference) >= _SHOWN_ROWS:
+            if len(self._without_reference) >= _SHOWN_ROWS or position == 0:
                 self._refuse_missing_references(row)
 
     def _check_scoring(self, row: Mapping[str, Any], prompt: str, position: int) -> None:
-        name = self._found_reference
+        name = self.found_reference
         if self.check is None or name is None or name not in row:
             return
         try:
@@ -164,7 +151,7 @@ class RowReader:
         if not self._without_reference:
             return
         rows = ", ".join(map(str, self._without_reference))
-        name = self._found_reference or ""
+        name = self.found_reference or ""
         hint = f"{nearest(name, row)}; that row has {', '.join(sorted(row))}" if row is not None else ""
         raise ConfigurationError(f"reference_field {name!r} is missing in row(s) {rows}{hint}")
 

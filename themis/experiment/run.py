@@ -14,7 +14,7 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any
 
-from themis.config.specification import SampleSpecification
+from themis.config.specification import STORED_AS, SampleSpecification
 from themis.core.codec import canonical_json
 from themis.core.entities import EvaluationRecord, ExperimentReport, GenerationRecord, ModelSpec, Result, SamplingConfig
 from themis.core.fingerprint import digest, fingerprint
@@ -22,25 +22,29 @@ from themis.core.redaction import Redactor
 from themis.core.tokens import count_prompt_tokens
 from themis.evaluation.pipeline import EvaluationPipeline
 from themis.exceptions import ConfigurationError
-from themis.experiment.identity import describe_run, identity_of_calls, identity_of_run
+from themis.experiment.datasets import Source
 from themis.experiment.rows import RowReader
 from themis.generation.attempts import TRIPS_AFTER, Request, is_lost, own_words
 from themis.generation.engine import Engine, EngineSettings, Waiting
 from themis.generation.remote import RemotePool
-from themis.generation.templates import PromptTemplate
 from themis.interfaces import StatelessTaskExecutor
 from themis.runs.budget import PricedCalls, refuse_unknown_cost
 from themis.runs.judging import JudgingQueue, connect_judges
 from themis.runs.lifecycle import Driver, OpenRun, Stop
-from themis.runs.manifest import diff_identity, evaluation_identity
+from themis.runs.manifest import (
+    build_reproducibility_manifest,
+    call_identity,
+    diff_identity,
+    evaluation_identity,
+    manifest_hash,
+    run_identity,
+)
 from themis.runs.observers import Progress
 from themis.runs.prices import Price, max_completion_tokens
 from themis.runs.report import build_report, why_not_answered, why_not_judged
 from themis.storage import ExperimentStorage, RunStatus
-from themis.storage.records import Item, whole_record
+from themis.storage.records import Frame, Item, whole_record
 from themis.storage.writing import RunDescription
-
-__all__ = ["SampleDriver"]
 
 logger = logging.getLogger(__name__)
 
@@ -52,17 +56,12 @@ class SampleDriver(Driver):
     """Rows x prompt x model: everything such a run is made of, resolved and checked."""
 
     specification: SampleSpecification
-    rows: Iterable[Mapping[str, Any]]
-    template: PromptTemplate
+    source: Source
     spec: ModelSpec
     sampling: SamplingConfig
     executor: StatelessTaskExecutor
     pipeline: EvaluationPipeline
     provider_options: Mapping[str, Any] = field(default_factory=dict)
-    id_field: str = "id"
-    reference_field: str | None = None
-    benchmark: str | None = None
-    dataset_source: Mapping[str, Any] = field(default_factory=dict)
     settings: EngineSettings = field(default_factory=EngineSettings)
     execution_backend: Any = None
     # Builds the executor again, in a process of the backend's.
@@ -80,6 +79,7 @@ class SampleDriver(Driver):
 
     def __post_init__(self) -> None:
         self.model = self.spec.model_key
+        self.benchmark = self.source.benchmark
         self._reader = self._row_reader()
 
     # --- what the run is ----------------------------------------------------------------------------------------------
@@ -89,14 +89,14 @@ class SampleDriver(Driver):
             self.pipeline.check_machine()
 
     def find_drift(self, storage: ExperimentStorage) -> list[str]:
-        if iter(self.rows) is self.rows and self.specification.allow_drift:
+        if iter(self.source.rows) is self.source.rows and self.specification.allow_drift:
             # A generator can be read only once, and its rows are needed for the items.
             return ["dataset: given as a generator, so it cannot be compared and used too"]
         reader = self._row_reader()
         for _ in reader:
             pass
-        self._rows_are_spent = iter(self.rows) is self.rows
-        return diff_identity(storage.reader(str(self.specification.run_id)).identity, identity_of_run(self, reader))
+        self._rows_are_spent = iter(self.source.rows) is self.source.rows
+        return diff_identity(storage.reader(str(self.specification.run_id)).identity, _identify_run(self, reader))
 
     def ways_on(self, storage: ExperimentStorage) -> list[str]:
         return ["allow_drift=True (--allow-drift): the same, with every stored answer that still fits"]
@@ -110,14 +110,14 @@ class SampleDriver(Driver):
         return self._reader
 
     def describe(self) -> RunDescription:
-        return describe_run(self, self._reader)
+        return _describe_run(self, self._reader)
 
     def _row_reader(self) -> RowReader:
         return RowReader(
-            rows=self.rows,
-            template=self.template,
-            id_field=self.id_field,
-            reference_field=self.reference_field,
+            rows=self.source.rows,
+            template=self.source.template,
+            id_field=self.source.id_field,
+            reference_field=self.source.reference_field,
             cluster_field=self.specification.cluster_field,
             limit=self.specification.limit,
             compared=getattr(self.pipeline, "compared_with_rows", ()),
@@ -157,7 +157,7 @@ class SampleDriver(Driver):
 
     def why_nothing_worked(self, report: ExperimentReport) -> str:
         # Whoever says that there are no references wants the answers alone.
-        answers_alone = self.reference_field == ""
+        answers_alone = self.source.reference_field == ""
         return why_not_answered(report) or ("" if answers_alone else why_not_judged(report))
 
 
@@ -169,7 +169,7 @@ class _Session:
         self._run = run
         self._reader = run.reader
         self._attempts = driver.specification.num_samples
-        self._call_identity = fingerprint(identity_of_calls(driver))
+        self._call_identity = fingerprint(_identify_calls(driver))
         # Not before the judges can be asked: the run keeps the scores it has if they cannot.
         self._evaluation = run.writer.open_evaluation(*evaluation_identity(driver.pipeline))
         self._resumed = sum(self._reader.count_records()) > 0
@@ -267,7 +267,7 @@ class _Session:
 
     def _requests(self) -> Iterator[Request]:
         driver = self._driver
-        template, frame, executor = driver.template, self._reader.frame, driver.executor
+        template, frame, executor = driver.source.template, self._reader.frame, driver.executor
         wanted = range(self._attempts)
         for sample, stored in self._reader.unfinished(self._attempts):
             text = template.fill(sample.row)
@@ -421,3 +421,81 @@ def _conversation(row: Mapping[str, Any]) -> str:
     """What a chat provider takes from a row beside the prompt."""
     said = [row.get("system_prompt"), row.get("messages")]
     return canonical_json(said) if any(said) else ""
+
+
+# --- what a sample run is known by: everything that decides an answer, and the manifest of what made it -----------------
+
+
+def _identify_calls(run: SampleDriver) -> dict[str, str]:
+    """Everything but the prompt that could change an answer."""
+    # Where the calls go, which the environment may have decided; behind the # is a digest of the key.
+    endpoint = str(getattr(run.executor, "account", "")).partition("#")[0]
+    return call_identity(
+        endpoint=endpoint,
+        provider=run.spec.provider,
+        model=run.spec.identifier,
+        options=run.provider_options,
+        sampling=run.sampling,
+        seed=run.specification.seed,
+    )
+
+
+def _identify_run(run: SampleDriver, reader: RowReader) -> dict[str, str]:
+    """What a resumed run must have in common with the stored one; the reader has read all rows."""
+    return run_identity(
+        _identify_calls(run),
+        prompt=run.source.template.template,
+        dataset=f"{reader.count} rows, {reader.fingerprint[:16]}",
+        num_samples=run.specification.num_samples,
+        reference_field=reader.found_reference,
+    )
+
+
+def _describe_run(run: SampleDriver, reader: RowReader) -> RunDescription:
+    """What the run is; the reader has read all rows."""
+    manifest = _manifest(run, reader)
+    stamp = manifest_hash(manifest)
+    frame = Frame(
+        model=run.spec,
+        sampling=run.sampling,
+        prompt=run.source.template.spec,
+        id_field=run.source.id_field,
+        reference_field=reader.found_reference,
+        manifest_hash=stamp,
+        attempts=run.specification.num_samples,
+    )
+    config = {
+        "reproducibility_manifest": manifest,
+        "manifest_hash": stamp,
+        "task": frame.to_config(),
+        STORED_AS: run.specification.to_stored(),
+    }
+    return RunDescription(identity=_identify_run(run, reader), config=config, manifest_hash=stamp)
+
+
+def _manifest(run: SampleDriver, reader: RowReader) -> dict[str, Any]:
+    pipeline = run.pipeline
+    extractor = getattr(pipeline, "extractor", pipeline)
+    metrics = getattr(pipeline, "metrics", ())
+    return build_reproducibility_manifest(
+        model=run.spec.identifier,
+        provider=run.spec.provider,
+        provider_options=run.provider_options,
+        sampling=run.sampling,
+        num_samples=run.specification.num_samples,
+        evaluation_config={
+            "metrics": sorted(f"{_class_name(metric)}:{metric.name}" for metric in metrics)
+            or sorted(pipeline.metric_names),
+            "extractor": _class_name(extractor),
+            "fingerprint": evaluation_identity(pipeline)[0],
+        },
+        seeds={"provider_seed": run.provider_options.get("seed"), "sampling_seed": run.specification.seed},
+        dataset_fingerprint=reader.fingerprint,
+        prompt_fingerprint=fingerprint(run.source.template.template),
+        benchmark_id=run.source.benchmark,
+        dataset_source=run.source.description,
+    )
+
+
+def _class_name(value: object) -> str:
+    return f"{type(value).__module__}.{type(value).__qualname__}"

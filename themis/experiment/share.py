@@ -17,6 +17,7 @@ from themis.core.markup import escape_control, escape_markdown
 from themis.core.redaction import redact_text
 from themis.exceptions import MetricError
 from themis.experiment.export.as_tables import export_markdown
+from themis.experiment.export.samples import format_mean
 from themis.runs.report import build_report, report_standing
 from themis.storage import ExperimentStorage
 
@@ -90,7 +91,7 @@ def draw_badge(report: ExperimentReport, metric: MetricAggregate) -> str:
     lines = [
         _line(_MARGIN, 32, str(report.metadata.get("run_id") or "run"), 17, "#1b1f24", weight="bold"),
         _line(_MARGIN, 58, metric.name, 14, "#57606a", room=_WIDTH // 2),
-        _line(_MARGIN, 98, _mean(metric), 34, colour, weight="bold", room=_WIDTH // 2 - _MARGIN),
+        _line(_MARGIN, 98, format_mean(metric, digits=3), 34, colour, weight="bold", room=_WIDTH // 2 - _MARGIN),
         _line(_WIDTH - _MARGIN, 96, right, 13, "#57606a", anchor="end", room=_WIDTH // 2),
     ]
     for n, (name, value) in enumerate(facts):
@@ -114,7 +115,7 @@ def _title(report: ExperimentReport, metric: MetricAggregate) -> str:
     """What is read where the picture is not seen: the number, and whatever is wrong with the run."""
     standing = report_standing(report)
     wrong = f", {standing}" if standing is not None and standing.kind != "completed" else ""
-    return f"{report.metadata.get('run_id')}: {metric.name} {_mean(metric)}{wrong}"
+    return f"{report.metadata.get('run_id')}: {metric.name} {format_mean(metric, digits=3)}{wrong}"
 
 
 def _line(
@@ -158,10 +159,6 @@ def _choose_metric(report: ExperimentReport, metric: str | None) -> MetricAggreg
 def _samples(report: ExperimentReport, metric: MetricAggregate) -> str:
     failed = f", {metric.failed:,} failed" if metric.failed else ""
     return f"{report.metadata.get('total_samples', metric.count):,}, {metric.count:,} scored{failed}"
-
-
-def _mean(metric: MetricAggregate) -> str:
-    return "n/a" if math.isnan(metric.mean) else f"{metric.mean:.3f}"
 
 
 def _log_event(storage: ExperimentStorage, run_id: str, metric: MetricAggregate, folder: Path, svg: Path) -> None:

@@ -17,6 +17,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Protocol
 
+from themis.core.files import cache_folder
+
 try:
     import fcntl
 except ImportError:  # not on Windows
@@ -142,13 +144,9 @@ def _bucket(what: str, per_minute: float | None, account: str, folder: Path | No
     level: _Level = _Level()
     if account and fcntl is not None:
         with suppress(OSError):  # nowhere to keep it: this process is limited by itself
-            level = _SharedLevel(f"{account} {what} {per_minute:g}", folder or _cache_folder())
+            level = _SharedLevel(f"{account} {what} {per_minute:g}", folder or cache_folder("limits"))
     per_second = max(per_minute, 1e-9) / 60
     return TokenBucket(per_second, max(1.0, per_second * _BURST_SECONDS), level)
-
-
-def _cache_folder() -> Path:
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "themis" / "limits"
 
 
 class _Unlimited:

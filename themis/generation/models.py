@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from themis.core.files import cache_folder
 from themis.core.redaction import redact_text
 from themis.core.registry import nearest
 from themis.exceptions import ProviderError
@@ -134,7 +135,7 @@ def install_model(name: str, *, progress: Progress | None = None) -> Path:
     if is_installed(model):
         return target
     with _install_lock():
-        return target if is_installed(model) else _install(model, target, progress or _ignore_progress)
+        return target if is_installed(model) else _install(model, target, progress or (lambda what, done, total: None))
 
 
 @contextlib.contextmanager
@@ -219,10 +220,7 @@ def model_file(model: EmbeddedModel) -> Path:
 def models_dir() -> Path:
     """`THEMIS_MODELS_DIR`, or `themis/models` in the user's cache."""
     chosen = os.environ.get("THEMIS_MODELS_DIR")
-    if chosen:
-        return Path(chosen).expanduser()
-    cache = os.environ.get("XDG_CACHE_HOME")
-    return (Path(cache) if cache else Path.home() / ".cache") / "themis" / "models"
+    return Path(chosen).expanduser() if chosen else cache_folder("models")
 
 
 def _partial_folder(model: EmbeddedModel) -> Path:
@@ -280,7 +278,3 @@ def _sha256(path: Path, report: Progress, total: int) -> str:
             done += len(chunk)
             report("checking", done, total)
     return hasher.hexdigest()
-
-
-def _ignore_progress(what: str, done: int, total: int) -> None:
-    pass

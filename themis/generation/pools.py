@@ -9,18 +9,21 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import inspect
+import logging
 import queue
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
-from types import TracebackType
 from typing import Any, Protocol
 
+from themis.core.entities import GenerationRecord, GenerationTask
 from themis.exceptions import ProviderCallError
 from themis.generation.attempts import Request
 from themis.interfaces import StatelessTaskExecutor
+
+logger = logging.getLogger(__name__)
 
 # A thread takes several calls at a time when they are short; together they should not take longer than this.
 _CHUNK_SECONDS = 0.005
@@ -39,9 +42,7 @@ class Pool(Protocol):
         """Calls that are being made now."""
 
     def __enter__(self) -> Pool: ...
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None: ...
+    def __exit__(self, *_: object) -> None: ...
     def submit(self, requests: Sequence[Request]) -> None:
         """Queues calls; more than can run at once, so that none waits for the caller."""
 
@@ -96,9 +97,7 @@ class AsyncPool:
     def __enter__(self) -> AsyncPool:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         with _no_loop_running():
             self._loop.run_until_complete(self._close())
             self._loop.close()
@@ -193,16 +192,20 @@ class AsyncPool:
         self._watch = None if when == _NEVER else self._loop.call_at(when, self._give_up_late_calls)
 
     async def _close(self) -> None:
-        tasks = [caller.task for caller in self._callers]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await close_calls(self._executor, [caller.task for caller in self._callers])
         self._set_watch(_NEVER)
-        close = getattr(self._executor, "aclose", None)
-        if close is not None:
-            await close()
-        # Transports close in the next rounds of the loop.
-        await asyncio.sleep(0.01)
+
+
+async def close_calls(executor: StatelessTaskExecutor, calls: Collection[asyncio.Task[Any]]) -> None:
+    """Gives up what is under way on this loop, then closes the provider's connections."""
+    for call in calls:
+        call.cancel()
+    await asyncio.gather(*calls, return_exceptions=True)
+    close = getattr(executor, "aclose", None)
+    if close is not None:
+        await close()
+    # Transports close in the next rounds of the loop.
+    await asyncio.sleep(0.01)
 
 
 @contextlib.contextmanager
@@ -260,9 +263,7 @@ class ThreadPool:
             self._start_worker(number)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *reason: object) -> None:
         self._closed = True
         for _ in self._workers:
             self._chunks.put(None)
@@ -381,3 +382,55 @@ def _drain(answered: queue.SimpleQueue[Request | None], timeout: float, most: in
 
 def _timed_out(request: Request) -> ProviderCallError:
     return ProviderCallError(f"no answer within {request.timeout_seconds:g} s", kind="timeout", retryable=True)
+
+
+# --- for callers that wait for each answer in a thread of their own -----------------------------------------------------
+
+_CLOSE_SECONDS = 5.0
+
+
+class BlockingProvider(StatelessTaskExecutor):
+    """The calls of an async provider are made on one event loop, to which its connections belong, until `close`."""
+
+    def __init__(self, provider: StatelessTaskExecutor, timeout_seconds: float) -> None:
+        self._provider = provider
+        self._timeout_seconds = timeout_seconds
+        self._loop: asyncio.AbstractEventLoop | None = None
+        if inspect.iscoroutinefunction(provider.execute):
+            self._loop = asyncio.new_event_loop()
+            self._thread = threading.Thread(target=self._loop.run_forever, name="themis-blocking", daemon=True)
+            self._thread.start()
+
+    def execute(self, task: GenerationTask) -> GenerationRecord:
+        answer: Any = self._provider.execute(task)
+        if self._loop is not None:
+            waiting = asyncio.wait_for(answer, self._timeout_seconds)
+            answer = asyncio.run_coroutine_threadsafe(waiting, self._loop).result()
+        record: GenerationRecord = answer
+        return record
+
+    def close(self) -> None:
+        if self._loop is not None:
+            self._close_loop(self._loop)
+        elif (close := getattr(self._provider, "close", None)) is not None:
+            close()
+
+    def _close_loop(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Ends the thread once connections are closed; what hangs is left to end with the process."""
+        if not self._thread.is_alive():
+            return
+        try:
+            asyncio.run_coroutine_threadsafe(self._close_connections(), loop).result(timeout=_CLOSE_SECONDS)
+        except TimeoutError:
+            logger.warning("%s did not end within %g s and is left to itself", self._thread.name, _CLOSE_SECONDS)
+        except Exception as error:  # boundary: a provider closes its own connections
+            logger.warning("%s did not close: %s: %s", self._thread.name, type(error).__name__, error)
+        loop.call_soon_threadsafe(loop.stop)
+        self._thread.join(timeout=_CLOSE_SECONDS)
+        # When the interpreter ends, threads stop where they are: not alive, and their loop still running.
+        if not self._thread.is_alive() and not loop.is_running():
+            loop.close()
+
+    async def _close_connections(self) -> None:
+        # Where the caller was interrupted its call is still under way.
+        await close_calls(self._provider, asyncio.all_tasks() - {asyncio.current_task()})

@@ -20,7 +20,6 @@ import time
 from collections import deque
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from types import TracebackType
 from typing import Any, Protocol
 
 from themis import __version__
@@ -197,9 +196,7 @@ class RemotePool:
             self._start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._workers.close()
         if self._counter is not None:
             self._counter.close()

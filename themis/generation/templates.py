@@ -34,8 +34,20 @@ class TemplateRenderingError(ConfigurationError, RuntimeError):
 class PromptTemplate:
     """A named text with `{fields}`; literal braces are written `{{` and `}}`.
 
-    `metadata={"as_written": True}` says that a text which looks like a mistake (it uses no field of the row, or has a
-    field's name between literal braces) is meant.
+    Args:
+        name: What reports call it.
+        template: The text. `{field}`, `{field[key]}`, `!r` and format specs are known; attributes and positions are refused.
+        metadata: `{"as_written": True}` says that a text which looks like a mistake (it uses no field of the row, or has a
+            field's name between literal braces) is meant.
+
+    Raises:
+        TemplateRenderingError: The text cannot be read.
+
+    >>> template = PromptTemplate("sum", "{a} + {b} = ? Reply as {{number}}.")
+    >>> template.render(a=2, b=3)
+    '2 + 3 = ? Reply as {number}.'
+    >>> template.fields
+    ('a', 'b')
     """
 
     name: str
@@ -51,6 +63,7 @@ class PromptTemplate:
 
     @cached_property
     def spec(self) -> PromptSpec:
+        """Name, text and metadata, as a task carries them."""
         return PromptSpec(self.name, self.template, dict(self.metadata or {}))
 
     @cached_property
@@ -59,16 +72,35 @@ class PromptTemplate:
         return tuple(dict.fromkeys(part.field.name for part in self._parts if part.field))
 
     def render(self, /, **row: Any) -> str:
+        """The text with these fields in it.
+
+        Args:
+            **row: The fields.
+
+        Raises:
+            TemplateRenderingError: A field is missing or cannot be formatted.
+        """
         return self.fill(row)
 
     def render_prompt(self, context: Mapping[str, object]) -> PromptRender:
-        """The text with the row it was made from, as a task carries it."""
+        """The text with the row it was made from, as a task carries it.
+
+        Args:
+            context: The row.
+        """
         return PromptRender(
             spec=self.spec, text=self.fill(context), context=dict(context), metadata=dict(self.spec.metadata)
         )
 
     def fill(self, row: Mapping[str, object]) -> str:
-        """The text alone: what `render_prompt` puts into its render, without building one."""
+        """The text alone: what `render_prompt` puts into its render, without building one.
+
+        Args:
+            row: The fields by name.
+
+        Raises:
+            TemplateRenderingError: A field is missing or cannot be formatted.
+        """
         try:
             if self._plain is not None:
                 return self._plain.text % self._plain.values(row)
@@ -81,10 +113,16 @@ class PromptTemplate:
     def refuse_unfilled(
         self, row: Mapping[str, object], *, not_asked: Container[str] = ("answer", "reference")
     ) -> None:
-        """Raises where the row is not what is asked: the text uses none of its fields, only seems to, or they are empty.
+        r"""Raises where the row is not what is asked: the text uses none of its fields, only seems to, or they are empty.
 
-        A row that has its own `messages` or `system_prompt` says something of its own. `not_asked` are fields that a
-        prompt may name without giving them, such as the expected answer in `\\boxed{{answer}}`.
+        A row that has its own `messages` or `system_prompt` says something of its own.
+
+        Args:
+            row: The fields by name.
+            not_asked: Fields that a prompt may name without giving them, such as the expected answer in `\boxed{{answer}}`.
+
+        Raises:
+            TemplateRenderingError: The row is not asked.
         """
         if (self.metadata or {}).get("as_written"):
             return

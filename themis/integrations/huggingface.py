@@ -5,20 +5,23 @@ from __future__ import annotations
 import itertools
 import tempfile
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
-from types import ModuleType
 
 from themis.config.schema import HuggingFaceHubConfig
 from themis.core.codec import json_bytes
 from themis.core.entities import ExperimentReport
 from themis.core.files import safe_filename
-from themis.exceptions import ConfigurationError, DependencyError
+from themis.core.registry import import_extra
+from themis.exceptions import ConfigurationError
 from themis.experiment.export import export_json
 from themis.experiment.export.as_json import describe_sample
 from themis.experiment.export.samples import Sample, join_samples, report_run_id
 from themis.runs.observers import Observer
 from themis.storage import RunStatus
 from themis.storage.records import batched
+
+_package = partial(import_extra, "huggingface_hub", "hub", "uploading to the Hugging Face Hub")
 
 # The Hub grows slow with many small files, and a folder there holds no more than ten thousand.
 _MOST_FILES = 1_000
@@ -80,9 +83,15 @@ class HuggingFaceHubUploader:
         return str(commit.commit_url)
 
     def publish(self, report: ExperimentReport) -> str:
+        """Uploads a run and says where it is to be found.
+
+        Args:
+            report: What `evaluate` returned, or `build_report` made from the store.
+        """
         return self.upload_results(report) or "nowhere: uploading is not enabled"
 
     def observer(self) -> Observer:
+        """What uploads a run when it is over."""
         _package()
         return _UploadAtEnd(self)
 
@@ -131,11 +140,3 @@ class _UploadAtEnd(Observer):
     def on_end(self, status: RunStatus, report: ExperimentReport | None) -> None:
         if report is not None:
             self._uploader.upload_results(report)
-
-
-def _package() -> ModuleType:
-    try:
-        import huggingface_hub
-    except ImportError as error:
-        raise DependencyError.for_extra("huggingface_hub", "hub", "uploading to the Hugging Face Hub") from error
-    return huggingface_hub

@@ -6,12 +6,10 @@ import os
 import re
 import tempfile
 from collections.abc import Mapping
-from types import ModuleType
 from typing import Any, NamedTuple
 
 from themis.core.entities import ExperimentReport
 from themis.core.redaction import redact_text
-from themis.exceptions import DependencyError
 from themis.experiment.export import export_formats
 from themis.integrations.trackers import LiveTracker, report_numbers, report_parameters, tracker_key
 from themis.storage import RunStatus
@@ -35,6 +33,7 @@ class MlflowTracker(LiveTracker[_MlflowRun]):
     """
 
     name = "MLflow"
+    package = ("mlflow", "mlflow", "publishing to MLflow")
     seconds_between_logs = 10.0
 
     def __init__(self, tracking_uri: str | None = None, experiment: str = "themis") -> None:
@@ -42,7 +41,7 @@ class MlflowTracker(LiveTracker[_MlflowRun]):
         self._experiment = experiment
 
     def open(self, run_id: str, manifest_hash: str | None) -> _MlflowRun:
-        mlflow = _package()
+        mlflow = self.import_package()
         uri = self._uri or os.environ.get("MLFLOW_TRACKING_URI", "")
         if uri.startswith("file:") or (uri and "://" not in uri and ":" not in uri):
             # MLflow 3 takes a folder only from those who say that they mean it; naming one says so.
@@ -81,18 +80,7 @@ class MlflowTracker(LiveTracker[_MlflowRun]):
     def abort(self, run: _MlflowRun, status: RunStatus) -> None:
         run.client.set_terminated(run.mlflow_id, status=_STATUS.get(status, "KILLED"))
 
-    def check_package(self) -> None:
-        _package()
-
 
 def _legal_name(text: str) -> str:
     """MLflow's names have letters, digits and few signs."""
     return re.sub(r"[^\w\-. :/]", "_", text, flags=re.ASCII)[:250]
-
-
-def _package() -> ModuleType:
-    try:
-        import mlflow
-    except ImportError as error:
-        raise DependencyError.for_extra("mlflow", "mlflow", "publishing to MLflow") from error
-    return mlflow

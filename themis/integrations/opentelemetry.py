@@ -47,7 +47,11 @@ class OpenTelemetryTracker:
         self.content = content
 
     def publish(self, report: ExperimentReport) -> str:
-        """Sends a stored run; its spans end now, because the store does not keep when each call was made."""
+        """Sends a stored run; its spans end now, because the store does not keep when each call was made.
+
+        Args:
+            report: What `evaluate` returned, or `build_report` made from the store.
+        """
         trace = _Trace(self, report_run_id(report), {"themis.published_afterwards": True})
         for sample in join_samples(report):
             record = sample.record
@@ -57,11 +61,13 @@ class OpenTelemetryTracker:
         return trace.end(report, RunStatus(report.metadata.get("status", RunStatus.COMPLETED)))
 
     def observer(self) -> Observer:
+        """What watches a run and sends a span a call."""
         if self._given_provider is None:
             _check_packages()
         return _TraceObserver(self)
 
     def provider(self) -> TracerProvider:
+        """What makes the spans: the one that was given, or one for the endpoint."""
         if self._given_provider is not None:
             return self._given_provider
         _check_packages()
@@ -85,7 +91,14 @@ class OpenTelemetryTracker:
         return provider
 
     def flush(self, provider: TracerProvider) -> None:
-        """Sends what is left; a provider that was given is the giver's to close."""
+        """Sends what is left; a provider that was given is the giver's to close.
+
+        Args:
+            provider: What made the spans.
+
+        Raises:
+            ConnectionError: Some spans did not arrive.
+        """
         provider.force_flush()
         if self._given_provider is None:
             provider.shutdown()

@@ -6,27 +6,46 @@ import inspect
 import math
 import time
 from collections.abc import Callable, Iterable, Mapping
+from types import ModuleType
 from typing import ClassVar, Generic, Protocol, TypeVar
 
 from themis.core.entities import EvaluationRecord, ExperimentReport, Result
 from themis.core.fingerprint import digest
 from themis.core.redaction import look_up_secrets, redact
-from themis.core.registry import Registry, add_own_files, nearest
+from themis.core.registry import Registry, add_own_files, import_extra, nearest
 from themis.exceptions import ConfigurationError
 from themis.experiment.export.samples import count_failed, report_run_id
-from themis.runs.manifest import SCIENTIFIC_KEYS
+from themis.runs.manifest import SCIENTIFIC_KEYS, value_at
 from themis.runs.observers import Observer, RunStart, Totals
 from themis.storage import RunStatus
 
 
 class Tracker(Protocol):
-    """Somewhere a run can be shown: afterwards with `publish`, or while it goes on with its `observer`."""
+    """Somewhere a run can be shown: afterwards with `publish`, or while it goes on with its `observer`.
+
+    >>> from themis.runs.observers import Observer
+    >>> class Printing:
+    ...     def publish(self, report):
+    ...         return print(report) or "on the screen"
+    ...     def observer(self):
+    ...         return Observer()
+    >>> import themis
+    >>> report = themis.evaluate("demo", model="fake/perfect", run_id="first", observers=[Printing()], progress=False)
+    >>> Printing().publish(report)
+    ExperimentReport(first: 10 samples; ExactMatch=1.0000)
+    'on the screen'
+    """
 
     def publish(self, report: ExperimentReport) -> str:
-        """Sends a finished run and says where it is to be found."""
+        """Sends a finished run and says where it is to be found.
+
+        Args:
+            report: What `evaluate` returned, or `build_report` made from the store.
+        """
         ...
 
-    def observer(self) -> Observer: ...
+    def observer(self) -> Observer:
+        """What watches a run and shows it as it goes on."""
 
 
 _BUILTIN = {
@@ -36,6 +55,7 @@ _BUILTIN = {
     "otel": "themis.integrations.opentelemetry:OpenTelemetryTracker",
 }
 
+# Trackers by the names that `evaluate(observers=[...])` takes: wandb, mlflow, hub, otel.
 TRACKERS: Registry[Callable[..., Tracker]] = Registry("tracker", lambda: add_own_files(_BUILTIN, "themis.integrations"))
 
 _TRUTH = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
@@ -97,6 +117,9 @@ def make_tracker(name: str, options: Mapping[str, object] | None = None) -> Trac
 
     Raises:
         ConfigurationError: There is no such tracker or option, or one that it needs is missing.
+
+    >>> make_tracker("mlflow", {"experiment": "prompts"}).name
+    'MLflow'
     """
     factory = TRACKERS.get(name)
     parameters = inspect.signature(factory).parameters
@@ -134,13 +157,7 @@ def _parse_option(tracker: str, option: str, value: object, default: object) -> 
 def report_parameters(report: ExperimentReport) -> dict[str, object]:
     """What decides the run's results, by the manifest's dotted names."""
     manifest = redact(report.metadata.get("reproducibility_manifest") or {})
-    found: dict[str, object] = {}
-    for key in SCIENTIFIC_KEYS:
-        value: object = manifest
-        for part in key.split("."):
-            value = value.get(part) if isinstance(value, dict) else None
-        if value is not None:
-            found[key] = value
+    found = {key: value for key in SCIENTIFIC_KEYS if (value := value_at(manifest, key)) is not None}
     if report.metadata.get("manifest_hash"):
         found["manifest_hash"] = report.metadata["manifest_hash"]
     return found
@@ -195,7 +212,9 @@ class LiveTracker(Generic[Handle]):
     """
 
     name: ClassVar[str]
-    # A request each time would make the run wait for the tracker.
+    # Its module, the extra that installs it, and what it is for.
+    package: ClassVar[tuple[str, str, str]]
+    # The least between two requests of a run that goes on: one for each answer would make it wait for the tracker.
     seconds_between_logs: ClassVar[float] = 0.0
 
     def open(self, run_id: str, manifest_hash: str | None) -> Handle:
@@ -203,6 +222,7 @@ class LiveTracker(Generic[Handle]):
         raise NotImplementedError
 
     def log(self, handle: Handle, numbers: Mapping[str, float], step: int) -> None:
+        """Shows how far the run has come."""
         raise NotImplementedError
 
     def complete(self, handle: Handle, report: ExperimentReport, status: RunStatus) -> str:
@@ -213,16 +233,18 @@ class LiveTracker(Generic[Handle]):
         """Ends the tracker's run without a report."""
         raise NotImplementedError
 
-    def check_package(self) -> None:
-        """Raises where the tracker's package is not installed."""
-        raise NotImplementedError
+    def import_package(self) -> ModuleType:
+        """The tracker's package; raises where it is not installed."""
+        return import_extra(*self.package)
 
     def publish(self, report: ExperimentReport) -> str:
+        """Sends a finished run and says where it is to be found."""
         handle = self.open(report_run_id(report), report.metadata.get("manifest_hash"))
         return self.complete(handle, report, RunStatus(report.metadata.get("status", RunStatus.COMPLETED)))
 
     def observer(self) -> Observer:
-        self.check_package()
+        """What watches a run and shows it as it goes on."""
+        self.import_package()  # before the run, not after its first answers
         return _LiveObserver(self)
 
 

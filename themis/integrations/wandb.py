@@ -13,7 +13,7 @@ from typing import Any
 from themis.core.codec import format_value
 from themis.core.entities import ExperimentReport
 from themis.core.files import safe_filename
-from themis.exceptions import ConfigurationError, DependencyError
+from themis.exceptions import ConfigurationError
 from themis.experiment.export import export_formats
 from themis.experiment.export.samples import join_samples, report_run_id
 from themis.integrations.trackers import LiveTracker, report_numbers, report_parameters, tracker_key
@@ -35,6 +35,7 @@ class WandbTracker(LiveTracker[Any]):
     """
 
     name = "W&B"
+    package = ("wandb", "wandb", "publishing to Weights & Biases")
 
     def __init__(
         self,
@@ -50,7 +51,7 @@ class WandbTracker(LiveTracker[Any]):
         self._samples = samples
 
     def open(self, run_id: str, manifest_hash: str | None) -> Any:
-        wandb = _package()
+        wandb = self.import_package()
         if self._directory is not None:
             Path(self._directory).mkdir(parents=True, exist_ok=True)
         return wandb.init(
@@ -67,7 +68,7 @@ class WandbTracker(LiveTracker[Any]):
         )
 
     def complete(self, run: Any, report: ExperimentReport, status: RunStatus) -> str:
-        wandb = _package()
+        wandb = self.import_package()
         failed = True
         try:
             run.config.update(report_parameters(report), allow_val_change=True)
@@ -90,9 +91,6 @@ class WandbTracker(LiveTracker[Any]):
     def abort(self, run: Any, status: RunStatus) -> None:
         run.finish(exit_code=1)
 
-    def check_package(self) -> None:
-        _package()
-
     def _table(self, wandb: ModuleType, report: ExperimentReport) -> object:
         metrics = list(report.evaluation_report.metrics)
         table = wandb.Table(columns=["sample_id", "output", "reference", *metrics, "failures"])
@@ -107,11 +105,3 @@ class WandbTracker(LiveTracker[Any]):
                 "; ".join(sample.failures)[:_LONGEST_CELL],
             )
         return table
-
-
-def _package() -> ModuleType:
-    try:
-        import wandb
-    except ImportError as error:
-        raise DependencyError.for_extra("wandb", "wandb", "publishing to Weights & Biases") from error
-    return wandb

@@ -29,7 +29,15 @@ from themis.exceptions import ConfigurationError
 
 @dataclass(frozen=True, slots=True)
 class Say:
-    """Tells the agent something. `needle` marks what must be remembered, as opposed to small talk."""
+    """Tells the agent something.
+
+    Args:
+        text: What is said.
+        needle: Whether it must be remembered, as opposed to small talk.
+
+    >>> Say("My shoe size is 43.")
+    Say(text='My shoe size is 43.', needle=True)
+    """
 
     text: str
     needle: bool = True
@@ -39,9 +47,16 @@ class Say:
 class Ask:
     """Asks the agent something; the answer counts as one of the test's responses.
 
-    `ideal` is what an agent with perfect memory would reply. `needs` says which of this test's earlier messages (counted
-    from 0) hold what the reply needs: all of them when None, none when empty. Both reach only calibration agents and
-    reports, never the conversation.
+    `ideal` and `needs` reach only calibration agents and reports, never the conversation.
+
+    Args:
+        text: The question.
+        ideal: What an agent with perfect memory would reply.
+        needs: Which of this test's earlier messages (counted from 0) hold what the reply needs: all of them when None, none
+            when empty.
+
+    >>> Ask("What is my shoe size?", ideal="43", needs=[0]).ideal
+    '43'
     """
 
     text: str
@@ -53,9 +68,20 @@ class Ask:
 class Wait:
     """Lets the conversation go on without this test until every given condition holds.
 
-    `tokens` and `time` count from now, `until_tokens` from the test's beginning. `share_of_span` is the part (0 to 1) of
-    the memory span that must pass from now, `until_share` the part that must have passed since the test began.
     `Wait()` returns at once and tells the time.
+
+    Args:
+        tokens: Of conversation, from now.
+        time: Of virtual time, from now.
+        share_of_span: The part (0 to 1) of the memory span that must pass from now.
+        until_share: The part that must have passed since the test began.
+        until_tokens: Tokens that must have passed since the test began.
+
+    Raises:
+        ConfigurationError: It would wait for less than nothing, or a share is not between 0 and 1.
+
+    >>> Wait(share_of_span=0.5).in_tokens(2_000).tokens
+    1000
     """
 
     tokens: int = 0
@@ -72,7 +98,11 @@ class Wait:
                 raise ConfigurationError(f"a share of the span is between 0 and 1, got {share:g}")
 
     def in_tokens(self, span_tokens: int) -> Wait:
-        """The same wait in whole tokens of a span. The one place where shares are rounded: a stored test must wait as long."""
+        """The same wait in whole tokens of a span. The one place where shares are rounded: a stored test must wait as long.
+
+        Args:
+            span_tokens: The memory span.
+        """
         if not (self.share_of_span or self.until_share):
             return self
         return Wait(
@@ -86,9 +116,15 @@ class Wait:
 class Listen:
     """Receives the agent's next reply to anyone, each reply once.
 
-    When every other test has ended, the scheduler still sends up to `patience` small fillers for the sake of listeners;
-    after that a listener receives None, once, and should grade and return. `ideal` is what the awaited reply should
-    contain if the agent does everything right.
+    After the last of them a listener receives None, once, and should grade and return.
+
+    Args:
+        patience: When every other test has ended, so many small fillers are still sent for the sake of listeners.
+        ideal: What the awaited reply should contain if the agent does everything right.
+        needs: Which of this test's earlier messages it rests on, as of `Ask`.
+
+    >>> Listen(patience=8).patience
+    8
     """
 
     patience: int = 32
@@ -98,7 +134,16 @@ class Listen:
 
 @dataclass(frozen=True, slots=True)
 class Consult:
-    """Asks the judge a question. `parse` turns its answer into a value; a ValueError from it is a failure, not a zero."""
+    """Asks the judge a question.
+
+    Args:
+        prompt: The question.
+        parse: Turns its answer into a value; a ValueError from it is a failure, not a zero.
+        purpose: What it is for, in logs.
+
+    >>> Consult("Is 'navy' a kind of blue? Reply yes or no.", parse=lambda text: text.lower() == "yes").parse("Yes")
+    True
+    """
 
     prompt: str
     parse: Callable[[str], object] = field(default=str, compare=False)
@@ -107,7 +152,21 @@ class Consult:
 
 @dataclass(frozen=True, slots=True)
 class Grade:
-    """The verdict: a score from 0 to 1 with reasons a person can check, or a failure that is no score at all."""
+    """The verdict: a score from 0 to 1 with reasons a person can check, or a failure that is no score at all.
+
+    Args:
+        score: From 0 to 1; NaN of a failure.
+        reasons: A sentence each.
+        failed: There is no verdict, through no fault of the agent.
+
+    Raises:
+        ConfigurationError: The score is not between 0 and 1.
+
+    >>> Grade.when("43" in "It is 43.", "expected 43")
+    Grade(score=1.0, reasons=('expected 43',), failed=False)
+    >>> Grade.mean([Grade(1.0), Grade(0.5)]).score
+    0.75
+    """
 
     score: float
     reasons: tuple[str, ...] = ()
@@ -131,17 +190,32 @@ class Grade:
 
     @classmethod
     def when(cls, condition: bool, *reasons: str) -> Grade:
-        """1 if the condition holds, 0 if not."""
+        """1 if the condition holds, 0 if not.
+
+        Args:
+            condition: What must hold.
+            *reasons: A sentence each.
+        """
         return cls(1.0 if condition else 0.0, reasons)
 
     @classmethod
     def share(cls, points: float, possible: float, *reasons: str) -> Grade:
-        """Points out of those possible, kept within 0 and 1; 0 if none were possible."""
+        """Points out of those possible, kept within 0 and 1; 0 if none were possible.
+
+        Args:
+            points: Reached.
+            possible: The most that could be reached.
+            *reasons: A sentence each.
+        """
         return cls(min(1.0, max(0.0, points / possible)) if possible > 0 else 0.0, reasons)
 
     @classmethod
     def mean(cls, grades: Iterable[Grade]) -> Grade:
-        """The mean of several, with all their reasons; a failure if any of them is one."""
+        """The mean of several, with all their reasons; a failure if any of them is one.
+
+        Args:
+            grades: The verdicts.
+        """
         every = list(grades)
         reasons = tuple(reason for grade in every for reason in grade.reasons)
         if any(grade.failed for grade in every):
@@ -150,14 +224,21 @@ class Grade:
 
     @classmethod
     def failure(cls, *reasons: str) -> Grade:
-        """No verdict, through no fault of the agent: the judge was silent, the material broken."""
+        """No verdict, through no fault of the agent: the judge was silent, the material broken.
+
+        Args:
+            *reasons: A sentence each.
+        """
         return cls(math.nan, reasons, failed=True)
 
 
+# What a test may yield.
 Action = Say | Ask | Wait | Listen | Consult | Grade
+# A test as a generator: it yields actions and receives what comes back.
 Script = Generator[Action, Any, None]
-# A verdict, or the part of a script that comes to one by asking the judge.
-Grading = Grade | Generator[Action, Any, Grade]
+# The part of a script that comes to a verdict by asking the judge, and any verdict.
+Judgement = Generator[Action, Any, Grade]
+Grading = Grade | Judgement
 
 
 # --- what the scheduler adds ------------------------------------------------------------------------------------------
@@ -348,6 +429,10 @@ class AgentReply(str):
         message: What it is a reply to.
         test_id: Whose message that was; None for filler.
         log: The conversation so far.
+
+    >>> reply = AgentReply("It is 43.", turn=2, now=None, tokens=31, message="My size?", test_id="Shoe Size - 0", log=[])
+    >>> reply.upper(), reply.turn
+    ('IT IS 43.', 2)
     """
 
     __slots__ = ("log", "message", "now", "test_id", "tokens", "turn")
@@ -369,7 +454,12 @@ class AgentReply(str):
 
 @dataclass(frozen=True, slots=True)
 class Instant:
-    """A place in the conversation: virtual time, and length so far."""
+    """A place in the conversation.
+
+    Args:
+        now: Virtual time, in UTC.
+        tokens: Length of the conversation so far.
+    """
 
     now: datetime
     tokens: int
@@ -377,7 +467,16 @@ class Instant:
 
 @dataclass(frozen=True, slots=True)
 class JudgeReply:
-    """What the judge said, and what `Consult.parse` made of it; `failure` says why there is no value."""
+    """What the judge said, and what `Consult.parse` made of it.
+
+    Args:
+        text: What it said.
+        failure: Why there is no value, where there is none.
+        value: What `parse` returned.
+
+    >>> JudgeReply(failure="the judge did not answer").failed
+    True
+    """
 
     text: str = ""
     failure: str | None = None
@@ -385,12 +484,22 @@ class JudgeReply:
 
     @property
     def failed(self) -> bool:
+        """Whether there is no value."""
         return self.failure is not None
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One exchange as callbacks see it. `test_id` is None for filler."""
+    """One exchange as callbacks see it.
+
+    Args:
+        turn: Its number, counted from 1.
+        test_id: Whose message it was; None for filler.
+        message: What was said to the agent.
+        reply: What it said.
+        now: Virtual time of the reply.
+        question: Whether the message was a question.
+    """
 
     turn: int
     test_id: str | None
@@ -408,4 +517,8 @@ class Log(Protocol):
     def __iter__(self) -> Iterator[Line]: ...
 
     def after(self, turn: int) -> Iterator[Line]:
-        """The exchanges that followed a turn."""
+        """The exchanges that followed a turn.
+
+        Args:
+            turn: The number of an exchange.
+        """

@@ -13,10 +13,8 @@ from themis.memory.agents.agent import Agent
 from themis.memory.clock import Clock
 from themis.memory.examples import TestExample
 from themis.memory.filler import Filler
-from themis.memory.judging import Judge
+from themis.memory.models import Judge
 from themis.memory.tape import REJUDGE, EventBody
-
-__all__ = ["INTRODUCTION", "Benchmark", "Spent"]
 
 INTRODUCTION = (
     "Hello! Several people will talk to you in this conversation, about many things at once. Do what they ask you to "
@@ -26,12 +24,47 @@ INTRODUCTION = (
 
 @dataclass(frozen=True, kw_only=True)
 class Benchmark:
-    """Everything a memory run is made of, resolved and checked."""
+    """Everything a memory run is made of, resolved and checked.
+
+    Args:
+        run_id: The run's id.
+        name: Of the configuration; runs of one name are compared.
+        tests: All of them.
+        kinds: The kind of each test, by the test's id.
+        conflicts: Which kinds of test disturb which.
+        agent_name: What the agent is called in lists.
+        filler: What is said between tests.
+        judge: The model that judges what code cannot, if a test asks for it.
+        clock: How virtual time reaches the agent.
+        isolated: Each test in a conversation of its own.
+        parallel: Isolated tests at once.
+        introduction: What opens the conversation; None for nothing.
+        max_message_tokens: Longest filler message.
+        tokenizer: What tokens are counted with.
+        seed: What the tests were generated with; kept with the run.
+        budget_usd: The most that the run may cost.
+
+    >>> from themis.memory import create_agent, create_filler, run
+    >>> from themis.memory.examples import MEMORY_TESTS
+    >>> from themis.storage import ExperimentStorage
+    >>> tests = MEMORY_TESTS.get("colours")(memory_span=500).generate_examples(2)
+    >>> benchmark = Benchmark(
+    ...     run_id="small",
+    ...     name="small",
+    ...     tests=tests,
+    ...     kinds={test.test_id: "colours" for test in tests},
+    ...     conflicts={"colours": ["colours"]},
+    ...     agent_name="oracle",
+    ...     make_agent=lambda session: create_agent("oracle", session=session),
+    ...     filler=create_filler("facts"),
+    ... )
+    >>> run(benchmark, ExperimentStorage("runs"))
+    ExperimentReport(small: 2 samples; Colours=1.0000, memory=1.0000)
+    """
 
     run_id: str
     name: str
     tests: Sequence[TestExample]
-    # The kind of each test by its id, and which kinds disturb each other.
     kinds: Mapping[str, str]
     conflicts: Mapping[str, Iterable[str]]
     agent_name: str

@@ -17,15 +17,25 @@ from themis.core.registry import nearest
 from themis.exceptions import ConfigurationError
 from themis.memory.agents.agent import Agent
 
-__all__ = ["CLOCKS", "Clock"]
-
 CLOCKS = ("jump", "signal", "wait")
 _LONGEST_SLEEP_SECONDS = 60.0
 
 
 @dataclass(frozen=True)
 class Clock:
-    """How virtual time reaches the agent. An exchange takes `pace` of it, unless time is real."""
+    """How virtual time reaches the agent.
+
+    Args:
+        mode: `jump` (the process clock shows it while the agent is called), `signal` (messages and announcements carry it) or
+            `wait` (it is real time).
+        pace: How much of it an exchange takes, unless time is real.
+
+    Raises:
+        ConfigurationError: There is no such mode.
+
+    >>> Clock("signal").pace
+    datetime.timedelta(seconds=10)
+    """
 
     mode: str = "jump"
     pace: timedelta = timedelta(seconds=10)
@@ -38,7 +48,12 @@ class Clock:
 
     @contextlib.contextmanager
     def show_to(self, agent: Agent, now: datetime) -> Iterator[None]:
-        """While inside, an agent of this process that looks at the clock sees the virtual time, ticking."""
+        """While inside, an agent of this process that looks at the clock sees the virtual time, ticking.
+
+        Args:
+            agent: Whom to show it to.
+            now: The virtual time.
+        """
         if self.mode != "jump" or not agent.reads_clock:
             yield
             return
@@ -48,11 +63,20 @@ class Clock:
             yield
 
     def elapsed_since(self, now: datetime) -> timedelta:
-        """How much virtual time has passed since the exchange began."""
+        """How much virtual time has passed since the exchange began.
+
+        Args:
+            now: When it began, in virtual time.
+        """
         return max(timedelta(0), datetime.now(UTC) - now) if self.mode == "wait" else self.pace
 
     def pass_until(self, moment: datetime, agent: Agent) -> datetime:
-        """Lets time pass for the agent until a moment; returns when that is, or a little later in real time."""
+        """Lets time pass for the agent until a moment; returns when that is, or a little later in real time.
+
+        Args:
+            moment: In virtual time.
+            agent: Who is told of it.
+        """
         if self.mode == "wait":
             while (left := (moment - datetime.now(UTC)).total_seconds()) > 0:
                 time.sleep(min(left, _LONGEST_SLEEP_SECONDS))

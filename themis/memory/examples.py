@@ -15,20 +15,10 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, ClassVar, TypeVar
 
+from themis.core.codec import to_plain
 from themis.core.registry import Registry
 from themis.exceptions import ConfigurationError
 from themis.memory.actions import AgentReply, Ask, Grade, Grading, Listen, Log, Say, Script, Wait
-
-__all__ = [
-    "MEMORY_TESTS",
-    "DatasetInterface",
-    "DynamicExample",
-    "TestExample",
-    "TestResult",
-    "find_kinds",
-    "register_memory_test",
-    "spread",
-]
 
 # How far through its span a fixed script has come when its last line is said.
 LAST_SHARE = 0.9
@@ -42,6 +32,30 @@ class DatasetInterface(ABC):
 
     A subclass is a dataclass with a `name` (shown to people and part of every test's id) and a `description`. It must be
     seeded: `generate_examples` draws only from `self.random(...)`.
+
+    Args:
+        seed: Decides everything that is drawn at random.
+        memory_span: Tokens of conversation that a test is spread over.
+        max_message_size: Longest message of a test, in tokens.
+
+    >>> @dataclass(kw_only=True)
+    ... class ShoeSize(DatasetInterface):
+    ...     name = "Shoe Size"
+    ...     def generate_examples(self, num_examples):
+    ...         sizes = [self.random(number).randrange(35, 47) for number in range(num_examples)]
+    ...         return [
+    ...             TestExample(
+    ...                 dataset=self,
+    ...                 example_id=str(number),
+    ...                 script=[f"My shoe size is {size}.", "What is my shoe size?"],
+    ...                 expected_responses=[str(size)],
+    ...             )
+    ...             for number, size in enumerate(sizes)
+    ...         ]
+    ...     def evaluate(self, questions, responses, expected):
+    ...         return Grade.when(expected[0] in responses[0], f"expected {expected[0]}")
+    >>> [test.script[0] for test in ShoeSize(seed=1).generate_examples(2)]
+    ['My shoe size is 46.', 'My shoe size is 36.']
     """
 
     __test__: ClassVar[bool] = False
@@ -61,26 +75,54 @@ class DatasetInterface(ABC):
 
     @abstractmethod
     def generate_examples(self, num_examples: int) -> list[TestExample]:
-        """So many tests, the same ones for the same arguments on every machine."""
+        """So many tests, the same ones for the same arguments on every machine.
+
+        Args:
+            num_examples: How many.
+        """
 
     def random(self, *names: object) -> random.Random:
-        """A random number generator of its own for every purpose named, fixed by the seed."""
+        """A random number generator of its own for every purpose named, fixed by the seed.
+
+        Args:
+            *names: The purpose, such as the test's number.
+        """
         return random.Random(":".join(map(str, (type(self).__qualname__, self.seed, *names))))
 
     def evaluate(self, questions: Sequence[str], responses: Sequence[AgentReply], expected: Any) -> Grading:
-        """The verdict on a fixed script's answers. One that needs the judge is a generator that yields `Consult`."""
+        """The verdict on a fixed script's answers. One that needs the judge is a generator that yields `Consult`.
+
+        Args:
+            questions: What was asked.
+            responses: The reply to each.
+            expected: The example's `expected_responses`.
+        """
         raise NotImplementedError(f"{type(self).__name__} has fixed scripts and needs an evaluate method")
 
     def callback(self, example: TestExample, log: Log) -> Grade | None:
-        """For examples with `uses_callback`: called after every exchange; a grade ends the test, None goes on."""
+        """For examples with `uses_callback`: called after every exchange; a grade ends the test, None goes on.
+
+        Args:
+            example: The test.
+            log: The conversation so far.
+        """
         raise NotImplementedError(f"{type(self).__name__} uses callbacks and needs a callback method")
 
     def conversation_over(self, example: TestExample, log: Log) -> Grade:
-        """For examples with `uses_callback`: the verdict when the conversation ended before the callback gave one."""
+        """For examples with `uses_callback`: the verdict when the conversation ended before the callback gave one.
+
+        Args:
+            example: The test.
+            log: The whole conversation.
+        """
         return Grade.failure("the conversation ended before the callback gave a verdict")
 
     def ideal_answers(self, example: TestExample) -> list[str]:
-        """What an agent with perfect memory would answer to each question; for calibration agents only."""
+        """What an agent with perfect memory would answer to each question; for calibration agents only.
+
+        Args:
+            example: The test.
+        """
         expected = example.expected_responses
         answers = expected if isinstance(expected, list | tuple) else [expected]
         questions = sum(example.is_question)
@@ -89,19 +131,38 @@ class DatasetInterface(ABC):
         return [str(answer) for answer in answers]
 
     def needed_lines(self, example: TestExample) -> list[Sequence[int] | None]:
-        """Which lines of the script the answer to each question rests on, None for all: distances are measured to them."""
+        """Which lines of the script the answer to each question rests on, None for all: distances are measured to them.
+
+        Args:
+            example: The test.
+        """
         return [None] * sum(example.is_question)
 
     def temporal_question(self, example: TestExample, said: Sequence[AgentReply], now: datetime) -> str:
-        """For examples with `is_temporal`: the last question, which depends on when things were said."""
+        """For examples with `is_temporal`: the last question, which depends on when things were said.
+
+        Args:
+            example: The test.
+            said: The replies to the lines before, which know when they were said.
+            now: The virtual time.
+        """
         raise NotImplementedError(f"{type(self).__name__} is temporal and needs a temporal_question method")
 
     def play(self, example: TestExample) -> Script:
-        """The example as a script: its lines, its waits, its questions, then the verdict. Tests may override it."""
+        """The example as a script: its lines, its waits, its questions, then the verdict. Tests may override it.
+
+        Args:
+            example: The test.
+        """
         return _fixed_script(self, example)
 
     def load_example(self, example_id: str, definition: Definition) -> TestExample:
-        """An example from the fields that `TestExample.definition` wrote."""
+        """An example from the fields that `TestExample.definition` wrote.
+
+        Args:
+            example_id: Its id among those of its kind.
+            definition: The fields.
+        """
         return TestExample.from_definition(self, example_id, definition)
 
     @classmethod
@@ -114,8 +175,24 @@ class DatasetInterface(ABC):
 class TestExample:
     """One test, ready to run.
 
-    A fixed one has a `script` of lines, which of them are questions, how long to wait after each, and what is expected.
-    `material` is whatever else its dataset's `play` needs; it must be plain JSON.
+    Args:
+        dataset: The kind of test that made it.
+        example_id: Its id among those of its kind.
+        script: What is said, line by line; of a dynamic test what it starts from.
+        is_question: Which lines are questions; by default the last one.
+        waits: How long to wait after each line; by default they are spread over nine tenths of the span.
+        expected_responses: What `evaluate` compares the answers with.
+        is_temporal: The last question is made when it is asked, by the dataset's `temporal_question`.
+        uses_callback: The dataset's `callback` looks at every exchange until it gives a verdict.
+        material: Whatever else the dataset's `play` needs; plain JSON.
+
+    Raises:
+        ConfigurationError: There are not as many flags as lines.
+
+    >>> from themis.memory.examples import MEMORY_TESTS
+    >>> test = MEMORY_TESTS.get("colours")(seed=1).generate_examples(1)[0]
+    >>> test.test_id, test.is_question
+    ('Colours - 0', [False, False, False, True])
     """
 
     __test__: ClassVar[bool] = False
@@ -148,6 +225,7 @@ class TestExample:
 
     @property
     def test_id(self) -> str:
+        """The kind's name and the example's id: what results and logs call it."""
         return f"{self.dataset.name} - {self.example_id}"
 
     @property
@@ -156,11 +234,20 @@ class TestExample:
         return len(self.is_question) - sum(self.is_question)
 
     def lines_with(self, *texts: str) -> list[int] | None:
-        """The lines of the script that contain all of the texts; None where there is none."""
+        """The lines of the script that contain all of the texts; None where there is none.
+
+        Args:
+            *texts: What to look for.
+        """
         return [number for number, line in enumerate(self.script) if all(text in line for text in texts)] or None
 
     def play(self) -> Script:
+        """The test as a script."""
         return self.dataset.play(self)
+
+    def arguments(self) -> Definition:
+        """What its dataset was made with, as plain JSON."""
+        return {name: to_plain(getattr(self.dataset, name)) for name in sorted(self.dataset.arguments())}
 
     def definition(self) -> Definition:
         """The example as plain JSON, in the layout of a `.def.json` file."""
@@ -179,6 +266,13 @@ class TestExample:
 
     @classmethod
     def from_definition(cls, dataset: DatasetInterface, example_id: str, definition: Definition) -> TestExample:
+        """The opposite of `definition`.
+
+        Args:
+            dataset: The kind of test.
+            example_id: Its id among those of its kind.
+            definition: The fields.
+        """
         return cls(
             dataset=dataset,
             example_id=example_id,
@@ -194,7 +288,20 @@ class TestExample:
 
 @dataclass(kw_only=True)
 class DynamicExample(TestExample):
-    """A test whose messages depend on the replies. A subclass writes `play`; what it starts from is its `material`."""
+    """A test whose messages depend on the replies. A subclass writes `play`; what it starts from is its `material`.
+
+    >>> class Insisting(DynamicExample):
+    ...     def play(self):
+    ...         reply = yield Ask("Please say hello.")
+    ...         if "hello" not in reply.lower():
+    ...             reply = yield Ask("You did not say it.")
+    ...         yield Grade.when("hello" in reply.lower(), "expected a greeting")
+    >>> play = Insisting(dataset=MEMORY_TESTS.get("colours")(), example_id="0").play()
+    >>> next(play).text
+    'Please say hello.'
+    >>> play.send("Hello!").score
+    1.0
+    """
 
     @property
     def needles(self) -> int:
@@ -206,7 +313,25 @@ class DynamicExample(TestExample):
 
 @dataclass(kw_only=True)
 class TestResult:
-    """What became of one test."""
+    """What became of one test.
+
+    Args:
+        run_name: The run's name.
+        agent_name: Who was tested.
+        dataset_name: The kind of test.
+        example_id: Its id among those of its kind.
+        description: What the kind tests, for people.
+        task_log: The test's own exchanges, a line each.
+        expected_responses: What was expected.
+        actual_responses: What the agent answered.
+        reasoning: Why the score is what it is.
+        max_score: The most that the score could be.
+        tokens: Length of conversation from the test's first message to its last.
+        characters: The same in characters.
+        repetition: Which of several plays of one test it is, from 0.
+        full_log: Everything that was said while it ran, a line each.
+        needles: Statements that had to be remembered.
+    """
 
     __test__: ClassVar[bool] = False
 
@@ -230,6 +355,7 @@ class TestResult:
 
     @property
     def test_id(self) -> str:
+        """The kind's name and the example's id."""
         return f"{self.dataset_name} - {self.example_id}"
 
 
@@ -319,15 +445,29 @@ def find_kinds(package: str) -> dict[str, str]:
     return found
 
 
-MEMORY_TESTS: Registry[type[DatasetInterface]] = Registry(
-    "memory test", lambda: {**find_kinds("themis.memory.tests"), **find_kinds("themis.memory.loaders")}
-)
+MEMORY_TESTS: Registry[type[DatasetInterface]] = Registry("memory test", lambda: find_kinds("themis.memory.tests"))
 
 D = TypeVar("D", bound=type[DatasetInterface])
 
 
 def register_memory_test(name: str) -> Callable[[D], D]:
-    """Class decorator: makes a kind of test usable in configurations under a name."""
+    """Class decorator: makes a kind of test usable in configurations under a name.
+
+    Args:
+        name: What configurations call it.
+
+    Raises:
+        ConfigurationError: The class is no `DatasetInterface`, or has no `name`.
+
+    >>> @register_memory_test("nothing")
+    ... @dataclass(kw_only=True)
+    ... class Nothing(DatasetInterface):
+    ...     name = "Nothing"
+    ...     def generate_examples(self, num_examples):
+    ...         return []
+    >>> "nothing" in MEMORY_TESTS
+    True
+    """
 
     def register(kind: D) -> D:
         if not (isinstance(kind, type) and issubclass(kind, DatasetInterface)):

@@ -10,7 +10,6 @@ import datetime
 import hashlib
 import itertools
 import json
-import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -18,30 +17,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from themis.core.files import atomic_write, file_sha256
 from themis.core.registry import Registry
 from themis.exceptions import ConfigurationError, DatasetError
 from themis.generation.templates import PromptTemplate
 from themis.interfaces import Extractor, Metric
 from themis.presets.fields import Raw, Row, RowMap, Value
 from themis.presets.hub import HubDataset, hub_rows, saved_rows
-from themis.presets.loading import MANIFEST_SUFFIX, read_rows, readable_files, sample_rows
-
-__all__ = [
-    "BENCHMARKS",
-    "DATASETS",
-    "BenchmarkPreset",
-    "CatalogueBenchmark",
-    "FetchedBenchmark",
-    "create_dataset",
-    "dataset_of",
-    "fetch_benchmark",
-    "get_benchmark_preset",
-    "is_dataset_registered",
-    "list_benchmarks",
-    "list_datasets",
-    "register_benchmark",
-    "register_dataset",
-]
+from themis.presets.loading import MANIFEST_SUFFIX, FileRows, read_rows, readable_files, sample_rows
 
 # Takes the limit (None for all rows) as its one positional argument.
 DatasetLoader = Callable[[int | None], Iterable[Row]]
@@ -85,27 +68,26 @@ class BenchmarkPreset:
     description: str = ""
 
     def load_dataset(self, limit: int | None = None) -> Iterable[Row]:
+        """Its rows.
+
+        Args:
+            limit: Only the first so many; all by default.
+        """
         return self.dataset_loader(limit)
 
     def read_from(self, *, data: str | Path | None = None, sample: bool = False) -> BenchmarkPreset:
-        """The same benchmark with the rows of a file or folder."""
+        """The same benchmark with the rows of a file or folder.
+
+        Args:
+            data: The file or folder.
+            sample: Its shipped rows instead, for those of the catalogue.
+
+        Raises:
+            ConfigurationError: It has no sample rows.
+        """
         if data is None:
             raise ConfigurationError(f"benchmark {self.name!r} has no sample rows; those of the catalogue have")
-        return replace(self, dataset_loader=lambda limit: _FileRows(data, limit))
-
-
-@dataclass(frozen=True)
-class _FileRows:
-    """A file's rows as they are, read anew each time they are gone through."""
-
-    path: str | Path
-    limit: int | None
-
-    def __post_init__(self) -> None:
-        read_rows(self.path)
-
-    def __iter__(self) -> Iterator[Row]:
-        return itertools.islice(read_rows(self.path), self.limit)
+        return replace(self, dataset_loader=lambda limit: FileRows(data, limit))
 
 
 # --- benchmarks that know their source --------------------------------------------------------------------------------
@@ -228,13 +210,8 @@ def _verify_copy(file: Path) -> None:
     manifest = file.with_name(file.stem + MANIFEST_SUFFIX)
     if manifest.is_file() and file.is_file():
         expected = json.loads(manifest.read_text(encoding="utf-8")).get("sha256")
-        if expected != _sha256(file):
+        if expected != file_sha256(file):
             raise DatasetError(f"{file} is not what {manifest.name} describes; fetch or copy it again")
-
-
-def _sha256(file: Path) -> str:
-    with file.open("rb") as opened:
-        return hashlib.file_digest(opened, "sha256").hexdigest()
 
 
 # --- benchmarks by name -----------------------------------------------------------------------------------------------
@@ -250,6 +227,12 @@ def register_benchmark(preset: BenchmarkPreset) -> None:
 
     Raises:
         ConfigurationError: It is no `BenchmarkPreset`.
+
+    >>> rows = [{"id": "fr", "country": "France", "answer": "Paris"}]
+    >>> template = PromptTemplate("capitals", "The capital of {country}?")
+    >>> register_benchmark(BenchmarkPreset("capitals", template, ["exact_match"], "identity", lambda limit: rows[:limit]))
+    >>> get_benchmark_preset("Capitals").load_dataset()
+    [{'id': 'fr', 'country': 'France', 'answer': 'Paris'}]
     """
     if not isinstance(preset, BenchmarkPreset):
         raise ConfigurationError(f"a benchmark is registered as a BenchmarkPreset, got {type(preset).__name__}")
@@ -276,7 +259,11 @@ def get_benchmark_preset(name: str, *, data: str | Path | None = None, sample: b
 
 
 def list_benchmarks() -> list[str]:
-    """The names of all benchmarks, registered ones too."""
+    """The names of all benchmarks, registered ones too.
+
+    >>> list_benchmarks()[:3]
+    ['aime24', 'aime25', 'amc23']
+    """
     return BENCHMARKS.names()
 
 
@@ -302,6 +289,9 @@ def fetch_benchmark(name: str, to_dir: str | Path, *, limit: int | None = None) 
     Raises:
         ConfigurationError: The benchmark loads its own rows, so there is nothing to fetch.
         DatasetError: The Hub cannot be reached.
+
+    >>> fetch_benchmark("demo", "rows", limit=2).rows
+    2
     """
     benchmark = BENCHMARKS.get(name)
     if not isinstance(benchmark, CatalogueBenchmark):
@@ -316,7 +306,6 @@ def fetch_benchmark(name: str, to_dir: str | Path, *, limit: int | None = None) 
     else:
         raw, origin = source(limit), {"dataset": "made by themis"}
     folder = Path(to_dir)
-    folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{benchmark.name}.jsonl"
     count, sha256 = _write_rows(path, itertools.islice(raw, limit))
     manifest = {
@@ -336,16 +325,15 @@ def fetch_benchmark(name: str, to_dir: str | Path, *, limit: int | None = None) 
 
 
 def _write_rows(path: Path, rows: Iterable[Raw]) -> tuple[int, str]:
-    """How many there were, and their hash. Written beside and moved into place: a broken fetch leaves the copy from before."""
-    unfinished = path.with_suffix(".jsonl.part")
-    count = 0
-    with unfinished.open("w", encoding="utf-8", newline="\n") as file:
+    """How many there were, and their hash; a broken fetch leaves the copy from before."""
+    count, hasher = 0, hashlib.sha256()
+    with atomic_write(path) as file:
         for row in rows:
-            file.write(json.dumps(row, ensure_ascii=False, default=str) + "\n")
+            line = (json.dumps(row, ensure_ascii=False, default=str) + "\n").encode()
+            file.write(line)
+            hasher.update(line)
             count += 1
-    sha256 = _sha256(unfinished)
-    os.replace(unfinished, path)
-    return count, sha256
+    return count, hasher.hexdigest()
 
 
 # --- datasets by name -------------------------------------------------------------------------------------------------
@@ -363,6 +351,10 @@ def register_dataset(name: str, factory: DatasetFactory) -> None:
 
     Raises:
         ConfigurationError: The name is taken, or the factory cannot be called.
+
+    >>> register_dataset("squares", lambda options: [{"n": n, "answer": str(n * n)} for n in range(options.get("limit", 3))])
+    >>> list(create_dataset("squares", {"limit": 2}))
+    [{'n': 0, 'answer': '0'}, {'n': 1, 'answer': '1'}]
     """
     if not callable(factory):
         raise ConfigurationError(
@@ -391,12 +383,23 @@ def create_dataset(name: str, options: Options | None = None) -> Iterable[Row]:
 
 
 def list_datasets() -> list[str]:
-    """The names of all datasets."""
+    """The names of all datasets: those of the catalogue's benchmarks, and those registered here.
+
+    >>> "gsm8k" in list_datasets()
+    True
+    """
     return DATASETS.names()
 
 
 def is_dataset_registered(name: str) -> bool:
-    """Whether a dataset has that name."""
+    """Whether a dataset has that name.
+
+    Args:
+        name: In any case of its letters.
+
+    >>> is_dataset_registered("gsm8k"), is_dataset_registered("gsm9k")
+    (True, False)
+    """
     return name in DATASETS
 
 

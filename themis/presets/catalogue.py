@@ -60,6 +60,13 @@ ASK_FOR_CODE = "\n\nReply with one Python code block that holds the whole functi
 SEE_PAGE = "see the dataset's page"
 CONVERTED = "refs/convert/parquet"  # the Hub's own conversion of datasets that exist as scripts only
 
+_multiple_choice = partial(
+    CatalogueBenchmark,
+    prompt="{question}" + ASK_FOR_LETTER,
+    metrics=("multiple_choice",),
+    metadata_fields=("choices",),
+)
+
 _ALL = (
     CatalogueBenchmark(
         name="demo",
@@ -170,7 +177,7 @@ _ALL = (
         licence=SEE_PAGE,
         citation="ByteDance Seed 2025, arXiv:2504.13914",
     ),
-    CatalogueBenchmark(
+    _multiple_choice(
         name="mmlu-pro",
         description="Professional knowledge in 14 fields, up to ten options",
         source=HubDataset(
@@ -179,13 +186,11 @@ _ALL = (
         raw_fields=("question", "options", "answer_index"),
         row=lettered(question="question", options="options", correct=position("answer_index"), category="category"),
         row_id="question_id",
-        prompt="{question}" + ASK_FOR_LETTER,
-        metrics=("multiple_choice",),
         metadata_fields=("choices", "category"),
         licence="MIT",
         citation="Wang et al. 2024, arXiv:2406.01574",
     ),
-    CatalogueBenchmark(
+    _multiple_choice(
         name="supergpqa",
         description="Graduate questions in 285 disciplines",
         source=HubDataset(
@@ -200,13 +205,11 @@ _ALL = (
             difficulty="difficulty",
         ),
         row_id="uuid",
-        prompt="{question}" + ASK_FOR_LETTER,
-        metrics=("multiple_choice",),
         metadata_fields=("choices", "discipline", "difficulty"),
         licence="ODC-BY",
         citation="M-A-P Team 2025, arXiv:2502.14739",
     ),
-    CatalogueBenchmark(
+    _multiple_choice(
         name="gpqa",
         description="GPQA Diamond: graduate questions that a search does not answer",
         source=HubDataset(
@@ -225,13 +228,11 @@ _ALL = (
             domain=lambda raw: raw.get("High-level domain", ""),
         ),
         row_id="Record ID",
-        prompt="{question}" + ASK_FOR_LETTER,
-        metrics=("multiple_choice",),
         metadata_fields=("choices", "domain"),
         licence="CC-BY-4.0",
         citation="Rein et al. 2023, arXiv:2311.12022",
     ),
-    CatalogueBenchmark(
+    _multiple_choice(
         name="medmcqa",
         description="Indian medical entrance examinations",
         # The test split's labels are hidden; `cop` counts from 0.
@@ -247,26 +248,21 @@ _ALL = (
             correct=position("cop"),
             subject="subject_name",
         ),
-        prompt="{question}" + ASK_FOR_LETTER,
-        metrics=("multiple_choice",),
         metadata_fields=("choices", "subject"),
         licence="Apache-2.0",
         citation="Pal et al. 2022, arXiv:2203.14371",
     ),
-    CatalogueBenchmark(
+    _multiple_choice(
         name="med_qa",
         description="United States medical licensing examination",
         source=HubDataset(dataset="bigbio/med_qa", data_dir="med_qa_en_bigbio_qa", split="test", revision=CONVERTED),
         raw_fields=("question", "choices", "answer", "document_id"),
         row=lettered(question="question", options="choices", correct=position_of("answer", "choices")),
         row_id="question_id",
-        prompt="{question}" + ASK_FOR_LETTER,
-        metrics=("multiple_choice",),
-        metadata_fields=("choices",),
         licence=SEE_PAGE,
         citation="Jin et al. 2020, arXiv:2009.13081",
     ),
-    CatalogueBenchmark(
+    _multiple_choice(
         name="sciq",
         description="Crowd-written science questions",
         source=HubDataset(dataset="allenai/sciq", split="test", revision="2c94ad3e1aafab77146f384e23536f97a4849815"),
@@ -277,13 +273,10 @@ _ALL = (
             correct=lambda raw: 0,
             shuffled=True,
         ),
-        prompt="{question}" + ASK_FOR_LETTER,
-        metrics=("multiple_choice",),
-        metadata_fields=("choices",),
         licence="CC-BY-NC-3.0",
         citation="Welbl et al. 2017, arXiv:1707.06209",
     ),
-    CatalogueBenchmark(
+    _multiple_choice(
         name="commonsense_qa",
         description="Everyday knowledge, five options",
         source=HubDataset(
@@ -295,25 +288,20 @@ _ALL = (
             options=lambda raw: raw["choices"]["text"],
             correct=position_of("answerKey", lambda raw: raw["choices"]["label"]),
         ),
-        prompt="{question}" + ASK_FOR_LETTER,
-        metrics=("multiple_choice",),
-        metadata_fields=("choices",),
         licence="MIT",
         citation="Talmor et al. 2019, arXiv:1811.00937",
     ),
-    CatalogueBenchmark(
+    _multiple_choice(
         name="piqa",
         description="Which of two ways works in the physical world",
         source=HubDataset(dataset="ybisk/piqa", data_dir="plain_text", split="validation", revision=CONVERTED),
         raw_fields=("goal", "sol1", "sol2", "label"),
         row=lettered(question="goal", options=option_texts("sol1", "sol2"), correct=position("label")),
         prompt="Goal: {question}\n\nWhich way reaches it?" + ASK_FOR_LETTER,
-        metrics=("multiple_choice",),
-        metadata_fields=("choices",),
         licence=SEE_PAGE,
         citation="Bisk et al. 2020, arXiv:1911.11641",
     ),
-    CatalogueBenchmark(
+    _multiple_choice(
         name="social_i_qa",
         description="Why people act as they do, and what they feel",
         source=HubDataset(dataset="allenai/social_i_qa", data_dir="default", split="validation", revision=CONVERTED),
@@ -325,12 +313,10 @@ _ALL = (
             correct=position("label", first=1),
         ),
         prompt="{context}\n\n{question}" + ASK_FOR_LETTER,
-        metrics=("multiple_choice",),
-        metadata_fields=("choices",),
         licence=SEE_PAGE,
         citation="Sap et al. 2019, arXiv:1904.09728",
     ),
-    CatalogueBenchmark(
+    _multiple_choice(
         name="truthfulqa",
         description="Questions that invite a common misconception (MC1)",
         source=HubDataset(
@@ -346,9 +332,6 @@ _ALL = (
             correct=lambda raw: list(raw["mc1_targets"]["labels"]).index(1),
             shuffled=True,
         ),
-        prompt="{question}" + ASK_FOR_LETTER,
-        metrics=("multiple_choice",),
-        metadata_fields=("choices",),
         licence="Apache-2.0",
         citation="Lin et al. 2022, arXiv:2109.07958",
     ),

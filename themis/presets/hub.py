@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from themis.exceptions import DatasetError, DependencyError
+from themis.core.registry import import_extra
+from themis.exceptions import DatasetError
 from themis.presets.fields import Row
 
 
@@ -40,7 +41,7 @@ class HubRows:
 
 def hub_rows(source: HubDataset, *, otherwise: str) -> HubRows:
     """Loads a split; where that is impossible, one line says why and what to do `otherwise`."""
-    datasets = _datasets(f"loading {source} from the Hugging Face Hub")
+    datasets = import_extra("datasets", "hub", f"loading {source} from the Hugging Face Hub")
     wanted = {"revision": source.revision, "data_dir": source.data_dir}
     try:
         with _offline_unless_reachable(datasets) as unreachable:
@@ -63,20 +64,12 @@ def hub_rows(source: HubDataset, *, otherwise: str) -> HubRows:
 
 def saved_rows(folder: Path) -> Iterable[Row]:
     """What the method `save_to_disk` of `datasets` wrote."""
-    datasets = _datasets(f"reading {folder}")
+    datasets = import_extra("datasets", "hub", f"reading {folder}")
     try:
         found: Iterable[Row] = datasets.load_from_disk(str(folder))
     except (OSError, ValueError, datasets.exceptions.DatasetsError) as error:
         raise DatasetError(f"{folder} is not a dataset that `datasets` saved: {error}") from error
     return found
-
-
-def _datasets(purpose: str) -> Any:
-    try:
-        import datasets
-    except ImportError as error:
-        raise DependencyError.for_extra("datasets", "hub", purpose) from error
-    return datasets
 
 
 @contextlib.contextmanager

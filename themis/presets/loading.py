@@ -7,14 +7,16 @@ is named by its file and line.
 from __future__ import annotations
 
 import csv
+import itertools
 import json
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from themis.core.registry import nearest
-from themis.exceptions import DatasetError, DependencyError
+from themis.core.registry import import_extra, nearest
+from themis.exceptions import DatasetError
 from themis.presets.fields import Row
 
 # What `fetch_benchmark` writes beside the rows; it is no rows itself.
@@ -26,9 +28,19 @@ _MOST_TIMES = 200
 
 
 def read_rows(path: str | Path) -> Iterator[Row]:
-    """The rows of a file, or of all readable files of a folder in the order of their names.
+    r"""The rows of a file, or of all readable files of a folder in the order of their names.
 
     The path is checked at once; the rows are read as they are asked for.
+
+    Args:
+        path: A `.jsonl`, `.json`, `.csv`, `.tsv` or `.parquet` file, or a folder of such.
+
+    Raises:
+        DatasetError: There is nothing to read, or a row cannot be read; names the file and the line.
+
+    >>> _ = Path("rows.csv").write_text("question,answer\n2 + 2,4\n")
+    >>> list(read_rows("rows.csv"))
+    [{'question': '2 + 2', 'answer': '4'}]
     """
     file = Path(path)
     if not file.exists():
@@ -45,6 +57,20 @@ def read_rows(path: str | Path) -> Iterator[Row]:
             f"{str(file)!r} ends in {file.suffix or 'nothing'!r}; rows are read from {_format_suffixes()} files"
         )
     return reader(file)
+
+
+@dataclass(frozen=True)
+class FileRows:
+    """A file's rows as they are, read anew each time they are gone through; the path is checked at once."""
+
+    path: str | Path
+    limit: int | None = None
+
+    def __post_init__(self) -> None:
+        read_rows(self.path)
+
+    def __iter__(self) -> Iterator[Row]:
+        return itertools.islice(read_rows(self.path), self.limit)
 
 
 def sample_rows(name: str) -> Iterator[Row]:
@@ -229,10 +255,7 @@ def _parse_cell(cell: str) -> object:
 
 
 def _read_parquet(path: Path) -> Iterator[Row]:
-    try:
-        import pyarrow.parquet as parquet
-    except ImportError as error:
-        raise DependencyError.for_extra("pyarrow", "hub", f"reading {path.name}") from error
+    parquet = import_extra("pyarrow.parquet", "hub", f"reading {path.name}")
     try:
         with parquet.ParquetFile(path) as file:
             _refuse_burst(path, file.metadata)

@@ -20,8 +20,8 @@ from themis.core.tokens import count_tokens
 from themis.evaluation.judges import Reply, find_judges
 from themis.exceptions import EvaluationError
 from themis.generation.attempts import Request, own_words
-from themis.generation.blocking import BlockingProvider
 from themis.generation.engine import Caller, Engine, EngineSettings
+from themis.generation.pools import BlockingProvider
 from themis.generation.providers import create_provider, parse_model
 from themis.interfaces import Metric
 from themis.runs.budget import Budget, refuse_unknown_cost

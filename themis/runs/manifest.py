@@ -32,6 +32,7 @@ __all__ = [
     "manifest_hash",
     "run_identity",
     "validate_reproducibility_manifest",
+    "value_at",
 ]
 
 _REQUIRED = (
@@ -79,6 +80,33 @@ def build_reproducibility_manifest(
     cwd: str | Path | None = None,
     dataset_source: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
+    """What a run is made from, with the versions, the commit and the machine that made it; secrets are redacted.
+
+    Args:
+        model: The model's name at its provider.
+        provider: Who serves it.
+        provider_options: Its options.
+        sampling: `temperature`, `top_p` and `max_tokens`.
+        num_samples: Attempts at each row.
+        evaluation_config: How answers are judged; has `metrics` and `extractor`.
+        seeds: `provider_seed` and `sampling_seed`; None by default.
+        dataset_fingerprint: Hash of the rows.
+        prompt_fingerprint: Hash of the template.
+        benchmark_id: The benchmark's name, if it has one.
+        cwd: Where the user's code is, for its commit; the working directory by default.
+        dataset_source: Where the rows came from.
+
+    >>> manifest = build_reproducibility_manifest(
+    ...     model="gpt-4o",
+    ...     provider="openai",
+    ...     provider_options={"api_key": "sk-secret"},
+    ...     sampling=SamplingConfig(),
+    ...     num_samples=1,
+    ...     evaluation_config={"metrics": ["ExactMatch"], "extractor": "identity"},
+    ... )
+    >>> manifest["model"]["provider_options"], manifest["sampling"]["max_tokens"]
+    ({'api_key': '[redacted]'}, 512)
+    """
     values = sampling if isinstance(sampling, Mapping) else vars(sampling)
     return {
         "schema_version": "1",
@@ -109,6 +137,19 @@ def build_reproducibility_manifest(
 
 
 def validate_reproducibility_manifest(manifest: Mapping[str, Any]) -> None:
+    """Raises where a manifest lacks something that a rerun would need.
+
+    Args:
+        manifest: As `build_reproducibility_manifest` makes it.
+
+    Raises:
+        ConfigurationError: Fields are missing; names them.
+
+    >>> validate_reproducibility_manifest({"model": {}, "sampling": {}, "num_samples": 1, "evaluation": {}, "seeds": {}})
+    Traceback (most recent call last):
+    ...
+    themis.exceptions.ConfigurationError: Missing required manifest fields: schema_version, package_versions, git_commit_hash
+    """
     missing = [name for name in _REQUIRED if name not in manifest]
     if missing:
         raise ConfigurationError(f"Missing required manifest fields: {', '.join(missing)}")
@@ -127,16 +168,33 @@ def validate_reproducibility_manifest(manifest: Mapping[str, Any]) -> None:
 
 
 def manifest_hash(manifest: Mapping[str, Any]) -> str:
+    """SHA-256 of a manifest, the same whatever the order of its keys.
+
+    Args:
+        manifest: As `build_reproducibility_manifest` makes it.
+
+    >>> manifest_hash({"a": 1, "b": 2}) == manifest_hash({"b": 2, "a": 1})
+    True
+    """
     return hashlib.sha256(canonical_json(manifest).encode("ascii")).hexdigest()
 
 
 def diff_manifests(
     one: Mapping[str, Any], other: Mapping[str, Any], keys: tuple[str, ...] = SCIENTIFIC_KEYS
 ) -> dict[str, dict[str, Any]]:
-    """Dotted key -> both values, for the scientific dimensions in which two manifests differ."""
+    """Dotted key -> both values, for the scientific dimensions in which two manifests differ.
+
+    Args:
+        one: A manifest.
+        other: Another.
+        keys: The dimensions to compare; by default all that decide results.
+
+    >>> diff_manifests({"sampling": {"temperature": 0.0}}, {"sampling": {"temperature": 0.7}})
+    {'sampling.temperature': {'a': 0.0, 'b': 0.7}}
+    """
     differences = {}
     for key in keys:
-        first, second = _value_at(one, key), _value_at(other, key)
+        first, second = value_at(one, key), value_at(other, key)
         if first != second:
             differences[key] = {"a": first, "b": second}
     return differences
@@ -238,7 +296,7 @@ def _commit(cwd: str | Path | None) -> str:
     return found.stdout.strip() or "unknown"
 
 
-def _value_at(payload: Mapping[str, Any], dotted: str) -> Any:
+def value_at(payload: Mapping[str, Any], dotted: str) -> Any:
     current: Any = payload
     for part in dotted.split("."):
         if not isinstance(current, Mapping) or part not in current:

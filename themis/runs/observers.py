@@ -17,7 +17,15 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, kw_only=True)
 class RunStart:
-    """A run whose items are stored; `done` of its `total` items are answered already."""
+    """A run whose items are stored and which begins, or goes on.
+
+    Args:
+        run_id: The run.
+        kind: `samples` or `memory`.
+        total: Its items.
+        done: How many of them are answered already.
+        manifest_hash: Hash of its reproducibility manifest.
+    """
 
     run_id: str
     kind: str
@@ -41,25 +49,64 @@ class Progress:
 
 
 class Observer:
-    """Watches a run of either kind: override what you want to hear of."""
+    """Watches a run of either kind: override what you want to hear of.
+
+    It is told in the run's own thread, after what it hears of is stored. One that fails is reported and hears no more; the
+    run goes on.
+
+    >>> import themis
+    >>> class Counting(Observer):
+    ...     answers = 0
+    ...     def on_answers(self, results):
+    ...         self.answers += len(results)
+    >>> counting = Counting()
+    >>> report = themis.evaluate("demo", model="fake/perfect", observers=[counting], progress=False)
+    >>> counting.answers
+    10
+    """
 
     def on_start(self, run: RunStart) -> None:
-        """The items are stored; nothing has been asked yet."""
+        """The items are stored; nothing has been asked yet.
+
+        Args:
+            run: Which run, and how much of it is done.
+        """
 
     def on_answers(self, results: list[Result]) -> None:
-        """Answers, or ended memory tests, were stored."""
+        """Answers, or ended memory tests, were stored.
+
+        Args:
+            results: One a finished request.
+        """
 
     def on_scores(self, records: list[EvaluationRecord]) -> None:
-        """Scores of items were stored."""
+        """Scores of items were stored.
+
+        Args:
+            records: One an item.
+        """
 
     def on_progress(self, progress: Callable[[], Progress]) -> None:
-        """Work goes on: an exchange was stored, or nothing was finished for a moment. Result it for how work stands."""
+        """Work goes on: an exchange was stored, or nothing was finished for a moment.
+
+        Args:
+            progress: Call it for how work stands.
+        """
 
     def on_stop(self, in_flight: int) -> None:
-        """Nothing new is started any more; so many calls are still being finished."""
+        """Nothing new is started any more.
+
+        Args:
+            in_flight: Calls that are still being finished.
+        """
 
     def on_end(self, status: RunStatus, report: ExperimentReport | None) -> None:
-        """The run is over, for whatever reason."""
+        """The run is over, for whatever reason.
+
+        Args:
+            status: How it ended.
+            report: What `evaluate` returns; None where there is none.
+        """
 
 
 class Observers:

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 from themis.core.entities import GenerationRecord
 from themis.memory.result_store import OVERALL
-from themis.memory.tape import EXCHANGES, EventBody, read_body
-from themis.memory.transcript import entries
+from themis.memory.tape import EXCHANGES, EventBody, read_body, read_entries
 from themis.server.views import Dot, JSONObject
 from themis.storage import RunStatus
 from themis.storage.queries import RunReader
@@ -205,7 +204,7 @@ def chat_view(reader: RunReader, *, after: int | None = None, test_id: str | Non
         rows, after = rows[first:], rows[first].seq - 1 if is_cut else None
     elif is_cut:
         rows = _until_reply(rows[:_ROWS_SHOWN])
-    shown = sorted(entries(rows), key=lambda entry: entry["seq"])
+    shown = sorted(read_entries(rows), key=lambda entry: entry["seq"])
     begins_with_first = after is None or after < 0
     return ChatView(shown, None if begins_with_first else after, rows[-1].seq if is_cut and not is_followed else None)
 

@@ -26,10 +26,17 @@ _GIB = 1024**3
 
 
 class RunStatus(enum.StrEnum):
+    """How a run ended, or that it is under way."""
+
+    # Under way, or killed: then nobody writes it, and it can be resumed.
     IN_PROGRESS = "in_progress"
+    # Every item was tried; some may have failed.
     COMPLETED = "completed"
+    # Stopped by the user, a budget or a rule; can be resumed.
     INTERRUPTED = "interrupted"
+    # Nothing worked, or nothing more would.
     FAILED = "failed"
+    # An imported run that was given up elsewhere.
     CANCELLED = "cancelled"
 
 
@@ -65,7 +72,40 @@ def standing_of(
 
 
 class RunMetadata(msgspec.Struct, frozen=True):
-    """One run, without its records. A struct, since lists of ten thousand are made of them."""
+    """One run, without its records. A struct, since lists of ten thousand are made of them.
+
+    Args:
+        run_id: Its id.
+        experiment: The group that it belongs to.
+        status: How it ended, or that it is under way.
+        created_at: When it was begun, in UTC.
+        updated_at: When something of it was last stored.
+        completed_at: When it ended; None if it has not.
+        total_samples: Its items.
+        successful_generations: Those with an answer.
+        failed_generations: Those that have none, after all retries.
+        config_snapshot: What it is made of, with its specification and manifest.
+        error_message: Why it failed, if it did.
+        kind: `samples` or `memory`.
+        model: Who answers, such as `openai:gpt-4o`.
+        benchmark: What is asked, if that has a name.
+        tags: Names and values that people gave it.
+        manifest_hash: Hash of its reproducibility manifest.
+        calls: Calls made, retries included.
+        prompt_tokens: Sent.
+        completion_tokens: Received.
+        cost_usd: Of the answers; None where a price is not known.
+        judge_calls: Calls of judges.
+        judge_cost_usd: Of those; None where a price is not known.
+        seconds: Of work, over all sessions.
+
+    >>> import themis
+    >>> from themis.storage import ExperimentStorage
+    >>> report = themis.evaluate("demo", model="fake/perfect", run_id="first", progress=False)
+    >>> run = ExperimentStorage().get_run("first")
+    >>> run.status.value, run.total_samples, run.total_cost_usd
+    ('completed', 10, 0.0)
+    """
 
     run_id: str
     experiment: str
@@ -113,6 +153,7 @@ class RunMetadata(msgspec.Struct, frozen=True):
 
     @property
     def standing(self) -> Standing:
+        """How the run stands, as every list and page says it."""
         return standing_of(
             self.status,
             total=self.total_samples,
@@ -212,9 +253,18 @@ def metadata_of(row: Sequence[Any]) -> RunMetadata:
 
 @dataclass(frozen=True)
 class RetentionPolicy:
-    """What to keep. The newest `keep_latest_n` runs of every experiment, and runs being written, always stay.
+    """What to keep. The newest runs of every experiment, and runs being written, always stay.
 
-    `max_storage_gb` removes the oldest of the others until the records of what is left fit.
+    Args:
+        max_runs_per_experiment: At most so many of each experiment; no limit by default.
+        max_age_days: None older than this; no limit by default.
+        max_storage_gb: The oldest go until the records of what is left fit into so many GiB; no limit by default.
+        keep_completed_only: Runs that did not complete go too.
+        keep_latest_n: So many of the newest runs of an experiment always stay.
+
+    >>> from themis.storage import ExperimentStorage
+    >>> ExperimentStorage("runs").apply_retention_policy(RetentionPolicy(max_age_days=90), dry_run=True)
+    []
     """
 
     max_runs_per_experiment: int | None = None

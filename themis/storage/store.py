@@ -42,6 +42,7 @@ from themis.storage.runs import (
 from themis.storage.search import RunFilter, list_runs
 from themis.storage.writing import RunWriter, remove_unused_items
 
+# Where runs are kept unless a folder or a database is named.
 DEFAULT_STORAGE = ".cache/experiments"
 
 
@@ -57,9 +58,14 @@ class Integrity(TypedDict):
 class ExperimentStorage:
     """The runs under one root. Opening is quick whatever it holds; the database is opened on first use.
 
+    >>> import themis
+    >>> for run_id in ("prompts-1", "prompts-2"):
+    ...     report = themis.evaluate("demo", model="fake/perfect", run_id=run_id, experiment="prompts", progress=False)
     >>> storage = ExperimentStorage(".cache/experiments")
     >>> [run.run_id for run in storage.list_runs(experiment="prompts", limit=2)]
-    ['prompts-v2', 'prompts-v1']
+    ['prompts-2', 'prompts-1']
+    >>> storage.load_cached_records("prompts-1")["0"].output.text
+    '4'
     """
 
     def __init__(self, root: str | Path = DEFAULT_STORAGE, *, durability: str | None = None) -> None:
@@ -87,6 +93,7 @@ class ExperimentStorage:
 
     @cached_property
     def engine(self) -> Engine:
+        """SQLAlchemy's engine of the database; made on first use."""
         engine = open_database(self.location)
         # A store that nobody closed gives its connections back when it is forgotten.
         self._forgotten = weakref.finalize(self, engine.dispose)
@@ -134,18 +141,41 @@ class ExperimentStorage:
         return list_runs(self.engine, wanted, limit=limit, offset=offset) if self.exists() else []
 
     def get_run(self, run_id: str) -> RunMetadata:
-        """The run of an id; an unknown one is a `StorageError` that names the nearest."""
+        """What is stored of a run, without its records.
+
+        Args:
+            run_id: The run.
+
+        Raises:
+            StorageError: There is no such run; names the nearest.
+        """
         return self.reader(run_id).metadata
 
     def run_exists(self, run_id: str) -> bool:
+        """Whether there is such a run.
+
+        Args:
+            run_id: The run.
+        """
         return self.find_run(run_id) is not None
 
     def find_run(self, run_id: str) -> RunReader | None:
-        """The run of an id to read from; None where there is none."""
+        """The run of an id to read from; None where there is none.
+
+        Args:
+            run_id: The run.
+        """
         return find_run(self.engine, run_id) if self.exists() else None
 
     def reader(self, run_id: str) -> RunReader:
-        """The run of an id to read from, its row read once; an unknown one is a `StorageError` that names the nearest."""
+        """The run of an id to read from, its row read once.
+
+        Args:
+            run_id: The run.
+
+        Raises:
+            StorageError: There is no such run; names the nearest.
+        """
         found = self.find_run(run_id)
         if found is None:
             raise StorageError(self._explain_unknown(run_id))
@@ -212,14 +242,31 @@ class ExperimentStorage:
         return self.get_run(run_id)
 
     def open_run(self, run_id: str) -> RunWriter:
-        """Takes the lease of a run for writing; one that another process writes is a `RunBusyError`."""
+        """Takes the lease of a run for writing.
+
+        Args:
+            run_id: The run.
+
+        Raises:
+            RunBusyError: Another process writes it.
+        """
         reader = self.reader(run_id)
         # An exchange of a conversation cannot be had again: a memory that lives elsewhere would hear it twice.
         usual = Durability.POWER if reader.kind == "memory" else Durability.PROCESS
         return RunWriter(self.engine, reader.run, run_id, durability=Durability.choose(self._durability, usual))
 
     def archive_run(self, run_id: str) -> str:
-        """Renames a run to `id@n`, so that a new version can have the id; nothing of the old one is lost."""
+        """Renames a run to `id@n`, so that a new version can have the id; nothing of the old one is lost.
+
+        Args:
+            run_id: The run.
+
+        Returns:
+            Its new id.
+
+        Raises:
+            RunBusyError: Another process writes it.
+        """
         runs = schema.runs
         with RunWriter(self.engine, self.reader(run_id).run, run_id), self.engine.connect() as connection:
             taken = _find_archived(connection, run_id)
@@ -229,22 +276,42 @@ class ExperimentStorage:
         return archived
 
     def archived_versions(self, run_id: str) -> list[int]:
-        """Numbers in the tables of the archived versions of a run (`id@1`, ...)."""
+        """Numbers in the tables of the archived versions of a run (`id@1`, ...).
+
+        Args:
+            run_id: The run, without a version.
+        """
         with self.engine.connect() as connection:
             return list(_find_archived(connection, run_id).values())
 
     def complete_run(self, run_id: str) -> None:
-        """Notes that a run is done."""
+        """Notes that a run is done.
+
+        Args:
+            run_id: The run.
+        """
         with self.open_run(run_id) as writer:
             writer.finish(RunStatus.COMPLETED)
 
     def fail_run(self, run_id: str, message: str) -> None:
-        """Notes that a run has failed, and why."""
+        """Notes that a run has failed.
+
+        Args:
+            run_id: The run.
+            message: Why.
+        """
         with self.open_run(run_id) as writer:
             writer.finish(RunStatus.FAILED, error=message)
 
     def delete_run(self, run_id: str) -> None:
-        """Removes a run and everything that only it uses. One that is being written is refused."""
+        """Removes a run and everything that only it uses.
+
+        Args:
+            run_id: The run.
+
+        Raises:
+            RunBusyError: It is being written.
+        """
         reader = self.reader(run_id)
         if writer := reader.metadata.writer:
             raise RunBusyError(f"run {run_id!r} is being written by {writer}; stop it first")
@@ -263,7 +330,11 @@ class ExperimentStorage:
     # --- records and scores ------------------------------------------------------------------------------------------
 
     def load_cached_records(self, run_id: str) -> LazyMapping[GenerationRecord]:
-        """item id -> record, read from the store as it is gone through. Empty for an unknown run."""
+        """item id -> record, read from the store as it is gone through. Empty for an unknown run.
+
+        Args:
+            run_id: The run.
+        """
         reader = self.find_run(run_id)
         if reader is None:
             return LazyMapping.empty()
@@ -274,7 +345,11 @@ class ExperimentStorage:
         )
 
     def load_cached_evaluations(self, run_id: str) -> LazyMapping[EvaluationRecord]:
-        """item id -> evaluation record of the run's current evaluation. Empty for a run that is unknown or not judged."""
+        """item id -> evaluation record of the run's current evaluation. Empty for a run that is unknown or not judged.
+
+        Args:
+            run_id: The run.
+        """
         reader = self.find_run(run_id)
         if reader is None or reader.evaluation is None:
             return LazyMapping.empty()
@@ -286,11 +361,20 @@ class ExperimentStorage:
         )
 
     def load_dataset(self, run_id: str) -> Iterator[dict[str, Any]]:
-        """The rows of a run, in order."""
+        """The rows of a run, in order.
+
+        Args:
+            run_id: The run.
+        """
         return (sample.row for sample in self.reader(run_id).samples())
 
     def find_answer(self, key: str, among: Sequence[int] | None = None) -> GenerationRecord | None:
-        """A good answer stored under a key by any run, or by the given ones: the cache across runs."""
+        """A good answer stored under a key by any run, or by the given ones: the cache across runs.
+
+        Args:
+            key: A hash of everything that could change the answer.
+            among: Numbers of runs in the tables; all by default.
+        """
         records, runs = schema.records, schema.runs
         query = (
             sa.select(*run_columns(), records.c.position, records.c.attempt)
@@ -303,7 +387,11 @@ class ExperimentStorage:
         return None if row is None else RunReader(self.engine, row).call(row.position, row.attempt)
 
     def find_judgement(self, key: str) -> str | None:
-        """A judge's stored reply, as JSON text."""
+        """A judge's stored reply, as JSON text.
+
+        Args:
+            key: A hash of everything that could change the reply.
+        """
         table = schema.judgements
         query = sa.select(table.c.body).where(table.c.key == key)
         return retry_read(self.engine, lambda connection: connection.execute(query).scalar())
@@ -311,7 +399,11 @@ class ExperimentStorage:
     # --- definitions of memory tests ---------------------------------------------------------------------------------
 
     def list_definitions(self, name: str | None = None) -> list[StoredDefinitions]:
-        """Every version of the definitions of a name, or of all names one after the other, the newest first."""
+        """Every version of the definitions of a name, or of all names one after the other, the newest first.
+
+        Args:
+            name: What runs of the configuration are called after; all by default.
+        """
         if not self.exists():
             return []
         table = schema.definitions
@@ -346,7 +438,11 @@ class ExperimentStorage:
     # --- care --------------------------------------------------------------------------------------------------------
 
     def validate_integrity(self, run_id: str) -> Integrity:
-        """`{run_id, valid, errors, warnings}`: whether what is stored of a run fits together."""
+        """`{run_id, valid, errors, warnings}`: whether what is stored of a run fits together.
+
+        Args:
+            run_id: The run.
+        """
         reader = self.find_run(run_id)
         if reader is None:
             return {"run_id": run_id, "valid": False, "errors": [self._explain_unknown(run_id)], "warnings": []}
@@ -354,7 +450,11 @@ class ExperimentStorage:
         return {"run_id": run_id, "valid": not errors, "errors": errors, "warnings": warnings}
 
     def get_storage_size(self, experiment: str | None = None) -> int:
-        """Bytes on disk; of one experiment, the bytes of its runs' stored texts."""
+        """Bytes on disk; of one experiment, the bytes of its runs' stored texts.
+
+        Args:
+            experiment: Only its runs; the whole store by default.
+        """
         if experiment is not None:
             sizes = self.run_sizes()
             return sum(sizes.get(run.run_id, 0) for run in self.list_runs(experiment))
@@ -400,7 +500,11 @@ class ExperimentStorage:
         return True
 
     def get_run_path(self, run_id: str) -> Path:
-        """A folder with the run's manifest, report and records, written now from the store."""
+        """A folder with the run's manifest, report and records, written now from the store.
+
+        Args:
+            run_id: The run.
+        """
         reader, folder = self.reader(run_id), self._folder(run_id)
         run = reader.metadata
         files = {

@@ -39,6 +39,7 @@ __all__ = [
     "export_summary",
 ]
 
+# What is written where no formats are named.
 DEFAULT_FORMATS = ("csv", "json", "html", "summary")
 
 FilePath = str | os.PathLike[str]
@@ -55,6 +56,7 @@ class _Export:
     pass_at: float
 
 
+# How each format is written, by its name.
 FORMATS: dict[str, Callable[[_Export], list[Path]]] = {
     "csv": lambda to: [export_csv(to.report, to.directory / "report.csv")],
     "json": lambda to: [export_json(to.report, to.directory / "report.json", run_id=to.run_id)],
@@ -79,7 +81,7 @@ def export_formats(
     created_at: datetime.datetime | None = None,
     pass_at: float = 0.5,
 ) -> dict[str, list[Path]]:
-    """Writes a report into a directory in each of the formats; format -> the files it made.
+    """Writes a report into a directory in each of the formats.
 
     Args:
         report: What `evaluate` returned, or `build_report` made from the store.
@@ -89,8 +91,16 @@ def export_formats(
         created_at: When the run was made, for the formats that say so; by default now.
         pass_at: The score at which a test of JUnit passes.
 
+    Returns:
+        format -> the files it made.
+
     Raises:
         ConfigurationError: A format is not known, or none is given.
+
+    >>> import themis
+    >>> report = themis.evaluate("demo", model="fake/perfect", limit=1, progress=False)
+    >>> {name: [str(path) for path in paths] for name, paths in export_formats(report, "out", ["csv", "junit"]).items()}
+    {'csv': ['out/report.csv'], 'junit': ['out/junit.xml']}
     """
     wanted = list(dict.fromkeys(formats))
     for name in wanted:
@@ -134,9 +144,10 @@ def export_report_bundle(
             it on as `rendered_sample_limit`.
         indent: Of the JSON files; None for fields on one line.
 
-    Example:
-        `export_report_bundle(report, csv_path="out/report.csv")` returns
-        `OrderedDict({"csv": PosixPath("out/report.csv")})`.
+    >>> import themis
+    >>> report = themis.evaluate("demo", model="fake/perfect", limit=1, progress=False)
+    >>> list(export_report_bundle(report, csv_path="out/report.csv", json_path="out/report.json"))
+    ['csv', 'json']
     """
     drawn = list(charts or ())
     written: OrderedDict[str, Path] = OrderedDict()

@@ -27,7 +27,15 @@ from themis.core.files import atomic_write
 from themis.core.markup import escape_control
 from themis.core.redaction import redact
 from themis.experiment.export.charts import Chart, as_charts, draw_bars, draw_chart, draw_interval, histogram
-from themis.experiment.export.samples import Sample, all_failures, count_failed, join_samples, report_run_id
+from themis.experiment.export.samples import (
+    Sample,
+    all_failures,
+    count_failed,
+    format_interval,
+    format_mean,
+    join_samples,
+    report_run_id,
+)
 from themis.runs.report import report_standing
 
 # What a browser opens without trouble; the other formats hold everything.
@@ -53,7 +61,7 @@ def export_html(
     title: str = "Experiment report",
     sample_limit: int = 100,
 ) -> Path:
-    """Writes the page.
+    """Writes a page that needs nothing else: scores with intervals, their distribution, and a browser for the samples.
 
     Args:
         report: What `evaluate` returned, or `build_report` made from the store.
@@ -62,6 +70,11 @@ def export_html(
         charts: Charts of your own, as `Chart` or as dicts of the same fields.
         title: The heading.
         sample_limit: How many samples the plain table has, which is what is printed and shown without scripts.
+
+    >>> import themis
+    >>> report = themis.evaluate("demo", model="fake/perfect", limit=1, progress=False)
+    >>> export_html(report, "report.html").read_text().startswith("<!doctype html>")
+    True
     """
     head, tail = _page(report, run_id, as_charts(charts), title, sample_limit)
     with atomic_write(path) as file:
@@ -145,8 +158,8 @@ def _cards(report: ExperimentReport, metadata: Mapping[str, Any]) -> list[tuple[
 def _metric(name: str, metric: MetricAggregate) -> dict[str, object]:
     return {
         "name": name,
-        "mean": "n/a" if math.isnan(metric.mean) else f"{metric.mean:.4f}",
-        "interval": f"{metric.ci[0]:.4f} – {metric.ci[1]:.4f}" if metric.ci else "n/a",
+        "mean": format_mean(metric),
+        "interval": format_interval(metric),
         "method": metric.ci_method or "",
         "count": metric.count,
         "failed": metric.failed,

@@ -28,13 +28,18 @@ def export_json(
     """Writes the whole report, with all its samples, and returns the path.
 
     Args:
-        report: Of a run that has just ended, or from `build_report`.
+        report: What `evaluate` returned, or `build_report` made from the store.
         path: The file; its folder is made.
         run_id: What the run is called in the file; by default the report's own id.
         charts: Charts of your own, as `Chart` or as dicts of the same fields.
         title: Its heading.
         sample_limit: Only handed on, as what a page shows of the samples.
         indent: Spaces by which a level is moved in; None for fields on one line.
+
+    >>> import json, themis
+    >>> report = themis.evaluate("demo", model="fake/perfect", limit=1, progress=False)
+    >>> json.loads(export_json(report, "report.json").read_text())["metrics"][0]["name"]
+    'ExactMatch'
     """
     drawn = as_charts(charts)
     evaluation = report.evaluation_report
@@ -57,7 +62,19 @@ def export_json(
 def export_summary(
     report: ExperimentReport, path: str | os.PathLike[str], *, run_id: str | None = None, indent: int | None = 2
 ) -> Path:
-    """Writes what a dashboard or a gate reads: means, counts, cost, failures. Arguments as for `export_json`."""
+    """Writes what a dashboard or a gate reads: means, counts, cost, failures.
+
+    Args:
+        report: What `evaluate` returned, or `build_report` made from the store.
+        path: The file; its folder is made.
+        run_id: What the run is called in the file; by default the report's own id.
+        indent: Spaces by which a level is moved in; None for fields on one line.
+
+    >>> import json, themis
+    >>> report = themis.evaluate("demo", model="fake/perfect", limit=1, progress=False)
+    >>> json.loads(export_summary(report, "summary.json").read_text())["total_samples"]
+    1
+    """
     failures = count_failed(report)
     known = report.metadata.get("total_samples")
     total = len(report.generation_results) if known is None else int(known)
@@ -80,7 +97,17 @@ def export_summary(
 
 
 def export_jsonl(report: ExperimentReport, path: str | os.PathLike[str]) -> Path:
-    """Writes everything of every sample, a line each, for programs that read as a stream."""
+    """Writes everything of every sample, a line each, for programs that read as a stream.
+
+    Args:
+        report: What `evaluate` returned, or `build_report` made from the store.
+        path: The file; its folder is made.
+
+    >>> import json, themis
+    >>> report = themis.evaluate("demo", model="fake/perfect", limit=1, progress=False)
+    >>> json.loads(export_jsonl(report, "samples.jsonl").read_text())["output"]
+    '4'
+    """
     with atomic_write(path) as file:
         for sample in join_samples(report):
             file.write(json_bytes(describe_sample(sample)) + b"\n")

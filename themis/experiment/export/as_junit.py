@@ -40,6 +40,11 @@ def export_junit(
         path: The file; its folder is made.
         run_id: The name of the suite; by default the report's own id.
         pass_at: A score below it is a failed test.
+
+    >>> import themis
+    >>> report = themis.evaluate("demo", model="fake/perfect", limit=2, progress=False)
+    >>> print(export_junit(report, "junit.xml").read_text().splitlines()[1])
+    <testsuites tests="2" failures="0" errors="0">
     """
     name = _attribute(report_run_id(report, run_id))
     # Readers want the counts first, so the samples are gone through twice.

@@ -45,6 +45,11 @@ def export_inspect(
         directory: Where the file goes; it is made.
         run_id: What the run is called in it; by default the report's own id.
         created_at: When the run was made; by default now.
+
+    >>> import themis
+    >>> report = themis.evaluate("demo", model="fake/perfect", limit=1, run_id="first", progress=False)
+    >>> export_inspect(report, "logs", created_at=datetime.datetime(2030, 1, 1)).name
+    '2030-01-01T00-00-00_demo_first.json'
     """
     run_id = report_run_id(report, run_id)
     created = (created_at or datetime.datetime.now(datetime.UTC)).replace(microsecond=0).isoformat()
@@ -234,7 +239,17 @@ def export_lm_eval(
     """Writes `samples_*.jsonl` and `results_*.json`, as the harness does with `--log_samples`.
 
     That format knows no failures: samples without a verdict are left out and show in `n-samples` as the difference.
-    Arguments as for `export_inspect`.
+
+    Args:
+        report: What `evaluate` returned, or `build_report` made from the store.
+        directory: Where the files go; it is made.
+        run_id: What the run is called in them; by default the report's own id.
+        created_at: When the run was made; by default now.
+
+    >>> import themis
+    >>> report = themis.evaluate("demo", model="fake/perfect", limit=1, run_id="first", progress=False)
+    >>> [path.name for path in export_lm_eval(report, "logs", created_at=datetime.datetime(2030, 1, 1))]
+    ['samples_first_2030-01-01T00-00-00.jsonl', 'results_2030-01-01T00-00-00.json']
     """
     task = safe_filename(report_run_id(report, run_id))
     created = created_at or datetime.datetime.now(datetime.UTC)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import math
 import os
 from collections.abc import Callable
 from functools import partial
@@ -12,11 +11,19 @@ from itertools import islice
 from pathlib import Path
 
 from themis.core.codec import format_value
-from themis.core.entities import ExperimentReport, MetricAggregate
+from themis.core.entities import ExperimentReport
 from themis.core.files import atomic_write
 from themis.core.markup import Raw, escape_latex, escape_markdown, format_table
-from themis.exceptions import DependencyError
-from themis.experiment.export.samples import Sample, all_failures, count_failed, join_samples, report_run_id
+from themis.core.registry import import_extra
+from themis.experiment.export.samples import (
+    Sample,
+    all_failures,
+    count_failed,
+    format_interval,
+    format_mean,
+    join_samples,
+    report_run_id,
+)
 from themis.runs.report import report_standing
 from themis.storage.records import batched
 
@@ -33,7 +40,18 @@ _LARGEST_INTEGER = 2**63
 
 
 def export_csv(report: ExperimentReport, path: str | os.PathLike[str]) -> Path:
-    """sample_id, the rows' fields, one column a metric, failures. A missing score is an empty cell."""
+    """Writes a row a sample: sample_id, the rows' fields, one column a metric, failures. A missing score is an empty cell.
+
+    Args:
+        report: What `evaluate` returned, or `build_report` made from the store.
+        path: The file; its folder is made.
+
+    >>> import themis
+    >>> report = themis.evaluate("demo", model="fake/perfect", limit=1, progress=False)
+    >>> [row] = csv.DictReader(export_csv(report, "report.csv").open())
+    >>> row["question"], row["metric:ExactMatch"]
+    ('What is 2 + 2?', '1.0')
+    """
     kinds, metrics = _fields(report)
     fields = sorted(kinds)
     with atomic_write(path) as file:
@@ -85,15 +103,23 @@ def csv_safe(value: object) -> object:
 
 
 def export_parquet(report: ExperimentReport, path: str | os.PathLike[str]) -> Path:
-    """sample_id, prompt, output, reference, error, failures, one column a metric and one a field of the rows.
+    """Writes a row a sample: sample_id, prompt, output, reference, error, failures, one column a metric and one a field.
 
     A field of numbers, or of truth values, has that type; any other is text, lists and dicts as JSON.
+
+    Args:
+        report: What `evaluate` returned, or `build_report` made from the store.
+        path: The file; its folder is made.
+
+    Raises:
+        DependencyError: The package pyarrow is not installed.
+
+    >>> import themis
+    >>> report = themis.evaluate("demo", model="fake/perfect", limit=1, progress=False)
+    >>> export_parquet(report, "report.parquet").name
+    'report.parquet'
     """
-    try:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-    except ImportError as error:
-        raise DependencyError.for_extra("pyarrow", "hub", "exporting Parquet") from error
+    pa, pq = (import_extra(module, "hub", "exporting Parquet") for module in ("pyarrow", "pyarrow.parquet"))
     columns = _columns(report)
     types = {float: pa.float64(), int: pa.int64(), bool: pa.bool_(), str: pa.string()}
     schema = pa.schema([(name, types[kind]) for name, (kind, _) in columns.items()])
@@ -174,6 +200,11 @@ def export_markdown(
         path: The file; its folder is made.
         run_id: The heading; by default the report's own id.
         picture: A line of Markdown to put under the heading.
+
+    >>> import themis
+    >>> report = themis.evaluate("demo", model="fake/perfect", limit=1, progress=False)
+    >>> print(export_markdown(report, "report.md", run_id="First").read_text().splitlines()[0])
+    # First
     """
     cost = (report.metadata.get("cost") or {}).get("total_cost")
     failed = count_failed(report)
@@ -200,7 +231,18 @@ def export_markdown(
 
 
 def export_latex(report: ExperimentReport, path: str | os.PathLike[str], *, run_id: str | None = None) -> Path:
-    """Writes a `tabular` to \\input, with the rules of the package booktabs. Arguments as for `export_markdown`."""
+    """Writes a `tabular` to input, with the rules of the package booktabs.
+
+    Args:
+        report: What `evaluate` returned, or `build_report` made from the store.
+        path: The file; its folder is made.
+        run_id: What the run is called in a comment; by default the report's own id.
+
+    >>> import themis
+    >>> report = themis.evaluate("demo", model="fake/perfect", limit=1, progress=False)
+    >>> "ExactMatch & 1.0000" in export_latex(report, "report.tex").read_text()
+    True
+    """
     columns = ("Metric", "Mean", Raw(r"95\,\% interval"), "Scored", "Failed")
     table = format_table(columns, _metric_rows(report, "--"), "latex", right=(1, 2, 3, 4))
     name, model = report_run_id(report, run_id), str(report.metadata.get("model") or "")
@@ -210,17 +252,9 @@ def export_latex(report: ExperimentReport, path: str | os.PathLike[str], *, run_
 
 def _metric_rows(report: ExperimentReport, dash: str) -> list[list[str]]:
     return [
-        [name, _mean(metric), _interval(metric, dash), str(metric.count), str(metric.failed)]
+        [name, format_mean(metric), format_interval(metric, dash), str(metric.count), str(metric.failed)]
         for name, metric in report.evaluation_report.metrics.items()
     ]
-
-
-def _mean(metric: MetricAggregate) -> str:
-    return "n/a" if math.isnan(metric.mean) else f"{metric.mean:.4f}"
-
-
-def _interval(metric: MetricAggregate, dash: str) -> str:
-    return f"{metric.ci[0]:.4f} {dash} {metric.ci[1]:.4f}" if metric.ci else "n/a"
 
 
 def _write(path: str | os.PathLike[str], lines: list[str]) -> Path:

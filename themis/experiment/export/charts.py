@@ -51,6 +51,9 @@ class Chart:
         x_label: Below it.
         y_label: Beside it; by default the metric.
         metric: Which metric the values are of.
+
+    >>> Chart("By length", [ChartPoint("short", 1, 0.9), ChartPoint("long", 2, 0.4)], metric="ExactMatch").points[1].value
+    0.4
     """
 
     title: str

@@ -5,6 +5,7 @@ Every export format goes through `join_samples`; none of them ever holds more th
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import chain, islice
@@ -15,6 +16,7 @@ from themis.core.entities import (
     ExperimentFailure,
     ExperimentReport,
     GenerationRecord,
+    MetricAggregate,
     MetricScore,
 )
 from themis.storage.records import LazySequence
@@ -125,3 +127,11 @@ def report_sampling(report: ExperimentReport) -> Mapping[str, float | None]:
         return dict(manifest["sampling"])
     first = next(iter(report.generation_results), None)
     return {} if first is None else dict(vars(first.task.sampling))
+
+
+def format_mean(metric: MetricAggregate, digits: int = 4) -> str:
+    return "n/a" if math.isnan(metric.mean) else f"{metric.mean:.{digits}f}"
+
+
+def format_interval(metric: MetricAggregate, dash: str = "–") -> str:
+    return f"{metric.ci[0]:.4f} {dash} {metric.ci[1]:.4f}" if metric.ci else "n/a"

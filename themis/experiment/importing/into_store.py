@@ -23,8 +23,15 @@ from themis.core.entities import (
 from themis.core.files import safe_filename
 from themis.core.fingerprint import digest, fingerprint
 from themis.exceptions import ConfigurationError, DatasetError
-from themis.experiment.importing.logs import InspectLog, LmEvalLog
-from themis.experiment.importing.published import Header, PublishedLog, PublishedSample, PublishedScore, metric_range
+from themis.experiment.importing.logs import (
+    Header,
+    InspectLog,
+    LmEvalLog,
+    PublishedLog,
+    PublishedSample,
+    PublishedScore,
+    metric_range,
+)
 from themis.runs.manifest import build_reproducibility_manifest, manifest_hash
 from themis.runs.report import build_report, summarise_run
 from themis.storage import ExperimentStorage, RunStatus

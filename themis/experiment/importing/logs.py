@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
@@ -23,11 +23,11 @@ from themis.core.bounded_reading import (
     read_lines,
     read_member,
 )
-from themis.core.codec import format_value
+from themis.core.codec import decode_as, format_value
 from themis.core.entities import ModelSpec, SamplingConfig
+from themis.core.files import file_sha256
 from themis.exceptions import DatasetError
 from themis.experiment.export.as_logs import LM_EVAL_FIELDS
-from themis.experiment.importing.published import Answer, Header, PublishedSample, PublishedScore, check_score
 from themis.storage import RunStatus
 
 T = TypeVar("T")
@@ -38,6 +38,93 @@ _HEAD = ("eval", "status", "plan")
 _STATUS = {"success": RunStatus.COMPLETED, "error": RunStatus.FAILED, "cancelled": RunStatus.CANCELLED}
 # What Inspect's letters and words count as.
 _WORDS = {"C": 1.0, "I": 0.0, "P": 0.5, "N": 0.0, "YES": 1.0, "NO": 0.0, "TRUE": 1.0, "FALSE": 0.0}
+
+# Metrics of lm-eval and scorers of Inspect whose score of one sample is a share.
+_SHARES = frozenset(
+    (
+        *("acc", "acc_norm", "acc_bytes", "acc_mutual_info", "exact_match", "em", "f1", "contains"),
+        *("pass@1", "pass_at_1", "prompt_level_strict_acc", "prompt_level_loose_acc", "quasi_exact_match"),
+        *("match", "includes", "pattern", "answer", "choice", "exact", "model_graded_qa", "model_graded_fact"),
+    )
+)
+_SIGNED = frozenset(("mcc",))
+
+
+# --- what a system published about a run, in the few words that all of them have ----------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class Header:
+    """The run as a whole. `sha256` is of the file, so that it is imported once."""
+
+    source: str
+    task: str
+    sha256: str
+    model: ModelSpec
+    status: RunStatus = RunStatus.COMPLETED
+    sampling: SamplingConfig = field(default_factory=SamplingConfig)
+    packages: Mapping[str, str] = field(default_factory=dict)
+    commit: str = "unknown"
+    # What the reader should know of how numbers were taken over.
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Answer:
+    """One answer of the model, or why there is none."""
+
+    text: str | None
+    error: str | None = None
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class PublishedScore:
+    """A score as a number (None where it is not one, or cannot be one of its metric), and as it was written."""
+
+    value: float | None
+    published: object
+    details: Mapping[str, object] = field(default_factory=dict)
+    # What is wrong with a number that is none of its metric.
+    problem: str = ""
+
+
+def check_score(
+    name: str, number: float | None, published: object, details: Mapping[str, object] | None = None
+) -> PublishedScore:
+    """A score of a metric, refused where the metric has a range and the number is outside."""
+    lowest, highest = metric_range(name) or (-math.inf, math.inf)
+    if number is None or lowest <= number <= highest:
+        return PublishedScore(number, published, details or {})
+    problem = f"published as {number:g}, outside its range from {lowest:g} to {highest:g}"
+    return PublishedScore(None, published, details or {}, problem)
+
+
+def metric_range(name: str) -> tuple[float, float] | None:
+    """The range of a metric that both systems' own documentation gives, whatever filter it went through."""
+    plain = name.partition(",")[0].lower()
+    return (-1.0, 1.0) if plain in _SIGNED else (0.0, 1.0) if plain in _SHARES else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class PublishedSample:
+    """One item with its answers, and one score a metric."""
+
+    item_id: str
+    row: Mapping[str, object]
+    prompt: str
+    answers: tuple[Answer, ...]
+    scores: Mapping[str, PublishedScore]
+
+
+class PublishedLog(Protocol):
+    """A file of another system. `samples` can be gone through more than once."""
+
+    @property
+    def header(self) -> Header: ...
+    def samples(self) -> Iterator[PublishedSample | Broken]: ...
 
 
 # --- Inspect ----------------------------------------------------------------------------------------------------------
@@ -89,7 +176,7 @@ class InspectLog:
         return Header(
             source="inspect",
             task=str(spec.get("task") or self._path.stem),
-            sha256=_sha256(self._path),
+            sha256=file_sha256(self._path),
             model=ModelSpec(identifier=name, provider=provider or "inspect"),
             status=_STATUS.get(self._log.status, RunStatus.INTERRUPTED),
             sampling=_sampling(config, config.get("max_tokens")),
@@ -176,26 +263,16 @@ class _Archive:
 def _decode_sample(raw: _SampleStore, place: str, kind: type[T]) -> T | Broken:
     data = raw[place]
     try:
-        return _decode(data, kind)
+        return decode_as(data, kind)
     except (ValueError, RecursionError) as error:
         return Broken(place, f"not a sample: {error}")
 
 
 def _decode_log(data: bytes, path: Path) -> _Log:
     try:
-        return _decode(data, _Log)
+        return decode_as(data, _Log)
     except (ValueError, RecursionError) as error:
         raise DatasetError(f"{path.name} is not an Inspect log: {error}") from error
-
-
-def _decode(data: bytes, kind: type[T]) -> T:
-    try:
-        return msgspec.json.decode(data, type=kind)
-    except msgspec.ValidationError:
-        raise
-    except msgspec.DecodeError:
-        # Inspect writes NaN for a score that is none, and that is JSON only to Python.
-        return msgspec.convert(json.loads(data), type=kind)
 
 
 def _inspect_sample(item_id: str, epochs: list[_Sample]) -> PublishedSample:
@@ -298,7 +375,7 @@ class LmEvalLog:
         return Header(
             source="lm-eval",
             task=task or self._path.stem,
-            sha256=_sha256(self._path),
+            sha256=file_sha256(self._path),
             model=ModelSpec(
                 identifier=str(results.get("model_name") or "unknown"), provider=str(config.get("model") or "lm-eval")
             ),
@@ -406,8 +483,3 @@ def _sampling(given: Json, max_tokens: float | None) -> SamplingConfig:
         top_p=float(given.get("top_p") or 1.0),
         max_tokens=-1 if max_tokens is None else int(max_tokens),
     )
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -116,9 +116,27 @@ def _unknown(model: str, prefix: str) -> str:
 
 
 def register_provider(name: str, factory: ProviderFactory) -> None:
-    """Make a provider known under a name, whatever the case of its letters; the last registration wins.
+    """Makes a provider known under a name, whatever the case of its letters; the last registration wins.
 
-    A class needs a method `execute(task)` and no base class; one that has none is refused here.
+    Args:
+        name: What stands before the `/` of a model; without `:` and `/`.
+        factory: A class with a method `execute(task)`, which needs no base class, or a function that makes one. It gets the
+            provider's options as keywords.
+
+    Raises:
+        ConfigurationError: The name cannot be used, or the class has no `execute`.
+
+    >>> import themis
+    >>> class Shouting:
+    ...     def execute(self, task):
+    ...         return GenerationRecord(task, ModelOutput(task.prompt.text.upper()), None)
+    >>> from themis.core.entities import ModelOutput
+    >>> register_provider("shouting", Shouting)
+    >>> report = themis.evaluate(
+    ...     [{"word": "abc", "answer": "ABC"}], model="shouting/loud", prompt="{word}", progress=False
+    ... )
+    >>> report.metric("exact_match").mean
+    1.0
     """
     _refuse_unfit(name, factory)
     if isinstance(name, str) and (":" in name or "/" in name):
@@ -127,6 +145,11 @@ def register_provider(name: str, factory: ProviderFactory) -> None:
 
 
 def list_providers() -> list[str]:
+    """Names of all providers: the built-in ones, those of plugins and those registered here.
+
+    >>> {"anthropic", "fake", "openai"} <= set(list_providers())
+    True
+    """
     return PROVIDERS.names()
 
 

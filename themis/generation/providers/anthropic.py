@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 
 import msgspec
 
 from themis.core.entities import GenerationRecord, GenerationTask, ModelOutput
 from themis.exceptions import ProviderError
 from themis.generation.providers.chat import field_names, make_usage, messages_of, request_body, token_count
-from themis.generation.providers.http import HttpEndpoint, HttpProvider, duration_seconds
+from themis.generation.providers.http import HttpProvider, quota_headers, read_quota
 
 _PATH = "/v1/messages"
+_QUOTA = quota_headers("anthropic-ratelimit-{of}-{what}")
 
 
 class Anthropic(HttpProvider):
@@ -49,7 +49,7 @@ class Anthropic(HttpProvider):
         # Parameters that a gateway may want stand behind the path.
         place, mark, query = (own_server or "https://api.anthropic.com").partition("?")
         address = place.rstrip("/").removesuffix(_PATH).removesuffix("/v1")
-        http = HttpEndpoint(
+        super().__init__(
             f"{address}{_PATH}{mark}{query}",
             headers={
                 "anthropic-version": anthropic_version,
@@ -62,8 +62,8 @@ class Anthropic(HttpProvider):
             ca_file=ca_file,
             verify=verify,
             max_response_bytes=max_response_bytes,
+            system_prompt=system_prompt,
         )
-        super().__init__(http, system_prompt)
         self._unlimited_max_tokens = unlimited_max_tokens
         self._omit = field_names(omit)
         self._always: dict[str, object] = {}
@@ -72,13 +72,13 @@ class Anthropic(HttpProvider):
         self._always.update(extra_body or {})
 
     async def execute(self, task: GenerationTask) -> GenerationRecord:
-        reply = await self._http.post(self._body(task))
+        reply = await self._post(self._body(task))
         answer = self._decode(reply.body, _Answer, "a message")
         return GenerationRecord(
             task=task,
             output=ModelOutput(text=answer.joined("text"), raw=_raw(answer), usage=_usage(answer.usage)),
             error=None,
-            metrics=_quota(reply.headers),
+            metrics=read_quota(reply.headers, _QUOTA),
         )
 
     def _body(self, task: GenerationTask) -> bytes:
@@ -138,28 +138,3 @@ def _usage(told: object) -> dict[str, object] | None:
     prompt = (token_count(told.get("input_tokens")) or 0) + cached + written
     usage = make_usage(prompt, token_count(told.get("output_tokens")))
     return {**usage, "cached_tokens": cached, "cache_write_tokens": written} if cached or written else usage
-
-
-def _quota(headers: Mapping[str, str]) -> dict[str, object]:
-    remaining = headers.get("anthropic-ratelimit-requests-remaining")
-    if remaining is None:
-        return {}
-    told = {
-        "remaining_requests": duration_seconds(remaining),
-        "limit_requests": duration_seconds(headers.get("anthropic-ratelimit-requests-limit")),
-        "reset_seconds": _seconds_until(headers.get("anthropic-ratelimit-requests-reset")),
-        "remaining_tokens": duration_seconds(headers.get("anthropic-ratelimit-tokens-remaining")),
-        "limit_tokens": duration_seconds(headers.get("anthropic-ratelimit-tokens-limit")),
-        "reset_tokens_seconds": _seconds_until(headers.get("anthropic-ratelimit-tokens-reset")),
-    }
-    return {"rate_limit": {name: value for name, value in told.items() if value is not None}}
-
-
-def _seconds_until(moment: str | None) -> float | None:
-    try:
-        then = datetime.fromisoformat(moment) if moment else None
-    except ValueError:
-        return None
-    if then is None:
-        return None
-    return max(0.0, (then.replace(tzinfo=then.tzinfo or UTC) - datetime.now(UTC)).total_seconds())

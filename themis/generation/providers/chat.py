@@ -147,8 +147,10 @@ class Fail(Protocol):
     def __call__(self, what: str, *, kind: str, retryable: bool) -> ProviderCallError: ...
 
 
-def read_completion(answer: Completion, choice: Choice, fail: Fail) -> ModelOutput:
-    """The first choice of an answer; beside its text only what is there, and small."""
+def read_completion(answer: Completion, fail: Fail) -> ModelOutput:
+    """The first choice of an answer that has one; beside its text only what is there, and small."""
+    assert answer.choices
+    choice = answer.choices[0]
     message = choice.message
     raw = {"finish_reason": choice.finish_reason, "id": answer.id, "model": answer.model}
     if message.refusal:

@@ -40,34 +40,6 @@ def fake_model(*, model_identifier: str = "", seed: int = 0) -> StatelessTaskExe
     return SlowFakeModel(seed=seed)
 
 
-class FakeModel(StatelessTaskExecutor):
-    """Answers where it is called, at once."""
-
-    instant: ClassVar[bool] = True
-    is_local: ClassVar[bool] = True
-
-    def __init__(self, *, seed: int = 0) -> None:
-        self._answers = _Answers(seed)
-
-    def execute(self, task: GenerationTask) -> GenerationRecord:
-        return self._answers.record(task, behaviour_of(task.model.identifier))
-
-
-class SlowFakeModel(StatelessTaskExecutor):
-    """Answers after the model's latency, any number of calls at a time."""
-
-    is_local: ClassVar[bool] = True
-
-    def __init__(self, *, seed: int = 0) -> None:
-        self._answers = _Answers(seed)
-
-    async def execute(self, task: GenerationTask) -> GenerationRecord:
-        behaviour = behaviour_of(task.model.identifier)
-        if behaviour.latency_ms:
-            await asyncio.sleep(behaviour.latency_ms / 1000)
-        return self._answers.record(task, behaviour)
-
-
 @dataclass(frozen=True)
 class Behaviour:
     """What a fake model's name says: which kind, how often it goes wrong, how long it takes, what it says."""
@@ -138,10 +110,12 @@ def _milliseconds(identifier: str, text: str) -> float:
     return float(found[1]) * (1000 if found[2] == "s" else 1)
 
 
-class _Answers:
+class _Fake(StatelessTaskExecutor):
     """What the models say. Only flaky ones remember anything: which calls they have already failed."""
 
-    def __init__(self, seed: int) -> None:
+    is_local: ClassVar[bool] = True
+
+    def __init__(self, *, seed: int = 0) -> None:
         self._seed = seed
         self._failed: dict[str, int] = {}
         self._lock = threading.Lock()
@@ -157,7 +131,7 @@ class _Answers:
             "math-llm": lambda task, _: solve(task.prompt.text),
         }
 
-    def record(self, task: GenerationTask, behaviour: Behaviour) -> GenerationRecord:
+    def _record(self, task: GenerationTask, behaviour: Behaviour) -> GenerationRecord:
         text = self._speak[behaviour.kind](task, behaviour)
         raw = {"finish_reason": "stop", "model": task.model.identifier}
         if behaviour.kind == "refusing":
@@ -193,6 +167,25 @@ class _Answers:
         text = f"{self._seed}\0{task.model.identifier}\0{attempt_index(task)}\0{purpose}\0{task.prompt.text}"
         drawn = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
         return int.from_bytes(drawn, "big") / 2**64
+
+
+class FakeModel(_Fake):
+    """Answers where it is called, at once."""
+
+    instant: ClassVar[bool] = True
+
+    def execute(self, task: GenerationTask) -> GenerationRecord:
+        return self._record(task, behaviour_of(task.model.identifier))
+
+
+class SlowFakeModel(_Fake):
+    """Answers after the model's latency, any number of calls at a time."""
+
+    async def execute(self, task: GenerationTask) -> GenerationRecord:
+        behaviour = behaviour_of(task.model.identifier)
+        if behaviour.latency_ms:
+            await asyncio.sleep(behaviour.latency_ms / 1000)
+        return self._record(task, behaviour)
 
 
 _REFUSAL = "I'm sorry, but I can't help with that."

@@ -49,8 +49,10 @@ class Reply(NamedTuple):
     headers: Mapping[str, str]
 
 
-class HttpEndpoint:
-    """Where requests go: address, headers and TLS prepared once, one session for each event loop that calls."""
+class HttpProvider(StatelessTaskExecutor):
+    """A provider behind one endpoint: address, headers and TLS prepared once, one session for each event loop that calls."""
+
+    prompt_only = True
 
     def __init__(
         self,
@@ -64,50 +66,56 @@ class HttpEndpoint:
         ca_file: str | os.PathLike[str] | None = None,
         verify: bool = True,
         max_response_bytes: int = 64 * 2**20,
+        system_prompt: str | None = None,
     ) -> None:
+        self._system_prompt = system_prompt
         self._url = _web_address(url).update_query(query or {})
         self._headers = _checked_headers({"Content-Type": "application/json", "User-Agent": "themis-eval", **headers})
         self._tls = _tls(ca_file, verify)
-        self._proxy = _web_address(proxy) if proxy else _proxy_of_environment(self._url)
-        self._timeout = aiohttp.ClientTimeout(
+        self._proxy_url = _web_address(proxy) if proxy else _proxy_of_environment(self._url)
+        self._time_limits = aiohttp.ClientTimeout(
             total=None if timeout is None else _seconds(timeout), sock_connect=_CONNECT_SECONDS
         )
         self._max_response_bytes = max_response_bytes
-        secrets = {"api_key": api_key or "", "headers": dict(headers), "url": url, "proxy": str(self._proxy or "")}
+        secrets = {"api_key": api_key or "", "headers": dict(headers), "url": url, "proxy": str(self._proxy_url or "")}
         self._redactor = Redactor(secrets)
         self._sessions: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, aiohttp.ClientSession]
         self._sessions = weakref.WeakKeyDictionary()
-        # Says whose quota a call uses without saying the key.
-        self.account = f"{self.address}#{_key_digest(api_key)}"
+        self._whose = _key_digest(api_key)
+
+    @property
+    def account(self) -> str:
+        """Says whose quota a call uses without saying the key."""
+        return f"{self.address}#{self._whose}"
 
     @property
     def address(self) -> str:
         """The URL as it may be shown: without credentials."""
         return str(self._url.with_user(None).with_query(None))
 
-    async def post(self, body: bytes) -> Reply:
+    async def _post(self, body: bytes) -> Reply:
         session = self._sessions.get(asyncio.get_running_loop()) or self._open()
         # A payload that is ready spares the client the search for one that fits.
         data: Any = aiohttp.BytesPayload(body) if len(body) < _LARGEST_PLAIN_BODY else io.BytesIO(body)
         try:
-            async with session.post(self._url, data=data, proxy=self._proxy, allow_redirects=False) as response:
+            async with session.post(self._url, data=data, proxy=self._proxy_url, allow_redirects=False) as response:
                 payload = await self._read(response)
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise self._broken(error) from error
         if response.status != 200:
             raise self._refused(response.status, response.headers, payload)
         if not payload.strip():
-            raise self.failure("answered with an empty body", kind="empty_response", retryable=True)
+            raise self._failure("answered with an empty body", kind="empty_response", retryable=True)
         return Reply(payload, response.headers)
 
-    def raise_open_files(self, connections: int) -> None:
-        """Raise the soft limit on open files when so many connections would pass it."""
+    def set_concurrency(self, calls: int) -> None:
+        """Raises the soft limit on open files when so many connections would pass it."""
         try:
             import resource
         except ImportError:  # not on Windows, which has no such limit
             return
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-        wanted = connections + 512
+        wanted = calls + 512
         if soft < wanted:
             room = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
             resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, room), hard))
@@ -117,26 +125,32 @@ class HttpEndpoint:
         if session is not None:
             await session.close()
 
-    def failure(self, what: str, *, kind: str, **details: Any) -> ProviderCallError:
+    def _failure(self, what: str, *, kind: str, **details: Any) -> ProviderCallError:
         """An error that names this endpoint and holds no secret."""
         return ProviderCallError(self._redactor.text(f"{self.address} {what}"), kind=kind, **details)
 
-    def unreadable(self, body: bytes | str, expected: str, error: Exception) -> ProviderCallError:
+    def _decode(self, body: bytes | str, kind: type[T], expected: str) -> T:
+        try:
+            return decode_as(body, kind)
+        except (ValueError, RecursionError) as error:
+            raise self._unreadable(body, expected, error) from error
+
+    def _unreadable(self, body: bytes | str, expected: str, error: Exception) -> ProviderCallError:
         """An answer that is there but is not what was expected; gateways send errors that way, with status 200."""
         if refusal := self._refused_in_body(body):
             return refusal
         reason = str(error) if isinstance(error, msgspec.ValidationError) else "not JSON"
-        return self.failure(
+        return self._failure(
             f"did not answer with {expected} ({reason}): {self._excerpt(body)}",
             kind="invalid_response",
             retryable=True,
         )
 
-    def silent(self, body: bytes, expected: str) -> ProviderCallError:
+    def _silent(self, body: bytes, expected: str) -> ProviderCallError:
         """A well-formed answer with nothing in it."""
         if refusal := self._refused_in_body(body):
             return refusal
-        return self.failure(
+        return self._failure(
             f"answered without {expected}: {self._excerpt(body)}",
             kind="empty_response",
             retryable=True,
@@ -159,7 +173,7 @@ class HttpEndpoint:
                 limit=0, ssl=self._tls, ttl_dns_cache=300, keepalive_timeout=_KEEP_ALIVE_SECONDS
             ),
             headers=self._headers,
-            timeout=self._timeout,
+            timeout=self._time_limits,
             cookie_jar=aiohttp.DummyCookieJar(),
         )
         self._sessions[asyncio.get_running_loop()] = session
@@ -180,7 +194,7 @@ class HttpEndpoint:
 
     def _check_size(self, size: int) -> None:
         if size > self._max_response_bytes:
-            raise self.failure(
+            raise self._failure(
                 f"sent more than max_response_bytes={self._max_response_bytes:,}",
                 kind="response_too_large",
                 retryable=False,
@@ -191,65 +205,40 @@ class HttpEndpoint:
         reason = f"{type(error).__name__}: {error}".rstrip(": ")
         if isinstance(error, aiohttp.ConnectionTimeoutError):
             what = f"could not be connected to within {_CONNECT_SECONDS:g} s"
-            return self.failure(what, kind="timeout", retryable=True)
+            return self._failure(what, kind="timeout", retryable=True)
         if isinstance(error, TimeoutError):
-            limit = f" (timeout={self._timeout.total:g} s)" if self._timeout.total else ""
-            return self.failure(f"did not answer in time{limit}", kind="timeout", retryable=True)
+            limit = f" (timeout={self._time_limits.total:g} s)" if self._time_limits.total else ""
+            return self._failure(f"did not answer in time{limit}", kind="timeout", retryable=True)
         if isinstance(error, aiohttp.ClientConnectorCertificateError | aiohttp.ClientSSLError):
             what = f"has a certificate that cannot be verified; give ca_file= for a private CA. {reason}"
-            return self.failure(what, kind="connection", retryable=False)
+            return self._failure(what, kind="connection", retryable=False)
         if isinstance(error, aiohttp.ClientHttpProxyError):
-            return self.failure(f"is behind a proxy that refused: {reason}", kind="proxy", status=error.status)
+            return self._failure(f"is behind a proxy that refused: {reason}", kind="proxy", status=error.status)
         if isinstance(error, aiohttp.ClientConnectorError):
-            return self.failure(
+            return self._failure(
                 f"cannot be reached; is the server running? {reason}", kind="connection", retryable=True
             )
         if isinstance(error, aiohttp.ClientResponseError):
-            return self.failure(f"does not speak HTTP: {reason}", kind="invalid_response", retryable=True)
-        return self.failure(f"cut the connection: {reason}", kind="connection", retryable=True)
+            return self._failure(f"does not speak HTTP: {reason}", kind="invalid_response", retryable=True)
+        return self._failure(f"cut the connection: {reason}", kind="connection", retryable=True)
 
     def _refused(self, status: int, headers: Mapping[str, str], body: bytes | str) -> ProviderCallError:
         """An answer that is an error: the server's own words, shortened, and what its status means."""
         if 300 <= status < 400:
             target = self._excerpt(urljoin(self.address, headers.get("Location", "elsewhere")))
             what = f"redirects to {target}: give that as base_url"
-            return self.failure(what, kind="bad_request", status=status, retryable=False)
+            return self._failure(what, kind="bad_request", status=status, retryable=False)
         told = _read_error(body)
         message = self._excerpt((told.message if told else "") or body)
-        kind = _KINDS_BY_CODE.get(told.code if told else "") or _KINDS_BY_STATUS.get(status) or _kind_of_range(status)
-        return self.failure(
+        of_range = "server_error" if status >= 500 else "bad_request"
+        kind = _KINDS_BY_CODE.get(told.code if told else "") or _KINDS_BY_STATUS.get(status, of_range)
+        return self._failure(
             f"answered {status}: {message or 'with an empty body'}",
             kind=kind,
             status=status,
             retry_after_seconds=retry_after_seconds(headers),
             retryable=kind not in _HOPELESS_KINDS and (status in _PASSING_STATUSES or status >= 500),
         )
-
-
-class HttpProvider(StatelessTaskExecutor):
-    """A provider behind one endpoint; what is said there is its own."""
-
-    prompt_only = True
-
-    def __init__(self, http: HttpEndpoint, system_prompt: str | None) -> None:
-        self._http = http
-        self._system_prompt = system_prompt
-
-    @property
-    def account(self) -> str:
-        return self._http.account
-
-    def set_concurrency(self, calls: int) -> None:
-        self._http.raise_open_files(calls)
-
-    async def aclose(self) -> None:
-        await self._http.aclose()
-
-    def _decode(self, body: bytes | str, kind: type[T], expected: str) -> T:
-        try:
-            return decode_as(body, kind)
-        except (ValueError, RecursionError) as error:
-            raise self._http.unreadable(body, expected, error) from error
 
 
 _KINDS_BY_CODE = {
@@ -272,10 +261,6 @@ _KINDS_BY_STATUS = {
 }
 _HOPELESS_KINDS = {"quota_exceeded", "context_length", "content_filter", "not_found"}
 _PASSING_STATUSES = {408, 409, 425, 429}
-
-
-def _kind_of_range(status: int) -> str:
-    return "server_error" if status >= 500 else "bad_request"
 
 
 class _ErrorBody(NamedTuple):
@@ -322,10 +307,13 @@ def retry_after_seconds(headers: Mapping[str, str]) -> float | None:
             moment = parsedate_to_datetime(given)
         except ValueError:
             return None
-        # RFC 9110 dates are in GMT, also where the zone is missing.
-        moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-        return max(0.0, (moment - datetime.now(UTC)).total_seconds())
+        return _seconds_until(moment)
     return None
+
+
+def _seconds_until(moment: datetime) -> float:
+    """RFC 9110 dates are in GMT, also where the zone is missing."""
+    return max(0.0, (moment.replace(tzinfo=moment.tzinfo or UTC) - datetime.now(UTC)).total_seconds())
 
 
 _UNIT_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
@@ -333,14 +321,39 @@ _DURATION_PART = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
 
 
 def duration_seconds(text: str | None) -> float | None:
-    """`6m0s`, `1.5s`, `120ms` or plain seconds, as quota headers write them."""
-    if not text:
-        return None
+    """`6m0s`, `1.5s`, `120ms`, plain seconds or the moment when they are over, as quota headers write them."""
     number = _number(text)
-    if number is not None:
+    if number is not None or not text:
         return number
-    parts = _DURATION_PART.findall(text)
-    return sum(float(amount) * _UNIT_SECONDS[unit] for amount, unit in parts) if parts else None
+    if parts := _DURATION_PART.findall(text):
+        return sum(float(amount) * _UNIT_SECONDS[unit] for amount, unit in parts)
+    try:
+        return _seconds_until(datetime.fromisoformat(text))
+    except ValueError:
+        return None
+
+
+def quota_headers(spelling: str) -> dict[str, str]:
+    """What is told of an account's quota -> the header that tells it, as a vendor spells them."""
+    return {
+        name: spelling.format(of=of, what=what)
+        for name, of, what in (
+            ("remaining_requests", "requests", "remaining"),
+            ("limit_requests", "requests", "limit"),
+            ("reset_seconds", "requests", "reset"),
+            ("remaining_tokens", "tokens", "remaining"),
+            ("limit_tokens", "tokens", "limit"),
+            ("reset_tokens_seconds", "tokens", "reset"),
+        )
+    }
+
+
+def read_quota(headers: Mapping[str, str], names: Mapping[str, str]) -> dict[str, object]:
+    """What is left of the account's quota, where the server says so."""
+    if names["remaining_requests"] not in headers and names["remaining_tokens"] not in headers:
+        return {}
+    told = {name: duration_seconds(headers.get(header)) for name, header in names.items()}
+    return {"rate_limit": {name: value for name, value in told.items() if value is not None}}
 
 
 def _number(text: str | None) -> float | None:

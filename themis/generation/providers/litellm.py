@@ -79,7 +79,7 @@ class LiteLLM(StatelessTaskExecutor):
             raise _fail(f"did not answer with a chat completion ({error})", kind="invalid_response") from error
         if not answer.choices:
             raise _fail("returned no choices", kind="empty_response")
-        return GenerationRecord(task=task, output=read_completion(answer, answer.choices[0], _fail), error=None)
+        return GenerationRecord(task=task, output=read_completion(answer, _fail), error=None)
 
     def _failure(self, error: Exception) -> ProviderCallError:
         status = getattr(error, "status_code", None)

@@ -26,8 +26,6 @@ from themis.generation.models import resolve_model
 from themis.generation.providers.chat import Completion, completion_fields, constant_fields, item_name, read_completion
 from themis.interfaces import StatelessTaskExecutor
 
-__all__ = ["LocalModel", "ServerSettings", "require_runtime", "start_server", "usable_cores"]
-
 
 class LocalModel(StatelessTaskExecutor):
     """`local/smollm2`, or any GGUF file: `local//models/some.gguf`, or with the option `path`.
@@ -87,8 +85,7 @@ class LocalModel(StatelessTaskExecutor):
             raise _refusal(task, answer["error"])
         # Without llama.cpp's response id, which is random: the same question gives the same record.
         completion = msgspec.convert({**answer, "model": task.model.identifier}, Completion)
-        assert completion.choices
-        output = read_completion(completion, completion.choices[0], _fail)
+        output = read_completion(completion, _fail)
         del output.raw["id"]
         return GenerationRecord(task=task, output=output, error=None)
 

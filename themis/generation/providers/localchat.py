@@ -9,7 +9,7 @@ import msgspec
 
 from themis.core.entities import GenerationRecord, GenerationTask, ModelOutput
 from themis.generation.providers.chat import make_usage, request_body, system_prompt_of, token_count
-from themis.generation.providers.http import HttpEndpoint, HttpProvider
+from themis.generation.providers.http import HttpProvider
 
 
 class LocalChat(HttpProvider):
@@ -31,21 +31,21 @@ class LocalChat(HttpProvider):
         extra_headers: Mapping[str, str] | None = None,
         extra_body: Mapping[str, object] | None = None,
     ) -> None:
-        http = HttpEndpoint(
+        super().__init__(
             base_url or api_base or "http://localhost:1234/api/v1/chat",
             headers={**({"Authorization": f"Bearer {api_key}"} if api_key else {}), **(extra_headers or {})},
             api_key=api_key,
             timeout=timeout,
+            system_prompt=system_prompt,
         )
-        super().__init__(http, system_prompt)
         self._always = dict(extra_body or {})
 
     async def execute(self, task: GenerationTask) -> GenerationRecord:
-        reply = await self._http.post(self._body(task))
+        reply = await self._post(self._body(task))
         answer = self._decode(reply.body, _Answer, "a list of output items")
         text = next((item.content for item in answer.output if item.type == "message"), None)
         if not isinstance(text, str):
-            raise self._http.silent(reply.body, "a message")
+            raise self._silent(reply.body, "a message")
         raw: dict[str, object] = {"id": answer.response_id, "model": answer.model_instance_id}
         reasoning = next((item.content for item in answer.output if item.type == "reasoning"), None)
         if reasoning:

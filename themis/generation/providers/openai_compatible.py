@@ -24,9 +24,10 @@ from themis.generation.providers.chat import (
     request_body,
 )
 from themis.generation.providers.endpoints import KNOWN_ENDPOINTS, base_url_variable, key_variable
-from themis.generation.providers.http import HttpEndpoint, HttpProvider, duration_seconds
+from themis.generation.providers.http import HttpProvider, quota_headers, read_quota
 
 _PATH = "/chat/completions"
+_QUOTA = quota_headers("x-ratelimit-{what}-{of}")
 
 
 class OpenAICompatible(HttpProvider):
@@ -78,7 +79,7 @@ class OpenAICompatible(HttpProvider):
                 f"provider {provider_name!r} needs a key: set {key_variable(provider_name)} or give api_key= "
                 f"(or base_url= for a server of your own)"
             )
-        http = HttpEndpoint(
+        super().__init__(
             _completions_url(address),
             headers=_headers(key, organization, api_version, extra_headers),
             query={"api-version": api_version} if api_version else None,
@@ -88,8 +89,8 @@ class OpenAICompatible(HttpProvider):
             ca_file=ca_file,
             verify=verify,
             max_response_bytes=max_response_bytes,
+            system_prompt=system_prompt,
         )
-        super().__init__(http, system_prompt)
         self._seed = seed
         # OpenAI's newer models refuse the old name, other servers may not know the new one.
         usual = "max_completion_tokens" if hosted and provider_name == "openai" else "max_tokens"
@@ -99,7 +100,7 @@ class OpenAICompatible(HttpProvider):
 
     async def execute(self, task: GenerationTask) -> GenerationRecord:
         try:
-            reply = await self._http.post(self._body(task))
+            reply = await self._post(self._body(task))
         except ProviderCallError as error:
             raise _add_advice(error) from error
         try:
@@ -108,9 +109,9 @@ class OpenAICompatible(HttpProvider):
             # What strict JSON would lose: NaN among log probabilities, halves of surrogate pairs, bytes that are not UTF-8.
             answer = self._decode(reply.body.decode("utf-8", "replace"), Completion, "a chat completion")
         if not answer.choices:
-            raise self._http.silent(reply.body, "choices")
-        output = read_completion(answer, answer.choices[0], self._http.failure)
-        return GenerationRecord(task=task, output=output, error=None, metrics=_quota(reply.headers))
+            raise self._silent(reply.body, "choices")
+        output = read_completion(answer, self._failure)
+        return GenerationRecord(task=task, output=output, error=None, metrics=read_quota(reply.headers, _QUOTA))
 
     def _body(self, task: GenerationTask) -> bytes:
         fields = completion_fields(
@@ -183,19 +184,3 @@ def _headers(
 
 
 _DECODER = msgspec.json.Decoder(Completion)
-
-
-def _quota(headers: Mapping[str, str]) -> dict[str, object]:
-    """What is left of the account's quota, where the server says so."""
-    requests, tokens = headers.get("x-ratelimit-remaining-requests"), headers.get("x-ratelimit-remaining-tokens")
-    if requests is None and tokens is None:
-        return {}
-    told = {
-        "remaining_requests": duration_seconds(requests),
-        "limit_requests": duration_seconds(headers.get("x-ratelimit-limit-requests")),
-        "reset_seconds": duration_seconds(headers.get("x-ratelimit-reset-requests")),
-        "remaining_tokens": duration_seconds(tokens),
-        "limit_tokens": duration_seconds(headers.get("x-ratelimit-limit-tokens")),
-        "reset_tokens_seconds": duration_seconds(headers.get("x-ratelimit-reset-tokens")),
-    }
-    return {"rate_limit": {name: value for name, value in told.items() if value is not None}}

@@ -27,7 +27,15 @@ class AgentSettings:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What an agent, a model or a judge said, and what all calls for it took. `cost_usd` is None where no price is known."""
+    """What an agent said, and what it took.
+
+    Args:
+        text: What it said.
+        cost_usd: None where the price is not known.
+        prompt_tokens: Sent to models for it.
+        completion_tokens: Received from them.
+        calls: Of models.
+    """
 
     text: str
     cost_usd: float | None = 0.0
@@ -37,7 +45,19 @@ class Reply:
 
 
 class Agent(ABC):
-    """Something with a memory. `turn` numbers the exchanges from 1, `now` is the virtual time in UTC."""
+    """Something with a memory. `turn` numbers the exchanges from 1, `now` is the virtual time in UTC.
+
+    >>> class Notebook(Agent):
+    ...     def __init__(self):
+    ...         self.notes = []
+    ...     def reply(self, message, *, turn, now, presupplied=None):
+    ...         self.notes.append(message)
+    ...         return presupplied or f"noted, {len(self.notes)} so far"
+    ...     def reset(self):
+    ...         self.notes.clear()
+    >>> Notebook().reply("My shoe size is 43.", turn=1, now=None)
+    'noted, 1 so far'
+    """
 
     # Its memory outlives this process, so a resumed run does not tell it again what it knows (see `last_turn`).
     remembers_elsewhere: ClassVar[bool] = False
@@ -54,10 +74,24 @@ class Agent(ABC):
 
     @abstractmethod
     def reply(self, message: str, *, turn: int, now: datetime, presupplied: str | None = None) -> Reply | str:
-        """The reply to a message. A presupplied one is to be taken as said, without generating anything."""
+        """The reply to a message.
+
+        Args:
+            message: What is said to it.
+            turn: Number of the exchange, counted from 1.
+            now: The virtual time in UTC.
+            presupplied: A reply to be taken as said, without generating anything.
+        """
 
     def observe(self, message: str, reply: str, *, turn: int, now: datetime) -> None:
-        """An exchange of an earlier process, as if it had just taken place."""
+        """An exchange of an earlier process, as if it had just taken place.
+
+        Args:
+            message: What was said to it.
+            reply: What it said.
+            turn: Number of the exchange.
+            now: When that was, in virtual time.
+        """
         self.reply(message, turn=turn, now=now, presupplied=reply)
 
     @abstractmethod
@@ -69,18 +103,30 @@ class Agent(ABC):
         return 0
 
     def time_passes(self, now: datetime) -> None:  # noqa: B027 - optional
-        """Virtual time has jumped; for agents that cannot be shown it otherwise."""
+        """Virtual time has jumped; for agents that cannot be shown it otherwise.
+
+        Args:
+            now: The virtual time it is now.
+        """
 
     def snapshot(self) -> bytes | None:
         """Its whole memory, or None if it would rather be told again."""
         return None
 
     def restore(self, snapshot: bytes) -> None:
-        """The opposite of `snapshot`."""
+        """The opposite of `snapshot`.
+
+        Args:
+            snapshot: What it returned.
+        """
         raise NotImplementedError(f"{type(self).__name__} makes snapshots but cannot restore them")
 
     def most_cost_usd(self, message: str) -> float | None:
-        """The most that the reply to a message may cost, which a budget sets aside; None, not known, refuses a budget."""
+        """The most that the reply to a message may cost, which a budget sets aside; None, not known, refuses a budget.
+
+        Args:
+            message: What is to be said to it.
+        """
         return None
 
     def close(self) -> None:  # noqa: B027 - optional
