@@ -12,9 +12,8 @@ from typing import Any, Literal, TypeVar, cast
 import click
 
 from themis.cli.terminal import escape_terminal
-from themis.core.codec import json_bytes
+from themis.core.codec import json_bytes, read_word
 from themis.core.redaction import Redactor
-from themis.core.words import read_word
 from themis.exceptions import ConfigurationError
 from themis.runs.stopping import interrupt_on_termination
 

@@ -10,8 +10,7 @@ import click
 from themis.cli.output import json_option, print_json, storage_option
 from themis.cli.terminal import escape_terminal
 from themis.storage import ExperimentStorage, RetentionPolicy
-from themis.storage.maintenance import check_store, copy_store, vacuum_store
-from themis.storage.repair import Repair, repair_store
+from themis.storage.maintenance import Repair, check_store, copy_store, repair_store, vacuum_store
 
 
 @click.group()

@@ -27,8 +27,8 @@ from themis.comparison.scores import (
 )
 from themis.comparison.statistics import Pairs, risk_difference_interval
 from themis.core.intervals import normal_quantile
+from themis.core.markup import escape_markdown, format_table
 from themis.core.registry import nearest
-from themis.core.tables import escape_markdown, format_table
 from themis.exceptions import ConfigurationError, MetricError, StorageError
 from themis.runs.resuming import how_to_resume_stored
 from themis.storage import ExperimentStorage, RunMetadata, RunStatus

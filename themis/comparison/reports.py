@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from itertools import takewhile
 from typing import TYPE_CHECKING, Literal, TypedDict
 
+from themis.core.markup import Raw, escape_markdown, format_table
 from themis.core.registry import nearest
-from themis.core.tables import Raw, escape_markdown, format_table
 from themis.exceptions import MetricError
 
 if TYPE_CHECKING:

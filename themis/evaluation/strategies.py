@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
 from themis.core.codec import canonical_json
-from themis.core.draws import pass_at_k, pass_hat_k
 from themis.core.entities import EvaluationItem, GenerationRecord, MetricScore
+from themis.core.intervals import pass_at_k, pass_hat_k
 from themis.core.registry import nearest
 from themis.exceptions import ConfigurationError, EvaluationError
 from themis.interfaces import Metric

@@ -20,7 +20,7 @@ from markupsafe import Markup
 from themis import __version__
 from themis.comparison.engine import StatisticalTest
 from themis.comparison.reports import short_labels
-from themis.core.escaping import escape_control
+from themis.core.markup import escape_control
 from themis.core.redaction import Redactor
 from themis.exceptions import ThemisError
 from themis.runs.resuming import how_to_resume_stored

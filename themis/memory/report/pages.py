@@ -11,8 +11,7 @@ from markupsafe import Markup
 from themis import comparison
 from themis.comparison.reports import TIE, ComparisonResult
 from themis.core.codec import format_value
-from themis.core.escaping import escape_control
-from themis.core.tables import Raw, format_table
+from themis.core.markup import Raw, escape_control, format_table
 from themis.memory import report
 from themis.memory.report import RunView, label_views
 from themis.memory.report.charts import (
