@@ -3,6 +3,7 @@
 import functools
 import importlib.util
 import os
+import pkgutil
 import re
 import subprocess
 import sys
@@ -126,3 +127,18 @@ def anchors(page):
 
 def prose(page):
     return re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+
+
+def test_every_type_that_the_concepts_name_exists():
+    page = (PROJECT / "docs" / "concepts.md").read_text(encoding="utf-8")
+    cells = [row.strip("|").split("|") for row in re.findall(r"^\| .+ \|$", page, re.MULTILINE)]
+    named = [name for cell in cells for name in re.findall(r"`([\w.]+)`", cell[2])]
+    lost = []
+    for name in named:
+        try:
+            pkgutil.resolve_name(f"themis.{name}")
+        except (ImportError, AttributeError):
+            lost.append(name)
+
+    assert len(named) > 30
+    assert lost == []
