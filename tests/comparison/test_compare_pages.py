@@ -10,8 +10,7 @@ from scored_runs import Number, scored_run
 
 from themis.comparison import ComparisonEngine
 from themis.comparison.pages import comparison_page, forest_plot
-from themis.comparison.rendering import latex_table, markdown_table
-from themis.comparison.reports import ComparisonResult
+from themis.comparison.reports import ComparisonResult, latex_table, markdown_table
 
 HOSTILE = '<script>alert("x")</script>|_100%_'
 

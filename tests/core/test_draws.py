@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from themis.core.draws import pass_at_k, pass_hat_k
+from themis.core.intervals import pass_at_k, pass_hat_k
 
 
 @given(st.lists(st.booleans(), min_size=1, max_size=9), st.data())

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from themis.core.escaping import escape_control
+from themis.core.markup import escape_control
 
 
 @given(st.text())

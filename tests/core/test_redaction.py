@@ -18,7 +18,7 @@ from themis.core.redaction import (
     redact_options,
     redact_text,
 )
-from themis.core.secret_names import is_secret_name
+from themis.core.secrets import is_secret_name
 from themis.exceptions import ConfigurationError
 
 

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from themis.core.tables import Raw, escape_latex, escape_markdown, format_table
+from themis.core.markup import Raw, escape_latex, escape_markdown, format_table
 
 
 @given(st.text())

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from themis.core.words import read_word, write_word
+from themis.core.codec import read_word, write_word
 from themis.exceptions import ConfigurationError
 
 VALUES = st.recursive(

@@ -23,11 +23,12 @@ from tests.memory.small_tests import Diary, benchmark, rows_of
 from tests.storage.stored_runs import FRAME, answered, call, fill, item, judged, rows
 from tests.stories.endpoint import Endpoint
 from themis.api import resume
+from themis.config.specification import load_specification
 from themis.core.entities import MetricScore
 from themis.exceptions import ConfigurationError, RunBusyError, StorageError
 from themis.memory.driver import run as run_memory
 from themis.storage import ExperimentStorage, RunStatus
-from themis.storage.repair import Repair, repair_store
+from themis.storage.maintenance import Repair, repair_store
 from themis.storage.salvage import spans
 
 SAMPLES = 150
@@ -206,6 +207,18 @@ def test_a_file_of_which_nothing_can_be_read_stays_as_it_is(store, how):
     assert file.read_bytes() == content
 
 
+def test_runs_of_an_older_store_can_be_resumed_after_its_repair(store):
+    with sqlite3.connect(store / "themis.db") as older:
+        older.execute("PRAGMA user_version = 6")
+    older.close()
+
+    repair_store(store)
+
+    storage = ExperimentStorage(store)
+    assert load_specification(storage.get_run("two")).model == "fake/m"
+    storage.close()
+
+
 def test_a_deleted_run_does_not_come_back(store):
     storage = ExperimentStorage(store)
     storage.delete_run("one")
@@ -320,7 +333,7 @@ def test_what_lies_behind_a_broken_place_of_the_log_is_saved_too(with_log):
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from themis.storage.repair import repair_store
+from themis.storage.maintenance import repair_store
 
 owner, name, calls = {"os": os, "Path": Path}[sys.argv[2]], sys.argv[3], int(sys.argv[4])
 real = getattr(owner, name)

@@ -17,8 +17,7 @@ import pytest
 from tests.faults.hostile import programs
 from themis.evaluation.metrics.code import PassAtK
 from themis.evaluation.sandbox import Limits, Protection, Sandbox, SandboxError, read_weaknesses
-from themis.evaluation.sandbox.cgroup import memory_cgroup
-from themis.evaluation.sandbox.launch import start_command
+from themis.evaluation.sandbox.launch import OPTIONS, memory_cgroup, start_command
 from themis.exceptions import ConfigurationError
 
 REPOSITORY = Path(__file__).parents[2]
@@ -306,14 +305,14 @@ class TestByName:
     def test_a_container_gets_no_network_no_rights_and_the_limits(self):
         protection = Protection(("docker", "seccomp"), "python", "python:3.12-slim")
 
-        words = start_command(protection, Limits(memory_mb=100, file_mb=8), {"packages": []}, "/harness", ["-c", "x"])
+        words = start_command(protection, Limits(memory_mb=100, file_mb=8), {"packages": []})
 
         line = " ".join(words)
         for part in ("--network none", "--read-only", "--cap-drop ALL", "no-new-privileges", "--user 65534:65534"):
             assert part in line
         assert "--memory 356m --memory-swap 356m" in line
         assert "size=8m" in line
-        assert line.endswith("python:3.12-slim python -c x /themis-sandbox supervisor")
+        assert line.endswith(f"python:3.12-slim python {' '.join(OPTIONS)} /themis-sandbox supervisor")
 
     def test_code_is_judged_through_what_docker_runs(self, tmp_path, monkeypatch):
         """A `docker` that runs the container's command here: all but the container itself."""

@@ -23,7 +23,7 @@ from themis.exceptions import ConfigurationError, EvaluationError, ProviderCallE
 from themis.generation.providers import register_provider
 from themis.interfaces import StatelessTaskExecutor
 from themis.memory.actions import Expected, ExpectedContent
-from themis.memory.agents import Agent, create_agent, register_agent
+from themis.memory.agents import Agent, AgentSettings, create_agent, register_agent
 from themis.memory.agents.calibration import Amnesiac, Window
 from themis.memory.agents.chat import MESSAGE_TOKENS, History, format_elapsed
 from themis.memory.agents.http import HttpAgent
@@ -177,7 +177,7 @@ def test_a_model_that_does_not_say_its_tokens_is_not_free(tmp_path, monkeypatch)
 
 
 def remembered(*messages: str) -> RetrievalAgent:
-    agent = RetrievalAgent(embeddings=False)
+    agent = RetrievalAgent("", AgentSettings(), embeddings=False)
     for turn, message in enumerate(messages, start=1):
         agent.observe(message, "Noted.", turn=turn, now=START)
     return agent
@@ -260,7 +260,7 @@ def test_with_a_model_what_was_found_is_put_before_the_recent_exchanges():
 
 def test_embeddings_find_what_is_said_in_other_words():
     pytest.importorskip("wordllama")
-    agent = RetrievalAgent()
+    agent = RetrievalAgent("", AgentSettings())
     for turn, message in enumerate(["My automobile is in the garage.", "Bread rises overnight.", "The sea was calm."]):
         agent.observe(message, "Noted.", turn=turn, now=START)
 
@@ -346,8 +346,13 @@ def scripted():
         server.close()
 
 
-def http_agent(server: Scripted, **options: Any) -> HttpAgent:
-    return HttpAgent(server.url, "s", first_delay_seconds=0.0, **options)
+def http_agent(server: Scripted, *, is_local: bool = False, **options: Any) -> HttpAgent:
+    return impatient(HttpAgent(server.url, AgentSettings(session="s", is_local=is_local), **options))
+
+
+def impatient(agent: HttpAgent) -> HttpAgent:
+    agent.first_delay_seconds = 0.0
+    return agent
 
 
 def test_a_message_carries_session_turn_and_virtual_time(scripted):
@@ -389,7 +394,7 @@ def test_bytes_that_are_not_text_and_megabytes_are_taken_as_said(scripted):
 
 
 def test_a_server_that_is_not_there_is_an_error_after_its_tries():
-    agent = HttpAgent("http://127.0.0.1:9/", "s", attempts=2, first_delay_seconds=0.0)
+    agent = impatient(HttpAgent("http://127.0.0.1:9/", AgentSettings(session="s"), attempts=2))
 
     with pytest.raises(ProviderError, match="after 2 tries: ConnectionRefusedError"):
         agent.last_turn()

@@ -16,7 +16,7 @@ from themis.cli import themis
 from themis.cli.memory import memory
 from themis.exceptions import ConfigurationError
 from themis.memory.master_log import from_master_log, to_master_log
-from themis.memory.transcript import entries
+from themis.memory.tape import read_entries
 
 pytestmark = pytest.mark.usefixtures("registered")
 
@@ -175,7 +175,7 @@ def test_a_run_can_be_made_again_by_the_command_it_keeps(tmp_path, configuration
     assert "both manifests agree" in again.stderr
     storage = store_in(tmp_path)
     said = [
-        [(entry["message"], entry["reply"]) for entry in entries(storage.reader(run).turns())]
+        [(entry["message"], entry["reply"]) for entry in read_entries(storage.reader(run).turns())]
         for run in ("again", "small 2000 s3 - window 500 (isolated)")
     ]
     assert said[0] == said[1]
@@ -237,7 +237,7 @@ def test_a_conversation_goes_out_as_a_master_log_and_comes_back(tmp_path, config
     def said(run: str) -> list[object]:
         return [
             (entry["test_id"], entry["message"], entry["reply"], entry["question"])
-            for entry in entries(storage.reader(run).turns())
+            for entry in read_entries(storage.reader(run).turns())
             if entry["kind"] in ("say", "ask", "fill", "intro", "forget")
         ]
 

@@ -27,7 +27,7 @@ from themis.memory import definitions
 from themis.memory.examples import MEMORY_TESTS, TestExample, register_memory_test
 from themis.memory.planning import plan_test
 from themis.storage import RetentionPolicy, RunStatus
-from themis.storage.repair import repair_store
+from themis.storage.maintenance import repair_store
 
 ROOT = Path(__file__).parents[2]
 CONFIGURATIONS = sorted((ROOT / "configurations").rglob("*.yml"))

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from themis.core.tokens import tokenizer
 from themis.exceptions import ConfigurationError, DatasetError
-from themis.memory.filler import Trivia, create_filler, facts, read_pairs
-from themis.memory.trivia import trivia_pairs
+from themis.memory.filler import Trivia, create_filler, facts, read_pairs, trivia_pairs
 
 FILLERS = {name: facts(seed=3, tokenizer_name=name) for name in ("cl100k_base", "o200k_base")}
 

@@ -19,7 +19,7 @@ import sqlalchemy
 import themis.memory.driver
 import themis.runs.report
 from tests.memory.small_tests import YesJudge, benchmark, register_small_tests, store_in
-from themis.memory.agents.agent import Agent
+from themis.memory.agents.agent import Agent, AgentSettings
 from themis.memory.agents.calibration import Oracle
 from themis.memory.agents.http import HttpAgent
 
@@ -33,7 +33,9 @@ def play(url: str, folder: str, source: str) -> None:
     def make(session: str) -> Agent:
         if url == "oracle":
             return Oracle()
-        return HttpAgent(url, session, first_delay_seconds=0.01, is_local=True)
+        agent = HttpAgent(url, AgentSettings(session=session, is_local=True))
+        agent.first_delay_seconds = 0.01
+        return agent
 
     settings: dict[str, Any] = {}
     if source == "generating":

@@ -13,9 +13,8 @@ from starlette.websockets import WebSocketDisconnect
 
 from themis.exceptions import ConfigurationError
 from themis.server import create_app
-from themis.server.limits import ClientThrottle
 from themis.server.settings import Settings
-from themis.server.tokens import LIFETIME_SECONDS, is_session, new_session
+from themis.server.tokens import LIFETIME_SECONDS, ClientThrottle, is_session, new_session
 
 HERE = "http://127.0.0.1"
 TOKEN = "a-token-for-tests"

@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
+import importlib
 import io
 import logging
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import click
 
 from themis import __version__
-from themis.cli.lazy import LazyGroup
 from themis.cli.terminal import echo_error, hide_secrets_in_output
 from themis.core.environment import read_dotenv
 from themis.core.redaction import redact_text
+from themis.core.registry import nearest
 from themis.exceptions import (
     ConfigurationError,
     DatasetError,
-    DependencyError,
     MetricError,
-    ProviderError,
     RunInterrupted,
-    StorageError,
     ThemisError,
 )
 
@@ -36,7 +35,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "compare": ("themis.cli.comparing:compare", "Compare runs with paired statistics."),
     "diff": ("themis.cli.comparing:diff", "Samples that one run fixes or breaks beside another."),
     "power": ("themis.cli.comparing:power", "How many samples a difference needs, or what this many can show."),
-    "gate": ("themis.cli.gating:gate", "Pass or fail a candidate against a baseline, for CI."),
+    "gate": ("themis.cli.comparing:gate", "Pass or fail a candidate against a baseline, for CI."),
     "manifest": ("themis.cli.provenance:manifest", "What made a run: show, diff and audit manifests."),
     "reproduce": ("themis.cli.provenance:reproduce", "The command that made a run, and what differs here."),
     "list": ("themis.cli.listing:list_", "What there is: runs, benchmarks, metrics, providers, ..."),
@@ -83,6 +82,43 @@ Environment:
 """
 
 
+class LazyGroup(click.Group):
+    """A group whose commands stand in a table, beside those that are added to it as usual.
+
+    Args:
+        table: name -> ("module:attribute", the line in `--help`).
+        settings: What every `click.Group` takes.
+    """
+
+    def __init__(self, *, table: Mapping[str, tuple[str, str]], **settings: Any) -> None:
+        super().__init__(**settings)
+        self._table = table
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return [*self._table, *super().list_commands(ctx)]
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        if name not in self._table:
+            return super().get_command(ctx, name)
+        module, _, attribute = self._table[name][0].partition(":")
+        command: click.Command = getattr(importlib.import_module(module), attribute)
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name, known = args[0] if args else "", self.list_commands(ctx)
+        if name and name not in known and not name.startswith("-"):
+            raise click.UsageError(f"no command {name!r}{nearest(name, known)}", ctx)
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        lines = [(name, line) for name, (_, line) in self._table.items()]
+        lines += [(name, command.get_short_help_str(80)) for name, command in self.commands.items()]
+        with formatter.section("Commands"):
+            formatter.write_dl(lines)
+
+
 @click.group(
     cls=LazyGroup,
     table=COMMANDS,
@@ -127,12 +163,4 @@ def _run(arguments: Sequence[str] | None) -> int:
         return 0
     except ThemisError as error:
         echo_error(f"Error: {redact_text(str(error))}")
-        return _exit_code(error)
-
-
-def _exit_code(error: ThemisError) -> int:
-    if isinstance(error, StorageError | ProviderError | DependencyError):
-        return 3
-    if isinstance(error, ConfigurationError | DatasetError | MetricError):
-        return 2
-    return 3
+        return 2 if isinstance(error, ConfigurationError | DatasetError | MetricError) else 3

@@ -1,8 +1,10 @@
-"""`themis compare`, `diff` and `power`: what separates runs, item by item and beyond chance."""
+"""`themis compare`, `diff`, `power` and `gate`: what separates runs, item by item and beyond chance."""
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -10,12 +12,10 @@ from themis.cli.output import json_option, print_json, print_table, storage_opti
 from themis.cli.terminal import escape_terminal
 from themis.comparison.diff import Change, RunDiff, diff_runs, item_row, write_diff
 from themis.comparison.engine import CORRECTIONS, ComparisonEngine, StatisticalTest
+from themis.comparison.gate import Gate, GateOutcome, GateVerdict, append_github_summary, write_junit
 from themis.comparison.pages import comparison_page
 from themis.comparison.power import ComparisonPlan, plan_comparison
-from themis.comparison.rendering import latex_table, markdown_table
-from themis.comparison.reports import ComparisonReport
-
-__all__ = ["compare", "diff", "power"]
+from themis.comparison.reports import ComparisonReport, format_interval, latex_table, markdown_table
 
 _SHOWN_ITEMS = 20
 _LONGEST_TEXT = 200
@@ -206,32 +206,13 @@ def _print_text(label: str, text: str) -> None:
 @click.option("--pilot", metavar="RUN", help="A second run on the same items, to learn how much differences vary.")
 @click.option("--correlation", type=float, default=0.5, show_default=True,
               help="Of the two runs' scores, assumed where there is no pilot.")  # fmt: skip
-@click.option("--power", "wanted_power", type=float, default=0.8, show_default=True, help="Wanted chance to see it.")
+@click.option("--power", type=float, default=0.8, show_default=True, help="Wanted chance to see it.")
 @click.option("--alpha", type=float, default=0.05, show_default=True, help="Accepted rate of false alarms.")
 @storage_option
 @json_option
-def power(
-    baseline: str,
-    metric: str,
-    difference: float | None,
-    pilot: str | None,
-    correlation: float,
-    wanted_power: float,
-    alpha: float,
-    storage: str,
-    as_json: bool,
-) -> None:
+def power(storage: str, as_json: bool, **asked: Any) -> None:
     """How many items a difference needs, and which difference the stored number of items can show."""
-    plan = plan_comparison(
-        baseline,
-        metric,
-        storage_path=storage,
-        pilot=pilot,
-        difference=difference,
-        correlation=correlation,
-        power=wanted_power,
-        alpha=alpha,
-    )
+    plan = plan_comparison(**asked, storage_path=storage)
     if as_json:
         print_json(plan.to_dict())
     else:
@@ -258,3 +239,71 @@ def _print_plan(plan: ComparisonPlan) -> None:
             "more attempts help with the second only"
         )
     click.echo(f"two-sided, alpha {plan.alpha:g}; from {plan.basis}")
+
+
+_OUTCOME_TEXTS = {
+    GateOutcome.PASS: "gate pass",
+    GateOutcome.FAIL: "gate fail",
+    GateOutcome.UNKNOWN: "gate could not tell",
+}
+
+
+@click.command()
+@click.argument("candidate", metavar="CANDIDATE")
+@click.option("--baseline", required=True, metavar="RUN", help="The run to be as good as.")
+@click.option("--metric", required=True, help="The metric to judge by.")
+@click.option("--min-delta", type=float, help="Least observed gain over the baseline; 0 unless a margin is given.")
+@click.option("--significant", is_flag=True, help="The interval of the gain must lie above --min-delta, too.")
+@click.option("--non-inferiority", type=float, metavar="MARGIN", help="The interval must lie above minus this margin.")
+@click.option("--alpha", type=float, default=0.05, show_default=True, help="One minus the level of the interval.")
+@click.option("--min-overlap", type=float, default=0.5, show_default=True,
+              help="Least share of the candidate's items that must be comparable.")  # fmt: skip
+@click.option("--budget-usd", type=float, help="Most that the candidate may have cost.")
+@click.option("--max-failed", type=click.IntRange(min=0), help="Most items of the candidate without a score.")
+@click.option("--require-same", metavar="NAME,...", multiple=True,
+              help="Dimensions in which the runs must not differ: dataset, model, prompt, ...")  # fmt: skip
+@click.option("--lower-is-better/--higher-is-better", default=None,
+              help="Which way the metric is good, if not as it says itself.")  # fmt: skip
+@storage_option
+@json_option
+@click.option("--junit", "junit_file", type=click.Path(dir_okay=False), help="Also write JUnit XML.")
+@click.option("--github-summary", is_flag=True, help="Also add to the file that GITHUB_STEP_SUMMARY names.")
+def gate(
+    candidate: str,
+    require_same: tuple[str, ...],
+    storage: str,
+    as_json: bool,
+    junit_file: str | None,
+    github_summary: bool,
+    **rules: Any,
+) -> int:
+    """Exit 0 if CANDIDATE passes, 1 if it fails, 3 if that cannot be told (a run is missing, too few shared items)."""
+    names = tuple(name.strip() for text in require_same for name in text.split(",") if name.strip())
+    verdict = Gate(require_same=names, **rules).judge(candidate, storage_path=storage)
+    if junit_file is not None:
+        write_junit(verdict, junit_file)
+    if github_summary:
+        _add_github_summary(verdict)
+    if as_json:
+        print_json(verdict.to_dict())
+    else:
+        _print_verdict(verdict)
+    return verdict.exit_code
+
+
+def _print_verdict(verdict: GateVerdict) -> None:
+    print_table(
+        ("check", "outcome", "why"), [(check.name, check.outcome.value, check.reason) for check in verdict.checks]
+    )
+    if verdict.delta is not None:
+        interval = "" if verdict.interval is None else f", interval {format_interval(verdict.interval)}"
+        click.echo(f"candidate - baseline = {verdict.delta:+.4f}{interval}, {verdict.n} items")
+    click.echo(_OUTCOME_TEXTS[verdict.outcome])
+
+
+def _add_github_summary(verdict: GateVerdict) -> None:
+    path = os.environ.get("GITHUB_STEP_SUMMARY")
+    if path:
+        append_github_summary(verdict, path)
+    else:
+        click.echo("GITHUB_STEP_SUMMARY is not set, so there is no summary to add to", err=True)

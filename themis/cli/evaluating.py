@@ -13,8 +13,16 @@ import click
 
 from themis.api import load_for_resuming
 from themis.backends.execution import EXECUTION_BACKENDS
-from themis.cli.options import parse_key_values
-from themis.cli.output import command_words, interruptible, json_option, print_json, print_table, storage_option
+from themis.cli.output import (
+    apply_options,
+    command_words,
+    interruptible,
+    json_option,
+    key_values_option,
+    print_json,
+    print_table,
+    storage_option,
+)
 from themis.cli.running import (
     attempt,
     keep_going_option,
@@ -30,7 +38,7 @@ from themis.exceptions import ConfigurationError, DatasetError, RunFailedError, 
 from themis.experiment.assemble import stored_pipeline
 from themis.experiment.datasets import resolve_dataset
 from themis.generation.providers import parse_model, provider_factory
-from themis.memory.judging import create_judge
+from themis.memory.models import ChatModel
 from themis.memory.rejudging import rejudge_memory_run
 from themis.presets.loading import READABLE_SUFFIXES, read_rows
 from themis.runs.estimate import Estimate, estimate_run
@@ -39,8 +47,6 @@ from themis.runs.rejudging import rejudge as judge_again
 from themis.runs.report import build_report
 from themis.runs.resuming import how_to_repeat
 from themis.storage import ExperimentStorage
-
-__all__ = ["estimate", "evaluate_command", "rejudge", "resume"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -70,9 +76,7 @@ def _what_to_ask(function: F) -> F:
             "--sample", is_flag=True, help="Use the benchmark's few shipped rows: a smoke test, not a result."
         ),
     )
-    for option in reversed(options):
-        function = option(function)
-    return function
+    return apply_options(options, function)
 
 
 def _execution_option(function: F) -> F:
@@ -112,13 +116,8 @@ def _execution_option(function: F) -> F:
 @click.option("--rpm", "requests_per_minute", type=float, help="At most so many requests a minute.")
 @click.option("--tpm", "tokens_per_minute", type=float, help="At most so many tokens a minute.")
 @click.option("--system", metavar="TEXT", help="System prompt; a row's own `system_prompt` wins.")
-@click.option(
-    "--option",
-    "options",
-    multiple=True,
-    metavar="K=V",
-    help="Option of the provider, may be repeated; ${NAME} in it is a secret of the environment.",
-)
+@key_values_option("--option", "options", typed=True,
+                   help="Option of the provider, may be repeated; ${NAME} in it is a secret of the environment.")  # fmt: skip
 @click.option("--allow-drift", is_flag=True, help="Start anew if inputs changed, using every stored answer that fits.")
 @click.option("--cache", type=click.Choice(["run", "store", "off"]), default="run", show_default=True,
               help="Where stored answers may come from.")  # fmt: skip
@@ -133,24 +132,21 @@ def evaluate_command(
     prompt: str | None,
     prompt_file: str | None,
     system: str | None,
-    options: tuple[str, ...],
+    options: dict[str, Any],
     metrics: tuple[str, ...],
-    tags: tuple[str, ...],
     yes: bool,
     as_json: bool,
     **asked: Any,
 ) -> int:
     """Ask a model every row of a BENCHMARK or FILE (.jsonl, .json, .csv, .tsv, .parquet), judge the answers, store everything."""
     watching = take_watching(asked)
-    provider_options = parse_key_values(options, typed=True) | ({} if system is None else {"system_prompt": system})
     specification = _complete(
         SampleSpecification.from_values(
             {
                 **asked,
                 "prompt": _read_prompt(prompt, prompt_file),
                 "metrics": list(metrics) or None,
-                "tags": parse_key_values(tags),
-                "provider_options": provider_options,
+                "provider_options": options | ({} if system is None else {"system_prompt": system}),
             }
         )
     )
@@ -242,7 +238,7 @@ def rejudge(
         )
     try:
         if is_memory_run:
-            rejudge_memory_run(store, run_id, create_judge(judge))
+            rejudge_memory_run(store, run_id, ChatModel(judge) if judge is not None else None)
             return present(store, build_report(store, run_id), as_json)
         pipeline = stored_pipeline(store, run_id, metrics=list(metrics) or None, extractor=extractor, reducer=reducer)
         return present(store, judge_again(store, run_id, pipeline), as_json)

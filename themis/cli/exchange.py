@@ -7,10 +7,10 @@ from pathlib import Path
 
 import click
 
-from themis.cli.options import parse_key_values
-from themis.cli.output import json_option, print_json, storage_option
+from themis.cli.output import json_option, key_values_option, print_json, storage_option
+from themis.comparison.scores import open_store
 from themis.core.redaction import redact_text
-from themis.exceptions import ConfigurationError, DependencyError, StorageError, ThemisError
+from themis.exceptions import ConfigurationError, DependencyError, ThemisError
 from themis.experiment.export import DEFAULT_FORMATS, FORMATS, export_formats
 from themis.experiment.importing import NO_LIMITS, Imported, import_log
 from themis.experiment.share import share_run
@@ -38,7 +38,7 @@ from themis.storage import ExperimentStorage
 @json_option
 def export(run_id: str, directory: Path, formats: tuple[str, ...], pass_at: float, storage: str, as_json: bool) -> None:
     """Write a run as files for spreadsheets, programs, people, papers, build servers or other systems."""
-    store = _open_existing(storage)
+    store = open_store(storage)
     run = store.get_run(run_id)
     wanted = [name.strip() for group in formats for name in group.split(",") if name.strip()]
     written = export_formats(
@@ -110,7 +110,7 @@ def _echo_import(path: Path, imported: Imported) -> None:
 @json_option
 def share(run_id: str, metric: str | None, output_dir: Path, storage: str, as_json: bool) -> None:
     """Write a badge (SVG) and a summary (Markdown) of a run, and print the line that shows it."""
-    store = _open_existing(storage)
+    store = open_store(storage)
     shared = share_run(store, run_id, metric=metric, output_dir=output_dir)
     if as_json:
         print_json({"svg": str(shared.svg_path), "markdown": str(shared.markdown_path), "snippet": shared.snippet})
@@ -123,19 +123,17 @@ def share(run_id: str, metric: str | None, output_dir: Path, storage: str, as_js
 @click.command()
 @click.argument("run_id", metavar="RUN")
 @click.option("--to", "trackers", multiple=True, required=True, help="wandb, mlflow, hub or otel; may be repeated.")
-@click.option(
-    "--option", "options", multiple=True, metavar="K=V", help="Option of a tracker, or TRACKER.K=V; may be repeated."
-)
+@key_values_option("--option", "options", help="Option of a tracker, or TRACKER.K=V; may be repeated.")
 @storage_option
 @json_option
-def publish(run_id: str, trackers: tuple[str, ...], options: tuple[str, ...], storage: str, as_json: bool) -> None:
+def publish(run_id: str, trackers: tuple[str, ...], options: dict[str, str], storage: str, as_json: bool) -> None:
     """Send a stored run to Weights & Biases, MLflow, the Hugging Face Hub or an OpenTelemetry collector.
 
     Publishing a run again goes on with what is there. Credentials come from the tracker's own environment variables.
     """
-    store = _open_existing(storage)
+    store = open_store(storage)
     store.get_run(run_id)
-    made = make_trackers(trackers, parse_key_values(options))
+    made = make_trackers(trackers, options)
     report = build_report(store, run_id)
     places, failures = {}, []
     for name, tracker in made.items():
@@ -172,10 +170,3 @@ def fetch(benchmark: str, folder: str, limit: int | None, as_json: bool) -> None
         print_json({"path": str(fetched.path), "rows": fetched.rows, "sha256": fetched.sha256})
     else:
         click.echo(f"{fetched.rows} rows of {fetched.name} in {fetched.path}")
-
-
-def _open_existing(storage: str) -> ExperimentStorage:
-    store = ExperimentStorage(storage)
-    if not store.exists():
-        raise StorageError(f"there is no store at {storage}")
-    return store

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from themis.cli.output import format_number, json_option, print_json, print_table, storage_option
+from themis.cli.output import format_interval, format_number, json_option, print_result, storage_option
 from themis.comparison.scores import common_metrics, open_scores, open_store
 from themis.evaluation.agreement import agreement_of, swap_consistency
 from themis.evaluation.agreement import calibrate as calibrate_scores
@@ -31,10 +31,6 @@ def judge() -> None:
 def calibrate(run_id: str, metric: str, labels: str, storage: str, as_json: bool) -> None:
     """Accuracy, kappa and bias against people, and the mean corrected for that bias with its interval."""
     found = calibrate_scores(_scores(open_store(storage), run_id, metric), _read_labels(labels))
-    if as_json:
-        print_json(vars(found))
-        return
-    low, high = found.corrected_ci
     rows = [
         ("items with a label", found.labelled),
         ("items judged", found.judged),
@@ -42,9 +38,9 @@ def calibrate(run_id: str, metric: str, labels: str, storage: str, as_json: bool
         ("Cohen's kappa", format_number(found.kappa)),
         ("bias (judge - people)", f"{found.bias:+.4f}"),
         ("judge's mean", format_number(found.judge_mean)),
-        ("corrected mean", f"{found.corrected_mean:.4f} [{low:.4f}, {high:.4f}]"),
+        ("corrected mean", f"{found.corrected_mean:.4f} {format_interval(found.corrected_ci)}"),
     ]
-    print_table(("what", "value"), rows)
+    print_result(vars(found), ("what", "value"), rows, as_json=as_json)
 
 
 @judge.command()
@@ -60,12 +56,10 @@ def agreement(run_id: str, metrics: tuple[str, ...], storage: str, as_json: bool
     else:
         judged = {metric: _scores(store, run_id, metric) for metric in metrics}
     found = agreement_of(judged)
-    if as_json:
-        print_json(vars(found))
-        return
-    rows = [("Krippendorff's alpha (interval)", format_number(found.krippendorff_alpha))]
+    rows: list[tuple[str, object]] = [("items", found.items)]
+    rows += [("Krippendorff's alpha (interval)", format_number(found.krippendorff_alpha))]
     rows += [(f"kappa {names}", format_number(kappa)) for names, kappa in found.cohens_kappa.items()]
-    print_table(("agreement", "value"), [("items", found.items), *rows])
+    print_result(vars(found), ("agreement", "value"), rows, as_json=as_json)
 
 
 @judge.command()
@@ -77,18 +71,14 @@ def consistency(run_id: str, metric: str, storage: str, as_json: bool) -> None:
     """How often a pairwise judge changed its verdict when the two answers changed places."""
     said = [details.get("said", ()) for _, details in _details(open_store(storage), run_id, metric)]
     found = swap_consistency(said)
-    if as_json:
-        print_json(vars(found))
-        return
-    low, high = found.rate_ci
     rows = [
         ("pairs judged in both orders", found.pairs),
         ("inconsistent", found.inconsistent),
-        ("inconsistency rate", f"{found.rate:.4f} [{low:.4f}, {high:.4f}]"),
+        ("inconsistency rate", f"{found.rate:.4f} {format_interval(found.rate_ci)}"),
         ("preferred the first place", found.first_place),
         ("preferred the second place", found.second_place),
     ]
-    print_table(("what", "value"), rows)
+    print_result(vars(found), ("what", "value"), rows, as_json=as_json)
 
 
 def _votes(store: ExperimentStorage, run_id: str, metric: str) -> dict[str, dict[str, float]]:

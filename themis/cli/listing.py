@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 import click
 
-from themis.cli.lazy import LazyGroup
+from themis.cli import LazyGroup
 from themis.cli.output import json_option, print_json
 from themis.core.registry import Registry
 from themis.evaluation.registries import EXTRACTORS, METRICS
@@ -33,7 +33,7 @@ LISTED: dict[str, tuple[Registry[Any], str]] = {
 
 
 @click.group(
-    name="list", cls=LazyGroup, table={"runs": ("themis.cli.listing_runs:list_runs", "Runs in a store, newest first.")}
+    name="list", cls=LazyGroup, table={"runs": ("themis.cli.runs:list_runs", "Runs in a store, newest first.")}
 )
 def list_() -> None:
     """What there is: runs in a store, and everything that can be named on the command line."""

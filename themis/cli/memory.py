@@ -1,39 +1,71 @@
-"""`themis memory`: run the memory benchmark, plan it, read its conversations and definitions."""
+"""`themis memory`: run the memory benchmark, plan it, read its conversations and definitions, and what came of it."""
 
 from __future__ import annotations
 
 import json
 import sys
 from collections.abc import Callable
+from contextlib import nullcontext
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
-from themis.cli.memory_results import RESULT_COMMANDS
-from themis.cli.options import parse_key_values
-from themis.cli.output import interruptible, json_option, print_json, print_table, storage_option
+from themis.backends.ray import RayExecutionBackend
+from themis.cli.output import (
+    command_words,
+    interruptible,
+    json_option,
+    key_values_option,
+    print_json,
+    print_result,
+    print_table,
+    storage_option,
+)
 from themis.cli.running import attempt, run_options, start_options, take_watching, workers_option
+from themis.cli.terminal import echo_error
+from themis.comparison.reports import TIE
 from themis.config import load_memory_config
 from themis.config.specification import MemorySpecification
+from themis.core.files import atomic_write
+from themis.core.registry import nearest
+from themis.exceptions import ConfigurationError, EvaluationError
+from themis.experiment.importing import NO_LIMITS
 from themis.generation.providers import parse_model
 from themis.memory import definitions as defining
-from themis.memory.assembling import configured, load_user_code, parse_span
+from themis.memory.assembling import load_config, load_user_code, parse_span
 from themis.memory.clock import CLOCKS
+from themis.memory.exporting import export_run
 from themis.memory.filler import create_filler
+from themis.memory.importing import ImportedAgent, import_folder
 from themis.memory.master_log import from_master_log, to_master_log
+from themis.memory.overrides import override_score, read_overrides, withdraw_override
 from themis.memory.planning import Plan, draw, make_plan
-from themis.memory.transcript import entries
+from themis.memory.report import RunView, read_view
+from themis.memory.report.charts import write_figures
+from themis.memory.report.pages import (
+    agents_figures,
+    agents_page,
+    agents_table,
+    latex_table,
+    markdown_table,
+    run_figures,
+    run_page,
+)
+from themis.memory.sweep import Sweep, SweepReport, SweepRun, parse_spans, plan_sweep, read_sweep, run_sweep
+from themis.memory.tape import read_entries
 from themis.runs.prices import Price, price_of
+from themis.runs.resuming import how_to_repeat
 from themis.storage import ExperimentStorage, RunStatus
-from themis.storage.lazy import batched
-
-__all__ = ["memory", "run"]
+from themis.storage.records import batched
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 _DEFAULT_CONFIGURATION = "configurations/quick.yml"
+_SUFFIXES = (".html", ".md", ".tex")
+_INTERRUPTED = 130
 
 
 @click.group()
@@ -93,14 +125,9 @@ def _span_option(function: F) -> F:
 )
 @click.option("--max-message-tokens", type=click.IntRange(min=60), help="Longest filler message.  [default: 4096]")
 @workers_option(1, "With -i: so many tests at once.")
-@click.option(
-    "--option",
-    "options",
-    multiple=True,
-    metavar="K=V",
-    help="Option of the agent, may be repeated; ${NAME} in it is a secret of the environment.",
-)
-@click.option("--judge-option", "judge_options", multiple=True, metavar="K=V", help="Option of the judge's provider.")
+@key_values_option("--option", "agent_options", typed=True,
+                   help="Option of the agent, may be repeated; ${NAME} in it is a secret of the environment.")  # fmt: skip
+@key_values_option("--judge-option", "judge_options", typed=True, help="Option of the judge's provider.")
 @click.option(
     "--definitions",
     type=click.Path(exists=True, file_okay=False),
@@ -111,25 +138,10 @@ def _span_option(function: F) -> F:
 @run_options
 @json_option
 @interruptible
-def run(
-    storage: str,
-    yes: bool,
-    options: tuple[str, ...],
-    judge_options: tuple[str, ...],
-    tags: tuple[str, ...],
-    as_json: bool,
-    **asked: Any,
-) -> int:
+def run(storage: str, yes: bool, as_json: bool, **asked: Any) -> int:
     """Run the tests of a configuration with an agent, or what is left of them after an interruption."""
     watching = take_watching(asked)
-    specification = MemorySpecification.from_values(
-        {
-            **asked,
-            "tags": parse_key_values(tags),
-            "agent_options": parse_key_values(options, typed=True),
-            "judge_options": parse_key_values(judge_options, typed=True),
-        }
-    )
+    specification = MemorySpecification.from_values(asked)
     if not yes:
         _ask_before_spending(specification)
     return attempt(
@@ -165,8 +177,6 @@ def plan(
     **given: Any,
 ) -> None:
     """Simulate the schedule without an agent: who speaks when, tokens, dollars, minutes."""
-    from dataclasses import asdict
-
     made, price = _plan(
         MemorySpecification(
             configuration=configuration,
@@ -201,7 +211,7 @@ def plan(
 def turns(run_id: str, test_id: str | None, storage: str, as_json: bool) -> None:
     """Print a run's conversation: every exchange and event, one a line."""
     store = ExperimentStorage(storage)
-    for entry in entries(store.reader(run_id).turns(), test_id=test_id):
+    for entry in read_entries(store.reader(run_id).turns(), test_id=test_id):
         if as_json:
             click.echo(json.dumps(entry, ensure_ascii=False))
         else:
@@ -224,10 +234,8 @@ def list_definitions(storage: str, as_json: bool) -> None:
         runs = len(store.list_runs(kind="memory", benchmark=stored.name))
         created = datetime.fromtimestamp(stored.created_at, UTC).isoformat()
         found.append({"run_name": stored.name, "version": stored.version, "created_at": created, "runs": runs})
-    if as_json:
-        print_json(found)
-    else:
-        print_table(("run name", "version", "created", "runs"), [tuple(entry.values()) for entry in found])
+    rows = [tuple(entry.values()) for entry in found]
+    print_result(found, ("run name", "version", "created", "runs"), rows, as_json=as_json)
 
 
 @definitions.command(name="show")
@@ -237,9 +245,7 @@ def list_definitions(storage: str, as_json: bool) -> None:
 def show_definitions(run_name: str, storage: str, as_json: bool) -> None:
     """The tests stored under a run name."""
     defined = defining.load_stored(ExperimentStorage(storage), run_name)
-    if as_json:
-        print_json([{"test_id": one.example.test_id, "kind": one.kind, **one.example.definition()} for one in defined])
-        return
+    described = [{"test_id": one.example.test_id, "kind": one.kind, **one.example.definition()} for one in defined]
     rows = [
         (
             one.example.test_id,
@@ -250,7 +256,7 @@ def show_definitions(run_name: str, storage: str, as_json: bool) -> None:
         )
         for one in defined
     ]
-    print_table(("test", "kind", "statements", "questions", "span"), rows)
+    print_result(described, ("test", "kind", "statements", "questions", "span"), rows, as_json=as_json)
 
 
 @definitions.command(name="export")
@@ -269,8 +275,6 @@ def export_definitions(run_name: str, folder: str, storage: str) -> None:
 @click.option("--seed", type=int, help="Seed.  [default: the configuration's, or 0]")
 def generate_definitions(configuration: str, folder: str, seed: int | None) -> None:
     """Generate the tests of a configuration as .def.json files, without storing them."""
-    from dataclasses import replace
-
     config = load_memory_config(configuration)
     defined = defining.generate(config if seed is None else replace(config, seed=seed))
     click.echo(f"wrote {defining.export_definitions(defined, Path(folder))} definitions to {folder}", err=True)
@@ -314,8 +318,262 @@ def import_log(file: str, run_id: str, agent: str, storage: str) -> None:
     click.echo(f"imported {len(rows)} rows as {run_id}", err=True)
 
 
-for _command in RESULT_COMMANDS:
-    memory.add_command(_command)
+# --- what came of runs ------------------------------------------------------------------------------------------------
+
+
+@memory.command()
+@click.argument("run_ids", metavar="RUN...", nargs=-1, required=True)
+@click.option("--to", "target", type=click.Path(dir_okay=False),
+              help="Write a page (.html) or a table (.md, .tex) to this file.")  # fmt: skip
+@click.option("--figures", type=click.Path(file_okay=False), help="Write the main figures as SVG files to this folder.")
+@click.option("--png", "as_png", is_flag=True, help="With --figures: PNG files too, drawn by an installed browser.")
+@click.option("--scores", "judged_as", metavar="NAME",
+              help="Which verdicts to show where a run was judged more than once.  [default: the current ones]")  # fmt: skip
+@storage_option
+@json_option
+def report(
+    run_ids: tuple[str, ...],
+    target: str | None,
+    figures: str | None,
+    as_png: bool,
+    judged_as: str | None,
+    storage: str,
+    as_json: bool,
+) -> None:
+    """What came of a memory run, or of several agents beside each other."""
+    suffix = None if target is None else Path(target).suffix.lower()
+    if suffix is not None and suffix not in _SUFFIXES:
+        raise ConfigurationError(f"--to writes {', '.join(_SUFFIXES)}, got {target!r}{nearest(suffix, _SUFFIXES)}")
+    if len(set(run_ids)) < len(run_ids):
+        raise ConfigurationError("a run is given twice; give each run once")
+    store = ExperimentStorage(storage)
+    views = [read_view(store, run_id, judged_as=judged_as) for run_id in run_ids]
+    if target is not None:
+        with atomic_write(target) as file:
+            file.write(_render_report(views, suffix or "").encode("utf-8", "backslashreplace"))
+        click.echo(f"wrote {target}", err=True)
+    if figures is not None:
+        drawn = run_figures(views[0]) if len(views) == 1 else agents_figures(views)
+        for path in write_figures(drawn, Path(figures), as_png=as_png):
+            click.echo(f"wrote {path}", err=True)
+    if as_json:
+        print_json([view.summary.to_dict() for view in views])
+    elif target is None and figures is None:
+        _print_views(views)
+
+
+@memory.command()
+@click.option("-c", "--configuration", required=True, type=click.Path(exists=True, dir_okay=False), help="YAML file.")
+@click.option("-a", "--agent", "agents", multiple=True, required=True, metavar="AGENT", help="Agent, may be repeated.")
+@click.option("--spans", required=True, metavar="SPANS", help="Memory spans in tokens, such as 2k,8k,32k.")
+@click.option("--seeds", type=click.IntRange(min=1), default=1, show_default=True, help="Runs of each span.")
+@click.option("-m", "--max-prompt-size", "max_prompt_tokens", type=click.IntRange(min=1), metavar="TOKENS",
+              help="The most tokens an agent may send to its model.")  # fmt: skip
+@click.option("--judge", metavar="MODEL", help="Model that decides where words must be understood.")
+@click.option("-l", "--local", "is_local", is_flag=True, help="The agents cost nothing.")
+@click.option("--parallel", type=click.IntRange(min=1), show_default="1; on Ray, one for each CPU",
+              help="So many runs at once.")  # fmt: skip
+@click.option("--execution", type=click.Choice(["local", "ray"]), default="local", show_default=True,
+              help="Where the runs are made: in processes of this machine, or in those of a Ray cluster.")  # fmt: skip
+@click.option("--load", multiple=True, metavar="FILE.py", type=click.Path(exists=True, dir_okay=False),
+              help="Python file that registers tests or agents, may be repeated.")  # fmt: skip
+@click.option("--to", "target", type=click.Path(dir_okay=False), help="Write the comparative page to this .html file.")
+@click.option("--figures", type=click.Path(file_okay=False), help="Write the main figures as SVG files to this folder.")
+@storage_option
+@json_option
+@interruptible
+def sweep(
+    spans: str,
+    parallel: int | None,
+    execution: str,
+    target: str | None,
+    figures: str | None,
+    storage: str,
+    as_json: bool,
+    **given: Any,
+) -> None:
+    """Run agents over several spans and seeds, or what is left of that, and compare them."""
+    wanted = Sweep(spans=parse_spans(spans), **given)
+    for file_of_user in wanted.load:
+        load_user_code(file_of_user)
+    store = ExperimentStorage(storage)
+    total = len(plan_sweep(wanted))
+    done = 0
+    errors: dict[str, str] = {}
+
+    def tell(one: SweepRun, error: str | None) -> None:
+        nonlocal done
+        done += 1
+        if error is not None:
+            errors[one.run_id] = error
+        click.echo(f"[{done}/{total}] {one.run_id}{'' if error is None else f': {error}'}", err=True)
+
+    try:
+        with RayExecutionBackend() if execution == "ray" else nullcontext() as backend:
+            run_sweep(wanted, store, parallel=parallel, backend=backend, tell=tell)
+    except KeyboardInterrupt as stopped:
+        go_on = how_to_repeat(command_words(), storage)
+        echo_error(f"sweep interrupted after {done} of {total} runs; everything finished is saved. {go_on}")
+        raise click.exceptions.Exit(_INTERRUPTED) from stopped
+    incomplete = EvaluationError(
+        f"{len(errors)} of {total} runs are not complete ({', '.join(errors)}); run the same command again to go on"
+    )
+    if len(errors) == total and not any(store.run_exists(run_id) for run_id in errors):
+        raise incomplete
+    found = read_sweep(wanted, store)
+    if target is not None:
+        with atomic_write(target) as file:
+            file.write(agents_page(found.agents, found.spans, found.comparisons).encode("utf-8", "backslashreplace"))
+        click.echo(f"wrote {target}", err=True)
+    if figures is not None:
+        for path in write_figures(agents_figures(found.agents, found.spans), Path(figures)):
+            click.echo(f"wrote {path}", err=True)
+    if as_json:
+        points = {one.name: [vars(point) for point in one.points] for one in found.spans}
+        print_json({"agents": [view.summary.to_dict() for view in found.agents], "spans": points, "failed": errors})
+    else:
+        _print_sweep(found)
+    if errors:
+        raise incomplete
+
+
+def _print_sweep(found: SweepReport) -> None:
+    spans = sorted({point.span_tokens for one in found.spans for point in one.points})
+    rows = []
+    for span in spans:
+        points = [next((p for p in one.points if p.span_tokens == span), None) for one in found.spans]
+        cells = ["n/a" if p is None else f"{p.mean:.3f} [{p.low:.3f}, {p.high:.3f}]" for p in points]
+        rows.append((f"{span:,}", *cells))
+    print_table(("span", *(one.name for one in found.spans)), rows)
+    for pair in found.comparisons:
+        verdict = "undecided" if pair.winner == TIE else f"{pair.winner} is better"
+        shown = "n/a" if pair.corrected_p_value is None else f"{pair.corrected_p_value:.4f}"
+        click.echo(f"{pair.run_a_id} - {pair.run_b_id}: {pair.delta:+.3f}, corrected p {shown}: {verdict}")
+
+
+@memory.command()
+@click.argument("run_id", metavar="RUN")
+@click.argument("test_id", metavar="TEST", required=False)
+@click.option("--score", type=click.FloatRange(0, 1), help="The score that this test should have, from 0 to 1.")
+@click.option("--withdraw", is_flag=True, help="Take an override back.")
+@click.option("--reason", default="", help="Why; shown wherever the score is.")
+@click.option("--by", default="", help="Who says so.")
+@storage_option
+@json_option
+def override(
+    run_id: str,
+    test_id: str | None,
+    score: float | None,
+    withdraw: bool,
+    reason: str,
+    by: str,
+    storage: str,
+    as_json: bool,
+) -> None:
+    """Set a test's score by hand, as a signed record beside the automatic one; without a TEST, list them."""
+    store = ExperimentStorage(storage)
+    if test_id is not None:
+        if withdraw == (score is not None):
+            raise ConfigurationError("give either --score or --withdraw")
+        if score is not None:
+            override_score(store, run_id, test_id, score, reason=reason, by=by)
+        else:
+            withdraw_override(store, run_id, test_id, reason=reason, by=by)
+    records = read_overrides(store, run_id)
+    rows = [
+        (
+            one.test_id,
+            "withdrawn" if one.score is None else f"{one.score:g}",
+            "n/a" if one.before is None else f"{one.before:g}",
+            one.by,
+            one.at,
+            one.reason,
+        )
+        for one in records
+    ]
+    columns = ("test", "score", "automatic", "by", "when", "reason")
+    print_result([asdict(record) for record in records], columns, rows, as_json=as_json)
+
+
+@memory.command(name="import")
+@click.argument("path", type=click.Path(exists=True, file_okay=False))
+@click.option("--name", help="Name of the benchmark.  [default: the one in its configuration]")
+@click.option("--no-limits", is_flag=True, help="Read folders of any size: only those you trust.")
+@storage_option
+@json_option
+def import_(path: str, name: str | None, no_limits: bool, storage: str, as_json: bool) -> int:
+    """Read a folder of the GoodAI LTM Benchmark: every agent in it becomes a run, with its scores as published.
+
+    What cannot be read, and scores outside their range, are named and left out, the rest is imported, and the exit code
+    is 3.
+    """
+    limits = NO_LIMITS if no_limits else None
+    imported = import_folder(path, ExperimentStorage(storage), name=name, limits=limits)
+    code = 3 if any(one.broken for one in imported) else 0
+    if as_json:
+        print_json([{**vars(one), "broken": [vars(part) for part in one.broken]} for one in imported])
+        return code
+    for one in imported:
+        _echo_import(one)
+    return code
+
+
+def _echo_import(one: ImportedAgent) -> None:
+    click.echo(f"{one.run_id}: {'imported before; nothing changed' if one.already else f'{one.tests} tests'}")
+    if not one.already and one.tests:
+        click.echo(
+            f"  {one.turns} rows of conversation; tokens of {one.tokens_reproduced} and characters of "
+            f"{one.characters_reproduced} of {one.counted} tests found again in the log"
+        )
+        click.echo(
+            f"  {one.hand_edited} scores edited by hand; our scorers judge {one.rescored} tests, "
+            f"{one.rescored_equal} of them as published (--scores rescored shows them)"
+        )
+    for part in one.broken:
+        click.echo(f"  not read: {part.where}: {part.reason}", err=True)
+
+
+@memory.command(name="export")
+@click.argument("run_id", metavar="RUN")
+@click.option("--to", "folder", required=True, type=click.Path(file_okay=False), help="Folder to write to.")
+@click.option("--scores", "judged_as", metavar="NAME", help="Which verdicts to write.  [default: the current ones]")
+@storage_option
+def export(run_id: str, folder: str, judged_as: str | None, storage: str) -> None:
+    """Write a run as definitions, results and master log in the layout of the GoodAI LTM Benchmark."""
+    done = export_run(ExperimentStorage(storage), run_id, folder, judged_as=judged_as)
+    click.echo(f"wrote {done.definitions} definitions and {done.results} results to {folder}", err=True)
+    for test_id in done.left_out:
+        click.echo(f"left out: {test_id} has no verdict", err=True)
+
+
+def _render_report(views: list[RunView], suffix: str) -> str:
+    if suffix == ".md":
+        return markdown_table(views)
+    if suffix == ".tex":
+        return latex_table(views)
+    return run_page(views[0]) if len(views) == 1 else agents_page(views)
+
+
+def _print_views(views: list[RunView]) -> None:
+    columns, rows = agents_table(views)
+    # An agent a column: names are long, and a terminal is narrow.
+    measures = [(column.lower(), *(cells[place] for _, cells in rows)) for place, column in enumerate(columns)]
+    print_table(("", *(name for name, _ in rows)), measures)
+    if len(views) == 1:
+        click.echo()
+        datasets = views[0].summary.datasets
+        shown = [
+            (
+                one.name,
+                "n/a" if one.interval is None else f"{one.mean:.3f}",
+                "n/a" if one.stderr is None else f"{one.stderr:.3f}",
+                "n/a" if one.interval is None else f"{one.interval[0]:.3f} – {one.interval[1]:.3f}",
+                one.scored,
+                one.undecided,
+            )
+            for one in datasets
+        ]
+        print_table(("dataset", "score", "standard error", "95 % interval", "tests", "undecided"), shown)
 
 
 # --- what commands say ------------------------------------------------------------------------------------------------
@@ -323,7 +581,7 @@ for _command in RESULT_COMMANDS:
 
 def _plan(asked: MemorySpecification) -> tuple[Plan, Price | None]:
     """The schedule without an agent, and the price of a token where the agent is a model of known price."""
-    config = configured(asked)
+    config = load_config(asked)
     defined = defining.generate(config)
     made = make_plan(
         defined,

@@ -6,6 +6,7 @@ import json
 import signal
 import sys
 import threading
+from typing import Any
 
 import click
 
@@ -21,8 +22,6 @@ from themis.generation.models import (
     resolve_model,
 )
 from themis.generation.providers.local import ServerSettings, start_server, usable_cores
-
-__all__ = ["models"]
 
 
 @click.group()
@@ -66,20 +65,13 @@ def list_models(as_json: bool) -> None:
 @click.option("--context-tokens", type=click.IntRange(min=1), default=4096, show_default=True, help="For each slot.")
 @click.option("--parallel", type=click.IntRange(min=1), default=1, show_default=True, help="Requests at a time.")
 @click.option("--threads", type=click.IntRange(min=1), default=None, help="Default: the cores of this process.")
-def serve(name: str, port: int, context_tokens: int, parallel: int, threads: int | None) -> None:
+def serve(name: str, threads: int | None, **asked: Any) -> None:
     """Serve the model NAME (or a GGUF file) as an OpenAI-compatible endpoint on 127.0.0.1, until interrupted."""
     stopped = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stopped.set())
     try:
-        settings = ServerSettings(
-            path=resolve_model(name),
-            context_tokens=context_tokens,
-            parallel=parallel,
-            threads=threads or usable_cores(),
-            port=port,
-            alias=name,
-        )
+        settings = ServerSettings(path=resolve_model(name), threads=threads or usable_cores(), alias=name, **asked)
         click.echo(f"loading {name}", err=True)
         server = start_server(settings)
     except ThemisError as error:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 import functools
 import math
 import shutil
@@ -12,13 +11,13 @@ from typing import Any, Literal, TypeVar, cast
 
 import click
 
-from themis.cli.terminal import echo_error, escape_terminal
-from themis.core.codec import json_bytes
+from themis.cli.terminal import escape_terminal
+from themis.core.codec import json_bytes, read_word
 from themis.core.redaction import Redactor
+from themis.exceptions import ConfigurationError
 from themis.runs.stopping import interrupt_on_termination
 
 _PIPE_WIDTH = 240
-_TOO_MANY_FAILED = 1
 _LONGEST_KEPT_WORD = 16
 _GAP = 2
 
@@ -55,6 +54,27 @@ def json_option(function: F) -> F:
     return click.option("--json", "as_json", is_flag=True, help="Print JSON and nothing else on stdout.")(function)
 
 
+def apply_options(options: Sequence[Callable[[F], F]], function: F) -> F:
+    for option in reversed(options):
+        function = option(function)
+    return function
+
+
+def key_values_option(*names: str, help: str, typed: bool = False) -> Callable[[F], F]:
+    """An option `K=V` that may be repeated: one dict. With `typed`, values are what they look like: numbers, lists, text."""
+
+    def parse(context: click.Context, option: click.Parameter, texts: Sequence[str]) -> dict[str, Any]:
+        found = {}
+        for text in texts:
+            name, equals, value = text.partition("=")
+            if not equals or not name.strip():
+                raise ConfigurationError(f"expected K=V, got {text!r}")
+            found[name.strip()] = read_word(value) if typed else value
+        return found
+
+    return click.option(*names, multiple=True, metavar="K=V", callback=parse, help=help)
+
+
 def print_json(value: object) -> None:
     click.echo(json_bytes(value, indent=2).decode())
 
@@ -85,14 +105,22 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, tit
     Console(width=max(width, sum(narrowest) + _GAP * (len(columns) - 1))).print(table)
 
 
+def print_result(value: object, columns: Sequence[str], rows: Iterable[Sequence[object]], *, as_json: bool) -> None:
+    """JSON for programs, or a table for people."""
+    if as_json:
+        print_json(value)
+    else:
+        print_table(columns, rows)
+
+
 def format_number(value: float | None, digits: int = 4) -> str:
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return "n/a"
     return f"{value:.{digits}f}"
 
 
-def format_time(moment: datetime.datetime | None) -> str:
-    return "" if moment is None else moment.astimezone().strftime("%Y-%m-%d %H:%M:%S")
+def format_interval(ci: Sequence[float] | None) -> str:
+    return "n/a" if not ci else f"[{ci[0]:.4f}, {ci[1]:.4f}]"
 
 
 def _is_number(cell: str) -> bool:
@@ -102,19 +130,3 @@ def _is_number(cell: str) -> bool:
     except ValueError:
         return text in ("", "n/a", "-")
     return True
-
-
-def fail_on_errors_option(function: F) -> F:
-    return click.option(
-        "--fail-on-errors",
-        type=click.FloatRange(0, 1),
-        metavar="SHARE",
-        help="Exit with 1 if more than this share failed, for CI; 0 for any.",
-    )(function)
-
-
-def refuse_failures(failed: int, total: int, of: str, allowed: float | None) -> None:
-    """Ends the command with 1 where more failed than `--fail-on-errors` allows."""
-    if allowed is not None and failed > allowed * total:
-        echo_error(f"{failed / total:.1%} of the {of} failed, more than --fail-on-errors {allowed:g} allows")
-        raise click.exceptions.Exit(_TOO_MANY_FAILED)

@@ -17,12 +17,10 @@ from themis.cli.output import json_option, print_json, print_table, storage_opti
 from themis.comparison.scores import open_store
 from themis.core.redaction import redact_text
 from themis.exceptions import ConfigurationError, RunFailedError
-from themis.experiment.audit import Audit, audit_runs, diff_everything, diff_science, load_manifest
+from themis.experiment.audit import Audit, audit_runs, diff_everything, diff_science, flatten_manifest, load_manifest
 from themis.experiment.reproduce import Reproduction, reproduction, write_rows
 from themis.runs.manifest import manifest_hash
 from themis.storage import ExperimentStorage
-
-__all__ = ["manifest", "reproduce"]
 
 _LONGEST_VALUE = 200
 # Enough of a hash to tell two apart; the whole of it is in the JSON.
@@ -44,7 +42,7 @@ def show(run_id: str, storage: str, as_json: bool) -> None:
     if as_json:
         print_json({"run_id": run_id, "manifest_hash": manifest_hash(found), "manifest": found})
         return
-    print_table(("key", "value"), [row for key, value in _lines(found) for row in _rows(key, value)])
+    print_table(("key", "value"), [row for key, value in flatten_manifest(found).items() for row in _rows(key, value)])
     click.echo(f"manifest {manifest_hash(found)}")
 
 
@@ -97,7 +95,7 @@ def audit(run_ids: tuple[str, ...], allow: tuple[str, ...], target: str | None, 
 
 def _print_audit(found: Audit) -> None:
     for run_id, stamp in found.manifest_hashes.items():
-        click.echo(f"{run_id}: manifest {_shown(stamp)}")
+        click.echo(f"{run_id}: manifest {_format_value(stamp)}")
     if len(found.runs) == 2:
         verdicts = {key: "forbidden" if key in found.forbidden_drift else "allowed" for key in found.diffs}
         _print_diffs(found.diffs, *found.runs, verdicts)
@@ -114,7 +112,7 @@ def _print_diffs(
     for key, values in sorted(diffs.items()):
         click.echo(f"{key} ({verdicts[key]})" if verdicts else key)
         for run_id, value, other in ((run_a, values["a"], values["b"]), (run_b, values["b"], values["a"])):
-            click.echo(f"  {run_id:<{width}}  {_shown(value, beside=other)}")
+            click.echo(f"  {run_id:<{width}}  {_format_value(value, beside=other)}")
 
 
 @click.command()
@@ -177,20 +175,13 @@ def _perform(found: Reproduction, store: ExperimentStorage, *, rows_written: boo
     click.echo(f"now: themis compare {shlex.join([found.run_id, found.new_run_id])}", err=True)
 
 
-def _lines(value: Mapping[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
-    found: list[tuple[str, Any]] = []
-    for key, item in value.items():
-        found += _lines(item, f"{prefix}{key}.") if isinstance(item, Mapping) and item else [(prefix + key, item)]
-    return found
-
-
-def _rows(key: str, value: Any) -> list[tuple[str, str]]:
+def _rows(key: str, value: object) -> list[tuple[str, str]]:
     """A line of a table for every item of a list."""
     items = value if isinstance(value, list) and value else [value]
     return [("" if number else key, "" if item is None else str(item)) for number, item in enumerate(items)]
 
 
-def _shown(value: Any, beside: Any = None) -> str:
+def _format_value(value: object, beside: object = None) -> str:
     """A value on one line; of a list only what the one beside it does not have."""
     if value is None or value == "":
         return "nothing"

@@ -10,9 +10,8 @@ from typing import Any, TypeVar
 import click
 
 from themis import api
-from themis.cli.options import durability_option, parse_key_values
-from themis.cli.output import fail_on_errors_option, format_number, print_json, print_table, refuse_failures
-from themis.cli.runs import describe_run, say_cut_off
+from themis.cli.output import apply_options, key_values_option, print_json
+from themis.cli.runs import describe_run, print_metrics, say_cut_off
 from themis.cli.terminal import echo_error, escape_terminal
 from themis.config.specification import Specification
 from themis.core.entities import EvaluationFailure, ExperimentFailure, ExperimentReport
@@ -23,17 +22,15 @@ from themis.integrations.trackers import make_trackers
 from themis.memory.result_store import OVERALL
 from themis.runs.observers import Observer, RunStart
 from themis.storage import ExperimentStorage, RunMetadata, RunStatus
-
-__all__ = [
-    *("attempt", "keep_going_option", "present", "run_options", "start_options", "take_watching"),
-    *("weak_sandbox_option", "workers_option"),
-]
+from themis.storage.database import Durability
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+_TOO_MANY_FAILED = 1
 _BROKEN = 3
 _INTERRUPTED = 130
 _LONGEST_REASON = 300
+_DURABILITY_VARIABLE = "THEMIS_DURABILITY"
 
 
 def start_options(function: F) -> F:
@@ -41,28 +38,29 @@ def start_options(function: F) -> F:
     options = (
         click.option("--run-id", help="Name of the run; the same name goes on where it stopped."),
         click.option("--experiment", metavar="NAME", help="Group of runs that this one belongs to.  [default: default]"),
-        click.option("--tag", "tags", multiple=True, metavar="K=V", help="Tag of the run, may be repeated."),
+        key_values_option("--tag", "tags", help="Tag of the run, may be repeated."),
         click.option("--resume/--no-resume", default=True, show_default=True,
                      help="Go on with a run of this id, or archive it and start anew."),
         click.option("-y", "--yes", is_flag=True, help="Answer every question with yes."),
     )  # fmt: skip
-    return _apply(options, function)
+    return apply_options(options, function)
 
 
 def run_options(function: F) -> F:
     """Options of a run that is started or resumed, of either kind."""
     options = (
         click.option("--budget-usd", type=float, help="Never spend more than this on the run, what it has cost included."),
-        fail_on_errors_option,
-        durability_option,
+        click.option("--fail-on-errors", type=click.FloatRange(0, 1), metavar="SHARE",
+                     help="Exit with 1 if more than this share failed, for CI; 0 for any."),
+        _durability_option,
         click.option("--track", multiple=True, metavar="TRACKER",
                      help="Show the run live in wandb, mlflow, hub or otel; may be repeated."),
-        click.option("--track-option", "track_options", multiple=True, metavar="K=V",
-                     help="Option of a tracker, or TRACKER.K=V; may be repeated."),
+        key_values_option("--track-option", "track_options",
+                          help="Option of a tracker, or TRACKER.K=V; may be repeated."),
         click.option("--progress/--no-progress", default=None,
                      help="Show a bar; by default when stderr is a terminal."),
     )  # fmt: skip
-    return _apply(options, function)
+    return apply_options(options, function)
 
 
 def keep_going_option(function: F) -> F:
@@ -104,10 +102,31 @@ def weak_sandbox_option(function: F) -> F:
     )(function)
 
 
-def _apply(options: Iterable[Callable[[F], F]], function: F) -> F:
-    for option in reversed(list(options)):
-        function = option(function)
-    return function
+def _durability_option(function: F) -> F:
+    """Sets the variable that decides wherever a run is opened, for as long as the command runs."""
+
+    def set_variable(context: click.Context, option: click.Parameter, value: str | None) -> None:
+        if value is None:
+            return
+        before = os.environ.get(_DURABILITY_VARIABLE)
+        os.environ[_DURABILITY_VARIABLE] = value
+        context.call_on_close(lambda: _restore(before))
+
+    return click.option(
+        "--durability",
+        type=click.Choice([one.value for one in Durability]),
+        expose_value=False,
+        callback=set_variable,
+        help="What a stored answer outlives in SQLite: the end of the process, or a power cut too, which is slower.  "
+        "[default: process, and power for memory runs]",
+    )(function)
+
+
+def _restore(before: str | None) -> None:
+    if before is None:
+        os.environ.pop(_DURABILITY_VARIABLE, None)
+    else:
+        os.environ[_DURABILITY_VARIABLE] = before
 
 
 def attempt(
@@ -121,8 +140,9 @@ def attempt(
     """Performs a specification with what `take_watching` gives, shows its report, and returns the exit code."""
     track, track_options = watching["track"], watching["track_options"]
     if track_options and not track:
-        raise ConfigurationError(f"--track-option {track_options[0]} needs a --track TRACKER it is for")
-    trackers = list(make_trackers(track, parse_key_values(track_options)).values())
+        first = "=".join(next(iter(track_options.items())))
+        raise ConfigurationError(f"--track-option {first} needs a --track TRACKER it is for")
+    trackers = list(make_trackers(track, track_options).values())
     observers = [*trackers, *([_Announcement()] if asked.kind == "memory" else [])]
     try:
         report = api.perform(asked, store, confirm=confirm, progress=watching["progress"], observers=observers)
@@ -152,23 +172,16 @@ def present(
     if report.metadata.get("stopped"):
         echo_error(_why_stopped(report))
         return _BROKEN if report.metadata["status"] == RunStatus.FAILED else _INTERRUPTED
-    refuse_failures(_count_failed(report), report.metadata["total_samples"], _items(run), fail_on_errors)
+    failed, total = _count_failed(report), report.metadata["total_samples"]
+    if fail_on_errors is not None and failed > fail_on_errors * total:
+        allowed = f"--fail-on-errors {fail_on_errors:g}"
+        echo_error(f"{failed / total:.1%} of the {_items(run)} failed, more than {allowed} allows")
+        return _TOO_MANY_FAILED
     return 0
 
 
 def _print_report(store: ExperimentStorage, report: ExperimentReport) -> None:
-    rows = [
-        (
-            name,
-            format_number(metric.mean),
-            f"[{metric.ci[0]:.4f}, {metric.ci[1]:.4f}]" if metric.ci else "n/a",
-            metric.count,
-            metric.failed,
-            metric.unparsed,
-        )
-        for name, metric in report.evaluation_report.metrics.items()
-    ]
-    print_table(("metric", "mean", "95 % interval", "count", "failed", "unparsed"), rows)
+    print_metrics({name: vars(metric) for name, metric in report.evaluation_report.metrics.items()})
     run = store.get_run(report.run_id)
     cost = report.metadata["cost"]
     paid = "unknown price" if cost["total_cost"] is None else f"${cost['total_cost']:.4f}"

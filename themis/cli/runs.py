@@ -1,17 +1,58 @@
-"""`themis show` and `themis delete`: one run."""
+"""`themis list runs`, `show` and `delete`: the runs of a store."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import click
 
-from themis.cli.output import format_number, format_time, json_option, print_json, print_table, storage_option
+from themis.cli.output import (
+    format_interval,
+    format_number,
+    json_option,
+    print_json,
+    print_table,
+    storage_option,
+)
 from themis.core.redaction import redact
 from themis.runs.report import build_report, summarise_run
 from themis.storage import ExperimentStorage, RunMetadata, RunStatus
 
-__all__ = ["delete", "describe_run", "say_cut_off", "show"]
+
+@click.command()
+@storage_option
+@click.option("--limit", type=int, help="At most so many, the newest.")
+@click.option("--experiment", metavar="NAME", help="Only runs of this experiment.")
+@click.option("--status", help="Only runs of this status.")
+@click.option("--verbose", is_flag=True, help="Also experiment, model and scores.")
+@json_option
+def list_runs(
+    storage: str, limit: int | None, experiment: str | None, status: str | None, verbose: bool, as_json: bool
+) -> int:
+    """Runs in a store, newest first."""
+    store = ExperimentStorage(storage)
+    if not store.exists():
+        click.echo(f"no store at {storage}; a first run makes one: themis demo", err=True)
+        return 1
+    found = store.list_runs(experiment, status, limit)
+    if as_json:
+        print_json([describe_run(store, run) for run in found])
+        return 0
+    if not found:
+        click.echo("No runs found.")
+        return 0
+    click.echo("Runs:")
+    for run in found:
+        created = run.created_at.isoformat(timespec="seconds")
+        line = f"  - {run.run_id} [{run.standing}] samples={run.total_samples} created={created}"
+        if verbose:
+            scores = " ".join(
+                f"{name}={format_number(metric['mean'])}" for name, metric in run.summary.get("metrics", {}).items()
+            )
+            line += f" experiment={run.experiment} model={run.model} {scores}".rstrip()
+        click.echo(line)
+    return 0
 
 
 @click.command()
@@ -27,14 +68,11 @@ def show(run_id: str, storage: str, as_json: bool) -> None:
         print_json(described)
         return
     click.echo(f"{described['run_id']}  [{described['status']}]  {described['model']}")
-    click.echo(f"created {format_time(run.created_at)}, {described['samples']} samples, kind {described['kind']}")
+    created = run.created_at.astimezone().strftime("%Y-%m-%d %H:%M:%S")
+    click.echo(f"created {created}, {described['samples']} samples, kind {described['kind']}")
     if described["error"]:
         click.echo(f"note: {described['error']}")
-    rows = [
-        (name, format_number(m["mean"]), _interval(m["ci"]), m["count"], m["failed"], m.get("unparsed", 0))
-        for name, m in described["metrics"].items()
-    ]
-    print_table(("metric", "mean", "95 % interval", "count", "failed", "unparsed"), rows)
+    print_metrics(described["metrics"])
     cost, tokens = described["cost"], described["tokens"]
     shown = "unknown price" if cost["total_cost"] is None else f"${cost['total_cost']:.4f}"
     untold = tokens.get("answers_without_tokens", 0)
@@ -43,6 +81,14 @@ def show(run_id: str, storage: str, as_json: bool) -> None:
     if described["cut_off"]:
         click.echo(say_cut_off(store, run))
     click.echo(f"manifest {described['manifest_hash']}")
+
+
+def print_metrics(metrics: Mapping[str, Mapping[str, Any]]) -> None:
+    rows = [
+        (name, format_number(m["mean"]), format_interval(m["ci"]), m["count"], m["failed"], m.get("unparsed", 0))
+        for name, m in metrics.items()
+    ]
+    print_table(("metric", "mean", "95 % interval", "count", "failed", "unparsed"), rows)
 
 
 def say_cut_off(store: ExperimentStorage, run: RunMetadata) -> str:
@@ -97,7 +143,3 @@ def delete(run_ids: tuple[str, ...], storage: str, yes: bool) -> None:
             click.confirm(f"delete {run_id} ({run.total_samples} samples, {paid})?", abort=True, err=True)
         store.delete_run(run_id)
         click.echo(f"deleted {run_id}", err=True)
-
-
-def _interval(ci: list[float] | None) -> str:
-    return "n/a" if not ci else f"[{ci[0]:.4f}, {ci[1]:.4f}]"

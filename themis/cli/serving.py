@@ -8,6 +8,7 @@ import socket
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import click
 from click.core import ParameterSource
@@ -43,11 +44,13 @@ _WAITING_CONNECTIONS = 1_024
 )
 @click.option("--no-token", is_flag=True, help="Let every user of this machine read and delete runs; loopback only.")
 @click.option("--read-only", is_flag=True, help="Refuse to delete runs.")
-@click.option("--allow-host", "hosts", multiple=True, metavar="NAME", help="Another name of this server.")
-@click.option("--allow-origin", "origins", multiple=True, metavar="URL", help="A page elsewhere that may call the API.")
+@click.option("--allow-host", "allowed_hosts", multiple=True, metavar="NAME", help="Another name of this server.")
+@click.option(
+    "--allow-origin", "allowed_origins", multiple=True, metavar="URL", help="A page elsewhere that may call the API."
+)
 @click.option(
     "--trusted-proxy",
-    "proxies",
+    "trusted_proxies",
     multiple=True,
     metavar="ADDRESS",
     help="A proxy (or network of them) that is believed when it says, in X-Forwarded-For, who its client is.",
@@ -70,13 +73,11 @@ def serve(
     token: str | None,
     no_token: bool,
     read_only: bool,
-    hosts: tuple[str, ...],
-    origins: tuple[str, ...],
-    proxies: tuple[str, ...],
     request_timeout: float,
     access_log: bool,
     bundle: Path | None,
     run_ids: tuple[str, ...],
+    **names: Any,
 ) -> None:
     """Show the runs of a store in the browser and to programs, or write them as static pages.
 
@@ -105,9 +106,7 @@ def serve(
         token=key.token,
         link_token=key.link_token,
         read_only=read_only,
-        allowed_hosts=hosts,
-        allowed_origins=origins,
-        trusted_proxies=proxies,
+        **names,
     )
     if access_log:
         _log_to_stderr()

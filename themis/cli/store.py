@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from typing import Any
 
 import click
 
 from themis.cli.output import json_option, print_json, storage_option
 from themis.cli.terminal import escape_terminal
 from themis.storage import ExperimentStorage, RetentionPolicy
-from themis.storage.maintenance import check_store, copy_store, vacuum_store
-from themis.storage.repair import Repair, repair_store
-
-__all__ = ["store"]
+from themis.storage.maintenance import Repair, check_store, copy_store, repair_store, vacuum_store
 
 
 @click.group()
@@ -69,31 +67,26 @@ def _print_repair(result: Repair) -> None:
 @storage_option
 @click.option("--experiment", metavar="NAME", help="Only runs of this experiment.")
 @click.option("--max-age-days", type=float, help="Remove runs older than this.")
-@click.option("--max-runs", type=int, help="Keep at most so many runs of each experiment.")
-@click.option("--max-gb", type=float, help="Remove the oldest until the records fit.")
+@click.option("--max-runs", "max_runs_per_experiment", type=int, help="Keep at most so many runs of each experiment.")
+@click.option("--max-gb", "max_storage_gb", type=float, help="Remove the oldest until the records fit.")
 @click.option(
-    "--keep-latest", type=int, default=5, show_default=True, help="Never remove the newest so many of each experiment."
+    "--keep-latest",
+    "keep_latest_n",
+    type=int,
+    default=5,
+    show_default=True,
+    help="Never remove the newest so many of each experiment.",
 )
-@click.option("--unfinished/--keep-unfinished", default=False, help="Also remove runs that are not completed.")
+@click.option(
+    "--unfinished/--keep-unfinished",
+    "keep_completed_only",
+    default=False,
+    help="Also remove runs that are not completed.",
+)
 @click.option("--dry-run", is_flag=True, help="Only say what would be removed.")
-def prune(
-    storage: str,
-    experiment: str | None,
-    max_age_days: float | None,
-    max_runs: int | None,
-    max_gb: float | None,
-    keep_latest: int,
-    unfinished: bool,
-    dry_run: bool,
-) -> None:
+def prune(storage: str, experiment: str | None, dry_run: bool, **limits: Any) -> None:
     """Remove old runs by a retention policy. What is kept is counted for every experiment by itself."""
-    policy = RetentionPolicy(
-        max_runs_per_experiment=max_runs,
-        max_age_days=max_age_days,
-        max_storage_gb=max_gb,
-        keep_completed_only=unfinished,
-        keep_latest_n=keep_latest,
-    )
+    policy = RetentionPolicy(**limits)
     gone = ExperimentStorage(storage).apply_retention_policy(policy, experiment=experiment, dry_run=dry_run)
     for run_id in gone:
         click.echo(f"{'would remove' if dry_run else 'removed'} {run_id}")

@@ -11,7 +11,7 @@ from typing import Any, TextIO, cast
 
 import click
 
-from themis.core.escaping import escape_control
+from themis.core.markup import escape_control
 from themis.core.redaction import Redactor
 
 

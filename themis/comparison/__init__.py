@@ -34,26 +34,19 @@ __all__ = [
 ]
 
 _HOMES = {
-    "ComparisonEngine": "engine",
-    "ComparisonReport": "reports",
-    "ComparisonResult": "reports",
-    "Gate": "gate",
-    "GateVerdict": "gate",
-    "RunDiff": "diff",
-    "StatisticalTest": "engine",
-    "StatisticalTestResult": "reports",
-    "StopWhenDecided": "sequential",
-    "WinLossMatrix": "reports",
-    "compare_runs": "engine",
-    "compare_scores": "engine",
-    "diff_runs": "diff",
-    "plan_comparison": "power",
+    "diff": ("RunDiff", "diff_runs"),
+    "engine": ("ComparisonEngine", "StatisticalTest", "compare_runs", "compare_scores"),
+    "gate": ("Gate", "GateVerdict"),
+    "power": ("plan_comparison",),
+    "reports": ("ComparisonReport", "ComparisonResult", "StatisticalTestResult", "WinLossMatrix"),
+    "sequential": ("StopWhenDecided",),
 }
 
 
 def __getattr__(name: str) -> object:
-    if name not in _HOMES:
+    home = next((module for module, names in _HOMES.items() if name in names), None)
+    if home is None:
         raise AttributeError(f"module 'themis.comparison' has no attribute {name!r}")
-    value = getattr(importlib.import_module(f"themis.comparison.{_HOMES[name]}"), name)
+    value = getattr(importlib.import_module(f"themis.comparison.{home}"), name)
     globals()[name] = value
     return value

@@ -29,7 +29,7 @@ from themis.core.entities import GenerationRecord
 from themis.core.files import atomic_write
 from themis.exceptions import ConfigurationError, MetricError
 from themis.storage import ExperimentStorage
-from themis.storage.lazy import batched
+from themis.storage.records import batched
 
 _PAGE = 200
 
@@ -293,18 +293,9 @@ def write_diff(diff: RunDiff, items: Iterable[DiffItem], path: str | Path) -> in
 
 def item_row(item: DiffItem) -> dict[str, object]:
     """One item as JSON; several attempts are a list, one is its text."""
-    return {
-        "metric": item.metric,
-        "item_id": item.item_id,
-        "change": item.change.value,
-        "score_a": item.score_a,
-        "score_b": item.score_b,
-        "input_a": item.input_a,
-        "input_b": item.input_b,
-        "reference": item.reference,
-        "output_a": _one_or_all(item.outputs_a),
-        "output_b": _one_or_all(item.outputs_b),
-    }
+    outputs = {"output_a": _one_or_all(item.outputs_a), "output_b": _one_or_all(item.outputs_b)}
+    row = {name: value for name, value in vars(item).items() if not name.startswith("outputs")}
+    return {**row, "change": item.change.value, **outputs}
 
 
 def _write_csv(diff: RunDiff, items: Iterable[DiffItem], handle: TextIO) -> None:

@@ -27,8 +27,8 @@ from themis.comparison.scores import (
 )
 from themis.comparison.statistics import Pairs, risk_difference_interval
 from themis.core.intervals import normal_quantile
+from themis.core.markup import escape_markdown, format_table
 from themis.core.registry import nearest
-from themis.core.tables import escape_markdown, format_table
 from themis.exceptions import ConfigurationError, MetricError, StorageError
 from themis.runs.resuming import how_to_resume_stored
 from themis.storage import ExperimentStorage, RunMetadata, RunStatus
@@ -129,9 +129,7 @@ class GateVerdict:
             "alpha": self.alpha,
             "test": None if self.test is None else self.test.test_name,
             "p_value": None if self.test is None else self.test.p_value,
-            "checks": [
-                {"name": check.name, "outcome": check.outcome.value, "reason": check.reason} for check in self.checks
-            ],
+            "checks": [{**vars(check), "outcome": check.outcome.value} for check in self.checks],
         }
 
 
@@ -231,7 +229,8 @@ class Gate:
             mine = runs[0].read(metric)
             failed = _count_failed(runs[0], metric)
             if self.max_failed is not None:
-                checks.append(_check_failed(failed, self.max_failed))
+                reason = f"{failed} of the candidate's items have no score, allowed are {self.max_failed}"
+                checks.append(_decide("max-failed", failed <= self.max_failed, reason))
             pairs = align(mine, runs[1].read(metric))
         except MetricError as error:
             return replace(verdict, checks=(*checks, GateCheck("overlap", GateOutcome.UNKNOWN, str(error))))
@@ -283,12 +282,11 @@ class Gate:
         least = 0.0 if self.min_delta is None and self.non_inferiority is None else self.min_delta
         checks = []
         if least is not None:
-            # Rounding in a mean is not a regression.
-            outcome = GateOutcome.PASS if gain >= least - 1e-12 else GateOutcome.FAIL
-            shown = (
+            reason = (
                 f"{metric} {means[0]:.4f} against {means[1]:.4f}: a gain of {gain:+.4f}, wanted at least {least:+.4f}"
             )
-            checks.append(GateCheck("min-delta", outcome, shown))
+            # Rounding in a mean is not a regression.
+            checks.append(_decide("min-delta", gain >= least - 1e-12, reason))
         if self.significant:
             checks.append(self._check_above("significant", span, 0.0 if least is None else least))
         if self.non_inferiority is not None:
@@ -299,13 +297,10 @@ class Gate:
         if interval is None:
             reason = "the differences have no spread and the scores no bounds, so there is no interval to judge by"
             return GateCheck(name, GateOutcome.UNKNOWN, reason)
-        outcome = GateOutcome.PASS if interval[0] > bound else GateOutcome.FAIL
-        where = "lies above" if outcome is GateOutcome.PASS else "does not lie above"
-        return GateCheck(
-            name,
-            outcome,
-            f"the {1 - self.alpha:.0%} interval of the gain, {format_interval(interval)}, {where} {bound:+.4f}",
-        )
+        is_above = interval[0] > bound
+        where = f"{'lies' if is_above else 'does not lie'} above {bound:+.4f}"
+        reason = f"the {1 - self.alpha:.0%} interval of the gain, {format_interval(interval)}, {where}"
+        return _decide(name, is_above, reason)
 
     # --- the runs ----------------------------------------------------------------------------------------------------
 
@@ -318,10 +313,13 @@ class Gate:
             shown = ", ".join(sorted(key for key in known if "." not in key))
             raise ConfigurationError(f"unknown dimension {name!r}{nearest(name, known)}; known: {shown}")
         mine, theirs = (side.get(name) for side in sides)
-        if mine == theirs:
-            return GateCheck(f"same-{name}", GateOutcome.PASS, f"{name} is the same in both runs")
-        reason = f"{name} differs: candidate {_format_value(mine)}, baseline {_format_value(theirs)}"
-        return GateCheck(f"same-{name}", GateOutcome.FAIL, reason)
+        differs = f"{name} differs: candidate {_format_value(mine)}, baseline {_format_value(theirs)}"
+        is_same = mine == theirs
+        return _decide(f"same-{name}", is_same, f"{name} is the same in both runs" if is_same else differs)
+
+
+def _decide(name: str, is_met: bool, reason: str) -> GateCheck:
+    return GateCheck(name, GateOutcome.PASS if is_met else GateOutcome.FAIL, reason)
 
 
 def _check_finished(store: ExperimentStorage, candidate: RunMetadata, baseline: RunMetadata) -> GateCheck:
@@ -338,19 +336,13 @@ def _count_failed(run: ScoredRun, metric: str) -> int:
     return unanswered + run.reader.outcomes(run.evaluation).get(metric, {}).get(FAILED, 0)
 
 
-def _check_failed(failed: int, most: int) -> GateCheck:
-    outcome = GateOutcome.PASS if failed <= most else GateOutcome.FAIL
-    return GateCheck("max-failed", outcome, f"{failed} of the candidate's items have no score, allowed are {most}")
-
-
 def _check_budget(candidate: RunMetadata, budget_usd: float) -> GateCheck:
     cost = candidate.total_cost_usd
     if cost is None:
         whose = f"of {candidate.model!r}" if candidate.cost_usd is None else "of a judge"
         reason = f"the price {whose} is not known; name a price file in THEMIS_PRICES"
         return GateCheck("budget", GateOutcome.UNKNOWN, reason)
-    outcome = GateOutcome.PASS if cost <= budget_usd else GateOutcome.FAIL
-    return GateCheck("budget", outcome, f"the candidate cost ${cost:.4f}, allowed are ${budget_usd:.4f}")
+    return _decide("budget", cost <= budget_usd, f"the candidate cost ${cost:.4f}, allowed are ${budget_usd:.4f}")
 
 
 def _interval(pairs: Pairs, alpha: float) -> tuple[float, float] | None:

@@ -15,7 +15,7 @@ from themis.comparison.reports import (
     ComparisonReport,
     ComparisonResult,
     format_interval,
-    format_p_value,
+    format_p_cell,
     short_labels,
 )
 
@@ -152,16 +152,12 @@ def _row(result: ComparisonResult) -> dict[str, object]:
         "means": f"{result.run_a_mean:.4f} / {result.run_b_mean:.4f}",
         "delta": f"{result.delta:+.4f}",
         "interval": "–" if result.interval is None else format_interval(result.interval),
-        "p": _p_cell(p_value),
-        "corrected": _p_cell(result.corrected_p_value),
+        "p": format_p_cell(p_value),
+        "corrected": format_p_cell(result.corrected_p_value),
         "n": len(result.run_a_samples),
         "tie": result.winner == TIE,
         "winner": result.winner,
     }
-
-
-def _p_cell(p_value: float | None) -> str:
-    return "–" if p_value is None else format_p_value(p_value).removeprefix("p = ").removeprefix("p ")
 
 
 def _environment() -> Environment:

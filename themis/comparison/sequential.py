@@ -75,20 +75,12 @@ class ConfidenceSequence:
         self._scaled_total = 0.0
         self._squares = 0.25
         self._enough = math.log(2 / alpha)
-        self._interval = (low, high)
-        self._decision: Decision = "undecided"
+        self.interval = (low, high)
+        self.decision: Decision = "undecided"
         # The null is a point of the grid, so that excluding it never waits for the grid's fineness.
         self._grid: Floats = np.unique(np.append(np.linspace(0.0, 1.0, _GRID + 1), self._scaled(null)))
         self._log_wealth_above: Floats = np.zeros(self._grid.size)
         self._log_wealth_below: Floats = np.zeros(self._grid.size)
-
-    @property
-    def interval(self) -> tuple[float, float]:
-        return self._interval
-
-    @property
-    def decision(self) -> Decision:
-        return self._decision
 
     @property
     def mean(self) -> float:
@@ -98,7 +90,7 @@ class ConfidenceSequence:
     @property
     def verdict(self) -> SequentialVerdict:
         return SequentialVerdict(
-            count=self.count, mean=self.mean, ci=self._interval, decision=self._decision, alpha=self.alpha
+            count=self.count, mean=self.mean, ci=self.interval, decision=self.decision, alpha=self.alpha
         )
 
     def update(self, value: float) -> Decision:
@@ -112,14 +104,14 @@ class ConfidenceSequence:
         self._remember(value, scaled)
         self._narrow()
         self._decide()
-        return self._decision
+        return self.decision
 
     def extend(self, values: Iterable[float]) -> Decision:
         """Takes values until one decides or none is left; `count` says how many were taken."""
         for value in values:
             if self.update(value) != "undecided":
                 break
-        return self._decision
+        return self.decision
 
     def _stake(self) -> float:
         """Set by the values before this one only: that is what makes every moment a valid one to stop."""
@@ -140,21 +132,21 @@ class ConfidenceSequence:
         lowest = _crossing(self._grid, self._log_wealth_above, self._enough)
         highest = 1 - _crossing((1 - self._grid)[::-1], self._log_wealth_below[::-1], self._enough)
         width = self.high - self.low
-        low, high = self._interval
+        low, high = self.interval
         # An empty intersection means the mean has drifted; the later end stays at the earlier one.
         low = min(max(low, self.low + width * lowest), high)
-        self._interval = (low, max(min(high, self.low + width * highest), low))
+        self.interval = (low, max(min(high, self.low + width * highest), low))
 
     def _decide(self) -> None:
-        if self._decision != "undecided":
+        if self.decision != "undecided":
             return
-        low, high = self._interval
+        low, high = self.interval
         if low > self.null:
-            self._decision = "above"
+            self.decision = "above"
         elif high < self.null:
-            self._decision = "below"
+            self.decision = "below"
         elif self.margin is not None and self.null - self.margin < low and high < self.null + self.margin:
-            self._decision = "equivalent"
+            self.decision = "equivalent"
 
     def _scaled(self, value: float) -> float:
         return (value - self.low) / (self.high - self.low)

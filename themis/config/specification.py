@@ -13,10 +13,10 @@ from dataclasses import Field, dataclass, field, fields, replace
 from pathlib import PurePath
 from typing import Any, ClassVar, Self, cast
 
-from themis.core.codec import to_plain
-from themis.core.redaction import REDACTED, Redactor, redact_options
+from themis.core.codec import to_plain, write_word
+from themis.core.redaction import Redactor, redact_options
 from themis.core.registry import nearest
-from themis.core.words import write_word
+from themis.core.secrets import REDACTED
 from themis.exceptions import ConfigurationError
 from themis.generation.limits import RateLimit
 from themis.generation.templates import PromptTemplate

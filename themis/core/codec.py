@@ -3,6 +3,7 @@
 - `encode`: compact and exact, for everything that is stored. What is read back equals what was written.
 - `canonical_json`: one text for equal values, whatever process wrote it, for fingerprints.
 - `json_bytes`: what any other program reads, for exports, pages and answers.
+- `read_word`: a word of a command line that is JSON is that value, any other is text.
 
 msgspec does the work of `encode`. What it cannot hold exactly (NaN, infinities, lone surrogates, integers beyond 64 bits)
 goes through the standard library's JSON, which can. The one exception is JSON's own: a high and a low surrogate side by
@@ -14,13 +15,16 @@ from __future__ import annotations
 import dataclasses
 import datetime
 import enum
+import functools
 import json
 import math
 import pathlib
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Callable, Iterable, Mapping, Set
 from typing import IO, Any, TypeVar
 
 import msgspec
+
+from themis.exceptions import ConfigurationError
 
 T = TypeVar("T")
 
@@ -114,6 +118,7 @@ def _plain_or_same(value: object) -> object:
 
 _ENCODER = msgspec.json.Encoder(enc_hook=json_default)
 _DECODER = msgspec.json.Decoder()
+_typed_decoder: Callable[[object], msgspec.json.Decoder[Any]] = functools.cache(msgspec.json.Decoder)
 
 
 def encode(value: object) -> str:
@@ -125,7 +130,7 @@ def encode(value: object) -> str:
     # msgspec writes NaN and infinities as null, so a null may be one of them.
     if b"null" in data and _has_non_finite(builtins := _builtins(value)):
         return _exact(builtins)
-    return data.decode("ascii", "strict") if data.isascii() else data.decode("utf-8")
+    return data.decode()
 
 
 def decode(text: str | bytes) -> Any:
@@ -138,7 +143,8 @@ def decode(text: str | bytes) -> Any:
 def decode_as(text: str | bytes, kind: type[T]) -> T:
     """Decode into a type; text that only the standard library can read is converted from plain values."""
     try:
-        return msgspec.json.decode(text, type=kind)
+        value: T = _typed_decoder(kind).decode(text)
+        return value
     except msgspec.ValidationError:
         raise
     except (msgspec.DecodeError, UnicodeEncodeError):
@@ -260,3 +266,33 @@ class JsonObjectWriter:
     def _start(self, name: str) -> None:
         self._file.write(self._before + self._newline + json_bytes(name) + b": ")
         self._before = b","
+
+
+# --- words of a command line -------------------------------------------------------------------------------------------
+
+# As people write them who have Python in mind; as text they would count as true.
+_SPELLED = {"True": True, "False": False, "None": None}
+
+
+def read_word(word: str) -> object:
+    """`3` is a number, `true` a truth value, `["a"]` a list, `2024-06-01` and `a: b` are text."""
+    try:
+        return _SPELLED[word] if word in _SPELLED else json.loads(word)
+    except (ValueError, RecursionError) as error:
+        if word.lstrip().startswith(("[", "{")):
+            raise ConfigurationError(
+                f"a word begins like JSON, with {word.lstrip()[0]!r}, and is none ({error}); text that begins so is written "
+                "in double quotes"
+            ) from error
+        return word
+
+
+def write_word(value: object) -> str:
+    """The shortest word that is read as this value."""
+    if isinstance(value, str):
+        try:
+            if read_word(value) == value:
+                return value
+        except ConfigurationError:
+            pass
+    return json.dumps(value)

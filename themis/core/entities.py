@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
+from themis.core.intervals import summarise
 from themis.core.registry import nearest, snake_case
 from themis.exceptions import MetricError
 
@@ -392,9 +393,6 @@ class MetricAggregate:
             scores: One a sample.
             score_range: The least and the most that a score can be, which the interval does not leave.
         """
-        # Imported here because numpy costs more than the whole command line, and most commands never aggregate.
-        from themis.core.intervals import summarise
-
         summary = summarise([score.value for score in scores], score_range=score_range)
         return cls(
             name=name,

@@ -10,8 +10,6 @@ import json
 import re
 from typing import Any, Final
 
-__all__ = ["parse_json"]
-
 
 def parse_json(text: str) -> Any:
     """The value of a JSON text; failing that of its last fenced block; failing that the longest value inside it.

@@ -21,20 +21,20 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 from urllib.parse import quote, quote_plus, unquote, unquote_plus
 
-from themis.core.references import TEXTS, resolve_references
-from themis.core.secret_names import Kind, hides, is_secret_name, may_name_a_secret
-from themis.core.secret_options import clean_mapping, clean_text
-from themis.core.secret_shapes import REDACTED, SHORTEST_SECRET, is_random, split_secret, without_shapes
-
-__all__ = [
-    "REDACTED",
-    "Redactor",
-    "learn_secrets",
-    "look_up_secrets",
-    "redact",
-    "redact_options",
-    "redact_text",
-]
+from themis.core.environment import TEXTS, resolve_references
+from themis.core.secrets import (
+    REDACTED,
+    SHORTEST_SECRET,
+    Kind,
+    clean_mapping,
+    clean_text,
+    hides,
+    is_random,
+    is_secret_name,
+    may_name_a_secret,
+    split_secret,
+    without_shapes,
+)
 
 # What the user marks is taken at its word, but blanking every "on" or "1" would blank the data.
 _SHORTEST_MARKED = 4

@@ -11,17 +11,6 @@ from typing import Any
 
 from themis.core.registry import Registry
 
-__all__ = [
-    "DEFAULT_TOKENIZER",
-    "TOKENIZERS",
-    "cl100k_base",
-    "count_prompt_tokens",
-    "count_tokens",
-    "o200k_base",
-    "tokenizer",
-    "words",
-]  # fmt: skip
-
 DEFAULT_TOKENIZER = "cl100k_base"
 
 Count = Callable[[str], int]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import statistics
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -169,9 +170,8 @@ def calibrate(judged: Mapping[str, float], labels: Mapping[str, float], *, thres
     values = list(judged.values())
     pairs = [(judged[item], labels[item]) for item in shared]
     gaps = [value - label for value, label in pairs]
-    bias = math.fsum(gaps) / len(gaps)
-    mean = math.fsum(values) / len(values)
-    stderr = math.sqrt(_variance(values) / len(values) + _variance(gaps) / len(gaps))
+    bias, mean = statistics.fmean(gaps), statistics.fmean(values)
+    stderr = math.sqrt(statistics.variance(values) / len(values) + statistics.variance(gaps) / len(gaps))
     corrected = mean - bias
     # The few labels, not the many verdicts, decide how well the spread is known.
     reach = student_quantile(0.975, len(gaps) - 1) * stderr
@@ -188,8 +188,3 @@ def calibrate(judged: Mapping[str, float], labels: Mapping[str, float], *, thres
         # People's mean lies between 0 and 1, however little the labels say.
         corrected_ci=(max(0.0, corrected - reach), min(1.0, corrected + reach)),
     )
-
-
-def _variance(values: Sequence[float]) -> float:
-    mean = math.fsum(values) / len(values)
-    return math.fsum((value - mean) ** 2 for value in values) / max(1, len(values) - 1)

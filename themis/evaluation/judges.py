@@ -220,14 +220,13 @@ class PairwiseJudge(_Judge):
         if other is None:
             raise EvaluationError(f"no other answer: the row has no field {self.other_field!r} and no reference")
         question = str(row.get("prompt", ""))
-        first, valid, transcript = self.consult(self._prompt(question, str(prediction), str(other)), _read_preference)
-        said, verdicts, all_valid = [first.verdict], [_PREFERENCES[str(first.verdict)]], valid
-        if self.swap:
-            second, valid, more = self.consult(self._prompt(question, str(other), str(prediction)), _read_preference)
-            transcript += more
-            said.append(second.verdict)
-            verdicts.append(1.0 - _PREFERENCES[str(second.verdict)])
-            all_valid = all_valid and valid
+        orders = [(str(prediction), str(other)), (str(other), str(prediction))]
+        consulted = [
+            self.consult(self._prompt(question, a, b), _read_preference)
+            for a, b in (orders if self.swap else orders[:1])
+        ]
+        first, said = consulted[0].verdict, [str(each.verdict.verdict) for each in consulted]
+        verdicts = [_PREFERENCES[said[0]], *(1.0 - _PREFERENCES[swapped] for swapped in said[1:])]
         consistent = len(set(verdicts)) == 1
         value = verdicts[0] if consistent else 0.5
         details = {
@@ -237,9 +236,9 @@ class PairwiseJudge(_Judge):
             "consistent": consistent,
             **first.confidence,
             "reason": first.reason,
-            "valid_json": all_valid,
+            "valid_json": all(each.valid for each in consulted),
             "judge": self.model,
-            "transcript": transcript,
+            "transcript": [exchange for each in consulted for exchange in each.transcript],
         }
         return MetricScore(self.name, value, details)
 

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 
 from themis.core.entities import (
     EvaluationFailure,
-    EvaluationItem,
     EvaluationRecord,
     EvaluationReport,
     GenerationRecord,
@@ -24,7 +23,7 @@ from themis.core.entities import (
 from themis.core.fingerprint import describe_object
 from themis.core.registry import snake_case
 from themis.evaluation.extractors.exceptions import FieldExtractionError
-from themis.evaluation.strategies import DefaultEvaluationStrategy, EvaluationStrategy
+from themis.evaluation.strategies import EvaluationStrategy
 from themis.exceptions import ConfigurationError
 from themis.interfaces import Extractor, Metric, Row
 
@@ -37,7 +36,6 @@ ReferenceSelector = Callable[[GenerationRecord], object]
 Attempts = Sequence[Mapping[str, object]]
 StrategyResolver = Callable[[GenerationRecord], EvaluationStrategy]
 
-_DEFAULT_STRATEGY = DefaultEvaluationStrategy()
 # Beyond this, sums of squares overflow and no mean has a standard error.
 _LARGEST = 1e100
 # What arithmetic may put a score beyond the end of its range by.
@@ -45,10 +43,11 @@ _ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
-class _Failure:
-    """Why a metric has no score; a failure is data and never a number."""
+class _NoAnswer:
+    """Why an extractor gave no answer, and whether that is the model's fault."""
 
     reason: str
+    unparsed: bool = False
 
 
 class EvaluationPipeline:
@@ -167,15 +166,16 @@ class EvaluationPipeline:
             record: An answer, or why there is none.
         """
         sample_id = record.task.metadata.get("dataset_id")
-        result = EvaluationRecord(sample_id=None if sample_id is None else str(sample_id), scores=[])
+        result = EvaluationRecord(None if sample_id is None else str(sample_id), [])
         if record.error is not None and not any(attempt.error is None for attempt in record.attempts):
             result.failures.append(f"no answer: {record.error.message}")
             return result
+        attempts = record.metrics.get("attempt_outcomes")
         try:
-            strategy = self._resolve_strategy(record) if self._resolve_strategy else _DEFAULT_STRATEGY
-            items = strategy.prepare(record)
-            scores = self._score_items(strategy, items, result.failures, record.metrics.get("attempt_outcomes"))
-            result.scores.extend(strategy.aggregate(record, scores) if scores else ())
+            if self._resolve_strategy is None:
+                self._score(record, record.task.reference, self._extract(record), attempts, result)
+            else:
+                self._score_by(self._resolve_strategy(record), record, attempts, result)
         except Exception as error:  # boundary: a strategy is the user's code
             result.failures.append(f"strategy: {_format_error(error)}")
         return result
@@ -202,77 +202,72 @@ class EvaluationPipeline:
 
     # --- one record --------------------------------------------------------------------------------------------------
 
-    def _score_items(
+    def _score_by(
         self,
         strategy: EvaluationStrategy,
-        items: Sequence[EvaluationItem],
-        failures: list[str],
+        record: GenerationRecord,
         attempts: Attempts | None,
-    ) -> list[MetricScore]:
+        result: EvaluationRecord,
+    ) -> None:
+        items = strategy.prepare(record)
         answers = [self._extract(item.record) for item in items]
         select = getattr(strategy, "select", None)
         if select is not None:
-            readable = [index for index, answer in enumerate(answers) if not isinstance(answer, _Failure)]
+            readable = [index for index, answer in enumerate(answers) if not isinstance(answer, _NoAnswer)]
             chosen = [readable[index] for index in select([answers[index] for index in readable])] or [0]
             items, answers = [items[index] for index in chosen], [answers[index] for index in chosen]
-        scores: list[MetricScore] = []
+        judged = EvaluationRecord(None, [], result.failures)
         for item, answer in zip(items, answers, strict=True):
-            if isinstance(answer, _Unparsed):
-                scores.extend(self._score_unparsed(item, answer.reason, failures, attempts))
-            elif isinstance(answer, _Failure):
-                failures.append(f"extractor: {answer.reason}")
-            else:
-                scores.extend(self._score(self.metrics, item, answer, failures, attempts))
-        return scores
+            self._score(item.record, item.reference, answer, attempts, judged)
+        if judged.scores:
+            result.scores.extend(strategy.aggregate(record, judged.scores))
 
     def _extract(self, record: GenerationRecord) -> object:
         text = record.output.text if record.output is not None else ""
         try:
             return self.extractor.extract(text)
         except FieldExtractionError as error:
-            return _Unparsed(str(error) or "no answer found")
+            return _NoAnswer(str(error) or "no answer found", unparsed=True)
         except Exception as error:  # boundary: an extractor is the user's code
-            return _Failure(_format_error(error))
-
-    def _score_unparsed(
-        self, item: EvaluationItem, reason: str, failures: list[str], attempts: Attempts | None
-    ) -> Iterable[MetricScore]:
-        """Of an answer that cannot be read: zero where that is the worst there is, and what does not need the answer."""
-        unscored = False
-        for metric in self.metrics:
-            if not getattr(metric, "requires_answer", True):
-                yield from self._score([metric], item, None, failures, attempts)
-            elif self.unparsed == "zero" and getattr(metric, "higher_is_better", True):
-                yield MetricScore(metric.name, 0.0, {"error": reason}, {"outcome": "unparsed"})
-            else:
-                unscored = True
-        if unscored:
-            failures.append(f"extractor: {reason}")
+            return _NoAnswer(_format_error(error))
 
     def _score(
         self,
-        metrics: Sequence[Metric],
-        item: EvaluationItem,
+        record: GenerationRecord,
+        reference: object,
         answer: object,
-        failures: list[str],
         attempts: Attempts | None,
-    ) -> Iterable[MetricScore]:
-        record = item.record
-        reference = self._select_reference(record) if self._select_reference is not None else item.reference
-        references = _as_list(reference)
-        metadata: Row = dict(record.task.metadata)
-        metadata["sample_id"] = metadata.get("dataset_id")
-        metadata["prompt"] = record.task.prompt.text
+        result: EvaluationRecord,
+    ) -> None:
+        if not isinstance(answer, _NoAnswer):
+            references, metadata = self._inputs(record, reference, attempts)
+            for metric in self.metrics:
+                _add_score(metric, answer, references, metadata, result)
+            return
+        unscored = not answer.unparsed
+        # Of an answer that cannot be read: zero where that is the worst there is, and what does not need the answer.
+        for metric in self.metrics if answer.unparsed else ():
+            if not getattr(metric, "requires_answer", True):
+                _add_score(metric, None, *self._inputs(record, reference, attempts), result)
+            elif self.unparsed == "zero" and getattr(metric, "higher_is_better", True):
+                result.scores.append(MetricScore(metric.name, 0.0, {"error": answer.reason}, {"outcome": "unparsed"}))
+            else:
+                unscored = True
+        if unscored:
+            result.failures.append(f"extractor: {answer.reason}")
+
+    def _inputs(
+        self, record: GenerationRecord, reference: object, attempts: Attempts | None
+    ) -> tuple[list[object], Row]:
+        """What every metric gets beside the answer: the references, and the row's other fields."""
+        selected = reference if self._select_reference is None else self._select_reference(record)
+        task = record.task
+        metadata: Row = {**task.metadata, "sample_id": task.metadata.get("dataset_id"), "prompt": task.prompt.text}
         if "generation_time_ms" in record.metrics:
             metadata["generation_time_ms"] = record.metrics["generation_time_ms"]
         if attempts is not None:
             metadata["attempt_outcomes"] = attempts
-        for metric in metrics:
-            score = _compute(metric, answer, references, metadata)
-            if isinstance(score, _Failure):
-                failures.append(f"{metric.name}: {score.reason}")
-            else:
-                yield score
+        return _as_list(selected), metadata
 
 
 def slices_of(pipeline: object, record: GenerationRecord) -> list[str]:
@@ -309,19 +304,27 @@ def aggregate(
     return aggregates
 
 
-class _Unparsed(_Failure):
-    """The model's answer could not be read."""
-
-
-def _compute(metric: Metric, answer: object, references: list[object], metadata: Row) -> MetricScore | _Failure:
+def _add_score(
+    metric: Metric, answer: object, references: list[object], metadata: Row, result: EvaluationRecord
+) -> None:
     if not references and getattr(metric, "requires_reference", True):
-        return _Failure("needs a reference, and this sample has none; set reference_field")
+        found: MetricScore | str = "needs a reference, and this sample has none; set reference_field"
+    else:
+        found = _compute(metric, answer, references, metadata)
+    if isinstance(found, str):
+        result.failures.append(f"{metric.name}: {found}")
+    else:
+        result.scores.append(found)
+
+
+def _compute(metric: Metric, answer: object, references: list[object], metadata: Row) -> MetricScore | str:
+    """The score, or why there is none; a failure is data and never a number."""
     try:
         score = metric.compute(prediction=answer, references=references, metadata=metadata)
     except Exception as error:  # boundary: a metric is the user's code
-        return _Failure(_format_error(error))
+        return _format_error(error)
     if not isinstance(score, MetricScore):
-        return _Failure(f"compute returned {type(score).__name__}, expected a MetricScore")
+        return f"compute returned {type(score).__name__}, expected a MetricScore"
     value = score.value
     if type(value) is float and -_LARGEST <= value <= _LARGEST and _is_within(value, metric):
         return score
@@ -330,9 +333,9 @@ def _compute(metric: Metric, answer: object, references: list[object], metadata:
     except (TypeError, ValueError, OverflowError):
         number = math.nan
     if not -_LARGEST <= number <= _LARGEST:
-        return _Failure(f"compute returned the value {str(value)[:80]!r}, expected a number that a mean can be made of")
+        return f"compute returned the value {str(value)[:80]!r}, expected a number that a mean can be made of"
     if not _is_within(number, metric):
-        return _Failure(f"compute returned {number:g}, outside the metric's own score_range {metric.score_range}")
+        return f"compute returned {number:g}, outside the metric's own score_range {metric.score_range}"
     return MetricScore(score.metric_name, number, score.details, score.metadata)
 
 

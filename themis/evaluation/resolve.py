@@ -22,20 +22,6 @@ from themis.evaluation.registries import EXTRACTORS, METRICS
 from themis.exceptions import ConfigurationError, MetricError
 from themis.interfaces import Extractor, Metric, Row
 
-__all__ = [
-    "Description",
-    "FunctionExtractor",
-    "FunctionMetric",
-    "describe",
-    "extractor",
-    "get_registered_metrics",
-    "metric",
-    "register_extractor",
-    "register_metric",
-    "resolve_extractor",
-    "resolve_metric",
-]
-
 ScoreRange = tuple[float | None, float | None]
 
 

@@ -11,11 +11,11 @@ import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 from themis.core.codec import canonical_json
-from themis.core.draws import pass_at_k, pass_hat_k
 from themis.core.entities import EvaluationItem, GenerationRecord, MetricScore
+from themis.core.intervals import pass_at_k, pass_hat_k
 from themis.core.registry import nearest
 from themis.exceptions import ConfigurationError, EvaluationError
 from themis.interfaces import Metric
@@ -94,7 +94,7 @@ class DefaultEvaluationStrategy:
 
 
 class _OverAttempts:
-    """Judges every attempt that has an answer."""
+    """Judges every attempt that has an answer, and takes the first one's score."""
 
     def prepare(self, record: GenerationRecord) -> Sequence[EvaluationItem]:
         """The attempts that have an answer."""
@@ -110,7 +110,7 @@ class _OverAttempts:
 
     def reduce(self, name: str, scores: Sequence[MetricScore]) -> MetricScore:
         """One metric's scores of several attempts as one."""
-        raise NotImplementedError
+        return scores[0]
 
 
 @dataclass(frozen=True)
@@ -144,9 +144,6 @@ class FirstAttempt(_OverAttempts):
 
     def prepare(self, record: GenerationRecord) -> Sequence[EvaluationItem]:
         return super().prepare(record)[:1]
-
-    def reduce(self, name: str, scores: Sequence[MetricScore]) -> MetricScore:
-        return scores[0]
 
 
 @dataclass(frozen=True)
@@ -207,9 +204,6 @@ class MajorityVote(_OverAttempts):
         votes = Counter(keys)
         return [max(range(len(keys)), key=lambda index: (votes[keys[index]], -index))]
 
-    def reduce(self, name: str, scores: Sequence[MetricScore]) -> MetricScore:
-        return scores[0]
-
 
 @dataclass(frozen=True)
 class PassAtK(_OverAttempts):
@@ -226,15 +220,22 @@ class PassAtK(_OverAttempts):
 
     k: int = 1
     threshold: float = 1.0
+    sign: ClassVar[str] = "@"
 
     def reduce(self, name: str, scores: Sequence[MetricScore]) -> MetricScore:
-        n, passed = _passed(scores, self.threshold, self.k, f"pass@{self.k}")
+        n, passed = len(scores), sum(score.value >= self.threshold for score in scores)
+        if n < self.k:
+            raise EvaluationError(
+                f"pass{self.sign}{self.k} needs {self.k} answered attempts, this sample has {n}; raise num_samples"
+            )
         details = {"passed": passed, "attempts": n, "k": self.k, **_protection_details(scores)}
-        return MetricScore(name, pass_at_k(passed, n, self.k), details, _reduced_metadata(scores))
+        return MetricScore(name, self.estimate(passed, n), details, _reduced_metadata(scores))
+
+    def estimate(self, passed: int, attempts: int) -> float:
+        return pass_at_k(passed, attempts, self.k)
 
 
-@dataclass(frozen=True)
-class PassHatK(_OverAttempts):
+class PassHatK(PassAtK):
     """The chance that all of k attempts pass, estimated without bias from n >= k attempts.
 
     Args:
@@ -246,13 +247,10 @@ class PassHatK(_OverAttempts):
     0.3333
     """
 
-    k: int = 1
-    threshold: float = 1.0
+    sign = "^"
 
-    def reduce(self, name: str, scores: Sequence[MetricScore]) -> MetricScore:
-        n, passed = _passed(scores, self.threshold, self.k, f"pass^{self.k}")
-        details = {"passed": passed, "attempts": n, "k": self.k, **_protection_details(scores)}
-        return MetricScore(name, pass_hat_k(passed, n, self.k), details, _reduced_metadata(scores))
+    def estimate(self, passed: int, attempts: int) -> float:
+        return pass_hat_k(passed, attempts, self.k)
 
 
 _REDUCERS: dict[str, Callable[[Sequence[Metric]], EvaluationStrategy]] = {
@@ -295,12 +293,6 @@ def strategy_from_name(name: str, metrics: Sequence[Metric] = (), *, attempts: i
         known = [*_REDUCERS, "pass@k", "pass^k"]
         raise ConfigurationError(f"unknown reducer {name!r}{nearest(name, known)}; known: {', '.join(known)}")
     return _REDUCERS[name](metrics)
-
-
-def _passed(scores: Sequence[MetricScore], threshold: float, k: int, what: str) -> tuple[int, int]:
-    if len(scores) < k:
-        raise EvaluationError(f"{what} needs {k} answered attempts, this sample has {len(scores)}; raise num_samples")
-    return len(scores), sum(score.value >= threshold for score in scores)
 
 
 def _reduced_metadata(scores: Sequence[MetricScore]) -> dict[str, object]:

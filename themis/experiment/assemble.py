@@ -13,7 +13,8 @@ from themis.backends.execution import EXECUTION_BACKENDS, LocalExecutionBackend,
 from themis.config.specification import SampleSpecification, load_specification
 from themis.core.codec import to_plain
 from themis.core.entities import EvaluationRecord, GenerationRecord, GenerationTask, ModelSpec, SamplingConfig
-from themis.core.redaction import REDACTED, redact
+from themis.core.redaction import redact
+from themis.core.secrets import REDACTED
 from themis.evaluation.extractors import EXTRACTORS, IdentityExtractor
 from themis.evaluation.metrics import METRICS
 from themis.evaluation.pipeline import EvaluationPipeline

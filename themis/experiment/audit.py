@@ -109,8 +109,7 @@ def diff_science(one: Mapping[str, Any], other: Mapping[str, Any]) -> Diffs:
 
 def diff_everything(one: Mapping[str, Any], other: Mapping[str, Any]) -> Diffs:
     """The same for every value of the manifests: also versions, platform and transport."""
-    keys = {key: None for manifest in (one, other) for key in _leaves(manifest)}
-    return diff_manifests(one, other, tuple(keys))
+    return diff_manifests(one, other, tuple(flatten_manifest(one) | flatten_manifest(other)))
 
 
 def _deciding_options(manifest: Mapping[str, Any]) -> dict[str, object]:
@@ -127,16 +126,19 @@ def _deciding_options(manifest: Mapping[str, Any]) -> dict[str, object]:
     return options
 
 
-def _leaves(value: Mapping[str, object], prefix: str = "") -> list[str]:
-    found: list[str] = []
+def flatten_manifest(value: Mapping[str, object], prefix: str = "") -> dict[str, object]:
+    """Dotted key -> value."""
+    found: dict[str, object] = {}
     for key, item in value.items():
-        found += _leaves(item, f"{prefix}{key}.") if isinstance(item, Mapping) and item else [prefix + key]
+        found |= (
+            flatten_manifest(item, f"{prefix}{key}.") if isinstance(item, Mapping) and item else {prefix + key: item}
+        )
     return found
 
 
 def _check_known(key: str, manifests: Iterable[Mapping[str, object]]) -> None:
     """A misspelt key would allow nothing and say nothing."""
-    leaves = {*SCIENTIFIC_KEYS, *(leaf for manifest in manifests for leaf in _leaves(manifest))}
+    leaves = {*SCIENTIFIC_KEYS, *(leaf for manifest in manifests for leaf in flatten_manifest(manifest))}
     known = {".".join(leaf.split(".")[:depth]) for leaf in leaves for depth in range(1, leaf.count(".") + 2)}
     if key not in known:
         sections = sorted(name for name in known if "." not in name)

@@ -12,10 +12,9 @@ from xml.sax.saxutils import escape
 
 from themis.core.codec import json_bytes
 from themis.core.entities import ExperimentReport, MetricAggregate
-from themis.core.escaping import escape_control
 from themis.core.files import atomic_write, safe_filename
+from themis.core.markup import escape_control, escape_markdown
 from themis.core.redaction import redact_text
-from themis.core.tables import escape_markdown
 from themis.exceptions import MetricError
 from themis.experiment.export.as_tables import export_markdown
 from themis.experiment.export.samples import format_mean

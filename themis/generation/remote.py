@@ -26,8 +26,8 @@ from themis import __version__
 from themis.core.codec import canonical_json
 from themis.core.entities import GenerationRecord, GenerationTask
 from themis.core.fingerprint import code_fingerprint
-from themis.core.redaction import REDACTED, Redactor
-from themis.core.secret_names import is_secret_name
+from themis.core.redaction import Redactor
+from themis.core.secrets import REDACTED, is_secret_name
 from themis.exceptions import EvaluationError, ProviderCallError, ProviderError, ThemisError
 from themis.generation.attempts import Request, record_of
 from themis.generation.pools import LocalPool, open_pool

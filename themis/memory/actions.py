@@ -236,8 +236,9 @@ class Grade:
 Action = Say | Ask | Wait | Listen | Consult | Grade
 # A test as a generator: it yields actions and receives what comes back.
 Script = Generator[Action, Any, None]
-# A verdict, or the part of a script that comes to one by asking the judge.
-Grading = Grade | Generator[Action, Any, Grade]
+# The part of a script that comes to a verdict by asking the judge, and any verdict.
+Judgement = Generator[Action, Any, Grade]
+Grading = Grade | Judgement
 
 
 # --- what the scheduler adds ------------------------------------------------------------------------------------------

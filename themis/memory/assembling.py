@@ -21,11 +21,9 @@ from themis.memory.agents import AgentSettings, agent_maker
 from themis.memory.benchmark import INTRODUCTION, Benchmark
 from themis.memory.clock import Clock
 from themis.memory.filler import create_filler
-from themis.memory.judging import create_judge
+from themis.memory.models import ChatModel
 from themis.storage import ExperimentStorage
 from themis.storage.runs import validate_run_id
-
-__all__ = ["assemble", "configured", "default_run_id", "load_user_code", "parse_span"]
 
 # Files of the user's that have been run, each with when it was written.
 _LOADED: set[tuple[Path, int]] = set()
@@ -37,7 +35,7 @@ def assemble(asked: MemorySpecification, storage: ExperimentStorage, *, reuse: C
     """Everything a run is made of; every mistake is found here, before the first message."""
     for path in asked.load:
         load_user_code(path)
-    config = configured(asked)
+    config = load_config(asked)
     if config.debug:
         logging.getLogger("themis.memory").setLevel(logging.DEBUG)
     clock = Clock(config.clock)
@@ -46,7 +44,7 @@ def assemble(asked: MemorySpecification, storage: ExperimentStorage, *, reuse: C
     )
     make_agent = agent_maker(asked.agent, settings, asked.agent_options or {})
     filler = create_filler(config.filler, seed=config.seed, tokenizer_name=config.tokenizer)
-    judge = create_judge(config.judge, asked.judge_options or {})
+    judge = ChatModel(config.judge, asked.judge_options or {}) if config.judge is not None else None
     if asked.definitions is not None:
         defined = definitions.load_folder(Path(asked.definitions), config)
     else:
@@ -57,6 +55,7 @@ def assemble(asked: MemorySpecification, storage: ExperimentStorage, *, reuse: C
     if asked.max_prompt_tokens is not None:
         options["max_prompt_tokens"] = asked.max_prompt_tokens
     run_id = validate_run_id(asked.run_id or default_run_id(config.run_name, asked))
+    hidden = asked.secret_options
     return Benchmark(
         run_id=run_id,
         name=config.run_name,
@@ -77,11 +76,14 @@ def assemble(asked: MemorySpecification, storage: ExperimentStorage, *, reuse: C
         seed=config.seed,
         budget_usd=asked.budget_usd,
         agent_options=options,
-        specification=_without_program(asked),
+        # Secrets are not stored: to go on, the program that has them is needed.
+        specification=replace(
+            asked, needs_program=f"{', '.join(hidden)}: a secret, which is not stored" if hidden else ""
+        ),
     )
 
 
-def configured(asked: MemorySpecification) -> MemoryConfig:
+def load_config(asked: MemorySpecification) -> MemoryConfig:
     """The configuration file with what the command line says instead."""
     config = load_memory_config(asked.configuration)
     if asked.span_tokens is not None:
@@ -105,12 +107,6 @@ def parse_span(text: str) -> int:
     if match is None or (span := round(float(match[1]) * _UNITS[match[2].lower()])) < 1:
         raise ConfigurationError(f"spans are numbers of tokens such as 2000, 8k or 1M, got {text.strip()!r}")
     return span
-
-
-def _without_program(asked: MemorySpecification) -> MemorySpecification:
-    """With why a program is needed to go on: for secrets, which are not stored."""
-    hidden = asked.secret_options
-    return replace(asked, needs_program=f"{', '.join(hidden)}: a secret, which is not stored" if hidden else "")
 
 
 def load_user_code(path: str) -> None:

@@ -13,10 +13,8 @@ from themis.memory.agents.agent import Agent
 from themis.memory.clock import Clock
 from themis.memory.examples import TestExample
 from themis.memory.filler import Filler
-from themis.memory.judging import Judge
+from themis.memory.models import Judge
 from themis.memory.tape import REJUDGE, EventBody
-
-__all__ = ["INTRODUCTION", "Benchmark", "Spent"]
 
 INTRODUCTION = (
     "Hello! Several people will talk to you in this conversation, about many things at once. Do what they ask you to "

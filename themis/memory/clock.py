@@ -17,8 +17,6 @@ from themis.core.registry import nearest
 from themis.exceptions import ConfigurationError
 from themis.memory.agents.agent import Agent
 
-__all__ = ["CLOCKS", "Clock"]
-
 CLOCKS = ("jump", "signal", "wait")
 _LONGEST_SLEEP_SECONDS = 60.0
 

@@ -24,17 +24,6 @@ from themis.exceptions import ConfigurationError, StorageError
 from themis.memory.examples import MEMORY_TESTS, DatasetInterface, TestExample
 from themis.storage import ExperimentStorage
 
-__all__ = [
-    "Defined",
-    "conflicts_of",
-    "export_definitions",
-    "generate",
-    "load_folder",
-    "load_stored",
-    "prepare",
-    "store",
-]
-
 logger = logging.getLogger(__name__)
 
 # What the format of a chat adds to a message, for judging whether a script fits its span.
@@ -225,11 +214,10 @@ def load_stored(storage: ExperimentStorage, name: str) -> list[Defined]:
 
 
 def _entry(one: Defined) -> dict[str, object]:
-    dataset = one.example.dataset
     return {
         "kind": one.kind,
         "example_id": one.example.example_id,
-        "arguments": {name: to_plain(getattr(dataset, name)) for name in sorted(dataset.arguments())},
+        "arguments": one.example.arguments(),
         "definition": to_plain(one.example.definition()),
     }
 
@@ -261,10 +249,10 @@ def export_definitions(defined: Iterable[Defined], folder: Path) -> int:
     """Writes `<dataset name>/<example id>.def.json`; returns how many."""
     written = 0
     for one in defined:
-        place = folder / _safe_name(one.example.dataset.name)
+        place = folder / safe_name(one.example.dataset.name)
         place.mkdir(parents=True, exist_ok=True)
         text = json.dumps(to_plain(one.example.definition()), indent=2, ensure_ascii=False)
-        (place / f"{_safe_name(one.example.example_id)}.def.json").write_text(text, encoding="utf-8")
+        (place / f"{safe_name(one.example.example_id)}.def.json").write_text(text, encoding="utf-8")
         written += 1
     return written
 
@@ -276,7 +264,7 @@ def load_folder(folder: Path, config: MemoryConfig) -> list[Defined]:
         dataset = _configured_dataset(test, config)
         kind = MEMORY_TESTS.find(test.name) or test.name
         files = sorted(
-            (folder / _safe_name(dataset.name)).glob("*.def.json"), key=lambda path: (len(path.name), path.name)
+            (folder / safe_name(dataset.name)).glob("*.def.json"), key=lambda path: (len(path.name), path.name)
         )
         if not files:
             raise ConfigurationError(
@@ -294,8 +282,9 @@ def load_folder(folder: Path, config: MemoryConfig) -> list[Defined]:
     return defined
 
 
-def _safe_name(name: str) -> str:
+def safe_name(name: str) -> str:
     """A name as one part of a path, whatever a user has called a test."""
-    return "".join("_" if character in '/\\:*?"<>|' or ord(character) < 32 else character for character in name).lstrip(
-        "."
-    )
+    safe = "".join("_" if one in '/\\:*?"<>|' or ord(one) < 32 else one for one in name).strip(". ")
+    if not safe:
+        raise ConfigurationError(f"{name!r} cannot be the name of a file")
+    return safe

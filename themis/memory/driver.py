@@ -15,10 +15,9 @@ from themis.config.specification import STORED_AS, MemorySpecification
 from themis.core.codec import canonical_json, to_plain
 from themis.core.entities import ExperimentReport, SamplingConfig
 from themis.core.fingerprint import digest, fingerprint
-from themis.memory.agents.agent import Agent
 from themis.memory.benchmark import Benchmark
-from themis.memory.result_store import OVERALL, arguments_of, describe_test, frame_of
-from themis.memory.runner import Session
+from themis.memory.result_store import OVERALL, describe_test, frame_of
+from themis.memory.runner import AgentPool, Session
 from themis.runs.budget import refuse_unknown_cost
 from themis.runs.lifecycle import Driver, OpenRun
 from themis.runs.lifecycle import run as run_driver
@@ -28,8 +27,6 @@ from themis.runs.report import build_report, why_not_judged
 from themis.storage import ExperimentStorage
 from themis.storage.records import Item
 from themis.storage.writing import RunDescription
-
-__all__ = ["MemoryDriver", "definitions_fingerprint", "identity", "run"]
 
 _NAMED_TESTS = 5
 
@@ -79,7 +76,7 @@ class MemoryDriver(Driver):
         self.model = f"agent:{setup.agent_name}"
         self.benchmark = setup.name
         self._setup = setup
-        self._agents = _AgentPool(setup)
+        self._agents = AgentPool(setup)
         self._session: Session | None = None
 
     # --- what the run is ----------------------------------------------------------------------------------------------
@@ -176,31 +173,6 @@ class MemoryDriver(Driver):
         return {} if self._session is None else {"memory": self._session.summary()}
 
 
-class _AgentPool:
-    """Makes the agent of each conversation; the first before there is a run."""
-
-    def __init__(self, setup: Benchmark) -> None:
-        self._setup = setup
-        self._ready: dict[str, Agent] = {}
-
-    def make_first(self) -> Agent:
-        tests = self._setup.tests
-        name = self._name(tests[0].test_id if self._setup.isolated and tests else None)
-        self._ready[name] = self._setup.make_agent(name)
-        return self._ready[name]
-
-    def take(self, conversation_id: str | None) -> Agent:
-        name = self._name(conversation_id)
-        return self._ready.pop(name, None) or self._setup.make_agent(name)
-
-    def close(self) -> None:
-        for agent in self._ready.values():
-            agent.close()
-
-    def _name(self, conversation_id: str | None) -> str:
-        return self._setup.run_id if conversation_id is None else f"{self._setup.run_id} {conversation_id}"
-
-
 def identity(setup: Benchmark) -> dict[str, str]:
     """What decides a run's results, by dimension."""
     conflicts = {kind: sorted(others) for kind, others in setup.conflicts.items()}
@@ -221,7 +193,7 @@ def identity(setup: Benchmark) -> dict[str, str]:
 
 def definitions_fingerprint(tests: Any) -> str:
     """One hash over the tests in order: what each says, waits for, expects, and with which arguments it is judged."""
-    return fingerprint([[test.test_id, test.definition(), arguments_of(test)] for test in tests])
+    return fingerprint([[test.test_id, test.definition(), test.arguments()] for test in tests])
 
 
 def _manifest(setup: Benchmark) -> dict[str, Any]:

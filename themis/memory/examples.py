@@ -15,20 +15,10 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, ClassVar, TypeVar
 
+from themis.core.codec import to_plain
 from themis.core.registry import Registry
 from themis.exceptions import ConfigurationError
 from themis.memory.actions import AgentReply, Ask, Grade, Grading, Listen, Log, Say, Script, Wait
-
-__all__ = [
-    "MEMORY_TESTS",
-    "DatasetInterface",
-    "DynamicExample",
-    "TestExample",
-    "TestResult",
-    "find_kinds",
-    "register_memory_test",
-    "spread",
-]
 
 # How far through its span a fixed script has come when its last line is said.
 LAST_SHARE = 0.9
@@ -255,6 +245,10 @@ class TestExample:
         """The test as a script."""
         return self.dataset.play(self)
 
+    def arguments(self) -> Definition:
+        """What its dataset was made with, as plain JSON."""
+        return {name: to_plain(getattr(self.dataset, name)) for name in sorted(self.dataset.arguments())}
+
     def definition(self) -> Definition:
         """The example as plain JSON, in the layout of a `.def.json` file."""
         stored: Definition = {
@@ -451,9 +445,7 @@ def find_kinds(package: str) -> dict[str, str]:
     return found
 
 
-MEMORY_TESTS: Registry[type[DatasetInterface]] = Registry(
-    "memory test", lambda: {**find_kinds("themis.memory.tests"), **find_kinds("themis.memory.loaders")}
-)
+MEMORY_TESTS: Registry[type[DatasetInterface]] = Registry("memory test", lambda: find_kinds("themis.memory.tests"))
 
 D = TypeVar("D", bound=type[DatasetInterface])
 

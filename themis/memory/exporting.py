@@ -7,20 +7,19 @@ benchmark marks its own: the automatic score beside it under `auto_score`.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, timedelta
 from pathlib import Path
 
 from themis.core.codec import to_plain
 from themis.core.files import atomic_write
 from themis.core.tokens import count_tokens
-from themis.exceptions import ConfigurationError
-from themis.memory.goodai import Json
-from themis.memory.master_log import to_master_log
-from themis.memory.report.view import RunView, read_view
+from themis.memory.definitions import safe_name
+from themis.memory.examples import Definition
+from themis.memory.master_log import REPLIES, SPOKEN, Code, Event, list_events, to_master_log
+from themis.memory.report import RunView, read_view
 from themis.memory.results import StoredResult
-from themis.memory.tape import EventBody, StoredEvent, read_events
 from themis.storage import ExperimentStorage
 from themis.storage.records import Turn
 
@@ -55,18 +54,18 @@ def export_run(
     rows = {sample.item_id: sample.row for sample in storage.reader(run_id).samples()}
     definitions = done.folder / "definitions"
     for row in rows.values():
-        path = definitions / _safe_name(str(row["dataset"])) / f"{_safe_name(str(row['example_id']))}.def.json"
+        path = definitions / safe_name(str(row["dataset"])) / f"{safe_name(str(row['example_id']))}.def.json"
         _write(path, {name: row[name] for name in _DEFINITION if name in row})
         done.definitions += 1
     _write_config(definitions / "config.yml", view, rows.values())
-    results = done.folder / "results" / _safe_name(view.found.agent)
+    results = done.folder / "results" / safe_name(view.found.agent)
     conversation = _Conversation(list(storage.reader(run_id).turns()), isolated=view.found.isolated)
     for result in view.results:
         if result.score is None:
             if result.ended:
                 done.left_out.append(result.test_id)
             continue
-        path = results / _safe_name(result.dataset_name) / f"{_safe_name(result.example_id)}_{result.repetition}.json"
+        path = results / safe_name(result.dataset_name) / f"{safe_name(result.example_id)}_{result.repetition}.json"
         _write(path, _result(result, conversation))
         done.results += 1
     _write(results / "runstats.json", _statistics(view))
@@ -77,23 +76,15 @@ def export_run(
     return done
 
 
-def _safe_name(name: str) -> str:
-    """A name as one part of a path."""
-    safe = "".join("_" if one in '/\\:*?"<>|' or ord(one) < 32 else one for one in name).strip(". ")
-    if not safe:
-        raise ConfigurationError(f"{name!r} cannot be the name of a file")
-    return safe
-
-
 def _write(path: Path, content: object) -> None:
     with atomic_write(path) as file:
         file.write(json.dumps(to_plain(content), indent=2).encode())
 
 
-def _write_config(path: Path, view: RunView, rows: Iterable[Json]) -> None:
+def _write_config(path: Path, view: RunView, rows: Iterable[Definition]) -> None:
     import yaml
 
-    datasets: dict[str, Json] = {}
+    datasets: dict[str, Definition] = {}
     for row in rows:
         entry = datasets.setdefault(
             str(row["kind"] or row["dataset"]), {"name": row["kind"] or row["dataset"], "args": {}}
@@ -152,18 +143,19 @@ class _Conversation:
         self._lines: list[_Line] = []
         self._first: dict[str, int] = {}
         self._end: dict[str, int] = {}
-        tokens, listening = 0, set[str]()
-        for event in read_events(rows):
-            body = event.body
-            if event.reply is not None:
-                tokens = event.reply.tokens_total
-                self._exchange(event, event.reply)
-            elif event.test_id is not None and body.now is not None:
-                for text in _format_event(event.kind, event.test_id, body, tokens, listening):
-                    self._lines.append(_Line(None, f"SYSTEM ({_format_time(body.now)}): {text}"))
-                if event.kind == "end":
+        for event in list_events(rows):
+            test_id, moment = event.test_id or None, event.now.astimezone(UTC).replace(tzinfo=None)
+            if event.code not in SPOKEN:
+                text = f"SYSTEM ({moment}): Test '{event.test_id}' {_format_event(event)}"
+                self._lines.append(_Line(None, text))
+                if event.code is Code.END:
                     # A test's log was written before its end was.
                     self._end[event.test_id] = len(self._lines) - 1
+                continue
+            if test_id is not None:
+                self._first.setdefault(test_id, len(self._lines))
+            sender = "Agent" if event.code in REPLIES else "System" if test_id is None else "Test"
+            self._lines.append(_Line(test_id, f"{sender} ({moment}): {event.text}", event.turn, event.text))
         # Alone in its conversation a test's log is its own, wherever its lines lie among those of others.
         self._isolated = isolated
 
@@ -193,17 +185,6 @@ class _Conversation:
             lines = [line for line in lines if line.test_id in (None, result.test_id)]
         return lines
 
-    def _exchange(self, event: StoredEvent, reply: EventBody) -> None:
-        test_id, sent = event.test_id, event.body
-        if test_id is not None:
-            self._first.setdefault(test_id, len(self._lines))
-        assert reply.now is not None
-        began = reply.now - timedelta(seconds=reply.elapsed_seconds)
-        sender = "Test" if test_id is not None else "System"
-        self._lines.append(_Line(test_id, f"{sender} ({_format_time(began)}): {sent.message}", sent.turn, sent.message))
-        said = reply.reply or ""
-        self._lines.append(_Line(test_id, f"Agent ({_format_time(reply.now)}): {said}", sent.turn, said))
-
 
 @dataclass(frozen=True, slots=True)
 class _Line:
@@ -213,29 +194,20 @@ class _Line:
     said: str = ""
 
 
-def _format_event(kind: str, test_id: str, body: EventBody, tokens: int, listening: set[str]) -> Iterator[str]:
-    name = f"Test '{test_id}'"
-    match kind:
-        case "begin":
-            yield f"{name} BEGINS"
-        case "wait":
-            parts = []
-            if (missing := max(0, (body.until_tokens or 0) - tokens)) > 0:
-                parts.append(f"{missing} TOKENS")
-            if body.until is not None and body.now is not None and body.until > body.now:
-                parts.append(f"{body.until - body.now} TIME")
-            yield f"{name} WAITING for {', '.join(parts) or '0 TOKENS'}."
-        case "listen":
-            listening.add(test_id)
-            yield f"{name} REGISTERS a callback."
-        case "consult":
-            yield f"{name} CALLS an LLM. Response:\n{body.answer or ''}"
-        case "end":
-            if test_id in listening:
-                listening.discard(test_id)
-                yield f"{name} DEREGISTERS a callback."
-            yield f"{name} ENDS"
+_EVENTS = {
+    Code.BEGIN: "BEGINS",
+    Code.REGISTER: "REGISTERS a callback.",
+    Code.DEREGISTER: "DEREGISTERS a callback.",
+    Code.END: "ENDS",
+}
 
 
-def _format_time(moment: datetime) -> str:
-    return str(moment.astimezone(UTC).replace(tzinfo=None))
+def _format_event(event: Event) -> str:
+    if event.code is Code.LLM:
+        return f"CALLS an LLM. Response:\n{event.data['response']}"
+    if event.code is not Code.WAIT:
+        return _EVENTS[event.code]
+    tokens, seconds = event.data["tokens"], event.data["time"]
+    parts = [f"{tokens} TOKENS"] if tokens > 0 else []
+    parts += [f"{timedelta(seconds=seconds)} TIME"] if seconds > 0 else []
+    return f"WAITING for {', '.join(parts) or '0 TOKENS'}."

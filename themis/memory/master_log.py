@@ -37,11 +37,27 @@ class Code(IntEnum):
     DEREGISTER = 10
 
 
-_SPOKEN = (Code.SEND, Code.SEND_FILL, Code.REPLY, Code.REPLY_FILL)
+SENT, REPLIES = (Code.SEND, Code.SEND_FILL), (Code.REPLY, Code.REPLY_FILL)
+SPOKEN = SENT + REPLIES
 # A longer silence between two events is a jump of the clock, not the slowness of an agent.
 _JUMP_SECONDS = 60.0
 # A filler that was answered quicker was not answered by a model: its reply was put into the agent's mouth.
 _PRESUPPLIED_SECONDS = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """A line of a master log. `turn` is the number of an exchange, where it is known: the log does not say it."""
+
+    code: Code
+    now: datetime
+    test_id: str
+    data: Definition
+    turn: int = 0
+
+    @property
+    def text(self) -> str:
+        return str(self.data.get("message", ""))
 
 
 # --- writing ----------------------------------------------------------------------------------------------------------
@@ -49,6 +65,14 @@ _PRESUPPLIED_SECONDS = 0.2
 
 def to_master_log(rows: Iterable[Turn]) -> Iterator[str]:
     """The lines of a `master_log.jsonl`."""
+    for event in list_events(rows):
+        yield json.dumps(
+            {"type": event.code, "timestamp": event.now.timestamp(), "test_id": event.test_id, "data": event.data}
+        )
+
+
+def list_events(rows: Iterable[Turn]) -> Iterator[Event]:
+    """What a stored conversation tells in a master log."""
     listening = set[str]()
     now = datetime.fromtimestamp(0, UTC)
     tokens = 0
@@ -57,55 +81,35 @@ def to_master_log(rows: Iterable[Turn]) -> Iterator[str]:
         now = body.now or now
         match event.kind:
             case "begin":
-                yield _format_event(Code.BEGIN, now, test, {"tokens": body.tokens_total})
+                yield Event(Code.BEGIN, now, test, {"tokens": body.tokens_total})
             case "wait":
                 seconds = 0 if body.until is None else (body.until - now).total_seconds()
-                yield _format_event(
+                yield Event(
                     Code.WAIT, now, test, {"tokens": max(0, (body.until_tokens or 0) - tokens), "time": seconds}
                 )
             case "listen":
                 listening.add(test)
-                yield _format_event(Code.REGISTER, now, test, {})
+                yield Event(Code.REGISTER, now, test, {})
             case "consult":
-                yield _format_event(Code.LLM, now, test, {"response": body.answer or ""})
+                yield Event(Code.LLM, now, test, {"response": body.answer or ""})
             case "end":
                 if test in listening:
                     listening.discard(test)
-                    yield _format_event(Code.DEREGISTER, now, test, {})
-                yield _format_event(Code.END, now, test, {})
+                    yield Event(Code.DEREGISTER, now, test, {})
+                yield Event(Code.END, now, test, {})
             case _ if event.reply is not None:
                 tokens = body.tokens_total or tokens + body.tokens
-                yield from _format_exchange(event, event.reply, now)
+                yield from _list_exchange(event, event.reply, now)
 
 
-def _format_exchange(event: StoredEvent, reply: EventBody, now: datetime) -> Iterator[str]:
+def _list_exchange(event: StoredEvent, reply: EventBody, now: datetime) -> Iterator[Event]:
     is_fill, question, test = event.kind in FILL_KINDS, event.kind == "ask", event.test_id or ""
     began = now - timedelta(seconds=reply.elapsed_seconds)
-    message = {"message": event.body.message, "is_question": question}
-    yield _format_event(Code.SEND_FILL if is_fill else Code.SEND, began, test, message)
-    answer = {"message": reply.reply or "", "is_question": question}
-    yield _format_event(Code.REPLY_FILL if is_fill else Code.REPLY, now, test, answer)
-
-
-def _format_event(code: Code, now: datetime, test_id: str, data: dict[str, object]) -> str:
-    return json.dumps({"type": code, "timestamp": now.timestamp(), "test_id": test_id, "data": data})
+    for code, moment, text in ((SENT[is_fill], began, event.body.message), (REPLIES[is_fill], now, reply.reply or "")):
+        yield Event(code, moment, test, {"message": text, "is_question": question}, event.body.turn)
 
 
 # --- reading ----------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Event:
-    """A line of a master log."""
-
-    code: Code
-    now: datetime
-    test_id: str
-    data: Definition
-
-    @property
-    def text(self) -> str:
-        return str(self.data.get("message", ""))
 
 
 def read_events(lines: Iterable[str], on_broken: Callable[[int, str], None]) -> Iterator[Event]:
@@ -122,13 +126,13 @@ def read_events(lines: Iterable[str], on_broken: Callable[[int, str], None]) -> 
             continue
         try:
             event = _parse_event(line)
-            if event.code in (Code.REPLY, Code.REPLY_FILL) and not waiting:
+            if event.code in REPLIES and not waiting:
                 raise ValueError("a reply to nothing")
         except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
             on_broken(number, str(error))
             continue
-        if event.code in _SPOKEN:
-            waiting = event.code in (Code.SEND, Code.SEND_FILL)
+        if event.code in SPOKEN:
+            waiting = event.code in SENT
         yield event
 
 
@@ -201,7 +205,7 @@ class MasterLog:
         """Tokens and characters of everything said from a test's first message until its end."""
         part = self._parts[test_id]
         end = len(self._events) if part.end is None else part.end
-        text = "".join(event.text for event in self._events[part.first_send or 0 : end] if event.code in _SPOKEN)
+        text = "".join(event.text for event in self._events[part.first_send or 0 : end] if event.code in SPOKEN)
         return self._count(text), len(text)
 
     def turns(self, scores: Mapping[str, tuple[float, list[str]]] | None = None) -> list[Turn]:

@@ -1,12 +1,14 @@
-"""One model of any provider, called for one conversation at a time: what chat agents and judges speak through."""
+"""One model of any provider, called for one conversation at a time: what chat agents speak through, and the judge of tests."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Protocol
 
 from themis.core.entities import GenerationTask, ModelError, PromptRender, PromptSpec, SamplingConfig
 from themis.core.redaction import Redactor
+from themis.core.tokens import count_tokens
 from themis.exceptions import EvaluationError
 from themis.generation.attempts import Request
 from themis.generation.engine import Engine, EngineSettings
@@ -15,11 +17,22 @@ from themis.generation.providers import create_provider, parse_model
 from themis.memory.agents.agent import Reply
 from themis.runs.prices import FREE, Price, is_paid, price_of
 
-__all__ = ["ChatModel"]
+NO_JUDGE = "no judge is configured; name a model with --judge"
+
+
+class Judge(Protocol):
+    """Whom tests consult where words must be understood. It may raise: then the run stops, to be taken up again."""
+
+    name: str
+
+    def answer(self, prompt: str) -> Reply: ...
+
+    def most_cost_usd(self, prompt: str) -> float | None:
+        """The most that an answer may cost; None where the price is not known."""
 
 
 class ChatModel:
-    """A model by its name (`openai/gpt-4o`, `local/smollm2`), with retries and prices."""
+    """A model by its name (`openai/gpt-4o`, `local/smollm2`), with retries and prices; as it is, a judge."""
 
     def __init__(
         self,
@@ -62,6 +75,13 @@ class ChatModel:
             completion_tokens=result.completion_tokens,
             calls=result.calls,
         )
+
+    def answer(self, prompt: str) -> Reply:
+        """The same for a conversation of one message."""
+        return self.complete([{"role": "user", "content": prompt}])
+
+    def most_cost_usd(self, prompt: str) -> float | None:
+        return None if self.price is None else self.price.of(count_tokens(prompt), self.sampling.max_tokens)
 
     def close(self) -> None:
         self._provider.close()

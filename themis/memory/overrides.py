@@ -16,13 +16,10 @@ from themis.core.fingerprint import digest, fingerprint
 from themis.core.registry import nearest
 from themis.exceptions import ConfigurationError, StorageError
 from themis.memory.actions import Grade
-from themis.memory.result_store import OVERALL, score_rows
+from themis.memory.result_store import add_evaluation, score_rows
 from themis.memory.results import StoredResult, load_results
-from themis.runs.report import build_report, summarise_run
 from themis.storage import ExperimentStorage, RunStatus
 from themis.storage.queries import StoredEvaluation
-
-__all__ = ["Override", "override_score", "read_overrides", "withdraw_override"]
 
 _ARTIFACT = "overrides.json"
 _NAME = "overridden"
@@ -137,21 +134,17 @@ def _write(
     records: Sequence[Override],
 ) -> None:
     active = _active(records)
-    reader = storage.reader(run_id)
-    positions = {sample.item_id: sample.position for sample in reader.samples()}
+    positions = {sample.item_id: sample.position for sample in storage.reader(run_id).samples()}
     with storage.open_run(run_id) as writer:
         content = encode([asdict(record) for record in records]).encode()
         writer.save_artifact(_ARTIFACT, content, "application/json")
-        config = {**base.config, "name": f"{_NAME} ({base.name})", "over": base.fingerprint, "metrics": [OVERALL]}
-        evaluation = writer.open_evaluation(fingerprint(["memory", _NAME, base.fingerprint]), config)
-        for result in results:
-            if result.ended:
-                grade, details = _verdict(result, active.get(result.test_id))
-                writer.commit_scores(
-                    evaluation, score_rows(positions[result.test_id], result.dataset_name, grade, details)
-                )
-        summary = summarise_run(build_report(storage, run_id, evaluation))
-        writer.update(summary=encode({**storage.get_run(run_id).summary, **summary}))
+        config = {**base.config, "name": f"{_NAME} ({base.name})", "over": base.fingerprint}
+        rows = (
+            score_rows(positions[result.test_id], result.dataset_name, *_verdict(result, active.get(result.test_id)))
+            for result in results
+            if result.ended
+        )
+        add_evaluation(storage, writer, [_NAME, base.fingerprint], config, rows)
 
 
 def _verdict(result: StoredResult, override: Override | None) -> tuple[Grade, dict[str, object]]:

@@ -7,12 +7,13 @@ one is given, is asked what it has not answered yet, or not so that it could be 
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 
 from themis.core.codec import encode
-from themis.core.fingerprint import fingerprint
 from themis.exceptions import ConfigurationError
 from themis.memory.actions import (
     Action,
@@ -28,15 +29,13 @@ from themis.memory.actions import (
     Say,
 )
 from themis.memory.examples import MEMORY_TESTS, Definition, TestExample
-from themis.memory.judging import NO_JUDGE, Judge
-from themis.memory.result_store import OVERALL, score_rows
+from themis.memory.models import NO_JUDGE, Judge
+from themis.memory.result_store import add_evaluation, score_rows
 from themis.memory.results import RunResults, StoredResult, load_results
 from themis.memory.script import Answer, ScriptDriver, parse_reply
-from themis.memory.tape import REJUDGE, EventBody, lines_of, read_body
-from themis.runs.report import build_report, summarise_run
+from themis.memory.tape import REJUDGE, ConversationLog, EventBody, lines_of, read_body
 from themis.storage import ExperimentStorage
-from themis.storage.queries import StoredSample
-from themis.storage.records import Turn
+from themis.storage.records import ScoreRow, Turn
 from themis.storage.writing import RunWriter
 
 _EPOCH = datetime.fromtimestamp(0, UTC)
@@ -51,12 +50,8 @@ def rejudge_memory_run(storage: ExperimentStorage, run_id: str, judge: Judge | N
         grades = list(_grades(storage, writer, found, judge, ended))
         number = 1 + sum(way.name.startswith("rejudged") for way in storage.reader(run_id).list_evaluations())
         name = f"rejudged {number}" + (f" by {judge.name}" if judge is not None else "")
-        config = {"metrics": [OVERALL], "extractor": None, "judge": None if judge is None else judge.name, "name": name}
-        evaluation = writer.open_evaluation(fingerprint(["memory", name]), config)
-        for sample, grade in grades:
-            writer.commit_scores(evaluation, score_rows(sample.position, str(sample.row["dataset"]), grade))
-        summary = summarise_run(build_report(storage, run_id, evaluation))
-        writer.update(summary=encode({**found.run.summary, **summary}))
+        config = {"extractor": None, "judge": None if judge is None else judge.name, "name": name}
+        add_evaluation(storage, writer, [name], config, [rows for rows, _ in grades])
     return load_results(storage, run_id)
 
 
@@ -73,9 +68,9 @@ def rejudge_ungraded(
     """Judges ended tests that have no verdict once more, in the same evaluation; `asked` is told what the judge used."""
     found = load_results(storage, run_id, str(evaluation))
     ungraded = [result for result in found.results if result.ended and result.test_id in test_ids]
-    for sample, grade in _grades(storage, writer, found, judge, ungraded, asked):
+    for rows, grade in _grades(storage, writer, found, judge, ungraded, asked):
         if not grade.failed:
-            writer.commit_scores(evaluation, score_rows(sample.position, str(sample.row["dataset"]), grade))
+            writer.commit_scores(evaluation, rows)
 
 
 def _grades(
@@ -85,7 +80,7 @@ def _grades(
     judge: Judge | None,
     results: Sequence[StoredResult],
     asked: Callable[[EventBody], None] = lambda body: None,
-) -> Iterator[tuple[StoredSample, Grade]]:
+) -> Iterator[tuple[list[ScoreRow], Grade]]:
     run_id = found.run_id
     samples = {sample.item_id: sample for sample in storage.reader(run_id).samples()}
     answers = _StoredJudge(storage, writer, run_id, judge, asked)
@@ -95,14 +90,15 @@ def _grades(
         sample = samples[result.test_id]
         lines = list(lines_of(storage.reader(run_id).turns(test_id=result.test_id))) if shared is None else shared
         try:
-            example = stored_example(sample.row)
+            example = load_stored_example(sample.row)
         except ConfigurationError as error:
-            yield sample, Grade.failure(str(error))
-            continue
-        yield sample, replay(example, result.messages, Conversation(lines, answers.for_test(result.test_id)))
+            grade = Grade.failure(str(error))
+        else:
+            grade = replay(example, result.messages, Conversation(lines, partial(answers.answer, result.test_id)))
+        yield score_rows(sample.position, str(sample.row["dataset"]), grade), grade
 
 
-def stored_example(row: Definition) -> TestExample:
+def load_stored_example(row: Definition) -> TestExample:
     """A test as it lies in the store, ready to be played."""
     kind = str(row.get("kind", ""))
     if kind not in MEMORY_TESTS:
@@ -142,10 +138,7 @@ class _StoredJudge:
                 reply = JudgeReply(body.answer or "", body.failure)
                 self._said.setdefault(row.test_id, {}).setdefault(body.prompt, []).append(reply)
 
-    def for_test(self, test_id: str) -> Callable[[Consult], JudgeReply]:
-        return lambda consult: self._answer(test_id, consult)
-
-    def _answer(self, test_id: str, consult: Consult) -> JudgeReply:
+    def answer(self, test_id: str, consult: Consult) -> JudgeReply:
         """What was said if it can be parsed; else the judge is asked, and asked again another time."""
         known = self._said.get(test_id, {}).get(consult.prompt, [])
         for reply in known:
@@ -158,17 +151,8 @@ class _StoredJudge:
     def _ask(self, judge: Judge, test_id: str, consult: Consult) -> JudgeReply:
         began = time.perf_counter()
         said = judge.answer(consult.prompt)
-        body = EventBody(
-            prompt=consult.prompt,
-            purpose=consult.purpose,
-            answer=said.text,
-            judge=judge.name,
-            cost_usd=said.cost_usd,
-            prompt_tokens=said.prompt_tokens,
-            completion_tokens=said.completion_tokens,
-            calls=said.calls,
-            seconds=time.perf_counter() - began,
-        )
+        body = EventBody.of(said, time.perf_counter() - began)
+        body.prompt, body.purpose, body.answer, body.judge = consult.prompt, consult.purpose, said.text, judge.name
         self._writer.append_turns([Turn(self._next, REJUDGE, test_id, encode(body))])
         self._next += 1
         self._writer.add_judge_cost(said.calls, said.cost_usd)
@@ -184,22 +168,6 @@ class Conversation:
     consult: Callable[[Consult], JudgeReply] = lambda consult: JudgeReply(failure=NO_JUDGE)
 
 
-class _LogUntil:
-    """The conversation up to a turn, as callbacks see it."""
-
-    def __init__(self, lines: Sequence[Line], until: int) -> None:
-        self._lines, self._until = lines, until
-
-    def __len__(self) -> int:
-        return sum(1 for _ in self)
-
-    def __iter__(self) -> Iterator[Line]:
-        return self.after(0)
-
-    def after(self, turn: int) -> Iterator[Line]:
-        return (line for line in self._lines if turn < line.turn <= self._until)
-
-
 class _Diverged(Exception):
     """The test would now go on otherwise than it did."""
 
@@ -211,7 +179,9 @@ class _Replay:
         self._example = example
         self._said = said
         self._next = 0
-        self._conversation = conversation
+        self._consult = conversation.consult
+        # What is still to be heard, and what was.
+        self._lines, self._log = deque(conversation.lines), ConversationLog()
         self._turn = 0
         self._now = next((message.now for message in said if message.now), _EPOCH)
         self._tokens = 0
@@ -223,7 +193,7 @@ class _Replay:
             case Listen():
                 return self._listen()
             case Consult():
-                return self._conversation.consult(action)
+                return self._consult(action)
             case _:
                 return self._wait()
 
@@ -247,16 +217,17 @@ class _Replay:
         return Instant(self._now, self._tokens)
 
     def _listen(self) -> AgentReply | None:
-        line = next((line for line in self._conversation.lines if line.turn > self._turn), None)
-        if line is None:
+        if not self._lines:
             return None
+        line = self._lines[0]
         self._turn, self._now = line.turn, line.now
         return self._reply(line.reply, line.message, line.test_id)
 
     def _reply(self, reply: str, message: str, test_id: str | None) -> AgentReply:
-        log = _LogUntil(self._conversation.lines, self._turn)
+        while self._lines and self._lines[0].turn <= self._turn:
+            self._log.append(self._lines.popleft())
         return AgentReply(
-            reply, turn=self._turn, now=self._now, tokens=self._tokens, message=message, test_id=test_id, log=log
+            reply, turn=self._turn, now=self._now, tokens=self._tokens, message=message, test_id=test_id, log=self._log
         )
 
 

@@ -5,7 +5,7 @@ Two agents' runs of one benchmark have the same item ids, so they can be compare
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from themis.core.codec import encode, to_plain
@@ -24,9 +24,10 @@ from themis.memory.actions import Grade, Outcome
 from themis.memory.benchmark import Benchmark, Spent
 from themis.memory.examples import TestExample
 from themis.runs.lifecycle import OpenRun
+from themis.runs.report import build_report, summarise_run
+from themis.storage import ExperimentStorage
 from themis.storage.records import FAILED, SCORED, Frame, ScoreRow
-
-__all__ = ["OVERALL", "ResultStore", "arguments_of", "describe_test", "frame_of", "score_rows"]
+from themis.storage.writing import RunWriter
 
 # The metric that every test is scored under, besides the name of its dataset.
 OVERALL = "memory"
@@ -86,7 +87,7 @@ class ResultStore:
         self._entered.add(outcome.test_id)
         # What filler cost belongs to no test, so the run's sums are those of the tape and not of its results.
         self._run.commit([result], totals={"succeeded": len(self._entered), **_sums(run_spent)})
-        self._run.notify_scores([_judged(test, outcome)])
+        self._run.notify_scores([_to_evaluation_record(test, outcome)])
 
     def store_totals(self, spent: Spent) -> None:
         self._run.writer.update(succeeded=len(self._entered), **_sums(spent))
@@ -156,7 +157,22 @@ def score_rows(
     return [ScoreRow(position, name, 0, grade.score, SCORED, text) for name in (OVERALL, dataset)]
 
 
-def _judged(test: TestExample, outcome: Outcome) -> EvaluationRecord:
+def add_evaluation(
+    storage: ExperimentStorage,
+    writer: RunWriter,
+    key: Sequence[str],
+    config: Mapping[str, object],
+    rows: Iterable[Sequence[ScoreRow]],
+) -> None:
+    """Stores other verdicts on a run's tests as its new current evaluation; those before stay under theirs."""
+    evaluation = writer.open_evaluation(fingerprint(["memory", *key]), {**config, "metrics": [OVERALL]})
+    for verdict in rows:
+        writer.commit_scores(evaluation, verdict)
+    summary = summarise_run(build_report(storage, writer.run_id, evaluation))
+    writer.update(summary=encode({**storage.get_run(writer.run_id).summary, **summary}))
+
+
+def _to_evaluation_record(test: TestExample, outcome: Outcome) -> EvaluationRecord:
     grade = outcome.grade
     if grade.failed:
         return EvaluationRecord(test.test_id, [], list(grade.reasons))
@@ -171,14 +187,9 @@ def describe_test(test: TestExample, kind: str) -> dict[str, Any]:
         "dataset": test.dataset.name,
         "kind": kind,
         "example_id": test.example_id,
-        "arguments": arguments_of(test),
+        "arguments": test.arguments(),
         **test.definition(),
     }
-
-
-def arguments_of(test: TestExample) -> dict[str, Any]:
-    found: Mapping[str, Any] = {name: getattr(test.dataset, name) for name in test.dataset.arguments()}
-    return {name: to_plain(value) for name, value in sorted(found.items())}
 
 
 def frame_of(agent_name: str) -> Frame:

@@ -6,9 +6,9 @@ How the numbers are defined is written in docs/guides/memory-results.md; `summar
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Any, ClassVar
 
 from themis.core.entities import EvaluationRecord
@@ -31,8 +31,6 @@ class StoredResult(TestResult):
     span_tokens: int = 0
     began_tokens: int = 0
     ended_tokens: int = 0
-    began_at: datetime | None = None
-    ended_at: datetime | None = None
     listened: bool = False
     overran: bool = False
     in_doubt: bool = False
@@ -105,7 +103,6 @@ class RunSummary:
     # Accuracy-weighted distance: the mean over tests of score times distance, in tokens.
     ltm_score: float
     effective_span: EffectiveSpan | None
-    longest_tokens: int
     overran: int
     in_doubt: int
     overridden: int
@@ -131,27 +128,12 @@ class RunSummary:
         return self.verbosity_tokens / self.agent_seconds
 
     def to_dict(self) -> dict[str, object]:
-        span = self.effective_span
+        span, tests = self.effective_span, {"scored": self.scored, "undecided": self.undecided, "missing": self.missing}
         return {
-            "run_id": self.run_id,
-            "agent": self.agent,
-            "score": self.score,
-            "score_interval": self.score_interval,
-            "max_score": self.max_score,
+            **{name: value for name, value in vars(self).items() if name not in tests},
             "accuracy": self.accuracy,
-            "ltm_score": self.ltm_score,
             "effective_span": None if span is None else vars(span),
-            "tests": {"scored": self.scored, "undecided": self.undecided, "missing": self.missing},
-            "overran": self.overran,
-            "in_doubt": self.in_doubt,
-            "overridden": self.overridden,
-            "hand_edited": self.hand_edited,
-            "cost_usd": self.cost_usd,
-            "judge_cost_usd": self.judge_cost_usd,
-            "judge_calls": self.judge_calls,
-            "judged": self.judged,
-            "agent_seconds": self.agent_seconds,
-            "verbosity_tokens": self.verbosity_tokens,
+            "tests": tests,
             "speed_tokens_per_second": self.speed_tokens_per_second,
             "datasets": [vars(dataset) for dataset in self.datasets],
         }
@@ -198,11 +180,9 @@ def load_results(storage: ExperimentStorage, run_id: str, judged_as: str | None 
         raise ConfigurationError(f"run {run_id!r} is a run of kind {run.kind!r}, expected a memory run")
     evaluation = reader.evaluation
     name = "as run"
-    if judged_as is not None:
-        found = reader.find_evaluation(judged_as)
+    if judged_as is not None or evaluation is not None:
+        found = reader.find_evaluation(judged_as or str(evaluation))
         evaluation, name = found.evaluation, found.name
-    elif evaluation is not None:
-        name = reader.find_evaluation(str(evaluation)).name
     records = {record.task.metadata["dataset_id"]: record for _, record in reader.records()}
     verdicts = {}
     if evaluation is not None:
@@ -210,11 +190,9 @@ def load_results(storage: ExperimentStorage, run_id: str, judged_as: str | None 
     results = []
     for sample in reader.samples():
         result = _read_planned(run, sample.item_id, sample.row)
-        record = records.get(sample.item_id)
-        if record is not None:
+        if (record := records.get(sample.item_id)) is not None:
             _add_record(result, record.metrics.get("memory", {}))
-        verdict = verdicts.get(sample.item_id)
-        if verdict is not None:
+        if (verdict := verdicts.get(sample.item_id)) is not None:
             _add_verdict(result, verdict)
         results.append(result)
     return RunResults(run, results, name)
@@ -243,9 +221,9 @@ def _add_record(result: StoredResult, memory: Mapping[str, Any]) -> None:
     result.tokens, result.characters = int(memory.get("tokens") or 0), int(memory.get("characters") or 0)
     result.needles = int(memory.get("needles") or 0)
     result.span_tokens = int(memory.get("span_tokens") or result.span_tokens)
-    began, ended = memory.get("began") or {}, memory.get("ended") or {}
-    result.began_tokens, result.began_at = int(began.get("tokens") or 0), _parse_moment(began.get("now"))
-    result.ended_tokens, result.ended_at = int(ended.get("tokens") or 0), _parse_moment(ended.get("now"))
+    result.began_tokens, result.ended_tokens = (
+        int((memory.get(end) or {}).get("tokens") or 0) for end in ("began", "ended")
+    )
     result.listened = memory.get("listened_from_turn") is not None
     result.overran, result.in_doubt = bool(memory.get("overran")), bool(memory.get("in_doubt"))
     result.agent_seconds = float(memory.get("agent_seconds") or 0.0)
@@ -267,10 +245,6 @@ def _add_verdict(result: StoredResult, verdict: EvaluationRecord) -> None:
     result.reasoning = [str(reason) for reason in score.details.get("reasons", result.reasoning)]
     result.published = score.details.get("published") or {}
     result.override = score.details.get("override") or {}
-
-
-def _parse_moment(text: str | None) -> datetime | None:
-    return datetime.fromisoformat(text) if isinstance(text, str) else None
 
 
 # --- a run in a few numbers -------------------------------------------------------------------------------------------
@@ -299,7 +273,6 @@ def summarise_results(found: RunResults, *, verbosity_tokens: int | None = None)
         missing=sum(not result.ended for result in results),
         ltm_score=_mean([(result.score or 0.0) * result.distance_tokens for result in scored]),
         effective_span=effective_span([(result.distance_tokens, result.score or 0.0) for result in scored]),
-        longest_tokens=max((result.tokens for result in results), default=0),
         overran=sum(result.overran for result in results),
         in_doubt=sum(result.in_doubt for result in results),
         overridden=sum(bool(result.override) for result in results),
@@ -323,14 +296,10 @@ def dataset_scores(results: Iterable[StoredResult]) -> list[DatasetScore]:
 
 def _dataset_score(name: str, members: Sequence[StoredResult]) -> DatasetScore:
     scores = [member.score for member in members if member.score is not None]
-    mean = _mean(scores)
-    stderr = None
-    if len(scores) > 1:
-        stderr = math.sqrt(math.fsum((score - mean) ** 2 for score in scores) / (len(scores) - 1) / len(scores))
     return DatasetScore(
         name=name,
-        mean=mean,
-        stderr=stderr,
+        mean=_mean(scores),
+        stderr=statistics.stdev(scores) / math.sqrt(len(scores)) if len(scores) > 1 else None,
         interval=bounded_interval(scores) if scores else None,
         scored=len(scores),
         undecided=sum(member.ended and member.score is None for member in members),

@@ -6,6 +6,7 @@ A conversation is one scheduler, one tape, one agent; a run has one conversation
 from __future__ import annotations
 
 import contextlib
+import itertools
 import logging
 import threading
 import time
@@ -13,7 +14,6 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import Protocol
 
 from themis.core.tokens import tokenizer
 from themis.exceptions import ConfigurationError, EvaluationError, ThemisError
@@ -39,18 +39,16 @@ from themis.memory.agents.agent import Agent, Reply
 from themis.memory.agents.calibration import CalibrationAgent
 from themis.memory.benchmark import Benchmark, Spent
 from themis.memory.examples import TestExample
-from themis.memory.judging import NO_JUDGE, Judge
+from themis.memory.models import NO_JUDGE, Judge
 from themis.memory.planning import plan_test
 from themis.memory.result_store import ResultStore
 from themis.memory.scheduler import Scheduler
 from themis.memory.script import Answer
-from themis.memory.tape import REJUDGE, ConversationLog, EventBody, Replayed, SequenceCounter, Tape, read_body
+from themis.memory.tape import REJUDGE, ConversationLog, EventBody, Tape, read_body
 from themis.runs.budget import Reservation
 from themis.runs.lifecycle import OpenRun, Stop
 from themis.runs.observers import Progress
 from themis.storage import RunStatus
-
-__all__ = ["Session"]
 
 logger = logging.getLogger(__name__)
 
@@ -60,7 +58,7 @@ _SNAPSHOT_EVERY_TURNS = 64
 class Session:
     """The part of a run that its conversations share."""
 
-    def __init__(self, benchmark: Benchmark, run: OpenRun, start: datetime, agents: _Agents) -> None:
+    def __init__(self, benchmark: Benchmark, run: OpenRun, start: datetime, agents: AgentPool) -> None:
         self.benchmark = benchmark
         self.run = run
         self.storage = run.storage
@@ -83,7 +81,7 @@ class Session:
             tape = Tape(rows, self.writer.append_turns, on_extra=self.add)
             _Conversation(self, tests, tape, conversation_id=None).play()
             return
-        numbers = SequenceCounter(
+        numbers = itertools.count(
             1 + max((row.seq for row in self.storage.reader(self.benchmark.run_id).turns()), default=-1)
         )
         alone = [test for test in tests if not self._is_done(test)]
@@ -100,7 +98,7 @@ class Session:
             self.spent.add(row.kind, body)
         return True
 
-    def _play_alone(self, test: TestExample, numbers: SequenceCounter) -> None:
+    def _play_alone(self, test: TestExample, numbers: Iterator[int]) -> None:
         if self.run.stopping:
             return
         rows = self.storage.reader(self.benchmark.run_id).turns(test_id=test.test_id)
@@ -184,10 +182,29 @@ class Session:
         }
 
 
-class _Agents(Protocol):
-    """Makes the agent of each conversation."""
+class AgentPool:
+    """Makes the agent of each conversation; the first before there is a run."""
 
-    def take(self, conversation_id: str | None) -> Agent: ...
+    def __init__(self, setup: Benchmark) -> None:
+        self._setup = setup
+        self._ready: dict[str, Agent] = {}
+
+    def make_first(self) -> Agent:
+        tests = self._setup.tests
+        name = self._name(tests[0].test_id if self._setup.isolated and tests else None)
+        self._ready[name] = self._setup.make_agent(name)
+        return self._ready[name]
+
+    def take(self, conversation_id: str | None) -> Agent:
+        name = self._name(conversation_id)
+        return self._ready.pop(name, None) or self._setup.make_agent(name)
+
+    def close(self) -> None:
+        for agent in self._ready.values():
+            agent.close()
+
+    def _name(self, conversation_id: str | None) -> str:
+        return self._setup.run_id if conversation_id is None else f"{self._setup.run_id} {conversation_id}"
 
 
 class _Stopped(Exception):
@@ -211,9 +228,6 @@ class _PaidJudge:
 
     def most_cost_usd(self, prompt: str) -> float | None:
         return self._judge.most_cost_usd(prompt)
-
-    def close(self) -> None:
-        self._judge.close()
 
 
 class _Conversation:
@@ -281,10 +295,9 @@ class _Conversation:
             self._known_turn, memory = saved
             agent.restore(memory)
 
-    def _replay(self, step: Step, replayed: Replayed) -> Answer | datetime:
-        body = replayed.body
+    def _replay(self, step: Step, body: EventBody) -> Answer | datetime:
         if isinstance(step.action, Exchange):
-            reply = self._reply(step, replayed.message, body)
+            reply = self._reply(step, body.message, body)
             if step.turn > self._known_turn:
                 with self._benchmark.clock.show_to(self._agent, reply.now):
                     self._agent.observe(reply.message, str(reply), turn=step.turn, now=reply.now)
@@ -341,20 +354,10 @@ class _Conversation:
         seconds = time.perf_counter() - began
         elapsed = self._benchmark.clock.elapsed_since(now)
         tokens = self._count(message) + self._count(said.text)
-        body = EventBody(
-            turn=step.turn,
-            reply=said.text,
-            tokens=tokens,
-            tokens_total=step.at.tokens + tokens,
-            elapsed_seconds=elapsed.total_seconds(),
-            now=now + elapsed,
-            cost_usd=said.cost_usd,
-            prompt_tokens=said.prompt_tokens,
-            completion_tokens=said.completion_tokens,
-            calls=said.calls,
-            seconds=seconds,
-            in_doubt=in_doubt,
-        )
+        body = EventBody.of(said, seconds)
+        body.turn, body.reply, body.in_doubt = step.turn, said.text, in_doubt
+        body.tokens, body.tokens_total = tokens, step.at.tokens + tokens
+        body.elapsed_seconds, body.now = elapsed.total_seconds(), now + elapsed
         self._tape.commit_reply(step, body)
         reply = self._reply(step, message, body)
         self._on_reply(step, reply, body, replaying=False)
@@ -419,15 +422,8 @@ class _Conversation:
             except Exception as error:  # boundary: a judge is a model, or the user's code
                 what = str(error) if isinstance(error, ThemisError) else f"{type(error).__name__}: {error}"
                 raise EvaluationError(self._failed(f"judge {judge.name!r} did not answer: {what}")) from error
-            body = EventBody(
-                answer=ruling.text,
-                now=self._scheduler.now,
-                cost_usd=ruling.cost_usd,
-                prompt_tokens=ruling.prompt_tokens,
-                completion_tokens=ruling.completion_tokens,
-                calls=ruling.calls,
-                seconds=time.perf_counter() - began,
-            )
+            body = EventBody.of(ruling, time.perf_counter() - began)
+            body.answer, body.now = ruling.text, self._scheduler.now
         self._tape.commit_reply(step, body)
         self._add("consult", step.test_id, body)
         return JudgeReply(body.answer or "", body.failure)

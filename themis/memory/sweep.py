@@ -29,11 +29,10 @@ from themis.core.intervals import summarise
 from themis.core.redaction import redact_text
 from themis.exceptions import ConfigurationError, ThemisError
 from themis.memory import definitions
-from themis.memory.assembling import assemble, configured, default_run_id, load_user_code, parse_span
-from themis.memory.benchmark import Benchmark
+from themis.memory.assembling import assemble, default_run_id, load_config, parse_span
 from themis.memory.driver import MemoryDriver
+from themis.memory.report import RunView, read_view
 from themis.memory.report.charts import SpanPoint, SpanSeries
-from themis.memory.report.view import RunView, read_view
 from themis.memory.results import RunResults, bounded_interval, summarise_results
 from themis.memory.spans import effective_span
 from themis.memory.timeline import Timeline
@@ -42,14 +41,10 @@ from themis.storage import ExperimentStorage, RunStatus
 from themis.storage.database import is_url
 from themis.storage.writing import LEASE_SECONDS
 
-__all__ = ["Sweep", "SweepReport", "SweepRun", "parse_spans", "plan_sweep", "read_sweep", "run_sweep"]
-
 logger = logging.getLogger(__name__)
 
 # How often a run is taken up on Ray when its process is lost.
 _ATTEMPTS = 3
-
-
 _LEAVE_SECONDS = 5.0
 
 
@@ -107,7 +102,7 @@ def plan_sweep(sweep: Sweep) -> list[SweepRun]:
         for seed in range(sweep.seeds):
             for agent in sweep.agents:
                 request = _request(sweep, agent, span, seed)
-                run_name = configured(request).run_name
+                run_name = load_config(request).run_name
                 runs.append(SweepRun(default_run_id(run_name, request), run_name, agent, span, seed))
     return runs
 
@@ -127,7 +122,7 @@ def run_sweep(
     """
     runs = plan_sweep(sweep)
     failed = []
-    with closing(_ended(sweep, runs, storage, parallel, backend)) as ended:
+    with closing(_run_each(sweep, runs, storage, parallel, backend)) as ended:
         for one, error in ended:
             if error is not None:
                 failed.append(one)
@@ -135,7 +130,7 @@ def run_sweep(
     return failed
 
 
-def _ended(
+def _run_each(
     sweep: Sweep,
     runs: list[SweepRun],
     storage: ExperimentStorage,
@@ -155,7 +150,7 @@ def _ended(
         )
     # Definitions are made before, in one place: processes would otherwise make the same ones at once.
     for one in {planned.run_name: planned for planned in runs}.values():
-        config = configured(_request(sweep, one.agent, one.span_tokens, one.seed))
+        config = load_config(_request(sweep, one.agent, one.span_tokens, one.seed))
         definitions.prepare(config, storage, reuse=lambda question: True, regenerate=False)
     if backend is None:
         yield from _in_processes(run_one, runs, parallel or 1)
@@ -169,14 +164,16 @@ def _in_processes(
     # Processes and not threads: an agent may be shown the virtual time by moving its process's clock.
     before = set(multiprocessing.active_children())
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(processes, mp_context=context, initializer=_leave_signals_to_runs) as pool:
+    # Between runs an interrupt, which comes to all processes, is for the sweep to hear.
+    ignore = partial(signal.signal, signal.SIGINT, signal.SIG_IGN)
+    with ProcessPoolExecutor(processes, mp_context=context, initializer=ignore) as pool:
         waiting = {pool.submit(_run_unless_stopped, run_one, one): one for one in runs}
         try:
             for finished in as_completed(waiting):
                 try:
                     yield waiting[finished], finished.result()
                 except BrokenProcessPool as error:
-                    yield waiting[finished], _broken_off(error)
+                    yield waiting[finished], _describe_crash(error)
         except KeyboardInterrupt:
             # A signal may have come to this process alone: the runs are told to save and stop too.
             for child in set(multiprocessing.active_children()) - before:
@@ -185,11 +182,6 @@ def _in_processes(
             raise
         finally:
             pool.shutdown(cancel_futures=True)
-
-
-def _leave_signals_to_runs() -> None:
-    """In a process of the sweep: between runs an interrupt, which comes to all of them, is for the sweep to hear."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 # In a process of the sweep: whether a run was stopped here, so that those which wait for it do not begin.
@@ -223,10 +215,10 @@ def _on_ray(
         lost = []
         for one, result in backend.stream(ended, runs, max_workers=at_once):
             if isinstance(result, BaseException) and attempt < _ATTEMPTS:
-                logger.warning("%s %s; it is taken up again", one.run_id, _broken_off(result))
+                logger.warning("%s %s; it is taken up again", one.run_id, _describe_crash(result))
                 lost.append(one)
             else:
-                yield one, _broken_off(result) if isinstance(result, BaseException) else result
+                yield one, _describe_crash(result) if isinstance(result, BaseException) else result
         if not lost:
             return
         if not backend.is_on_one_machine:  # where nobody can see that the writer of a run is gone
@@ -234,7 +226,7 @@ def _on_ray(
         runs = lost
 
 
-def _broken_off(error: BaseException) -> str:
+def _describe_crash(error: BaseException) -> str:
     return redact_text(f"broke off: {type(error).__name__}: {' '.join(str(error).split())[:300]}")
 
 
@@ -242,10 +234,8 @@ def _run(sweep: Sweep, location: str, one: SweepRun) -> str | None:
     """Runs one; returns what went wrong."""
     storage = ExperimentStorage(location)
     try:
-        for path in sweep.load:
-            load_user_code(path)
-        benchmark = _assembled(sweep, one, storage)
-        driver = MemoryDriver(benchmark)
+        request = _request(sweep, one.agent, one.span_tokens, one.seed)
+        driver = MemoryDriver(assemble(request, storage, reuse=lambda question: True))
         if storage.run_exists(one.run_id):
             start_or_resume(driver, storage)
             if storage.get_run(one.run_id).status is RunStatus.COMPLETED:
@@ -255,7 +245,7 @@ def _run(sweep: Sweep, location: str, one: SweepRun) -> str | None:
     except ThemisError as error:
         return str(error)
     except Exception as error:  # boundary: an agent is the user's code, and the other runs go on
-        return _broken_off(error)
+        return _describe_crash(error)
     finally:
         storage.close()
 
@@ -271,10 +261,6 @@ def _request(sweep: Sweep, agent: str, span_tokens: int, seed: int) -> MemorySpe
         seed=seed,
         load=sweep.load,
     )
-
-
-def _assembled(sweep: Sweep, one: SweepRun, storage: ExperimentStorage) -> Benchmark:
-    return assemble(_request(sweep, one.agent, one.span_tokens, one.seed), storage, reuse=lambda question: True)
 
 
 # --- what came of it --------------------------------------------------------------------------------------------------
@@ -293,14 +279,14 @@ def read_sweep(sweep: Sweep, storage: ExperimentStorage) -> SweepReport:
     if not there:
         raise ConfigurationError("no run of this sweep is in the store")
     return SweepReport(
-        agents=[_pooled(agent, members) for agent, members in there.items()],
-        spans=[SpanSeries(agent, _along_spans(members)) for agent, members in there.items()],
+        agents=[_pool_runs(agent, members) for agent, members in there.items()],
+        spans=[SpanSeries(agent, _score_by_span(members)) for agent, members in there.items()],
         comparisons=comparison.compare_scores({agent: _scores(members) for agent, members in there.items()}),
         missing=missing,
     )
 
 
-def _along_spans(members: Iterable[tuple[SweepRun, RunView]]) -> list[SpanPoint]:
+def _score_by_span(members: Iterable[tuple[SweepRun, RunView]]) -> list[SpanPoint]:
     by_span: dict[int, list[tuple[int, float]]] = {}
     for one, view in members:
         for result in view.results:
@@ -326,7 +312,7 @@ def _scores(members: Iterable[tuple[SweepRun, RunView]]) -> dict[tuple[Hashable,
     }
 
 
-def _pooled(agent: str, members: Sequence[tuple[SweepRun, RunView]]) -> RunView:
+def _pool_runs(agent: str, members: Sequence[tuple[SweepRun, RunView]]) -> RunView:
     """All runs of an agent as one: every test of every run, and what they took together."""
     results, points, conversations = [], [], []
     for one, view in members:

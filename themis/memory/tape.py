@@ -8,16 +8,17 @@ over. Rows without an effect outside (a test begins, waits, listens, ends) are w
 from __future__ import annotations
 
 import datetime
-import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 import msgspec
 
 from themis.core.codec import decode_as, encode
 from themis.exceptions import ConfigurationError, StorageError
 from themis.memory.actions import Begin, Consult, End, Exchange, Fill, Jump, Line, Listen, Step, Wait
+from themis.memory.agents.agent import Reply
 from themis.storage.records import Turn
 
 # Kinds of rows that send the agent something; each is followed by a `reply` row.
@@ -66,26 +67,16 @@ class EventBody(msgspec.Struct, omit_defaults=True):
     score: float | None = None
     reasons: list[str] = []
 
-
-@dataclass(frozen=True, slots=True)
-class Replayed:
-    """The stored answer to a step. `message` is what was sent, where something was."""
-
-    body: EventBody
-    message: str = ""
-
-
-class SequenceCounter:
-    """The next row's number, shared by the conversations of a run."""
-
-    def __init__(self, first: int = 0) -> None:
-        self._next = first
-        self._lock = threading.Lock()
-
-    def take(self) -> int:
-        with self._lock:
-            self._next += 1
-            return self._next - 1
+    @classmethod
+    def of(cls, reply: Reply, seconds: float) -> EventBody:
+        """What the calls for a reply, of the agent or the judge, took."""
+        return cls(
+            cost_usd=reply.cost_usd,
+            prompt_tokens=reply.prompt_tokens,
+            completion_tokens=reply.completion_tokens,
+            calls=reply.calls,
+            seconds=seconds,
+        )
 
 
 class Tape:
@@ -104,7 +95,7 @@ class Tape:
         stored: Iterable[Turn],
         write: Callable[[list[Turn]], None],
         *,
-        numbers: SequenceCounter | None = None,
+        numbers: Iterator[int] | None = None,
         conversation_id: str | None = None,
         on_extra: Callable[[str, EventBody], None] = lambda kind, body: None,
     ) -> None:
@@ -125,15 +116,15 @@ class Tape:
 
     # --- reading ------------------------------------------------------------------------------------------------------
 
-    def replay_next(self, step: Step) -> Replayed | None:
-        """The stored answer to a step; None where the tape ends."""
+    def replay_next(self, step: Step) -> EventBody | None:
+        """The stored answer to a step, that to an exchange with what was sent; None where the tape ends."""
         if self._ahead is None:
             return None
         row = self._take()
         body = read_body(row)
         self._compare(step, row, body)
         if not isinstance(step.action, Exchange):
-            return Replayed(body)
+            return body
         if self._ahead is None:
             self.in_doubt = True
             return None
@@ -141,7 +132,8 @@ class Tape:
         reply = read_body(answered)
         if answered.kind != "reply" or reply.reply is None:
             raise _damaged(answered.seq, f"row of kind {answered.kind!r} where a reply was expected")
-        return Replayed(reply, body.message)
+        reply.message = body.message
+        return reply
 
     def _take(self) -> Turn:
         row = self._ahead
@@ -201,7 +193,7 @@ class Tape:
 
     def _row(self, kind: str, test_id: str | None, body: EventBody) -> Turn:
         if self._numbers is not None:
-            number = self._numbers.take()
+            number = next(self._numbers)
         else:
             number, self._next = self._next, self._next + 1
         return Turn(number, kind, self._conversation_id or test_id, encode(body))
@@ -345,3 +337,61 @@ def lines_of(rows: Iterable[Turn]) -> Iterator[Line]:
         if reply is not None:
             assert reply.now is not None
             yield Line(sent.turn, event.test_id, sent.message, reply.reply or "", reply.now, event.kind == "ask")
+
+
+# --- the conversation as people and other programs read it ------------------------------------------------------------
+
+Entry = dict[str, Any]
+
+
+def read_entries(rows: Iterable[Turn], *, test_id: str | None = None) -> Iterator[Entry]:
+    """A conversation entry by entry; a message and its reply are one. `kind` says which fields matter."""
+    for event in read_events(rows):
+        if test_id is None or event.test_id == test_id:
+            yield _format_exchange(event, event.reply) if event.is_exchange else _format_entry(event, event.body)
+
+
+def _format_exchange(event: StoredEvent, reply: EventBody | None) -> Entry:
+    sent = event.body
+    return {
+        "seq": event.seq,
+        "turn": sent.turn,
+        "test_id": event.test_id,
+        "kind": event.kind,
+        "message": sent.message,
+        "reply": None if reply is None else reply.reply,
+        "question": event.kind == "ask",
+        "presupplied": sent.presupplied is not None,
+        "now": _format_time(None if reply is None else reply.now),
+        "tokens_total": None if reply is None else reply.tokens_total,
+        "cost_usd": None if reply is None else reply.cost_usd,
+        "in_doubt": reply is None or reply.in_doubt,
+    }
+
+
+def _format_entry(event: StoredEvent, body: EventBody) -> Entry:
+    entry: Entry = {
+        "seq": event.seq,
+        "turn": None,
+        "test_id": event.test_id,
+        "kind": event.kind,
+        "message": body.prompt,
+        "reply": body.answer,
+        "question": False,
+        "presupplied": False,
+        "now": _format_time(body.now),
+        "tokens_total": body.tokens_total or None,
+        "cost_usd": body.cost_usd if event.kind in ("consult", REJUDGE) else None,
+    }
+    optional = {
+        "until_tokens": body.until_tokens,
+        "until": _format_time(body.until),
+        "score": body.score,
+        "reasons": body.reasons or None,
+        "failure": body.failure,
+    }
+    return entry | {name: value for name, value in optional.items() if value is not None}
+
+
+def _format_time(moment: datetime.datetime | None) -> str | None:
+    return None if moment is None else moment.astimezone(datetime.UTC).isoformat()

@@ -1,4 +1,4 @@
-"""A stored conversation as a timeline: who spoke, waited and was filled in when, along tokens and along virtual time.
+"""A stored conversation as a timeline: who spoke and what was filled in when, along tokens and along virtual time.
 
 One pass over the tape. Isolated tests have a conversation each; they are laid end to end along the tokens.
 """
@@ -15,8 +15,8 @@ from themis.storage.records import Turn
 
 
 @dataclass(slots=True)
-class Stretch:
-    """From here to there: an exchange (say, ask, forget, fill, intro) or a wait."""
+class Segment:
+    """From here to there: an exchange (say, ask, forget, fill, intro)."""
 
     kind: str
     tokens: tuple[int, int]
@@ -24,18 +24,17 @@ class Stretch:
 
 
 @dataclass(slots=True)
-class Lane:
+class TimelineTest:
     """One test's part of the conversation, in order."""
 
     test_id: str
     began: tuple[int, datetime]
     ended: tuple[int, datetime] | None = None
-    stretches: list[Stretch] = field(default_factory=list)
-    score: float | None = None
+    segments: list[Segment] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
-class Jumped:
+class TimeJump:
     """Time that passed at once, at one place in the conversation."""
 
     tokens: int
@@ -47,9 +46,9 @@ class Jumped:
 class Timeline:
     """The whole conversation. `latencies` are the seconds of each reply that the agent made itself."""
 
-    lanes: list[Lane] = field(default_factory=list)
-    fillers: list[Stretch] = field(default_factory=list)
-    jumps: list[Jumped] = field(default_factory=list)
+    tests: list[TimelineTest] = field(default_factory=list)
+    fillers: list[Segment] = field(default_factory=list)
+    jumps: list[TimeJump] = field(default_factory=list)
     tokens: int = 0
     filler_tokens: int = 0
     turns: int = 0
@@ -86,16 +85,14 @@ class _Reader:
         self._line = timeline
         # Length of the conversations before this one.
         self._offset = timeline.tokens
-        self._lanes: dict[str, Lane] = {}
-        # Where each waiting test began to wait.
-        self._waits: dict[str, tuple[int, datetime]] = {}
+        self._tests: dict[str, TimelineTest] = {}
         self._now: datetime | None = None
 
     def read(self, rows: Iterable[Turn]) -> None:
         for event in read_events(rows):
             self._take(event, event.reply or event.body)
         line = self._line
-        line.lanes += self._lanes.values()
+        line.tests += self._tests.values()
         if self._now is not None:
             line.end = max(line.end or self._now, self._now)
 
@@ -111,9 +108,13 @@ class _Reader:
                 self._exchange(event, event.reply, before)
         elif event.kind == "jump" and before is not None and self._now is not None:
             if self._now > before:
-                line.jumps.append(Jumped(line.tokens, before, self._now))
+                line.jumps.append(TimeJump(line.tokens, before, self._now))
         elif event.test_id is not None and self._now is not None:
-            self._event(event.kind, event.test_id, body, self._now)
+            here = (line.tokens, self._now)
+            if event.kind == "begin":
+                self._tests[event.test_id] = TimelineTest(event.test_id, here)
+            elif event.kind == "end" and event.test_id in self._tests:
+                self._tests[event.test_id].ended = here
 
     def _exchange(self, event: StoredEvent, reply: EventBody, before: datetime | None) -> None:
         line = self._line
@@ -121,34 +122,14 @@ class _Reader:
         start = line.tokens
         line.tokens = max(start + reply.tokens, self._offset + reply.tokens_total)
         assert self._now is not None
-        stretch = Stretch(event.kind, (start, line.tokens), (before or self._now, self._now))
+        segment = Segment(event.kind, (start, line.tokens), (before or self._now, self._now))
         if event.body.presupplied is None:
             line.replies += 1
             line.reply_tokens += reply.completion_tokens or self._count(reply.reply or "")
             if reply.seconds > 0:
                 line.latencies.append(reply.seconds)
         if event.kind in FILL_KINDS:
-            line.fillers.append(stretch)
+            line.fillers.append(segment)
             line.filler_tokens += line.tokens - start
-        elif event.test_id in self._lanes:
-            self._end_wait(event.test_id, (start, before or self._now))
-            self._lanes[event.test_id].stretches.append(stretch)
-
-    def _event(self, kind: str, test_id: str, body: EventBody, now: datetime) -> None:
-        here = (self._line.tokens, now)
-        if kind == "begin":
-            self._lanes[test_id] = Lane(test_id, here)
-        elif test_id not in self._lanes:
-            return
-        elif kind in ("wait", "listen"):
-            self._waits[test_id] = here
-        elif kind == "end":
-            self._end_wait(test_id, here)
-            self._lanes[test_id].ended = here
-            self._lanes[test_id].score = body.score
-
-    def _end_wait(self, test_id: str, here: tuple[int, datetime]) -> None:
-        began = self._waits.pop(test_id, None)
-        if began is not None:
-            stretch = Stretch("wait", (began[0], here[0]), (began[1], here[1]))
-            self._lanes[test_id].stretches.append(stretch)
+        elif event.test_id in self._tests:
+            self._tests[event.test_id].segments.append(segment)

@@ -17,7 +17,7 @@ from themis.core.codec import canonical_json
 from themis.core.entities import SamplingConfig
 from themis.core.fingerprint import fingerprint
 from themis.core.redaction import redact, redact_options
-from themis.core.secret_names import is_secret_name
+from themis.core.secrets import is_secret_name
 from themis.core.tokens import DEFAULT_TOKENIZER
 from themis.evaluation.pipeline import score_ranges
 from themis.exceptions import ConfigurationError

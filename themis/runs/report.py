@@ -22,9 +22,8 @@ from themis.core.registry import snake_case
 from themis.evaluation.pipeline import aggregate, score_ranges, slices_of
 from themis.runs.prices import price_table
 from themis.storage import ExperimentStorage, RunMetadata, RunStatus
-from themis.storage.lazy import LazySequence
 from themis.storage.queries import RunReader
-from themis.storage.records import FAILED, UNPARSED
+from themis.storage.records import FAILED, UNPARSED, LazySequence
 from themis.storage.runs import Standing, standing_of
 
 __all__ = [

@@ -1,17 +1,20 @@
-"""`/api`: runs with their samples, turns and files; comparisons; what can be named."""
+"""`/api`: runs with their samples, turns and files; comparisons; what can be named; and what happens, as it happens."""
 
 from __future__ import annotations
 
+import asyncio
+import json
 import re
 import tempfile
+from collections.abc import AsyncIterator
 from itertools import islice
 from pathlib import Path
 from typing import Annotated, Literal
 from urllib.parse import unquote, urlencode
 
-from fastapi import APIRouter, Header, HTTPException, Query, Request
+from fastapi import APIRouter, Header, HTTPException, Query, Request, WebSocket, WebSocketDisconnect
 from fastapi import Path as InPath
-from fastapi.responses import FileResponse, Response
+from fastapi.responses import FileResponse, Response, StreamingResponse
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.background import BackgroundTask
 
@@ -27,8 +30,9 @@ from themis.experiment.export.as_tables import export_csv
 from themis.experiment.export.samples import join_samples
 from themis.presets.benchmarks import BENCHMARKS
 from themis.runs.report import build_report
-from themis.server.state import Answer, State, json_answer
-from themis.server.views import JSONObject, format_sample_line, run_line, sample_view
+from themis.server.live import ALL_RUNS, Hub, Subscription
+from themis.server.state import Answer, AppState, State, json_answer
+from themis.server.views import JSONObject, count_answered, format_sample_line, parse_sort, run_line, sample_view
 from themis.storage import RunStatus
 from themis.storage.search import (
     OUTCOMES,
@@ -37,7 +41,6 @@ from themis.storage.search import (
     Overview,
     RunFilter,
     SampleFilter,
-    count_answers,
     find_runs,
     find_samples,
     overview,
@@ -110,6 +113,7 @@ UNDELETABLE: dict[int | str, JSONObject] = {
 runs = APIRouter(prefix="/api/runs", tags=["runs"])
 comparisons = APIRouter(prefix="/api", tags=["comparing"])
 names = APIRouter(prefix="/api", tags=["names and health"])
+live = APIRouter(tags=["live"])
 
 RunId = Annotated[str, InPath(description="The run's id", examples=["countdown-baseline"])]
 Offset = Annotated[int, Query(ge=0, le=10_000_000_000, description="So many are passed over")]
@@ -152,8 +156,7 @@ async def list_runs(
     def make() -> Answer:
         if not state.store.exists():
             return Answer(b"[]", "application/json", {"x-total-count": "0"})
-        name, is_down = sort.removeprefix("-"), sort.startswith("-")
-        page = find_runs(state.store.engine, wanted, sort=name, descending=is_down, limit=limit, offset=offset)
+        page = find_runs(state.store.engine, wanted, **parse_sort(sort), limit=limit, offset=offset)
         lines = [run_line(run, page.answered.get(run.run_id)) for run in page.runs]
         headers = {"x-total-count": str(page.total)}
         if offset + len(page.runs) < page.total:
@@ -185,13 +188,10 @@ def get_run(
     """Texts of more than 100,000 characters are cut here (`is_cut`); `/samples/{item}` has them whole."""
     reader = state.reader(run_id)
     run = reader.metadata
-    answered = count_answers(reader) if run.status is RunStatus.IN_PROGRESS else None
-    wanted = SampleFilter(
-        search=q, outcome=outcome, metric=metric, sort=sort.removeprefix("-"), descending=sort.startswith("-")
-    )
+    wanted = SampleFilter(search=q, outcome=outcome, metric=metric, **parse_sort(sort))
     page = find_samples(reader, wanted, limit=max(limit, 1), offset=offset)
     samples = page.samples if limit else []
-    line: JSONObject = state.redactor.deep(run_line(run, answered, why_failed(reader)))
+    line: JSONObject = state.redactor.deep(run_line(run, count_answered(reader), why_failed(reader)))
     return json_answer(
         {
             **line,
@@ -449,3 +449,122 @@ def health(state: State) -> Response:
 @names.get("/version", summary="The version", responses={**example({"version": __version__}), **PROBLEMS})
 def version() -> Response:
     return json_answer({"version": __version__})
+
+
+# --- live: server-sent events, and a WebSocket -------------------------------------------------------------------------
+
+_HEARTBEAT_SECONDS = 15.0
+_MOST_TOPICS = 100
+_MOST_CHARACTERS = 10_000
+_STREAM: dict[int | str, JSONObject] = {
+    200: {"description": "A stream that does not end by itself", "content": {"text/event-stream": {}}}
+}
+
+
+@live.get("/api/events", summary="Changes of runs as they happen", responses={**_STREAM, **PROBLEMS})
+async def all_events(state: State) -> StreamingResponse:
+    """`run` events whenever a run is written to."""
+    return _stream(state.hub, ALL_RUNS)
+
+
+@live.get("/api/runs/{run_id}/events", summary="One run as it goes on", responses={**_STREAM, **PROBLEMS})
+async def run_events(state: State, run_id: str) -> StreamingResponse:
+    """First how the run stands, then `run`, `sample` and `turn` events as they are committed."""
+    await asyncio.to_thread(state.reader, run_id)
+    return _stream(state.hub, run_id)
+
+
+def _stream(hub: Hub, topic: str) -> StreamingResponse:
+    return StreamingResponse(
+        _lines(hub, topic),
+        media_type="text/event-stream",
+        headers={"cache-control": "no-store", "x-accel-buffering": "no"},
+    )
+
+
+async def _lines(hub: Hub, topic: str) -> AsyncIterator[str]:
+    with hub.subscribe() as listener:
+        listener.topics.add(topic)
+        # Tells the browser how long to wait before it comes back, and that the stream is open.
+        yield "retry: 2000\n\n"
+        if topic != ALL_RUNS and (now := await hub.snapshot(topic)) is not None:
+            yield f"event: {now.kind}\ndata: {now.text}\n\n"
+        while True:
+            try:
+                event = await asyncio.wait_for(listener.next(), _HEARTBEAT_SECONDS)
+            except TimeoutError:
+                yield ": still here\n\n"
+                continue
+            if event is None:
+                return
+            yield f"event: {event.kind}\ndata: {event.text}\n\n"
+
+
+@live.get("/ws", include_in_schema=False)
+async def no_upgrade(request: Request) -> None:
+    """Reached when a WebSocket was wanted but the server program cannot speak it, or none was wanted."""
+    if request.headers.get("upgrade", "").lower() == "websocket":
+        raise HTTPException(501, "WebSockets need the package websockets on the server; /api/events works without it")
+    raise HTTPException(426, "this address speaks WebSocket; /api/events has the same as server-sent events")
+
+
+@live.websocket("/ws")
+async def websocket(socket: WebSocket) -> None:
+    """Takes `{"type": "ping" | "subscribe" | "unsubscribe", "run_id": id}`; subscribing to `*` watches all runs."""
+    state: AppState = socket.app.state.themis
+    hub = state.hub
+    await socket.accept()
+    with hub.subscribe() as listener:
+        sender = asyncio.create_task(_forward(socket, listener))
+        try:
+            while True:
+                answer = _reply_to(listener, await _receive_text(socket))
+                await socket.send_text(json.dumps(answer))
+                if answer["type"] == "subscribed":
+                    await _watch(hub, listener, answer["run_id"])
+        except (WebSocketDisconnect, RuntimeError):
+            pass  # the other side is gone, or the server stops
+        finally:
+            sender.cancel()
+
+
+async def _receive_text(socket: WebSocket) -> str:
+    message = await socket.receive()
+    if message["type"] == "websocket.disconnect":
+        raise WebSocketDisconnect(message.get("code", 1000))
+    text: str = message.get("text") or (message.get("bytes") or b"").decode("utf-8", "replace")
+    return text
+
+
+def _reply_to(listener: Subscription, text: str) -> dict[str, str]:
+    try:
+        parsed = json.loads(text) if len(text) <= _MOST_CHARACTERS else None
+    except (ValueError, RecursionError):
+        return {"type": "error", "message": "Invalid JSON"}
+    message: dict[str, object] = parsed if isinstance(parsed, dict) else {}
+    kind = message.get("type")
+    if kind == "ping":
+        return {"type": "pong"}
+    if kind not in ("subscribe", "unsubscribe"):
+        return {"type": "error", "message": f"Unknown message type: {kind!r}; known: ping, subscribe, unsubscribe"}
+    run_id = message.get("run_id")
+    if not isinstance(run_id, str) or not run_id:
+        return {"type": "error", "message": f"{kind} needs the run_id, a string"}
+    if kind == "unsubscribe":
+        listener.topics.discard(run_id)
+        return {"type": "unsubscribed", "run_id": run_id}
+    if len(listener.topics) >= _MOST_TOPICS:
+        return {"type": "error", "message": f"one connection watches at most {_MOST_TOPICS} runs"}
+    return {"type": "subscribed", "run_id": run_id}
+
+
+async def _watch(hub: Hub, listener: Subscription, run_id: str) -> None:
+    listener.topics.add(run_id)
+    if run_id != ALL_RUNS and (now := await hub.snapshot(run_id)) is not None:
+        listener.offer(now)
+
+
+async def _forward(socket: WebSocket, listener: Subscription) -> None:
+    while (event := await listener.next()) is not None:
+        await socket.send_text(event.text)
+    await socket.close(1001)

@@ -18,16 +18,8 @@ from starlette.requests import ClientDisconnect
 
 from themis import __version__
 from themis.core.redaction import redact_text
-from themis.exceptions import (
-    ConfigurationError,
-    DatasetError,
-    DependencyError,
-    MetricError,
-    RunBusyError,
-    StorageError,
-    ThemisError,
-)
-from themis.server import api, live_api, pages
+from themis.exceptions import DependencyError, RunBusyError, StorageError, ThemisError
+from themis.server import api, pages
 from themis.server.guard import Guard, error_body
 from themis.server.pages import Pages, ServerLinks
 from themis.server.settings import Settings
@@ -98,7 +90,7 @@ def create_app(
     )
     app.state.themis = state = AppState(settings)
     app.state.pages = Pages(ServerLinks(), has_token=token is not None, read_only=read_only)
-    for router in (api.runs, api.comparisons, api.names, live_api.router, pages.router):
+    for router in (api.runs, api.comparisons, api.names, api.live, pages.router):
         app.include_router(router)
     app.add_api_route("/", _root, include_in_schema=False)
     app.mount("/static", StaticFiles(directory=STATIC), name="static")
@@ -172,8 +164,6 @@ def handle_errors(app: FastAPI) -> None:
 def _status_of(error: ThemisError) -> tuple[int, str]:
     if isinstance(error, RunBusyError):
         return 409, "busy"
-    if isinstance(error, ConfigurationError | MetricError | DatasetError):
-        return 400, "bad_request"
     if isinstance(error, StorageError):
         return 503, "storage"
     if isinstance(error, DependencyError):

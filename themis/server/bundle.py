@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from themis.core.files import atomic_write
 from themis.core.fingerprint import digest
 from themis.core.redaction import Redactor
 from themis.exceptions import ConfigurationError, StorageError
@@ -106,6 +106,5 @@ def _write_run(reader: RunReader, store: ExperimentStorage, folder: Path, pages:
 
 
 def _write(path: Path, text: str) -> None:
-    partial = path.with_name(f".{path.name}.partial")
-    partial.write_text(text, encoding="utf-8")
-    os.replace(partial, path)
+    with atomic_write(path) as file:
+        file.write(text.encode())

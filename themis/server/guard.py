@@ -8,22 +8,15 @@ from __future__ import annotations
 import json
 import logging
 import time
-from collections.abc import Awaitable, Callable, MutableMapping
 from dataclasses import dataclass
-from typing import Any
 from urllib.parse import quote, urlsplit
 
-from themis.server.limits import ClientThrottle
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
 from themis.server.settings import Settings, is_loopback
-from themis.server.tokens import TokenTries, is_session, is_token, read_session
+from themis.server.tokens import ClientThrottle, TokenTries, is_session, is_token, read_session
 
 logger = logging.getLogger("themis.server.access")
-
-Scope = MutableMapping[str, Any]
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
-Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 CONTENT_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; font-src 'self'; "
@@ -64,7 +57,7 @@ class _TooLarge(Exception):
 class Guard:
     """Wraps the application."""
 
-    def __init__(self, app: Application, settings: Settings, token_tries: TokenTries) -> None:
+    def __init__(self, app: ASGIApp, settings: Settings, token_tries: TokenTries) -> None:
         self._app = app
         self._settings = settings
         self._token_tries = token_tries

@@ -15,12 +15,11 @@ from collections.abc import Iterable, Iterator
 from themis.core.codec import decode, json_bytes
 from themis.core.redaction import Redactor
 from themis.exceptions import ThemisError
-from themis.server.views import JSONObject, run_event, run_line, sample_event
+from themis.server.views import JSONObject, count_answered, run_event, run_line, sample_event
 from themis.storage import ExperimentStorage, RunMetadata, RunStatus
 from themis.storage.queries import RunReader
 from themis.storage.search import (
     changed_runs,
-    count_answers,
     new_records,
     newest,
     running_means,
@@ -203,7 +202,7 @@ class _Watch:
                 self._awaited.add(run_id)
                 return None
             watched = self._start_watching(run_id, reader)
-            return run_event(reader.metadata, _count_answered(reader), _update_means(reader, watched))
+            return run_event(reader.metadata, count_answered(reader), _update_means(reader, watched))
 
     def _changed_runs(self) -> dict[str, RunMetadata]:
         if self._since is None:
@@ -215,7 +214,7 @@ class _Watch:
 
     def _run_event(self, run: RunMetadata) -> Event:
         reader = self._store.find_run(run.run_id)
-        return Event(run.run_id, {"type": "run", **run_line(run, None if reader is None else _count_answered(reader))})
+        return Event(run.run_id, {"type": "run", **run_line(run, None if reader is None else count_answered(reader))})
 
     def _look_at(self, run_id: str, has_changed: bool) -> list[Event]:
         reader = self._store.find_run(run_id)
@@ -229,7 +228,7 @@ class _Watch:
             watched.looks_left = _SETTLING_LOOKS
         if watched.looks_left > 0:
             watched.looks_left -= 1
-            progress = run_event(reader.metadata, _count_answered(reader), _update_means(reader, watched))
+            progress = run_event(reader.metadata, count_answered(reader), _update_means(reader, watched))
             events.append(Event(run_id, progress))
         return events
 
@@ -263,13 +262,6 @@ class _Watch:
             watched.last_turn += 1
             watched.ahead.discard(watched.last_turn)
         return events
-
-
-def _count_answered(reader: RunReader) -> int:
-    run = reader.metadata
-    if run.status is not RunStatus.IN_PROGRESS:
-        return run.successful_generations + run.failed_generations
-    return count_answers(reader)
 
 
 def _update_means(reader: RunReader, watched: _Watched) -> dict[str, tuple[float, int]]:

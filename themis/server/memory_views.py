@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
-from themis.core.entities import GenerationRecord
 from themis.memory.result_store import OVERALL
-from themis.memory.tape import EXCHANGES, EventBody, read_body
-from themis.memory.transcript import entries
+from themis.memory.tape import EXCHANGES, EventBody, read_body, read_entries
 from themis.server.views import Dot, JSONObject
 from themis.storage import RunStatus
 from themis.storage.queries import RunReader
@@ -66,7 +65,10 @@ class ChatView:
 
 def gantt_view(reader: RunReader) -> TestsView:
     scores = _scores(reader)
-    ended = [record.metrics.get("memory", {}) | {"id": _item_id(record)} for record in _ended_records(reader)]
+    ended = [
+        record.metrics.get("memory", {}) | {"id": str(record.task.metadata.get("dataset_id"))}
+        for _, record in islice(reader.records(), _MOST_TESTS)
+    ]
     spans = {str(memory["id"]): _ended_span(memory, scores) for memory in ended}
     last = _last_reply(reader)
     spans |= {span.test_id: span for span in _running_spans(reader, spans)}
@@ -87,10 +89,6 @@ def gantt_view(reader: RunReader) -> TestsView:
         longest_tokens=max((card.tokens for card in cards), default=0),
         colours=colours,
     )
-
-
-def _item_id(record: GenerationRecord) -> str:
-    return str(record.task.metadata.get("dataset_id"))
 
 
 def _ended_span(memory: JSONObject, scores: dict[str, float]) -> TestSpan:
@@ -126,13 +124,6 @@ def _colours(spans: Iterable[TestSpan]) -> dict[str, int]:
     spans = list(spans)
     by_kind = {name: number % _COLOURS for number, name in enumerate(sorted({span.dataset for span in spans}))}
     return {span.test_id: by_kind[span.dataset] for span in spans}
-
-
-def _ended_records(reader: RunReader) -> Iterator[GenerationRecord]:
-    for number, (_, record) in enumerate(reader.records()):
-        if number >= _MOST_TESTS:
-            return
-        yield record
 
 
 def _scores(reader: RunReader) -> dict[str, float]:
@@ -205,7 +196,7 @@ def chat_view(reader: RunReader, *, after: int | None = None, test_id: str | Non
         rows, after = rows[first:], rows[first].seq - 1 if is_cut else None
     elif is_cut:
         rows = _until_reply(rows[:_ROWS_SHOWN])
-    shown = sorted(entries(rows), key=lambda entry: entry["seq"])
+    shown = sorted(read_entries(rows), key=lambda entry: entry["seq"])
     begins_with_first = after is None or after < 0
     return ChatView(shown, None if begins_with_first else after, rows[-1].seq if is_cut and not is_followed else None)
 

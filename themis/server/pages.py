@@ -20,7 +20,7 @@ from markupsafe import Markup
 from themis import __version__
 from themis.comparison.engine import StatisticalTest
 from themis.comparison.reports import short_labels
-from themis.core.escaping import escape_control
+from themis.core.markup import escape_control
 from themis.core.redaction import Redactor
 from themis.exceptions import ThemisError
 from themis.runs.resuming import how_to_resume_stored
@@ -34,6 +34,7 @@ from themis.server.views import (
     NotFound,
     comparison_view,
     histogram_bars,
+    parse_sort,
     run_progress,
     run_view,
     runs_view,
@@ -261,19 +262,12 @@ async def list_page(
     offset: Annotated[int, Query(ge=0, le=10_000_000)] = 0,
 ) -> Response:
     """Nothing on it is of one visitor, so all who ask the same are answered with the same."""
-    chosen = {"q": q, "status": status, "model": model, "benchmark": benchmark, "kind": kind, "tag": tag, "sort": sort}
+    filters = {"status": status, "model": model, "benchmark": benchmark, "kind": kind, "tag": tag}
+    chosen = {"q": q, **filters, "sort": sort}
 
     def make() -> Answer:
-        wanted = RunFilter(
-            search=q or None,
-            status=status or None,
-            model=model or None,
-            benchmark=benchmark or None,
-            kind=kind or None,
-            tag=tag or None,
-        )
-        name, is_down = sort.removeprefix("-"), sort.startswith("-")
-        view = runs_view(state.store, wanted, sort=name, descending=is_down, offset=offset)
+        wanted = RunFilter(search=q or None, **{name: value or None for name, value in filters.items()})
+        view = runs_view(state.store, wanted, sort=sort, offset=offset)
         if not view.total and not any(value for name, value in chosen.items() if name != "sort"):
             location = state.redactor.text(str(state.settings.storage_path))
             return Answer(pages.render("start.html", storage=location).encode())
@@ -295,13 +289,7 @@ def run_page(
     after: Annotated[int | None, Query(ge=-1, le=2**62)] = None,
     test: str = "",
 ) -> Response:
-    wanted = SampleFilter(
-        search=q or None,
-        outcome=outcome,
-        metric=metric or None,
-        sort=sort.removeprefix("-"),
-        descending=sort.startswith("-"),
-    )
+    wanted = SampleFilter(search=q or None, outcome=outcome, metric=metric or None, **parse_sort(sort))
     chosen = {"q": q, "outcome": outcome, "sort": sort}
     page = pages.render_run(
         state.reader(run_id),

@@ -10,8 +10,6 @@ from pathlib import Path
 
 from themis.exceptions import ConfigurationError
 
-__all__ = ["Settings", "is_loopback"]
-
 _Network = IPv4Network | IPv6Network
 _LOOPBACK_NAMES = ("localhost", "127.0.0.1", "[::1]")
 

@@ -109,9 +109,9 @@ async def get_state(request: Request) -> AppState:
 State = Annotated[AppState, Depends(get_state)]
 
 
-def json_answer(value: object, status: int = 200) -> Response:
+def json_answer(value: object) -> Response:
     """JSON that every reader takes: NaN is null, and half a character is replaced, whatever a model said."""
-    return Response(json_bytes(value), status, media_type="application/json", headers={"cache-control": "no-store"})
+    return Response(json_bytes(value), media_type="application/json", headers={"cache-control": "no-store"})
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Who may come in: the token, the file it is kept in, and the cookie that stands for it after logging in.
+"""Who may come in, and how often: the token, its file, the cookie that stands for it after logging in, and rate limits.
 
 The cookie's key follows from the token alone, so that several server processes with one token know each other's sessions, and
 a new token ends all of them. A user has one token for all their servers, because a browser sends the cookies of 127.0.0.1 to
@@ -19,7 +19,7 @@ from http.cookies import CookieError, SimpleCookie
 from pathlib import Path
 
 from themis.exceptions import ConfigurationError
-from themis.server.limits import ClientThrottle
+from themis.generation.limits import TokenBucket
 
 COOKIE = "themis_session"
 LIFETIME_SECONDS = 7 * 24 * 3600
@@ -55,6 +55,27 @@ def read_session(cookie_header: str) -> str | None:
 def _signature(token: str, expiry: int) -> str:
     key = hashlib.sha256(b"themis session key\0" + token.encode()).digest()
     return hmac.new(key, f"session {expiry}".encode(), hashlib.sha256).hexdigest()
+
+
+class ClientThrottle:
+    """`burst` requests at once, then `per_second`. Remembers a bounded number of clients."""
+
+    def __init__(self, per_second: float, burst: float) -> None:
+        self._per_second = per_second
+        self._burst = burst
+        self._buckets: OrderedDict[str, TokenBucket] = OrderedDict()
+
+    def wait_seconds(self, client: str, now: float | None = None) -> float:
+        """Takes one request from the client's bucket; above zero it was empty, and this is how long to wait."""
+        now = time.monotonic() if now is None else now
+        bucket = self._buckets.pop(client, None) or TokenBucket(self._per_second, self._burst)
+        self._buckets[client] = bucket
+        if len(self._buckets) > _REMEMBERED_CLIENTS:
+            self._buckets.popitem(last=False)
+        wait = bucket.wait(now, 1)
+        if wait <= 0:
+            bucket.take(now, 1)
+        return wait
 
 
 class TokenTries:

@@ -9,11 +9,11 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Any
+from typing import Any, TypedDict
 
 from themis.comparison.diff import Change, DiffItem, RunDiff, diff_runs
 from themis.comparison.pages import forest_plot
-from themis.comparison.reports import TIE, ComparisonReport, ComparisonResult
+from themis.comparison.reports import ComparisonReport, ComparisonResult
 from themis.core.entities import EvaluationRecord, GenerationRecord, ModelError
 from themis.core.redaction import Redactor
 from themis.core.registry import nearest
@@ -49,6 +49,18 @@ _EARLIER_RUNS = 12
 _COLUMN_HEIGHT = 90.0
 
 JSONObject = dict[str, Any]
+
+
+class Sort(TypedDict):
+    """By what, and whether the greatest comes first."""
+
+    sort: str
+    descending: bool
+
+
+def parse_sort(text: str) -> Sort:
+    """`created`, or `-created` for descending."""
+    return {"sort": text.removeprefix("-"), "descending": text.startswith("-")}
 
 
 class NotFound(Exception):
@@ -92,13 +104,22 @@ def run_line(run: RunMetadata, answered: int | None = None, error: str | None = 
     }
 
 
-def run_event(run: RunMetadata, answered: int, means: dict[str, tuple[float, int]]) -> JSONObject:
+def count_answered(reader: RunReader) -> int | None:
+    """Counted where the run itself cannot say it yet."""
+    return count_answers(reader) if reader.metadata.status is RunStatus.IN_PROGRESS else None
+
+
+def run_event(run: RunMetadata, answered: int | None, means: dict[str, tuple[float, int]]) -> JSONObject:
     """What changes while a run is under way."""
     line = run_line(run, answered)
     if means and run.status is RunStatus.IN_PROGRESS:
         line["metrics"] = {name: mean for name, (mean, _) in means.items()}
-        line["metric_details"] = {name: {"mean": mean, "count": count} for name, (mean, count) in means.items()}
+        line["metric_details"] = _mean_details(means)
     return {"type": "run", **line}
+
+
+def _mean_details(means: dict[str, tuple[float, int]]) -> JSONObject:
+    return {name: {"mean": mean, "count": count} for name, (mean, count) in means.items()}
 
 
 def format_sample_line(line: SampleLine, redactor: Redactor) -> JSONObject:
@@ -335,12 +356,10 @@ class RunsView:
     lines_before: dict[str, str] = field(default_factory=dict)
 
 
-def runs_view(
-    store: ExperimentStorage, wanted: RunFilter, *, sort: str = "created", descending: bool = True, offset: int = 0
-) -> RunsView:
+def runs_view(store: ExperimentStorage, wanted: RunFilter, *, sort: str, offset: int = 0) -> RunsView:
     if not store.exists():
         return RunsView([], 0, offset, _RUNS_SHOWN)
-    page = find_runs(store.engine, wanted, sort=sort, descending=descending, limit=_RUNS_SHOWN, offset=offset)
+    page = find_runs(store.engine, wanted, **parse_sort(sort), limit=_RUNS_SHOWN, offset=offset)
     lines = [
         (run, run_line(run, page.answered.get(run.run_id)), score_bars(run.summary.get("metrics", {})))
         for run in page.runs
@@ -405,11 +424,10 @@ def run_view(reader: RunReader, wanted: SampleFilter, *, offset: int = 0, limit:
 def run_progress(reader: RunReader) -> tuple[JSONObject, list[ScoreBar]]:
     """A run's line and its scores, added up here where no report has done so yet."""
     run = reader.metadata
-    answered = count_answers(reader) if run.status is RunStatus.IN_PROGRESS else None
-    line = run_line(run, answered, why_failed(reader))
+    line = run_line(run, count_answered(reader), why_failed(reader))
     details = line["metric_details"]
     if not details and run.total_samples <= _DRAWN_AT_ONCE:
-        details = {name: {"mean": mean, "count": count} for name, (mean, count) in running_means(reader).items()}
+        details = _mean_details(running_means(reader))
     return line, score_bars(details)
 
 
@@ -427,10 +445,6 @@ class ComparedPair:
     counts: dict[str, int]
     changes: list[DiffItem]
     hidden: int
-
-    @property
-    def is_tie(self) -> bool:
-        return self.result.winner == TIE
 
 
 @dataclass(frozen=True)

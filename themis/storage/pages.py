@@ -11,7 +11,6 @@ import mmap
 import struct
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from types import TracebackType
 from typing import NamedTuple, TypeAlias
 
 # The two kinds of trees: one is ordered by row number, the other by the row's own first columns.
@@ -155,9 +154,7 @@ class PageFile:
     def __enter__(self) -> PageFile:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if isinstance(self._file, mmap.mmap):
             self._file.close()
         self._handle.close()

@@ -7,9 +7,11 @@ are `storage.search`'s.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import msgspec
@@ -33,8 +35,7 @@ _LARGE_PAGE = 10_000
 _METADATA_COLUMNS = len(metadata_columns())
 
 
-@dataclass(frozen=True, slots=True)
-class StoredSample:
+class StoredSample(msgspec.Struct, frozen=True):
     """A row of a run as it was planned."""
 
     position: int
@@ -123,26 +124,27 @@ class RunReader:
 
     def count_samples(self) -> int:
         samples = schema.samples
-        return int(self._scalar(sa.select(sa.func.count()).where(samples.c.run == self.run)) or 0)
+        return int(self.read_value(sa.select(sa.func.count()).where(samples.c.run == self.run)) or 0)
 
     def position(self, item_id: str) -> int | None:
         """Where in the run an item stands."""
         samples = schema.samples
         if not is_storable(item_id):
             return None
-        found = self._scalar(
+        found = self.read_value(
             sa.select(samples.c.position).where(samples.c.run == self.run, samples.c.item_id == item_id)
         )
         return None if found is None else int(found)
 
     def next_position(self) -> int:
         samples = schema.samples
-        last = self._scalar(sa.select(sa.func.max(samples.c.position)).where(samples.c.run == self.run))
+        last = self.read_value(sa.select(sa.func.max(samples.c.position)).where(samples.c.run == self.run))
         return 0 if last is None else int(last) + 1
 
     def samples(self) -> Iterator[StoredSample]:
         """The rows of the dataset, in order."""
-        return (_read_sample(row) for row in self._paged(self._sample_query(), schema.samples.c.position, -1))
+        for position, item_id, content, *others in self._paged(self._sample_query(), schema.samples.c.position, -1):
+            yield StoredSample(position, item_id, decode(content), *others)
 
     def _sample_query(self) -> AnySelect:
         samples, items = schema.samples, schema.items
@@ -161,17 +163,18 @@ class RunReader:
             .where(records.c.ok == 1, records.c.attempt < attempts)
             .scalar_subquery()
         )
-        query = self._sample_query().add_columns(done.label("done")).where(done < attempts)
-        for row in self._paged(query, samples.c.position, -1):
-            have = self._good_attempts(row.position) if row.done else frozenset()
-            yield _read_sample(row), have
+        # With one attempt, what is unfinished has none: counting that a second time is half of the query.
+        query = self._sample_query().add_columns(done if attempts > 1 else sa.literal(0)).where(done < attempts)
+        for position, item_id, content, fingerprint, cluster, count in self._paged(query, samples.c.position, -1):
+            have = self._good_attempts(position) if count else frozenset()
+            yield StoredSample(position, item_id, decode(content), fingerprint, cluster), have
 
     def _good_attempts(self, position: int) -> frozenset[int]:
         records = schema.records
         query = sa.select(records.c.attempt).where(
             records.c.run == self.run, records.c.position == position, records.c.ok == 1
         )
-        return frozenset(row.attempt for row in self._all(query))
+        return frozenset(row.attempt for row in self.read_rows(query))
 
     # --- records -----------------------------------------------------------------------------------------------------
 
@@ -185,7 +188,7 @@ class RunReader:
             .subquery()
         )
         query = sa.select(sa.func.coalesce(sa.func.sum(best.c.ok), 0), sa.func.count()).select_from(best)
-        ((good, total),) = self._all(query)
+        ((good, total),) = self.read_rows(query)
         return int(good), int(total) - int(good)
 
     def count_without_usage(self) -> int:
@@ -195,7 +198,7 @@ class RunReader:
         query = sa.select(sa.func.count()).where(
             records.c.run == self.run, records.c.ok == 1, tokens == 0, records.c.seconds > 0
         )
-        return int(self._scalar(query))
+        return int(self.read_value(query))
 
     def records(
         self, *, after: int = -1, positions: Sequence[int] | None = None
@@ -213,22 +216,17 @@ class RunReader:
             .join(items, items.c.fingerprint == samples.c.fingerprint)
             .where(records.c.run == self.run, *conditions)
         )
-        position, attempts = -1, list[GenerationRecord]()
         rows = self._paged(query, records.c.position, after, then=records.c.attempt)
-        for place, attempt, body, item_id, content in rows:
-            if place != position and attempts:
-                yield position, whole_record(attempts)
-                attempts = []
-            position = place
-            try:
-                attempts.append(self.frame.read(body, item_id, decode(content), attempt))
-            except (ValueError, msgspec.MsgspecError) as error:
-                raise StorageError(
-                    f"the record of {item_id!r} is damaged ({error}); `themis store repair` salvages what can be read into a "
-                    "new file"
-                ) from error
-        if attempts:
-            yield position, whole_record(attempts)
+        for position, of_sample in itertools.groupby(rows, key=itemgetter(0)):
+            yield position, whole_record([self._read_call(*row) for _, *row in of_sample])
+
+    def _read_call(self, attempt: int, body: str, item_id: str, content: str) -> GenerationRecord:
+        try:
+            return self.frame.read(body, item_id, decode(content), attempt)
+        except (ValueError, msgspec.MsgspecError) as error:
+            raise StorageError(
+                f"the record of {item_id!r} is damaged ({error}); `themis store repair` salvages what can be read into a new file"
+            ) from error
 
     def record(self, item_id: str) -> tuple[int, GenerationRecord] | None:
         position = self.position(item_id)
@@ -243,7 +241,9 @@ class RunReader:
             .where(records.c.run == self.run, samples.c.item_id == item_id)
             .order_by(records.c.attempt)
         )
-        found = [StoredKey(row.key, decode(row.body)["prompt"], row.fingerprint) for row in self._all(query.limit(1))]
+        found = [
+            StoredKey(row.key, decode(row.body)["prompt"], row.fingerprint) for row in self.read_rows(query.limit(1))
+        ]
         return found[0] if found else None
 
     def call(self, position: int, attempt: int) -> GenerationRecord | None:
@@ -276,7 +276,7 @@ class RunReader:
         lost = sa.select(sa.func.count()).where(
             samples.c.run == self.run, ~sa.exists().where(items.c.fingerprint == samples.c.fingerprint)
         )
-        if count := self._scalar(lost):
+        if count := self.read_value(lost):
             problems.append(f"{count} samples have lost their content")
         bodies = sa.select(records.c.position, records.c.body).where(records.c.run == self.run)
         problems += [
@@ -327,8 +327,8 @@ class RunReader:
         """(position, evaluation record) of judged samples, in dataset order; or just what failed of them."""
         scores, samples = schema.scores, schema.samples
         query = (
-            sa.select(scores.c.position, samples.c.item_id, scores.c.metric, scores.c.ordinal)
-            .add_columns(scores.c.value, scores.c.outcome, scores.c.details)
+            sa.select(scores.c.position, samples.c.item_id)
+            .add_columns(scores.c.metric, scores.c.value, scores.c.outcome, scores.c.details)
             .join(samples, (samples.c.run == self.run) & (samples.c.position == scores.c.position))
             .where(scores.c.evaluation == evaluation)
         )
@@ -336,15 +336,9 @@ class RunReader:
             query = query.where(scores.c.position < until)
         if only_failed:
             query = query.where(scores.c.outcome == FAILED)
-        position, item_id, rows = None, "", list[tuple[str, int, float | None, str, str | None]]()
-        for row in self._paged(query, scores.c.position, after, then=(scores.c.metric, scores.c.ordinal)):
-            if row.position != position and rows:
-                yield position or 0, evaluation_record(item_id, rows)
-                rows = []
-            position, item_id = row.position, row.item_id
-            rows.append((row.metric, row.ordinal, row.value, row.outcome, row.details))
-        if rows:
-            yield position or 0, evaluation_record(item_id, rows)
+        rows = self._paged(query, scores.c.position, after, then=(scores.c.metric, scores.c.ordinal))
+        for (position, item_id), of_sample in itertools.groupby(rows, key=itemgetter(0, 1)):
+            yield position, evaluation_record(item_id, (row[2:] for row in of_sample))
 
     def evaluation_of(self, evaluation: int, item_id: str) -> EvaluationRecord | None:
         position = self.position(item_id)
@@ -358,17 +352,19 @@ class RunReader:
         query = sa.select(sa.func.count(sa.distinct(scores.c.position))).where(
             scores.c.evaluation == evaluation, scores.c.position > after
         )
-        return int(self._scalar(query) or 0)
+        return int(self.read_value(query) or 0)
 
     def metric_names(self, evaluation: int) -> list[str]:
         scores = schema.scores
         query = sa.select(scores.c.metric).where(scores.c.evaluation == evaluation).distinct().order_by(scores.c.metric)
-        return [row.metric for row in self._all(query)]
+        return [row.metric for row in self.read_rows(query)]
 
     def evaluation_config(self, evaluation: int) -> dict[str, Any]:
         """What was written down of a way of judging."""
         table = schema.evaluations
-        found: dict[str, Any] = decode(self._scalar(sa.select(table.c.config).where(table.c.evaluation == evaluation)))
+        found: dict[str, Any] = decode(
+            self.read_value(sa.select(table.c.config).where(table.c.evaluation == evaluation))
+        )
         return found
 
     def values(self, evaluation: int, metric: str) -> Iterator[ScoreValue]:
@@ -379,8 +375,7 @@ class RunReader:
             .join(samples, (samples.c.run == self.run) & (samples.c.position == scores.c.position))
             .where(scores.c.evaluation == evaluation, scores.c.metric == metric, scores.c.outcome != FAILED)
         )
-        rows = self._paged(query, scores.c.position, -1, then=scores.c.ordinal, size=_LARGE_PAGE)
-        return (ScoreValue(*row) for row in rows)
+        return map(ScoreValue._make, self._paged(query, scores.c.position, -1, then=scores.c.ordinal, size=_LARGE_PAGE))
 
     def outcomes(self, evaluation: int) -> dict[str, dict[str, int]]:
         """How many scores of each outcome every metric has."""
@@ -391,7 +386,7 @@ class RunReader:
             .group_by(scores.c.metric, scores.c.outcome)
         )
         counted: dict[str, dict[str, int]] = {}
-        for row in self._all(query):
+        for row in self.read_rows(query):
             counted.setdefault(row.metric, {})[row.outcome] = int(row.n)
         return counted
 
@@ -404,7 +399,7 @@ class RunReader:
             .group_by(records.c.position)
             .order_by(records.c.position.desc())
         )
-        found = self._scalar(query.offset(count).limit(1))
+        found = self.read_value(query.offset(count).limit(1))
         return -1 if found is None else int(found)
 
     # --- ways of judging ---------------------------------------------------------------------------------------------
@@ -412,7 +407,7 @@ class RunReader:
     def list_evaluations(self) -> list[StoredEvaluation]:
         """Every way in which the run was judged, the oldest first."""
         table = schema.evaluations
-        rows = self._all(sa.select(table).where(table.c.run == self.run).order_by(table.c.evaluation))
+        rows = self.read_rows(sa.select(table).where(table.c.run == self.run).order_by(table.c.evaluation))
         return [
             StoredEvaluation(
                 row.evaluation, row.fingerprint, _evaluation_name(config), config, row.evaluation == self.evaluation
@@ -461,17 +456,18 @@ class RunReader:
         if test_ids is not None:
             query = query.where(turns.c.test_id.in_([test_id for test_id in test_ids if is_storable(test_id)]))
         found = [
-            Turn(*row) for row in self._all(query.order_by(turns.c.seq.desc() if last else turns.c.seq).limit(limit))
+            Turn(*row)
+            for row in self.read_rows(query.order_by(turns.c.seq.desc() if last else turns.c.seq).limit(limit))
         ]
         return found[::-1] if last else found
 
     def artifact(self, name: str) -> bytes | None:
         """A file that belongs to the run."""
         table = schema.artifacts
-        found = self._scalar(sa.select(table.c.content).where(table.c.run == self.run, table.c.name == name))
+        found = self.read_value(sa.select(table.c.content).where(table.c.run == self.run, table.c.name == name))
         return None if found is None else bytes(found)
 
-    # --- paging ------------------------------------------------------------------------------------------------------
+    # --- queries -----------------------------------------------------------------------------------------------------
 
     def _paged(
         self,
@@ -493,10 +489,11 @@ class RunReader:
                 return
             after = rows[-1][0]
 
-    def _scalar(self, query: AnySelect) -> Any:
+    def read_value(self, query: AnySelect) -> Any:
+        """The first value that a query of the tables gives; None where it gives nothing."""
         return retry_read(self.engine, lambda connection: connection.execute(query).scalar())
 
-    def _all(self, query: AnySelect) -> Sequence[AnyRow]:
+    def read_rows(self, query: AnySelect) -> Sequence[AnyRow]:
         return retry_read(self.engine, lambda connection: connection.execute(query).all())
 
 
@@ -513,10 +510,6 @@ def _page(
     return whole or connection.execute(query.where(position == last)).all(), False
 
 
-def _read_sample(row: AnyRow) -> StoredSample:
-    return StoredSample(row.position, row.item_id, decode(row.content), row.fingerprint, row.cluster)
-
-
 def _evaluation_name(config: Mapping[str, object]) -> str:
     return str(config.get("name") or (f"judge {config['judge']}" if config.get("judge") else "as run"))
 
@@ -524,7 +517,7 @@ def _evaluation_name(config: Mapping[str, object]) -> str:
 # --- a run's row ------------------------------------------------------------------------------------------------------
 
 
-def _run_columns() -> list[AnyColumn]:
+def run_columns() -> list[AnyColumn]:
     """What a `RunReader` is made of."""
     runs = schema.runs.c
     return [*metadata_columns(), runs.run, runs.evaluation, runs.planned, runs.identity]
@@ -532,65 +525,6 @@ def _run_columns() -> list[AnyColumn]:
 
 def find_run(engine: Engine, run_id: str) -> RunReader | None:
     """The run of an id; None where there is none."""
-    query = sa.select(*_run_columns()).where(schema.runs.c.run_id == run_id)
+    query = sa.select(*run_columns()).where(schema.runs.c.run_id == run_id)
     row = retry_read(engine, lambda connection: connection.execute(query).first()) if is_storable(run_id) else None
     return None if row is None else RunReader(engine, row)
-
-
-def find_archived(connection: Connection, run_id: str) -> dict[str, int]:
-    """Archived versions of a run: `id@n` -> number in the tables."""
-    runs, prefix = schema.runs, f"{run_id}@"
-    found = connection.execute(
-        sa.select(runs.c.run_id, runs.c.run).where(runs.c.run_id.startswith(prefix, autoescape=True))
-    )
-    # SQLite's LIKE knows no case; ids do.
-    return {row.run_id: int(row.run) for row in found if row.run_id.startswith(prefix)}
-
-
-def find_answer(engine: Engine, key: str, among: Sequence[int] | None) -> GenerationRecord | None:
-    """A good answer stored under a key by any run, or by the given ones."""
-    records, runs = schema.records, schema.runs
-    query = (
-        sa.select(*_run_columns(), records.c.position, records.c.attempt)
-        .select_from(records.join(runs, runs.c.run == records.c.run))
-        .where(records.c.key == key, records.c.ok == 1)
-    )
-    if among is not None:
-        query = query.where(records.c.run.in_(among))
-    row = retry_read(engine, lambda connection: connection.execute(query.limit(1)).first())
-    return None if row is None else RunReader(engine, row).call(row.position, row.attempt)
-
-
-def list_definitions(engine: Engine, name: str | None = None) -> list[StoredDefinitions]:
-    """Every version of the definitions of a name, or of all names one after the other, the newest first."""
-    table = schema.definitions
-    query = sa.select(table).order_by(table.c.name, table.c.version.desc())
-    if name is not None:
-        query = query.where(table.c.name == name)
-    rows = retry_read(engine, lambda connection: connection.execute(query).all())
-    return [StoredDefinitions(**row._mapping) for row in rows]
-
-
-def find_judgement(engine: Engine, key: str) -> str | None:
-    """A judge's stored reply, as JSON text."""
-    table = schema.judgements
-    query = sa.select(table.c.body).where(table.c.key == key)
-    return retry_read(engine, lambda connection: connection.execute(query).scalar())
-
-
-def measure_runs(engine: Engine) -> dict[str, int]:
-    """Bytes of stored records and turns by run id."""
-    runs, total = schema.runs, dict[str, int]()
-    in_sqlite = engine.dialect.name == "sqlite"
-    with engine.connect() as connection:
-        for table in (schema.records, schema.turns):
-            body = table.c.body
-            octets = sa.func.length(sa.cast(body, sa.LargeBinary)) if in_sqlite else sa.func.octet_length(body)
-            query = (
-                sa.select(runs.c.run_id, sa.func.coalesce(sa.func.sum(octets), 0).label("bytes"))
-                .join(table, table.c.run == runs.c.run)
-                .group_by(runs.c.run_id)
-            )
-            for row in connection.execute(query):
-                total[row.run_id] = total.get(row.run_id, 0) + int(row.bytes)
-    return total

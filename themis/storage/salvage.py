@@ -1,7 +1,8 @@
 """Makes the runs of a salvaged store fit what is left of them, and says what each has lost.
 
-Second half of `storage.repair`. What a run lacks is told by what it should have: the rows of its dataset by their number, calls
-by the index that still names them or by scores of them, a finished run's by the run, a conversation's rows by their numbers.
+Second half of `storage.maintenance`'s repair. What a run lacks is told by what it should have: the rows of its dataset by their
+number, calls by the index that still names them or by scores of them, a finished run's by the run, a conversation's rows by
+their numbers.
 """
 
 from __future__ import annotations
@@ -105,7 +106,7 @@ def _recover_runs(new: sqlite3.Connection) -> None:
         first, last = new.execute(f"SELECT min(created_at), max(created_at) FROM ({times})").fetchone()
         now = time.time()
         values = {
-            **{column.name: 0 for column in schema.runs.columns if not column.nullable},
+            **schema.RUN_DEFAULTS,
             "run": run,
             "run_id": f"recovered-{run}",
             "kind": "memory" if turns else "samples",
@@ -192,6 +193,10 @@ def _read_value(new: sqlite3.Connection, query: str, *values: object) -> Any:
     return new.execute(query, values).fetchone()[0]
 
 
+def _read_positions(new: sqlite3.Connection, query: str, *values: object) -> set[int]:
+    return {position for (position,) in new.execute(query, values)}
+
+
 def _advice(loss: Loss, run: sqlite3.Row, config: Mapping[str, object], location: str | Path) -> str:
     where = "" if str(location) == ".cache/experiments" else f" --storage {shlex.quote(str(location))}"
     resume = f"`themis resume {shlex.quote(loss.run_id)}{where}`"
@@ -232,7 +237,7 @@ def _find_lost_rows(new: sqlite3.Connection, run: sqlite3.Row) -> list[int]:
     new.execute(
         "DELETE FROM samples WHERE run = ? AND fingerprint NOT IN (SELECT fingerprint FROM items)", (run["run"],)
     )
-    present = {position for (position,) in new.execute("SELECT position FROM samples WHERE run = ?", (run["run"],))}
+    present = _read_positions(new, "SELECT position FROM samples WHERE run = ?", run["run"])
     return [position for position in range(_total(new, run)) if position not in present]
 
 
@@ -241,7 +246,7 @@ def _find_placeholders(new: sqlite3.Connection, run: sqlite3.Row) -> list[int]:
     query = (
         "SELECT position FROM samples JOIN items USING (fingerprint) WHERE run = ? AND content LIKE '{\"lost_row\":%'"
     )
-    return [position for (position,) in new.execute(f"{query} ORDER BY position", (run["run"],))]
+    return sorted(_read_positions(new, query, run["run"]))
 
 
 def _total(new: sqlite3.Connection, run: sqlite3.Row) -> int:
@@ -260,10 +265,10 @@ def _find_lost_answers(new: sqlite3.Connection, run: sqlite3.Row, attempts: int)
     told = f"SELECT position FROM seen WHERE run = ? AND {gone.format('seen', 'AND records.attempt = seen.attempt')}"
     mine = "evaluation IN (SELECT evaluation FROM evaluations WHERE run = ?)"
     judged = f"SELECT position FROM scores WHERE {mine} AND {gone.format('scores', '')}"
-    lost = {position for (position,) in new.execute(f"{told} UNION {judged}", (number,) * 4)}
+    lost = _read_positions(new, f"{told} UNION {judged}", *(number,) * 4)
     if attempts:
         whole = "SELECT position FROM records WHERE run = ? AND attempt < ? GROUP BY position HAVING count(*) >= ?"
-        present = {position for (position,) in new.execute(whole, (number, attempts, attempts))}
+        present = _read_positions(new, whole, number, attempts, attempts)
         lost.update(position for position in range(_total(new, run)) if position not in present)
     # A verdict on an answer that is gone would count as if it were there.
     new.execute(f"DELETE FROM scores WHERE {mine} AND {gone.format('scores', '')}", (number, number))
@@ -291,13 +296,12 @@ def _find_lost_scores(new: sqlite3.Connection, run: sqlite3.Row, *, is_whole: bo
     )
     if not is_whole:
         return []
-    judged = {p for (p,) in new.execute("SELECT DISTINCT position FROM scores WHERE evaluation = ?", (evaluation,))}
+    judged = _read_positions(new, "SELECT position FROM scores WHERE evaluation = ?", evaluation)
     return [position for position in _answered_positions(new, run) if position not in judged]
 
 
 def _answered_positions(new: sqlite3.Connection, run: sqlite3.Row) -> list[int]:
-    query = "SELECT DISTINCT position FROM records WHERE run = ? AND ok = 1 ORDER BY position"
-    return [position for (position,) in new.execute(query, (run["run"],))]
+    return sorted(_read_positions(new, "SELECT position FROM records WHERE run = ? AND ok = 1", run["run"]))
 
 
 # --- conversations ----------------------------------------------------------------------------------------------------
@@ -321,10 +325,9 @@ def _truncate_conversation(new: sqlite3.Connection, run: sqlite3.Row, loss: Loss
         "SELECT position FROM samples JOIN records USING (run, position) WHERE run = ? AND "
         f"(item_id NOT IN ({ended}) OR ({verdicts}) < ?)"
     )
-    values = (number, run["evaluation"], _VERDICTS_OF_A_TEST)
-    incomplete = {position for (position,) in new.execute(query, values)}
+    incomplete = _read_positions(new, query, number, run["evaluation"], _VERDICTS_OF_A_TEST)
     if run["status"] == RunStatus.COMPLETED.value:
-        held = {position for (position,) in new.execute("SELECT position FROM records WHERE run = ?", (number,))}
+        held = _read_positions(new, "SELECT position FROM records WHERE run = ?", number)
         incomplete.update(position for position in range(_total(new, run)) if position not in held)
     mine = "SELECT evaluation FROM evaluations WHERE run = ?"
     for position in incomplete:

@@ -17,6 +17,7 @@ Everything of variable shape is JSON text, so that NUL characters and lone surro
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, TypeAlias
 
 from sqlalchemy import (
@@ -45,8 +46,8 @@ from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql import expression
 from sqlalchemy.sql.compiler import SQLCompiler
 
-from themis.core.codec import decode, encode
-from themis.core.words import read_word
+from themis.core.codec import decode, encode, read_word
+from themis.exceptions import ConfigurationError
 
 # Statements, columns and rows of whatever shape.
 AnySelect: TypeAlias = "Select[*tuple[Any, ...]]"
@@ -124,6 +125,9 @@ runs = Table(
     # What is new, for those who watch.
     Index("runs_by_change", "updated_at"),
 )
+
+# What stands in the columns of a new run that must not be empty; texts and times are set with it.
+RUN_DEFAULTS = {column.name: 0 for column in runs.columns if not column.nullable and not column.primary_key}
 
 items = Table(
     "items",
@@ -245,23 +249,10 @@ def _create_indexes(connection: Connection) -> None:
             index.create(connection, checkfirst=True)
 
 
-def _count_unpriced_judging(connection: Connection) -> None:
-    _add_counter(connection, "unpriced_judge_calls")
-
-
-def _count_cut_off(connection: Connection) -> None:
-    _add_counter(connection, "cut_off")
-
-
-def _add_counter(connection: Connection, name: str) -> None:
+def _add_column(name: str, declared: str, connection: Connection) -> None:
     """A column that was added to a table which older stores have already."""
     if name not in {column["name"] for column in inspect(connection).get_columns("runs")}:
-        connection.exec_driver_sql(f"ALTER TABLE runs ADD COLUMN {name} BIGINT NOT NULL DEFAULT 0")
-
-
-def _add_waiting(connection: Connection) -> None:
-    if "waiting" not in {column["name"] for column in inspect(connection).get_columns("runs")}:
-        connection.exec_driver_sql("ALTER TABLE runs ADD COLUMN waiting TEXT")
+        connection.exec_driver_sql(f"ALTER TABLE runs ADD COLUMN {name} {declared}")
 
 
 def _create_definitions(connection: Connection) -> None:
@@ -315,7 +306,7 @@ _COMMAND_SETTINGS = {
 _WHOLE_SETTINGS = ("max_prompt_tokens", "span_tokens", "seed", "max_message_tokens", "workers")
 
 
-def _store_specifications(connection: Connection) -> None:
+def store_specifications(connection: Connection) -> None:
     """What a run was asked to be, where older stores keep arguments of a call or the words of a command."""
     for row in connection.execute(select(runs.c.run, runs.c.kind, runs.c.config)).all():
         config = decode(row.config)
@@ -323,7 +314,10 @@ def _store_specifications(connection: Connection) -> None:
         if not isinstance(given, dict):
             continue
         if row.kind == "memory":
-            specification = _read_command(given)
+            try:
+                specification = _read_command(given)
+            except (ValueError, StopIteration, ConfigurationError):
+                continue  # damaged: it stays as it is
         else:
             specification = {name: value for name, value in given.items() if name != "custom_pipeline"}
             if given.get("custom_pipeline"):
@@ -356,6 +350,11 @@ def _read_command(given: dict[str, Any]) -> dict[str, object]:
 
 # Applied in order on opening; a store remembers how many it has had. Append only.
 MIGRATIONS: list[Callable[[Connection], None]] = [
-    *(_create_tables, _create_indexes, _count_unpriced_judging, _count_cut_off, _add_waiting),
-    *(_create_definitions, _store_specifications),
+    _create_tables,
+    _create_indexes,
+    partial(_add_column, "unpriced_judge_calls", "BIGINT NOT NULL DEFAULT 0"),
+    partial(_add_column, "cut_off", "BIGINT NOT NULL DEFAULT 0"),
+    partial(_add_column, "waiting", "TEXT"),
+    _create_definitions,
+    store_specifications,
 ]

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 import sqlalchemy as sa
-from sqlalchemy.engine import Connection, Engine
+from sqlalchemy.engine import Engine
 
 from themis.core.codec import decode, decode_as
 from themis.core.entities import ModelError
@@ -23,7 +23,17 @@ from themis.storage.records import FAILED, UNPARSED
 from themis.storage.runs import RunMetadata, RunStatus, is_storable, metadata_columns, metadata_of, status_column
 from themis.storage.schema import AnyColumn, AnyRow, AnySelect
 
-RUN_SORTS = ("created", "updated", "run_id", "status", "model", "benchmark", "samples", "cost")
+_RUN_ORDERS: dict[str, AnyColumn] = {
+    "created": schema.runs.c.created_at,
+    "updated": schema.runs.c.updated_at,
+    "run_id": schema.runs.c.run_id,
+    "status": status_column(),
+    "model": schema.runs.c.model,
+    "benchmark": sa.func.coalesce(schema.runs.c.benchmark, ""),
+    "samples": schema.runs.c.total,
+    "cost": schema.runs.c.cost_usd,
+}
+RUN_SORTS = tuple(_RUN_ORDERS)
 SAMPLE_SORTS = ("dataset", "score", "slowest")
 # What became of a sample: `right` and `wrong` by a metric, `unparsed` and `failed` whatever the metric.
 OUTCOMES = ("all", "right", "wrong", "unparsed", "failed")
@@ -53,11 +63,8 @@ class RunFilter:
 
     def check(self) -> None:
         """Refuses a status that there is not."""
-        known = [status.value for status in RunStatus]
-        if self.status is not None and self.status not in known:
-            raise ConfigurationError(
-                f"unknown run status {self.status!r}{nearest(self.status, known)}; known: {', '.join(known)}"
-            )
+        if self.status is not None:
+            _check_known("unknown run status", self.status, [status.value for status in RunStatus])
 
 
 @dataclass(frozen=True)
@@ -93,14 +100,17 @@ def find_runs(
     conditions = _run_conditions(wanted or RunFilter(), engine.dialect.name)
     if conditions is None:
         return RunPage([], 0)
-    order = _run_order(sort)
+    _check_known("runs cannot be sorted by", sort, RUN_SORTS)
+    order = _RUN_ORDERS[sort]
     query = sa.select(*metadata_columns(with_config=False), runs.c.run.label("number")).where(*conditions)
     ordered = (order.desc(), runs.c.run.desc()) if descending else (order, runs.c.run)
     with engine.connect() as connection:
         total = int(connection.execute(sa.select(sa.func.count()).select_from(runs).where(*conditions)).scalar_one())
         rows = connection.execute(query.order_by(*ordered).limit(limit).offset(offset)).all()
         under_way = {row.number: row.run_id for row in rows if row.status == RunStatus.IN_PROGRESS}
-        answered = {run_id: _count_answers(connection, number) for number, run_id in under_way.items()}
+        answered = {
+            run_id: int(connection.execute(_answers_query(number)).scalar_one()) for number, run_id in under_way.items()
+        }
     return RunPage([metadata_of(row[:-1]) for row in rows], total, answered)
 
 
@@ -131,14 +141,12 @@ def why_failed(reader: RunReader) -> str | None:
 
 def count_answers(reader: RunReader) -> int:
     """Samples that have a record, good or failed."""
-    with reader.engine.connect() as connection:
-        return _count_answers(connection, reader.run)
+    return int(reader.read_value(_answers_query(reader.run)))
 
 
-def _count_answers(connection: Connection, run: int) -> int:
+def _answers_query(run: int) -> AnySelect:
     records = schema.records
-    query = sa.select(sa.func.count()).where(records.c.run == run, records.c.attempt == 0)
-    return int(connection.execute(query).scalar_one())
+    return sa.select(sa.func.count()).where(records.c.run == run, records.c.attempt == 0)
 
 
 def _run_conditions(wanted: RunFilter, dialect: str) -> list[sa.ColumnElement[bool]] | None:
@@ -171,23 +179,9 @@ def _run_conditions(wanted: RunFilter, dialect: str) -> list[sa.ColumnElement[bo
     return conditions
 
 
-def _run_order(sort: str) -> AnyColumn:
-    runs = schema.runs.c
-    orders: dict[str, AnyColumn] = {
-        "created": runs.created_at,
-        "updated": runs.updated_at,
-        "run_id": runs.run_id,
-        "status": status_column(),
-        "model": runs.model,
-        "benchmark": sa.func.coalesce(runs.benchmark, ""),
-        "samples": runs.total,
-        "cost": runs.cost_usd,
-    }
-    if sort not in orders:
-        raise ConfigurationError(
-            f"runs cannot be sorted by {sort!r}{nearest(sort, RUN_SORTS)}; known: {', '.join(RUN_SORTS)}"
-        )
-    return orders[sort]
+def _check_known(refusal: str, given: str, known: Sequence[str]) -> None:
+    if given not in known:
+        raise ConfigurationError(f"{refusal} {given!r}{nearest(given, known)}; known: {', '.join(known)}")
 
 
 # --- samples ----------------------------------------------------------------------------------------------------------
@@ -246,7 +240,7 @@ class SamplePage:
 class _Excerpt(msgspec.Struct):
     """The part of a record's body that a list shows."""
 
-    prompt: str = ""
+    prompt: str | None = None
     text: str | None = None
     error: ModelError | None = None
 
@@ -262,20 +256,19 @@ def find_samples(
     """A page of samples with their scores. `characters` bounds each text."""
     wanted = wanted or SampleFilter()
     run, evaluation = reader.run, reader.evaluation
-    _check_sample_filter(wanted)
+    _check_known("unknown outcome", wanted.outcome, OUTCOMES)
+    _check_known("samples cannot be sorted by", wanted.sort, SAMPLE_SORTS)
     everything = not wanted.search and wanted.outcome == "all" and wanted.sort == "dataset"
     # Places in a run have no gaps, so its end is also its length.
     total = reader.next_position() if everything else None
-    with reader.engine.connect() as connection:
-        if total is not None:
-            query = _range_query(run, total, wanted.descending, offset)
-        elif (filtered := _sample_query(run, evaluation, wanted, connection.dialect.name)) is None:
-            return SamplePage([], False, 0)
-        else:
-            query = filtered.offset(offset)
-        found = connection.execute(query.limit(limit + 1)).all()
-        lines = _lines(connection, run, evaluation, found[:limit], characters)
-    return SamplePage(lines, len(found) > limit, total)
+    if total is not None:
+        query = _range_query(run, total, wanted.descending, offset)
+    elif (filtered := _sample_query(run, evaluation, wanted, reader.engine.dialect.name)) is None:
+        return SamplePage([], False, 0)
+    else:
+        query = filtered.offset(offset)
+    found = reader.read_rows(query.limit(limit + 1))
+    return SamplePage(_lines(reader, found[:limit], characters), len(found) > limit, total)
 
 
 def neighbours(reader: RunReader, position: int) -> tuple[str | None, str | None]:
@@ -284,28 +277,12 @@ def neighbours(reader: RunReader, position: int) -> tuple[str | None, str | None
     of_run = sa.select(samples.c.item_id).where(samples.c.run == reader.run).limit(1)
     before = of_run.where(samples.c.position < position).order_by(samples.c.position.desc())
     after = of_run.where(samples.c.position > position).order_by(samples.c.position)
-    with reader.engine.connect() as connection:
-        return connection.execute(before).scalar(), connection.execute(after).scalar()
+    return reader.read_value(before), reader.read_value(after)
 
 
 def scores_of(reader: RunReader, position: int) -> list[Score]:
     """The current scores of one sample."""
-    if reader.evaluation is None:
-        return []
-    with reader.engine.connect() as connection:
-        return _scores(connection, reader.evaluation, [position]).get(position, [])
-
-
-def _check_sample_filter(wanted: SampleFilter) -> None:
-    if wanted.outcome not in OUTCOMES:
-        raise ConfigurationError(
-            f"unknown outcome {wanted.outcome!r}{nearest(wanted.outcome, OUTCOMES)}; known: {', '.join(OUTCOMES)}"
-        )
-    if wanted.sort not in SAMPLE_SORTS:
-        raise ConfigurationError(
-            f"samples cannot be sorted by {wanted.sort!r}{nearest(wanted.sort, SAMPLE_SORTS)}; "
-            f"known: {', '.join(SAMPLE_SORTS)}"
-        )
+    return _scores(reader, [position]).get(position, [])
 
 
 def _range_query(run: int, total: int, descending: bool, offset: int) -> AnySelect:
@@ -334,12 +311,13 @@ def _sample_query(run: int, evaluation: int | None, wanted: SampleFilter, dialec
     scored = sa.exists().where(scores.c.evaluation == judged, scores.c.position == samples.c.position)
     if wanted.metric is not None:
         scored = scored.where(scores.c.metric == wanted.metric)
-    if wanted.outcome == "right":
-        query = query.where(scored.where(scores.c.value >= wanted.threshold))
-    elif wanted.outcome == "wrong":
-        query = query.where(scored.where(scores.c.value < wanted.threshold))
-    elif wanted.outcome == "unparsed":
-        query = query.where(scored.where(scores.c.outcome == UNPARSED))
+    verdicts = {
+        "right": scores.c.value >= wanted.threshold,
+        "wrong": scores.c.value < wanted.threshold,
+        "unparsed": scores.c.outcome == UNPARSED,
+    }
+    if wanted.outcome in verdicts:
+        query = query.where(scored.where(verdicts[wanted.outcome]))
     elif wanted.outcome == "failed":
         unjudged = sa.select(scores.c.position).where(scores.c.evaluation == judged, scores.c.outcome == FAILED)
         query = query.where(samples.c.position.in_(_unanswered(run)) | samples.c.position.in_(unjudged))
@@ -370,75 +348,69 @@ def _contains(column: sa.ColumnElement[str], text: str, dialect: str) -> sa.Colu
     return column.contains(text, autoescape=True) if dialect == "sqlite" else column.icontains(text, autoescape=True)
 
 
-def _lines(
-    connection: Connection, run: int, evaluation: int | None, found: Sequence[AnyRow], characters: int
-) -> list[SampleLine]:
+def _lines(reader: RunReader, found: Sequence[AnyRow], characters: int) -> list[SampleLine]:
     records = schema.records
     positions = [row.position for row in found]
     size = sa.func.length(records.c.body)
     body = sa.case((size <= _LARGE_BODY, records.c.body), else_=None).label("body")
     numbers = (records.c.seconds, records.c.prompt_tokens, records.c.completion_tokens, records.c.cost_usd)
     query = sa.select(records.c.position, records.c.attempt, records.c.ok, body, *numbers).where(
-        records.c.run == run, records.c.position.in_(positions)
+        records.c.run == reader.run, records.c.position.in_(positions)
     )
     calls: dict[int, list[AnyRow]] = {}
-    for row in connection.execute(query.order_by(records.c.position, records.c.attempt)):
+    for row in reader.read_rows(query.order_by(records.c.position, records.c.attempt)):
         calls.setdefault(row.position, []).append(row)
-    scores = {} if evaluation is None else _scores(connection, evaluation, positions)
+    scores = _scores(reader, positions)
     lines = []
     for row in found:
         mine = calls.get(row.position, [])
         chosen = next((call for call in mine if call.ok), mine[0] if mine else None)
-        excerpt, is_cut = _read_excerpt(connection, run, chosen, characters) if chosen is not None else (None, False)
+        excerpt = _Excerpt() if chosen is None else _read_excerpt(reader, chosen)
+        prompt, text = excerpt.prompt, excerpt.text
         lines.append(
             SampleLine(
                 position=row.position,
                 item_id=row.item_id,
-                prompt=None if excerpt is None else excerpt.prompt,
-                text=None if excerpt is None else excerpt.text,
-                error=None if excerpt is None else excerpt.error,
+                prompt=prompt and prompt[:characters],
+                text=text and text[:characters],
+                error=excerpt.error,
                 attempts=len(mine),
                 seconds=sum(call.seconds for call in mine),
                 prompt_tokens=sum(call.prompt_tokens for call in mine),
                 completion_tokens=sum(call.completion_tokens for call in mine),
                 cost_usd=None if any(call.cost_usd is None for call in mine) else sum(call.cost_usd for call in mine),
                 scores=scores.get(row.position, []),
-                is_cut=is_cut,
+                is_cut=max(len(prompt or ""), len(text or "")) > characters,
             )
         )
     return lines
 
 
-def _read_excerpt(connection: Connection, run: int, call: AnyRow, characters: int) -> tuple[_Excerpt, bool]:
+def _read_excerpt(reader: RunReader, call: AnyRow) -> _Excerpt:
     body = call.body
     if body is None:
         records = schema.records
         query = sa.select(records.c.body).where(
-            records.c.run == run, records.c.position == call.position, records.c.attempt == call.attempt
+            records.c.run == reader.run, records.c.position == call.position, records.c.attempt == call.attempt
         )
-        body = connection.execute(query).scalar_one()
-    excerpt = decode_as(body, _Excerpt)
-    is_cut = max(len(excerpt.prompt), len(excerpt.text or "")) > characters
-    if is_cut:
-        excerpt = _Excerpt(
-            excerpt.prompt[:characters], None if excerpt.text is None else excerpt.text[:characters], excerpt.error
-        )
-    return excerpt, is_cut
+        body = reader.read_value(query)
+    return decode_as(body, _Excerpt)
 
 
-def _scores(connection: Connection, evaluation: int, positions: Iterable[int]) -> dict[int, list[Score]]:
+def _scores(reader: RunReader, positions: Iterable[int]) -> dict[int, list[Score]]:
+    """The current scores of some samples; none of a run that is not judged."""
     scores = schema.scores
     worst = sa.func.min(scores.c.outcome)  # "failed" comes before "scored" and "unparsed"
     query = (
         sa.select(
             scores.c.position, scores.c.metric, sa.func.avg(scores.c.value).label("value"), worst.label("outcome")
         )
-        .where(scores.c.evaluation == evaluation, scores.c.position.in_(list(positions)))
+        .where(scores.c.evaluation == reader.evaluation, scores.c.position.in_(list(positions)))
         .group_by(scores.c.position, scores.c.metric)
         .order_by(scores.c.position, scores.c.metric)
     )
     found: dict[int, list[Score]] = {}
-    for row in connection.execute(query):
+    for row in reader.read_rows(query):
         value = None if row.value is None else float(row.value)
         found.setdefault(row.position, []).append(Score(row.metric, value, row.outcome))
     return found
@@ -486,38 +458,39 @@ class Overview:
 
 def overview(reader: RunReader) -> Overview:
     """Failures by kind, slowest samples, distribution of scores: one pass over an index each."""
-    run, evaluation = reader.run, reader.evaluation
-    with reader.engine.connect() as connection:
-        answered = _count_answers(connection, run)
-        failed = connection.execute(sa.select(sa.func.count()).select_from(_unanswered(run).subquery())).scalar_one()
-        failures, read = _failure_kinds(connection, run, evaluation)
-        slowest = _slowest(connection, run)
-        drawn = [] if evaluation is None else _histograms(connection, evaluation)
-    return Overview(answered, int(failed), failures, read, slowest, drawn)
+    failures = _failure_kinds(reader)
+    return Overview(
+        answered=count_answers(reader),
+        failed=int(reader.read_value(sa.select(sa.func.count()).select_from(_unanswered(reader.run).subquery()))),
+        failures=failures,
+        failures_read=sum(one.count for one in failures),
+        slowest=_slowest(reader),
+        histograms=_histograms(reader),
+    )
 
 
-def _histograms(connection: Connection, evaluation: int) -> list[Histogram]:
-    """The scores of every metric of an evaluation; scores within 0 and 1 are drawn between these."""
+def _histograms(reader: RunReader) -> list[Histogram]:
+    """The current scores of every metric; scores within 0 and 1 are drawn between these."""
     scores = schema.scores
-    is_scored = (scores.c.evaluation == evaluation, scores.c.value.is_not(None))
+    is_scored = (scores.c.evaluation == reader.evaluation, scores.c.value.is_not(None))
     ends = sa.select(
         scores.c.metric, sa.func.min(scores.c.value).label("low"), sa.func.max(scores.c.value).label("high")
     )
     found = []
-    for metric, low, high in connection.execute(ends.where(*is_scored).group_by(scores.c.metric)).all():
+    for metric, low, high in reader.read_rows(ends.where(*is_scored).group_by(scores.c.metric)):
         if low >= 0 and high <= 1:
             low, high = 0.0, 1.0
         width = (high - low) / _BINS or 1.0
         place = (scores.c.value - low) / width
         # SQLite cuts where PostgreSQL rounds, and may have been built without `floor`.
-        whole = place if connection.dialect.name == "sqlite" else sa.func.floor(place)
+        whole = place if reader.engine.dialect.name == "sqlite" else sa.func.floor(place)
         # As a subquery: PostgreSQL takes an expression that is selected and grouped by for two different ones.
         parts = (
             sa.select(sa.cast(whole, sa.Integer).label("part")).where(*is_scored, scores.c.metric == metric).subquery()
         )
         counted = sa.select(parts.c.part, sa.func.count().label("n")).group_by(parts.c.part)
         counts = [0] * _BINS
-        for row in connection.execute(counted):
+        for row in reader.read_rows(counted):
             counts[min(max(int(row.part), 0), _BINS - 1)] += int(row.n)
         found.append(Histogram(metric, float(low), float(high), counts))
     return found
@@ -525,20 +498,17 @@ def _histograms(connection: Connection, evaluation: int) -> list[Histogram]:
 
 def running_means(reader: RunReader) -> dict[str, tuple[float, int]]:
     """Mean and number of the scores that a run under way has so far, by metric."""
-    scores, evaluation = schema.scores, reader.evaluation
-    if evaluation is None:
-        return {}
+    scores = schema.scores
     query = (
         sa.select(scores.c.metric, sa.func.avg(scores.c.value).label("mean"), sa.func.count(scores.c.value).label("n"))
-        .where(scores.c.evaluation == evaluation, scores.c.value.is_not(None))
+        .where(scores.c.evaluation == reader.evaluation, scores.c.value.is_not(None))
         .group_by(scores.c.metric)
     )
-    with reader.engine.connect() as connection:
-        return {row.metric: (float(row.mean), int(row.n)) for row in connection.execute(query)}
+    return {row.metric: (float(row.mean), int(row.n)) for row in reader.read_rows(query)}
 
 
-def _slowest(connection: Connection, run: int) -> list[tuple[str, float]]:
-    records, samples = schema.records, schema.samples
+def _slowest(reader: RunReader) -> list[tuple[str, float]]:
+    run, records, samples = reader.run, schema.records, schema.samples
     longest = (
         sa.select(records.c.position, records.c.seconds)
         .where(records.c.run == run, records.c.seconds > 0)
@@ -551,11 +521,12 @@ def _slowest(connection: Connection, run: int) -> list[tuple[str, float]]:
         .join(longest, (samples.c.run == run) & (samples.c.position == longest.c.position))
         .order_by(longest.c.seconds.desc())
     )
-    return [(row.item_id, float(row.seconds)) for row in connection.execute(query)]
+    return [(row.item_id, float(row.seconds)) for row in reader.read_rows(query)]
 
 
-def _failure_kinds(connection: Connection, run: int, evaluation: int | None) -> tuple[list[FailureKind], int]:
-    records, samples, scores = schema.records, schema.samples, schema.scores
+def _failure_kinds(reader: RunReader) -> list[FailureKind]:
+    """The most frequent kind first."""
+    run, records, samples, scores = reader.run, schema.records, schema.samples, schema.scores
     unanswered = (
         sa.select(samples.c.item_id, records.c.body)
         .join(samples, (samples.c.run == run) & (samples.c.position == records.c.position))
@@ -563,23 +534,22 @@ def _failure_kinds(connection: Connection, run: int, evaluation: int | None) -> 
         .limit(_FAILURES_READ)
     )
     kinds: dict[str, list[tuple[str, str]]] = {}
-    for row in connection.execute(unanswered):
+    for row in reader.read_rows(unanswered):
         error = decode_as(row.body, _Excerpt).error
         kind = "no answer" if error is None else f"no answer: {error.kind}"
         kinds.setdefault(kind, []).append((row.item_id, "" if error is None else error.message))
-    if evaluation is not None:
-        unjudged = (
-            sa.select(samples.c.item_id, scores.c.metric, scores.c.details)
-            .join(samples, (samples.c.run == run) & (samples.c.position == scores.c.position))
-            .where(scores.c.evaluation == evaluation, scores.c.outcome == FAILED)
-            .limit(_FAILURES_READ)
-        )
-        for score in connection.execute(unjudged):
-            reasons = decode(score.details).get("failures", []) if score.details else []
-            entry = (score.item_id, "; ".join(map(str, reasons)))
-            kinds.setdefault(f"no verdict: {score.metric}", []).append(entry)
+    unjudged = (
+        sa.select(samples.c.item_id, scores.c.metric, scores.c.details)
+        .join(samples, (samples.c.run == run) & (samples.c.position == scores.c.position))
+        .where(scores.c.evaluation == reader.evaluation, scores.c.outcome == FAILED)
+        .limit(_FAILURES_READ)
+    )
+    for score in reader.read_rows(unjudged):
+        reasons = decode(score.details).get("failures", []) if score.details else []
+        entry = (score.item_id, "; ".join(map(str, reasons)))
+        kinds.setdefault(f"no verdict: {score.metric}", []).append(entry)
     found = [FailureKind(kind, len(entries), *entries[0]) for kind, entries in kinds.items()]
-    return sorted(found, key=lambda one: -one.count), sum(one.count for one in found)
+    return sorted(found, key=lambda one: -one.count)
 
 
 # --- what is new ------------------------------------------------------------------------------------------------------
@@ -601,7 +571,7 @@ class NewRecord:
 def new_records(reader: RunReader, since: float, *, limit: int = 200) -> list[NewRecord]:
     """Calls of a run committed after a moment, the earliest first. A batch is committed under one moment, as a whole."""
     records, samples = schema.records, schema.samples
-    run, evaluation = reader.run, reader.evaluation
+    run = reader.run
     newest = (
         sa.select(records.c.position, records.c.attempt, records.c.ok, records.c.seconds, records.c.created_at)
         .where(records.c.run == run, records.c.created_at > since)
@@ -612,9 +582,8 @@ def new_records(reader: RunReader, since: float, *, limit: int = 200) -> list[Ne
     query = sa.select(newest, samples.c.item_id).join(
         samples, (samples.c.run == run) & (samples.c.position == newest.c.position)
     )
-    with reader.engine.connect() as connection:
-        rows = connection.execute(query.order_by(newest.c.created_at, newest.c.position)).all()
-        scores = {} if evaluation is None else _scores(connection, evaluation, {row.position for row in rows})
+    rows = reader.read_rows(query.order_by(newest.c.created_at, newest.c.position))
+    scores = _scores(reader, {row.position for row in rows})
     return [
         NewRecord(
             position=row.position,
@@ -632,9 +601,6 @@ def new_records(reader: RunReader, since: float, *, limit: int = 200) -> list[Ne
 def newest(reader: RunReader) -> tuple[float, int]:
     """When a run's last call was committed, and the number of its last turn: where watching begins."""
     records, turns = schema.records, schema.turns
-    with reader.engine.connect() as connection:
-        moment = connection.execute(
-            sa.select(sa.func.max(records.c.created_at)).where(records.c.run == reader.run)
-        ).scalar()
-        seq = connection.execute(sa.select(sa.func.max(turns.c.seq)).where(turns.c.run == reader.run)).scalar()
+    moment = reader.read_value(sa.select(sa.func.max(records.c.created_at)).where(records.c.run == reader.run))
+    seq = reader.read_value(sa.select(sa.func.max(turns.c.seq)).where(turns.c.run == reader.run))
     return float(moment or 0.0), -1 if seq is None else int(seq)

@@ -10,6 +10,7 @@ import itertools
 import shutil
 import time
 import weakref
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -26,18 +27,9 @@ from themis.core.redaction import redact_text
 from themis.core.registry import nearest
 from themis.exceptions import ConfigurationError, RunBusyError, StorageError
 from themis.storage import schema
-from themis.storage.database import Durability, database_file, is_url, open_database
-from themis.storage.lazy import LazyMapping
-from themis.storage.queries import (
-    RunReader,
-    StoredDefinitions,
-    find_answer,
-    find_archived,
-    find_judgement,
-    find_run,
-    list_definitions,
-    measure_runs,
-)
+from themis.storage.database import Durability, database_file, is_url, open_database, retry_read
+from themis.storage.queries import RunReader, StoredDefinitions, find_run, run_columns
+from themis.storage.records import LazyMapping
 from themis.storage.runs import (
     DEFAULT_EXPERIMENT,
     RetentionPolicy,
@@ -52,12 +44,6 @@ from themis.storage.writing import RunWriter, remove_unused_items
 
 # Where runs are kept unless a folder or a database is named.
 DEFAULT_STORAGE = ".cache/experiments"
-
-# Columns of a run that start at zero.
-_COUNTERS = (
-    *("planned", "total", "succeeded", "failed", "calls", "unpriced_calls", "prompt_tokens", "completion_tokens"),
-    *("cost_usd", "judge_calls", "judge_cost_usd", "unpriced_judge_calls", "seconds", "cut_off"),
-)
 
 
 class Integrity(TypedDict):
@@ -232,7 +218,7 @@ class ExperimentStorage:
             raise ConfigurationError(f"the name of an experiment is a non-empty string, got {experiment!r}")
         now = time.time()
         values = {
-            **dict.fromkeys(_COUNTERS, 0),
+            **schema.RUN_DEFAULTS,
             "run_id": run_id,
             "kind": kind,
             "experiment_id": experiment,
@@ -283,7 +269,7 @@ class ExperimentStorage:
         """
         runs = schema.runs
         with RunWriter(self.engine, self.reader(run_id).run, run_id), self.engine.connect() as connection:
-            taken = find_archived(connection, run_id)
+            taken = _find_archived(connection, run_id)
             archived = next(name for n in itertools.count(1) if (name := f"{run_id}@{n}") not in taken)
             connection.execute(sa.update(runs).where(runs.c.run_id == run_id).values(run_id=archived))
             connection.commit()
@@ -296,7 +282,7 @@ class ExperimentStorage:
             run_id: The run, without a version.
         """
         with self.engine.connect() as connection:
-            return list(find_archived(connection, run_id).values())
+            return list(_find_archived(connection, run_id).values())
 
     def complete_run(self, run_id: str) -> None:
         """Notes that a run is done.
@@ -389,7 +375,16 @@ class ExperimentStorage:
             key: A hash of everything that could change the answer.
             among: Numbers of runs in the tables; all by default.
         """
-        return find_answer(self.engine, key, among)
+        records, runs = schema.records, schema.runs
+        query = (
+            sa.select(*run_columns(), records.c.position, records.c.attempt)
+            .select_from(records.join(runs, runs.c.run == records.c.run))
+            .where(records.c.key == key, records.c.ok == 1)
+        )
+        if among is not None:
+            query = query.where(records.c.run.in_(among))
+        row = retry_read(self.engine, lambda connection: connection.execute(query.limit(1)).first())
+        return None if row is None else RunReader(self.engine, row).call(row.position, row.attempt)
 
     def find_judgement(self, key: str) -> str | None:
         """A judge's stored reply, as JSON text.
@@ -397,7 +392,9 @@ class ExperimentStorage:
         Args:
             key: A hash of everything that could change the reply.
         """
-        return find_judgement(self.engine, key)
+        table = schema.judgements
+        query = sa.select(table.c.body).where(table.c.key == key)
+        return retry_read(self.engine, lambda connection: connection.execute(query).scalar())
 
     # --- definitions of memory tests ---------------------------------------------------------------------------------
 
@@ -407,7 +404,14 @@ class ExperimentStorage:
         Args:
             name: What runs of the configuration are called after; all by default.
         """
-        return list_definitions(self.engine, name) if self.exists() else []
+        if not self.exists():
+            return []
+        table = schema.definitions
+        query = sa.select(table).order_by(table.c.name, table.c.version.desc())
+        if name is not None:
+            query = query.where(table.c.name == name)
+        rows = retry_read(self.engine, lambda connection: connection.execute(query).all())
+        return [StoredDefinitions(**row._mapping) for row in rows]
 
     def store_definitions(self, name: str, content: str, *, configuration: str) -> None:
         """Stores the tests of a configuration as the newest version of a name; earlier versions stay.
@@ -462,7 +466,16 @@ class ExperimentStorage:
 
     def run_sizes(self) -> dict[str, int]:
         """Bytes of stored records and turns by run id."""
-        return measure_runs(self.engine)
+        runs, total = schema.runs, Counter[str]()
+        in_sqlite = self.engine.dialect.name == "sqlite"
+        with self.engine.connect() as connection:
+            for table in (schema.records, schema.turns):
+                body = table.c.body
+                octets = sa.func.length(sa.cast(body, sa.LargeBinary)) if in_sqlite else sa.func.octet_length(body)
+                query = sa.select(runs.c.run_id, sa.func.coalesce(sa.func.sum(octets), 0))
+                query = query.join(table, table.c.run == runs.c.run).group_by(runs.c.run_id)
+                total.update({run_id: int(size) for run_id, size in connection.execute(query)})
+        return total
 
     def apply_retention_policy(
         self, policy: RetentionPolicy | None = None, *, experiment: str | None = None, dry_run: bool = False
@@ -519,3 +532,13 @@ class ExperimentStorage:
             return f"no run {run_id!r}: there is no store at {redact_text(str(self.location))}"
         known = [run.run_id for run in self.list_runs(limit=1_000)]
         return f"no run {run_id!r} in {redact_text(str(self.location))}{nearest(run_id, known)}"
+
+
+def _find_archived(connection: sa.Connection, run_id: str) -> dict[str, int]:
+    """Archived versions of a run: `id@n` -> number in the tables."""
+    runs, prefix = schema.runs, f"{run_id}@"
+    found = connection.execute(
+        sa.select(runs.c.run_id, runs.c.run).where(runs.c.run_id.startswith(prefix, autoescape=True))
+    )
+    # SQLite's LIKE knows no case; ids do.
+    return {row.run_id: int(row.run) for row in found if row.run_id.startswith(prefix)}

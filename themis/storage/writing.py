@@ -13,7 +13,6 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from types import TracebackType
 from typing import Any, ClassVar, TypeVar
 
 import sqlalchemy as sa
@@ -34,8 +33,7 @@ from themis.storage.database import (
     process_identity,
     retry_read,
 )
-from themis.storage.lazy import batched
-from themis.storage.records import Item, ScoreRow, Turn, encode_body
+from themis.storage.records import Item, ScoreRow, Turn, batched, encode_body
 from themis.storage.runs import RunStatus
 
 T = TypeVar("T")
@@ -87,9 +85,8 @@ class _Bulk:
 
 
 def _insert_sql(engine: Engine, table: sa.Table, *, replaces: bool, ignores: bool) -> str:
-    insert = sqlite.insert if engine.dialect.name == "sqlite" else postgresql.insert
-    columns, key = [column.name for column in table.columns], _key(table)
-    statement = insert(table).values({name: sa.bindparam(name) for name in columns})
+    columns, key = [column.name for column in table.columns], [column.name for column in table.primary_key.columns]
+    statement = insert_into(engine, table).values({name: sa.bindparam(name) for name in columns})
     if replaces:
         changed = {name: statement.excluded[name] for name in columns if name not in key}
         statement = statement.on_conflict_do_update(index_elements=key, set_=changed)
@@ -98,6 +95,11 @@ def _insert_sql(engine: Engine, table: sa.Table, *, replaces: bool, ignores: boo
     compiled = statement.compile(dialect=engine.dialect)
     assert list(compiled.positiontup or ()) == columns
     return str(compiled)
+
+
+def insert_into(engine: Engine, table: sa.Table) -> sqlite.Insert | postgresql.Insert:
+    """An insert of the database's own kind, which can be told what a row becomes whose key is there."""
+    return sqlite.insert(table) if engine.dialect.name == "sqlite" else postgresql.insert(table)
 
 
 class RunWriter:
@@ -112,13 +114,14 @@ class RunWriter:
         self._name = f"{process_identity()}:{secrets.token_hex(4)}"
         # How many commits are known to have been made; the number is in the lease, so that the store can be asked.
         self._commits = 0
-        self._insert = sqlite.insert if engine.dialect.name == "sqlite" else postgresql.insert
         self._put_items = _Bulk(engine, schema.items, ignores=True)
         self._put_samples = _Bulk(engine, schema.samples)
         self._put_lost_samples = _Bulk(engine, schema.samples, ignores=True)
         self._put_calls = _Bulk(engine, schema.records, replaces=True)
         self._put_scores = _Bulk(engine, schema.scores, replaces=True)
         self._put_turns = _Bulk(engine, schema.turns)
+        self._put_judgements = _Bulk(engine, schema.judgements, replaces=True)
+        self._put_artifacts = _Bulk(engine, schema.artifacts, replaces=True)
         mark = "?" if engine.dialect.name == "sqlite" else "%s"
         sums = ", ".join(f"{name} = {name} + {mark}" for name in _SUMS)
         self._addition = f"UPDATE runs SET updated_at = {mark}, {sums} WHERE run = {mark}"
@@ -141,9 +144,7 @@ class RunWriter:
     def __enter__(self) -> RunWriter:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -257,7 +258,7 @@ class RunWriter:
         def write(connection: Connection) -> int:
             table = schema.evaluations
             connection.execute(
-                self._insert(table)
+                insert_into(self._engine, table)
                 .values(run=self.run, fingerprint=fingerprint, config=encode(config), created_at=_now())
                 .on_conflict_do_nothing()
             )
@@ -286,9 +287,7 @@ class RunWriter:
         """Makes a judge's reply durable, with what it cost; a reply to the same question takes an earlier one's place."""
 
         def write(connection: Connection) -> None:
-            statement = self._insert(schema.judgements).values(key=key, body=body, created_at=_now())
-            replaced = {"body": statement.excluded.body, "created_at": statement.excluded.created_at}
-            connection.execute(statement.on_conflict_do_update(index_elements=["key"], set_=replaced))
+            self._put_judgements(connection, [(key, body, _now())])
             self._add_judging(connection, calls, cost_usd)
 
         self._commit(write)
@@ -306,14 +305,8 @@ class RunWriter:
         self._commit(lambda connection: self._put_turns(connection, rows))
 
     def save_artifact(self, name: str, content: bytes, media_type: str) -> None:
-        def write(connection: Connection) -> None:
-            statement = self._insert(schema.artifacts).values(
-                run=self.run, name=name, media_type=media_type, content=content, created_at=_now()
-            )
-            changed = {column: statement.excluded[column] for column in ("media_type", "content", "created_at")}
-            connection.execute(statement.on_conflict_do_update(index_elements=_key(schema.artifacts), set_=changed))
-
-        self._commit(write)
+        row = (self.run, name, media_type, content, _now())
+        self._commit(lambda connection: self._put_artifacts(connection, [row]))
 
     def describe(self, *, identity: Mapping[str, str], config: Mapping[str, object], manifest_hash: str | None) -> None:
         """What the run is, where that is known apart from its rows."""
@@ -491,10 +484,6 @@ def remove_unused_items(connection: Connection) -> None:
         connection.exec_driver_sql("LOCK TABLE items IN SHARE ROW EXCLUSIVE MODE")
     unused = ~sa.exists().where(schema.samples.c.fingerprint == schema.items.c.fingerprint)
     connection.execute(sa.delete(schema.items).where(unused))
-
-
-def _key(table: sa.Table) -> list[str]:
-    return [column.name for column in table.primary_key.columns]
 
 
 def _make_storable(text: str) -> str:

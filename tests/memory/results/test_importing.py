@@ -16,8 +16,8 @@ from themis.exceptions import ConfigurationError, DatasetError
 from themis.memory.exporting import export_run
 from themis.memory.importing import import_folder
 from themis.memory.master_log import to_master_log
+from themis.memory.report import read_view
 from themis.memory.report.pages import run_page
-from themis.memory.report.view import read_view
 from themis.memory.results import load_results, summarise_results
 from themis.memory.timeline import read_timeline
 from themis.storage import ExperimentStorage
@@ -72,7 +72,7 @@ def test_the_conversation_comes_from_the_log(storage: ExperimentStorage, tmp_pat
     line = read_timeline(storage.reader(RUN).turns())
     found = {one.test_id: one for one in load_results(storage, RUN).results}
 
-    assert {lane.test_id for lane in line.lanes} == set(found)
+    assert {test.test_id for test in line.tests} == set(found)
     assert [round((jump.end - jump.start).total_seconds()) for jump in line.jumps] == [3_694]
     # The filler that was answered within milliseconds had its reply supplied; it says nothing about the agent.
     assert line.latencies == pytest.approx([1.0, 1.5, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0])

@@ -19,8 +19,8 @@ from themis.memory.examples import register_memory_test
 from themis.memory.exporting import export_run
 from themis.memory.overrides import override_score, read_overrides, withdraw_override
 from themis.memory.rejudging import rejudge_memory_run
+from themis.memory.report import read_view
 from themis.memory.report.pages import run_page
-from themis.memory.report.view import read_view
 from themis.memory.results import load_results, summarise_results
 from themis.memory.tape import read_body
 from themis.storage import ExperimentStorage

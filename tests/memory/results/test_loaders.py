@@ -14,8 +14,7 @@ import pytest
 from themis.exceptions import ConfigurationError, DatasetError
 from themis.memory.actions import Ask, Consult, Grade, JudgeReply, Say, Wait
 from themis.memory.examples import MEMORY_TESTS, TestExample
-from themis.memory.loaders.benchmarks import BabiLong, LoCoMo, LongMemEval
-from themis.memory.loaders.histories import token_f1
+from themis.memory.tests.histories import BabiLong, LoCoMo, LongMemEval, token_f1
 
 LONGMEMEVAL = [
     {

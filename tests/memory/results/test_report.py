@@ -14,10 +14,10 @@ from click.testing import CliRunner
 
 from themis.cli import themis
 from themis.exceptions import ConfigurationError
+from themis.memory.report import read_view
 from themis.memory.report.charts import SpanPoint, SpanSeries, draw_gantt, draw_spans, write_figures
 from themis.memory.report.pages import agents_figures, agents_page, latex_table, markdown_table, run_figures, run_page
-from themis.memory.report.view import read_view
-from themis.memory.timeline import Lane, Stretch, Timeline
+from themis.memory.timeline import Segment, Timeline, TimelineTest
 from themis.storage import ExperimentStorage
 
 RUNS = ("small - oracle", "small - window", "small - amnesiac")
@@ -90,16 +90,18 @@ def test_the_gantt_of_a_long_run_is_a_small_picture() -> None:
         return start + timedelta(seconds=tokens)
 
     fillers = [
-        Stretch("fill", (n * 500, n * 500 + 490), (moment(n * 500), moment(n * 500 + 490))) for n in range(1_000)
+        Segment("fill", (n * 500, n * 500 + 490), (moment(n * 500), moment(n * 500 + 490))) for n in range(1_000)
     ]
-    lanes = []
+    tests = []
     for number in range(100):
         first = number * 4_000
         said = [
-            Stretch("say", (first + 900 * n, first + 900 * n + 20), (moment(first), moment(first))) for n in range(5)
+            Segment("say", (first + 900 * n, first + 900 * n + 20), (moment(first), moment(first))) for n in range(5)
         ]
-        lanes.append(Lane(f"Test - {number}", (first, moment(first)), (first + 5_000, moment(first + 5_000)), said))
-    line = Timeline(lanes=lanes, fillers=fillers, tokens=500_000, start=start, end=moment(500_000))
+        tests.append(
+            TimelineTest(f"Test - {number}", (first, moment(first)), (first + 5_000, moment(first + 5_000)), said)
+        )
+    line = Timeline(tests=tests, fillers=fillers, tokens=500_000, start=start, end=moment(500_000))
 
     picture = str(draw_gantt(line))
 

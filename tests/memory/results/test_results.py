@@ -186,10 +186,10 @@ def test_the_timeline_has_every_test_and_every_token(finished: ExperimentStorage
     line = read_timeline(finished.reader("small - oracle").turns())
     found = load_results(finished, "small - oracle")
 
-    assert {lane.test_id for lane in line.lanes} == {one.test_id for one in found.results}
+    assert {test.test_id for test in line.tests} == {one.test_id for one in found.results}
     assert line.tokens == found.run.summary["memory"]["conversation_tokens"]
     assert line.turns == found.run.summary["memory"]["turns"]
-    places = {lane.test_id: lane for lane in line.lanes}
+    places = {test.test_id: test for test in line.tests}
     for one in found.results:
         assert places[one.test_id].began[0] == one.began_tokens
     assert line.jumps, "jokes are told hours apart"
@@ -200,8 +200,8 @@ def test_isolated_conversations_are_laid_end_to_end(finished: ExperimentStorage)
     line = read_timeline(finished.reader(run_id).turns(), isolated=True)
 
     assert line.tokens == finished.get_run(run_id).summary["memory"]["conversation_tokens"]
-    ends = [(lane.began[0], lane.ended[0]) for lane in line.lanes if lane.ended]
-    assert len(ends) == len(line.lanes)
+    ends = [(test.began[0], test.ended[0]) for test in line.tests if test.ended]
+    assert len(ends) == len(line.tests)
     assert all(one[1] <= other[0] for one, other in itertools.pairwise(ends))
 
 

@@ -12,9 +12,13 @@ from themis.memory.agents.calibration import CalibrationAgent
 from themis.memory.examples import MEMORY_TESTS, DatasetInterface, TestExample, find_kinds
 from themis.memory.scheduler import Planned, Scheduler
 from themis.memory.tape import ConversationLog
+from themis.memory.tests.histories import HistoryDataset
 
 # Every kind that the package brings; all of them are held to what is tested here.
-TESTS = sorted(find_kinds("themis.memory.tests"))
+# Without those whose material is a file of the user's.
+TESTS = sorted(
+    name for name in find_kinds("themis.memory.tests") if not issubclass(MEMORY_TESTS.get(name), HistoryDataset)
+)
 START = datetime.datetime(2030, 1, 1, tzinfo=datetime.UTC)
 NO_JUDGE = "no judge; name one with --judge"
 

@@ -45,7 +45,7 @@ def test_a_kind_is_found_by_its_class_alone_and_keeps_what_it_promises(tea):
 
 
 def test_every_kind_of_the_package_is_registered_under_its_own_name():
-    found = {**find_kinds("themis.memory.tests"), **find_kinds("themis.memory.loaders")}
+    found = find_kinds("themis.memory.tests")
 
     assert {name: MEMORY_TESTS.get(name).kind for name in found} == {name: name for name in found}
     assert all(not MEMORY_TESTS.is_of_this_program(name) for name in found)

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import InitVar, dataclass, field, fields
 from itertools import islice
 
-from themis.core.draws import pass_at_k
 from themis.core.entities import MetricScore
+from themis.core.intervals import pass_at_k
 from themis.core.registry import nearest
 from themis.evaluation.extractors.exceptions import FieldExtractionError
 from themis.evaluation.extractors.structured import CodeBlockExtractor

@@ -7,10 +7,10 @@ sandbox_level()
 """
 
 from themis.evaluation.sandbox.code_tests import AssertTest, CallTest, CodeTest, ProgramTest, Verdict
-from themis.evaluation.sandbox.execution import Execution, Sandbox
-from themis.evaluation.sandbox.levels import (
+from themis.evaluation.sandbox.execution import (
+    Execution,
+    Sandbox,
     available_protections,
-    get_protection,
     sandbox_level,
     strongest_protection,
 )
@@ -37,7 +37,6 @@ __all__ = [
     "SandboxError",
     "Verdict",
     "available_protections",
-    "get_protection",
     "read_weaknesses",
     "sandbox_level",
     "strongest_protection",

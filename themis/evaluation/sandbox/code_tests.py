@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ast
 import builtins
-from collections.abc import Mapping, Sequence
+import itertools
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from themis.evaluation.sandbox.inside.checks import find_missing_check
@@ -129,12 +130,9 @@ def _free_names(setup: str, code: str) -> tuple[str, ...]:
 
 
 def _imports_solution(*sources: str) -> bool:
-    for node in (node for source in sources for node in ast.walk(ast.parse(source))):
-        if isinstance(node, ast.ImportFrom) and node.module == SOLUTION_MODULE:
-            return True
-        if isinstance(node, ast.Import) and any(alias.name == SOLUTION_MODULE for alias in node.names):
-            return True
-    return False
+    nodes = [node for source in sources for node in ast.walk(ast.parse(source))]
+    imported = [alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names]
+    return SOLUTION_MODULE in imported + [node.module for node in nodes if isinstance(node, ast.ImportFrom)]
 
 
 def _parse(source: str) -> ast.Module:
@@ -146,16 +144,16 @@ def _parse(source: str) -> ast.Module:
 
 def compare_output(printed: str, expected: str) -> tuple[str, str]:
     """passed or failed, with the first line that differs."""
-    got, wanted = _lines(printed), _lines(expected)
-    if got == wanted:
-        return "passed", ""
-    for number, line in enumerate(wanted):
-        if number >= len(got):
-            return "failed", f"line {number + 1}: expected {line[:200]!r}, got nothing"
-        if got[number] != line:
-            return "failed", f"line {number + 1}: expected {line[:200]!r}, got {got[number][:200]!r}"
-    return "failed", f"line {len(wanted) + 1}: expected nothing, got {got[len(wanted)][:200]!r}"
+    lines = itertools.zip_longest(_lines(expected), _lines(printed))
+    for number, (wanted, got) in enumerate(lines, start=1):
+        if got != wanted:
+            return "failed", f"line {number}: expected {_quote(wanted)}, got {_quote(got)}"
+    return "passed", ""
 
 
-def _lines(text: str) -> Sequence[str]:
+def _lines(text: str) -> list[str]:
     return [line.rstrip() for line in text.rstrip().splitlines()]
+
+
+def _quote(line: str | None) -> str:
+    return "nothing" if line is None else repr(line[:200])

@@ -1,4 +1,8 @@
-"""Runs model-written code: as a program, or against tests. Everything else in this package serves these two methods."""
+"""Runs model-written code, as a program or against tests, under the best protection that this machine allows.
+
+Everything else in this package serves these two methods. Which protections work is tried once, by running a program under
+them, then remembered.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +10,16 @@ import functools
 import importlib.util
 import json
 import os
-from collections.abc import Sequence
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from themis.evaluation.sandbox.code_tests import AssertTest, CallTest, CodeTest, ProgramTest, Verdict, compare_output
+from themis.evaluation.sandbox.code_tests import AssertTest, CodeTest, ProgramTest, Verdict, compare_output
 from themis.evaluation.sandbox.inside.wire import AssertDescription, CallDescription, Report, Values
-from themis.evaluation.sandbox.launch import Job, launch
-from themis.evaluation.sandbox.levels import get_protection
+from themis.evaluation.sandbox.launch import Job, last_line, launch
 from themis.evaluation.sandbox.protection import Limits, Protection, SandboxError, read_weaknesses
 from themis.exceptions import ConfigurationError
 
@@ -111,24 +118,20 @@ def _report(outcome: str, reason: str) -> Report:
 def _job(test: CodeTest) -> Job:
     if isinstance(test, ProgramTest):
         return Job("program", test.stdin.encode("utf-8", "surrogatepass"))
-    described = _describe_call(test) if isinstance(test, CallTest) else _describe_asserts(test)
+    described: CallDescription | AssertDescription
+    if isinstance(test, AssertTest):
+        described = {"setup": test.setup, "code": test.code, "names": test.names_of_solution()}
+    else:
+        encode = Values().encode
+        described = {
+            "function": test.function,
+            "arguments": encode(test.arguments),
+            "keywords": encode(dict(test.keywords)),
+            "expected": encode(test.expected),
+            "spread": test.spread,
+            "tolerance": test.tolerance,
+        }
     return Job("test", json.dumps(described).encode())
-
-
-def _describe_call(test: CallTest) -> CallDescription:
-    values = Values()
-    return {
-        "function": test.function,
-        "arguments": values.encode(test.arguments),
-        "keywords": values.encode(dict(test.keywords)),
-        "expected": values.encode(test.expected),
-        "spread": test.spread,
-        "tolerance": test.tolerance,
-    }
-
-
-def _describe_asserts(test: AssertTest) -> AssertDescription:
-    return {"setup": test.setup, "code": test.code, "names": test.names_of_solution()}
 
 
 def _verdict(test: CodeTest, report: Report) -> Verdict:
@@ -153,3 +156,127 @@ def locate_packages(names: tuple[str, ...]) -> tuple[str, ...]:
         libraries = [f"{os.path.dirname(place)}/{name}.libs" for place in places]
         found += [os.path.realpath(path) for path in (*places, *libraries) if os.path.exists(path)]
     return tuple(found)
+
+
+# --- which protections this machine allows --------------------------------------------------------------------------
+
+_ENGINE_SECONDS = 30
+
+
+def sandbox_level() -> str:
+    """The level at which code runs on this machine, as recorded in scores: `namespaces+user+seccomp`, `limits`, ..."""
+    return strongest_protection().level
+
+
+def strongest_protection() -> Protection:
+    """The best that works here, found out on first use."""
+    if os.name != "posix":
+        raise SandboxError(f"model-written code is run on Linux and macOS, not on {sys.platform}")
+    with _LOCK:
+        return _strongest()
+
+
+# The threads that judge ask at the same time; one of them finds out.
+_LOCK = threading.Lock()
+
+
+@functools.cache
+def _strongest() -> Protection:
+    as_root = "it is never run as root, so run as an ordinary user, or install a Python that every user can read"
+    way_on = as_root if os.geteuid() == 0 else "run outside the container or policy that refuses its limits"
+    return _first_that_works(_candidates(), f"no sandbox works here for model-written code: {way_on} (%s)")
+
+
+def get_protection(name: str) -> Protection:
+    """The strongest of our own for "", else the one that was chosen: `bubblewrap`, `docker` or `docker:IMAGE`."""
+    if not name:
+        return strongest_protection()
+    kind, _, image = name.partition(":")
+    if kind == "bubblewrap" and not image:
+        return _bubblewrap()
+    if kind == "docker":
+        return _docker(image or f"python:{sys.version_info.major}.{sys.version_info.minor}-slim")
+    known = "bubblewrap, docker, docker:IMAGE"
+    raise ConfigurationError(f"sandbox is one of {known}, or empty for the strongest here, got {name!r}")
+
+
+@functools.cache
+def _bubblewrap() -> Protection:
+    if shutil.which("bwrap") is None:
+        raise SandboxError(
+            "sandbox='bubblewrap' needs the program bwrap, which is not in PATH: apt-get install bubblewrap, or leave "
+            "the choice of the sandbox open"
+        )
+    candidates = [
+        Protection(("bubblewrap", *filters), interpreter)
+        for interpreter in _interpreters(every_user=os.geteuid() == 0)
+        for filters in (("seccomp",), ())
+    ]
+    return _first_that_works(candidates, "sandbox='bubblewrap' does not work here: %s")
+
+
+@functools.cache
+def _docker(image: str) -> Protection:
+    if shutil.which("docker") is None:
+        raise SandboxError(
+            "sandbox='docker' needs the program docker, which is not in PATH; install it, or choose another"
+        )
+    command = ["docker", "version", "--format", "{{.Server.Version}}"]
+    try:
+        asked = subprocess.run(command, capture_output=True, timeout=_ENGINE_SECONDS, check=False)
+    except subprocess.TimeoutExpired:
+        raise SandboxError(f"sandbox='docker': the engine did not answer for {_ENGINE_SECONDS} s") from None
+    if asked.returncode != 0:
+        said = last_line(asked.stderr)
+        raise SandboxError(f"sandbox='docker': no engine answers; start it, or choose another sandbox ({said})")
+    candidates = [Protection(("docker", "seccomp"), "python", image)]
+    return _first_that_works(candidates, "sandbox='docker' does not work here: %s")
+
+
+def _first_that_works(candidates: Iterable[Protection], problem: str) -> Protection:
+    refusals: list[str] = []
+    found = next((each for each in candidates if _works(each, refusals)), None)
+    if found is None:
+        raise SandboxError(problem % "; ".join(refusals))
+    return found
+
+
+def available_protections() -> list[Protection]:
+    """Everything that works here, strongest first: to test each of them."""
+    return [each for each in _candidates() if _works(each, [])]
+
+
+# Imports something that is not in memory yet: a user who cannot read the interpreter's files fails here.
+_TRIAL = "import os, wave; assert not os.listdir('.'); print('works')"
+
+
+def _candidates() -> Iterator[Protection]:
+    """From the strongest to the weakest."""
+    user = ("user",) if os.geteuid() == 0 else ()
+    linux = sys.platform == "linux"
+    for base in ("namespaces", "landlock", "") if linux else ("",):
+        for filters in ("seccomp", "") if linux else ("",):
+            layers = tuple(layer for layer in (base, *user, filters) if layer)
+            for interpreter in _interpreters(every_user=bool(user) and base != "namespaces"):
+                yield Protection(layers, interpreter)
+
+
+def _interpreters(*, every_user: bool) -> Iterator[str]:
+    """Ours; for other users the system's too: root's Python often lies in root's home, where nobody else can read it."""
+    own = getattr(sys, "_base_executable", None) or sys.executable
+    yield own
+    for system in ("/usr/bin/python3", "/usr/local/bin/python3") if every_user else ():
+        if os.path.realpath(system) != os.path.realpath(own) and os.path.exists(system):
+            yield system
+
+
+def _works(protection: Protection, refusals: list[str]) -> bool:
+    try:
+        reports = launch(protection, Limits(), _TRIAL, [Job("program", b"")])
+    except SandboxError as error:
+        refusals.append(f"{protection.level}: {error}")
+        return False
+    if reports and reports[0]["outcome"] == "ok" and reports[0]["stdout"] == "works\n":
+        return True
+    refusals.append(f"{protection.level}: {reports[0]['reason'] if reports else 'no report'}")
+    return False

@@ -2,11 +2,17 @@
 
 Nothing of the code runs in our process: what comes back is read as JSON. The layers of our own are built from inside by
 the first process; what the two programs build is there when it starts.
+
+A control group counts all memory of the code together: its processes, its files in memory, everything. Where none can be
+made (no right to, or a container that shows no groups) each process has a limit of its own, and the calls that make
+memory outside of it are refused.
 """
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import io
 import json
 import os
 import shutil
@@ -15,11 +21,11 @@ import struct
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+import time
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from themis.evaluation.sandbox.cgroup import memory_cgroup
 from themis.evaluation.sandbox.inside.wire import Report, Request
 from themis.evaluation.sandbox.protection import Limits, Protection, SandboxError
 
@@ -38,7 +44,7 @@ for name in ("themis", "themis.evaluation", "themis.evaluation.sandbox"):
     sys.modules[name].__path__ = [sys.argv[1]]
 importlib.import_module("themis.evaluation.sandbox.inside." + sys.argv[2]).main()
 """
-_OPTIONS = ("-s", "-S", "-P", "-c", _START)
+OPTIONS = ("-s", "-S", "-P", "-c", _START)
 _ENVIRONMENT = {
     "PATH": "/usr/bin:/bin",
     "LANG": "C.UTF-8",
@@ -71,7 +77,7 @@ def launch(
             request: Request = {
                 "layers": list(protection.layers),
                 "limits": asdict(limits),
-                "directory": working_directory(protection, directory),
+                "directory": _WORK if protection.is_container else directory,
                 "visible": _runtime_files(protection, tuple(packages)),
                 "packages": list(packages),
                 "cgroup": group,
@@ -83,9 +89,7 @@ def launch(
                 frames += [job.kind.encode(), job.material]
             deadline = _START_SECONDS + len(jobs) * (limits.wall_seconds + _SPARE_SECONDS_PER_JOB)
             message = b"".join(struct.pack("=Q", len(frame)) + frame for frame in frames)
-            output = _exchange(
-                start_command(protection, limits, request, _PACKAGE, _OPTIONS), protection, message, deadline
-            )
+            output = _exchange(start_command(protection, limits, request), protection, message, deadline)
     finally:
         _remove_directory(directory)
     reports = [json.loads(frame) for frame in _read_frames(output)]
@@ -100,7 +104,7 @@ def _runtime_files(protection: Protection, packages: tuple[str, ...]) -> dict[st
     """What the interpreter needs of this machine; an image brings its own."""
     if sys.platform != "linux" or protection.image:
         return {"directories": [], "files": [], "hidden": []}
-    asked = [protection.interpreter, *_OPTIONS, _PACKAGE, "runtime_files", *packages]
+    asked = [protection.interpreter, *OPTIONS, _PACKAGE, "runtime_files", *packages]
     try:
         listed = subprocess.run(asked, capture_output=True, env=_environment(), timeout=_START_SECONDS, check=False)
     except OSError as error:
@@ -108,8 +112,7 @@ def _runtime_files(protection: Protection, packages: tuple[str, ...]) -> dict[st
     try:
         found: dict[str, list[str]] = json.loads(listed.stdout)
     except ValueError:
-        last_line = listed.stderr.decode(errors="replace").strip().rpartition("\n")[2]
-        raise SandboxError(f"the sandbox ended with status {listed.returncode}: {last_line}") from None
+        raise SandboxError(f"the sandbox ended with status {listed.returncode}: {last_line(listed.stderr)}") from None
     return found
 
 
@@ -139,16 +142,20 @@ def _exchange(command: Sequence[str], protection: Protection, request: bytes, ti
         )
     except OSError as error:
         raise SandboxError(f"the sandbox's interpreter {protection.interpreter} does not start: {error}") from error
-    try:
-        output, complaints = process.communicate(request, timeout=timeout_seconds)
-    except subprocess.TimeoutExpired as error:
-        raise SandboxError(f"the sandbox did not answer for {timeout_seconds} s") from error
-    finally:
-        _stop(process)
+    with process:
+        try:
+            output, complaints = process.communicate(request, timeout=timeout_seconds)
+        except subprocess.TimeoutExpired as error:
+            raise SandboxError(f"the sandbox did not answer for {timeout_seconds} s") from error
+        finally:
+            _stop(process)
     if process.returncode != 0 and not output:
-        last_line = complaints.decode(errors="replace").strip().rpartition("\n")[2]
-        raise SandboxError(f"the sandbox ended with status {process.returncode}: {last_line}")
+        raise SandboxError(f"the sandbox ended with status {process.returncode}: {last_line(complaints)}")
     return output
+
+
+def last_line(complaints: bytes) -> str:
+    return complaints.decode(errors="replace").strip().rpartition("\n")[2]
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:
@@ -159,10 +166,6 @@ def _stop(process: subprocess.Popen[bytes]) -> None:
             process.wait(_STOP_SECONDS)
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
-    for stream in (process.stdin, process.stdout, process.stderr):
-        if stream is not None:
-            stream.close()
 
 
 def _remove_directory(directory: str) -> None:
@@ -175,13 +178,12 @@ def _remove_directory(directory: str) -> None:
 
 
 def _read_frames(output: bytes) -> Iterator[bytes]:
-    position = 0
-    while position + 8 <= len(output):
-        (size,) = struct.unpack_from("=Q", output, position)
-        position += 8
-        if position + size <= len(output):
-            yield output[position : position + size]
-        position += size
+    """Every whole frame; the last may have been cut off with the process that wrote it."""
+    stream = io.BytesIO(output)
+    while len(header := stream.read(8)) == 8:
+        (size,) = struct.unpack("=Q", header)
+        if len(frame := stream.read(min(size, len(output)))) == size:
+            yield frame
 
 
 _WORK = "/box"
@@ -194,42 +196,25 @@ _FIRST_OWN_USER = 0x70000000
 _OWN_MEGABYTES = 256
 
 
-def working_directory(protection: Protection, directory: str) -> str:
-    """The directory that the code works in: the one that was made for it, or one that exists only inside."""
-    return _WORK if protection.is_container else directory
-
-
-def start_command(
-    protection: Protection, limits: Limits, request: Request, harness: str, options: Sequence[str]
-) -> list[str]:
-    """The command line that starts the supervisor; `harness` is the directory of this package."""
-    if not protection.is_container:
-        return [protection.interpreter, *options, harness, "supervisor"]
-    start = [protection.interpreter, *options, _HARNESS, "supervisor"]
+def start_command(protection: Protection, limits: Limits, request: Request) -> list[str]:
+    """The command line that starts the supervisor."""
+    start = [protection.interpreter, *OPTIONS, _HARNESS if protection.is_container else _PACKAGE, "supervisor"]
     if "docker" in protection.layers:
-        return [*_docker_command(limits, harness, request["packages"]), protection.image, *start]
-    return [*_bubblewrap_command(limits, harness, request["visible"], request["packages"]), *start]
+        return [*_docker_command(limits, request["packages"]), protection.image, *start]
+    return [*_bubblewrap_command(limits, request), *start] if protection.is_container else start
 
 
-def _bubblewrap_command(
-    limits: Limits, harness: str, visible: Mapping[str, Sequence[str]], packages: Sequence[str]
-) -> list[str]:
-    words = [
-        shutil.which("bwrap") or "bwrap",
-        "--unshare-all",
-        "--die-with-parent",
-        "--new-session",
-        "--cap-drop",
-        "ALL",
-    ]
-    words += ["--proc", "/proc"]
+def _bubblewrap_command(limits: Limits, request: Request) -> list[str]:
+    visible = request["visible"]
+    words = [shutil.which("bwrap") or "bwrap", "--unshare-all", "--die-with-parent", "--new-session"]
+    words += ["--cap-drop", "ALL", "--proc", "/proc"]
     for path in (*visible["directories"], *visible["files"]):
         words += ["--ro-bind", path, path]
     for path in visible["hidden"]:
         words += ["--size", "4096", "--tmpfs", path, "--remount-ro", path]
-    for path in packages:
+    for path in request["packages"]:
         words += ["--ro-bind", path, f"/packages/{os.path.basename(path)}"]
-    words += ["--ro-bind", harness, _HARNESS, "--dir", "/dev"]
+    words += ["--ro-bind", _PACKAGE, _HARNESS, "--dir", "/dev"]
     for device in _DEVICES:
         words += ["--dev-bind-try", f"/dev/{device}", f"/dev/{device}"]
     for directory in (_WORK, "/dev/shm"):
@@ -237,20 +222,80 @@ def _bubblewrap_command(
     return [*words, "--remount-ro", "/", "--chdir", "/"]
 
 
-def _docker_command(limits: Limits, harness: str, packages: Sequence[str]) -> list[str]:
+def _docker_command(limits: Limits, packages: Sequence[str]) -> list[str]:
     words = ["docker", "run", "--rm", "--interactive", "--network", "none", "--read-only", "--cap-drop", "ALL"]
     words += ["--security-opt", "no-new-privileges", "--user", f"{_NOBODY}:{_NOBODY}", "--workdir", "/"]
     memory = f"{limits.memory_mb + _OWN_MEGABYTES}m"
     words += ["--memory", memory, "--memory-swap", memory, "--pids-limit", str(limits.processes + 8)]
-    words += [
-        "--tmpfs",
-        f"{_WORK}:rw,nosuid,nodev,size={limits.file_mb}m,mode=1777",
-        "--shm-size",
-        f"{limits.file_mb}m",
-    ]
+    words += ["--tmpfs", f"{_WORK}:rw,nosuid,nodev,size={limits.file_mb}m,mode=1777"]
+    words += ["--shm-size", f"{limits.file_mb}m"]
     for name in ("LANG", "PYTHONUTF8", "PYTHONHASHSEED", "MALLOC_ARENA_MAX"):
         words += ["--env", name]
-    words += ["--volume", f"{harness}:{_HARNESS}:ro"]
+    words += ["--volume", f"{_PACKAGE}:{_HARNESS}:ro"]
     for path in packages:
         words += ["--volume", f"{path}:/packages/{os.path.basename(path)}:ro"]
     return words
+
+
+_CGROUPS = Path("/sys/fs/cgroup")
+_REMOVE_SECONDS = 2.0
+
+
+@contextlib.contextmanager
+def memory_cgroup(limits: Limits, protection: Protection) -> Iterator[str | None]:
+    """The directory of a new group, or None; it is removed when the sandbox is gone."""
+    if protection.is_container:  # Docker makes its own, and neither it nor bubblewrap shows ours
+        yield None
+        return
+    # The working directory and shared memory lie in memory too, each up to the limit on files.
+    limit_bytes = (limits.memory_mb + 2 * limits.file_mb) << 20
+    group = _make_cgroup(limit_bytes)
+    try:
+        yield None if group is None else str(group)
+    finally:
+        if group is not None:
+            _remove_cgroup(group)
+
+
+def _make_cgroup(limit_bytes: int) -> Path | None:
+    for parent, file in _cgroup_parents():
+        group = parent / f"themis-{os.getpid()}-{time.monotonic_ns():x}"
+        try:
+            group.mkdir()
+        except OSError:
+            continue
+        try:
+            (group / file).write_text(str(limit_bytes))
+            with contextlib.suppress(OSError):  # a machine without swap has no such file
+                (group / "memory.swap.max").write_text("0")
+            return group
+        except OSError:
+            _remove_cgroup(group)
+    return None
+
+
+def _cgroup_parents() -> Iterator[tuple[Path, str]]:
+    """Where a group may be made, with the name of its limit: beside and below our own, in either version of groups."""
+    try:
+        lines = Path("/proc/self/cgroup").read_text().splitlines()
+    except OSError:
+        return
+    for number, controllers, path in (line.split(":", 2) for line in lines):
+        if "memory" in controllers.split(","):
+            yield _CGROUPS / "memory" / path.lstrip("/"), "memory.limit_in_bytes"
+        elif number == "0" and not controllers:
+            own = _CGROUPS / path.lstrip("/")
+            # A group that holds processes can have no limited children: then one beside it.
+            for parent in (own, own.parent):
+                if _CGROUPS in (parent, *parent.parents):
+                    yield parent, "memory.max"
+
+
+def _remove_cgroup(group: Path) -> None:
+    until = time.monotonic() + _REMOVE_SECONDS
+    while time.monotonic() < until:
+        try:
+            group.rmdir()
+            return
+        except OSError:
+            time.sleep(0.01)  # its last processes are still being taken down

@@ -23,8 +23,8 @@ from markupsafe import Markup
 
 from themis.core.codec import format_value, json_bytes, to_plain
 from themis.core.entities import ExperimentReport, MetricAggregate
-from themis.core.escaping import escape_control
 from themis.core.files import atomic_write
+from themis.core.markup import escape_control
 from themis.core.redaction import redact
 from themis.experiment.export.charts import Chart, as_charts, draw_bars, draw_chart, draw_interval, histogram
 from themis.experiment.export.samples import (

@@ -13,8 +13,8 @@ from pathlib import Path
 from themis.core.codec import format_value
 from themis.core.entities import ExperimentReport
 from themis.core.files import atomic_write
+from themis.core.markup import Raw, escape_latex, escape_markdown, format_table
 from themis.core.registry import import_extra
-from themis.core.tables import Raw, escape_latex, escape_markdown, format_table
 from themis.experiment.export.samples import (
     Sample,
     all_failures,
@@ -25,7 +25,7 @@ from themis.experiment.export.samples import (
     report_run_id,
 )
 from themis.runs.report import report_standing
-from themis.storage.lazy import batched
+from themis.storage.records import batched
 
 # A spreadsheet takes a cell that starts so for a formula, and runs it.
 # The wide forms too: some spreadsheets read them as the narrow ones.

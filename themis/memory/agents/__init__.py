@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar, overload
 
@@ -39,15 +39,15 @@ AGENTS: Registry[AgentFactory] = Registry(
     "agent",
     {
         "amnesiac": f"{_HERE}.calibration:Amnesiac",
-        "chat": f"{_HERE}.chat:chat",
-        "command": f"{_HERE}.program:command",
-        "cost": f"{_HERE}.calibration:cost",
-        "http": f"{_HERE}.http:over_http",
-        "human": f"{_HERE}.human:Human",
+        "chat": f"{_HERE}.chat:ChatAgent",
+        "command": f"{_HERE}.program:ProgramAgent",
+        "cost": f"{_HERE}.calibration:CostEstimate",
+        "http": f"{_HERE}.http:HttpAgent",
+        "human": f"{_HERE}.calibration:Human",
         "oracle": f"{_HERE}.calibration:Oracle",
         "parrot": f"{_HERE}.calibration:Parrot",
-        "rag": f"{_HERE}.retrieval:retrieval",
-        "retrieval": f"{_HERE}.retrieval:retrieval",
+        "rag": f"{_HERE}.retrieval:RetrievalAgent",
+        "retrieval": f"{_HERE}.retrieval:RetrievalAgent",
         "ts": f"{_HERE}.chat:timestamped",
         "window": f"{_HERE}.calibration:window",
     },
@@ -125,14 +125,17 @@ def agent_maker(
     """Makes agents of one kind, each for a conversation of its own."""
     name, argument = _split_name(text)
     factory = AGENTS.get(name)
-    _reject_unknown(name, factory, options or {})
+    takes = inspect.signature(factory).parameters
+    anything = any(parameter.kind is parameter.VAR_KEYWORD for parameter in takes.values())
+    if not anything:
+        _reject_unknown(
+            name, [parameter for parameter in takes if parameter not in ("argument", "settings")], options or {}
+        )
     given = look_up_secrets(options or {})
     argument = look_up_secrets({"agent": argument})["agent"]
 
     def make(session: str) -> Agent:
         told = {"argument": argument, "settings": replace(settings, session=session)}
-        takes = inspect.signature(factory).parameters
-        anything = any(parameter.kind is parameter.VAR_KEYWORD for parameter in takes.values())
         agent = factory(**{key: value for key, value in told.items() if anything or key in takes}, **given)
         if not isinstance(agent, Agent):
             raise ConfigurationError(f"agent {name!r} made {type(agent).__name__}, which is not an Agent")
@@ -164,11 +167,7 @@ def _split_name(text: str) -> tuple[str, str]:
     return "chat", text
 
 
-def _reject_unknown(name: str, factory: AgentFactory, options: Mapping[str, object]) -> None:
-    parameters = inspect.signature(factory).parameters
-    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()):
-        return
-    known = [parameter for parameter in parameters if parameter not in ("argument", "settings")]
+def _reject_unknown(name: str, known: Sequence[str], options: Mapping[str, object]) -> None:
     for option in options:
         if option not in known:
             raise ConfigurationError(

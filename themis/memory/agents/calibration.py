@@ -1,4 +1,4 @@
-"""Agents that call no model: those whose score is known beforehand, and one that counts what a model would have cost.
+"""Agents that call no model: those whose score is known beforehand, one that counts what a model would have cost, and you.
 
 The first are told the ideal replies by the runner (`prepare`), never through the conversation.
 """
@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from datetime import datetime
 from typing import ClassVar
+
+import click
 
 from themis.core.tokens import DEFAULT_TOKENIZER, tokenizer
 from themis.exceptions import ConfigurationError
@@ -96,24 +98,26 @@ class Parrot(CalibrationAgent):
 
 
 class CostEstimate(Agent):
-    """Prices in US dollars per 1,000 tokens. The context grows up to `max_prompt_tokens`, if given."""
+    """Calls nothing and counts what a run would cost: `cost(0.005,0.015)`, US dollars per 1,000 tokens in and out.
+
+    The context grows up to `max_prompt_tokens`, if given.
+    """
 
     reads_clock: ClassVar[bool] = False
 
-    def __init__(
-        self,
-        input_usd: float,
-        output_usd: float,
-        *,
-        max_prompt_tokens: int | None = None,
-        tokenizer_name: str = DEFAULT_TOKENIZER,
-    ) -> None:
+    def __init__(self, argument: str, settings: AgentSettings) -> None:
+        try:
+            input_usd, output_usd = (float(part) for part in argument.split(","))
+        except ValueError as error:
+            raise ConfigurationError(
+                f"cost takes two prices in US dollars per 1,000 tokens, as in cost(0.005,0.015); got {argument!r}"
+            ) from error
         if input_usd < 0 or output_usd < 0:
             raise ConfigurationError(f"prices are not negative, got cost({input_usd:g},{output_usd:g})")
         self.name = f"cost({input_usd:g},{output_usd:g})"
         self._input_usd, self._output_usd = input_usd, output_usd
-        self._limit = max_prompt_tokens
-        self._count = tokenizer(tokenizer_name)
+        self._limit = settings.max_prompt_tokens
+        self._count = tokenizer(settings.tokenizer)
         self._reply_tokens = self._count(_COST_REPLY)
         self._context = 0
 
@@ -121,23 +125,49 @@ class CostEstimate(Agent):
         if presupplied is not None:
             self.observe(message, presupplied, turn=turn, now=now)
             return Reply(presupplied)
-        prompt = self._within_limit(self._context + self._count(message))
+        prompt, cost = self._prompt_tokens(message), self.most_cost_usd(message)
         self.observe(message, _COST_REPLY, turn=turn, now=now)
-        cost = (prompt * self._input_usd + self._reply_tokens * self._output_usd) / 1_000
         return Reply(_COST_REPLY, cost, prompt, self._reply_tokens, 1)
 
     def observe(self, message: str, reply: str, *, turn: int, now: datetime) -> None:
-        self._context = self._within_limit(self._context + self._count(message) + self._count(reply))
+        self._context = self._prompt_tokens(message, reply)
 
     def reset(self) -> None:
         self._context = 0
 
     def most_cost_usd(self, message: str) -> float:
-        prompt = self._within_limit(self._context + self._count(message))
-        return (prompt * self._input_usd + self._reply_tokens * self._output_usd) / 1_000
+        return (self._prompt_tokens(message) * self._input_usd + self._reply_tokens * self._output_usd) / 1_000
 
-    def _within_limit(self, tokens: int) -> int:
+    def _prompt_tokens(self, *texts: str) -> int:
+        tokens = self._context + sum(map(self._count, texts))
         return tokens if self._limit is None else min(tokens, self._limit)
+
+
+class Human(Agent):
+    """You, typing the replies in this terminal. What was said before a resumption is in your own memory."""
+
+    remembers_elsewhere: ClassVar[bool] = True
+    reads_clock: ClassVar[bool] = False
+    name = "human"
+
+    def reply(self, message: str, *, turn: int, now: datetime, presupplied: str | None = None) -> Reply:
+        click.echo(f"\n[{turn}, {now:%A %d %B %Y %H:%M} UTC] {message}", err=True)
+        if presupplied is not None:
+            click.echo(f"(answered for you: {presupplied})", err=True)
+            return Reply(presupplied)
+        lines: list[str] = []
+        while line := input("> " if not lines else "  "):
+            lines.append(line)
+        return Reply("\n".join(lines))
+
+    def observe(self, message: str, reply: str, *, turn: int, now: datetime) -> None:
+        """People need not be told again what they said."""
+
+    def most_cost_usd(self, message: str) -> float:
+        return 0.0
+
+    def reset(self) -> None:
+        click.echo("\nAnother conversation begins: forget what was said.", err=True)
 
 
 # --- by name ------------------------------------------------------------------------------------------------------------
@@ -149,17 +179,3 @@ def window(argument: str, settings: AgentSettings) -> Agent:
     if not text.isdigit():
         raise ConfigurationError(f"the window agent needs its size in tokens: -m 2000 or window(2000); got {text!r}")
     return Window(int(text), settings.tokenizer)
-
-
-def cost(argument: str, settings: AgentSettings) -> Agent:
-    """Calls nothing and counts what a run would cost: `cost(0.005,0.015)`, US dollars per 1,000 tokens in and out."""
-    try:
-        prices = [float(part) for part in argument.split(",")]
-        (input_usd, output_usd) = prices
-    except ValueError as error:
-        raise ConfigurationError(
-            f"cost takes two prices in US dollars per 1,000 tokens, as in cost(0.005,0.015); got {argument!r}"
-        ) from error
-    return CostEstimate(
-        input_usd, output_usd, max_prompt_tokens=settings.max_prompt_tokens, tokenizer_name=settings.tokenizer
-    )

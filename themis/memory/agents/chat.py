@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, ClassVar
@@ -23,7 +23,10 @@ _TAG_TOKENS = 12
 
 
 class ChatAgent(Agent):
-    """A windowed chat over one model. With `timestamps` it sees how long ago every message was said."""
+    """A model that is shown as much of the conversation as fits: `openai/gpt-4o` or `chat(openai/gpt-4o)`.
+
+    With `timestamps` it sees how long ago every message was said.
+    """
 
     reads_clock: ClassVar[bool] = False
     how_to_bound_cost: ClassVar[str] = (
@@ -32,17 +35,22 @@ class ChatAgent(Agent):
 
     def __init__(
         self,
-        model: ChatModel,
+        argument: str,
+        settings: AgentSettings,
         *,
-        max_prompt_tokens: int = DEFAULT_MAX_PROMPT_TOKENS,
         system_prompt: str = SYSTEM_PROMPT,
+        temperature: float = 0.0,
+        max_tokens: int = 1_024,
         timestamps: bool = False,
-        tokenizer_name: str = DEFAULT_TOKENIZER,
+        **provider_options: object,
     ) -> None:
-        self.name = f"{'ts-' if timestamps else ''}{model.name} ({max_prompt_tokens} tokens)"
-        self.model = model
+        max_prompt_tokens = settings.max_prompt_tokens or DEFAULT_MAX_PROMPT_TOKENS
+        self.name = f"{'ts-' if timestamps else ''}{argument} ({max_prompt_tokens} tokens)"
+        self.model = ChatModel(
+            argument, provider_options, temperature=temperature, max_tokens=max_tokens, is_local=settings.is_local
+        )
         self.system_prompt = system_prompt
-        self.history = History(0, extra_tokens=_TAG_TOKENS * timestamps, tokenizer_name=tokenizer_name)
+        self.history = History(0, extra_tokens=_TAG_TOKENS * timestamps, tokenizer_name=settings.tokenizer)
         self.history.limit_tokens = max_prompt_tokens - self.history.size(system_prompt)
         self._max_prompt_tokens = max_prompt_tokens
         self._timestamps = timestamps
@@ -63,12 +71,8 @@ class ChatAgent(Agent):
 
     def prompt(self, message: str, now: datetime) -> list[dict[str, str]]:
         """What the model is sent."""
-        messages = [{"role": "system", "content": self.system_prompt}]
-        for exchange in self.history:
-            messages.append({"role": "user", "content": self._tag(exchange.message, now - exchange.now)})
-            messages.append({"role": "assistant", "content": exchange.reply})
-        messages.append({"role": "user", "content": self._tag(message, timedelta(0))})
-        return messages
+        said = [(self._tag(exchange.message, now - exchange.now), exchange.reply) for exchange in self.history]
+        return format_prompt(self.system_prompt, said, self._tag(message, timedelta(0)))
 
     def observe(self, message: str, reply: str, *, turn: int, now: datetime) -> None:
         self.history.add(message, reply, turn=turn, now=now)
@@ -88,6 +92,14 @@ class ChatAgent(Agent):
 
     def _tag(self, text: str, ago: timedelta) -> str:
         return f"[{format_elapsed(ago)}] {text}" if self._timestamps else text
+
+
+def format_prompt(system_prompt: str, said: Iterable[tuple[str, str]], message: str) -> list[dict[str, str]]:
+    """A system prompt, past messages with their replies, and the newest message, as a model is sent them."""
+    messages = [{"role": "system", "content": system_prompt}]
+    for sent, reply in said:
+        messages += [{"role": "user", "content": sent}, {"role": "assistant", "content": reply}]
+    return [*messages, {"role": "user", "content": message}]
 
 
 def format_elapsed(ago: timedelta) -> str:
@@ -163,32 +175,6 @@ class History:
 # --- by name ------------------------------------------------------------------------------------------------------------
 
 
-def chat(
-    argument: str,
-    settings: AgentSettings,
-    *,
-    system_prompt: str = SYSTEM_PROMPT,
-    temperature: float = 0.0,
-    max_tokens: int = 1_024,
-    timestamps: bool = False,
-    **provider_options: object,
-) -> Agent:
-    """A model that is shown as much of the conversation as fits: `openai/gpt-4o` or `chat(openai/gpt-4o)`."""
-    return ChatAgent(
-        create_model(argument, settings, temperature, max_tokens, provider_options),
-        max_prompt_tokens=settings.max_prompt_tokens or DEFAULT_MAX_PROMPT_TOKENS,
-        system_prompt=system_prompt,
-        timestamps=timestamps,
-        tokenizer_name=settings.tokenizer,
-    )
-
-
 def timestamped(argument: str, settings: AgentSettings, **options: Any) -> Agent:
     """A chat that also shows the model how long ago every message was said: `ts-MODEL`."""
-    return chat(argument, settings, **{**options, "timestamps": True})
-
-
-def create_model(
-    name: str, settings: AgentSettings, temperature: float, max_tokens: int, options: Mapping[str, object]
-) -> ChatModel:
-    return ChatModel(name, options, temperature=temperature, max_tokens=max_tokens, is_local=settings.is_local)
+    return ChatAgent(argument, settings, **{**options, "timestamps": True})

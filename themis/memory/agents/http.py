@@ -44,12 +44,12 @@ class JsonAgent(Agent):
         "or -l if it costs nothing"
     )
 
-    def __init__(self, session: str, *, is_local: bool, most_cost_usd: float | None) -> None:
+    def __init__(self, settings: AgentSettings, most_cost_usd: float | None) -> None:
         if most_cost_usd is not None and not most_cost_usd >= 0:
             raise ConfigurationError(f"most_cost_usd is a sum of US dollars, got {most_cost_usd!r}")
-        self._session = session
-        self._is_local = is_local
-        self._most_cost_usd = 0.0 if is_local else most_cost_usd
+        self._session = settings.session
+        self._is_local = settings.is_local
+        self._most_cost_usd = 0.0 if settings.is_local else most_cost_usd
         self._now: datetime | None = None
 
     @abstractmethod
@@ -97,33 +97,34 @@ class JsonAgent(Agent):
 
 
 class HttpAgent(JsonAgent):
-    """Speaks to one URL. Requests that fail on the way are sent again under their turn number."""
+    """A service that answers POST requests in JSON: `http://HOST:PORT/PATH`.
+
+    Requests that fail on the way are sent again under their turn number.
+    """
 
     remembers_elsewhere: ClassVar[bool] = True
     idempotent: ClassVar[bool] = True
+    first_delay_seconds = 0.2
 
     def __init__(
         self,
-        url: str,
-        session: str,
+        argument: str,
+        settings: AgentSettings,
         *,
         timeout_seconds: float = 120.0,
         attempts: int = 5,
-        first_delay_seconds: float = 0.2,
         headers: dict[str, str] | None = None,
-        is_local: bool = False,
         most_cost_usd: float | None = None,
     ) -> None:
-        super().__init__(session, is_local=is_local, most_cost_usd=most_cost_usd)
-        parts = urlsplit(url)
+        super().__init__(settings, most_cost_usd)
+        parts = urlsplit(argument)
         if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise ConfigurationError(f"an agent's address is http://host:port/path, got {redact_text(url)!r}")
-        self.name = str(redact_options({"url": url})["url"])
+            raise ConfigurationError(f"an agent's address is http://host:port/path, got {redact_text(argument)!r}")
+        self.name = str(redact_options({"url": argument})["url"])
         self._parts = parts
         self._path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
         self._timeout_seconds = timeout_seconds
         self._attempts = attempts
-        self._first_delay_seconds = first_delay_seconds
         self._headers = dict(headers or {})
         self._redactor = Redactor({"headers": self._headers})
         self._connection: http.client.HTTPConnection | None = None
@@ -157,7 +158,7 @@ class HttpAgent(JsonAgent):
                 if status not in _TRANSIENT:
                     raise ProviderCallError(f"{self.name} refused a {kind} request: {problem}", status=status)
             if attempt < self._attempts:
-                time.sleep(self._first_delay_seconds * 2 ** (attempt - 1))
+                time.sleep(self.first_delay_seconds * 2 ** (attempt - 1))
         raise ProviderCallError(f"{self.name} did not answer a {kind} request after {self._attempts} tries: {problem}")
 
     def _parse(self, text: str) -> Answer:
@@ -200,27 +201,3 @@ def _read_cost(answer: Answer, *, is_free: bool) -> float | None:
     if isinstance(cost, bool) or not isinstance(cost, int | float) or not math.isfinite(cost) or cost < 0:
         return None
     return float(cost)
-
-
-# --- by name ------------------------------------------------------------------------------------------------------------
-
-
-def over_http(
-    argument: str,
-    settings: AgentSettings,
-    *,
-    timeout_seconds: float = 120.0,
-    attempts: int = 5,
-    headers: dict[str, str] | None = None,
-    most_cost_usd: float | None = None,
-) -> Agent:
-    """A service that answers POST requests in JSON: `http://HOST:PORT/PATH`."""
-    return HttpAgent(
-        argument,
-        settings.session,
-        timeout_seconds=timeout_seconds,
-        attempts=attempts,
-        headers=headers,
-        is_local=settings.is_local,
-        most_cost_usd=most_cost_usd,
-    )

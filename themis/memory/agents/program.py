@@ -21,7 +21,7 @@ from tempfile import NamedTemporaryFile
 
 from themis.core.redaction import redact_text
 from themis.exceptions import ConfigurationError, ProviderCallError
-from themis.memory.agents.agent import Agent, AgentSettings
+from themis.memory.agents.agent import AgentSettings
 from themis.memory.agents.http import LONGEST_READ, Answer, JsonAgent
 
 FAKETIME_PLACES = (
@@ -34,20 +34,22 @@ FAKETIME_PLACES = (
 
 
 class ProgramAgent(JsonAgent):
-    """Runs a program and speaks with it line by line. The command is split as a shell would, but no shell runs it."""
+    """A program that reads and writes a JSON object a line: `command:PROGRAM ARGUMENTS`.
+
+    The command is split as a shell would, but no shell runs it.
+    """
 
     def __init__(
         self,
-        command: str,
-        session: str,
+        argument: str,
+        settings: AgentSettings,
         *,
         timeout_seconds: float = 120.0,
         faketime: bool = False,
-        is_local: bool = False,
         most_cost_usd: float | None = None,
     ) -> None:
-        super().__init__(session, is_local=is_local, most_cost_usd=most_cost_usd)
-        arguments = shlex.split(command)
+        super().__init__(settings, most_cost_usd)
+        arguments = shlex.split(argument)
         if not arguments:
             raise ConfigurationError("the command agent needs a command: command:./my-agent --option")
         self.name = f"command:{Path(arguments[0]).name}"
@@ -153,25 +155,3 @@ def _clock_file() -> Path:
     libfaketime()
     with NamedTemporaryFile(prefix="themis-clock-", delete=False) as file:
         return Path(file.name)
-
-
-# --- by name ------------------------------------------------------------------------------------------------------------
-
-
-def command(
-    argument: str,
-    settings: AgentSettings,
-    *,
-    timeout_seconds: float = 120.0,
-    faketime: bool = False,
-    most_cost_usd: float | None = None,
-) -> Agent:
-    """A program that reads and writes a JSON object a line: `command:PROGRAM ARGUMENTS`."""
-    return ProgramAgent(
-        argument,
-        settings.session,
-        timeout_seconds=timeout_seconds,
-        faketime=faketime,
-        is_local=settings.is_local,
-        most_cost_usd=most_cost_usd,
-    )

@@ -7,6 +7,7 @@ cannot draw conclusions, follow instructions or keep to a format.
 
 from __future__ import annotations
 
+import functools
 import heapq
 import math
 import re
@@ -16,15 +17,14 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
-from themis.core.tokens import DEFAULT_TOKENIZER
 from themis.memory.agents.agent import Agent, AgentSettings, Reply
 from themis.memory.agents.chat import (
     DEFAULT_MAX_PROMPT_TOKENS,
     SYSTEM_PROMPT,
     Exchange,
     History,
-    create_model,
     format_elapsed,
+    format_prompt,
 )
 from themis.memory.models import ChatModel
 
@@ -97,24 +97,31 @@ class PassageIndex:
 
 
 class RetrievalAgent(Agent):
-    """Finds past exchanges again. With a model they are put into its prompt; without one they are the reply."""
+    """Searches what was said before: `retrieval` replies with what it finds, `retrieval(MODEL)` lets a model read it."""
 
     reads_clock: ClassVar[bool] = False
 
     def __init__(
         self,
-        model: ChatModel | None = None,
+        argument: str,
+        settings: AgentSettings,
         *,
-        max_prompt_tokens: int = DEFAULT_MAX_PROMPT_TOKENS,
         system_prompt: str = SYSTEM_PROMPT,
+        temperature: float = 0.0,
+        max_tokens: int = 1_024,
         embeddings: bool = True,
-        tokenizer_name: str = DEFAULT_TOKENIZER,
+        **provider_options: object,
     ) -> None:
-        self.name = f"retrieval({model.name})" if model else "retrieval"
-        self._model = model
+        self.name = f"retrieval({argument})" if argument else "retrieval"
+        self._model: ChatModel | None = None
+        if argument:
+            self._model = ChatModel(
+                argument, provider_options, temperature=temperature, max_tokens=max_tokens, is_local=settings.is_local
+            )
+        max_prompt_tokens = settings.max_prompt_tokens or DEFAULT_MAX_PROMPT_TOKENS
         self._system_prompt = system_prompt
         self._found_tokens = int(max_prompt_tokens * _FOUND_SHARE)
-        self._recent = History(max_prompt_tokens - self._found_tokens, tokenizer_name=tokenizer_name)
+        self._recent = History(max_prompt_tokens - self._found_tokens, tokenizer_name=settings.tokenizer)
         self._max_prompt_tokens = max_prompt_tokens
         self._index = PassageIndex()
         # What it may quote: without a model only.
@@ -204,11 +211,7 @@ class RetrievalAgent(Agent):
         system = self._system_prompt
         if remembered:
             system = f"{system}\nWhat you remember of earlier in the conversation, oldest first:\n{remembered}"
-        messages = [{"role": "system", "content": system}]
-        for exchange in self._recent:
-            messages.append({"role": "user", "content": exchange.message})
-            messages.append({"role": "assistant", "content": exchange.reply})
-        return [*messages, {"role": "user", "content": message}]
+        return format_prompt(system, [(exchange.message, exchange.reply) for exchange in self._recent], message)
 
 
 def _is_question(message: str) -> bool:
@@ -271,41 +274,12 @@ class _Embedder(Protocol):
     def embed(self, texts: list[str], *, norm: bool) -> NDArray[np.float32]: ...
 
 
-_EMBEDDER: list[_Embedder | None] = []
-
-
+@functools.cache
 def _embedder() -> _Embedder | None:
     """The static embeddings inside the wordllama wheel, or None where it is not installed."""
-    if not _EMBEDDER:
-        try:
-            import wordllama
-        except ImportError:
-            _EMBEDDER.append(None)
-        else:
-            folder = Path(wordllama.__file__).parent
-            _EMBEDDER.append(wordllama.WordLlama.load(cache_dir=folder, disable_download=True))
-    return _EMBEDDER[0]
-
-
-# --- by name ------------------------------------------------------------------------------------------------------------
-
-
-def retrieval(
-    argument: str,
-    settings: AgentSettings,
-    *,
-    system_prompt: str = SYSTEM_PROMPT,
-    temperature: float = 0.0,
-    max_tokens: int = 1_024,
-    embeddings: bool = True,
-    **provider_options: object,
-) -> Agent:
-    """Searches what was said before: `retrieval` replies with what it finds, `retrieval(MODEL)` lets a model read it."""
-    model = create_model(argument, settings, temperature, max_tokens, provider_options) if argument else None
-    return RetrievalAgent(
-        model,
-        max_prompt_tokens=settings.max_prompt_tokens or DEFAULT_MAX_PROMPT_TOKENS,
-        system_prompt=system_prompt,
-        embeddings=embeddings,
-        tokenizer_name=settings.tokenizer,
-    )
+    try:
+        import wordllama
+    except ImportError:
+        return None
+    embedder: _Embedder = wordllama.WordLlama.load(cache_dir=Path(wordllama.__file__).parent, disable_download=True)
+    return embedder

@@ -24,7 +24,7 @@ from themis.exceptions import DependencyError
 from themis.memory import report
 from themis.memory.results import DatasetScore, bounded_interval
 from themis.memory.spans import EffectiveSpan, Point, bin_by_distance, fit_decreasing
-from themis.memory.timeline import Lane, Stretch, Timeline
+from themis.memory.timeline import Segment, Timeline, TimelineTest
 
 COLOURS = 8
 
@@ -260,18 +260,18 @@ class _Scale:
         end = timeline.end or timeline.start
         self.seconds = 1.0 if end is None or self._start is None else max(1.0, (end - self._start).total_seconds())
 
-    def share(self, tokens: int, moment: datetime) -> float:
-        if self.along == "tokens":
-            return tokens / self._tokens
-        return 0.0 if self._start is None else (moment - self._start).total_seconds() / self.seconds
-
     def place(self, tokens: int, moment: datetime) -> float:
-        return _MARGIN + self.share(tokens, moment) * (100 - 2 * _MARGIN)
+        share = 0.0
+        if self.along == "tokens":
+            share = tokens / self._tokens
+        elif self._start is not None:
+            share = (moment - self._start).total_seconds() / self.seconds
+        return _MARGIN + share * (100 - 2 * _MARGIN)
 
-    def ends(self, stretch: Stretch) -> tuple[float, float]:
+    def ends(self, segment: Segment) -> tuple[float, float]:
         return (
-            self.place(stretch.tokens[0], stretch.time[0]),
-            self.place(stretch.tokens[1], stretch.time[1]),
+            self.place(segment.tokens[0], segment.time[0]),
+            self.place(segment.tokens[1], segment.time[1]),
         )
 
     def ticks(self) -> Iterator[tuple[float, str]]:
@@ -294,12 +294,12 @@ def draw_gantt(
     links: Mapping[str, str] | None = None,
 ) -> Markup:
     """The chart along `tokens` or along virtual `time`. `links` leads from a test's name to its place on the page."""
-    scale, height = _Scale(timeline, along), _HEAD + _ROW * len(timeline.lanes)
+    scale, height = _Scale(timeline, along), _HEAD + _ROW * len(timeline.tests)
     parts = list(_time_jumps(timeline, scale, height))
     parts += _fillers(timeline.fillers, scale, 4, _HEAD - 10)
-    for row, lane in enumerate(timeline.lanes):
-        score = (scores or {}).get(lane.test_id, lane.score)
-        parts.append(_lane_row(lane, _HEAD + row * _ROW, scale, score, (links or {}).get(lane.test_id)))
+    for row, test in enumerate(timeline.tests):
+        score = (scores or {}).get(test.test_id)
+        parts.append(_test_row(test, _HEAD + row * _ROW, scale, score, (links or {}).get(test.test_id)))
     axis = height + 4
     parts.append(Markup('<line class="axis" x1="0" x2="100%" y1="{}" y2="{}"/>').format(axis, axis))
     for x, text in scale.ticks():
@@ -310,11 +310,11 @@ def draw_gantt(
     return figure("100%", axis + 26, f"The conversation along {axis_name}", parts, fluid=True)
 
 
-def draw_place(timeline: Timeline, lane: Lane) -> Markup:
+def draw_place(timeline: Timeline, test: TimelineTest) -> Markup:
     """Where one test lies in the whole conversation, as a strip."""
     scale = _Scale(timeline, "tokens")
-    parts = [Markup('<rect class="ground" x="0" y="0" width="100%" height="12" rx="3"/>'), *_lane_bar(lane, 2, scale)]
-    return figure("100%", 12, f"Place of {lane.test_id} in the conversation", parts, fluid=True)
+    parts = [Markup('<rect class="ground" x="0" y="0" width="100%" height="12" rx="3"/>'), *_test_bar(test, 2, scale)]
+    return figure("100%", 12, f"Place of {test.test_id} in the conversation", parts, fluid=True)
 
 
 def _time_jumps(timeline: Timeline, scale: _Scale, height: int) -> Iterator[Markup]:
@@ -332,35 +332,33 @@ def _time_jumps(timeline: Timeline, scale: _Scale, height: int) -> Iterator[Mark
             yield shape + Markup("<title>{}</title></rect>").format(title)
 
 
-def _lane_row(lane: Lane, y: int, scale: _Scale, score: float | None, link: str | None) -> Markup:
+def _test_row(test: TimelineTest, y: int, scale: _Scale, score: float | None, link: str | None) -> Markup:
     verdict = "no verdict" if score is None else f"{score:.2f}"
-    name = label(0, y + 10, lane.test_id, anchor="start", kind="name")
+    name = label(0, y + 10, test.test_id, anchor="start", kind="name")
     if link:
         name = Markup('<a href="#{}">{}</a>').format(link, name)
     number = label("100%", y + 10, verdict, anchor="end", kind=grade_class(score))
-    return Markup("<g>{}{}{}</g>").format(name, number, Markup("").join(_lane_bar(lane, y + 14, scale)))
+    return Markup("<g>{}{}{}</g>").format(name, number, Markup("").join(_test_bar(test, y + 14, scale)))
 
 
-def _lane_bar(lane: Lane, y: int, scale: _Scale) -> Iterator[Markup]:
-    last = (lane.stretches[-1].tokens[1], lane.stretches[-1].time[1]) if lane.stretches else lane.began
-    start, end = scale.place(*lane.began), scale.place(*(lane.ended or last))
+def _test_bar(test: TimelineTest, y: int, scale: _Scale) -> Iterator[Markup]:
+    last = (test.segments[-1].tokens[1], test.segments[-1].time[1]) if test.segments else test.began
+    start, end = scale.place(*test.began), scale.place(*(test.ended or last))
     yield Markup('<rect class="life" x="{}%" width="{}%" y="{}" height="3"/>').format(at(start), at(end - start), y + 3)
     # Questions last: they are what one looks for, and lie close to what follows them.
-    for stretch in sorted(lane.stretches, key=lambda stretch: stretch.kind == "ask"):
-        if stretch.kind == "wait":
-            continue
-        left, right = scale.ends(stretch)
+    for segment in sorted(test.segments, key=lambda segment: segment.kind == "ask"):
+        left, right = scale.ends(segment)
         yield Markup('<rect class="{}" x="{}%" width="{}%" y="{}" height="{}"><title>{} at {} tokens</title></rect>').format(
-            stretch.kind, at(left), at(max(0.0, right - left)), y, _BAR, _KINDS.get(stretch.kind, stretch.kind),
-            f"{stretch.tokens[0]:,}",
+            segment.kind, at(left), at(max(0.0, right - left)), y, _BAR, _KINDS.get(segment.kind, segment.kind),
+            f"{segment.tokens[0]:,}",
         )  # fmt: skip
 
 
 _KINDS = {"say": "statement", "ask": "question", "forget": "asked to forget", "fill": "filler", "intro": "introduction"}
 
 
-def _fillers(stretches: Sequence[Stretch], scale: _Scale, y: int, height: int) -> Iterator[Markup]:
-    """Stretches that touch are drawn as one, so that a long conversation is a short picture."""
+def _fillers(segments: Sequence[Segment], scale: _Scale, y: int, height: int) -> Iterator[Markup]:
+    """Segments that touch are drawn as one, so that a long conversation is a short picture."""
 
     def draw(left: float, right: float, tokens: int) -> Markup:
         shape = '<rect class="filler" x="{}%" width="{}%" y="{}" height="{}"><title>filler, {} tokens</title></rect>'
@@ -368,14 +366,14 @@ def _fillers(stretches: Sequence[Stretch], scale: _Scale, y: int, height: int) -
 
     left = right = -1.0
     tokens = 0
-    for stretch in stretches:
-        start, end = scale.ends(stretch)
+    for segment in segments:
+        start, end = scale.ends(segment)
         if start > right + 0.05:
             if right >= 0:
                 yield draw(left, right, tokens)
             left, tokens = start, 0
         right = end
-        tokens += stretch.tokens[1] - stretch.tokens[0]
+        tokens += segment.tokens[1] - segment.tokens[0]
     if right >= 0:
         yield draw(left, right, tokens)
 

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from markupsafe import Markup
 
 from themis import comparison
 from themis.comparison.reports import TIE, ComparisonResult
 from themis.core.codec import format_value
-from themis.core.escaping import escape_control
-from themis.core.tables import Raw, format_table
+from themis.core.markup import Raw, escape_control, format_table
 from themis.memory import report
+from themis.memory.report import RunView, label_views
 from themis.memory.report.charts import (
     Axis,
     DistanceSeries,
@@ -30,12 +29,8 @@ from themis.memory.report.charts import (
     short_duration,
     short_tokens,
 )
-from themis.memory.report.view import RunView, label_runs
 from themis.memory.results import DatasetScore, RunSummary, StoredResult
 from themis.memory.spans import EffectiveSpan
-
-if TYPE_CHECKING:
-    from jinja2 import Environment
 
 _LONGEST_TEXT = 8_000
 _MOST_DIFFERENCES = 200
@@ -47,7 +42,7 @@ _MOST_DIFFERENCES = 200
 def run_page(view: RunView) -> str:
     """The report of one run."""
     summary, anchors = view.summary, _anchors(view)
-    lanes = {lane.test_id: lane for lane in view.timeline.lanes}
+    tests = {test.test_id: test for test in view.timeline.tests}
     groups = [
         {
             "score": dataset,
@@ -56,7 +51,7 @@ def run_page(view: RunView) -> str:
                 {
                     "result": result,
                     "anchor": anchors[result.test_id],
-                    "place": draw_place(view.timeline, lanes[result.test_id]) if result.test_id in lanes else None,
+                    "place": draw_place(view.timeline, tests[result.test_id]) if result.test_id in tests else None,
                 }
                 for result in view.results
                 if result.dataset_name == dataset.name
@@ -65,23 +60,19 @@ def run_page(view: RunView) -> str:
         for dataset in summary.datasets
     ]
     figures = run_figures(view)
-    page = (
-        _environment()
-        .get_template("run.html")
-        .render(
-            view=view,
-            summary=summary,
-            entries=_cards(view),
-            notes=_notes(summary),
-            groups=groups,
-            spent=_spending(view),
-            datasets=figures["datasets"],
-            distances=figures["distances"],
-            gantt_tokens=figures["conversation"],
-            gantt_time=figures["conversation-time"],
-        )
+    return _render(
+        "run.html",
+        view=view,
+        summary=summary,
+        entries=_cards(view),
+        notes=_notes(summary),
+        groups=groups,
+        spent=_spending(view),
+        datasets=figures["datasets"],
+        distances=figures["distances"],
+        gantt_tokens=figures["conversation"],
+        gantt_time=figures["conversation-time"],
     )
-    return str(page)
 
 
 def run_figures(view: RunView) -> dict[str, Markup]:
@@ -99,46 +90,35 @@ def _anchors(view: RunView) -> dict[str, str]:
     return {result.test_id: f"test-{number}" for number, result in enumerate(view.results)}
 
 
-def _cards(view: RunView) -> list[dict[str, str]]:
+class Card(NamedTuple):
+    """A number at the top of a page."""
+
+    name: str
+    value: str
+    note: str = ""
+
+
+def _cards(view: RunView) -> Iterator[Card]:
     summary, line = view.summary, view.timeline
-    interval = summary.score_interval
-    latency = view.latency
-    cards = [
-        {
-            "name": "score",
-            "value": f"{_format_number(summary.score)} of {summary.max_score}",
-            "note": "" if interval is None else f"95 % interval {interval[0]:.2f} to {interval[1]:.2f}",
-        },
-        {
-            "name": "accuracy",
-            "value": f"{_format_number(summary.accuracy, 1)} %",
-            "note": f"{summary.scored} tests scored",
-        },
-        {"name": "effective span", "value": format_span(summary.effective_span), "note": _span_note(summary)},
-        {"name": "LTM score", "value": short_tokens(summary.ltm_score) if summary.scored else "n/a", "note": "tokens"},
-        {
-            "name": "conversation",
-            "value": f"{short_tokens(line.tokens)} tokens",
-            "note": f"{line.turns} turns, {short_tokens(line.filler_tokens)} filler",
-        },
-        {
-            "name": "cost",
-            "value": _format_dollars(summary.cost_usd),
-            "note": f"judge {_format_dollars(summary.judge_cost_usd)}",
-        },
-    ]
+    interval, latency = summary.score_interval, view.latency
+    yield Card(
+        "score",
+        f"{_format_number(summary.score)} of {summary.max_score}",
+        "" if interval is None else f"95 % interval {interval[0]:.2f} to {interval[1]:.2f}",
+    )
+    yield Card("accuracy", f"{_format_number(summary.accuracy, 1)} %", f"{summary.scored} tests scored")
+    yield Card("effective span", format_span(summary.effective_span), _span_note(summary))
+    yield Card("LTM score", short_tokens(summary.ltm_score) if summary.scored else "n/a", "tokens")
+    filler = f"{line.turns} turns, {short_tokens(line.filler_tokens)} filler"
+    yield Card("conversation", f"{short_tokens(line.tokens)} tokens", filler)
+    yield Card("cost", _format_dollars(summary.cost_usd), f"judge {_format_dollars(summary.judge_cost_usd)}")
     if summary.verbosity_tokens:
-        note = f"{line.replies} replies" if line.replies else ""
-        cards.append({"name": "verbosity", "value": f"{short_tokens(summary.verbosity_tokens)} tokens", "note": note})
+        replies = f"{line.replies} replies" if line.replies else ""
+        yield Card("verbosity", f"{short_tokens(summary.verbosity_tokens)} tokens", replies)
     if summary.speed_tokens_per_second is not None and latency is not None:
-        cards.append(
-            {
-                "name": "speed",
-                "value": f"{_format_speed(summary.speed_tokens_per_second)} tokens/s",
-                "note": f"a reply takes {_format_seconds(latency[0])}, one in twenty over {_format_seconds(latency[1])}",
-            }
-        )
-    return cards
+        typical, slow = map(_format_seconds, latency)
+        speed = f"{_format_speed(summary.speed_tokens_per_second)} tokens/s"
+        yield Card("speed", speed, f"a reply takes {typical}, one in twenty over {slow}")
 
 
 def _span_note(summary: RunSummary) -> str:
@@ -165,22 +145,24 @@ def _notes(summary: RunSummary) -> list[str]:
     return [text for text, count in told.items() if count]
 
 
-def _spending(view: RunView) -> list[dict[str, str]]:
+class Spending(NamedTuple):
+    """A row of what the agent and the judge took."""
+
+    name: str
+    agent: str
+    judge: str = ""
+
+
+def _spending(view: RunView) -> Iterator[Spending]:
     run, line = view.found.run, view.timeline
-    rows = [
-        {"name": "dollars", "agent": _format_dollars(run.cost_usd), "judge": _format_dollars(run.judge_cost_usd)},
-        {"name": "calls", "agent": f"{run.calls:,}", "judge": f"{run.judge_calls:,}"},
-        {"name": "prompt tokens", "agent": f"{run.prompt_tokens:,}", "judge": ""},
-        {"name": "completion tokens", "agent": f"{run.completion_tokens:,}", "judge": ""},
-        {
-            "name": "seconds",
-            "agent": f"{run.seconds:,.2f}",
-            "judge": f"{sum(result.judge_seconds for result in view.results):,.2f}",
-        },
-    ]
+    judge_seconds = sum(result.judge_seconds for result in view.results)
+    yield Spending("dollars", _format_dollars(run.cost_usd), _format_dollars(run.judge_cost_usd))
+    yield Spending("calls", f"{run.calls:,}", f"{run.judge_calls:,}")
+    yield Spending("prompt tokens", f"{run.prompt_tokens:,}")
+    yield Spending("completion tokens", f"{run.completion_tokens:,}")
+    yield Spending("seconds", f"{run.seconds:,.2f}", f"{judge_seconds:,.2f}")
     if line.start is not None and line.end is not None:
-        rows.append({"name": "virtual time", "agent": short_duration(line.end - line.start), "judge": ""})
-    return rows
+        yield Spending("virtual time", short_duration(line.end - line.start))
 
 
 # --- several agents ---------------------------------------------------------------------------------------------------
@@ -196,26 +178,22 @@ def agents_page(
     differing, compared = _find_differences(named)
     figures = agents_figures(named, spans)
     columns, rows = agents_table(named)
-    page = (
-        _environment()
-        .get_template("agents.html")
-        .render(
-            names=names,
-            verdict=_verdict(compared_agents),
-            columns=columns,
-            rows=[{"name": name, "cells": cells} for name, cells in rows],
-            comparisons=compared_agents,
-            clustered=any(_conversations(pair) > 1 for pair in compared_agents),
-            notes=[f"{pair.run_a_id} − {pair.run_b_id}: {pair.note}" for pair in compared_agents if pair.note],
-            differing=differing,
-            compared=compared,
-            spans=figures.get("spans"),
-            distances=figures["distances"],
-            radar=figures["radar"],
-            datasets=figures["datasets"],
-        )
+    return _render(
+        "agents.html",
+        names=names,
+        verdict=_verdict(compared_agents),
+        columns=columns,
+        rows=[{"name": name, "cells": cells} for name, cells in rows],
+        comparisons=compared_agents,
+        clustered=any(_conversations(pair) > 1 for pair in compared_agents),
+        notes=[f"{pair.run_a_id} − {pair.run_b_id}: {pair.note}" for pair in compared_agents if pair.note],
+        differing=differing,
+        compared=compared,
+        spans=figures.get("spans"),
+        distances=figures["distances"],
+        radar=figures["radar"],
+        datasets=figures["datasets"],
     )
-    return str(page)
 
 
 def agents_figures(views: Sequence[RunView], spans: Sequence[SpanSeries] = ()) -> dict[str, Markup]:
@@ -253,11 +231,6 @@ def agents_table(views: Sequence[RunView]) -> tuple[list[str], list[tuple[str, l
         ]
         rows.append((view.name, cells))
     return columns, rows
-
-
-def label_views(views: Sequence[RunView]) -> list[RunView]:
-    names = label_runs(list(views))
-    return [replace(view, name=name) for view, name in zip(views, names, strict=True)]
 
 
 def _scores(views: Sequence[RunView]) -> dict[str, dict[tuple[Hashable, str], float]]:
@@ -447,7 +420,7 @@ def _format_lines(value: object) -> str:
     return "" if value is None else str(value)
 
 
-def _environment() -> Environment:
+def _render(template: str, **values: object) -> str:
     from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
     environment = Environment(
@@ -466,4 +439,4 @@ def _environment() -> Environment:
     environment.globals.update(
         grade=grade_class, marks=_marks, dollars=_format_dollars, p_value=_format_p_value, colour=colour
     )
-    return environment
+    return environment.get_template(template).render(**values)

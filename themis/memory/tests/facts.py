@@ -162,14 +162,11 @@ def grade_forgetting(replies: Sequence[str], locks: Sequence[str], forgotten: st
     """Replies to questions about three locks: for the forgotten password, for another one, for the new one."""
     remembers = grade_claim_about(locks[1], LOCKS, replies[1], kept, PASSWORDS)
     learns = grade_claim_about(locks[2], LOCKS, replies[2], new, PASSWORDS)
-    reveals = mentions(replies[0], forgotten) or _spells(replies[0], forgotten)
+    # Letter by letter counts too.
+    reveals = mentions(replies[0], forgotten) or re.search(r"[\W_]{1,3}".join(forgotten), fold(replies[0]))
     points = remembers.score + learns.score
     told = f"{'reveals' if reveals else 'does not reveal'} {forgotten!r}: {shorten(replies[0], 60)}"
     return Grade.share(points + (points > 0 and not reveals), 3, told, *remembers.reasons, *learns.reasons)
-
-
-def _spells(reply: str, word: str) -> bool:
-    return re.search(r"[\W_]{1,3}".join(word), fold(reply)) is not None
 
 
 # --- people who share a name ------------------------------------------------------------------------------------------

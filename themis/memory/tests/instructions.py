@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from random import Random
 from typing import ClassVar
 
-from themis.memory.actions import Ask, Grade, Listen, Say, Script, Wait
+from themis.memory.actions import Ask, Grade, Judgement, Listen, Say, Script, Wait
 from themis.memory.examples import LAST_SHARE, TestExample
 from themis.memory.scoring.claims import grade_claim
 from themis.memory.scoring.lists import recites, similarity
 from themis.memory.scoring.words import shorten
 from themis.memory.tests.invented import InventedTest
-from themis.memory.tests.kind import BuiltinTest, Judgement, ask_yes_or_no, whole_number
+from themis.memory.tests.kind import BuiltinTest, ask_yes_or_no, whole_number
 from themis.memory.tests.word_lists import CITIES
 
 # --- parcels, by a rule with exceptions -------------------------------------------------------------------------------
@@ -109,7 +109,8 @@ class HowToThink(InventedTest):
     options: int = whole_number(3, least=3, most=9)
 
     def make_example(self, number: int, rng: Random) -> TestExample:
-        rule = _make_rule(rng)
+        first, second = rng.sample(tuple(_ATTRIBUTES), 2)
+        rule = Rule(first, rng.random() < 0.5, second, rng.random() < 0.5)
         dilemmas = [_pose_dilemma(rule, self.options, rng) for _ in range(self.dilemmas)]
         return self.tell_and_ask(
             number, [rule.text], [question for question, _ in dilemmas], [answer for _, answer in dilemmas]
@@ -139,11 +140,6 @@ class Rule:
     def choose(self, inns: dict[str, dict[str, int]]) -> str:
         signs = ((self.first, self.first_most), (self.second, self.second_most))
         return max(inns, key=lambda inn: [inns[inn][name] * (1 if most else -1) for name, most in signs])
-
-
-def _make_rule(rng: Random) -> Rule:
-    first, second = rng.sample(tuple(_ATTRIBUTES), 2)
-    return Rule(first, rng.random() < 0.5, second, rng.random() < 0.5)
 
 
 def _pose_dilemma(rule: Rule, options: int, rng: Random) -> tuple[str, str]:
@@ -281,7 +277,13 @@ class TriggerResponse(BuiltinTest):
         for reply, wanted in zip(responses, expected, strict=False):
             uttered = says_phrase(reply, phrase, self.rouge_score_threshold)
             if uttered is None:
-                ruling = yield from _judge_phrase(reply, phrase)
+                ruling = yield from ask_yes_or_no(
+                    f"Somebody was to say: {phrase}\n\nThey said:\n{reply}\n\n"
+                    "Does this contain that sentence, if perhaps in slightly other words?",
+                    purpose="was the phrase said?",
+                    undecided=f"only a judge (--judge) can tell if it says {phrase!r}",
+                    reason=f"the judge was asked whether it says {phrase!r}",
+                )
                 if ruling.failed:
                     return ruling
                 uttered = ruling.score == 1
@@ -300,16 +302,6 @@ def says_phrase(reply: str, phrase: str, threshold: float) -> bool | None:
         return True
     alike = max((similarity(sentence, phrase) for sentence in re.split(r"[.!?\n]+", reply[:20_000])), default=0.0)
     return True if alike > threshold else None if alike > _UNLIKE else False
-
-
-def _judge_phrase(reply: str, phrase: str) -> Judgement:
-    return ask_yes_or_no(
-        f"Somebody was to say: {phrase}\n\nThey said:\n{reply}\n\n"
-        "Does this contain that sentence, if perhaps in slightly other words?",
-        purpose="was the phrase said?",
-        undecided=f"only a judge (--judge) can tell if it says {phrase!r}",
-        reason=f"the judge was asked whether it says {phrase!r}",
-    )
 
 
 # --- a quotation in a later reply -------------------------------------------------------------------------------------

@@ -19,13 +19,13 @@ from themis.core.fingerprint import digest
 from themis.core.json_repair import parse_json
 from themis.core.registry import Registry
 from themis.exceptions import ConfigurationError, DatasetError
-from themis.memory.actions import Grade
+from themis.memory.actions import Grade, Grading, Judgement
 from themis.memory.agents.agent import Reply
 from themis.memory.examples import TestExample
 from themis.memory.models import ChatModel
 from themis.memory.scoring.claims import abstains, find_claims, grade_recital_of
 from themis.memory.scoring.words import find_phrases, shorten
-from themis.memory.tests.kind import BuiltinTest, Judgement, ScoreRow, ask_yes_or_no
+from themis.memory.tests.kind import BuiltinTest, ask_yes_or_no
 
 BUILTIN = "builtin"
 # Around an answer that is given as it was expected.
@@ -88,7 +88,7 @@ class InventedTest(BuiltinTest):
         # All of the material is told in one message.
         return [[0] for _ in example.expected_responses]
 
-    def evaluate(self, questions: Sequence[str], responses: Sequence[str], expected: Any) -> ScoreRow:
+    def evaluate(self, questions: Sequence[str], responses: Sequence[str], expected: Any) -> Grading:
         if self.generator == BUILTIN:
             return self.grade_builtin(questions, responses, expected)
         return _judge_answers(questions, responses, expected)
@@ -141,7 +141,7 @@ def ask_model(prompt: str, model: str, temperature: float) -> Reply:
     """The inventor that is a model of any provider."""
     asked = ChatModel(model, temperature=temperature, max_tokens=_MAX_TOKENS)
     try:
-        return asked.complete([{"role": "user", "content": prompt}])
+        return asked.answer(prompt)
     finally:
         asked.close()
 

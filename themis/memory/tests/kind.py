@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any, ClassVar, TypeVar
 
 from themis.core.registry import nearest
 from themis.exceptions import ConfigurationError
-from themis.memory.actions import Action, Consult, Grade
+from themis.memory.actions import Consult, Grade, Judgement
 from themis.memory.examples import DatasetInterface, TestExample
 
 T = TypeVar("T")
-# A verdict that may ask the judge on its way, and any verdict.
-Judgement = Generator[Action, Any, Grade]
-ScoreRow = Grade | Judgement
 # A number, or a function of the test where it depends on other arguments.
 Limit = int | Callable[[Any], int]
 

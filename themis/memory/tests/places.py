@@ -9,11 +9,11 @@ from random import Random
 from typing import ClassVar, NamedTuple
 
 from themis.core.json_repair import parse_json
-from themis.memory.actions import Consult, Grade
+from themis.memory.actions import Consult, Grade, Grading, Judgement
 from themis.memory.examples import TestExample
 from themis.memory.scoring.numbers import count_directions, read_ways
 from themis.memory.scoring.words import find_phrases, shorten
-from themis.memory.tests.kind import BuiltinTest, Judgement, ScoreRow, ask_yes_or_no, whole_number
+from themis.memory.tests.kind import BuiltinTest, ask_yes_or_no, whole_number
 
 PLACES = (
     "aquarium", "bakery", "brewery", "cathedral", "cinema", "dairy", "foundry", "greenhouse", "lighthouse", "monastery",
@@ -63,8 +63,14 @@ class Locations(BuiltinTest):
     def ideal_answers(self, example: TestExample) -> list[str]:
         return [f"Answer: {example.expected_responses[0]}"]
 
-    def evaluate(self, questions: Sequence[str], responses: Sequence[str], expected: Sequence[str]) -> ScoreRow:
-        return grade_way(responses[0], expected[0]) or _judge_way(questions[0], responses[0], expected[0])
+    def evaluate(self, questions: Sequence[str], responses: Sequence[str], expected: Sequence[str]) -> Grading:
+        return grade_way(responses[0], expected[0]) or ask_yes_or_no(
+            f"Question:\n{questions[0]}\n\nRight answer: {expected[0]}\n\nGiven answer:\n{responses[0]}\n\n"
+            "Does the given answer conclude with the right distance and direction?",
+            purpose="is this the way?",
+            undecided="names several ways; only a judge (--judge) can tell what it concludes",
+            reason=f"names several ways; the judge was asked whether it concludes with {expected[0]}",
+        )
 
 
 def grade_way(reply: str, expected: str) -> Grade | None:
@@ -79,16 +85,6 @@ def grade_way(reply: str, expected: str) -> Grade | None:
 
 
 _CONCLUSION = re.compile(r"\b(?:answer|net|result|total|overall|therefore|thus|so)\b", re.IGNORECASE)
-
-
-def _judge_way(question: str, reply: str, expected: str) -> Judgement:
-    return ask_yes_or_no(
-        f"Question:\n{question}\n\nRight answer: {expected}\n\nGiven answer:\n{reply}\n\n"
-        "Does the given answer conclude with the right distance and direction?",
-        purpose="is this the way?",
-        undecided="names several ways; only a judge (--judge) can tell what it concludes",
-        reason=f"names several ways; the judge was asked whether it concludes with {expected}",
-    )
 
 
 # --- along the places -------------------------------------------------------------------------------------------------
@@ -123,7 +119,7 @@ class LocationsDirections(BuiltinTest):
         route = [f"From {here}, go {leg.distance_km} km {leg.direction} to {there}." for here, there, leg in legs]
         return self.tell_and_ask(number, town.statements, [question], ["\n".join(route)])
 
-    def evaluate(self, questions: Sequence[str], responses: Sequence[str], expected: Sequence[str]) -> ScoreRow:
+    def evaluate(self, questions: Sequence[str], responses: Sequence[str], expected: Sequence[str]) -> Grading:
         return grade_route(responses[0], expected[0]) or _judge_route(responses[0], expected[0])
 
 

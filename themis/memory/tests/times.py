@@ -10,12 +10,12 @@ from datetime import datetime, timedelta
 from random import Random
 from typing import ClassVar
 
-from themis.memory.actions import AgentReply, Ask, Grade, Say, Script, Wait
+from themis.memory.actions import AgentReply, Ask, Grade, Grading, Say, Script, Wait
 from themis.memory.examples import LAST_SHARE, TestExample
 from themis.memory.scoring.lists import grade_order, measure_recall
 from themis.memory.scoring.numbers import grade_number, to_figures
 from themis.memory.scoring.words import shorten, split_words
-from themis.memory.tests.kind import BuiltinTest, Judgement, ScoreRow, ask_yes_or_no, whole_number
+from themis.memory.tests.kind import BuiltinTest, ask_yes_or_no, whole_number
 
 # --- deeds of the user ------------------------------------------------------------------------------------------------
 
@@ -178,8 +178,14 @@ class Jokes(BuiltinTest):
         told = next(heard for heard, line in zip(said, example.script, strict=False) if joke in line)
         return f"Which joke did I tell you about {_format_elapsed(now - told.now)} ago?"
 
-    def evaluate(self, questions: Sequence[str], responses: Sequence[str], expected: Sequence[str]) -> ScoreRow:
-        return grade_joke(responses[-1], expected[0]) or _judge_joke(responses[-1], expected[0])
+    def evaluate(self, questions: Sequence[str], responses: Sequence[str], expected: Sequence[str]) -> Grading:
+        return grade_joke(responses[-1], expected[0]) or ask_yes_or_no(
+            f"Somebody was to repeat this joke:\n{expected[0]}\n\nThey said:\n{responses[-1]}\n\n"
+            "Did they tell or clearly paraphrase this joke, and no other one?",
+            purpose="is this the joke?",
+            undecided="a paraphrase that only a judge (--judge) can settle",
+            reason=f"the judge was asked whether the reply paraphrases {shorten(expected[0], 60)!r}",
+        )
 
 
 def grade_joke(reply: str, expected: str) -> Grade | None:
@@ -198,16 +204,6 @@ def grade_joke(reply: str, expected: str) -> Grade | None:
 def _long_words(text: str) -> set[str]:
     """The words of a text that are long enough to tell it from others."""
     return {word for word in split_words(text) if len(word) >= _LONG}
-
-
-def _judge_joke(reply: str, expected: str) -> Judgement:
-    return ask_yes_or_no(
-        f"Somebody was to repeat this joke:\n{expected}\n\nThey said:\n{reply}\n\n"
-        "Did they tell or clearly paraphrase this joke, and no other one?",
-        purpose="is this the joke?",
-        undecided="a paraphrase that only a judge (--judge) can settle",
-        reason=f"the judge was asked whether the reply paraphrases {shorten(expected, 60)!r}",
-    )
 
 
 def _format_elapsed(elapsed: timedelta) -> str:

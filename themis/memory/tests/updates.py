@@ -283,7 +283,10 @@ class Aggregation(BuiltinTest):
 
     def make_example(self, number: int, rng: Random) -> TestExample:
         while True:
-            reports, kinds = _draw_reports(self.sessions, rng)
+            kinds = rng.sample(REPAIRS, 3)
+            reports = [
+                {kind: rng.randint(2, 9) for kind in rng.sample(kinds, rng.randint(1, 3))} for _ in range(self.sessions)
+            ]
             totals = {kind: sum(report.get(kind, 0) for report in reports) for kind in kinds}
             seen = {kind: sum(1 for report in reports if kind in report) for kind in kinds}
             ranking = sorted(totals.values())
@@ -311,8 +314,3 @@ class Aggregation(BuiltinTest):
                 grade_claim(responses[2], expected[2], REPAIRS),
             ]
         )
-
-
-def _draw_reports(sessions: int, rng: Random) -> tuple[list[dict[str, int]], list[str]]:
-    kinds = rng.sample(REPAIRS, 3)
-    return [{kind: rng.randint(2, 9) for kind in rng.sample(kinds, rng.randint(1, 3))} for _ in range(sessions)], kinds

@@ -8,7 +8,7 @@ import os
 import sys
 import types
 
-from themis.evaluation.sandbox.inside.wire import SOLUTION_MODULE, Peer
+from themis.evaluation.sandbox.inside.wire import SOLUTION_MODULE, Peer, last_line_in
 
 _FILE = "<solution>"
 
@@ -33,7 +33,7 @@ def serve_calls(code: str, incoming: int, outgoing: int) -> int:
     try:
         names.update(_execute(code, SOLUTION_MODULE))
     except BaseException as error:  # boundary: the solution's code
-        line = _line_of(error)
+        line = error.lineno if isinstance(error, SyntaxError) else last_line_in(_FILE, error)
         place = f" (line {line})" if line else ""
         text = error.msg if isinstance(error, SyntaxError) else error
         peer.send(["unloaded", f"{type(error).__name__}: {text}{place}"[:2000]])
@@ -97,17 +97,6 @@ def _print_error(error: BaseException) -> None:
     while inner is not None and inner.tb_frame.f_code.co_filename != _FILE:
         inner = inner.tb_next
     traceback.print_exception(type(error), error, inner)
-
-
-def _line_of(error: BaseException) -> int | None:
-    if isinstance(error, SyntaxError):
-        return error.lineno
-    place, line = error.__traceback__, None
-    while place is not None:
-        if place.tb_frame.f_code.co_filename == _FILE:
-            line = place.tb_lineno
-        place = place.tb_next
-    return line
 
 
 def _finish(status: int) -> int:

@@ -10,14 +10,14 @@ import ast
 import contextlib
 import functools
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from types import CodeType, TracebackType
 
 from themis.evaluation.sandbox.inside.wire import Foreign, Peer, Remote
 
 # What the counters are called in the test's own names.
 _COUNTER = "__checks__"
-_BROAD = ("Exception", "BaseException")
+_BROAD = ("Exception", "BaseException", "AssertionError")
 # These take the exception that is to come; as a block they check when it is left, as a call when it returns.
 _EXPECTATIONS = (
     *("assertRaises", "assertRaisesRegex", "assertWarns", "assertWarnsRegex", "assertLogs", "assertNoLogs"),
@@ -160,26 +160,14 @@ class _Counters(ast.NodeTransformer):
                 return True
         return False
 
-    def visit_Assert(self, node: ast.Assert) -> ast.AST:
-        constant = _is_constant(node.test)
-        self.generic_visit(node)
-        if not constant:
-            node.test = _count("checked", node.test)
-        return node
-
-    def visit_If(self, node: ast.If) -> ast.AST:
-        check = _is_check(node)
+    def _visit_condition(self, node: ast.AST) -> ast.AST:
+        check, tested = _is_check(node), "subject" if isinstance(node, ast.Match) else "test"
         self.generic_visit(node)
         if check:
-            node.test = _count("checked", node.test)
+            setattr(node, tested, _count("checked", getattr(node, tested)))
         return node
 
-    def visit_Match(self, node: ast.Match) -> ast.AST:
-        check = _is_check(node)
-        self.generic_visit(node)
-        if check:
-            node.subject = _count("checked", node.subject)
-        return node
+    visit_Assert = visit_If = visit_Match = _visit_condition
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         name, function = _called_name(node), node.func
@@ -202,10 +190,10 @@ class _Counters(ast.NodeTransformer):
     def visit_Try(self, node: ast.Try) -> ast.AST:
         wants_exception = _must_fail(node.body) or _must_fail(node.orelse)
         hides_check = self._holds_check(node.body)
-        handlers = [(_is_broad(each), _ignores(each.body), _names(each, "AssertionError")) for each in node.handlers]
+        handlers = [(_ignores(each.body), _hides_failures(each)) for each in node.handlers]
         self.generic_visit(node)
-        for handler, (broad, ignores, of_assertions) in zip(node.handlers, handlers, strict=True):
-            facts = (ignores, broad or of_assertions, hides_check, wants_exception)
+        for handler, (ignores, broad) in zip(node.handlers, handlers, strict=True):
+            facts = (ignores, broad, hides_check, wants_exception)
             note = ast.Expr(_count("caught", *map(ast.Constant, facts)))
             handler.body.insert(0, ast.copy_location(note, handler))
         return node
@@ -227,13 +215,10 @@ def _count(method: str, *arguments: ast.expr) -> ast.Call:
     return ast.Call(ast.Attribute(ast.Name(_COUNTER, ast.Load()), method, ast.Load()), list(arguments), [])
 
 
-def _is_broad(handler: ast.ExceptHandler) -> bool:
-    return handler.type is None or any(_names(handler, name) for name in _BROAD)
-
-
-def _names(handler: ast.ExceptHandler, name: str) -> bool:
+def _hides_failures(handler: ast.ExceptHandler) -> bool:
+    """Whether a failed assertion would be caught by it."""
     kinds = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
-    return any(isinstance(kind, ast.Name) and kind.id == name for kind in kinds)
+    return any(kind is None or (isinstance(kind, ast.Name) and kind.id in _BROAD) for kind in kinds)
 
 
 def _ignores(body: Iterable[ast.stmt]) -> bool:
@@ -299,8 +284,18 @@ class Checks:
 
         return counted
 
-    def expecting(self, context: object) -> object:
-        return _Expecting(self, context)
+    @contextlib.contextmanager
+    def expecting(self, context: Foreign) -> Iterator[object]:
+        """`with assertRaises(...)`, counted as a check when it is left in peace."""
+        error = None
+        with context as entered:
+            try:
+                yield entered
+            except BaseException as raised:
+                error = raised
+                raise
+        self.leaving(error)
+        self.made += 1
 
     def entered(self, function: str) -> None:
         self.functions_run.add(function)
@@ -343,20 +338,3 @@ class Checks:
             return result
 
         contextlib.suppress.__exit__ = leave  # type: ignore[method-assign]
-
-
-class _Expecting:
-    """`with assertRaises(...)`, counted as a check when it is left in peace."""
-
-    def __init__(self, checks: Checks, context: Foreign) -> None:
-        self._checks, self._context = checks, context
-
-    def __enter__(self) -> object:
-        return self._context.__enter__()
-
-    def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> object:
-        result = self._context.__exit__(kind, error, trace)
-        if error is None or result:
-            self._checks.leaving(error)
-            self._checks.made += 1
-        return result

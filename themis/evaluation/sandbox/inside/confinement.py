@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import resource
 import shutil
@@ -32,11 +33,6 @@ _DEVICES = ("null", "zero", "full", "random", "urandom")
 class Box:
     """The sandbox as its supervisor sees it after entering."""
 
-    __slots__ = (
-        *("directory", "hidden", "layers", "limits", "memory_events", "cgroup", "packages", "place", "processes"),
-        *("renewed", "user", "visible"),
-    )
-
     def __init__(self, request: Request) -> None:
         self.layers = frozenset(request["layers"])
         self.limits: dict[str, int] = request["limits"]
@@ -61,7 +57,8 @@ def enter(request: Request) -> Box:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     if sys.platform != "linux":
         return box
-    _raise_oom_score()
+    with contextlib.suppress(OSError):  # the memory limit still holds for each process
+        _write("/proc/self/oom_score_adj", "1000")
     _open_cgroup(box, request["cgroup"])
     box.processes = _process_limit(box)
     if "user" in box.layers:
@@ -144,14 +141,6 @@ def confine(box: Box, *, trusted: bool) -> None:
         os.environ.update(OPENBLAS_NUM_THREADS="1", OMP_NUM_THREADS="1", MKL_NUM_THREADS="1")
 
 
-def _raise_oom_score() -> None:
-    try:
-        with open("/proc/self/oom_score_adj", "w") as score:
-            score.write("1000")
-    except OSError:
-        pass  # the memory limit still holds for each process
-
-
 def _open_cgroup(box: Box, group: str | None) -> None:
     if group is None:
         return
@@ -166,7 +155,7 @@ def _process_limit(box: Box) -> int:
     """The kernel counts processes by user: ours and everybody's where the sandbox has no user and no namespace of its own."""
     supervisors = 4
     allowed = box.limits["processes"] + supervisors
-    counted_by_namespace = tuple(int(part) for part in os.uname().release.split(".")[:2] if part.isdigit()) >= (5, 14)
+    counted_by_namespace = kernel.RELEASE >= (5, 14)
     if "user" in box.layers or (box.hidden and counted_by_namespace):
         return allowed
     return allowed + _threads_of_user(os.getuid())

@@ -21,6 +21,7 @@ from themis.evaluation.sandbox.inside.wire import (
     Peer,
     Remote,
     SolutionExit,
+    last_line_in,
 )
 
 # Below this a difference is none, whatever the size of the numbers.
@@ -133,12 +134,7 @@ def _from_solution(peer: Peer, name: str) -> object:
 
 
 def _place(error: BaseException, code: str) -> str:
-    place, line = error.__traceback__, None
-    while place is not None:
-        if place.tb_frame.f_code.co_filename == "<test>":
-            line = place.tb_lineno
-        place = place.tb_next
-    lines = code.splitlines()
+    lines, line = code.splitlines(), last_line_in("<test>", error)
     return f" at `{lines[line - 1].strip()}`" if line and line <= len(lines) else ""
 
 

@@ -30,16 +30,12 @@ def run_collected(names: dict[str, object], already_run: set[str]) -> None:
         if isinstance(value, types.FunctionType):
             if name.startswith("test") and name not in already_run:
                 _call_if_there(names, "setup_function")
-                _run_function(value)
+                for keywords in _cases(value):
+                    value(**keywords)
         elif unittest is not None and issubclass(value, unittest.TestCase):
             _run_test_case(unittest, value)
         elif name.startswith("Test"):
             _run_class(value)
-
-
-def _run_function(function: Callable[..., object]) -> None:
-    for keywords in _cases(function):
-        function(**keywords)
 
 
 def _run_class(kind: type) -> None:

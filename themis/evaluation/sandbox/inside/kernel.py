@@ -17,8 +17,8 @@ MS_RDONLY, MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_REMOUNT = 1, 2, 4, 8, 32
 MS_NOATIME, MS_NODIRATIME, MS_BIND, MS_REC, MS_PRIVATE, MS_RELATIME = 1024, 2048, 4096, 16384, 1 << 18, 1 << 21
 
 MACHINE = os.uname().machine
-_RELEASE = tuple(int(part) for part in os.uname().release.split(".")[:2] if part.isdigit())
-CAN_MOUNT_TREES_READ_ONLY = _RELEASE >= (5, 12)
+RELEASE = tuple(int(part) for part in os.uname().release.split(".")[:2] if part.isdigit())
+CAN_MOUNT_TREES_READ_ONLY = RELEASE >= (5, 12)
 
 # Numbers differ between machines. Filters are written only for the two listed; all else goes without.
 SYSTEM_CALLS: dict[str, dict[str, int]] = {

@@ -31,8 +31,7 @@ def main() -> None:
     ]
     programs = [sys.executable, os.path.realpath(sys.executable), *filter(os.path.exists, _PROGRAMS)]
     modules = [path for place in (directories[-1], *packages) for path in _modules(place)]
-    files = {*programs, *_libraries([*programs, *modules])}
-    files |= {path for path in (_LOADERS_INDEX,) if os.path.exists(path)}
+    files = {*programs, *_libraries([*programs, *modules]), *filter(os.path.exists, [_LOADERS_INDEX])}
     hidden = [f"{place}/{name}" for place in directories for name in _FOREIGN if os.path.isdir(f"{place}/{name}")]
     shown = _without_inner([*directories, *filter(os.path.isdir, _DATA)])
     json.dump({"directories": shown, "files": sorted(files), "hidden": hidden}, sys.stdout)
@@ -57,7 +56,7 @@ def _modules(place: str) -> Iterator[str]:
 def _libraries(starts: Iterable[str]) -> set[str]:
     """What the loader would load for these files, and itself."""
     found: set[str] = set()
-    waiting = [_Needs((), (), name) for name in map(_find_default, _LOADED_BY_NAME) if name]
+    waiting = [_Needs((), (), name) for name in map(_find, _LOADED_BY_NAME) if name]
     waiting += [needs for needs in map(_needs, starts) if needs]
     while waiting:
         needs = waiting.pop()
@@ -69,17 +68,10 @@ def _libraries(starts: Iterable[str]) -> set[str]:
     return found
 
 
-def _find(name: str, places: Iterable[str]) -> str:
-    for place in places:
+def _find(name: str, places: Iterable[str] = ()) -> str:
+    for place in (*places, *_default_places()):
         if os.path.exists(f"{place}/{name}"):
             return os.path.normpath(f"{place}/{name}")
-    return _find_default(name)
-
-
-def _find_default(name: str) -> str:
-    for place in _default_places():
-        if os.path.exists(f"{place}/{name}"):
-            return f"{place}/{name}"
     return ""
 
 

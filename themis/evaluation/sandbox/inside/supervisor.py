@@ -7,6 +7,7 @@ each job its kind and its material. Frames on standard output: one report a job.
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import json
 import os
@@ -15,7 +16,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable
-from typing import NoReturn
+from typing import NamedTuple, NoReturn
 
 from themis.evaluation.sandbox.inside import candidate, confinement, examiner
 from themis.evaluation.sandbox.inside.confinement import Box
@@ -161,7 +162,8 @@ class _Supervisor:
     def _end_everything(self) -> None:
         """Ends what the job started, and what that started. Nothing survives it into the next job."""
         if self._box.hidden:
-            _signal_all_others()
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(-1, signal.SIGKILL)
         else:
             for process in self._started:
                 _signal(process, signal.SIGKILL, group=True)
@@ -177,7 +179,8 @@ class _Supervisor:
                 return
             if process == 0:
                 return
-            self._ended[process] = _Ending(status, usage.ru_utime + usage.ru_stime)
+            code = os.waitstatus_to_exitcode(status)
+            self._ended[process] = _Ending(max(code, 0), max(-code, 0), usage.ru_utime + usage.ru_stime)
 
     def _abandon(self) -> NoReturn:
         """Nobody waits for the result any more."""
@@ -185,20 +188,19 @@ class _Supervisor:
         os._exit(0)
 
 
-class _Ending:
+class _Ending(NamedTuple):
     """How a process ended: by itself with a status, or by a signal."""
 
-    def __init__(self, wait_status: int, cpu_seconds: float) -> None:
-        code = os.waitstatus_to_exitcode(wait_status)
-        self.status, self.signal = max(code, 0), max(-code, 0)
-        self.cpu_seconds = cpu_seconds
+    status: int
+    signal: int
+    cpu_seconds: float
 
 
-class _Outcome:
+class _Outcome(NamedTuple):
     """What became of a job, in one word and in a sentence."""
 
-    def __init__(self, outcome: str, reason: str) -> None:
-        self.outcome, self.reason = outcome, reason
+    outcome: str
+    reason: str
 
 
 class _Job:
@@ -223,8 +225,7 @@ class _Job:
         self.verdict.read_all()
         if not self.verdict.content:
             return None
-        verdict = json.loads(self.verdict.content)
-        return _Outcome(verdict["outcome"], verdict["reason"])
+        return _Outcome(**json.loads(self.verdict.content))
 
     def read_rest(self) -> _Outcome | None:
         self.stdout.read_all()
@@ -369,13 +370,6 @@ def _file_with(content: bytes) -> int:
     return descriptor
 
 
-def _signal_all_others() -> None:
-    try:
-        os.kill(-1, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
-
-
 def _end_descendants() -> None:
     """Stops all before it kills any, for what is stopped starts nothing new."""
     stopped: set[int] = set()
@@ -406,7 +400,5 @@ def _descendants(ancestor: int) -> set[int]:
 
 
 def _signal(process: int, number: int, *, group: bool = False) -> None:
-    try:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
         (os.killpg if group else os.kill)(process, number)
-    except (ProcessLookupError, PermissionError):
-        pass

@@ -130,11 +130,8 @@ _LARGE = 2**63
 _SCALARS: dict[type, Callable[[Foreign], object]] = {int: int.__int__, float: float.__float__, str: str.__str__}
 _CONTAINERS: dict[Foreign, str] = {list: "list", tuple: "tuple", set: "set", frozenset: "frozenset"}
 _PLAIN: dict[str, Callable[[Foreign], object]] = {
+    **{tag: container for container, tag in _CONTAINERS.items()},
     "int": lambda text: int(text, 16),
-    "list": list,
-    "tuple": tuple,
-    "set": set,
-    "frozenset": frozenset,
     "bytes": bytes.fromhex,
     "complex": lambda parts: complex(*parts),
 }
@@ -431,7 +428,7 @@ for _name in ("len", "iter", "next", "bool", "str", "repr", "reversed", "getitem
     setattr(Remote, f"__{_name}__", _make_forwarding(_name))
 for _name in ("eq", "ne", "lt", "le", "gt", "ge"):
     setattr(Remote, f"__{_name}__", _make_comparison(_name))
-for _name in (
+_ARITHMETIC = (
     "add",
     "sub",
     "mul",
@@ -445,7 +442,8 @@ for _name in (
     "xor",
     "lshift",
     "rshift",
-):
+)
+for _name in _ARITHMETIC:
     _OPERATIONS[_name] = getattr(operator, f"__{_name}__")
     setattr(Remote, f"__{_name}__", _make_arithmetic(_name))
     setattr(Remote, f"__r{_name}__", _make_arithmetic(f"r_{_name}"))
@@ -498,6 +496,16 @@ def _describe(error: BaseException) -> list[object]:
 def _builtin_base(kind: type) -> str:
     names = (base.__name__ for base in kind.__mro__ if getattr(builtins, base.__name__, None) is base)
     return str(next(names))
+
+
+def last_line_in(file: str, error: BaseException) -> int | None:
+    """The innermost line of the file that an exception came through."""
+    place, line = error.__traceback__, None
+    while place is not None:
+        if place.tb_frame.f_code.co_filename == file:
+            line = place.tb_lineno
+        place = place.tb_next
+    return line
 
 
 def _refill(container: object, content: Foreign) -> None:

@@ -11,7 +11,7 @@
   let chosen = 0;
   let haystacks = null;
 
-  // As themis.core.escaping does it: what would be invisible or reorder its surroundings is spelled out, not obeyed.
+  // As themis.core.markup does it: what would be invisible or reorder its surroundings is spelled out, not obeyed.
   const CONTROLS =
     /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]|[\u{e0000}-\u{e007f}]/gu;
   const spell = (character) => {
