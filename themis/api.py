@@ -357,7 +357,7 @@ def perform(
     else:
         raise ConfigurationError(f"a specification is of samples or of memory tests, got {type(asked).__name__}")
     if is_interactive() if progress is None else progress:
-        watching.insert(0, ProgressBar())
+        watching.append(ProgressBar())  # last, so that what others print stands above it
     return run(driver, store, watching)
 
 

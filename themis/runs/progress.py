@@ -86,7 +86,7 @@ class ProgressBar(Observer):
 
     def _numbers(self, progress: Progress | None = None) -> str:
         totals = self._totals
-        parts = [f"{totals.calls / max(time.monotonic() - self._began, 1e-3):.1f}/s"]
+        parts = [f"{totals.calls / max(time.monotonic() - self._began, 1e-3):.1f}/s"] if totals.calls else []
         if progress is not None and progress.summary:
             parts.append(self._escape(progress.summary))
         if progress is not None and progress.waiting:
