@@ -67,7 +67,7 @@ class EngineSettings:
 
 
 @dataclass(frozen=True)
-class Late:
+class SlowRequest:
     """A request that has been under way for long, and what it is waiting for."""
 
     item_id: str
@@ -240,7 +240,7 @@ class Engine:
         """Calls that are being made now."""
         return self._pool.active if self._pool else 0
 
-    def late(self, after_seconds: float) -> list[Late]:
+    def late(self, after_seconds: float) -> list[SlowRequest]:
         """Requests that have been under way for longer than that, the latest first."""
         now = time.monotonic()
         waiting = {id(request): due for due, _, request in self._delayed}
@@ -254,7 +254,7 @@ class Engine:
                 reason = f"call {request.tries + 1}, in {max(0.0, due - now):.0f} s, after {request.last_error}"
             else:
                 reason = f"the answer to call {request.tries + 1}"
-            late.append(Late(str(request.task.metadata.get("dataset_id", "")), age, reason))
+            late.append(SlowRequest(str(request.task.metadata.get("dataset_id", "")), age, reason))
         return sorted(late, key=lambda entry: -entry.seconds)
 
     # --- instant providers: called on the spot -----------------------------------------------------------------------

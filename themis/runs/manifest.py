@@ -257,13 +257,13 @@ def run_identity(
 def diff_identity(stored: Mapping[str, str], asked: Mapping[str, str]) -> list[str]:
     """One line a dimension that differs."""
     return [
-        f"{name}: stored {_shown(stored.get(name))}, now {_shown(value)}"
+        f"{name}: stored {_format_value(stored.get(name))}, now {_format_value(value)}"
         for name, value in asked.items()
         if stored.get(name) != value
     ]
 
 
-def _shown(value: str | None) -> str:
+def _format_value(value: str | None) -> str:
     if value is None:
         return "nothing"
     return repr(value) if len(value) <= 60 else f"{value[:40]!r}… ({fingerprint(value)[:8]})"

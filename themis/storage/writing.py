@@ -372,6 +372,7 @@ class RunWriter:
 
     def _insert_items(self, connection: Connection, batch: Sequence[Item], *, only_lost: bool = False) -> None:
         put = self._put_lost_samples if only_lost else self._put_samples
+        # Deduplicated: equal rows of any number of runs are stored once, under their fingerprint.
         self._put_items(connection, [(item.fingerprint, item.content) for item in batch])
         try:
             put(connection, [(self.run, one.position, one.item_id, one.fingerprint, one.cluster) for one in batch])

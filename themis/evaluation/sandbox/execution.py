@@ -183,8 +183,8 @@ _LOCK = threading.Lock()
 @functools.cache
 def _strongest() -> Protection:
     as_root = "it is never run as root, so run as an ordinary user, or install a Python that every user can read"
-    way_on = as_root if os.geteuid() == 0 else "run outside the container or policy that refuses its limits"
-    return _first_that_works(_candidates(), f"no sandbox works here for model-written code: {way_on} (%s)")
+    advice = as_root if os.geteuid() == 0 else "run outside the container or policy that refuses its limits"
+    return _first_that_works(_candidates(), f"no sandbox works here for model-written code: {advice} (%s)")
 
 
 def get_protection(name: str) -> Protection:
