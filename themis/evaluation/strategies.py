@@ -229,9 +229,9 @@ class PassAtK(_OverAttempts):
                 f"pass{self.sign}{self.k} needs {self.k} answered attempts, this sample has {n}; raise num_samples"
             )
         details = {"passed": passed, "attempts": n, "k": self.k, **_protection_details(scores)}
-        return MetricScore(name, self.estimate(passed, n), details, _reduced_metadata(scores))
+        return MetricScore(name, self._estimate(passed, n), details, _reduced_metadata(scores))
 
-    def estimate(self, passed: int, attempts: int) -> float:
+    def _estimate(self, passed: int, attempts: int) -> float:
         return pass_at_k(passed, attempts, self.k)
 
 
@@ -249,7 +249,7 @@ class PassHatK(PassAtK):
 
     sign = "^"
 
-    def estimate(self, passed: int, attempts: int) -> float:
+    def _estimate(self, passed: int, attempts: int) -> float:
         return pass_hat_k(passed, attempts, self.k)
 
 
