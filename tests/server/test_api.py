@@ -42,6 +42,8 @@ def test_the_list_of_runs_has_the_tutorials_shape(client):
         ("tag=team", {"baseline", "variant"}),
         ("tag=team=lab", {"baseline", "variant"}),
         ("tag=team=other", set()),
+        ("experiment=default", {"baseline", "variant"}),
+        ("experiment=nobody", set()),
         ("tag=tea", set()),
         ("kind=memory", set()),
         ("benchmark=none", set()),

@@ -139,6 +139,7 @@ async def list_runs(
     benchmark: Annotated[str | None, Query(description="Only runs of this benchmark")] = None,
     kind: Annotated[Kind | None, Query(description="Only runs of this kind")] = None,
     tag: Annotated[str | None, Query(description="`name` or `name=value`")] = None,
+    experiment: Annotated[str | None, Query(description="Only runs of this experiment")] = None,
     q: Annotated[
         str | None, Query(max_length=LONGEST_SEARCH, description="A part of the run id, model or benchmark")
     ] = None,
@@ -149,7 +150,7 @@ async def list_runs(
     offset: Offset = 0,
 ) -> Response:
     """A list of runs. `X-Total-Count` says how many fit, `Link` where the next page is."""
-    filters = {"status": status, "model": model, "benchmark": benchmark, "kind": kind, "tag": tag}
+    filters = {"status": status, "model": model, "benchmark": benchmark, "kind": kind, "tag": tag, "experiment": experiment}
     wanted = RunFilter(**filters, search=q)
     question = ("runs", wanted, sort, limit, offset)
 
