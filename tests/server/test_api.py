@@ -42,7 +42,7 @@ def test_the_list_of_runs_has_the_tutorials_shape(client):
         ("tag=team", {"baseline", "variant"}),
         ("tag=team=lab", {"baseline", "variant"}),
         ("tag=team=other", set()),
-        ("experiment=default", {"baseline", "variant"}),
+        ("experiment=default", {"baseline", "variant", "perfect"}),
         ("experiment=nobody", set()),
         ("tag=tea", set()),
         ("kind=memory", set()),
