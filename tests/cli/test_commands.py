@@ -146,7 +146,7 @@ def test_changed_inputs_are_explained_with_the_three_ways_on(themis):
     themis("eval", "demo", "-m", "fake-math-llm", "--run-id", "same")
     refused = themis("eval", "demo", "-m", "fake-math-llm", "--run-id", "same", "--temperature", "0.9")
     assert refused.code == 2
-    for way in ("another run id", "--no-resume", "--allow-drift"):
+    for way in ("another run_id", "--no-resume", "--allow-drift"):
         assert way in refused.err
     assert (
         themis("eval", "demo", "-m", "fake-math-llm", "--run-id", "same", "--temperature", "0.9", "--no-resume").code

@@ -180,7 +180,7 @@ def test_other_inputs_are_refused_before_the_first_call_with_the_ways_on(kind, s
         kind.run(**kind.change_input())
 
     assert len(subject.asked) == asked
-    for words in ("exists with other inputs", "another run id", "--no-resume"):
+    for words in ("exists with other inputs", "another run_id", "--no-resume"):
         assert words in str(refused.value)
 
 

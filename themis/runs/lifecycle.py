@@ -144,10 +144,11 @@ def start_or_resume(driver: Driver, storage: ExperimentStorage) -> list[int]:
         exists = False
     elif exists and storage.reader(run_id).has_dataset and (differences := driver.find_drift(storage)):
         if not asked.allow_drift:
-            ways = ["another run id (--run-id)", *driver.ways_on(storage)]
+            anew = f"resume=False (--no-resume): starts anew, the old one is kept as {run_id}@n"
+            ways = ["another run_id", anew, *driver.ways_on(storage)]
             raise ConfigurationError(
-                f"run {run_id!r} exists with other inputs:\n  " + "\n  ".join(differences) + "\nWays on:\n  "
-                f"resume=False (--no-resume): starts anew, the old one is kept as {run_id}@n\n  " + "\n  ".join(ways)
+                "\n  ".join([f"run {run_id!r} exists with other inputs:", *differences])
+                + "\n  ".join(["\nWays on:", *ways])
             )
         storage.archive_run(run_id)
         exists = False

@@ -150,7 +150,14 @@ async def list_runs(
     offset: Offset = 0,
 ) -> Response:
     """A list of runs. `X-Total-Count` says how many fit, `Link` where the next page is."""
-    filters = {"status": status, "model": model, "benchmark": benchmark, "kind": kind, "tag": tag, "experiment": experiment}
+    filters = {
+        "status": status,
+        "model": model,
+        "benchmark": benchmark,
+        "kind": kind,
+        "tag": tag,
+        "experiment": experiment,
+    }
     wanted = RunFilter(**filters, search=q)
     question = ("runs", wanted, sort, limit, offset)
 
