@@ -1,8 +1,11 @@
 """The direction of the house: each package imports only packages above it here; those on one line do not know each other."""
 
+import ast
+from collections.abc import Iterator
+
 import pytest
 
-from tests.shape.tree import PACKAGE, imports, module_name, python_files
+from tests.shape.tree import PACKAGE, imports, module_name, parsed, python_files
 
 LAYERS = [
     ["exceptions"],
@@ -56,3 +59,43 @@ def test_a_module_imports_only_what_stands_above_it(path):
             wrong.append(f"line {found.line}: {found.module}")
 
     assert not wrong, f"{module_name(path)} ({here}) must not import: {'; '.join(wrong)}"
+
+
+def own_imports(body: list[ast.stmt]) -> Iterator[str]:
+    """Modules of ours that statements import when they run; what is only for types does not run."""
+    for node in body:
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            continue
+        if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "themis":
+            for alias in node.names:
+                full = f"{node.module}.{alias.name}"
+                yield full if full in MODULES else str(node.module)
+        elif isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names if alias.name in MODULES)
+        elif not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            parts = [getattr(node, name, []) for name in ("body", "orelse", "finalbody", "handlers")]
+            yield from own_imports([child for part in parts for child in part if isinstance(child, ast.AST)])
+
+
+MODULES = {module_name(path): path for path in python_files()}
+
+
+def test_no_function_imports_a_module_of_ours():
+    late = [
+        f"{name}, line {function.lineno}"
+        for name, path in MODULES.items()
+        for function in ast.walk(parsed(path))
+        if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef) and list(own_imports(function.body))
+    ]
+
+    assert late == []
+
+
+def test_no_modules_import_each_other_in_a_circle():
+    edges = {name: set(own_imports(parsed(path).body)) for name, path in MODULES.items()}
+    left = dict(edges)
+    while leaves := [name for name, wanted in left.items() if not wanted & left.keys() - {name}]:
+        for name in leaves:
+            del left[name]
+
+    assert sorted(left) == []
