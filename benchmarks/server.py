@@ -22,9 +22,10 @@ import aiohttp
 from sqlalchemy import insert
 
 from themis.core.codec import encode
+from themis.core.entities import ModelSpec
 from themis.core.fingerprint import digest
 from themis.storage import ExperimentStorage, schema
-from themis.storage.records import Frame, ModelSpec
+from themis.storage.records import Frame
 
 CLIENTS = 50
 LIST_REQUESTS = 4_000

@@ -91,11 +91,14 @@ def _item(position: int, row: dict[str, str]) -> Item:
 def list_many_runs(root: Path, count: int) -> float:
     storage = ExperimentStorage(root)
     manifest = {"schema_version": "1", "model": {"identifier": "m"}, "filler": "x" * 1_000}
-    from sqlalchemy import insert
+    from sqlalchemy import Double, Integer, insert
 
     from themis.storage import schema
-    from themis.storage.store import _COUNTERS
 
+    counted = [
+        column for column in schema.runs.columns if isinstance(column.type, Integer | Double) and not column.nullable
+    ]
+    counters = [column.name for column in counted if column.name not in ("run", "created_at", "updated_at")]
     now = time.time()
     with storage.engine.begin() as connection:
         connection.execute(
@@ -105,7 +108,7 @@ def list_many_runs(root: Path, count: int) -> float:
                     "run_id": f"run-{n}", "kind": "samples", "experiment_id": "default", "status": "completed", "model": "m",
                     "created_at": now + n, "updated_at": now, "identity": "{}", "tags": "{}",
                     "config": encode({"reproducibility_manifest": manifest, "manifest_hash": "0" * 64}),
-                    **dict.fromkeys(_COUNTERS, 0),
+                    **dict.fromkeys(counters, 0),
                 }
                 for n in range(count)
             ],
