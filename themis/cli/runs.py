@@ -121,7 +121,6 @@ def describe_run(store: ExperimentStorage, run: RunMetadata) -> dict[str, Any]:
             "metrics": summary["metrics"],
             "cost": cost,
             "tokens": cost["token_counts"],
-            "experiment": run.experiment,
             "tags": run.tags,
             "error": run.error_message,
             **({"memory": summary["memory"]} if "memory" in summary else {}),
