@@ -69,7 +69,7 @@ def show(run_id: str, storage: str, as_json: bool) -> None:
         return
     click.echo(f"{described['run_id']}  [{described['status']}]  {described['model']}")
     created = run.created_at.astimezone().strftime("%Y-%m-%d %H:%M:%S")
-    click.echo(f"created {created}, {described['samples']} samples, kind {described['kind']}, experiment {described['experiment']}")
+    click.echo(f"created {created}, {run.total_samples} samples, kind {run.kind}, experiment {described['experiment']}")
     if described["error"]:
         click.echo(f"note: {described['error']}")
     print_metrics(described["metrics"])
