@@ -265,7 +265,7 @@ def resume(
         execution_backend: Where calls are made; for sample runs.
         keep_going: Go on after failures that every further call would meet too; for sample runs.
         max_records_in_memory: How many records the report shows; all, read as they are looked at, by default.
-        on_result: Called with each sample's record after it is stored.
+        on_result: Called with the record of each sample or ended test after it is stored.
         stop_when: Called with each verdict; a text ends the run, as the reason.
         progress: Whether to draw a bar on stderr; by default if someone is watching.
         observers: Told of the run while it goes on.
@@ -329,7 +329,7 @@ def perform(
     Args:
         asked: What to do.
         store: Where it is kept.
-        on_result: Called with each sample's record after it is stored.
+        on_result: Called with the record of each sample or ended test after it is stored.
         stop_when: Called with each verdict; a text ends the run, as the reason.
         confirm: Asked before stored definitions of memory tests are used.
         progress: Whether to draw a bar on stderr; by default if someone is watching.
@@ -351,14 +351,14 @@ def perform(
     watching: list[Observer] = [*as_observers(observers)]
     driver: Driver
     if isinstance(asked, SampleSpecification):
-        driver = assemble(asked, store, on_result=on_result, stop_when=stop_when)
+        driver = assemble(asked, store)
     elif isinstance(asked, MemorySpecification):
         driver = MemoryDriver(assembling.assemble(asked, store, reuse=confirm))
     else:
         raise ConfigurationError(f"a specification is of samples or of memory tests, got {type(asked).__name__}")
     if is_interactive() if progress is None else progress:
         watching.append(ProgressBar())  # last, so that what others print stands above it
-    return run(driver, store, watching)
+    return run(driver, store, watching, on_result=on_result, stop_when=stop_when)
 
 
 # --- arguments --------------------------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ import pytest
 from themis.api import perform, resume
 from themis.cli import themis as command_line
 from themis.config.specification import MemorySpecification, SampleSpecification, Specification, load_specification
-from themis.core.entities import ExperimentReport, GenerationRecord, GenerationTask, ModelOutput
+from themis.core.entities import EvaluationRecord, ExperimentReport, GenerationRecord, GenerationTask, ModelOutput
 from themis.exceptions import (
     ConfigurationError,
     EvaluationError,
@@ -316,6 +316,35 @@ def test_an_error_of_the_subject_that_ends_everything_is_a_failed_run_that_goes_
     assert kind.stored.status is RunStatus.FAILED
     assert "the line is dead" in kind.stored.error_message
     subject.fails_from = 10**9
+    assert kind.run().status == "completed"
+
+
+def test_every_record_is_handed_over_once_it_is_stored_and_again_on_resume(kind):
+    seen: list[str] = []
+
+    def take(record: GenerationRecord) -> None:
+        seen.append(str(record.task.metadata["dataset_id"]))
+        assert kind.store.reader("r").record(seen[-1]) is not None
+
+    perform(kind.asked, kind.store, progress=False, on_result=take)
+    assert len(seen) == len(set(seen)) == kind.items
+    perform(kind.asked, kind.store, progress=False, on_result=take)
+    assert sorted(seen[kind.items :]) == sorted(seen[: kind.items])
+
+
+def test_a_rule_of_the_users_ends_the_run_and_the_next_call_goes_on(kind, subject):
+    # An answer takes a moment, so that the verdict on one comes before the last is asked for.
+    subject.before = lambda number: time.sleep(0.05)
+    heard: list[str] = []
+
+    def enough(judged: EvaluationRecord) -> str | None:
+        heard.append(str(judged.sample_id))
+        return "one is enough"
+
+    report = perform(replace(kind.asked, **kind.answered_alone()), kind.store, progress=False, stop_when=enough)
+    assert (report.status, report.metadata["stopped"]) == ("interrupted", "one is enough")
+    assert 1 <= len(heard) < kind.items
+    assert "themis resume r" in report.metadata["resume"] or "'r'" in report.metadata["resume"]
     assert kind.run().status == "completed"
 
 

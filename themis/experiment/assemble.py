@@ -12,7 +12,7 @@ from typing import Any
 from themis.backends.execution import EXECUTION_BACKENDS, LocalExecutionBackend, SequentialExecutionBackend
 from themis.config.specification import SampleSpecification, load_specification
 from themis.core.codec import to_plain
-from themis.core.entities import EvaluationRecord, GenerationRecord, GenerationTask, ModelSpec, SamplingConfig
+from themis.core.entities import GenerationRecord, GenerationTask, ModelSpec, SamplingConfig
 from themis.core.redaction import redact
 from themis.core.secrets import REDACTED
 from themis.evaluation.extractors import EXTRACTORS, IdentityExtractor
@@ -36,9 +36,6 @@ from themis.storage.runs import new_run_id, validate_run_id
 def assemble(
     asked: SampleSpecification,
     store: ExperimentStorage,
-    *,
-    on_result: Callable[[GenerationRecord], Any] | None = None,
-    stop_when: Callable[[EvaluationRecord], str | None] | None = None,
 ) -> SampleDriver:
     """Everything a run is made of; what is wrong with it is found here or while its rows are stored."""
     spec = parse_model(asked.model, asked.provider_options or {})
@@ -76,8 +73,6 @@ def assemble(
         execution_backend=backend,
         make_executor=make_executor,
         price=price,
-        on_result=on_result,
-        stop_when=stop_when,
     )
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from themis.config.specification import STORED_AS, SampleSpecification
 from themis.core.codec import canonical_json
-from themis.core.entities import EvaluationRecord, ExperimentReport, GenerationRecord, ModelSpec, Result, SamplingConfig
+from themis.core.entities import ExperimentReport, GenerationRecord, ModelSpec, Result, SamplingConfig
 from themis.core.fingerprint import digest, fingerprint
 from themis.core.redaction import Redactor
 from themis.core.tokens import count_prompt_tokens
@@ -67,10 +67,6 @@ class SampleDriver(Driver):
     # Builds the executor again, in a process of the backend's.
     make_executor: Callable[[], StatelessTaskExecutor] | None = None
     price: Price | None = None
-    # Called once a sample, after its record is stored; an exception ends the run.
-    on_result: Callable[[GenerationRecord], Any] | None = None
-    # Hears of every verdict; a text ends the run, as the reason.
-    stop_when: Callable[[EvaluationRecord], str | None] | None = None
 
     judges: list[Engine] = field(default_factory=list, init=False)
     _reader: RowReader = field(init=False)
@@ -182,7 +178,7 @@ class _Session:
             run.writer,
             self._evaluation,
             driver.settings.workers,
-            on_judged=self._on_judged,
+            on_judged=run.check_verdict,
             on_stored=run.notify_scores,
         )
         self._waiting: Waiting | None = None
@@ -218,11 +214,11 @@ class _Session:
 
     def show_stored(self) -> None:
         """Tells `on_result` of every sample that is complete already."""
-        if self._driver.on_result is None or not self._resumed:
+        if self._run.on_result is None or not self._resumed:
             return
         for _, record in self._reader.records():
             if len(record.attempts) >= self._attempts and record.error is None:
-                self._driver.on_result(record)
+                self._run.hand_over(record)
 
     def generate(self) -> None:
         """Gets the missing answers, commits them as they come, and judges between commits."""
@@ -324,8 +320,7 @@ class _Session:
     def _hand_on(self, results: list[Result]) -> None:
         """What follows when results are stored: samples that are complete are told of and judged."""
         for position, record in self._complete(results):
-            if self._driver.on_result is not None:
-                self._driver.on_result(record)
+            self._run.hand_over(record)
             if record.error is None:
                 self._judging.add(position, record)
 
@@ -361,12 +356,6 @@ class _Session:
             else:
                 fresh.sort(key=lambda one: one.attempt)
                 yield position, whole_record([one.record for one in fresh])
-
-    def _on_judged(self, record: EvaluationRecord) -> None:
-        if self._driver.stop_when is None or self._run.stopping:
-            return
-        if reason := self._driver.stop_when(record):
-            self._run.end_early(Stop(reason))
 
     @property
     def _dead(self) -> str:

@@ -150,6 +150,9 @@ class MemoryDriver(Driver):
         start = datetime.fromisoformat(run.storage.get_run(run.run_id).config_snapshot["start"])
         self._session = Session(self._setup, run, start, self._agents)
         run.notify_start()
+        if run.on_result is not None:
+            for _, record in run.reader.records():
+                run.hand_over(record)
         self._session.play()
         self._session.judge_rest()
 

@@ -87,7 +87,10 @@ class ResultStore:
         self._entered.add(outcome.test_id)
         # What filler cost belongs to no test, so the run's sums are those of the tape and not of its results.
         self._run.commit([result], totals={"succeeded": len(self._entered), **_sums(run_spent)})
-        self._run.notify_scores([_to_evaluation_record(test, outcome)])
+        judged = _to_evaluation_record(test, outcome)
+        self._run.notify_scores([judged])
+        self._run.hand_over(record)
+        self._run.check_verdict(judged)
 
     def store_totals(self, spent: Spent) -> None:
         self._run.writer.update(succeeded=len(self._entered), **_sums(spent))

@@ -10,12 +10,12 @@ import contextlib
 import gc
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 from themis.config.specification import STORED_AS, Specification
-from themis.core.entities import EvaluationRecord, ExperimentReport, Result
+from themis.core.entities import EvaluationRecord, ExperimentReport, GenerationRecord, Result
 from themis.core.redaction import Redactor
 from themis.exceptions import ConfigurationError, RunFailedError, RunInterrupted, StorageError, ThemisError
 from themis.runs.budget import Budget
@@ -108,13 +108,22 @@ class Stop:
     larger_budget_usd: float | None = None
 
 
-def run(driver: Driver, storage: ExperimentStorage, observers: Sequence[Observer] = ()) -> ExperimentReport:
+def run(
+    driver: Driver,
+    storage: ExperimentStorage,
+    observers: Sequence[Observer] = (),
+    *,
+    on_result: Callable[[GenerationRecord], object] | None = None,
+    stop_when: Callable[[EvaluationRecord], str | None] | None = None,
+) -> ExperimentReport:
     """Starts a run or goes on with it, and reports on all of it, whatever kind it is.
 
     Args:
         driver: What the run is and how its items are worked off.
         storage: Where it is kept.
         observers: Told of everything after it is stored.
+        on_result: Called with each item's record after it is stored; an exception ends the run.
+        stop_when: Called with each item's verdict; a text ends the run, as the reason.
 
     Raises:
         ConfigurationError: The run exists with other inputs, or cannot be made as it is asked for; nothing was called.
@@ -126,6 +135,7 @@ def run(driver: Driver, storage: ExperimentStorage, observers: Sequence[Observer
         reusable = start_or_resume(driver, storage)
         with _open_for_writing(str(driver.specification.run_id), storage) as writer:
             opened = OpenRun(driver, storage, writer, observers, reusable)
+            opened.on_result, opened.stop_when = on_result, stop_when
             with driver.connect(opened):
                 opened.is_resumed = _store_items(driver, storage, writer)
                 return opened.live()
@@ -214,6 +224,8 @@ class OpenRun:
         self.budget = Budget(driver.specification.budget_usd, (stored.cost_usd or 0.0) + (stored.judge_cost_usd or 0.0))
         self.redactor = Redactor()
         self.is_resumed = False
+        self.on_result: Callable[[GenerationRecord], object] | None = None
+        self.stop_when: Callable[[EvaluationRecord], str | None] | None = None
         self._driver = driver
         self._observers = Observers(observers)
         self._stop: Stop | None = None
@@ -254,6 +266,16 @@ class OpenRun:
         self.writer.commit_results(results, invalidates=invalidates, totals=totals)
         if results:
             self._observers.notify(lambda observer: observer.on_answers(results))
+
+    def hand_over(self, record: GenerationRecord) -> None:
+        """Gives an item's stored record to whoever asked for all of them."""
+        if self.on_result is not None:
+            self.on_result(record)
+
+    def check_verdict(self, record: EvaluationRecord) -> None:
+        """Ends the run where the user's rule says that this verdict is enough."""
+        if self.stop_when is not None and not self.stopping and (reason := self.stop_when(record)):
+            self.end_early(Stop(reason))
 
     def notify_scores(self, records: list[EvaluationRecord]) -> None:
         self._observers.notify(lambda observer: observer.on_scores(records))
