@@ -7,7 +7,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
@@ -292,8 +292,19 @@ def test_a_budget_over_an_unknown_price_is_refused_before_the_first_call(kind, s
 # --- stopping ---------------------------------------------------------------------------------------------------------
 
 
+@pytest.fixture
+def own_signals() -> Iterator[None]:
+    """Handlers as a program finds them: a library that other tests used may have left its own for SIGTERM."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_finishes_what_is_in_flight_and_the_hint_goes_on(kind, subject, number):
+def test_a_signal_finishes_what_is_in_flight_and_the_hint_goes_on(kind, subject, number, own_signals):
     subject.before = lambda asked: os.kill(os.getpid(), number) if asked == 2 else None
 
     with pytest.raises(RunInterrupted) as stopped:
