@@ -168,7 +168,7 @@ def present(
         scores = {"scores": report.item_scores(OVERALL)} if run.kind == "memory" else {}
         print_json({**describe_run(store, run), **scores})
     else:
-        _print_report(store, report)
+        _print_report(store, report, run)
     if report.metadata.get("stopped"):
         echo_error(_why_stopped(report))
         return _BROKEN if report.metadata["status"] == RunStatus.FAILED else _INTERRUPTED
@@ -180,9 +180,8 @@ def present(
     return 0
 
 
-def _print_report(store: ExperimentStorage, report: ExperimentReport) -> None:
+def _print_report(store: ExperimentStorage, report: ExperimentReport, run: RunMetadata) -> None:
     print_metrics({name: vars(metric) for name, metric in report.evaluation_report.metrics.items()})
-    run = store.get_run(report.run_id)
     cost = report.metadata["cost"]
     paid = "unknown price" if cost["total_cost"] is None else f"${cost['total_cost']:.4f}"
     total, failed = report.metadata["total_samples"], report.metadata["failed_generations"]

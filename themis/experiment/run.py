@@ -245,9 +245,7 @@ class _Session:
         if self._run.is_interrupted or not self._resumed:
             return
         for position, record in self._reader.unjudged(self._evaluation):
-            self._judging.add(position, record)
-            while self._judging.is_full():
-                self._judging.work()
+            self._judging.add_when_room(position, record, lambda: self._run.is_interrupted)
             self._check_breakers()
             if self._run.is_interrupted or self._dead:
                 self._judging.stop()

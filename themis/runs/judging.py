@@ -124,6 +124,15 @@ class JudgingQueue(Caller):
         else:
             self._under_way[self._threads.submit(self._judge, record)] = (position, record)
 
+    def add_when_room(
+        self, position: int, record: GenerationRecord, is_stopped: Callable[[], bool] = lambda: False
+    ) -> None:
+        """Adds a record, then judges until another one may come, unless it is stopped meanwhile."""
+        self.add(position, record)
+        while self.is_full() and not is_stopped():
+            self._await_threads()
+            self.work()
+
     def work(self) -> None:
         """Judges for a moment in this thread, takes what the threads have finished, and stores it when it is time."""
         end = time.perf_counter() + _TURN_SECONDS
@@ -143,10 +152,13 @@ class JudgingQueue(Caller):
             if is_stopped():
                 self.stop()
                 return
-            if self._under_way:
-                wait(self._under_way, timeout=_LOOK_SECONDS, return_when=FIRST_COMPLETED)
+            self._await_threads()
             self.work()
         self._store()
+
+    def _await_threads(self) -> None:
+        if self._under_way:
+            wait(self._under_way, timeout=_LOOK_SECONDS, return_when=FIRST_COMPLETED)
 
     def stop(self) -> None:
         """Starts nothing more and stores what is judged; the rest is judged when the run is taken up again."""

@@ -44,9 +44,7 @@ def rejudge(
         stopped = threading.Event()
         with stop_on_signals(stopped.set), closing(queue):
             for position, record in storage.reader(run_id).unjudged(evaluation):
-                queue.add(position, record)
-                while queue.is_full() and not stopped.is_set():
-                    queue.work()
+                queue.add_when_room(position, record, stopped.is_set)
                 if stopped.is_set():
                     break
             queue.finish(stopped.is_set)
