@@ -243,7 +243,7 @@ class MemorySpecification(Specification):
     """The tests of a configuration, held with an agent. What is None is the configuration's to say.
 
     Args:
-        configuration: A YAML file, or the name of a shipped one.
+        configuration: The path of a YAML file.
         agent: Who is tested, such as `openai/gpt-4o`, `window(2000)` or `http://localhost:8080`.
         max_prompt_tokens: The most that the agent is sent at once.
         agent_options: Options of the agent; secrets in them are not stored.
@@ -253,8 +253,8 @@ class MemorySpecification(Specification):
         judge_options: Options of its provider.
         filler: What is said between tests: a registered name or a file.
         clock: How virtual time reaches the agent: `jump`, `signal` or `wait`.
-        max_message_tokens: Longest message of a test.
-        definitions: A file with the tests, in place of generating them.
+        max_message_tokens: Longest filler message.
+        definitions: A folder of `.def.json` files with the tests, in place of generating them.
         regenerate: Generate the tests anew, though stored ones fit.
 
     Raises:
