@@ -3,9 +3,10 @@ used and never paid for twice."""
 
 from __future__ import annotations
 
+import logging
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
@@ -17,6 +18,7 @@ from themis.core.entities import EvaluationRecord, GenerationRecord, GenerationT
 from themis.core.fingerprint import digest, fingerprint
 from themis.core.redaction import Redactor
 from themis.core.tokens import count_tokens
+from themis.core.values import HOOK
 from themis.evaluation.judges import Reply, find_judges
 from themis.exceptions import EvaluationError
 from themis.generation.attempts import Request, own_words
@@ -31,7 +33,9 @@ from themis.storage import ExperimentStorage
 from themis.storage.records import ScoreRow, score_rows
 from themis.storage.writing import RunWriter
 
-__all__ = ["JudgingQueue", "connect_judges"]
+__all__ = ["JudgingQueue", "connect_judges", "open_evaluation"]
+
+logger = logging.getLogger(__name__)
 
 # How long judging goes on before answers are looked for again, and how many samples may wait for it.
 _TURN_SECONDS = 0.002
@@ -41,6 +45,21 @@ _STORED_TOGETHER = 512
 _STORED_AFTER_SECONDS = 0.25
 # How often whoever waits for threads looks whether the run is stopped.
 _LOOK_SECONDS = 0.25
+
+
+def open_evaluation(writer: RunWriter, run_id: str, identity: tuple[str, Mapping[str, object]]) -> int:
+    """The id of a way of judging a run, which becomes its current one; says what of it cannot be recognised again."""
+    fingerprint, config = identity
+    unknown = config.get("unknown")
+    if isinstance(unknown, list) and unknown:
+        logger.warning(
+            "%s: what makes the scores is not wholly known: %s. Every answer is judged anew each time. To keep scores, give "
+            "the object an attribute or method %s that says what it is, or pass what decides as a parameter of the metric",
+            run_id,
+            "; ".join(map(str, unknown)),
+            HOOK,
+        )
+    return writer.open_evaluation(fingerprint, config)
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from typing import Any
 from themis.core.entities import ExperimentReport
 from themis.exceptions import RunFailedError
 from themis.generation.engine import EngineSettings
-from themis.runs.judging import JudgingQueue, connect_judges
+from themis.runs.judging import JudgingQueue, connect_judges, open_evaluation
 from themis.runs.lifecycle import gc_paused
 from themis.runs.manifest import evaluation_identity
 from themis.runs.report import build_report, summarise_run, why_not_judged
@@ -36,7 +36,7 @@ def rejudge(
         gc_paused(),
     ):
         # Not before the judges can be asked: the run keeps the scores it has if they cannot.
-        evaluation = writer.open_evaluation(*evaluation_identity(pipeline))
+        evaluation = open_evaluation(writer, run_id, evaluation_identity(pipeline))
         queue = JudgingQueue(
             pipeline, writer, evaluation, EngineSettings().workers, on_stored=lambda judged: tell(len(judged))
         )
