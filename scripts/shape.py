@@ -1,4 +1,4 @@
-"""How much of the house one row, one memory turn, one page and one comparison walk through, and how large it is.
+"""How large the house is, and how much of it a call of `evaluate`, a row, a memory turn, a page and a comparison walk through.
 
 `make shape` prints it. Modules and functions are those of `themis` that run, profiled after a first call that imports
 everything; what one row or turn costs is what a larger run calls more often than a smaller one.
@@ -65,6 +65,19 @@ def profile(work: Callable[[], object]) -> Calls:
         found.counting = True
         work()
     return found.calls
+
+
+def walk_evaluate(folder: Path) -> Calls:
+    """What a whole call of `evaluate` with one row and a new store calls."""
+    import themis
+
+    data = [{"id": "1", "question": "1?", "answer": "1"}]
+
+    def evaluate(name: str) -> object:
+        return themis.evaluate(data, model="fake/perfect", prompt="{question}", storage=folder / name, progress=False)
+
+    evaluate("first")
+    return profile(lambda: evaluate("second"))
 
 
 def walk_row(folder: Path) -> Calls:
@@ -174,7 +187,13 @@ def _length(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
     return (function.end_lineno or function.lineno) - function.lineno + 1 - said
 
 
-WALKS = {"one row": walk_row, "one turn": walk_turn, "one page": walk_page, "one comparison": walk_comparison}
+WALKS = {
+    "one evaluate": walk_evaluate,
+    "one row": walk_row,
+    "one turn": walk_turn,
+    "one page": walk_page,
+    "one comparison": walk_comparison,
+}
 
 
 def main() -> None:

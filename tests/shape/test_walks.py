@@ -1,4 +1,4 @@
-"""A row, a turn, a page and a comparison walk through few modules, and the house stays as small as it was made."""
+"""A call of `evaluate`, a row, a turn, a page and a comparison walk through few modules, and the house stays small."""
 
 import importlib.util
 
@@ -7,7 +7,7 @@ import pytest
 from tests.shape.tree import PROJECT
 
 # The most modules of ours that each may run through.
-MOST_MODULES = {"one row": 22, "one turn": 18, "one page": 18, "one comparison": 14}
+MOST_MODULES = {"one evaluate": 33, "one row": 22, "one turn": 18, "one page": 18, "one comparison": 14}
 MOST_LINES_WITH_ANY = 500
 # `evaluate` has a line for each of its parameters twice: where they come in, and where they become the specification.
 LONGEST_FUNCTION = 95

@@ -1,6 +1,14 @@
-"""What is secret: by the names of options, headers, parameters of URLs and variables, and by the shape of a text.
+"""Secrets: how they are known, by names and by the shape of a text, and how they come out of the environment.
 
 `storage`, logs and pages take secrets out with `core.redaction`, which asks here.
+
+The file `.env` is read at the doors: the command line, and wherever a model is named. Importing Themis reads nothing. What
+the environment had before wins over the file; what an earlier reading set may be changed by the file, so that a key can be
+mended without a new process.
+
+In an option `${NAME}` stands for the variable's value, which is then a secret. The reference is what is stored, shown and
+compared; the value is looked up where the option is used, so a run can be resumed and reproduced without its secrets being
+anywhere but in the environment.
 """
 
 from __future__ import annotations
@@ -18,6 +26,8 @@ from typing import Any
 from urllib.parse import unquote, unquote_plus
 
 from themis.exceptions import ConfigurationError
+
+logger = logging.getLogger(__name__)
 
 # --- names -------------------------------------------------------------------------------------------------------------
 
@@ -389,9 +399,7 @@ def _learn_password(user: str, password: str, host: str, found: set[str]) -> Non
         found.update(tail for tail in tails if len(tail) >= SHORTEST_SECRET)
 
 
-# --- the environment ---------------------------------------------------------------------------------------------------
-
-logger = logging.getLogger(__name__)
+# --- the file .env ----------------------------------------------------------------------------------------------------
 
 SWITCH = "THEMIS_NO_DOTENV"
 _OWN: dict[str, str] = {}

@@ -132,8 +132,9 @@ class EvaluationPipeline:
 
     def _with_own(self, check: str) -> list[Metric]:
         """The metrics with a check of their own: that of `Metric` finds nothing."""
-        own = [metric for metric in self.metrics if getattr(type(metric), check, None) is not getattr(Metric, check)]
-        return [metric for metric in own if hasattr(metric, check)]
+        with_one = [metric for metric in self.metrics if hasattr(metric, check)]
+        inherited = getattr(Metric, check)
+        return [metric for metric in with_one if getattr(getattr(metric, check), "__func__", None) is not inherited]
 
     @property
     def is_slow(self) -> bool:
