@@ -2,15 +2,13 @@
 
 import datetime
 import enum
-import functools
 import math
 import os
 import pathlib
-import re
 import subprocess
 import sys
 from collections import OrderedDict
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import MappingProxyType
 
 import msgspec

@@ -138,9 +138,7 @@ def test_a_regular_expression_is_its_pattern_and_flags():
     class Finder:
         pattern: re.Pattern
 
-    described = [
-        identity(Finder(p)) for p in (re.compile("a"), re.compile("a", re.I), re.compile("b"))
-    ]
+    described = [identity(Finder(p)) for p in (re.compile("a"), re.compile("a", re.I), re.compile("b"))]
 
     assert len(set(described)) == 3
 

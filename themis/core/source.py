@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import CodeType
-from typing import TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 __all__ = ["Function", "Import", "Path", "SourceFile", "Uses", "canonical_code", "find_uses", "open_source", "typed_in"]
 
@@ -181,7 +181,15 @@ def _parse(filename: str, text: str, lines: list[str]) -> SourceFile:
 
 def _is_same(one: CodeType, other: CodeType) -> bool:
     """Whether two code objects do the same, wherever they stand."""
-    for name in ("co_code", "co_names", "co_varnames", "co_freevars", "co_cellvars", "co_argcount", "co_kwonlyargcount"):
+    for name in (
+        "co_code",
+        "co_names",
+        "co_varnames",
+        "co_freevars",
+        "co_cellvars",
+        "co_argcount",
+        "co_kwonlyargcount",
+    ):
         if getattr(one, name) != getattr(other, name):
             return False
     if len(one.co_consts) != len(other.co_consts):
@@ -281,7 +289,9 @@ def _write(node: object, put: Callable[[str], None]) -> None:
 
 def _constant_text(value: object) -> str:
     if isinstance(value, tuple | frozenset):
-        return repr(sorted(map(_constant_text, value)) if isinstance(value, frozenset) else list(map(_constant_text, value)))
+        return repr(
+            sorted(map(_constant_text, value)) if isinstance(value, frozenset) else list(map(_constant_text, value))
+        )
     return repr(value)
 
 
@@ -432,7 +442,7 @@ class _Finder:
         for alias in node.names:
             self.uses.imports[alias.asname or alias.name] = Import(node.module or "", node.level, alias.name)
 
-    _SPECIAL = {
+    _SPECIAL: ClassVar[dict[type, Callable[[_Finder, Any], None]]] = {
         ast.Name: _name, ast.Attribute: _attribute, ast.Subscript: _subscript, ast.Compare: _compare, ast.Call: _call,
         ast.AugAssign: _augmented, ast.Global: _global, ast.Nonlocal: _global, ast.Import: _import,
         ast.ImportFrom: _import_from,

@@ -121,9 +121,11 @@ class Values:
             return code
         if isinstance(value, _EMPTY):
             return {"class": type_name(kind)}
-        if isinstance(value, logging.Logger | types.ModuleType):
+        if isinstance(value, logging.Logger):
+            return {"class": type_name(kind), "name": value.name}
+        if isinstance(value, types.ModuleType):
             self._visit(value)
-            return {"class": type_name(kind), "name": getattr(value, "name", None) or value.__name__}
+            return {"module": value.__name__}
         if isinstance(value, re.Pattern):
             return {"pattern": self.describe(value.pattern, where), "flags": int(value.flags)}
         if (plain := self._plain(value, where)) is not None:
