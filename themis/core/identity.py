@@ -145,6 +145,9 @@ class _Reach:
             return
         self._seen.add(id(code))
         self._kept.append(code)
+        if isinstance(code, ModuleType):
+            self._read_module(code)
+            return
         if not isinstance(code, FunctionType | type):
             self._count_library(str(getattr(code, "__module__", None) or getattr(code, "__name__", "")))
             return
