@@ -96,8 +96,8 @@ class _Reach:
     def __init__(self, root: object) -> None:
         self._root = root
         self._home: str | None = None
-        self._code: dict[str, str] = {}
-        self._own: dict[str, str] = {}
+        self._code: set[tuple[str, str]] = set()
+        self._own: dict[str, set[str]] = {}
         self._reads: dict[str, object] = {}
         self._libraries: dict[str, str] = {}
         self._without_source: set[str] = set()
@@ -119,7 +119,7 @@ class _Reach:
         self._follow()
         described["code"] = self.code_digest()
         parts: dict[str, object] = {
-            "made_of": {name: text[:12] for name, text in sorted(self._own.items())},
+            "made_of": {name: digest(*sorted(texts))[:12] for name, texts in sorted(self._own.items())},
             "reads": dict(sorted(self._reads.items())),
             "libraries": dict(sorted(self._libraries.items())),
             "unknown": sorted(set(self._values.unknown)),
@@ -128,7 +128,7 @@ class _Reach:
         return {**described, **{name: part for name, part in parts.items() if part}}
 
     def code_digest(self) -> str:
-        return digest(*(part for pair in sorted(self._code.items()) for part in pair))
+        return digest(*(part for pair in sorted(self._code) for part in pair))
 
     def _describe_root(self) -> dict[str, object]:
         root = self._root
@@ -191,11 +191,10 @@ class _Reach:
         # The module of the user's code is no part of it: a class may move, and a script be imported.
         key = f"{module}.{name}" if origin is Origin.THEMIS else name
         said = digest(text)
-        if self._code.get(key, said) != said:
-            key = f"{key}#{said[:8]}"  # two of one name, in modules of their own
-        self._code[key] = said
+        self._code.add((key, said))
         if origin is Origin.OWN:
-            self._own[key] = said
+            # Lambdas, and functions of one name in modules of their own, stand together.
+            self._own.setdefault(key, set()).add(said)
 
     def _note_writes(self, uses: Uses, namespace: Mapping[str, Any]) -> None:
         for path in uses.writes | uses.assigns:
@@ -219,6 +218,9 @@ class _Reach:
                 self._read(path, uses, namespace)
 
     def _read(self, path: Path, uses: Uses, namespace: Mapping[str, Any]) -> None:
+        start = namespace.get(path[0])
+        if isinstance(start, ModuleType) and start.__name__ != path[0] and not origin_of(start.__name__).is_read:
+            self._put_read(str(namespace.get("__name__", "")), path[0], {"module": start.__name__})
         if (found := self._look_up(path, uses, namespace)) is None:
             return
         owner, name, value = found
@@ -276,30 +278,24 @@ class _Reach:
         where = f"global `{read.name}` of module {module}"
         is_code = isinstance(value, FunctionType | type | types.BuiltinFunctionType)
         if is_code:
-            self._put_code_value(value, self._label(module, read.name), self._values.describe(value, where))
+            described = self._values.describe(value, where)
+            if not _is_named_by_its_text(value, read.name, described):
+                self._put_read(module, read.name, described)
         elif origin_of(module) is Origin.THEMIS:
             self._resolve_our_own(read, f"{module}.{read.name}", where)
         elif (id(read.namespace), read.name) in self._written or id(value) in self._mutated:
             definition = self._define(read.namespace, read.name)
             text = type_name(type(value)) if definition is None else definition.digest
-            self._put_read(self._label(module, read.name), {"changed by the code, begins as": text})
+            self._put_read(module, read.name, {"changed by the code, begins as": text})
         else:
-            described = self._values.describe(value, where, in_any_order=read.in_any_order)
-            self._put_read(self._label(module, read.name), shorten(described))
+            self._put_read(module, read.name, self._values.describe(value, where, in_any_order=read.in_any_order))
 
-    def _put_code_value(self, code: Any, label: str, described: object) -> None:
-        """What a function or class was given when it was made, where that is more than its text."""
-        if _says_nothing_more(described):
+    def _put_read(self, module: str, name: str, described: object) -> None:
+        if origin_of(module) is Origin.THEMIS:
+            self._code.add((f"{module}.{name} as read", digest(canonical_json(described))))
             return
-        if isinstance(code, FunctionType | type) and _origin_of_code(inspect.unwrap(code)) is Origin.THEMIS:
-            self._code[f"{_name_of(code)} as made"] = digest(canonical_json(described))
-        else:
-            self._put_read(label, shorten(described))
-
-    def _label(self, module: str, name: str) -> str:
-        return name if module == self._home else f"{module.rpartition('.')[2]}.{name}"
-
-    def _put_read(self, label: str, described: object) -> None:
+        label = name if module == self._home else f"{module.rpartition('.')[2]}.{name}"
+        described = shorten(described)
         if self._reads.get(label, described) != described:
             label = f"{label}#{digest(canonical_json(described))[:8]}"
         self._reads[label] = described
@@ -308,9 +304,9 @@ class _Reach:
         """A constant of ours is what our source says, on every machine; one that is written out there, what it is now."""
         definition = self._define(read.namespace, read.name)
         if hasattr(type(read.value), HOOK) or definition is None or not definition.reads:
-            self._code[key] = digest(canonical_json(self._values.describe(read.value, where)))
+            self._code.add((key, digest(canonical_json(self._values.describe(read.value, where)))))
         else:
-            self._code[key] = definition.digest
+            self._code.add((key, definition.digest))
 
     def _define(self, namespace: Mapping[str, Any], name: str) -> _Definition | None:
         """The first value of a global, with what it is made of; None where its statement is not to be found."""
@@ -355,6 +351,9 @@ class _Reach:
                 parts["registry"] = self._values.describe({type_name(key): one for key, one in registry.items()}, where)
         else:
             parts = {"defaults": self._defaults(code, where), "closure": self._closure(code, where)}
+            source, node = _source_of(code)
+            text = _byte_code(code.__code__, code.__doc__) if source is None or node is None else source.says(node)
+            parts["code"] = digest(text)[:12]
         return {**described, **{name: part for name, part in parts.items() if part}}
 
     def _describe_built_in(self, code: Any, where: str) -> object:
@@ -431,19 +430,24 @@ class _Reach:
         if isinstance(function, FunctionType) and _is_generated(kind, name, function):
             return
         described = self._values.describe(member, f"`{kind.__qualname__}.{name}`")
-        self._put_code_value(kind, f"{kind.__qualname__}.{name}", described)
+        if not _is_named_by_its_text(function, name, described):
+            self._put_member(kind, name, described)
 
     def _read_attribute(self, kind: type, name: str, member: object) -> None:
         value = member.value if isinstance(member, enum.Enum) else member
-        described = self._values.describe(value, f"attribute `{name}` of class {kind.__qualname__}")
-        self._put_read(f"{kind.__qualname__}.{name}", shorten(described))
+        self._put_member(kind, name, self._values.describe(value, f"attribute `{name}` of class {kind.__qualname__}"))
 
     def _read_fields(self, kind: Any) -> None:
         for field in dataclasses.fields(kind):
             made = field.default if field.default is not dataclasses.MISSING else field.default_factory
             if made is not dataclasses.MISSING and field.name not in vars(kind):
                 where = f"default of the field `{field.name}` of {kind.__qualname__}"
-                self._put_read(f"{kind.__qualname__}.{field.name}", shorten(self._values.describe(made, where)))
+                self._put_member(kind, field.name, self._values.describe(made, where))
+
+    def _put_member(self, kind: type, name: str, described: object) -> None:
+        # Classes have names of their own in the user's code, wherever they stand.
+        module = kind.__module__ if _origin_of_class(kind) is Origin.THEMIS else str(self._home)
+        self._put_read(module, f"{kind.__qualname__}.{name}", described)
 
 
 # --- where code stands ----------------------------------------------------------------------------------------------------
@@ -551,10 +555,17 @@ def _constant(item: object) -> str:
     return repr(sorted(map(repr, item)) if isinstance(item, frozenset) else item)
 
 
-def _says_nothing_more(described: object) -> bool:
-    if isinstance(described, list):
-        return all(_says_nothing_more(one) for one in described)
-    return isinstance(described, dict) and described.keys() <= {"function", "class"}
+def _is_named_by_its_text(code: Any, name: str, described: object) -> bool:
+    """Whether a function or class under its own name is wholly said by its text, or is one of our contracts."""
+    if isinstance(described, list):  # the parts of a property, which have one name
+        return all(isinstance(one, dict) and one.keys() <= {"function", "code"} for one in described)
+    if not isinstance(described, dict) or not described.keys() <= {"function", "class", "code"}:
+        return False
+    code = inspect.unwrap(getattr(code, "func", code))
+    if not isinstance(code, FunctionType | type) or code.__name__ != name:
+        return False
+    origin = _origin_of_code(code)
+    return origin.is_read or origin is Origin.CONTRACT
 
 
 def _is_generated(kind: type, name: str, function: FunctionType) -> bool:
@@ -587,6 +598,7 @@ def _is_made_by_python(kind: type, name: str, member: object) -> bool:
         name in _NO_MEMBERS
         or (name.startswith("__") and name.endswith("__"))
         or isinstance(member, types.MemberDescriptorType | types.GetSetDescriptorType)
+        or (hasattr(kind, "_fields") and type(member).__name__ == "_tuplegetter")
         or (issubclass(kind, enum.Enum) and name.startswith("_"))
     )
 

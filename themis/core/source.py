@@ -262,6 +262,10 @@ def canonical_code(node: ast.AST) -> str:
 def _write(node: object, put: Callable[[str], None]) -> None:
     if isinstance(node, ast.Constant):
         put(f"{type(node.value).__name__}:{_constant_text(node.value)}")
+    elif isinstance(node, ast.JoinedStr):
+        # Some versions of Python leave empty texts between the fields of an f-string.
+        put("f-string")
+        _write([part for part in node.values if not isinstance(part, ast.Constant) or part.value != ""], put)
     elif isinstance(node, ast.AST):
         put(f"{type(node).__name__}(")
         for name in node._fields:

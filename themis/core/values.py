@@ -40,7 +40,15 @@ _TIMES = (datetime.date, datetime.time, datetime.timedelta, pathlib.PurePath)
 # They hold nothing that could decide a score.
 _EMPTY = (
     *(type(threading.Lock()), type(threading.RLock()), threading.Event, threading.Condition, threading.Semaphore),
-    *(threading.local, type(Ellipsis), type(NotImplemented), typing.TypeVar, typing.ParamSpec),
+    *(
+        threading.local,
+        logging.Logger,
+        logging.LoggerAdapter,
+        type(Ellipsis),
+        type(NotImplemented),
+        typing.TypeVar,
+        typing.ParamSpec,
+    ),
 )
 _CODE = (
     *(types.FunctionType, types.BuiltinFunctionType, types.MethodWrapperType, types.WrapperDescriptorType),
@@ -121,8 +129,6 @@ class Values:
             return code
         if isinstance(value, _EMPTY):
             return {"class": type_name(kind)}
-        if isinstance(value, logging.Logger):
-            return {"class": type_name(kind), "name": value.name}
         if isinstance(value, types.ModuleType):
             self._visit(value)
             return {"module": value.__name__}
@@ -188,6 +194,7 @@ class Values:
     def _table(self, value: Any, where: str) -> object | None:
         """Arrays and tables of numpy and pandas, by what is in them."""
         kind = type(value)
+        self._visit(kind)
         if _module_is(kind, "numpy"):
             if not hasattr(value, "dtype") or not hasattr(value, "tobytes"):
                 return None

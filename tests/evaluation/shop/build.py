@@ -1,5 +1,6 @@
 from functools import partial
 from . import metrics as m
+from . import more
 
 BUILD = {
     "given": lambda: m.Given(0.5),
@@ -18,4 +19,4 @@ def named(call):
 
 
 def build(name):
-    return BUILD[name]() if name in BUILD else getattr(m, name)()
+    return BUILD[name]() if name in BUILD else (getattr(m, name, None) or getattr(more, name))()
