@@ -4,20 +4,26 @@ Every line of the tables is done for real: a user's files are written and loaded
 loaded again, and the same run is evaluated once more. A score was made again where the run has another evaluation.
 """
 
-import contextlib
 import importlib
 import itertools
+import linecache
 import logging
+import os
 import re
 import shutil
 import subprocess
 import sys
-import textwrap
 from pathlib import Path
 
 import pytest
 
 import themis
+from themis.core.codec import canonical_json
+from themis.core.entities import GenerationRecord, ModelOutput
+from themis.core.fingerprint import fingerprint
+from themis.core.identity import describe_object
+from themis.exceptions import ConfigurationError
+from themis.interfaces import StatelessTaskExecutor
 from themis.storage import ExperimentStorage
 
 ROWS = [{"id": "a", "q": "1 + 1", "answer": "2"}, {"id": "b", "q": "2 + 2", "answer": "4"}]
@@ -182,8 +188,8 @@ class Shop:
     def evaluate(self, metric, run_id: str, **options) -> int:
         """The number of the run's evaluation after another call."""
         themis.evaluate(
-            ROWS, model="fake/perfect", prompt="{q}", metrics=[metric], run_id=run_id, storage=self.store, progress=False,
-            **options,
+            ROWS, model="fake/perfect", metrics=metric and [metric], run_id=run_id, storage=self.store, progress=False,
+            **{"prompt": "{q}", **options},
         )  # fmt: skip
         reader = ExperimentStorage(self.store).reader(run_id)
         return reader.list_evaluations()[-1].evaluation
@@ -209,6 +215,10 @@ def is_scored_again(shop: Shop, metric: str, file: str, old: str, new: str, run_
     return shop.evaluate(shop.load("shop.build").build(metric), run_id) != before
 
 
+def identity(value: object) -> str:
+    return fingerprint(describe_object(value))
+
+
 def named(edit: str) -> str:
     return re.sub(r"\W+", "-", edit)
 
@@ -225,3 +235,394 @@ def test_an_edit_that_cannot_change_a_score_keeps_it(shop, edit):
     change = {**KEEPS_SCORES, **KEEPS_SCORES_UNSEEN}[edit]
 
     assert not is_scored_again(shop, *change, run_id=f"kept-{named(edit)}")
+
+
+@pytest.mark.parametrize("metric", ["Counting", "Cached", "Mixed", "given", "closure", "Values"])
+def test_what_code_keeps_for_itself_while_it_scores_does_not_make_scores_again(shop, metric):
+    built = shop.load("shop.build").build(metric)
+
+    assert len({shop.evaluate(built, f"state-{metric}") for _ in range(3)}) == 1
+
+
+# --- what cannot be known ------------------------------------------------------------------------------------------------
+
+CLIENT = """
+import socket
+
+from themis.core.entities import MetricScore
+
+
+class Client:
+    def __init__(self):
+        self.connection = socket.socket()
+
+    def ask(self, text):
+        return len(text)
+
+
+client = Client()
+{hook}
+
+def asked(prediction, reference):
+    return client.ask(prediction) > 0
+"""
+
+
+def test_what_cannot_be_known_is_named_and_judged_again_each_time(shop, caplog):
+    (shop.folder / "shop/judge_tools.py").write_text(CLIENT.format(hook=""))
+    metric = shop.load("shop.judge_tools").asked
+
+    with caplog.at_level(logging.WARNING):
+        first = shop.evaluate(metric, "unknown")
+    assert shop.evaluate(metric, "unknown") > first
+
+    said = [record.getMessage() for record in caplog.records if "judged anew" in record.getMessage()]
+    assert len(said) == 2  # once a run
+    assert "attribute `connection` of global `client` of module shop.judge_tools (socket.socket)" in said[0]
+    assert "__themis_identity__" in said[0]
+    described = ExperimentStorage(shop.store).reader("unknown").list_evaluations()[-1].config
+    assert described["unknown"] == [
+        "attribute `connection` of global `client` of module shop.judge_tools (socket.socket)"
+    ]
+
+
+def test_an_object_that_says_what_it_is_is_known_by_that(shop, caplog):
+    def evaluate(version: str) -> int:
+        text = CLIENT.format(hook=f'client.__themis_identity__ = "{version}"')
+        (shop.folder / "shop/judge_tools.py").write_text(text)
+        return shop.evaluate(shop.load("shop.judge_tools").asked, "hooked")
+
+    with caplog.at_level(logging.WARNING):
+        first, same, other = evaluate("one"), evaluate("one"), evaluate("two")
+
+    assert first == same != other
+    assert not caplog.records
+
+
+def test_what_a_metric_holds_besides_is_known_by_a_method_that_says_so():
+    class Model:
+        def __init__(self, name):
+            self.session, self.model_name = object(), name
+
+        def __themis_identity__(self):
+            return {"model": self.model_name}
+
+    class Judge:
+        def __init__(self, name):
+            self.model = Model(name)
+
+    assert describe_object(Judge("a"))["parameters"]["model"]["identity"] == {"model": "a"}
+    assert describe_object(Judge("a")) == describe_object(Judge("a")) != describe_object(Judge("b"))
+
+
+# --- what is judged, asked and extracted ----------------------------------------------------------------------------------
+
+
+def test_an_extractor_is_known_by_what_its_code_reads(shop):
+    def evaluate() -> int:
+        return shop.evaluate("exact_match", "extractor", extractor=shop.load("shop.metrics").extract)
+
+    before = evaluate()
+    shop.edit(METRICS, "def extract(text):\n", "def extract(text):\n    # Up to the first.\n")
+    assert evaluate() == before
+
+    shop.edit(METRICS, 'SEPARATOR = "|"', 'SEPARATOR = ";"')
+    assert evaluate() > before
+
+
+PIPELINE = """
+from themis.core.entities import EvaluationItem
+from themis.evaluation.extractors import IdentityExtractor
+from themis.evaluation.metrics import ExactMatch
+from themis.evaluation.pipeline import EvaluationPipeline
+
+FIELD = "answer"
+SHARE = 1.0
+
+
+class Strategy:
+    def prepare(self, record):
+        return [EvaluationItem(record, record.task.reference)]
+
+    def aggregate(self, record, scores):
+        return [score for score in scores if score.value <= SHARE]
+
+
+class Pipeline(EvaluationPipeline):
+    def judge(self, record):
+        return super().judge(record)
+
+
+def select(record):
+    return record.task.metadata.get(FIELD, "2")
+
+
+def build():
+    return Pipeline(
+        extractor=IdentityExtractor(),
+        metrics=[ExactMatch()],
+        strategy_resolver=lambda record: Strategy(),
+        reference_selector=select,
+    )
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("SHARE = 1.0", "SHARE = 0.5"),
+        ('FIELD = "answer"', 'FIELD = "other"'),
+        ("return super().judge(record)", "return super().judge(record) or None"),
+        ("if score.value <= SHARE", "if score.value < SHARE + 1"),
+    ],
+)
+def test_a_pipeline_of_the_users_own_is_known_by_its_code(shop, old, new):
+    def evaluate(text: str) -> int:
+        (shop.folder / "shop/pipeline.py").write_text(text)
+        pipeline = shop.load("shop.pipeline").build()
+        return shop.evaluate(None, f"pipeline-{named(old)}", evaluation_pipeline=pipeline)
+
+    assert old in PIPELINE
+    before = evaluate(PIPELINE)
+    assert evaluate(PIPELINE.replace("class Strategy:", "# Keeps all.\nclass Strategy:")) == before
+    assert evaluate(PIPELINE.replace(old, new)) > before
+
+
+PROMPT = """
+from themis.generation.templates import PromptTemplate
+
+INSTRUCTION = "Answer briefly."
+
+
+class Told(PromptTemplate):
+    def fill(self, row):
+        return f"{INSTRUCTION} {super().fill(row)}"
+"""
+
+
+def test_a_prompt_that_code_fills_is_known_by_what_comes_out(shop):
+    def evaluate(text: str) -> int:
+        (shop.folder / "shop/prompts.py").write_text(text)
+        return shop.evaluate("exact_match", "prompts", prompt=shop.load("shop.prompts").Told("told", "{q}"))
+
+    before = evaluate(PROMPT)
+    assert evaluate(PROMPT.replace("    def fill", "    # Says how first.\n    def fill")) == before
+    with pytest.raises(ConfigurationError, match=r"prompt: stored '.* made by Told.*now '.* made by Told"):
+        evaluate(PROMPT.replace("briefly", "at length"))
+
+
+class Lenient(StatelessTaskExecutor):
+    """A judge's model that counts how often it is asked."""
+
+    calls = 0
+
+    def execute(self, task):
+        type(self).calls += 1
+        return GenerationRecord(task, ModelOutput('{"verdict": "pass", "scores": {}}'), error=None)
+
+
+JUDGE = """
+from dataclasses import replace
+
+from themis.evaluation.judges import RubricJudge
+
+FACTOR = 1.0
+
+
+class Mine(RubricJudge):
+    def compute(self, *, prediction, references, metadata=None):
+        score = super().compute(prediction=prediction, references=references, metadata=metadata)
+        return replace(score, value=score.value * FACTOR)
+"""
+
+
+def test_a_judge_that_is_known_anew_judges_again_without_asking_again(shop):
+    themis.register_provider("lenient", Lenient)
+
+    def evaluate(text: str, **options) -> int:
+        (shop.folder / "shop/judge.py").write_text(text)
+        judge = shop.load("shop.judge").Mine(model="lenient:m", **options)
+        return shop.evaluate(judge, "judged")
+
+    before = evaluate(JUDGE)
+    asked = Lenient.calls
+    assert asked == len(ROWS)
+    assert evaluate(JUDGE.replace("FACTOR = 1.0", "FACTOR = 0.5")) > before
+    assert Lenient.calls == asked
+
+    evaluate(JUDGE, instructions="Be strict.")
+    assert Lenient.calls == 2 * asked
+
+
+def test_a_secret_that_code_reads_is_stored_nowhere_and_decides_nothing(shop):
+    def evaluate(key: str) -> int:
+        text = f'API_KEY = "{key}"\n\n\ndef keyed(prediction):\n    return len(API_KEY) > 1\n'
+        (shop.folder / "shop/keyed.py").write_text(text)
+        return shop.evaluate(shop.load("shop.keyed").keyed, "keyed")
+
+    assert evaluate("sk-old-0123456789") == evaluate("sk-new-9876543210")
+    described = ExperimentStorage(shop.store).reader("keyed").list_evaluations()[-1].config
+    assert "sk-" not in canonical_json(described)
+
+
+# --- where code comes from -------------------------------------------------------------------------------------------------
+
+SCRIPT = """
+import sys
+
+import themis
+
+LIMIT = {limit}
+
+
+def near(prediction, reference):
+    return len(prediction) >= LIMIT
+
+
+if __name__ == "__main__":
+    rows = [{{"id": "a", "q": "1 + 1", "answer": "2"}}, {{"id": "b", "q": "2 + 2", "answer": "4"}}]
+    themis.evaluate(
+        rows, model="fake/perfect", prompt="{{q}}", metrics=[near], run_id="script", storage=sys.argv[1], progress=False
+    )
+"""
+
+
+def test_a_script_and_the_module_it_is_make_the_same_scores(shop):
+    def run(limit: int) -> int:
+        (shop.folder / "script_of_a_user.py").write_text(SCRIPT.format(limit=limit))
+        subprocess.run([sys.executable, "script_of_a_user.py", str(shop.store)], cwd=shop.folder, check=True)
+        return ExperimentStorage(shop.store).reader("script").list_evaluations()[-1].evaluation
+
+    first = run(1)
+    assert shop.evaluate(shop.load("script_of_a_user").near, "script") == first
+    assert run(2) > first
+    del sys.modules["script_of_a_user"]
+
+
+def typed(source: str, name: str, namespace: dict) -> object:
+    """What a cell of a notebook defines: its text is known to `linecache` alone."""
+    cell = f"<cell {next(CELLS)}>"
+    linecache.cache[cell] = (len(source), None, source.splitlines(keepends=True), cell)
+    exec(compile(source, cell, "exec"), namespace)
+    return namespace[name]
+
+
+CELLS = itertools.count()
+
+
+def test_a_cell_of_a_notebook_is_known_by_its_text_and_what_it_reads():
+    namespace = {"__name__": "__main__"}
+    judge = "def judge(p):\n    {comment}\n    SEEN[p] = True\n    return len(p) > LIMIT\n"
+    typed("LIMIT = 1\nSEEN = {}\n", "LIMIT", namespace)
+
+    first = identity(typed(judge.format(comment="# one"), "judge", namespace))
+    assert identity(typed(judge.format(comment="# two"), "judge", namespace)) == first
+    namespace["SEEN"]["a"] = True
+    assert identity(namespace["judge"]) == first
+    typed("LIMIT = 2\n", "LIMIT", namespace)
+    assert identity(namespace["judge"]) != first
+
+
+def test_code_without_a_text_is_known_by_its_byte_code_and_says_so():
+    def made(body: str) -> dict:
+        namespace = {"__name__": "typed_in", "LIMIT": 1}
+        exec(f'def judge(p):\n    """{body[:3]}."""\n    return {body}\n', namespace)
+        return describe_object(namespace["judge"])
+
+    assert made("p > LIMIT")["without_source"] == ["judge"]
+    assert made("p > LIMIT") == made("p > LIMIT") != made("p < LIMIT")
+    assert made("p > LIMIT")["reads"] == {"LIMIT": 1}
+
+
+def test_a_file_that_was_edited_after_it_was_loaded_does_not_speak_for_what_runs(shop):
+    loaded = shop.load("shop.metrics")
+    before = describe_object(loaded.plain)
+    shop.edit(METRICS, 'len(prediction) > CONFIG["floor"]', 'len(prediction) > 2 * CONFIG["floor"]')
+
+    assert describe_object(loaded.plain)["without_source"] == ["plain"]
+    assert identity(shop.load("shop.metrics").plain) not in (fingerprint(before), identity(loaded.plain))
+
+
+def test_lines_above_that_were_added_after_loading_change_nothing(shop):
+    loaded = shop.load("shop.metrics")
+    before = identity(loaded.plain)
+    shop.edit(METRICS, "# How close", "# More.\n\n# How close")
+
+    assert identity(loaded.plain) == before
+
+
+def test_functions_that_are_swapped_are_told_apart():
+    def swapped(first, second):
+        return lambda p: first(p) - second(p)
+
+    def one(p):
+        return 1
+
+    def two(p):
+        return 2
+
+    assert identity(swapped(one, two)) != identity(swapped(two, one))
+    assert identity(swapped(lambda p: 1, lambda p: 2)) != identity(swapped(lambda p: 2, lambda p: 1))
+    assert identity(swapped(max, min)) != identity(swapped(min, max))
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("from math import floor as cut", "from math import ceil as cut"),
+        ("import math as cut", "import cmath as cut"),
+        ("cut = max", "cut = min"),
+        ("cut = int", "cut = float"),
+        ("from statistics import mean as cut", "from numpy import mean as cut"),
+        ("cut = 1", "cut = 1.0"),
+        ("cut = True", "cut = 1"),
+        ("cut = [1, 2]", "cut = {1, 2}"),
+        ("cut = {1: 2}", "cut = {'1': 2}"),
+        ("cut = 'a'", "cut = b'a'"),
+    ],
+)
+def test_a_name_that_stands_for_something_else_is_noticed(one, other):
+    def made(statement: str) -> str:
+        namespace = {"__name__": "typed_in"}
+        exec(statement, namespace)
+        return identity(typed("def judge(p):\n    return cut.sqrt(p) if p else cut\n", "judge", namespace))
+
+    assert made(one) == made(one) != made(other)
+
+
+# --- our own metrics --------------------------------------------------------------------------------------------------------
+
+DESCRIBE = """
+from themis.core.fingerprint import fingerprint
+from themis.core.identity import describe_object
+from themis.evaluation.resolve import resolve_metric
+for name in ("exact_match", "f1", "numeric"):
+    print(fingerprint(describe_object(resolve_metric(name))))
+"""
+
+
+def test_a_metric_of_ours_stays_what_it_is_when_its_file_changes_elsewhere(tmp_path):
+    here = Path(themis.__file__).parent
+    shutil.copytree(here, tmp_path / "themis", ignore=shutil.ignore_patterns("__pycache__", "static", "*.parquet"))
+    file = tmp_path / "themis/evaluation/metrics/text.py"
+
+    def describe() -> list[str]:
+        command = [sys.executable, "-B", "-c", DESCRIBE]
+        found = subprocess.run(
+            command, cwd=tmp_path, capture_output=True, text=True, check=True, env=_environment(tmp_path)
+        )
+        return found.stdout.split()
+
+    before, text = describe(), file.read_text()
+    file.write_text(
+        "# Texts.\n" + text.replace("class F1(", "class Fresh:\n    limit = 1\n\n\nclass F1(") + "\n\nEXTRA = 1\n"
+    )
+    assert describe() == before
+
+    file.write_text(text.replace(r"\b(?:a|an|the)\b", r"\b(?:an|the)\b"))
+    changed = describe()
+    assert [one != other for one, other in zip(before, changed, strict=True)] == [True, True, False]
+
+
+def _environment(folder: Path) -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": str(folder)}

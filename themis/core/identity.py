@@ -247,7 +247,7 @@ class _Reach:
             if not origin_of(value.__name__).is_read:
                 self._count_library(value.__name__)
                 return None
-            owner, name, value = vars(value), below, getattr(value, below, _MISSING)
+            owner, name, value = vars(value), below, _attribute(value, below)
         return None if value is _MISSING else (owner, name, value)
 
     def _import(self, imported: Import, namespace: Mapping[str, Any]) -> object:
@@ -255,7 +255,7 @@ class _Reach:
         if module is None:
             self._count_library(imported.module)
             return _MISSING
-        return module if imported.attribute is None else getattr(module, imported.attribute, _MISSING)
+        return module if imported.attribute is None else _attribute(module, imported.attribute)
 
     def _read_module(self, module: ModuleType) -> None:
         """A module as a value, of which anything may be asked: all that it defines."""
@@ -532,6 +532,13 @@ def _load(imported: Import, namespace: Mapping[str, Any]) -> ModuleType | None:
         return importlib.import_module(name)
     except Exception:  # boundary: a module of the user's, which fails when it is needed as well
         return sys.modules.get(name)
+
+
+def _attribute(module: ModuleType, name: str) -> object:
+    try:
+        return getattr(module, name)
+    except Exception:  # boundary: a module may have a `__getattr__` of its own
+        return _MISSING
 
 
 # --- what code says -------------------------------------------------------------------------------------------------------

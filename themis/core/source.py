@@ -80,10 +80,12 @@ class SourceFile:
         """
         if trusted:
             return self._node_at(code)
-        for compiled in self._compiled.get(code.co_qualname, ()):
-            if _is_same(compiled, code):
-                return self._node_at(compiled)
-        return None
+        same = (one for one in self._compiled.get(code.co_qualname, ()) if _is_same(one, code))
+        node = next((self._node_at(one) for one in same), None)
+        try:
+            return node if node is not None and self.says(node) and self.uses(node) else None
+        except RecursionError:  # nested beyond what can be walked
+            return None
 
     def find_variables(self, function: str) -> dict[str, list[ast.stmt]]:
         """The statements that bind variables of a function, by name."""
@@ -225,13 +227,17 @@ def _statements_of(node: ast.AST) -> Iterator[ast.stmt]:
 
 
 def _bindings(body: Iterable[ast.stmt]) -> dict[str, list[ast.stmt]]:
-    """The statements that bind a name in one scope, by name."""
+    """The statements of one scope that bind a name, and those that fill what it stands for, by name."""
     found: dict[str, list[ast.stmt]] = {}
     waiting = list(body)
+    for node in waiting:
+        if not isinstance(node, (*_FUNCTIONS, ast.ClassDef, ast.Import, ast.ImportFrom)):
+            for path in find_uses(node).writes:
+                found.setdefault(path[0], []).append(node)
     while waiting:
         node = waiting.pop(0)
         for name in _names_bound(node):
-            found.setdefault(name, []).append(node)
+            found.setdefault(name, []).append(node)  # after those that fill it: the last one says where it is from
         if not isinstance(node, (*_FUNCTIONS, ast.ClassDef)):
             waiting[:0] = _statements_of(node)
     return found
@@ -454,11 +460,19 @@ class _Finder:
 
 
 def _path_of(node: ast.AST) -> Path | None:
-    """`a.b.c` as a path from its name."""
+    """`a.b.c` as a path from its name; `type(self).b` and `self.__class__.b` are `self.b`."""
     names: list[str] = []
     while isinstance(node, ast.Attribute):
-        names.append(node.attr)
+        if node.attr != "__class__":
+            names.append(node.attr)
         node = node.value
+    if (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and node.func.id == "type"
+        and len(node.args) == 1
+    ):
+        node = node.args[0]
     return (node.id, *reversed(names)) if isinstance(node, ast.Name) else None
 
 

@@ -106,7 +106,7 @@ class Values:
             if isinstance(value, Mapping) and not _is_hooked(value):
                 return self._mapping(value, where, in_any_order)
             return self._known(value, where)
-        except RecursionError:
+        except Exception:  # boundary: what is asked of an object runs the code of its class
             return self._name(where, value)
         finally:
             del self._open[id(value)]

@@ -1,3 +1,4 @@
+# ruff: noqa: I001, TID252 -- as users write
 import re
 from .settings import WEIGHTS
 

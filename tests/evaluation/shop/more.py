@@ -1,3 +1,4 @@
+# ruff: noqa: RUF012, TID252 -- as users write
 """More ways in which users write metrics."""
 
 import asyncio
