@@ -22,8 +22,18 @@ from typing import Any, NamedTuple
 
 from themis.core.codec import canonical_json
 from themis.core.fingerprint import digest
-from themis.core.origins import Origin, library_version, origin_of
-from themis.core.source import Function, Import, Path, SourceFile, Uses, open_source, typed_in
+from themis.core.source import (
+    Function,
+    Import,
+    Origin,
+    Path,
+    SourceFile,
+    Uses,
+    library_version,
+    open_source,
+    origin_of,
+    typed_in,
+)
 from themis.core.values import HOOK, Values, shorten, type_name
 
 __all__ = ["code_fingerprint", "describe_object", "find_unknown"]
