@@ -609,11 +609,13 @@ def _is_named_by_its_text(code: Any, name: str, described: object) -> bool:
 
 
 def _is_generated(kind: type, name: str, function: FunctionType) -> bool:
-    """Written by a class decorator, such as a dataclass's `__init__`: what it does follows from the class."""
+    """Put in by Python or a class decorator, as a dataclass's `__init__` is: what it does follows from the class."""
     code = getattr(inspect.unwrap(function), "__code__", function.__code__)
+    if name.startswith("_") and _origin_of_code(function) is Origin.STANDARD:
+        return True
     makes = any(hasattr(kind, mark) for mark in ("__dataclass_fields__", "__attrs_attrs__", "_fields"))
-    is_ours = code.co_qualname == f"{kind.__qualname__}.{name}"
-    return makes and name.startswith("__") and not is_ours and open_source(code.co_filename) is None
+    is_written = code.co_qualname == f"{kind.__qualname__}.{name}" or not code.co_filename.startswith("<")
+    return makes and name.startswith("__") and not is_written
 
 
 def _content(cell: types.CellType) -> object:
