@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from themis.core.entities import EvaluationRecord, ExperimentReport, Result
+from themis.core.entities import EvaluationRecord, ExperimentReport, Result, mean_scores
 from themis.core.redaction import redact_text
 from themis.storage import RunStatus
 
@@ -140,7 +140,7 @@ class Totals:
     tokens: int = 0
     # None once a price was not known.
     cost_usd: float | None = 0.0
-    # Sum and number of scores by metric, in the order in which they came.
+    # Sum of the samples' scores and number of samples by metric, in the order in which they came.
     scores: dict[str, tuple[float, int]] = field(default_factory=dict)
 
     def add_results(self, results: Sequence[Result]) -> None:
@@ -154,9 +154,9 @@ class Totals:
 
     def add_scores(self, records: Sequence[EvaluationRecord]) -> None:
         for record in records:
-            for score in record.scores:
-                total, count = self.scores.get(score.metric_name, (0.0, 0))
-                self.scores[score.metric_name] = (total + score.value, count + 1)
+            for name, value in mean_scores(record.scores).items():
+                total, count = self.scores.get(name, (0.0, 0))
+                self.scores[name] = (total + value, count + 1)
 
     def means(self) -> dict[str, float]:
         return {name: total / count for name, (total, count) in self.scores.items()}
