@@ -158,5 +158,6 @@ class Totals:
                 total, count = self.scores.get(name, (0.0, 0))
                 self.scores[name] = (total + value, count + 1)
 
-    def means(self) -> dict[str, float]:
-        return {name: total / count for name, (total, count) in self.scores.items()}
+    def means(self) -> dict[str, tuple[float, int]]:
+        """Mean over the samples that are scored so far, and how many they are, by metric."""
+        return {name: (total / count, count) for name, (total, count) in self.scores.items()}

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from array import array
 from collections import Counter
-from collections.abc import Collection, Container, Iterable, Iterator, Mapping
+from collections.abc import Collection, Container, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import groupby
 from operator import itemgetter
@@ -26,6 +26,7 @@ from themis.core.entities import (
 )
 from themis.core.registry import snake_case
 from themis.evaluation.pipeline import slices_of
+from themis.runs.performance import measure_performance
 from themis.runs.prices import price_table
 from themis.storage import ExperimentStorage, RunMetadata, RunStatus
 from themis.storage.queries import AttemptCounts, RunReader
@@ -36,15 +37,13 @@ __all__ = [
     "Asked",
     "build_report",
     "cost_of",
-    "measure_performance",
+    "measure_run",
     "metric_aggregates",
     "report_standing",
     "summarise_run",
     "why_not_answered",
     "why_not_judged",
 ]
-
-_PERCENTILES = (50, 90, 99)
 
 
 def build_report(
@@ -202,6 +201,16 @@ def _read_columns(reader: RunReader, evaluation: int, within: Container[int] | N
     return columns
 
 
+def measure_run(reader: RunReader) -> dict[str, Any]:
+    """Metrics and performance of a run as its summary has them, read from its records."""
+    asked = Asked(unanswered=reader.count_records()[1], attempts=reader.count_attempts())
+    metrics = {} if reader.evaluation is None else metric_aggregates(reader, reader.evaluation, asked)
+    return {
+        "metrics": {name: aggregate.to_dict() for name, aggregate in metrics.items()},
+        "performance": measure_performance(reader, metrics, asked.attempts) if reader.kind == "samples" else None,
+    }
+
+
 def summarise_run(report: ExperimentReport) -> dict[str, Any]:
     """The few numbers that lists and pages show without reading the run."""
     return {
@@ -211,42 +220,6 @@ def summarise_run(report: ExperimentReport) -> dict[str, Any]:
         "cost": report.metadata["cost"],
         "performance": report.metadata["performance"],
     }
-
-
-def measure_performance(
-    reader: RunReader, metrics: Mapping[str, MetricAggregate], attempts: AttemptCounts
-) -> dict[str, Any]:
-    """How a sample run's calls went: attempts, latency, answers cut off at max_tokens, and what a success has cost.
-
-    Latency is of answers, each with its retries: the least time within which half, 90 % and 99 % of them came. What a
-    success has cost is all that was paid, for failed samples and judges too, by the sum of a metric's scores: of scores
-    that are 0 or 1, by the samples that passed. Metrics whose scores are no shares of a success have none.
-    """
-    run = reader.metadata
-    answered = attempts.made - attempts.failed
-    tokens, cost = run.prompt_tokens + run.completion_tokens, run.total_cost_usd
-    successes = {name: metric.successes for name, metric in metrics.items() if metric.successes is not None}
-    return {
-        "attempts": attempts.made,
-        "failed_attempts": attempts.failed,
-        "latency_seconds": _percentiles(reader.answer_seconds()),
-        "truncated": run.cut_off,
-        "truncated_share": run.cut_off / answered if answered else None,
-        "cost_per_success_usd": {
-            name: cost / count if count and cost is not None else None for name, count in successes.items()
-        },
-        "tokens_per_success": {name: tokens / count if count else None for name, count in successes.items()},
-    }
-
-
-def _percentiles(seconds: array[float]) -> dict[str, float] | None:
-    """Measured values, the smallest at or below which so many percent lie; None of nothing."""
-    if not seconds:
-        return None
-    import numpy as np
-
-    ordered = np.sort(np.frombuffer(seconds))
-    return {f"p{percent}": float(ordered[-(-percent * ordered.size // 100) - 1]) for percent in _PERCENTILES}
 
 
 # --- how a run stands -------------------------------------------------------------------------------------------------

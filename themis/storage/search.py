@@ -497,12 +497,17 @@ def _histograms(reader: RunReader) -> list[Histogram]:
 
 
 def running_means(reader: RunReader) -> dict[str, tuple[float, int]]:
-    """Mean and number of the scores that a run under way has so far, by metric."""
+    """Mean over the samples that a run under way has scores of so far, and how many they are, by metric."""
     scores = schema.scores
-    query = (
-        sa.select(scores.c.metric, sa.func.avg(scores.c.value).label("mean"), sa.func.count(scores.c.value).label("n"))
+    # A sample counts once, with the mean of its attempts, as in the report.
+    items = (
+        sa.select(scores.c.metric, sa.func.avg(scores.c.value).label("value"))
         .where(scores.c.evaluation == reader.evaluation, scores.c.value.is_not(None))
-        .group_by(scores.c.metric)
+        .group_by(scores.c.position, scores.c.metric)
+        .subquery()
+    )
+    query = sa.select(items.c.metric, sa.func.avg(items.c.value).label("mean"), sa.func.count().label("n")).group_by(
+        items.c.metric
     )
     return {row.metric: (float(row.mean), int(row.n)) for row in reader.read_rows(query)}
 

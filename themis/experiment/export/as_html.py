@@ -36,6 +36,7 @@ from themis.experiment.export.samples import (
     join_samples,
     report_run_id,
 )
+from themis.runs.performance import has_several_attempts, performance_facts
 from themis.runs.report import report_standing
 
 # What a browser opens without trouble; the other formats hold everything.
@@ -115,6 +116,7 @@ def _page(
         manifest=json_bytes(metadata.get("reproducibility_manifest") or {}, 2).decode(),
         cards=_cards(report, metadata),
         metrics=[_metric(name, metric) for name, metric in metrics.items()],
+        has_attempts=any(has_several_attempts(metric.to_dict()) for metric in metrics.values()),
         plots=_plots(report),
         charts=[(chart.title, draw_chart(chart)) for chart in charts],
         cost=_cost(metadata.get("cost") or {}),
@@ -152,7 +154,7 @@ def _cards(report: ExperimentReport, metadata: Mapping[str, Any]) -> list[tuple[
     cards = [(label, f"{value:,}") for label, value in shown if isinstance(value, int)]
     if cost:
         cards.append(("cost", "price unknown" if total is None else f"${total:,.4f}"))
-    return cards
+    return [*cards, *performance_facts(report.metadata.get("performance")).items()]
 
 
 def _metric(name: str, metric: MetricAggregate) -> dict[str, object]:
@@ -164,6 +166,8 @@ def _metric(name: str, metric: MetricAggregate) -> dict[str, object]:
         "count": metric.count,
         "failed": metric.failed,
         "unparsed": metric.unparsed,
+        "attempts": metric.attempts,
+        "failed_attempts": metric.failed_attempts,
         "strip": draw_interval(name, metric.mean, metric.ci),
     }
 

@@ -53,6 +53,11 @@ class Sample:
         }
 
     @property
+    def attempts(self) -> list[GenerationRecord]:
+        """Every answer that was asked for, one that failed too."""
+        return [] if self.record is None else self.record.attempts or [self.record]
+
+    @property
     def prompt(self) -> str:
         return "" if self.record is None else self.record.task.prompt.text
 
