@@ -16,8 +16,7 @@ from themis.cli.output import (
     storage_option,
 )
 from themis.core.redaction import redact
-from themis.runs.performance import Performance, has_several_attempts, performance_facts
-from themis.runs.report import build_report, summarise_run
+from themis.runs.report import Performance, build_report, has_several_attempts, performance_facts, summarise_run
 from themis.storage import ExperimentStorage, RunMetadata, RunStatus
 
 

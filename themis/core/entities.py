@@ -34,6 +34,7 @@ __all__ = [
     "Reference",
     "Result",
     "SamplingConfig",
+    "mean_scores",
 ]
 
 T = TypeVar("T")
@@ -298,7 +299,14 @@ class MetricScore:
 
 
 def mean_scores(scores: Iterable[MetricScore]) -> dict[str, float]:
-    """A sample's one number a metric; where every attempt keeps its score, their mean."""
+    """A sample's one number a metric; where every attempt keeps its score, their mean.
+
+    Args:
+        scores: Of one sample.
+
+    >>> mean_scores([MetricScore("F1", 1.0), MetricScore("F1", 0.5), MetricScore("ExactMatch", 1.0)])
+    {'F1': 0.75, 'ExactMatch': 1.0}
+    """
     found: dict[str, list[float]] = {}
     for score in scores:
         found.setdefault(score.metric_name, []).append(score.value)
@@ -557,7 +565,9 @@ class ExperimentReport:
         Args:
             metric: As it is reported.
         """
-        return {str(record.sample_id): mean_scores(record.scores).get(metric) for record in self.evaluation_report.records}
+        return {
+            str(record.sample_id): mean_scores(record.scores).get(metric) for record in self.evaluation_report.records
+        }
 
     def __repr__(self) -> str:
         run_id, samples = self.metadata.get("run_id", "?"), self.metadata.get("total_samples", 0)

@@ -18,8 +18,7 @@ from themis.core.redaction import redact_text
 from themis.exceptions import MetricError
 from themis.experiment.export.as_tables import export_markdown
 from themis.experiment.export.samples import format_mean
-from themis.runs.performance import has_several_attempts
-from themis.runs.report import build_report, report_standing
+from themis.runs.report import build_report, has_several_attempts, report_standing
 from themis.storage import ExperimentStorage
 
 EVENTS_FILE = "share_events.jsonl"

@@ -23,7 +23,7 @@ from themis.comparison.reports import short_labels
 from themis.core.markup import escape_control
 from themis.core.redaction import Redactor
 from themis.exceptions import ThemisError
-from themis.runs.performance import format_duration, performance_facts
+from themis.runs.report import format_duration, performance_facts
 from themis.runs.resuming import how_to_resume_stored
 from themis.server.api import LONGEST_SEARCH
 from themis.server.memory_views import chat_view, gantt_view

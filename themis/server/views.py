@@ -19,8 +19,7 @@ from themis.core.redaction import Redactor
 from themis.core.registry import nearest
 from themis.exceptions import ConfigurationError
 from themis.memory.result_store import OVERALL
-from themis.runs.performance import has_several_attempts
-from themis.runs.report import measure_run
+from themis.runs.report import has_several_attempts, measure_run
 from themis.storage import ExperimentStorage, RunMetadata, RunStatus
 from themis.storage.queries import RunReader
 from themis.storage.search import (

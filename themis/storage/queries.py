@@ -26,8 +26,18 @@ from themis.core.registry import nearest
 from themis.exceptions import ConfigurationError, StorageError
 from themis.storage import schema
 from themis.storage.database import retry_read
-from themis.storage.records import FAILED, Frame, Turn, evaluation_record, is_whole_body, whole_record
-from themis.storage.runs import RunMetadata, is_storable, metadata_columns, metadata_of
+from themis.storage.runs import (
+    FAILED,
+    Frame,
+    RunMetadata,
+    Turn,
+    evaluation_record,
+    is_storable,
+    is_whole_body,
+    metadata_columns,
+    metadata_of,
+    whole_record,
+)
 from themis.storage.schema import AnyColumn, AnyRow, AnySelect
 
 _PAGE = 500
@@ -219,9 +229,7 @@ class RunReader:
     def answer_seconds(self) -> array[float]:
         """How long each answer took, its retries included; one that was taken from another run took no call."""
         records = schema.records
-        query = sa.select(records.c.seconds).where(
-            records.c.run == self.run, records.c.ok == 1, records.c.seconds > 0
-        )
+        query = sa.select(records.c.seconds).where(records.c.run == self.run, records.c.ok == 1, records.c.seconds > 0)
         return retry_read(self.engine, lambda connection: array("d", connection.execute(query).scalars()))
 
     def count_without_usage(self) -> int:
@@ -415,7 +423,7 @@ class RunReader:
         query = sa.select(samples.c.position, samples.c.cluster).where(
             samples.c.run == self.run, samples.c.cluster.is_not(None)
         )
-        return {position: cluster for position, cluster in self.read_rows(query)}
+        return {row.position: row.cluster for row in self.read_rows(query)}
 
     def unscored_attempts(self, evaluation: int) -> Iterator[tuple[int, str, int]]:
         """(position, metric, how many) of answered attempts that a metric could not score, where it has others."""

@@ -36,8 +36,7 @@ from themis.experiment.export.samples import (
     join_samples,
     report_run_id,
 )
-from themis.runs.performance import has_several_attempts, performance_facts
-from themis.runs.report import report_standing
+from themis.runs.report import has_several_attempts, performance_facts, report_standing
 
 # What a browser opens without trouble; the other formats hold everything.
 _LONGEST_TEXT = 20_000

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -24,9 +24,8 @@ from themis.experiment.export.samples import (
     join_samples,
     report_run_id,
 )
-from themis.runs.performance import has_several_attempts, performance_facts
-from themis.runs.report import report_standing
-from themis.storage.records import batched
+from themis.runs.report import has_several_attempts, performance_facts, report_standing
+from themis.storage.runs import batched
 
 # A spreadsheet takes a cell that starts so for a formula, and runs it.
 # The wide forms too: some spreadsheets read them as the narrow ones.
@@ -37,8 +36,7 @@ _ROWS_A_GROUP = 2_000
 _LARGEST_INTEGER = 2**63
 
 
-# A row may have a field named as one of them, which is then `row:attempts`.
-_COUNTS: dict[str, Callable[[Sample], int]] = {
+_COUNTS: dict[str, Callable[[Sample], object]] = {
     "attempts": lambda sample: len(sample.attempts),
     "failed_attempts": lambda sample: sum(attempt.error is not None for attempt in sample.attempts),
 }
@@ -63,17 +61,18 @@ def export_csv(report: ExperimentReport, path: str | os.PathLike[str]) -> Path:
     ('What is 2 + 2?', '1.0')
     """
     kinds, metrics = _fields(report)
-    fields = sorted(kinds)
+    # A row may have a field named as one of ours.
+    fields = {f"row:{name}" if name in _COUNTS else name: partial(_field, name) for name in kinds}
+    columns = dict(sorted((fields | _COUNTS).items()))
     with atomic_write(path) as file:
         # Half a surrogate pair cannot be written in UTF-8; it is spelled out.
         text = io.TextIOWrapper(file, encoding="utf-8", errors="backslashreplace", newline="")
         # Lines end as RFC 4180 says; with another ending the writer would leave a bare return in a cell unquoted.
         table = csv.writer(text, lineterminator="\r\n")
-        columns = [f"row:{name}" if name in _COUNTS else name for name in fields]
-        header = ["sample_id", *columns, *_COUNTS, *(f"metric:{name}" for name in metrics), "failures"]
+        header = ["sample_id", *columns, *(f"metric:{name}" for name in metrics), "failures"]
         table.writerow([csv_safe(name) for name in header])
         for sample in join_samples(report):
-            table.writerow(_row(sample, fields, metrics))
+            table.writerow(_row(sample, columns, metrics))
         text.flush()
         text.detach()
     return Path(path)
@@ -90,12 +89,11 @@ def _fields(report: ExperimentReport) -> tuple[dict[str, set[type]], list[str]]:
     return fields, sorted(metrics)
 
 
-def _row(sample: Sample, fields: list[str], metrics: list[str]) -> list[object]:
-    metadata, scores = sample.metadata, sample.mean_scores
+def _row(sample: Sample, columns: Mapping[str, Callable[[Sample], object]], metrics: list[str]) -> list[object]:
+    scores = sample.mean_scores
     return [
         csv_safe(sample.sample_id),
-        *(csv_safe(metadata.get(name)) for name in fields),
-        *(count(sample) for count in _COUNTS.values()),
+        *(csv_safe(read(sample)) for read in columns.values()),
         *(scores.get(name, "") for name in metrics),
         csv_safe("; ".join(sample.failures)),
     ]
