@@ -276,17 +276,21 @@ class EvaluationPipeline:
         attempts: Attempts | None,
         result: EvaluationRecord,
     ) -> None:
+        if isinstance(answer, _NoAnswer) and not answer.unparsed:
+            result.failures.append(f"extractor: {answer.reason}")
+            return
+        references, metadata = self._inputs(record, reference, attempts)
         if not isinstance(answer, _NoAnswer):
-            references, metadata = self._inputs(record, reference, attempts)
             for metric in self.metrics:
                 _add_score(metric, answer, references, metadata, result)
             return
-        unscored = not answer.unparsed
+        unscored = False
         # Of an answer that cannot be read: zero where that is the worst there is, and what does not need the answer.
-        for metric in self.metrics if answer.unparsed else ():
+        for metric in self.metrics:
+            is_comparable = bool(references) or not getattr(metric, "requires_reference", True)
             if not getattr(metric, "requires_answer", True):
-                _add_score(metric, None, *self._inputs(record, reference, attempts), result)
-            elif self.unparsed == "zero" and getattr(metric, "higher_is_better", True):
+                _add_score(metric, None, references, metadata, result)
+            elif self.unparsed == "zero" and getattr(metric, "higher_is_better", True) and is_comparable:
                 result.scores.append(MetricScore(metric.name, 0.0, {"error": answer.reason}, {"outcome": "unparsed"}))
             else:
                 unscored = True
