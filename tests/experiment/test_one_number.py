@@ -271,12 +271,9 @@ def read_text_table(text: str, order: tuple[str, ...]) -> Shown:
 
 
 def strip_tags(page: str) -> str:
-    """A line a table row."""
-    rows = re.findall(r"<tr.*?</tr>", page, re.DOTALL)
-    return "\n".join(
-        " ".join(html.unescape(re.sub(r"<[^>]*>", " ", re.sub(r"<svg.*?</svg>", "", row, flags=re.DOTALL))).split())
-        for row in rows
-    )
+    """A line a table row, without pictures."""
+    rows = re.findall(r"<tr.*?</tr>", re.sub(r"<svg.*?</svg>", "", page, flags=re.DOTALL), re.DOTALL)
+    return "\n".join(" ".join(html.unescape(re.sub(r"<[^>]*>", " ", row)).split()) for row in rows)
 
 
 def column_numbers(columns: Any, attempts: Any) -> Shown:
@@ -475,3 +472,81 @@ def test_slices_are_aggregated_as_the_run_is(tmp_path: Path):
     assert [score.value for score in half.per_sample] == [score.value for score in whole.per_sample][
         : len(half.per_sample)
     ]
+
+
+# --- how the calls went -----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def priced(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A price for every crooked model, of a dollar for a thousand tokens."""
+    prices = {"version": "test", "updated_at": "2026-01-01", "models": {"calls": [1000.0, 1000.0]}}
+    (tmp_path / "prices.json").write_text(json.dumps(prices))
+    monkeypatch.setenv("THEMIS_PRICES", str(tmp_path / "prices.json"))
+
+
+@pytest.mark.usefixtures("priced")
+def test_every_surface_tells_latency_truncated_answers_and_what_a_success_cost(tmp_path: Path):
+    case = Case("average", "calls", clustered=False)
+    prepare(tmp_path)
+    said = evaluate(tmp_path, case, case.run_id)
+    report = build_report(ExperimentStorage(tmp_path), case.run_id)
+
+    calls = read_calls(tmp_path, case.run_id)
+    answered = calls[calls.ok == 1]
+    truncated = int(answered.body.map(lambda body: json.loads(body)["raw"]["finish_reason"] == "length").sum())
+    successes = {
+        name: one["mean"] * one["count"] for name, one in expect(tmp_path, case).items() if name != "ResponseLength"
+    }
+    tokens = 10 * len(answered)
+    expected = {
+        "attempts": len(calls),
+        "failed_attempts": len(calls) - len(answered),
+        "latency_seconds": {
+            f"p{n}": float(np.quantile(answered.seconds, n / 100, method="inverted_cdf")) for n in (50, 90, 99)
+        },
+        "truncated": truncated,
+        "truncated_share": pytest.approx(truncated / len(answered)),
+        "cost_per_success_usd": {name: pytest.approx(tokens / 1000 / count) for name, count in successes.items()},
+        "tokens_per_success": {name: pytest.approx(tokens / count) for name, count in successes.items()},
+    }
+    assert report.metadata["performance"] == expected
+    assert json.loads(export.export_json(report, tmp_path / "r.json").read_text())["summary"]["performance"] == expected
+    assert json.loads(export.export_summary(report, tmp_path / "s.json").read_text())["performance"] == expected
+    shown = call("show", case.run_id, "--storage", str(tmp_path), "--json")[1]
+    assert json.loads(shown)["performance"] == expected
+    with TestClient(create_app(tmp_path), base_url="http://127.0.0.1") as client:
+        assert client.get(f"/api/runs/{case.run_id}").json()["performance"] == expected
+        page = client.get(f"/runs/{case.run_id}").text
+    logged = report_numbers(report)
+    assert (logged["latency_seconds.p90"], logged["truncated"]) == (expected["latency_seconds"]["p90"], truncated)
+    assert logged["ExactMatch.cost_per_success_usd"] == expected["cost_per_success_usd"]["ExactMatch"]
+
+    facts = [
+        f"{truncated:,} answers ({truncated / len(answered):.1%})",
+        f"{len(calls):,}, {len(calls) - len(answered):,} failed",
+    ]
+    facts += [f"ExactMatch ${tokens / 1000 / successes['ExactMatch']:.4f}"]
+    written = export.export_html(report, tmp_path / "r.html").read_text()
+    table = export.export_markdown(report, tmp_path / "r.md").read_text().replace("\\", "")
+    for surface in (said, call("show", case.run_id, "--storage", str(tmp_path))[1], page, written, table):
+        assert all(fact in surface for fact in facts)
+
+
+def test_a_summary_that_was_stored_with_less_is_completed_from_the_records(tmp_path: Path):
+    case = Case("keep", "calls", clustered=False)
+    prepare(tmp_path)
+    evaluate(tmp_path, case, case.run_id)
+    with contextlib.closing(sqlite3.connect(tmp_path / "themis.db")) as database, database:
+        (text,) = database.execute("SELECT summary FROM runs").fetchone()
+        old = {name: value for name, value in json.loads(text).items() if name != "performance"}
+        old["metrics"]["ExactMatch"]["mean"] = 0.123456
+        database.execute("UPDATE runs SET summary = ?", (json.dumps(old),))
+
+    expected = expect(tmp_path, case)
+    described = json.loads(call("show", case.run_id, "--storage", str(tmp_path), "--json")[1])
+    assert described["performance"]["attempts"] == ITEMS * ATTEMPTS
+    check("show", flatten(described["metrics"]), expected)
+    with TestClient(create_app(tmp_path), base_url="http://127.0.0.1") as client:
+        check("page", read_text_table(strip_tags(client.get(f"/runs/{case.run_id}").text), IN_PAGES), expected)
+        check("API", flatten(client.get(f"/api/runs/{case.run_id}").json()["metric_details"]), expected)

@@ -109,6 +109,15 @@ def run_line(
     }
 
 
+def line_of(reader: RunReader) -> JSONObject:
+    """A run by itself, with what takes more than its row to say."""
+    run = reader.metadata
+    # A summary that was stored earlier may hold less, and of attempts that keep their scores another mean.
+    is_old = run.kind == "samples" and run.summary and "performance" not in run.summary
+    measured = measure_run(reader) if is_old and run.total_samples <= _DRAWN_AT_ONCE else None
+    return run_line(run, count_answered(reader), why_failed(reader), measured)
+
+
 def count_answered(reader: RunReader) -> int | None:
     """Counted where the run itself cannot say it yet."""
     return count_answers(reader) if reader.metadata.status is RunStatus.IN_PROGRESS else None
@@ -436,11 +445,7 @@ def run_view(reader: RunReader, wanted: SampleFilter, *, offset: int = 0, limit:
 
 def run_progress(reader: RunReader) -> tuple[JSONObject, list[ScoreBar]]:
     """A run's line and its scores, added up here where no report has done so yet."""
-    run = reader.metadata
-    # A summary that was stored earlier may hold less, and of attempts that keep their scores another mean.
-    is_old = run.kind == "samples" and run.summary and "performance" not in run.summary
-    measured = measure_run(reader) if is_old and run.total_samples <= _DRAWN_AT_ONCE else None
-    line = run_line(run, count_answered(reader), why_failed(reader), measured)
+    run, line = reader.metadata, line_of(reader)
     details = line["metric_details"]
     if not details and run.total_samples <= _DRAWN_AT_ONCE:
         details = _mean_details(running_means(reader))
