@@ -59,8 +59,9 @@ class Metric(ABC):
     """Scores one extracted answer against its references.
 
     `references` is always a list: list and tuple references are spread, anything else is wrapped. `metadata` holds the
-    row's other fields and `sample_id`. A subclass may be a dataclass; its parameters are part of the evaluation's
-    fingerprint, so a changed parameter never meets an old score.
+    row's other fields and `sample_id`. A subclass may be a dataclass; its parameters, its code and what that reads are part
+    of the evaluation's fingerprint, so nothing that changed meets an old score. An attribute or method
+    `__themis_identity__` stands for the parameters of an object that has no form of its own, such as a client.
 
     >>> class Shorter(Metric):
     ...     name = "Shorter"

@@ -27,7 +27,7 @@ from themis.core.entities import (
     SamplingConfig,
     mean_scores,
 )
-from themis.core.fingerprint import describe_object
+from themis.core.identity import describe_object
 from themis.core.registry import snake_case
 from themis.evaluation.extractors.exceptions import FieldExtractionError
 from themis.evaluation.strategies import EvaluationStrategy
@@ -175,7 +175,7 @@ class EvaluationPipeline:
         self.slices[name] = predicate
 
     def evaluation_fingerprint(self) -> dict[str, object]:
-        """Class, parameters and code of everything that decides a score."""
+        """Class, parameters, code and what it reads, of everything that decides a score."""
         described: dict[str, object] = {
             "extractor": describe_object(self.extractor),
             "metrics": [describe_object(metric) for metric in self.metrics],
@@ -185,7 +185,14 @@ class EvaluationPipeline:
             described["reference_selector"] = describe_object(self._select_reference)
         if self._resolve_strategy is not None:
             described["strategy"] = describe_object(self._resolve_strategy)
+        if type(self) is not EvaluationPipeline:
+            described["pipeline"] = describe_object(self)
         return described
+
+    def __themis_identity__(self) -> dict[str, object]:
+        """What a class of the user's own adds to the parts that are described one by one."""
+        known = ("extractor", "metrics", "unparsed", "slices")
+        return {name: value for name, value in vars(self).items() if name not in known and not name.startswith("_")}
 
     def judge(self, record: GenerationRecord) -> EvaluationRecord:
         """The scores of one record. Whatever a user's extractor or metric does, the run goes on.
