@@ -87,6 +87,8 @@ class SampleDriver(Driver):
     def check(self) -> None:
         if hasattr(self.pipeline, "check_machine"):
             self.pipeline.check_machine()
+        if hasattr(self.pipeline, "check_attempts"):
+            self.pipeline.check_attempts(self.specification.num_samples)
 
     def find_drift(self, storage: ExperimentStorage) -> list[str]:
         if iter(self.source.rows) is self.source.rows and self.specification.allow_drift:

@@ -290,6 +290,8 @@ def rejudge(
     """Makes the pipeline's evaluation the run's current one, judging what it has not judged yet."""
     if hasattr(pipeline, "check_machine"):
         pipeline.check_machine()
+    if hasattr(pipeline, "check_attempts"):
+        pipeline.check_attempts(storage.reader(run_id).frame.attempts)
     stored = storage.get_run(run_id)
     # A run that failed because nothing could be judged is whole once it is.
     answered = stored.status is RunStatus.FAILED and stored.successful_generations == stored.total_samples
