@@ -168,8 +168,12 @@ def metric_aggregates(
         shown = len(found.per_sample)
         found.per_sample_complete, found.truncated_count = shown == column.scores, column.scores - shown
         found.failed, found.unparsed = column.failed + asked.unanswered, column.unparsed
-        found.attempts = asked.attempts.made
-        found.failed_attempts = asked.attempts.failed + column.unscored_attempts
+        if reader.kind == "samples":
+            found.attempts = asked.attempts.made
+            found.failed_attempts = asked.attempts.failed + column.unscored_attempts
+        else:
+            # A memory test is played once, and a metric judges its own kind of test only.
+            found.attempts, found.failed_attempts = found.count + found.failed, found.failed
         if directions.get(name, True) and column.values and min(column.values) >= 0 and max(column.values) <= 1:
             found.successes = math.fsum(column.values)
         aggregates[name] = found
