@@ -81,6 +81,12 @@ class Metric(ABC):
     # The least and the most that a score can be, None for no limit on that side; None altogether where nobody has said.
     # A score outside is a failure of the metric, and intervals stay inside.
     score_range: tuple[float | None, float | None] | None = None
+    # For a number over a run that is no mean of its items' scores (corpus BLEU, macro-F1): the name of an aggregation
+    # (`themis.evaluation.aggregations`), which gets what each score's details hold under "statistics". An answer that
+    # cannot be read is scored with the prediction None then, so that it counts in the sums.
+    aggregation: str | None = None
+    # Whether it looks at all that the model returned: `metadata["model_output"]` holds it then, with text and raw reply.
+    reads_output: bool = False
 
     def check_machine(self) -> None:  # noqa: B027 -- most metrics need nothing of the machine
         """Raises where this machine cannot compute the metric; called once, before the first model call."""

@@ -350,7 +350,7 @@ class MetricAggregate:
     Args:
         name: The metric's name.
         count: Samples that have a score.
-        mean: Over those.
+        mean: Over those; of a metric with an aggregation (corpus BLEU, macro-F1) its value instead.
         per_sample: Their scores, as many as the report keeps.
         per_sample_complete: Whether that is all of them.
         truncated_count: How many are not kept.
@@ -359,7 +359,8 @@ class MetricAggregate:
         stderr: Standard error of the mean.
         ci: 95 % interval, inside the metric's `score_range`; None for fewer than two samples.
         ci_method: How it was computed: Wilson's for scores that are all 0 or 1, Student's t otherwise, clustered where a
-            cluster field was given.
+            cluster field was given; of an aggregation by the jackknife.
+        details: What explains an aggregation: the confusion matrix, the bins of a reliability diagram.
 
     >>> exact = MetricAggregate.from_scores("ExactMatch", [MetricScore("ExactMatch", value) for value in (1, 1, 0, 1)])
     >>> exact.mean, exact.count, exact.ci_method
@@ -377,6 +378,7 @@ class MetricAggregate:
     stderr: float | None = None
     ci: tuple[float, float] | None = None
     ci_method: str | None = None
+    details: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
     def from_scores(

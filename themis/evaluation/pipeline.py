@@ -9,7 +9,8 @@ import logging
 import math
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 from themis.core.entities import (
     EvaluationFailure,
@@ -22,12 +23,13 @@ from themis.core.entities import (
 )
 from themis.core.fingerprint import describe_object
 from themis.core.registry import snake_case
+from themis.evaluation.corpus import Observation, put_aggregation
 from themis.evaluation.extractors.exceptions import FieldExtractionError
 from themis.evaluation.strategies import EvaluationStrategy
 from themis.exceptions import ConfigurationError
 from themis.interfaces import Extractor, Metric, Row
 
-__all__ = ["EvaluationPipeline", "aggregate", "score_ranges", "slices_of"]
+__all__ = ["EvaluationPipeline", "aggregate", "aggregations", "score_ranges", "slices_of"]
 
 logger = logging.getLogger(__name__)
 
@@ -193,10 +195,10 @@ class EvaluationPipeline:
             for name in slices_of(self, record):
                 sliced[name].append(judged)
         return EvaluationReport(
-            metrics=aggregate([judged for _, judged in pairs], self.metric_names, score_ranges(self)),
+            metrics=aggregate([judged for _, judged in pairs], self),
             failures=failures,
             records=[judged for _, judged in pairs],
-            slices={name: aggregate(judged, self.metric_names, score_ranges(self)) for name, judged in sliced.items()},
+            slices={name: aggregate(judged, self) for name, judged in sliced.items()},
             metadata={"metric_ids": {name: snake_case(name) for name in self.metric_names}},
         )
 
@@ -249,6 +251,8 @@ class EvaluationPipeline:
         for metric in self.metrics if answer.unparsed else ():
             if not getattr(metric, "requires_answer", True):
                 _add_score(metric, None, *self._inputs(record, reference, attempts), result)
+            elif self.unparsed == "zero" and getattr(metric, "aggregation", None) is not None:
+                _add_score(metric, None, *self._inputs(record, reference, attempts), result, unparsed=answer.reason)
             elif self.unparsed == "zero" and getattr(metric, "higher_is_better", True):
                 result.scores.append(MetricScore(metric.name, 0.0, {"error": answer.reason}, {"outcome": "unparsed"}))
             else:
@@ -267,6 +271,8 @@ class EvaluationPipeline:
             metadata["generation_time_ms"] = record.metrics["generation_time_ms"]
         if attempts is not None:
             metadata["attempt_outcomes"] = attempts
+        if any(getattr(metric, "reads_output", False) for metric in self.metrics):
+            metadata["model_output"] = record.output
         return _as_list(selected), metadata
 
 
@@ -289,23 +295,40 @@ def score_ranges(pipeline: object) -> dict[str, tuple[float | None, float | None
     return {name: (found[0], found[1]) for name, found in ranges.items() if found is not None}
 
 
-def aggregate(
-    judged: Sequence[EvaluationRecord],
-    metric_names: Iterable[str],
-    ranges: Mapping[str, tuple[float | None, float | None]],
-) -> dict[str, MetricAggregate]:
+def aggregations(pipeline: object) -> dict[str, str]:
+    """How the scores of each metric become one number, where that is more than their mean."""
+    named = {metric.name: getattr(metric, "aggregation", None) for metric in getattr(pipeline, "metrics", ())}
+    return {name: found for name, found in named.items() if found is not None}
+
+
+def aggregate(judged: Sequence[EvaluationRecord], pipeline: Any) -> dict[str, MetricAggregate]:
     """Every metric over judged samples; one that a sample has no score of has failed there."""
     aggregates: dict[str, MetricAggregate] = {}
-    for name in metric_names:
+    ranges, named = score_ranges(pipeline), aggregations(pipeline)
+    for name in pipeline.metric_names:
         scores = [score for record in judged for score in record.scores if score.metric_name == name]
         aggregates[name] = found = MetricAggregate.from_scores(name, scores, score_range=ranges.get(name))
+        if name in named:
+            observed = [
+                Observation(str(place), None, score.details)
+                for place, record in enumerate(judged)
+                for score in record.scores
+                if score.metric_name == name
+            ]
+            put_aggregation(found, named[name], observed)
         found.failed = len(judged) - sum(any(s.metric_name == name for s in record.scores) for record in judged)
         found.unparsed = sum(score.metadata.get("outcome") == "unparsed" for score in scores)
     return aggregates
 
 
 def _add_score(
-    metric: Metric, answer: object, references: list[object], metadata: Row, result: EvaluationRecord
+    metric: Metric,
+    answer: object,
+    references: list[object],
+    metadata: Row,
+    result: EvaluationRecord,
+    *,
+    unparsed: str | None = None,
 ) -> None:
     if not references and getattr(metric, "requires_reference", True):
         found: MetricScore | str = "needs a reference, and this sample has none; set reference_field"
@@ -313,6 +336,9 @@ def _add_score(
         found = _compute(metric, answer, references, metadata)
     if isinstance(found, str):
         result.failures.append(f"{metric.name}: {found}")
+    elif unparsed is not None:
+        details = {**found.details, "error": unparsed}
+        result.scores.append(replace(found, details=details, metadata={**found.metadata, "outcome": "unparsed"}))
     else:
         result.scores.append(found)
 

@@ -12,15 +12,18 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, cast, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, cast, overload
 
 from themis.core.entities import MetricScore
 from themis.core.redaction import learn_secrets, redact_text
 from themis.core.registry import Registry, nearest
 from themis.evaluation.extractors.exceptions import FieldExtractionError
-from themis.evaluation.registries import EXTRACTORS, METRICS
+from themis.evaluation.registries import AGGREGATIONS, EXTRACTORS, METRICS
 from themis.exceptions import ConfigurationError, MetricError
 from themis.interfaces import Extractor, Metric, Row
+
+if TYPE_CHECKING:
+    from themis.evaluation.aggregations import Aggregation
 
 ScoreRange = tuple[float | None, float | None]
 
@@ -171,6 +174,20 @@ def resolve_extractor(extractor: object) -> Extractor:
     resolved = cast(Extractor, found)
     _refuse_uncallable(resolved.extract, "extractor", "")
     return resolved
+
+
+def resolve_aggregation(name: str) -> Aggregation:
+    """The aggregation behind a name, with or without parameters.
+
+    >>> resolve_aggregation("ece(bins=15)").bins
+    15
+    """
+    try:
+        return cast("Aggregation", _resolve(name, AGGREGATIONS, "compute"))
+    except ConfigurationError as error:
+        raise ConfigurationError(
+            f"{error}; one of your own is known once the module that registers it is imported"
+        ) from error
 
 
 class Description(NamedTuple):
@@ -373,7 +390,9 @@ def _parse_call(written: str, kind: str) -> _Call:
     """`numeric(tolerance=0.01)` as a name and parameters; only literals are read, nothing is evaluated."""
     call = re.fullmatch(r"\s*([^()]+?)\s*\((.*)\)\s*", written, re.DOTALL)
     if call is None:
-        return _Call(written.strip(), [], {})
+        # `ndcg@10` is how the field writes ndcg(k=10).
+        cut = re.fullmatch(r"\s*(\w+)@(\d+)\s*", written)
+        return _Call(written.strip(), [], {}) if cut is None else _Call(cut[1], [], {"k": int(cut[2])})
     try:
         parsed = ast.parse(f"_({call[2]})", mode="eval").body
         if not isinstance(parsed, ast.Call) or not isinstance(parsed.func, ast.Name):

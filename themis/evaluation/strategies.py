@@ -17,6 +17,7 @@ from themis.core.codec import canonical_json
 from themis.core.entities import EvaluationItem, GenerationRecord, MetricScore
 from themis.core.intervals import pass_at_k, pass_hat_k
 from themis.core.registry import nearest
+from themis.evaluation.corpus import OF_ATTEMPTS, STATISTICS
 from themis.exceptions import ConfigurationError, EvaluationError
 from themis.interfaces import Metric
 
@@ -131,7 +132,8 @@ class AttemptAwareEvaluationStrategy(_OverAttempts):
 
     def reduce(self, name: str, scores: Sequence[MetricScore]) -> MetricScore:
         mean = math.fsum(score.value for score in scores) / len(scores)
-        return MetricScore(name, mean, _protection_details(scores), _reduced_metadata(scores))
+        details = {**_protection_details(scores), **_statistics_of_attempts(scores)}
+        return MetricScore(name, mean, details, _reduced_metadata(scores))
 
 
 @dataclass(frozen=True)
@@ -306,6 +308,12 @@ def _protection_details(scores: Sequence[MetricScore]) -> dict[str, object]:
     """How far the attempts' code was confined, the same for all that were run: it is recorded in every score."""
     confined = next((score.details for score in scores if "sandbox" in score.details), {})
     return {name: confined[name] for name in ("sandbox", "not_protected") if name in confined}
+
+
+def _statistics_of_attempts(scores: Sequence[MetricScore]) -> dict[str, object]:
+    """What each attempt adds to a number over the whole run, for metrics that have such."""
+    found = [score.details[STATISTICS] for score in scores if STATISTICS in score.details]
+    return {OF_ATTEMPTS: found} if found else {}
 
 
 def _vote_key(prediction: object) -> str:

@@ -19,7 +19,8 @@ from themis.core.entities import (
 )
 from themis.core.intervals import summarise
 from themis.core.registry import snake_case
-from themis.evaluation.pipeline import aggregate, score_ranges, slices_of
+from themis.evaluation.corpus import Observation, put_aggregation
+from themis.evaluation.pipeline import aggregate, slices_of
 from themis.runs.prices import price_table
 from themis.storage import ExperimentStorage, RunMetadata, RunStatus
 from themis.storage.queries import RunReader
@@ -30,6 +31,7 @@ __all__ = [
     "build_report",
     "cost_of",
     "metric_aggregates",
+    "observations",
     "report_standing",
     "summarise_run",
     "why_not_answered",
@@ -110,7 +112,8 @@ def metric_aggregates(
 ) -> dict[str, MetricAggregate]:
     """Every metric of an evaluation, over what has a score."""
     counted = reader.outcomes(evaluation)
-    ranges = reader.evaluation_config(evaluation).get("score_range", {})
+    config = reader.evaluation_config(evaluation)
+    ranges, named = config.get("score_range", {}), config.get("aggregation", {})
     aggregates = {}
     for name in names if names is not None else sorted(counted):
         outcomes = counted.get(name, {})
@@ -136,7 +139,14 @@ def metric_aggregates(
             ci=summary.ci,
             ci_method=summary.method,
         )
+        if name in named:
+            put_aggregation(aggregates[name], named[name], observations(reader, evaluation, name))
     return aggregates
+
+
+def observations(reader: RunReader, evaluation: int, metric: str) -> Iterator[Observation]:
+    """What each stored score of a metric adds to a number over the whole run."""
+    return (Observation(one.item_id, one.cluster, one.details) for one in reader.score_details(evaluation, metric))
 
 
 def summarise_run(report: ExperimentReport) -> dict[str, Any]:
@@ -267,5 +277,4 @@ def _slices(reader: RunReader, evaluation: int, pipeline: Any) -> dict[str, dict
     for of_unanswered in slices.values():
         for name in of_unanswered:
             judged[name].append(EvaluationRecord(None, []))
-    ranges = score_ranges(pipeline)
-    return {name: aggregate(records, pipeline.metric_names, ranges) for name, records in judged.items()}
+    return {name: aggregate(records, pipeline) for name, records in judged.items()}
