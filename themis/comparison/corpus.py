@@ -97,16 +97,16 @@ class PairedCorpora:
 
     def bootstrap_interval(self, alpha: float, resamples: int, seed: int) -> tuple[float, float]:
         """Of the difference, by BCa over resampled units; percentiles where that is not defined."""
-        replicates = self._replicates(draw_units(self.a, self.resamples(resamples), np.random.default_rng(seed)))
+        replicates = self._replicates(draw_units(self.a, self.count_resamples(resamples), np.random.default_rng(seed)))
         ends = bca_shares(replicates, self.difference, self.left_out, 1 - alpha)
         low, high = np.quantile(replicates, ends or (alpha / 2, 1 - alpha / 2))
         return clip((float(low), float(high)), self.difference_range)
 
-    def swaps(self, resamples: int, seed: int) -> tuple[float, bool]:
+    def permute(self, resamples: int, seed: int) -> tuple[float, bool]:
         """How rarely the runs differ as much when items are swapped between them, and whether all ways were tried."""
         exact = self.units <= _ENUMERABLE
         rng = np.random.default_rng(seed)
-        made = _all_swaps(self.units) if exact else _random_swaps(self.a, self.resamples(resamples), rng)
+        made = _all_swaps(self.units) if exact else _random_swaps(self.a, self.count_resamples(resamples), rng)
         # The first run's sums where some units are swapped: the second's of those, its own of the others.
         reached, total = 0, 0
         threshold = abs(self.difference) - 1e-12 * max(1.0, *map(abs, self.values))
@@ -118,7 +118,7 @@ class PairedCorpora:
             total += len(chunk)
         return (reached / total if exact else (reached + 1) / (total + 1)), exact
 
-    def resamples(self, wanted: int) -> int:
+    def count_resamples(self, wanted: int) -> int:
         """As many as wanted, or fewer where there are so many units that these tell as much."""
         return min(wanted, max(_FEWEST_RESAMPLES, _MOST_WEIGHTS // max(self.units, 1)))
 
