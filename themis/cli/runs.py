@@ -16,7 +16,8 @@ from themis.cli.output import (
     storage_option,
 )
 from themis.core.redaction import redact
-from themis.runs.report import build_report, summarise_run
+from themis.experiment.export.measures import distinct_details, tables
+from themis.runs.report import build_report, metric_details, summarise_run
 from themis.storage import ExperimentStorage, RunMetadata, RunStatus
 
 
@@ -64,6 +65,9 @@ def show(run_id: str, storage: str, as_json: bool) -> None:
     store = ExperimentStorage(storage)
     run = store.get_run(run_id)
     described = describe_run(store, run)
+    for name, details in metric_details(store.reader(run_id)).items():
+        if name in described["metrics"]:
+            described["metrics"][name]["details"] = redact(details)
     if as_json:
         print_json(described)
         return
@@ -73,6 +77,10 @@ def show(run_id: str, storage: str, as_json: bool) -> None:
     if described["error"]:
         click.echo(f"note: {described['error']}")
     print_metrics(described["metrics"])
+    explained = distinct_details((name, m.get("details", {})) for name, m in described["metrics"].items())
+    for table in (table for one in explained.values() for table in tables(one)):
+        click.echo()
+        print_table(table.columns, table.rows, title=table.title)
     cost, tokens = described["cost"], described["tokens"]
     shown = "unknown price" if cost["total_cost"] is None else f"${cost['total_cost']:.4f}"
     untold = tokens.get("answers_without_tokens", 0)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeAlias
 
@@ -286,6 +286,7 @@ class OfClasses(Aggregation):
         return {
             "classes": classes,
             "confusion": [{"expected": cell[0], "predicted": cell[1], "count": _whole(counts[cell])} for cell in cells],
+            "by_class": _by_class(classes, counts),
         }
 
     def _classes(self, pairs: Sequence[tuple[str, str | None]]) -> list[str]:
@@ -293,6 +294,27 @@ class OfClasses(Aggregation):
         if self.labels is None:
             return sorted(expected)
         return [*self.labels, *sorted(expected.difference(self.labels))]
+
+
+def _by_class(classes: Sequence[str], counts: Mapping[tuple[str, str], float]) -> list[dict[str, object]]:
+    expected, predicted = dict.fromkeys(classes, 0.0), dict.fromkeys([*classes, OTHER], 0.0)
+    for (row, column), count in counts.items():
+        expected[row] += count
+        predicted[column] += count
+    found = []
+    for label in classes:
+        right, told, said = counts.get((label, label), 0.0), expected[label], predicted[label]
+        found.append(
+            {
+                "class": label,
+                "expected": _whole(told),
+                "predicted": _whole(said),
+                "precision": right / said if said else 0.0,
+                "recall": right / told if told else 0.0,
+                "f1": 2 * right / (told + said) if told + said else 0.0,
+            }
+        )
+    return found
 
 
 def _pair(statistics: object) -> tuple[str, str | None]:

@@ -19,8 +19,9 @@ from themis.core.entities import (
 )
 from themis.core.intervals import summarise
 from themis.core.registry import snake_case
-from themis.evaluation.corpus import Observation, put_aggregation
+from themis.evaluation.corpus import Corpus, Observation, put_aggregation
 from themis.evaluation.pipeline import aggregate, slices_of
+from themis.evaluation.registries import AGGREGATIONS
 from themis.runs.prices import price_table
 from themis.storage import ExperimentStorage, RunMetadata, RunStatus
 from themis.storage.queries import RunReader
@@ -30,6 +31,7 @@ __all__ = [
     "build_report",
     "cost_of",
     "metric_aggregates",
+    "metric_details",
     "observations",
     "report_standing",
     "summarise_run",
@@ -141,6 +143,20 @@ def metric_aggregates(
         if name in named:
             put_aggregation(aggregates[name], named[name], observations(reader, evaluation, name))
     return aggregates
+
+
+def metric_details(reader: RunReader) -> dict[str, dict[str, object]]:
+    """What explains the numbers of a run's current evaluation that are more than means, by metric."""
+    if reader.evaluation is None:
+        return {}
+    named = reader.evaluation_config(reader.evaluation).get("aggregation", {})
+    found = {
+        name: Corpus.build(aggregation, name, observations(reader, reader.evaluation, name)).describe()
+        for name, aggregation in named.items()
+        # Of one that another program registered the number is stored; what explains it is not to be had here.
+        if aggregation.partition("(")[0] in AGGREGATIONS
+    }
+    return {name: details for name, details in found.items() if details}
 
 
 def observations(reader: RunReader, evaluation: int, metric: str) -> Iterator[Observation]:

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, TypedDict
 
+from markupsafe import Markup
+
 from themis.comparison.diff import Change, DiffItem, RunDiff, diff_runs
 from themis.comparison.pages import forest_plot
 from themis.comparison.reports import ComparisonReport, ComparisonResult
@@ -18,7 +20,9 @@ from themis.core.entities import EvaluationRecord, GenerationRecord, ModelError
 from themis.core.redaction import Redactor
 from themis.core.registry import nearest
 from themis.exceptions import ConfigurationError
+from themis.experiment.export.measures import distinct_details, figures
 from themis.memory.result_store import OVERALL
+from themis.runs.report import metric_details
 from themis.storage import ExperimentStorage, RunMetadata, RunStatus
 from themis.storage.queries import RunReader
 from themis.storage.search import (
@@ -398,6 +402,7 @@ class RunView:
     limit: int
     # None where the page asks for it later.
     overview: Overview | None
+    pictures: list[tuple[str, Markup]]
 
 
 def run_view(reader: RunReader, wanted: SampleFilter, *, offset: int = 0, limit: int = SAMPLES_SHOWN) -> RunView:
@@ -418,7 +423,14 @@ def run_view(reader: RunReader, wanted: SampleFilter, *, offset: int = 0, limit:
         offset=offset,
         limit=limit,
         overview=overview(reader) if run.total_samples <= _DRAWN_AT_ONCE else None,
+        pictures=pictures(reader) if run.total_samples <= _DRAWN_AT_ONCE else [],
     )
+
+
+def pictures(reader: RunReader) -> list[tuple[str, Markup]]:
+    """The run's confusion matrix and reliability diagram, with their titles, where a metric has such."""
+    found = distinct_details(metric_details(reader).items())
+    return [picture for details in found.values() for picture in figures(details)]
 
 
 def run_progress(reader: RunReader) -> tuple[JSONObject, list[ScoreBar]]:

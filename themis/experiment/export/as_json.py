@@ -155,6 +155,7 @@ def _numbers(metric: MetricAggregate) -> dict[str, object]:
         "stderr": metric.stderr,
         "ci": list(metric.ci) if metric.ci else None,
         "ci_method": metric.ci_method,
+        **({"details": metric.details} if metric.details else {}),
     }
 
 
