@@ -164,9 +164,10 @@ def figures(details: Mapping[str, Any]) -> list[tuple[str, Markup]]:
 def draw_confusion(details: Mapping[str, Any]) -> Markup:
     """A matrix whose cells are the darker the larger their share of the row."""
     matrix = _matrix(details, _MOST_DRAWN)
-    side, left, top = 460, 104, 86
-    step = (side - left - 6) / len(matrix.columns)
-    size = min(step, 42.0)
+    left, top = 104, 86
+    size = min(360 / len(matrix.columns), 42.0)
+    # Room for the last column's label, which leans to the right.
+    width = max(300, round(left + len(matrix.columns) * size + 70))
     with_numbers = len(matrix.columns) <= _MOST_WITH_NUMBERS + 1
     parts = []
     for column, label in enumerate(matrix.columns):
@@ -190,8 +191,12 @@ def draw_confusion(details: Mapping[str, Any]) -> Markup:
                          svg_place(size - 1), svg_place(size - 1), f"{0.06 + 0.64 * share:.2f}", escape_control(told))
             )  # fmt: skip
             if with_numbers and count:
-                parts.append(svg_text(left + (column + 0.5) * size, height + size / 2 + 4, f"{count:g}"))
-    return svg(side, round(top + len(matrix.rows) * size + 6), "confusion matrix", parts)
+                parts.append(
+                    Markup('<text class="number" x="{}" y="{}" text-anchor="middle">{}</text>').format(
+                        svg_place(left + (column + 0.5) * size), svg_place(height + size / 2 + 4), f"{count:g}"
+                    )
+                )
+    return svg(width, round(top + len(matrix.rows) * size + 6), "confusion matrix", parts)
 
 
 def draw_reliability(bins: Sequence[Mapping[str, Any]]) -> Markup:
@@ -211,7 +216,8 @@ def draw_reliability(bins: Sequence[Mapping[str, Any]]) -> Markup:
     for value in (0.0, 0.5, 1.0):
         parts.append(svg_text(float(at(value, 0)[0]), float(y0) + 16, f"{value:g}"))
         parts.append(svg_text(left - 6, float(at(0, value)[1]) + 4, f"{value:g}", anchor="end"))
-    parts.append(svg_text((float(x0) + float(x1)) / 2, height - 8, "confidence"))
+    parts.append(svg_text((float(x0) + float(x1)) / 2, height - 8, "mean confidence of the answers"))
+    parts.append(svg_text(left + 8, top + 10, "share that is right", anchor="start"))
     for one in bins:
         if not one["count"]:
             continue
