@@ -83,7 +83,11 @@ def get_registered_metrics() -> dict[str, object]:
 def metric(function: Callable[..., object], /) -> FunctionMetric: ...
 @overload
 def metric(
-    *, name: str | None = None, higher_is_better: bool | None = True, score_range: ScoreRange | None = None
+    *,
+    name: str | None = None,
+    higher_is_better: bool | None = True,
+    score_range: ScoreRange | None = None,
+    aggregation: str | None = None,
 ) -> Callable[[Callable[..., object]], FunctionMetric]: ...
 def metric(
     function: Callable[..., object] | None = None,
@@ -92,6 +96,7 @@ def metric(
     name: str | None = None,
     higher_is_better: bool | None = True,
     score_range: ScoreRange | None = None,
+    aggregation: str | None = None,
 ) -> FunctionMetric | Callable[[Callable[..., object]], FunctionMetric]:
     """Turns a plain function into a registered metric: `@metric` or `@metric(name="...")`.
 
@@ -102,6 +107,8 @@ def metric(
         higher_is_better: False of a time or a distance, None of what is neither good nor bad.
         score_range: The least and the most that a score can be; no interval leaves it, and a score outside is a failure
             of the metric.
+        aggregation: How the run's number is made, where that is no mean: the name of an aggregation
+            (`register_aggregation`), which gets what the function returns as `(value, {"statistics": ...})`.
 
     >>> @metric
     ... def same_length(prediction, reference):
@@ -111,7 +118,7 @@ def metric(
     """
 
     def decorate(function: Callable[..., object]) -> FunctionMetric:
-        built = FunctionMetric(function, name or function.__name__, higher_is_better, score_range)
+        built = FunctionMetric(function, name or function.__name__, higher_is_better, score_range, aggregation)
         register_metric(built.name, built)
         return built
 
@@ -229,8 +236,11 @@ class FunctionMetric(Metric):
     name: str
     higher_is_better: bool | None = True
     score_range: ScoreRange | None = None
+    aggregation: str | None = None
 
     def __post_init__(self) -> None:
+        if self.aggregation is not None:
+            resolve_aggregation(self.aggregation)
         self._roles = _roles(self.function)
         self.requires_reference = bool({"reference", "references"} & set(self._roles.values()))
 
