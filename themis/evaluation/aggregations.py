@@ -10,7 +10,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -448,7 +448,7 @@ class CalibrationError(Aggregation):
 
         Noise never cancels in a sum of absolute gaps: the error of a perfectly calibrated model is above zero, the more so the
         fewer items, and resampling repeats that. So the gaps are scaled by a factor, from none to several times the observed
-        ones, items are drawn from each such model, and the factors are kept under which the observed error is no tail event.
+        ones, items are drawn from each such model, and those are kept under which the observed error is no tail event.
         """
         around = super().interval(corpus, level)
         if around is None:
@@ -459,9 +459,11 @@ class CalibrationError(Aggregation):
             self._bins(given[:, 0]), weights=corpus.weights * given[:, 0], minlength=self.bins
         ) / np.maximum(counts, 1e-12)
         model = _Miscalibration(gaps, counts, confidence, _design_effect(corpus))
-        kept = [factor for factor in _FACTORS if model.fits(factor, corpus.value, (1 - level) / 2)]
+        tail = (1 - level) / 2
+        low = model.find_factor(lambda share: share.at_least >= tail, corpus.value)
+        high = model.find_factor(lambda share: share.at_most < tail, corpus.value)
         # Large errors carry no such bias, and there the jackknife sees more of what moves them.
-        return (model.error(min(kept)) if kept else around[0]), max(around[1], model.error(max(kept)) if kept else 0.0)
+        return min(model.error(low), around[1]), max(model.error(high), around[1])
 
     def _bins(self, confidences: Floats) -> npt.NDArray[np.intp]:
         # 0.7 is the end of a bin, though 0.7 times ten is a little more than seven.
@@ -482,8 +484,16 @@ class BrierScore(CalibrationError):
         return np.column_stack([(given[:, 0] - given[:, 1]) ** 2, np.ones(len(given))])
 
 
-_FACTORS = (*(number / 40 for number in range(61)), *(1.6 + number / 5 for number in range(13)))
+_MOST_FACTOR = 8.0
+_HALVINGS = 12
 _DRAWS = 2_000
+
+
+class _Tails(NamedTuple):
+    """How often a model's error is at most, and at least, the observed one."""
+
+    at_most: float
+    at_least: float
 
 
 class _Miscalibration:
@@ -496,20 +506,28 @@ class _Miscalibration:
         self._gaps = gaps[self._filled] / self._counts
         # Items of one cluster say less than as many of their own.
         self._items = max(1, round(float(counts.sum()) / design_effect))
-        # The same draws for every factor, so that neighbouring factors do not differ by chance.
-        self._rng = np.random.default_rng(0)
-        self._drawn = self._rng.multinomial(self._items, self._counts / self._counts.sum(), size=_DRAWS)
+        self._drawn = np.random.default_rng(0).multinomial(self._items, self._counts / self._counts.sum(), size=_DRAWS)
 
     def error(self, factor: float) -> float:
         """The calibration error of the model itself."""
         return float((self._counts * np.abs(self._confidence - self._accuracy(factor))).sum() / self._counts.sum())
 
-    def fits(self, factor: float, observed: float, tail: float) -> bool:
-        """Whether the observed error lies in neither tail of what the model gives."""
+    def find_factor(self, holds: Callable[[_Tails], bool], observed: float) -> float:
+        """The least factor for whose tails this holds, where it does for all larger ones; found by halving."""
+        if holds(self._tails(0.0, observed)):
+            return 0.0
+        low, high = 0.0, _MOST_FACTOR
+        for _ in range(_HALVINGS):
+            middle = (low + high) / 2
+            low, high = (low, middle) if holds(self._tails(middle, observed)) else (middle, high)
+        return high
+
+    def _tails(self, factor: float, observed: float) -> _Tails:
+        # The same draws for every factor, so that neighbouring factors do not differ by chance.
         right = np.random.default_rng(1).binomial(self._drawn, self._accuracy(factor))
         errors = np.abs(self._drawn * self._confidence - right).sum(axis=1) / self._items
         noise = 1e-12
-        return bool((errors <= observed + noise).mean() >= tail and (errors >= observed - noise).mean() >= tail)
+        return _Tails(float((errors <= observed + noise).mean()), float((errors >= observed - noise).mean()))
 
     def _accuracy(self, factor: float) -> Floats:
         accuracy: Floats = np.clip(self._confidence - factor * self._gaps, 0.0, 1.0)
