@@ -459,3 +459,14 @@ def test_options_are_part_of_the_identity_of_a_metric():
     assert describe_object(CorpusBleu()) != describe_object(CorpusBleu(tokenize="char"))
     assert describe_object(Ece()) != describe_object(Ece(metric="includes"))
     assert describe_object(Ece()) != describe_object(Ece(confidence="json_field('confidence')"))
+
+
+@pytest.mark.parametrize("reducer", ["pass@2", "any"])
+def test_attempts_that_passed_are_not_counted_of_a_number_over_all_samples(run, reducer):
+    rows = [{"said": "a", "expected": "a"}, {"said": "b", "expected": "a"}]
+    options = {"num_samples": 2, "reducer": reducer}
+
+    with pytest.raises(ConfigurationError, match="macro_f1 is a number over all samples"):
+        run(rows, ["macro_f1"], **options)
+    # Accuracy is a mean, of which passed attempts can be counted.
+    assert run(rows, ["accuracy"], **options).metric("accuracy").mean == 0.5

@@ -143,11 +143,22 @@ def put_aggregation(found: MetricAggregate, aggregation: str, observations: Iter
         aggregation: As the metric names it.
         observations: One a score.
     """
+    if resolve_aggregation(aggregation).is_mean:
+        found.details = describe_aggregation(aggregation, found.name, observations)
+        return
     corpus = Corpus.build(aggregation, found.name, observations)
+    summary = corpus.summarise()
+    found.mean, found.stderr, found.ci, found.ci_method = summary.mean, summary.stderr, summary.ci, summary.method
     found.details = corpus.describe()
-    if not corpus.aggregation.is_mean:
-        summary = corpus.summarise()
-        found.mean, found.stderr, found.ci, found.ci_method = summary.mean, summary.stderr, summary.ci, summary.method
+
+
+def describe_aggregation(aggregation: str, metric: str, observations: Iterable[Observation]) -> dict[str, object]:
+    """What explains a run's number; nothing where it is a mean whose attempts were counted instead of added up."""
+    observed = list(observations)
+    is_whole = all(STATISTICS in one.details or OF_ATTEMPTS in one.details for one in observed)
+    if not is_whole and resolve_aggregation(aggregation).is_mean:
+        return {}
+    return Corpus.build(aggregation, metric, observed).describe()
 
 
 def jackknife_interval(

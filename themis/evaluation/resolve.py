@@ -197,6 +197,11 @@ def resolve_aggregation(name: str) -> Aggregation:
         ) from error
 
 
+def is_known_aggregation(name: str) -> bool:
+    """Whether an aggregation is built in, a plugin's, or registered by this program."""
+    return _parse_call(name, "aggregation").name in AGGREGATIONS
+
+
 class Description(NamedTuple):
     """What `themis list metrics --verbose` says of one."""
 

@@ -18,6 +18,7 @@ from themis.core.entities import EvaluationItem, GenerationRecord, MetricScore
 from themis.core.intervals import pass_at_k, pass_hat_k
 from themis.core.registry import nearest
 from themis.evaluation.corpus import OF_ATTEMPTS, STATISTICS
+from themis.evaluation.resolve import resolve_aggregation
 from themis.exceptions import ConfigurationError, EvaluationError
 from themis.interfaces import Metric
 
@@ -290,11 +291,25 @@ def strategy_from_name(name: str, metrics: Sequence[Metric] = (), *, attempts: i
                 f"reducer {name!r} needs {k} answers per row, and there are {attempts}: "
                 f"give num_samples={k} (--num-samples {k}) or more, or a smaller k"
             )
+        _refuse_aggregations(name, metrics)
         return PassAtK(k) if match[1] == "@" else PassHatK(k)
     if name not in _REDUCERS:
         known = [*_REDUCERS, "pass@k", "pass^k"]
         raise ConfigurationError(f"unknown reducer {name!r}{nearest(name, known)}; known: {', '.join(known)}")
+    if name == "any":
+        _refuse_aggregations(name, metrics)
     return _REDUCERS[name](metrics)
+
+
+def _refuse_aggregations(reducer: str, metrics: Sequence[Metric]) -> None:
+    """Raises where attempts that passed would be counted of a number that all samples make together."""
+    for metric in metrics:
+        named = getattr(metric, "aggregation", None)
+        if named is not None and not resolve_aggregation(named).is_mean:
+            raise ConfigurationError(
+                f"reducer {reducer!r} counts the attempts that passed, and {metric.name} is a number over all samples: leave "
+                f"{metric.name} out, or use reducer 'average'"
+            )
 
 
 def _reduced_metadata(scores: Sequence[MetricScore]) -> dict[str, object]:

@@ -19,13 +19,14 @@ from themis.core.entities import (
 )
 from themis.core.intervals import summarise
 from themis.core.registry import snake_case
-from themis.evaluation.corpus import Corpus, Observation, put_aggregation
+from themis.evaluation.corpus import Observation, describe_aggregation, put_aggregation
 from themis.evaluation.pipeline import aggregate, slices_of
-from themis.evaluation.registries import AGGREGATIONS
+from themis.evaluation.resolve import is_known_aggregation, resolve_aggregation
 from themis.runs.prices import price_table
 from themis.storage import ExperimentStorage, RunMetadata, RunStatus
 from themis.storage.queries import RunReader
 from themis.storage.runs import FAILED, UNPARSED, LazySequence, Standing, standing_of
+from themis.storage.search import running_means
 
 __all__ = [
     "build_report",
@@ -34,6 +35,7 @@ __all__ = [
     "metric_details",
     "observations",
     "report_standing",
+    "running_scores",
     "summarise_run",
     "why_not_answered",
     "why_not_judged",
@@ -151,12 +153,22 @@ def metric_details(reader: RunReader) -> dict[str, dict[str, object]]:
         return {}
     named = reader.evaluation_config(reader.evaluation).get("aggregation", {})
     found = {
-        name: Corpus.build(aggregation, name, observations(reader, reader.evaluation, name)).describe()
+        name: describe_aggregation(aggregation, name, observations(reader, reader.evaluation, name))
         for name, aggregation in named.items()
         # Of one that another program registered the number is stored; what explains it is not to be had here.
-        if aggregation.partition("(")[0] in AGGREGATIONS
+        if is_known_aggregation(aggregation)
     }
     return {name: details for name, details in found.items() if details}
+
+
+def running_scores(reader: RunReader) -> dict[str, tuple[float, int]]:
+    """The mean and number of the scores so far, of metrics whose number will be a mean; others have none before the end."""
+    named = {} if reader.evaluation is None else reader.evaluation_config(reader.evaluation).get("aggregation", {})
+    return {
+        name: found
+        for name, found in running_means(reader).items()
+        if name not in named or (is_known_aggregation(named[name]) and resolve_aggregation(named[name]).is_mean)
+    }
 
 
 def observations(reader: RunReader, evaluation: int, metric: str) -> Iterator[Observation]:

@@ -22,7 +22,7 @@ from themis.core.registry import nearest
 from themis.exceptions import ConfigurationError
 from themis.experiment.export.measures import distinct_details, figures
 from themis.memory.result_store import OVERALL
-from themis.runs.report import metric_details
+from themis.runs.report import metric_details, running_scores
 from themis.storage import ExperimentStorage, RunMetadata, RunStatus
 from themis.storage.queries import RunReader
 from themis.storage.search import (
@@ -38,7 +38,6 @@ from themis.storage.search import (
     find_runs,
     find_samples,
     overview,
-    running_means,
     scores_of,
     why_failed,
 )
@@ -439,7 +438,7 @@ def run_progress(reader: RunReader) -> tuple[JSONObject, list[ScoreBar]]:
     line = run_line(run, count_answered(reader), why_failed(reader))
     details = line["metric_details"]
     if not details and run.total_samples <= _DRAWN_AT_ONCE:
-        details = _mean_details(running_means(reader))
+        details = _mean_details(running_scores(reader))
     return line, score_bars(details)
 
 
