@@ -485,8 +485,8 @@ class BrierScore(CalibrationError):
 
 
 _MOST_FACTOR = 8.0
-_HALVINGS = 12
-_DRAWS = 2_000
+_HALVINGS = 10
+_DRAWS = 1_000
 
 
 class _Tails(NamedTuple):
