@@ -149,7 +149,8 @@ def put_aggregation(found: MetricAggregate, aggregation: str, observations: Iter
     corpus = Corpus.build(aggregation, found.name, observations)
     summary = corpus.summarise()
     found.mean, found.stderr, found.ci, found.ci_method = summary.mean, summary.stderr, summary.ci, summary.method
-    found.details = corpus.describe()
+    # Samples have no shares of a number that all make together.
+    found.details, found.successes = corpus.describe(), None
 
 
 def describe_aggregation(aggregation: str, metric: str, observations: Iterable[Observation]) -> dict[str, object]:

@@ -27,6 +27,7 @@ class _OfConfidence(Metric):
     confidence: str | Extractor = "confidence"
     score_range = (0.0, 1.0)
     higher_is_better = False
+    pass_fail = False
     reads_output = True
 
     def __post_init__(self) -> None:

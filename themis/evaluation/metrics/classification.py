@@ -30,6 +30,7 @@ class _OfClasses(Metric):
     case_sensitive: bool = False
     ignore_punctuation: bool = True
     score_range = (0.0, 1.0)
+    pass_fail = True
     named: ClassVar[str]
 
     def __post_init__(self) -> None:

@@ -30,6 +30,7 @@ class _OfRanks(Metric):
     k: int | None = None
     name: str = ""
     score_range = (0.0, 1.0)
+    pass_fail = False
     named: ClassVar[str]
 
     def __post_init__(self) -> None:

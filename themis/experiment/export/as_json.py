@@ -88,6 +88,7 @@ def export_summary(
             "sampling": report_sampling(report),
         },
         "cost_usd": (report.metadata.get("cost") or {}).get("total_cost"),
+        "performance": report.metadata.get("performance"),
         "failures": failures,
         "failure_rate": round(failures / total, 4) if total else 0.0,
     }
@@ -146,17 +147,7 @@ def _seconds(record: GenerationRecord) -> float | None:
 
 
 def _numbers(metric: MetricAggregate) -> dict[str, object]:
-    """A metric without its scores; a mean of nothing is null."""
-    return {
-        "count": metric.count,
-        "mean": to_plain(float(metric.mean), portable=True),
-        "failed": metric.failed,
-        "unparsed": metric.unparsed,
-        "stderr": metric.stderr,
-        "ci": list(metric.ci) if metric.ci else None,
-        "ci_method": metric.ci_method,
-        **({"details": metric.details} if metric.details else {}),
-    }
+    return {**metric.to_dict(), **({"details": metric.details} if metric.details else {})}
 
 
 def _summary(report: ExperimentReport, run_id: str | None) -> dict[str, object]:
