@@ -110,7 +110,7 @@ def test_what_could_not_be_judged_is_shown_with_a_reason(judged, capsys):
     shown = capsys.readouterr()
     assert "RubricJudge" in shown.out
     assert "none of 20 answers could be judged" in shown.err
-    assert "for example 0: RubricJudge: EvaluationError: the judge's verdict cannot be read" in shown.err
+    assert "for example 0: RubricJudge: NoVerdictError: the judge's verdict cannot be read" in shown.err
 
 
 @pytest.mark.parametrize("label", ["7", "nan", "-0.1", "maybe"])

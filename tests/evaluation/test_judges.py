@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import themis
+from themis.cli import _run
 from themis.core import entities as core
 from themis.core.fingerprint import describe_object
 from themis.core.intervals import wilson_interval
@@ -248,6 +249,90 @@ def test_a_panel_reports_every_vote_and_how_far_they_agree(judge_says, tmp_path)
     details = report.evaluation_report.records[0].scores[0].details
     assert [vote["value"] for vote in details["votes"]] == [1.0, 1.0, 0.0]
     assert details["agreement"] == pytest.approx(2 / 3)
+
+
+def test_a_panel_goes_by_the_judges_that_can_be_read_and_counts_the_others(judge_says, tmp_path, capsys):
+    judge_says(
+        lambda prompt: "hm" if "unreadable" in prompt else verdict(verdict="pass" if "lenient" in prompt else "fail")
+    )
+    judges = [RubricJudge(model="scripted:m", instructions=text) for text in ("lenient", "unreadable", "lenient too")]
+    panel = evaluate(tmp_path, JudgePanel(judges=judges, combine="majority")).metric("JudgePanel")
+    assert (panel.mean, panel.count, panel.failed, panel.partial) == (1.0, 6, 0, 6)
+    score = panel.per_sample[0]
+    assert [vote["value"] for vote in score.details["votes"]] == [1.0, 1.0]
+    assert score.details["note"] == "1 of 3 judges gave no verdict"
+    assert "cannot be read" in score.details["unreadable"][0]["reason"]
+    assert score.metadata["judges_failed"] == 1
+
+    assert _run(["show", "run", "--storage", str(tmp_path)]) == 0
+    assert "JudgePanel: 6 of 6 scores lack a judge that gave no verdict" in capsys.readouterr().out
+
+
+def test_two_judges_left_of_a_panel_that_disagree_are_a_tie(judge_says, tmp_path):
+    judge_says(lambda prompt: verdict(verdict=next(w for w in ("abstain", "pass", "fail") if f"say {w}" in prompt)))
+    judges = [RubricJudge(model="scripted:m", instructions=f"say {word}") for word in ("pass", "abstain", "fail")]
+    report = evaluate(tmp_path, JudgePanel(judges=judges, combine="majority"))
+    assert (report.metric("JudgePanel").mean, report.metric("JudgePanel").partial) == (0.5, 6)
+
+
+def test_a_panel_that_nobody_can_be_read_of_has_no_verdict(judge_says, tmp_path):
+    judge_says(lambda prompt: "hm")
+    panel = JudgePanel(judges=[RubricJudge(model="scripted:m"), RubricJudge(model="scripted:m", instructions="b")])
+    judged = evaluate(tmp_path, panel).metric("JudgePanel")
+    assert (judged.count, judged.failed, judged.partial) == (0, 6, 0)
+
+
+def test_a_judge_of_a_panel_that_could_not_be_asked_is_asked_on_resume_and_nobody_else(judge_says, tmp_path):
+    def breaks(prompt: str) -> str:
+        if "broken" in prompt:
+            raise ValueError("the line is down")
+        return verdict()
+
+    judge = judge_says(breaks)
+    panel = JudgePanel(judges=[RubricJudge(model="scripted:m"), RubricJudge(model="scripted:m", instructions="broken")])
+    assert evaluate(tmp_path, panel, max_retries=1, keep_going=True).metric("JudgePanel").failed == 6
+    judge_says(lambda prompt: verdict())
+    judge.asked.clear()
+    judged = evaluate(tmp_path, panel).metric("JudgePanel")
+    assert (judged.count, judged.partial, len(judge.asked)) == (6, 0, 6)
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        '{"verdict": "pass"} {"verdict": "fail"}',
+        '{"verdict": "pass", "verdict": "fail"}',
+        'Verdict: fail\n{"verdict": "pass"}',
+        '{"verdict": "pass"}\n\nOn reflection the **verdict** is a FAIL.',
+        "```json\n{'verdict': 'fail'}\n```\nor rather\n```json\n{'verdict': 'pass'}\n```",
+        '{"verdict": "pass", "scores": {"correct": 1}} {"verdict": "pass", "scores": {"correct": 0}}',
+    ],
+)
+def test_two_verdicts_in_one_reply_are_none(judge_says, tmp_path, reply):
+    judge = judge_says(lambda prompt: reply)
+    judged = evaluate(tmp_path, RubricJudge(model="scripted:m", rubric=["correct"] if "scores" in reply else []))
+    assert (judged.metric("RubricJudge").count, judged.metric("RubricJudge").failed) == (0, 6)
+    assert len(judge.asked) == 12  # one repair each
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        '{"verdict": "fail"} {"verdict": "FAIL"}',
+        'The verdict is fail.\n{"verdict": "fail"}',
+        '"verdict" is pass, fail or abstain, so: {"verdict": "fail"}',
+        '{"verdict": "fail", "reason": "its own verdict: pass is wrong"}',
+        r'With \frac{1}{2}: {"verdict": "fail"}',
+    ],
+)
+def test_one_verdict_that_is_said_twice_is_one(judge_says, tmp_path, reply):
+    judge_says(lambda prompt: reply)
+    assert evaluate(tmp_path, RubricJudge(model="scripted:m")).metric("RubricJudge").mean == 0.0
+
+
+def test_two_preferences_in_one_reply_are_none(judge_says, tmp_path):
+    judge_says(lambda prompt: '{"preference": "A"} {"preference": "B"}')
+    assert evaluate(tmp_path, PairwiseJudge(model="scripted:m")).metric("PairwiseJudge").failed == 6
 
 
 def test_judges_can_be_named_on_the_command_line(judge_says, tmp_path):

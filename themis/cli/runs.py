@@ -89,6 +89,9 @@ def print_metrics(metrics: Mapping[str, Mapping[str, Any]]) -> None:
         for name, m in metrics.items()
     ]
     print_table(("metric", "mean", "95 % interval", "count", "failed", "unparsed"), rows)
+    for name, metric in metrics.items():
+        if metric.get("partial"):
+            click.echo(f"{name}: {metric['partial']:,} of {metric['count']:,} scores lack a judge that gave no verdict")
 
 
 def say_cut_off(store: ExperimentStorage, run: RunMetadata) -> str:

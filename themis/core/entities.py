@@ -356,6 +356,7 @@ class MetricAggregate:
         truncated_count: How many are not kept.
         failed: Samples without a score, counted beside the mean and never in it.
         unparsed: Those among the scored whose answer no extractor could read.
+        partial: Those among the scored on which some judge of a panel gave no verdict.
         stderr: Standard error of the mean.
         ci: 95 % interval, inside the metric's `score_range`; None for fewer than two samples.
         ci_method: How it was computed: Wilson's for scores that are all 0 or 1, Student's t otherwise, clustered where a
@@ -374,6 +375,7 @@ class MetricAggregate:
     truncated_count: int = 0
     failed: int = 0
     unparsed: int = 0
+    partial: int = 0
     stderr: float | None = None
     ci: tuple[float, float] | None = None
     ci_method: str | None = None

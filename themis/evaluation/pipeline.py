@@ -301,6 +301,7 @@ def aggregate(
         aggregates[name] = found = MetricAggregate.from_scores(name, scores, score_range=ranges.get(name))
         found.failed = len(judged) - sum(any(s.metric_name == name for s in record.scores) for record in judged)
         found.unparsed = sum(score.metadata.get("outcome") == "unparsed" for score in scores)
+        found.partial = sum(score.metadata.get("outcome") == "partial" for score in scores)
     return aggregates
 
 

@@ -23,7 +23,7 @@ from themis.evaluation.pipeline import aggregate, score_ranges, slices_of
 from themis.runs.prices import price_table
 from themis.storage import ExperimentStorage, RunMetadata, RunStatus
 from themis.storage.queries import RunReader
-from themis.storage.records import FAILED, UNPARSED, LazySequence
+from themis.storage.records import FAILED, PARTIAL, UNPARSED, LazySequence
 from themis.storage.runs import Standing, standing_of
 
 __all__ = [
@@ -132,6 +132,7 @@ def metric_aggregates(
             truncated_count=summary.count - shown,
             failed=outcomes.get(FAILED, 0) + failed_generations,
             unparsed=outcomes.get(UNPARSED, 0),
+            partial=outcomes.get(PARTIAL, 0),
             stderr=summary.stderr,
             ci=summary.ci,
             ci_method=summary.method,
@@ -148,6 +149,7 @@ def summarise_run(report: ExperimentReport) -> dict[str, Any]:
                 "count": aggregate.count,
                 "failed": aggregate.failed,
                 "unparsed": aggregate.unparsed,
+                "partial": aggregate.partial,
                 "stderr": aggregate.stderr,
                 "ci": list(aggregate.ci) if aggregate.ci else None,
                 "ci_method": aggregate.ci_method,

@@ -35,7 +35,7 @@ from themis.storage.database import (
     refuse_newer,
 )
 from themis.storage.pages import INDEX, TABLE, DamagedText, Page, PageFile, Row, SqliteValue, Tree
-from themis.storage.records import FAILED, SCORED, UNPARSED, Frame, is_whole_body
+from themis.storage.records import FAILED, PARTIAL, SCORED, UNPARSED, Frame, is_whole_body
 from themis.storage.runs import RunStatus
 from themis.storage.salvage import Loss, salvage_runs
 from themis.storage.schema import AnySelect
@@ -522,7 +522,7 @@ def _is_usable(table: str, values: dict[str, SqliteValue]) -> bool:
         case "definitions":
             return digest(str(values["content"])) == str(values["digest"])
         case "scores":
-            return values["outcome"] in (SCORED, UNPARSED, FAILED)
+            return values["outcome"] in (SCORED, PARTIAL, UNPARSED, FAILED)
         case "runs":
             if values["status"] not in set(RunStatus):
                 values["status"] = RunStatus.INTERRUPTED.value

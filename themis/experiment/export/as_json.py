@@ -152,6 +152,7 @@ def _numbers(metric: MetricAggregate) -> dict[str, object]:
         "mean": to_plain(float(metric.mean), portable=True),
         "failed": metric.failed,
         "unparsed": metric.unparsed,
+        "partial": metric.partial,
         "stderr": metric.stderr,
         "ci": list(metric.ci) if metric.ci else None,
         "ci_method": metric.ci_method,
