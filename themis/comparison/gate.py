@@ -32,7 +32,7 @@ from themis.core.registry import nearest
 from themis.exceptions import ConfigurationError, MetricError, StorageError
 from themis.runs.resuming import how_to_resume_stored
 from themis.storage import ExperimentStorage, RunMetadata, RunStatus
-from themis.storage.records import FAILED
+from themis.storage.runs import FAILED
 
 
 class GateOutcome(enum.StrEnum):
