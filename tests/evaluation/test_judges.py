@@ -387,17 +387,39 @@ def test_alpha_matches_the_published_worked_example():
     assert krippendorff_alpha(ratings, level="interval") == pytest.approx(0.849, abs=5e-4)
 
 
-def test_the_corrected_mean_covers_what_people_would_have_said_however_biased_the_judge():
+@pytest.mark.parametrize(
+    ("share", "missed", "passed", "labels"),
+    [(0.6, 0.05, 0.4, 200), (0.95, 0.05, 0.05, 20), (0.95, 0.05, 0.05, 50), (0.8, 0.2, 0.2, 5), (0.8, 0.0, 0.0, 400)],
+)
+def test_the_corrected_mean_covers_what_people_would_have_said(share, missed, passed, labels):
     chance = np.random.default_rng(5)
-    covered = 0
-    for _ in range(300):
-        truth = (chance.random(1_000) < 0.6).astype(float)
-        flipped = chance.random(1_000) < np.where(truth == 1, 0.05, 0.4)  # lenient: passes 40 % of the wrong ones
+    covered, runs = 0, 150
+    for _ in range(runs):
+        truth = (chance.random(400) < share).astype(float)
+        flipped = chance.random(400) < np.where(truth == 1, missed, passed)
         judged = {str(n): float(abs(t - f)) for n, (t, f) in enumerate(zip(truth, flipped, strict=True))}
-        labels = {str(n): float(truth[n]) for n in range(200)}
-        found = calibrate(judged, labels)
-        covered += found.corrected_ci[0] <= 0.6 <= found.corrected_ci[1]
-    assert 0.92 <= covered / 300 <= 0.98
-    assert found.bias > 0.05
-    with pytest.raises(MetricError, match="at least two items"):
+        found = calibrate(judged, {str(n): float(truth[n]) for n in range(labels)})
+        covered += found.corrected_ci[0] <= share <= found.corrected_ci[1]
+    assert covered / runs >= 0.93
+
+
+def test_twenty_labels_that_all_agree_are_not_certainty():
+    judged = {str(n): float(n % 20 > 0) for n in range(400)}
+    found = calibrate(judged, {str(n): judged[str(n)] for n in range(20)})
+    assert found.accuracy == 1.0
+    assert found.corrected_ci[0] < 0.85 < found.corrected_mean == 0.95
+    assert found.labels_wanted > 20
+
+
+def test_a_judge_that_compresses_grades_does_not_make_labels_of_all_items_uncertain():
+    chance = np.random.default_rng(1)
+    truth = chance.beta(2, 2, 300)
+    judged = {str(n): 0.4 + 0.2 * value for n, value in enumerate(truth)}
+    found = calibrate(judged, {str(n): float(value) for n, value in enumerate(truth)})
+    assert found.corrected_mean == pytest.approx(truth.mean())
+    assert 0.03 < found.corrected_ci[1] - found.corrected_ci[0] < 0.08
+
+
+def test_one_label_is_refused_with_what_is_needed():
+    with pytest.raises(MetricError, match=r"at least two items .* 20 labels of items taken at random"):
         calibrate({"a": 1.0}, {"b": 1.0})

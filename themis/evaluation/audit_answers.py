@@ -244,9 +244,9 @@ _FRAMES = {
     "name": ("It was {}.", "The answer is {}.", "That would be {}.", "{}, as far as I can tell."),
 }
 _EXPLAINED = (
-    "I went through what was asked step by step and set aside what does not fit. {} Nothing else that was said changes this.",
-    "There are several things one could consider here, and most of them do not matter for the question. {} I am confident of "
-    "this, having checked it again.",
+    "I went through what was asked step by step and weighed each possibility. {} Everything that was said agrees with this.",
+    "There are several things one could consider here, and one of them settles the question. {} I have checked this again and "
+    "am confident of it.",
 )
 _VAGUE = (
     "It has to do with {topic}.",
