@@ -20,6 +20,7 @@ import themis
 from tests.waiting import wait_until
 from themis.cli import _run
 from themis.core import entities as core
+from themis.evaluation.judge_rates import Judgment, corrected_difference, judge_rates
 from themis.evaluation.judges import PairwiseJudge
 from themis.exceptions import ConfigurationError
 from themis.experiment.judge_audit import audit_judge
@@ -244,6 +245,46 @@ def test_what_cannot_be_audited_is_explained(lenient, tmp_path, capsys, words, s
     run(tmp_path, run_id="bare", metrics=["response_length"], reference_field="")
     assert _run(["judge", "audit", *words, "--storage", str(tmp_path)]) == 2
     assert says in capsys.readouterr().err
+
+
+# --- comparisons ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_comparison_says_whether_the_difference_survives_the_judges_errors(lenient, tmp_path, capsys):
+    better, worse = run(tmp_path, 0.9, "better"), run(tmp_path, 0.4, "worse", salt="x")
+    words = ["compare", "better", "worse", "--storage", str(tmp_path)]
+    assert _run(words) == 0
+    assert "corrected for its judge" not in capsys.readouterr().out
+
+    audit_json(capsys, "better", "--storage", str(tmp_path))
+    assert _run([*words, "--json"]) == 0
+    (found,) = json.loads(capsys.readouterr().out)["judge_corrections"]
+    assert found["survives"] is True
+    assert found["corrected"] > found["difference"] > 0
+    assert found["ci"][0] <= better - worse <= found["ci"][1]
+    for form in ([], ["--markdown"]):
+        assert _run([*words, *form]) == 0
+        assert "corrected for its judge" in capsys.readouterr().out
+
+
+def test_a_difference_that_a_judge_without_a_clue_saw_does_not_survive(lenient, tmp_path, capsys):
+    lenient.accepts = staticmethod(lambda expected, answer: 1.0)
+    run(tmp_path, 0.9, "one")
+    run(tmp_path, 0.4, "other", salt="x")
+    audit_json(capsys, "one", "--n", "80", "--storage", str(tmp_path))
+    assert _run(["compare", "one", "other", "--storage", str(tmp_path)]) == 0
+    assert "the judge's scores say nothing about the answers" in capsys.readouterr().out
+
+
+def test_a_difference_may_be_one_of_kinds_of_wrong_answers():
+    judged = [Judgment(True, True, "reference")] * 200
+    judged += [Judgment(False, n < 126, "vague") for n in range(200)] + [
+        Judgment(False, n < 22, "specific") for n in range(200)
+    ]
+    small = corrected_difference(0.70, 0.62, (0.03, 0.13), judge_rates(judged))
+    assert (small.survives, small.survives_any_kind) == (True, False)
+    large = corrected_difference(0.95, 0.40, (0.48, 0.62), judge_rates(judged))
+    assert (large.survives, large.survives_any_kind) == (True, True)
 
 
 # --- judgments made elsewhere -------------------------------------------------------------------------------------------

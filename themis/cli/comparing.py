@@ -88,6 +88,8 @@ def _print_report(report: ComparisonReport, *, details: bool) -> None:
             click.echo(result.summary(report.names()))
     for line in report.reasons():
         click.echo(f"test of {line}")
+    for line in report.judge_lines():
+        click.echo(escape_terminal(line))
 
 
 @click.command()

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
+from themis.comparison.judge_correction import correct_for_judges
 from themis.comparison.ranking import Ranking, rank_runs
 from themis.comparison.reports import (
     TIE,
@@ -268,7 +269,9 @@ class ComparisonEngine:
             raise MetricError(
                 f"nothing can be compared: {'; '.join(f'{name}: {why}' for name, why in left_out.items())}"
             )
-        return _report(run_ids, run_tests(hypotheses, settings), best, rankings, left_out, settings)
+        report = _report(run_ids, run_tests(hypotheses, settings), best, rankings, left_out, settings)
+        report.judge_corrections = correct_for_judges(self.storage, runs, report.pairwise_results)
+        return report
 
     def _directions(self, runs: Sequence[ScoredRun], names: Sequence[str]) -> dict[str, bool | None]:
         found = {metric: is_higher_better(runs, metric) for metric in names}

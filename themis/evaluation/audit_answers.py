@@ -381,7 +381,7 @@ class _Maker:
     def _evade(self) -> str | None:
         """On the topic and without the fact: the question's own words, less those of any accepted answer."""
         facts = {word for text in self.accepted for word in _normalise(text)}
-        asked = re.findall(r"[\w'-]+", self.item.topic or last_question(self.item.prompt))
+        asked = re.findall(r"[\w'-]+", self.item.topic or _last_question(self.item.prompt))
         kept = [
             word for word in asked if word.casefold() not in _SMALL_WORDS and not facts.intersection(_normalise(word))
         ]
@@ -389,7 +389,7 @@ class _Maker:
         return self.draw.choice(_VAGUE).format(topic=topic)
 
 
-def last_question(prompt: str) -> str:
+def _last_question(prompt: str) -> str:
     """The last sentence that asks, or the last line, of a prompt."""
     asked = re.findall(r"[^.?!\n]+\?", prompt)
     lines = [line for line in prompt.splitlines() if line.strip()]

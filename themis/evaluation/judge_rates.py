@@ -12,7 +12,16 @@ from dataclasses import dataclass
 from themis.core.intervals import exact_interval
 from themis.exceptions import MetricError
 
-__all__ = ["CorrectedScore", "JudgeRates", "Judgment", "Rate", "correct_score", "corrected_difference", "judge_rates"]
+__all__ = [
+    "CorrectedDifference",
+    "CorrectedScore",
+    "JudgeRates",
+    "Judgment",
+    "Rate",
+    "correct_score",
+    "corrected_difference",
+    "judge_rates",
+]
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,7 @@ __all__ = [
     "TAG",
     "StoredAudit",
     "find_audit",
+    "has_audits",
     "identify_judge",
     "read_judgments",
     "stored_judge",
@@ -56,6 +57,11 @@ def stored_judge(reader: RunReader, evaluation: int, metric: str) -> str | None:
     described = reader.evaluation_config(evaluation).get("metrics", [])
     named = [one for one in described if isinstance(one, Mapping) and _name(one) == metric]
     return _digest(named[0]) if len(named) == 1 else None
+
+
+def has_audits(store: ExperimentStorage) -> bool:
+    """Whether any judge was audited."""
+    return bool(store.list_runs(AUDITS, limit=1))
 
 
 def find_audit(store: ExperimentStorage, identity: str) -> StoredAudit | None:
