@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from themis.cli.output import (
+    command_words,
     format_interval,
     format_number,
     interruptible,
@@ -17,16 +18,20 @@ from themis.cli.output import (
     print_result,
     print_table,
     storage_option,
+    write_page,
 )
 from themis.cli.running import exit_code, workers_option
+from themis.cli.terminal import escape_terminal
+from themis.comparison.pages import audit_page
 from themis.comparison.scores import common_metrics, open_scores, open_store
 from themis.evaluation.agreement import agreement_of, swap_consistency
 from themis.evaluation.agreement import calibrate as calibrate_scores
-from themis.exceptions import ConfigurationError, DatasetError
+from themis.exceptions import ConfigurationError, DatasetError, RunInterrupted
 from themis.experiment.judge_audit import JudgeAudit, audit_judge, audit_judgments
 from themis.experiment.judgment_files import read_judgments_file
 from themis.presets.loading import read_rows
 from themis.runs.progress import ProgressBar, is_interactive
+from themis.runs.resuming import how_to_repeat
 from themis.storage import ExperimentStorage
 
 
@@ -51,6 +56,7 @@ def judge() -> None:
 @click.option("--budget-usd", type=float, help="Never spend more than this on the audit, what it has cost included.")
 @workers_option(4, "Calls at once.")
 @click.option("--progress/--no-progress", default=None, help="Show a bar; by default when stderr is a terminal.")
+@click.option("--html", "html_file", type=click.Path(dir_okay=False), help="Write one self-contained page.")
 @click.option("--markdown", is_flag=True, help="Print Markdown tables.")
 @storage_option
 @json_option
@@ -63,6 +69,7 @@ def audit(
     file: str | None,
     columns: dict[str, str],
     progress: bool | None,
+    html_file: str | None,
     markdown: bool,
     storage: str,
     as_json: bool,
@@ -83,17 +90,26 @@ def audit(
     else:
         if columns:
             raise ConfigurationError("--field says what a file calls its fields; name the file by --from")
-        watching = [ProgressBar()] if (is_interactive() if progress is None else progress) else []
-        found = audit_judge(
-            run_ids, storage=storage, metric=metric, judge=judge_name, labels=known, observers=watching, **asked
-        )
+        observers = [ProgressBar()] if (is_interactive() if progress is None else progress) else []
+        given = {"metric": metric, "judge": judge_name, "labels": known, "observers": observers, **asked}
+        found = _ask_judge(run_ids, storage, given)
+    if html_file is not None:
+        write_page(html_file, audit_page(found.judge, found.rate_rows(), found.run_rows(), found.lines()))
     if as_json:
         print_json(found.to_dict())
     elif markdown:
         click.echo(found.to_markdown())
-    else:
+    elif html_file is None:
         _print_audit(found)
     return 0 if found.report is None else exit_code(found.report)
+
+
+def _ask_judge(run_ids: tuple[str, ...], storage: str, given: dict[str, Any]) -> JudgeAudit:
+    try:
+        return audit_judge(run_ids, storage=storage, **given)
+    except RunInterrupted as stopped:
+        # The same command shows the audit, too, where resuming its run would not.
+        raise RunInterrupted(stopped.run_id, how_to_repeat(command_words(), storage)) from stopped
 
 
 def _print_audit(found: JudgeAudit) -> None:
@@ -106,11 +122,8 @@ def _print_audit(found: JudgeAudit) -> None:
     if rows := found.run_rows():
         click.echo()
         print_table(("run", "n", "judge's score", "corrected", "95 % interval", "how"), rows)
-    for run in found.runs:
-        if run.note:
-            click.echo(f"{run.run_id}: {run.note}")
-    for note in found.notes:
-        click.echo(note)
+    for line in found.lines():
+        click.echo(escape_terminal(line))
     if found.report is not None:
         cost = found.report.metadata["cost"]
         paid = "unknown price" if cost["total_cost"] is None else f"${cost['total_cost']:.4f}"

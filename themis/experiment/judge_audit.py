@@ -17,7 +17,7 @@ from themis.config.specification import SampleSpecification, load_specification
 from themis.core.codec import canonical_json
 from themis.core.entities import ExperimentReport, GenerationRecord
 from themis.core.fingerprint import digest
-from themis.core.markup import format_table
+from themis.core.markup import escape_markdown, format_table
 from themis.evaluation.agreement import Calibration, calibrate
 from themis.evaluation.audit_answers import AuditItem, make_audit_answers
 from themis.evaluation.judge_rates import CorrectedScore, JudgeRates, Judgment, Rate, correct_score, judge_rates
@@ -111,7 +111,11 @@ class JudgeAudit:
                     ("run", "n", "judge's score", "corrected", "95 % interval", "how"), self.run_rows(), right=[1, 2, 3]
                 )
             )
-        return "\n\n".join([*parts, *self.notes])
+        return "\n\n".join([*parts, *map(escape_markdown, self.lines())])
+
+    def lines(self) -> list[str]:
+        """What to know of the runs' scores and of the audit."""
+        return [*(f"{run.run_id}: {run.note}" for run in self.runs if run.note), *self.notes]
 
     def rate_rows(self) -> list[tuple[str, str, str, str]]:
         """What the judge accepts: of right answers, of wrong ones, and of each kind of them."""
