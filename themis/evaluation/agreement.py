@@ -169,7 +169,7 @@ def calibrate(judged: Mapping[str, float], labels: Mapping[str, float], *, thres
 
     >>> found = calibrate({"a": 1.0, "b": 1.0, "c": 0.0}, {"a": 1.0, "b": 0.0, "c": 0.0})
     >>> round(found.corrected_mean, 2), [round(end, 2) for end in found.corrected_ci]
-    (0.33, [0.0, 0.85])
+    (0.33, [0.0, 0.86])
     """
     shared = [item for item in labels if item in judged]
     if len(shared) < 2:

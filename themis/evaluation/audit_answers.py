@@ -79,10 +79,12 @@ def make_audit_answers(items: Sequence[AuditItem], n: int, *, seed: int = 0) -> 
         seed: Of the draws.
 
     >>> items = [AuditItem("1", "How many legs has a spider?", ("8",)), AuditItem("2", "And an ant?", ("6",))]
-    >>> for answer in make_audit_answers(items, 8):
+    >>> for answer in make_audit_answers(items, 8)[4:]:
     ...     print(answer.item_id, answer.kind, answer.text)
-    1 reference 8
-    2 rephrased It is 6.
+    2 specific That comes to 8.
+    2 negation Anything but 6.
+    1 near_miss 7, as far as I can tell.
+    1 vague It was something that came up in connection with legs spider.
     """
     accepted = _accepted_by_prompt(items)
     others = _values_by_shape(items)

@@ -33,6 +33,9 @@ class Judgment:
         accepted: Whether the judge took it as right; None where it gave no verdict.
         kind: What sort of answer it is, such as "vague"; empty where nobody says.
         item_id: Of which item; answers to one item are not independent.
+
+    >>> Judgment(is_right=False, accepted=True, kind="vague").accepted
+    True
     """
 
     is_right: bool
@@ -108,6 +111,10 @@ class JudgeRates:
         by_kind: For each kind of answer, the share that it accepts.
         right_kinds: Which of the kinds are right.
         failed: Answers on which it gave no verdict; in no share.
+
+    >>> judged = [Judgment(True, True)] * 9 + [Judgment(True, False)] + [Judgment(False, False)] * 10
+    >>> round(judge_rates(judged).informedness, 2)
+    0.9
     """
 
     sensitivity: Rate
@@ -118,6 +125,7 @@ class JudgeRates:
 
     @property
     def wrong_kinds(self) -> list[str]:
+        """The kinds of wrong answers."""
         return [kind for kind in self.by_kind if kind not in self.right_kinds]
 
     @property

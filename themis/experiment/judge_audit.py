@@ -82,6 +82,15 @@ class JudgeAudit:
         run_id: The audit itself in the store; None where its judgments came from a file.
         report: The report of that run; its `metadata["stopped"]` says why where not all answers were judged.
         notes: What to know of it, a sentence each.
+
+    >>> judged = [Judgment(True, True, "reference")] * 20 + [Judgment(False, number < 6, "vague") for number in range(10)]
+    >>> print(audit_judgments(judged).to_markdown().partition("\\n\\n")[0].replace("\\\\", ""))
+    | answers | n | accepted | 95 % interval |
+    |---|---:|---:|---|
+    | right (sensitivity) | 20 | 1.0000 | [0.8316, 1.0000] |
+    | reference | 20 | 1.0000 | [0.8316, 1.0000] |
+    | wrong (1 - specificity) | 10 | 0.6000 | [0.2624, 0.8784] |
+    | vague | 10 | 0.6000 | [0.2624, 0.8784] |
     """
 
     judge: str
@@ -202,7 +211,7 @@ def audit_judge(
     ...                          storage="runs", progress=False)
     >>> audit = audit_judge("sums", storage="runs", metric="includes", n=80)
     >>> audit.rates.sensitivity.value, audit.rates.by_kind["negation"].value
-    (0.925, 1.0)
+    (0.95, 1.0)
     """
     store = open_store(storage)
     names = [run_ids] if isinstance(run_ids, str) else list(run_ids)

@@ -34,6 +34,10 @@ def read_judgments_file(path: str | Path, columns: Mapping[str, str] | None = No
 
     Raises:
         DatasetError: A column is missing or a value is neither; says which.
+
+    >>> _ = Path("judged.csv").write_text("gold,verdict,kind\\nwrong,CORRECT,vague\\nright,CORRECT,\\n")
+    >>> read_judgments_file("judged.csv", {"label": "gold"})[0]
+    Judgment(is_right=False, accepted=True, kind='vague', item_id='')
     """
     unknown = [name for name in columns or {} if name not in _COLUMNS]
     if unknown:
