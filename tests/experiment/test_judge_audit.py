@@ -199,6 +199,9 @@ def test_a_judge_that_accepts_everything_says_nothing(tmp_path, capsys):
     shown = capsys.readouterr().out
     assert "its scores say nothing" in shown
     assert "[0.0000, 1.0000]" in shown
+    page = tmp_path / "pages" / "audit.html"
+    assert _run(["judge", "audit", "run", "--n", "40", "--html", str(page), "--storage", str(tmp_path)]) == 0
+    assert "its scores say nothing" in page.read_text()
 
 
 def test_a_run_that_another_judge_scored_is_not_corrected(lenient, tmp_path, capsys):

@@ -13,7 +13,7 @@ import random
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 from themis.core.fingerprint import digest
@@ -155,6 +155,7 @@ _NUMBER = re.compile(
     r"(?P<before>[$€£]?)(?P<digits>-?\d{1,3}(?:,\d{3})+|-?\d+)(?P<decimals>\.\d+)?(?P<after>\s*[%a-zA-Zµ°]*[²³]?)"
 )
 _LONGEST_NAME = 6
+_LONGEST_DATE = len("30th September, 2024.")
 _MOST_LOOKED_AT = 50
 _DATE_FORMS = ("%Y-%m-%d", "%d %B %Y", "%B %d, %Y", "%d %b %Y", "%b %d, %Y")
 _WRITTEN = re.findall(
@@ -195,6 +196,8 @@ class _Value:
 
 
 def _read_date(text: str) -> datetime.date | None:
+    if len(text) > _LONGEST_DATE or not re.search(r"\d{4}", text):
+        return None
     plain = re.sub(r"(?<=\d)(?:st|nd|rd|th)\b", "", text.rstrip("."))
     for form in _DATE_FORMS:
         try:
@@ -215,6 +218,7 @@ _SMALL_WORDS = frozenset(
 )
 
 
+@lru_cache(maxsize=4096)
 def _normalise(text: str) -> tuple[str, ...]:
     """The words of an answer that matter; numbers and dates by value."""
     value = _Value.read(text)

@@ -217,12 +217,13 @@ def audit_judge(
     names = [run_ids] if isinstance(run_ids, str) else list(run_ids)
     if not names:
         raise ConfigurationError("an audit needs at least one run whose rows have references")
+    sources = _collect_items(store, names)
     chosen = _find_judge(store, names, metric, judge)
     if isinstance(chosen.metric, PairwiseJudge):
         raise ConfigurationError(
             f"{chosen.metric.name} prefers one answer to another; an audit is of judges that say right or wrong"
         )
-    rows = _make_rows(_collect_items(store, names), n, seed)
+    rows = _make_rows(sources, n, seed)
     asked = SampleSpecification(
         dataset=rows,
         model=f"fake/field-{ANSWER}",
@@ -333,9 +334,8 @@ def _judge_of_runs(store: ExperimentStorage, run_ids: Sequence[str], metric: str
     """The judge that a run names in its specification."""
     for run_id in run_ids:
         loaded = load_specification(store.get_run(run_id))
-        if not isinstance(loaded, SampleSpecification):
-            raise ConfigurationError(f"run {run_id!r} is a {loaded.kind} run; an audit takes the rows of sample runs")
-        written = [one for one in loaded.metrics or () if isinstance(one, str)]
+        named = loaded.metrics if isinstance(loaded, SampleSpecification) else None
+        written = [one for one in named or () if isinstance(one, str)]
         made = {resolved.name: (resolved, text) for text in written for resolved in (resolve_metric(text),)}
         names = list(made) if metric is not None else [name for name, (one, _) in made.items() if find_judges([one])]
         if metric is not None and made:
@@ -366,6 +366,8 @@ def _collect_items(store: ExperimentStorage, run_ids: Sequence[str]) -> list[_So
     found: dict[str, _SourceItem] = {}
     count = 0
     for run_id in run_ids:
+        if (kind := store.get_run(run_id).kind) != "samples":
+            raise ConfigurationError(f"run {run_id!r} is a {kind} run; an audit takes the rows of sample runs")
         for _, record in store.reader(run_id).records():
             count += 1
             references = _texts(record)
