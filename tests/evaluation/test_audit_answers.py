@@ -64,6 +64,34 @@ def test_near_misses_are_beside_the_right_value():
     assert all("William" in text or "Shakespeare" in text for text in texts("hamlet", Kind.NEAR_MISS))
 
 
+@pytest.mark.parametrize(
+    ("reference", "near"),
+    [
+        ("June 2023", {"May 2023", "July 2023", "June 2024"}),
+        ("2020", {"2019", "2021", "2002"}),
+        ("the week before 9 June 2023", {"the week before 10 June 2023", "the week before 9 July 2023"}),
+        ("three months", {"four months"}),
+    ],
+)
+def test_a_near_miss_of_what_holds_a_number_or_a_month_changes_that(reference, near):
+    item = AuditItem("one", "When was it?", (reference,))
+    answers = (answer for seed in range(60) for answer in make_audit_answers([item], 20, seed=seed))
+    made = [answer.text for answer in answers if answer.kind is Kind.NEAR_MISS]
+    assert all(any(value in text for text in made) for value in near)
+    assert not [text for text in made if reference in text]
+
+
+def test_a_long_text_is_not_called_wrong_for_one_of_its_words():
+    long = "by carving out some time each day for reading or playing the violin"
+    items = [
+        AuditItem("one", "How does she rest?", (long,)),
+        AuditItem("two", "How did he?", ("by running along rivers",)),
+    ]
+    assert not [
+        answer for answer in make_audit_answers(items, 40) if (answer.item_id, answer.kind) == ("one", Kind.NEAR_MISS)
+    ]
+
+
 def test_a_negation_says_the_contrary():
     assert {text.lower().rstrip(".").split()[-1] for text in texts("wet", Kind.NEGATION)} <= {"no", "clearly"}
     assert all(

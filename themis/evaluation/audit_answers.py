@@ -56,6 +56,19 @@ class AuditItem:
     references: tuple[str, ...]
     topic: str = ""
 
+    @property
+    def question(self) -> str:
+        """The topic, or the last sentence of the prompt that asks, or its last line."""
+        asked = re.findall(r"[^.?!\n]+\?", self.prompt)
+        lines = [line for line in self.prompt.splitlines() if line.strip()]
+        return self.topic or (asked or lines or [self.prompt])[-1].strip()
+
+    @property
+    def asks_for(self) -> str:
+        """The word that asks: who, when, where, why, how; nothing where none does, or what and which."""
+        found = re.search(r"\b(who|whom|whose|when|where|why|how)\b", self.question, re.IGNORECASE)
+        return found[0].lower() if found else ""
+
 
 @dataclass(frozen=True)
 class AuditAnswer:
@@ -136,7 +149,10 @@ def _values_by_shape(items: Iterable[AuditItem]) -> dict[_Shape, list[str]]:
     values: dict[_Shape, dict[str, None]] = {}
     for item in items:
         for reference in item.references[:1]:
-            values.setdefault(_Value.read(reference).shape, {})[reference.strip()] = None
+            shape = _Value.read(reference, item.asks_for).shape
+            # Also for whoever finds nothing that answers the same sort of question.
+            for wanted in {shape, _Shape(shape.form)}:
+                values.setdefault(wanted, {})[reference.strip()] = None
     return {shape: list(found) for shape, found in values.items()}
 
 
@@ -144,7 +160,7 @@ def _values_by_shape(items: Iterable[AuditItem]) -> dict[_Shape, list[str]]:
 
 
 class _Shape(NamedTuple):
-    """What may stand in for what: a number for a number of the same unit, a name for a name."""
+    """What may stand in for what: a number for a number of the same unit, a name for a name that is asked for alike."""
 
     form: str
     unit: str = ""
@@ -157,7 +173,8 @@ _NUMBER = re.compile(
 _LONGEST_NAME = 6
 _LONGEST_DATE = len("30th September, 2024.")
 _MOST_LOOKED_AT = 50
-_DATE_FORMS = ("%Y-%m-%d", "%d %B %Y", "%B %d, %Y", "%d %b %Y", "%b %d, %Y")
+_DATE_FORMS = ("%Y-%m-%d", "%d %B %Y", "%d %B, %Y", "%B %d, %Y", "%d %b %Y", "%b %d, %Y")
+_MONTH_FORMS = ("%B %Y", "%B, %Y", "%b %Y")
 _WRITTEN = re.findall(
     r"\w+",
     "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen "
@@ -177,29 +194,33 @@ class _Value:
     date: datetime.date | None = None
 
     @classmethod
-    def read(cls, reference: str) -> _Value:
+    def read(cls, reference: str, asks_for: str = "") -> _Value:
         text = " ".join(reference.split())
         if text.lower().rstrip(".") in _YES_NO:
             return cls(text.rstrip("."), _Shape("yes or no"))
         if re.fullmatch(r"\(?[A-J]\)?", text):
             return cls(text, _Shape("letter"))
-        if date := _read_date(text):
+        if date := _read_date(text, _DATE_FORMS):
             return cls(text, _Shape("date"), date=date)
+        if date := _read_date(text, _MONTH_FORMS):
+            return cls(text, _Shape("month"), date=date)
+        if re.fullmatch(r"1\d{3}|20\d{2}", text):
+            return cls(text, _Shape("year"), number=float(text))
         if match := _NUMBER.fullmatch(text):
             number = float(match["digits"].replace(",", "") + (match["decimals"] or ""))
             return cls(text, _Shape("number", match["before"] + match["after"].strip()), number=number)
         words = text.split()
         if len(words) > _LONGEST_NAME:
-            return cls(text, _Shape("text"))
+            return cls(text, _Shape("text", asks_for))
         is_name = all(word[:1].isupper() or word.lower() in _SMALL_WORDS for word in words)
-        return cls(text, _Shape("name" if is_name else "phrase"))
+        return cls(text, _Shape("name" if is_name else "phrase", asks_for))
 
 
-def _read_date(text: str) -> datetime.date | None:
+def _read_date(text: str, forms: Sequence[str]) -> datetime.date | None:
     if len(text) > _LONGEST_DATE or not re.search(r"\d{4}", text):
         return None
     plain = re.sub(r"(?<=\d)(?:st|nd|rd|th)\b", "", text.rstrip("."))
-    for form in _DATE_FORMS:
+    for form in forms:
         try:
             return datetime.datetime.strptime(plain, form).date()
         except ValueError:
@@ -223,7 +244,9 @@ def _normalise(text: str) -> tuple[str, ...]:
     """The words of an answer that matter; numbers and dates by value."""
     value = _Value.read(text)
     if value.date is not None:
-        return (value.date.isoformat(),)
+        # A year holds its months, and a month its days.
+        parts = value.date.isoformat().split("-")
+        return tuple(parts[:2] if value.shape.form == "month" else parts)
     if value.number is not None:
         return (f"{value.number:g}",)
     words = re.findall(r"\w+", text.casefold().replace(",", ""))
@@ -246,6 +269,8 @@ def _contains(words: Sequence[str], part: Sequence[str]) -> bool:
 _FRAMES = {
     "number": ("It is {}.", "The answer is {}.", "That comes to {}.", "{}, as far as I can tell."),
     "date": ("It was on {}.", "The answer is {}.", "That happened on {}.", "{}, as far as I can tell."),
+    "month": ("It was in {}.", "The answer is {}.", "That happened in {}.", "{}, as far as I can tell."),
+    "year": ("It was in {}.", "The answer is {}.", "That happened in {}.", "{}, as far as I can tell."),
     "letter": ("The answer is {}.", "I choose {}.", "Option {}.", "Answer: {}"),
     "name": ("It was {}.", "The answer is {}.", "That would be {}.", "{}, as far as I can tell."),
 }
@@ -277,12 +302,17 @@ class _Maker:
 
     @cached_property
     def _value(self) -> _Value:
-        return _Value.read(next(reference for reference in self.item.references if reference.strip()))
+        first = next(reference for reference in self.item.references if reference.strip())
+        return _Value.read(first, self.item.asks_for)
 
     def _some_others(self) -> list[str]:
-        """Values of the same shape that other items have, some of them where there are many."""
-        pool = self.others.get(self._value.shape, ())
-        return self.draw.sample(pool, min(len(pool), _MOST_LOOKED_AT))
+        """Values that other items have and that are wrong here: of the same shape, or at least of the same form."""
+        shape = self._value.shape
+        for pool in (self.others.get(shape, ()), self.others.get(_Shape(shape.form), ())):
+            some = self.draw.sample(pool, min(len(pool), _MOST_LOOKED_AT))
+            if wrong := [text for text in some if not _may_be_right(text, self.accepted)]:
+                return wrong
+        return []
 
     def make(self, kind: Kind) -> str | None:
         """An answer of this kind; None where there is none."""
@@ -325,8 +355,10 @@ class _Maker:
         shape = self._value.shape
         if shape.form == "yes or no":
             return None  # that is the negation
-        pool = list("ABCD") if shape.form == "letter" else self._some_others()
-        values = [text for text in pool if not _may_be_right(text, self.accepted)] or self._invented_values()
+        if shape.form == "letter":
+            values = [letter for letter in "ABCD" if not _may_be_right(letter, self.accepted)]
+        else:
+            values = self._some_others() or self._invented_values()
         if not values:
             return None
         chosen = self.draw.choice(values)
@@ -349,8 +381,8 @@ class _Maker:
             word = _YES_NO[value.text.lower()].capitalize()
             return self.draw.choice([f"{word}.", f"The answer is {word.lower()}.", f"{word}, clearly."])
         text = value.text.rstrip(".")
-        if value.shape.form == "text":
-            return f"It is not true that {text[:1].lower()}{text[1:]}."
+        if value.shape.form in ("text", "phrase"):
+            return f"The answer is not: {text}."
         return self.draw.choice([f"It was not {text}.", f"Not {text}, but something else.", f"Anything but {text}."])
 
     def _miss(self) -> str | None:
@@ -359,18 +391,18 @@ class _Maker:
         if value.number is not None:
             made = [_with_number(value, number) for number in _near_numbers(value)]
         elif value.date is not None:
-            made = [_with_date(value, date) for date in _near_dates(value.date)]
+            made = [_with_date(value, date) for date in _near_dates(value)]
         elif value.shape.form in ("name", "phrase", "text"):
-            made = self._replace_a_word(value.text.split())
+            made = _near_texts(value.text) or self._replace_a_word(value.text.split())
         else:
             return None
         safe = [text for text in made if not _may_be_right(text, self.accepted)]
         return self._sentence(self.draw.choice(safe)) if safe else None
 
     def _replace_a_word(self, words: list[str]) -> list[str]:
-        """With one word from another item's value of the same shape."""
+        """With one word from another item's value; not in a long text, which may be right without one of its words."""
         places = [place for place, word in enumerate(words) if word.casefold() not in _SMALL_WORDS]
-        if len(words) < 2 or not places:
+        if not 2 <= len(words) <= _LONGEST_NAME or not places:
             return []
         known = {word for text in self.accepted for word in _normalise(text)}
         pool = [
@@ -387,7 +419,7 @@ class _Maker:
     def _evade(self) -> str | None:
         """On the topic and without the fact: the question's own words, less those of any accepted answer."""
         facts = {word for text in self.accepted for word in _normalise(text)}
-        asked = re.findall(r"[\w'-]+", self.item.topic or _last_question(self.item.prompt))
+        asked = re.findall(r"[\w'-]+", self.item.question)
         kept = [
             word for word in asked if word.casefold() not in _SMALL_WORDS and not facts.intersection(_normalise(word))
         ]
@@ -395,15 +427,10 @@ class _Maker:
         return self.draw.choice(_VAGUE).format(topic=topic)
 
 
-def _last_question(prompt: str) -> str:
-    """The last sentence that asks, or the last line, of a prompt."""
-    asked = re.findall(r"[^.?!\n]+\?", prompt)
-    lines = [line for line in prompt.splitlines() if line.strip()]
-    return (asked or lines or [prompt])[-1].strip()
-
-
 def _other_forms(value: _Value) -> list[str]:
     """The same number or date, written otherwise."""
+    if value.shape.form in ("year", "month"):
+        return []
     if value.date is not None:
         day = value.date
         month = calendar.month_name[day.month]
@@ -454,23 +481,44 @@ def _with_number(value: _Value, number: float) -> str:
     return f"{match['before']}{written}{match['after']}"
 
 
-def _near_dates(date: datetime.date) -> list[datetime.date]:
+def _near_dates(value: _Value) -> list[datetime.date]:
     """The day before and after, the same day of the months beside it, and of the next year."""
+    date = value.date
+    assert date is not None
     if not 2 <= date.year <= 9997:
         return []
     day = min(date.day, 28)
     months = [date.replace(day=day) + datetime.timedelta(days=31), date.replace(day=1) - datetime.timedelta(days=1)]
+    beside = [date - datetime.timedelta(days=1), date + datetime.timedelta(days=1)]
     return [
-        date - datetime.timedelta(days=1),
-        date + datetime.timedelta(days=1),
+        *(beside if value.shape.form == "date" else ()),
         *(month.replace(day=day) for month in months),
         date.replace(year=date.year + 1, day=day),
     ]
 
 
+def _near_texts(text: str) -> list[str]:
+    """The text with another number, year or month in it, where it has one."""
+    months = [name for name in calendar.month_name if name]
+    made = []
+    for found in re.finditer(r"[^\W_]+", text):
+        word, others = found[0], list[str]()
+        if word.isascii() and word.isdigit():
+            others = [str(int(word) + 1), *([str(int(word) - 1)] if int(word) > 1 else [])]
+        elif word.capitalize() in months:
+            place = months.index(word.capitalize())
+            others = [months[place - 1], months[(place + 1) % len(months)]]
+        elif word.lower() in _WRITTEN[2:-1]:
+            others = [_WRITTEN[_WRITTEN.index(word.lower()) + 1]]
+        made += [f"{text[: found.start()]}{other}{text[found.end() :]}" for other in others]
+    return made
+
+
 def _with_date(value: _Value, date: datetime.date) -> str:
     """Another date in the form of the value's."""
     month = calendar.month_name[date.month]
+    if value.shape.form == "month":
+        return f"{month} {date.year}"
     if re.match(r"\d{4}-", value.text):
         return date.isoformat()
     if re.match(r"\d", value.text):
