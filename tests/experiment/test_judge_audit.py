@@ -94,22 +94,37 @@ def lenient():
     return Lenient
 
 
-def rows(right: float, salt: str = "") -> list[dict[str, str]]:
-    """Questions with a draft each that is right or says another name."""
-    made = []
-    for number, name in enumerate(NAMES):
-        wrong = NAMES[(number + 31) % len(NAMES)]
-        draft = name if share(f"{salt}{number}") < right else wrong
-        made.append({"id": str(number), "question": f"Who won race {number}?", "answer": name, "draft": draft})
-    return made
+@pytest.fixture(autouse=True)
+def guessing():
+    themis.register_provider("guessing", Guessing)
 
 
-def run(tmp_path: Any, right: float = 0.5, run_id: str = "run", salt: str = "", **changes: Any) -> float:
+class Guessing(StatelessTaskExecutor):
+    """Names who won a race in the share of cases that its model is called by, and somebody else in the others."""
+
+    is_local = True
+
+    def __init__(self, **_: Any) -> None:
+        pass
+
+    def execute(self, task: core.GenerationTask) -> core.GenerationRecord:
+        assert task.reference is not None
+        text = guess(task.model.identifier, str(task.reference.value))
+        return core.GenerationRecord(task, core.ModelOutput(text), None)
+
+
+def guess(model: str, name: str) -> str:
+    return name if share(model + name) < float(model) else NAMES[(NAMES.index(name) + 31) % len(NAMES)]
+
+
+ROWS = [{"id": str(n), "question": f"Who won race {n}?", "answer": name} for n, name in enumerate(NAMES)]
+
+
+def run(tmp_path: Any, right: str = "0.5", run_id: str = "run", **changes: Any) -> float:
     """A run judged by the lenient judge; the true share of right answers."""
-    asked = rows(right, salt)
     given = {"metrics": [JUDGE], "storage": tmp_path, "run_id": run_id, "progress": False, **changes}
-    themis.evaluate(asked, model="fake/field-draft", prompt="{question}", **given)
-    return sum(row["draft"] == row["answer"] for row in asked) / len(asked)
+    themis.evaluate(ROWS, model=f"guessing/{right}", prompt="{question}", **given)
+    return sum(guess(right, name) == name for name in NAMES) / len(NAMES)
 
 
 def audit_json(capsys: Any, *words: str) -> dict[str, Any]:
@@ -215,8 +230,9 @@ def test_a_run_that_another_judge_scored_is_not_corrected(lenient, tmp_path, cap
 def test_peoples_labels_correct_the_score_too(lenient, tmp_path, capsys):
     truth = run(tmp_path)
     labels = tmp_path / "people.csv"
-    known = [row for row in rows(0.5) if share("label" + row["id"]) < 0.5]
-    labels.write_text("id,label\n" + "".join(f"{r['id']},{r['draft'] == r['answer']}\n" for r in known))
+    known = [row for row in ROWS if share("label" + row["id"]) < 0.5]
+    lines = [f"{row['id']},{guess('0.5', row['answer']) == row['answer']}\n" for row in known]
+    labels.write_text("id,label\n" + "".join(lines))
     (found,) = audit_json(capsys, "run", "--n", "80", "--labels", str(labels), "--storage", str(tmp_path))["runs"]
     low, high = found["labelled"]["corrected_ci"]
     assert low <= truth <= high
@@ -254,7 +270,7 @@ def test_what_cannot_be_audited_is_explained(lenient, tmp_path, capsys, words, s
 
 
 def test_a_comparison_says_whether_the_difference_survives_the_judges_errors(lenient, tmp_path, capsys):
-    better, worse = run(tmp_path, 0.9, "better"), run(tmp_path, 0.4, "worse", salt="x")
+    better, worse = run(tmp_path, "0.9", "better"), run(tmp_path, "0.4", "worse")
     words = ["compare", "better", "worse", "--storage", str(tmp_path)]
     assert _run(words) == 0
     assert "corrected for its judge" not in capsys.readouterr().out
@@ -272,8 +288,8 @@ def test_a_comparison_says_whether_the_difference_survives_the_judges_errors(len
 
 def test_a_difference_that_a_judge_without_a_clue_saw_does_not_survive(lenient, tmp_path, capsys):
     lenient.accepts = staticmethod(lambda expected, answer: 1.0)
-    run(tmp_path, 0.9, "one")
-    run(tmp_path, 0.4, "other", salt="x")
+    run(tmp_path, "0.9", "one")
+    run(tmp_path, "0.4", "other")
     audit_json(capsys, "one", "--n", "80", "--storage", str(tmp_path))
     assert _run(["compare", "one", "other", "--storage", str(tmp_path)]) == 0
     assert "the judge's scores say nothing about the answers" in capsys.readouterr().out

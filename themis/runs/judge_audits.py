@@ -56,6 +56,8 @@ def stored_judge(reader: RunReader, evaluation: int, metric: str) -> str | None:
     """The same of the metric that gave a stored run its scores; None where the run does not say what it was."""
     described = reader.evaluation_config(evaluation).get("metrics", [])
     named = [one for one in described if isinstance(one, Mapping) and _name(one) == metric]
+    if not named and len(described) == 1 and reader.metric_names(evaluation) == [metric]:
+        named = described  # its name is none of its parameters, but there is no other
     return _digest(named[0]) if len(named) == 1 else None
 
 
