@@ -261,7 +261,8 @@ def test_in_python_a_judge_may_be_an_object(lenient, tmp_path):
 def test_what_cannot_be_audited_is_explained(lenient, tmp_path, capsys, words, says):
     run(tmp_path)
     run(tmp_path, run_id="plain", metrics=["exact_match"])
-    run(tmp_path, run_id="bare", metrics=["response_length"], reference_field="")
+    given = {"metrics": ["response_length"], "reference_field": "", "storage": tmp_path, "progress": False}
+    themis.evaluate(ROWS, model="fake/echo", prompt="{question}", run_id="bare", **given)
     assert _run(["judge", "audit", *words, "--storage", str(tmp_path)]) == 2
     assert says in capsys.readouterr().err
 
