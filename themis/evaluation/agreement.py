@@ -215,8 +215,8 @@ def prediction_powered_mean(
 
     Items are grouped by their prediction. The mean is that of the groups' mean labels, weighted by how many items each has;
     its interval puts together the exact intervals of the groups (the square root of the sum of squares of their distances)
-    and what is not known of the weights. So a group whose labels all agree is not taken as certain, labelled items that are
-    among the predicted ones are not counted twice, and a group without labels adds all that it could.
+    and what is not known of the weights; to that a group without labels adds all that it could be wrong by. So a group whose
+    labels all agree is not taken as certain, and labelled items that are among the predicted ones are not counted twice.
 
     Args:
         predictions: Of every item, from 0 to 1, the labelled ones included.
@@ -237,16 +237,22 @@ def prediction_powered_mean(
     # Where there is no label the judge is taken at its word, and the interval of that group is everything.
     means = {group: statistics.fmean(known or of_unlabelled[group]) for group, known in labels.items()}
     mean = math.fsum(shares[group] * means[group] for group in means)
-    below, above, spread = [], [], []
+    below, above, spread, unknown = list[float](), list[float](), list[float](), [0.0, 0.0]
     for group, known in labels.items():
-        low, high = _mean_interval(known)
-        below.append((shares[group] * (means[group] - min(low, means[group]))) ** 2)
-        above.append((shares[group] * (max(high, means[group]) - means[group])) ** 2)
         spread.append(shares[group] * (means[group] - mean) ** 2)
+        low, high = _mean_interval(known)
+        reach = (shares[group] * (means[group] - min(low, means[group])),
+                 shares[group] * (max(high, means[group]) - means[group]))  # fmt: skip
+        if known:
+            below.append(reach[0] ** 2)
+            above.append(reach[1] ** 2)
+        else:
+            # What nobody has looked at is no chance that might cancel another: it counts in full.
+            unknown = [unknown[0] + reach[0], unknown[1] + reach[1]]
     z = normal_quantile(0.975)
     of_shares = z * z * math.fsum(spread) / len(predictions)
-    ci = (max(0.0, mean - math.sqrt(math.fsum([*below, of_shares]))),
-          min(1.0, mean + math.sqrt(math.fsum([*above, of_shares]))))  # fmt: skip
+    ci = (max(0.0, mean - unknown[0] - math.sqrt(math.fsum([*below, of_shares]))),
+          min(1.0, mean + unknown[1] + math.sqrt(math.fsum([*above, of_shares]))))  # fmt: skip
     # The variance of a label within its group, never taken as none.
     rates = {group: (math.fsum(known) + 1) / (len(known) + 2) for group, known in labels.items()}
     within = math.fsum(shares[group] * rate * (1 - rate) for group, rate in rates.items())
