@@ -3,7 +3,7 @@
     python benchmarks/judge_calibration.py [simulations]
 
 Prints Markdown tables and exits with 1 if an interval covers less than 93 % of the time, within the simulation's own error.
-2000 simulations take some four minutes of CPU.
+2000 simulations take some two minutes of CPU.
 """
 
 from __future__ import annotations

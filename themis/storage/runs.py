@@ -43,7 +43,7 @@ _PAGE = 500
 # `partial` is the score of a panel of which some judge gave no verdict.
 SCORED, PARTIAL, UNPARSED, FAILED = "scored", "partial", "unparsed", "failed"
 # What the pipeline tells metrics beside the task's metadata.
-_GIVEN = ("sample_id", "prompt", "generation_time_ms", "attempt_outcomes")
+_GIVEN = ("sample_id", "prompt", "generation_time_ms", "attempt_outcomes", "model_output")
 
 
 # What `Frame.task` puts into the metadata of every task.
