@@ -236,7 +236,7 @@ class Gate:
             return replace(verdict, checks=(*checks, GateCheck("overlap", GateOutcome.UNKNOWN, str(error))))
         overlap = self._check_overlap(pairs, mine, failed)
         checks.append(overlap)
-        means = float(pairs.a.mean()), float(pairs.b.mean())
+        means = pairs.means
         interval, test = None, None
         if overlap.outcome is GateOutcome.PASS:
             interval = _interval(pairs, self.alpha)
@@ -347,6 +347,8 @@ def _check_budget(candidate: RunMetadata, budget_usd: float) -> GateCheck:
 
 def _interval(pairs: Pairs, alpha: float) -> tuple[float, float] | None:
     """Interval of candidate minus baseline; None if nothing bounds what the unseen items could differ by."""
+    if pairs.corpora is not None:
+        return pairs.corpora.interval(alpha)
     if pairs.binary and pairs.clusters is None:
         return risk_difference_interval(*pairs.wins_and_losses, pairs.n, level=1 - alpha)
     interval = difference_interval(pairs, alpha)
