@@ -357,13 +357,14 @@ class MetricAggregate:
         failed: Samples without a score, counted beside the mean and never in it.
         unparsed: Those among the scored whose answer no extractor could read.
         stderr: Standard error of the mean.
-        ci: 95 % interval, inside the metric's `score_range`; None for fewer than two samples.
-        ci_method: How it was computed: Wilson's for scores that are all 0 or 1, Student's t otherwise, clustered where a
-            cluster field was given.
+        ci: 95 % interval, inside the metric's `score_range`; None for fewer than two samples, and for equal scores that
+            nothing bounds.
+        ci_method: How it was computed (`core.intervals.Summary`): "mid-p" for scores that are all 0 or 1, "beta" for
+            others in a `score_range`, "hall" for those without one, "clustered" where a cluster field was given.
 
     >>> exact = MetricAggregate.from_scores("ExactMatch", [MetricScore("ExactMatch", value) for value in (1, 1, 0, 1)])
     >>> exact.mean, exact.count, exact.ci_method
-    (0.75, 4, 'wilson')
+    (0.75, 4, 'mid-p')
     """
 
     name: str
