@@ -14,8 +14,19 @@ import numpy as np
 import numpy.typing as npt
 
 from themis.comparison.resampling import resample_sums
-from themis.core.intervals import Floats, Labels, Scores, check_level, cluster_totals, finite_scores, student_quantile
+from themis.core.intervals import (
+    Floats,
+    Labels,
+    Scores,
+    check_level,
+    cluster_degrees_of_freedom,
+    cluster_totals,
+    finite_scores,
+    student_quantile,
+)
 from themis.exceptions import ConfigurationError, MetricError
+
+_FEWEST_RESAMPLED = 100
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,7 +75,8 @@ def rank_runs(
     means = sums.sum(axis=0) / sizes.sum()
     drawn = resample_sums(np.column_stack([sums, sizes]), resamples, np.random.default_rng(seed))
     replicates = drawn[:, :-1] / drawn[:, -1:]
-    better = _surely_better(means, replicates, _stderr_of_differences(sums, sizes, means), level, len(sums) - 1)
+    stderr = _stderr_of_differences(sums, sizes, means)
+    better = _surely_better(means, replicates, stderr, level, cluster_degrees_of_freedom(sizes))
     above = np.count_nonzero(means[None, :] > means[:, None] + _noise(means), axis=1)
     firsts = replicates >= replicates.max(axis=1, keepdims=True) - _noise(means)
     share_best = (firsts / firsts.sum(axis=1, keepdims=True)).mean(axis=0)
@@ -111,16 +123,19 @@ def _by_unit(table: Floats, clusters: Labels | None) -> tuple[Floats, Floats]:
 
 
 def _stderr_of_differences(sums: Floats, sizes: Floats, means: Floats) -> Floats:
-    """Standard error of the difference of every two means, on the same units."""
-    residuals = sums - sizes[:, None] * means
-    products = residuals.T @ residuals * len(sums) / (len(sums) - 1) / sizes.sum() ** 2
+    """Standard error of the difference of every two means, on the same units (CR2, as for one mean)."""
+    residuals = (sums - sizes[:, None] * means) / np.sqrt(1 - sizes[:, None] / sizes.sum())
+    products = residuals.T @ residuals / sizes.sum() ** 2
     variances = np.diag(products)
-    stderr: Floats = np.sqrt(np.maximum(variances[:, None] + variances[None, :] - 2 * products, 0.0))
+    together = variances[:, None] + variances[None, :]
+    difference = together - 2 * products
+    # Runs that differ by a constant leave what rounding makes of it.
+    stderr: Floats = np.sqrt(np.where(difference > 1e-14 * together, difference, 0.0))
     return stderr
 
 
 def _surely_better(
-    means: Floats, replicates: Floats, stderr: Floats, level: float, degrees_of_freedom: int
+    means: Floats, replicates: Floats, stderr: Floats, level: float, degrees_of_freedom: float
 ) -> npt.NDArray[np.bool_]:
     """Whether the run of a row is better than that of a column by more than chance makes the widest gap of all pairs."""
     # Differences without spread cannot be weighed, and a run does not differ from itself.
@@ -132,11 +147,24 @@ def _surely_better(
         if others.any():
             gaps = np.abs(shifts[:, others] - shifts[:, run, None]) / stderr[run, others]
             widest = np.maximum(widest, gaps.max(axis=1))
-    # Resampling few units understates their spread, which Student's quantile for a single pair does not.
-    critical = max(float(np.quantile(widest, level)), student_quantile((1 + level) / 2, degrees_of_freedom))
+    critical = _critical_gap(float(np.quantile(widest, level)), means.size, level, degrees_of_freedom)
     standardised = np.divide(means[:, None] - means[None, :], stderr, out=np.zeros_like(stderr), where=comparable)
     better: npt.NDArray[np.bool_] = standardised > critical
     return better
+
+
+def _critical_gap(resampled: float, runs: int, level: float, degrees_of_freedom: float) -> float:
+    """How many standard errors the widest gap of equal runs keeps within, at this level.
+
+    Resamples know how the runs hang together and not how badly few units know their standard errors, so their quantile is
+    carried over to Student's distribution. Below a hundred units it is at least that of pairs which have nothing to do with
+    each other (Bonferroni), and always that of a single pair.
+    """
+    # Resamples of n units spread as if these were n - 1.
+    spread = resampled * math.sqrt((degrees_of_freedom + 1) / degrees_of_freedom)
+    pairs = runs * (runs - 1) / 2 if degrees_of_freedom < _FEWEST_RESAMPLED - 1 else 1
+    tail = min(0.5 * math.erfc(spread / math.sqrt(2)), (1 - level) / 2 / pairs)
+    return -student_quantile(tail, degrees_of_freedom)
 
 
 def _noise(means: Floats) -> float:

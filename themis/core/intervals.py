@@ -134,12 +134,17 @@ def estimate_mean(values: Scores, clusters: Labels | None = None) -> MeanEstimat
         return None
     if totals.sums.size == scores.size:
         return estimate_mean(scores)
-    share = totals.sizes / scores.size
-    residuals = totals.sums / (1 - share) ** 0.5
-    # For equal shares this is the number of clusters minus one.
-    inverse = float((share**2 * (1 - 2 * share) / (1 - share) ** 2).sum()) + float((share**2 / (1 - share)).sum()) ** 2
+    residuals = totals.sums / (1 - totals.sizes / scores.size) ** 0.5
     stderr = math.sqrt(float((residuals * residuals).sum())) / scores.size
-    return MeanEstimate(mean, stderr, 1 + 1 / inverse, _skewness(residuals))
+    return MeanEstimate(mean, stderr, 1 + cluster_degrees_of_freedom(totals.sizes), _skewness(residuals))
+
+
+def cluster_degrees_of_freedom(sizes: Floats) -> float:
+    """Satterthwaite's degrees of freedom of CR2 for a mean: one less than the number of clusters if they are equal."""
+    share = sizes / sizes.sum()
+    return 1 / (
+        float((share**2 * (1 - 2 * share) / (1 - share) ** 2).sum()) + float((share**2 / (1 - share)).sum()) ** 2
+    )
 
 
 def bounded_interval(
