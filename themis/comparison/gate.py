@@ -235,7 +235,7 @@ class Gate:
             return replace(verdict, checks=(*checks, GateCheck("overlap", GateOutcome.UNKNOWN, str(error))))
         overlap = self._check_overlap(pairs, mine, failed)
         checks.append(overlap)
-        means = float(pairs.a.mean()), float(pairs.b.mean())
+        means = pairs.means
         interval, test = None, None
         if overlap.outcome is GateOutcome.PASS:
             test = run_test(pairs, TestSettings(test=StatisticalTest.AUTO, alpha=self.alpha))

@@ -15,7 +15,15 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from themis.comparison.scores import RunScores, StoreLocation, align, common_metrics, open_scores, open_store
+from themis.comparison.scores import (
+    RunScores,
+    StoreLocation,
+    align,
+    common_metrics,
+    open_scores,
+    open_store,
+    refuse_no_mean,
+)
 from themis.comparison.statistics import pair, stderr_of_mean
 from themis.core.intervals import Floats, Labels, Scores, finite_scores, normal_quantile, student_quantile
 from themis.exceptions import ConfigurationError, MetricError
@@ -443,6 +451,7 @@ def plan_comparison(
         raise ConfigurationError(f"a correlation lies between -1 and 1, got {correlation}")
     runs = open_scores(open_store(storage, storage_path), [baseline] if pilot is None else [baseline, pilot])
     metric = common_metrics(runs, [metric])[0]
+    refuse_no_mean(runs[0], metric, "a plan of items")
     scores = runs[0].read(metric)
     if len(scores.item_ids) < 2:
         raise MetricError(

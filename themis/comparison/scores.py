@@ -16,10 +16,13 @@ from typing import Protocol, TypeAlias
 
 import numpy as np
 
+from themis.comparison.corpus import PairedCorpora
 from themis.comparison.statistics import Pairs
 from themis.core.intervals import Floats, ScoreRange
 from themis.core.redaction import redact_text
 from themis.core.registry import nearest, snake_case
+from themis.evaluation.corpus import OF_ATTEMPTS, Corpus, Observation, statistics_of
+from themis.evaluation.resolve import resolve_aggregation
 from themis.exceptions import ConfigurationError, MetricError, StorageError
 from themis.runs.resuming import how_to_resume_stored
 from themis.storage import ExperimentStorage
@@ -65,6 +68,20 @@ class RunScores:
     score_range: ScoreRange | None = None
     positions: Sequence[int] = ()
     attempts: Sequence[Sequence[float]] = ()
+    # Where the run's number is no mean: how it is computed, and of what, for each item what each attempt left.
+    aggregation: str | None = None
+    statistics: Sequence[Sequence[object]] = ()
+
+    @property
+    def mean(self) -> float:
+        """The run's number on these items."""
+        if self.aggregation is None:
+            return float(self.values.mean())
+        found = (
+            Observation(place, None, {OF_ATTEMPTS: list(made)})
+            for place, made in zip(self.item_ids, self.statistics, strict=True)
+        )
+        return Corpus.build(self.aggregation, self.metric, found).value
 
 
 @dataclass(frozen=True)
@@ -77,6 +94,7 @@ class ScoredRun:
     metrics: list[str]
     directions: dict[str, bool | None]
     score_ranges: dict[str, ScoreRange]
+    aggregations: dict[str, str]
 
     def read(self, metric: str) -> RunScores:
         """Every scored item of a metric; what failed has no score and is not here."""
@@ -97,6 +115,8 @@ class ScoredRun:
             if cluster is not None:
                 clusters[item_id] = cluster
         item_ids = sorted(attempts)
+        aggregation = self.find_aggregation(metric)
+        statistics = {} if aggregation is None else self._read_statistics(metric)
         means = (reduce(add, attempts[item_id]) / len(attempts[item_id]) for item_id in item_ids)
         return RunScores(
             run_id=self.run_id,
@@ -109,7 +129,21 @@ class ScoredRun:
             score_range=self.score_ranges.get(metric),
             positions=[positions[item_id] for item_id in item_ids],
             attempts=[attempts[item_id] for item_id in item_ids],
+            aggregation=aggregation,
+            statistics=[statistics[positions[item_id]] for item_id in item_ids] if statistics else (),
         )
+
+    def find_aggregation(self, metric: str) -> str | None:
+        """How a metric's scores become one number, where that is no mean."""
+        named: str | None = self.aggregations.get(metric)
+        return None if named is None or resolve_aggregation(named).is_mean else named
+
+    def _read_statistics(self, metric: str) -> dict[int, list[object]]:
+        """What the attempts at each item left to be added up, by the item's place."""
+        found: dict[int, list[object]] = {}
+        for one in self.reader.score_details(self.evaluation, metric):
+            found.setdefault(one.position, []).extend(statistics_of(one.details, metric))
+        return found
 
 
 def open_scores(store: ExperimentStorage, run_ids: Iterable[str]) -> list[ScoredRun]:
@@ -136,6 +170,7 @@ def _open(store: ExperimentStorage, run_id: str, reader: RunReader) -> ScoredRun
         metrics=metrics,
         directions=config.get("higher_is_better", {}),
         score_ranges=config.get("score_range", {}),
+        aggregations=config.get("aggregation", {}),
     )
 
 
@@ -172,6 +207,15 @@ def is_higher_better(runs: Iterable[ScoredRun], metric: str) -> bool | None:
     return next((run.directions[metric] for run in runs if metric in run.directions), True)
 
 
+def refuse_no_mean(run: ScoredRun, metric: str, purpose: str) -> None:
+    """Raises where a run's number is no mean of its items' scores, for what knows means only."""
+    if run.find_aggregation(metric) is not None:
+        raise MetricError(
+            f"{purpose} goes by the mean of items' scores, and {metric} is none; take a metric that is one, such as "
+            "accuracy or exact_match"
+        )
+
+
 def align(a: RunScores, b: RunScores) -> Pairs:
     """The items that both runs have a score of; none at all is an error."""
     one, other = a, b
@@ -184,7 +228,21 @@ def align(a: RunScores, b: RunScores) -> Pairs:
             f"runs {a.run_id!r} and {b.run_id!r} have no item with a score of {a.metric} in common: "
             f"{len(a.item_ids)} and {len(b.item_ids)} items are scored{_examples(a, b)}"
         )
-    return Pairs(one.values, other.values, _common_clusters(one, other), a.score_range or b.score_range)
+    clusters = _common_clusters(one, other)
+    return Pairs(
+        one.values, other.values, clusters, a.score_range or b.score_range, _pair_corpora(one, other, clusters)
+    )
+
+
+def _pair_corpora(a: RunScores, b: RunScores, clusters: list[str] | None) -> PairedCorpora | None:
+    if a.aggregation is None and b.aggregation is None:
+        return None
+    if a.aggregation != b.aggregation:
+        raise MetricError(
+            f"runs {a.run_id!r} and {b.run_id!r} compute {a.metric} in two ways, {a.aggregation or 'mean'} and "
+            f"{b.aggregation or 'mean'}; judge one of them as the other with: themis rejudge"
+        )
+    return PairedCorpora.build(str(a.aggregation), a.statistics, b.statistics, clusters)
 
 
 def restrict_to_shared(runs: Sequence[RunScores]) -> list[RunScores]:
@@ -203,6 +261,8 @@ def _pick(run: RunScores, places: list[int]) -> RunScores:
         values=run.values[places],
         clusters=None if run.clusters is None else [run.clusters[place] for place in places],
         score_range=run.score_range,
+        aggregation=run.aggregation,
+        statistics=[run.statistics[place] for place in places] if run.statistics else (),
     )
 
 

@@ -17,7 +17,14 @@ from typing import Literal
 
 import numpy as np
 
-from themis.comparison.scores import StoreLocation, common_metrics, is_higher_better, open_scores, open_store
+from themis.comparison.scores import (
+    StoreLocation,
+    common_metrics,
+    is_higher_better,
+    open_scores,
+    open_store,
+    refuse_no_mean,
+)
 from themis.core.entities import EvaluationRecord
 from themis.core.intervals import Floats
 from themis.exceptions import ConfigurationError, MetricError
@@ -216,6 +223,7 @@ class StopWhenDecided:
         runs = open_scores(open_store(storage, storage_path), [baseline])
         self.baseline = baseline
         self.metric = common_metrics(runs, [metric])[0]
+        refuse_no_mean(runs[0], self.metric, "stopping early")
         found = runs[0].read(self.metric)
         if outside := next((value for value in found.values if not 0 <= value <= 1), None):
             raise MetricError(f"stopping early needs scores from 0 to 1, {self.metric} of {baseline!r} has {outside:g}")

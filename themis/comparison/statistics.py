@@ -15,6 +15,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from themis.comparison.corpus import PairedCorpora
 from themis.comparison.resampling import (
     Method,
     bootstrap_interval,
@@ -52,6 +53,15 @@ class Pairs:
     b: Floats
     clusters: Labels | None = None
     score_range: ScoreRange | None = None
+    # Where the runs' numbers are no means of these scores: what they are computed from.
+    corpora: PairedCorpora | None = None
+
+    @property
+    def means(self) -> tuple[float, float]:
+        """Both runs' numbers on these items: the means of the scores, unless the metric has another."""
+        if self.corpora is not None:
+            return self.corpora.values
+        return float(self.a.mean()), float(self.b.mean())
 
     @property
     def n(self) -> int:
@@ -475,6 +485,8 @@ def summarise_difference(pairs: Pairs, *, level: float = 0.95) -> Summary:
     >>> found.method, [round(end, 2) for end in found.ci]
     ('tango', [-0.02, 0.81])
     """
+    if pairs.corpora is not None:
+        return Summary(pairs.n, pairs.corpora.difference, None, pairs.corpora.interval(1 - level), "jackknife")
     if not pairs.binary:
         return _mean_difference(pairs, level)
     found = _mean_difference(replace(pairs, score_range=(0.0, 1.0)), level)

@@ -21,7 +21,7 @@ from themis.core.identity import find_unknown
 from themis.core.redaction import redact, redact_options
 from themis.core.secrets import is_secret_name
 from themis.core.tokens import DEFAULT_TOKENIZER
-from themis.evaluation.pipeline import score_ranges
+from themis.evaluation.pipeline import aggregations, score_ranges
 from themis.exceptions import ConfigurationError
 
 __all__ = [
@@ -231,9 +231,10 @@ def call_identity(
 def evaluation_identity(pipeline: Any) -> tuple[str, dict[str, Any]]:
     """The fingerprint of a way of judging, and what it is made of; a judge's key is part of neither.
 
-    Beside it stands which metrics are not better when higher, and what their scores can be, for those who summarise and
-    compare them. Where `unknown` names something that decides scores and has no canonical form, no other evaluation has
-    this fingerprint: such scores are made anew each time, and equal no other run's.
+    Beside it stands which metrics are not better when higher, what their scores can be, and how those become one number
+    where that is no mean, for those who summarise and compare them. Where `unknown` names something that decides scores and
+    has no canonical form, no other evaluation has this fingerprint: such scores are made anew each time, and equal no other
+    run's.
     """
     described = pipeline.evaluation_fingerprint()
     config = redact(described if isinstance(described, Mapping) else {"fingerprint": described})
@@ -242,7 +243,7 @@ def evaluation_identity(pipeline: Any) -> tuple[str, dict[str, Any]]:
     directions = {metric.name: getattr(metric, "higher_is_better", True) for metric in getattr(pipeline, "metrics", ())}
     others = {name: direction for name, direction in directions.items() if direction is not True}
     ranges = {name: list(found) for name, found in score_ranges(pipeline).items()}
-    beside = {"higher_is_better": others, "score_range": ranges}
+    beside = {"higher_is_better": others, "score_range": ranges, "aggregation": aggregations(pipeline)}
     return fingerprint(config), {**config, **{name: told for name, told in beside.items() if told}}
 
 
