@@ -95,7 +95,7 @@ class ComparisonResult:
         run_b_samples: The second's, in the same order.
         corrected_significant: After correction for the number of comparisons.
         corrected_p_value: Likewise.
-        interval: Of the difference: the test's own, or Student's for tests without one.
+        interval: Of the difference: the test's own, or the one that fits the scores for tests without one.
         interval_method: What it is called.
         note: What limits the verdict.
 
