@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from themis.comparison.corpus import PairedCorpora
+from themis.comparison.judge_correction import correct_for_judges
 from themis.comparison.ranking import Ranking, rank_corpora, rank_runs
 from themis.comparison.reports import (
     TIE,
@@ -40,15 +41,17 @@ from themis.comparison.scores import (
 from themis.comparison.statistics import (
     PairedTest,
     Pairs,
+    agree_with_test,
     benjamini_hochberg,
     bootstrap_test,
     holm,
     mcnemar_test,
     paired_permutation_test,
     paired_t_test,
+    summarise_difference,
     wilcoxon_test,
 )
-from themis.core.intervals import clip
+from themis.core.intervals import Summary, clip
 from themis.core.registry import nearest
 from themis.exceptions import ConfigurationError, MetricError
 
@@ -129,8 +132,9 @@ def compare_runs(
     >>> for run_id, model in (("baseline", "fake/noisy-0.9"), ("candidate", "fake/perfect")):
     ...     report = themis.evaluate("demo", model=model, run_id=run_id, storage="runs", progress=False)
     >>> report = compare_runs(["baseline", "candidate"], storage_path="runs")
-    >>> print(report.pairwise_results[0].summary())
-    ExactMatch: baseline 0.2000 - candidate 1.0000 = -0.8000 (-80.0%), interval [-1.0000, -0.4000], CI-only: candidate is better
+    >>> result = report.pairwise_results[0]
+    >>> round(result.delta, 2), result.winner
+    (-0.8, 'candidate')
     """
     engine = ComparisonEngine(storage_path=storage_path, statistical_test=statistical_test, alpha=alpha)
     return engine.compare_runs(run_ids, metrics=metrics)
@@ -269,7 +273,9 @@ class ComparisonEngine:
             raise MetricError(
                 f"nothing can be compared: {'; '.join(f'{name}: {why}' for name, why in left_out.items())}"
             )
-        return _report(run_ids, run_tests(hypotheses, settings), best, rankings, left_out, settings)
+        report = _report(run_ids, run_tests(hypotheses, settings), best, rankings, left_out, settings)
+        report.judge_corrections = correct_for_judges(self.storage, runs, report.pairwise_results)
+        return report
 
     def _directions(self, runs: Sequence[ScoredRun], names: Sequence[str]) -> dict[str, bool | None]:
         found = {metric: is_higher_better(runs, metric) for metric in names}
@@ -328,12 +334,8 @@ def _test(hypothesis: Hypothesis, settings: TestSettings) -> ComparisonResult:
         return result
     verdict = run_test(pairs, settings)
     result.test_result, result.note = verdict, verdict.note
-    if verdict.confidence_interval is not None:
-        result.interval, result.interval_method = verdict.confidence_interval, verdict.test_name
-    else:
-        result.interval = difference_interval(pairs, settings.alpha)
-        method = "student" if pairs.corpora is None else "jackknife"
-        result.interval_method = None if result.interval is None else method
+    found = difference_with_interval(pairs, verdict)
+    result.interval, result.interval_method = found.ci, found.method
     return result
 
 
@@ -412,12 +414,15 @@ def _test_corpora(pairs: Pairs, corpora: PairedCorpora, settings: TestSettings) 
     )
 
 
-def difference_interval(pairs: Pairs, alpha: float) -> tuple[float, float] | None:
-    """Student's interval of the mean difference, for tests that have none of their own; the jackknife's of no means."""
-    if pairs.corpora is not None:
-        return pairs.corpora.interval(alpha)
-    interval = paired_t_test(pairs, alpha=alpha).ci
-    return None if interval is None else clip(interval, pairs.difference_range)
+def difference_with_interval(pairs: Pairs, verdict: StatisticalTestResult) -> Summary:
+    """The mean difference with the interval that goes with a test: its own, or the one that fits the scores."""
+    found = summarise_difference(pairs, level=verdict.confidence_level)
+    if verdict.confidence_interval is not None:
+        return replace(found, ci=verdict.confidence_interval, method=verdict.test_name)
+    # Signed ranks ask something else than the mean difference does, so they do not rule on its interval.
+    if found.ci is None or verdict.test_name == "wilcoxon":
+        return found
+    return replace(found, ci=agree_with_test(found.ci, found.mean, is_significant=verdict.significant))
 
 
 def _choose_test(pairs: Pairs) -> tuple[StatisticalTest, str]:

@@ -16,7 +16,8 @@ from themis.core.registry import nearest
 from themis.exceptions import MetricError
 
 if TYPE_CHECKING:
-    from themis.comparison.ranking import Ranking
+    from themis.comparison.judge_correction import JudgeCorrection
+from themis.comparison.ranking import Ranking
 
 TIE = "tie"
 _WIDTH = 80
@@ -94,7 +95,7 @@ class ComparisonResult:
         run_b_samples: The second's, in the same order.
         corrected_significant: After correction for the number of comparisons.
         corrected_p_value: Likewise.
-        interval: Of the difference: the test's own, or Student's for tests without one.
+        interval: Of the difference: the test's own, or the one that fits the scores for tests without one.
         interval_method: What it is called.
         note: What limits the verdict.
 
@@ -322,6 +323,8 @@ class ComparisonReport:
     metadata: ReportMetadata = field(default_factory=ReportMetadata)
     # Places that each run may have, by metric; only for three runs or more.
     rankings: dict[str, Ranking] = field(default_factory=dict)
+    # What is left of differences that an audited judge saw.
+    judge_corrections: list[JudgeCorrection] = field(default_factory=list)
 
     def get_comparison(self, run_a: str, run_b: str, metric: str) -> ComparisonResult | None:
         """The row of two runs, in either order; its `delta` is that of its own run_a and run_b.
@@ -413,6 +416,7 @@ class ComparisonReport:
                 ]
                 for metric, ranking in self.rankings.items()
             },
+            "judge_corrections": [correction.to_dict() for correction in self.judge_corrections],
             "metadata": dict(self.metadata),
         }
 
@@ -458,7 +462,16 @@ class ComparisonReport:
             metric: Only of this metric.
         """
         limits = [f"{r.metric_name}, {r.run_a_id} - {r.run_b_id}: {r.note}" for r in self._rows(metric) if r.note]
-        return [*self.reasons(metric), *limits, *(self.left_out() if metric is None else ())]
+        told = [*self.reasons(metric), *limits, *self.judge_lines(metric)]
+        return [*told, *(self.left_out() if metric is None else ())]
+
+    def judge_lines(self, metric: str | None = None) -> list[str]:
+        """Whether differences survive what is known of the judges that saw them.
+
+        Args:
+            metric: Only of this metric.
+        """
+        return [found.summary() for found in self.judge_corrections if metric in (None, found.metric)]
 
     def left_out(self) -> list[str]:
         """The metrics that not every two of the runs have scores of on the same items."""
