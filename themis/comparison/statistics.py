@@ -166,6 +166,8 @@ class PairedTest:
     resamples: int | None = None
     seed: int | None = None
     note: str = ""
+    # The evidence points the other way than the difference of the means: ranks may.
+    opposes_mean: bool = False
 
     @property
     def significant(self) -> bool:

@@ -27,6 +27,7 @@ __all__ = [
     "DefaultEvaluationStrategy",
     "EvaluationStrategy",
     "FirstAttempt",
+    "FixedStrategy",
     "MajorityVote",
     "PassAtK",
     "PassHatK",
@@ -263,6 +264,16 @@ _REDUCERS: dict[str, Callable[[Sequence[Metric]], EvaluationStrategy]] = {
     "majority": lambda metrics: MajorityVote(),
     "any": lambda metrics: AnyAttempt(),
 }
+
+
+@dataclass(frozen=True)
+class FixedStrategy:
+    """Resolves the same strategy for every sample, and can be read in a description of how a run was judged."""
+
+    strategy: EvaluationStrategy
+
+    def __call__(self, record: GenerationRecord) -> EvaluationStrategy:
+        return self.strategy
 
 
 def strategy_from_name(name: str, metrics: Sequence[Metric] = (), *, attempts: int | None = None) -> EvaluationStrategy:

@@ -23,6 +23,7 @@ from themis.evaluation.pipeline import score_ranges
 from themis.exceptions import ConfigurationError
 
 __all__ = [
+    "BESIDE_JUDGING",
     "SCIENTIFIC_KEYS",
     "build_reproducibility_manifest",
     "call_identity",
@@ -226,18 +227,23 @@ def call_identity(
     }
 
 
+# What is stored with a way of judging without being part of it: scores are made the same whatever these say.
+BESIDE_JUDGING = ("metric_names", "higher_is_better", "score_range")
+
+
 def evaluation_identity(pipeline: Any) -> tuple[str, dict[str, Any]]:
     """The fingerprint of a way of judging, and what it is made of; a judge's key is part of neither.
 
-    Beside it stands which metrics are not better when higher, and what their scores can be, for those who summarise and
-    compare them.
+    Beside it stands what the metrics are called, which of them are not better when higher, and what their scores can be,
+    for those who summarise and compare them.
     """
     described = pipeline.evaluation_fingerprint()
     config = redact(described if isinstance(described, Mapping) else {"fingerprint": described})
-    directions = {metric.name: getattr(metric, "higher_is_better", True) for metric in getattr(pipeline, "metrics", ())}
+    metrics = getattr(pipeline, "metrics", ())
+    directions = {metric.name: getattr(metric, "higher_is_better", True) for metric in metrics}
     others = {name: direction for name, direction in directions.items() if direction is not True}
     ranges = {name: list(found) for name, found in score_ranges(pipeline).items()}
-    beside = {"higher_is_better": others, "score_range": ranges}
+    beside = dict(zip(BESIDE_JUDGING, ([metric.name for metric in metrics], others, ranges), strict=True))
     return fingerprint(config), {**config, **{name: told for name, told in beside.items() if told}}
 
 

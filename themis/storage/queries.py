@@ -54,6 +54,23 @@ class StoredKey:
     fingerprint: str
 
 
+@dataclass(frozen=True)
+class AttemptCounts:
+    """Stored calls of a run: every attempt at every sample, and those of them that have no answer."""
+
+    made: int
+    failed: int
+
+
+class ItemKey(NamedTuple):
+    """What tells one sample of a run from another: its place, its id, and the fingerprint of its content."""
+
+    position: int
+    item_id: str
+    fingerprint: str
+    cluster: str | None
+
+
 class ScoreValue(NamedTuple):
     """One sample's score of one metric."""
 
@@ -146,6 +163,18 @@ class RunReader:
         for position, item_id, content, *others in self._paged(self._sample_query(), schema.samples.c.position, -1):
             yield StoredSample(position, item_id, decode(content), *others)
 
+    def item_keys(self) -> Iterator[ItemKey]:
+        """What every sample is known by, in order, without its content."""
+        samples = schema.samples
+        columns = (samples.c.position, samples.c.item_id, samples.c.fingerprint, samples.c.cluster)
+        query = sa.select(*columns).where(samples.c.run == self.run)
+        return map(ItemKey._make, self._paged(query, samples.c.position, -1, size=_LARGE_PAGE))
+
+    def find_samples(self, item_ids: Collection[str]) -> dict[str, StoredSample]:
+        """Samples by their ids; what is not there is left out."""
+        query = self._sample_query().where(schema.samples.c.item_id.in_([one for one in item_ids if is_storable(one)]))
+        return {row[1]: StoredSample(row[0], row[1], decode(row[2]), *row[3:]) for row in self.read_rows(query)}
+
     def _sample_query(self) -> AnySelect:
         samples, items = schema.samples, schema.items
         return (
@@ -190,6 +219,13 @@ class RunReader:
         query = sa.select(sa.func.coalesce(sa.func.sum(best.c.ok), 0), sa.func.count()).select_from(best)
         ((good, total),) = self.read_rows(query)
         return int(good), int(total) - int(good)
+
+    def count_attempts(self) -> AttemptCounts:
+        """Every attempt at every sample, the last call of each."""
+        records = schema.records
+        query = sa.select(sa.func.count(), sa.func.coalesce(sa.func.sum(records.c.ok), 0))
+        ((made, good),) = self.read_rows(query.where(records.c.run == self.run))
+        return AttemptCounts(int(made), int(made) - int(good))
 
     def count_without_usage(self) -> int:
         """Answers of calls that reported no tokens; one that was taken from another run made no call."""
@@ -376,6 +412,15 @@ class RunReader:
             .where(scores.c.evaluation == evaluation, scores.c.metric == metric, scores.c.outcome != FAILED)
         )
         return map(ScoreValue._make, self._paged(query, scores.c.position, -1, then=scores.c.ordinal, size=_LARGE_PAGE))
+
+    def scores_by_position(self, evaluation: int, metric: str) -> Iterator[tuple[int, float]]:
+        """(position, value) of every score of a metric that has a value, in dataset order."""
+        scores = schema.scores
+        query = sa.select(scores.c.position, scores.c.value).where(
+            scores.c.evaluation == evaluation, scores.c.metric == metric, scores.c.outcome != FAILED
+        )
+        rows = self._paged(query, scores.c.position, -1, then=scores.c.ordinal, size=_LARGE_PAGE)
+        return ((position, value) for position, value in rows)
 
     def outcomes(self, evaluation: int) -> dict[str, dict[str, int]]:
         """How many scores of each outcome every metric has."""
