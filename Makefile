@@ -5,7 +5,7 @@
 #
 #   make install    only install, into .venv            make check     lint and types
 #   make bench      the measurements of benchmarks/     make docs      the generated pages of docs/reference
-#   make shape      how large the house is, and how much of it a row, a turn, a page and a comparison walk through
+#   make shape      how large the house is, and how much of it an evaluate, a row, a turn, a page and a comparison walk through
 #   make test-all   make test on each Python found      make lock      the locks of requirements/ (UPGRADE=1: newer)
 #   make clean      remove what these made; runs in .cache are yours and stay
 #

@@ -138,7 +138,7 @@ def judged(count: int) -> tuple[float, float]:
     from themis.evaluation.extractors import IdentityExtractor
     from themis.evaluation.metrics import ExactMatch
     from themis.evaluation.pipeline import EvaluationPipeline
-    from themis.runs.rejudging import rejudge
+    from themis.runs.judging import rejudge
     from themis.storage import ExperimentStorage
 
     rows = [{"id": n, "question": f"say {n}", "answer": str(n)} for n in range(count)]

@@ -25,7 +25,7 @@ from themis.core.codec import encode
 from themis.core.entities import ModelSpec
 from themis.core.fingerprint import digest
 from themis.storage import ExperimentStorage, schema
-from themis.storage.records import Frame
+from themis.storage.runs import Frame
 
 CLIENTS = 50
 LIST_REQUESTS = 4_000

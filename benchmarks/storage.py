@@ -24,7 +24,7 @@ from themis.core.entities import (
 )
 from themis.core.fingerprint import digest
 from themis.storage import ExperimentStorage
-from themis.storage.records import Frame, Item, score_rows
+from themis.storage.runs import Frame, Item, score_rows
 
 BATCH = 200
 

@@ -1,4 +1,4 @@
-"""How much of the house one row, one memory turn, one page and one comparison walk through, and how large it is.
+"""How large the house is, and how much of it a call of `evaluate`, a row, a memory turn, a page and a comparison walk through.
 
 `make shape` prints it. Modules and functions are those of `themis` that run, profiled after a first call that imports
 everything; what one row or turn costs is what a larger run calls more often than a smaller one.
@@ -13,7 +13,7 @@ import sys
 import tempfile
 import threading
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from types import FrameType
 
@@ -65,6 +65,19 @@ def profile(work: Callable[[], object]) -> Calls:
         found.counting = True
         work()
     return found.calls
+
+
+def walk_evaluate(folder: Path) -> Calls:
+    """What a whole call of `evaluate` with one row and a new store calls."""
+    import themis
+
+    data = [{"id": "1", "question": "1?", "answer": "1"}]
+
+    def evaluate(name: str) -> object:
+        return themis.evaluate(data, model="fake/perfect", prompt="{question}", storage=folder / name, progress=False)
+
+    evaluate("first")
+    return profile(lambda: evaluate("second"))
 
 
 def walk_row(folder: Path) -> Calls:
@@ -149,12 +162,7 @@ def measure() -> dict[str, float]:
     """Files, lines, lines with `Any`, and how long functions are without their docstrings."""
     files = sorted(PACKAGE.rglob("*.py"))
     texts = [path.read_text(encoding="utf-8") for path in files]
-    lengths = sorted(
-        _length(node)
-        for text in texts
-        for node in ast.walk(ast.parse(text))
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-    )
+    lengths = sorted(length for _, length in function_lengths(texts))
     return {
         "files": len(files),
         "lines": sum(text.count("\n") for text in texts),
@@ -166,6 +174,16 @@ def measure() -> dict[str, float]:
     }
 
 
+def function_lengths(texts: Iterable[str]) -> list[tuple[str, int]]:
+    """Each function's name and lines."""
+    return [
+        (node.name, _length(node))
+        for text in texts
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    ]
+
+
 def _length(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
     """Lines without the docstring, which may say all there is to say."""
     first = function.body[0]
@@ -174,7 +192,13 @@ def _length(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
     return (function.end_lineno or function.lineno) - function.lineno + 1 - said
 
 
-WALKS = {"one row": walk_row, "one turn": walk_turn, "one page": walk_page, "one comparison": walk_comparison}
+WALKS = {
+    "one evaluate": walk_evaluate,
+    "one row": walk_row,
+    "one turn": walk_turn,
+    "one page": walk_page,
+    "one comparison": walk_comparison,
+}
 
 
 def main() -> None:

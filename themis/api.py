@@ -24,10 +24,9 @@ from themis.generation.templates import PromptTemplate
 from themis.integrations.trackers import as_observers
 from themis.memory import assembling
 from themis.memory.driver import MemoryDriver
-from themis.runs.lifecycle import Driver, run
+from themis.runs.lifecycle import CURRENT_HANDLE, Driver, RunHandle, run
 from themis.runs.observers import Observer
 from themis.runs.progress import ProgressBar, is_interactive
-from themis.runs.stopping import CURRENT_HANDLE, RunHandle
 from themis.storage import DEFAULT_STORAGE, ExperimentStorage
 
 __all__ = ["evaluate", "evaluate_async", "load_for_resuming", "perform", "resume"]
@@ -348,7 +347,7 @@ def perform(
     for name, function in (("on_result", on_result), ("stop_when", stop_when)):
         if function is not None and not callable(function):
             raise ConfigurationError(f"{name} is a function of one record, got {function!r}")
-    watching: list[Observer] = [*as_observers(observers)]
+    watching: list[Observer] = [] if observers == () else as_observers(observers)
     driver: Driver
     if isinstance(asked, SampleSpecification):
         driver = assemble(asked, store)

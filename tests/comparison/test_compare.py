@@ -27,7 +27,7 @@ from themis.core.entities import (
 from themis.core.fingerprint import digest
 from themis.exceptions import ConfigurationError, MetricError, RunFailedError, StorageError
 from themis.storage import ExperimentStorage
-from themis.storage.records import SCORED, Frame, Item, ScoreRow
+from themis.storage.runs import SCORED, Frame, Item, ScoreRow
 
 GRADED = [0.1, 0.4, 0.35, 0.8, 0.7, 0.65, 0.2, 0.9, 0.5, 0.55]
 BETTER = [0.3, 0.5, 0.30, 0.9, 0.9, 0.75, 0.4, 0.9, 0.7, 0.45]

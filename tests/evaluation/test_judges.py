@@ -22,7 +22,7 @@ from themis.evaluation.metrics.text import ExactMatch
 from themis.evaluation.pipeline import EvaluationPipeline
 from themis.exceptions import ConfigurationError, EvaluationError, MetricError, ProviderError, RunFailedError
 from themis.interfaces import StatelessTaskExecutor
-from themis.runs.rejudging import rejudge
+from themis.runs.judging import rejudge
 from themis.storage import ExperimentStorage
 
 ROWS = [{"id": n, "question": f"say {n}", "answer": str(n), "baseline_answer": "something else"} for n in range(6)]

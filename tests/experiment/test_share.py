@@ -14,7 +14,7 @@ import themis
 from themis.exceptions import MetricError, StorageError
 from themis.experiment.share import share_run
 from themis.storage import ExperimentStorage
-from themis.storage.records import SCORED, ScoreRow
+from themis.storage.runs import SCORED, ScoreRow
 
 ROWS = [{"id": str(n), "question": f"{n}?", "answer": str(n)} for n in range(20)]
 

@@ -22,7 +22,7 @@ import pytest
 
 from themis.cli import main
 from themis.config.specification import load_specification
-from themis.runs.budget import Budget
+from themis.runs.prices import Budget
 from themis.runs.resuming import how_to_repeat, how_to_resume
 from themis.storage import ExperimentStorage
 

@@ -480,7 +480,7 @@ def test_too_many_failures_are_an_exit_code_where_that_is_asked_for(kind, subjec
 
 def test_a_run_can_be_stopped_from_another_thread(kind, subject):
     """As `evaluate_async` does when it is cancelled."""
-    from themis.runs.stopping import CURRENT_HANDLE, RunHandle
+    from themis.runs.lifecycle import CURRENT_HANDLE, RunHandle
 
     handle = RunHandle()
     subject.before = lambda number: handle.stop() if number == 2 else time.sleep(0.01)

@@ -21,7 +21,7 @@ from themis.core.entities import GenerationRecord, ModelError, ModelOutput
 from themis.exceptions import RunFailedError
 from themis.interfaces import StatelessTaskExecutor
 from themis.storage import ExperimentStorage
-from themis.storage.records import Turn
+from themis.storage.runs import Turn
 
 pytestmark = pytest.mark.browser
 

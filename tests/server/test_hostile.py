@@ -16,7 +16,7 @@ from themis.interfaces import StatelessTaskExecutor
 from themis.server import create_app
 from themis.server.bundle import write_bundle
 from themis.storage import ExperimentStorage
-from themis.storage.records import Turn
+from themis.storage.runs import Turn
 
 HERE = "http://127.0.0.1"
 ATTACKS = [

@@ -22,7 +22,7 @@ from tests.running_server import RunningServer
 from themis.core.codec import encode
 from themis.server import create_app
 from themis.storage import ExperimentStorage
-from themis.storage.records import Turn
+from themis.storage.runs import Turn
 
 SOCKET = "ws://127.0.0.1/ws"
 WRITER = """

@@ -11,7 +11,7 @@ from themis.core.codec import encode
 from themis.server import create_app
 from themis.server.memory_views import chat_view, gantt_view
 from themis.storage import ExperimentStorage
-from themis.storage.records import Turn
+from themis.storage.runs import Turn
 
 
 def exchange(number: int, test_id: str, kind: str = "say") -> list[Turn]:

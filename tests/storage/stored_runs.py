@@ -18,7 +18,7 @@ from themis.core.entities import (
 )
 from themis.core.fingerprint import digest
 from themis.storage import ExperimentStorage, RunStatus
-from themis.storage.records import Frame, Item, ScoreRow, score_rows
+from themis.storage.runs import Frame, Item, ScoreRow, score_rows
 
 FRAME = Frame(
     model=ModelSpec("m", "fake"),

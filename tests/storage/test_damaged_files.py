@@ -13,8 +13,8 @@ import pytest
 from tests.storage.stored_runs import FRAME, answered, call, fill, item, rows
 from themis.config.specification import load_specification
 from themis.exceptions import ConfigurationError, StorageError
-from themis.storage import ExperimentStorage, schema
-from themis.storage.database import DATABASE_NAME
+from themis.storage import ExperimentStorage
+from themis.storage.database import DATABASE_NAME, MIGRATIONS
 
 PROJECT = Path(__file__).parents[2]
 
@@ -149,7 +149,7 @@ def test_what_an_older_store_keeps_of_how_runs_were_started_becomes_their_specif
 
 
 def test_a_store_of_a_newer_version(root):
-    known = len(schema.MIGRATIONS)
+    known = len(MIGRATIONS)
     with sqlite3.connect(root / DATABASE_NAME) as newer:
         newer.execute(f"PRAGMA user_version = {known + 1}")
     newer.close()

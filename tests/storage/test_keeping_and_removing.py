@@ -13,8 +13,8 @@ from tests.storage.stored_runs import FRAME, answered, call, failed, fill, item,
 from themis.exceptions import StorageError
 from themis.storage import ExperimentStorage, RetentionPolicy, RunMetadata, RunStatus, schema
 from themis.storage.maintenance import check_store, copy_store
-from themis.storage.records import Turn
-from themis.storage.runs import expired
+from themis.storage.runs import Turn
+from themis.storage.store import expired
 
 NOW = datetime.datetime(2026, 6, 1, tzinfo=datetime.UTC)
 GIB = 1024**3

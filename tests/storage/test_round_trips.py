@@ -13,7 +13,7 @@ from themis.core.entities import (
 )
 from themis.exceptions import ConfigurationError, StorageError
 from themis.storage import ExperimentStorage, RunStatus
-from themis.storage.records import SCORED, UNPARSED, Turn
+from themis.storage.runs import SCORED, UNPARSED, Turn
 
 # --- runs ------------------------------------------------------------------------------------------------------------
 

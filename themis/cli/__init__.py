@@ -14,9 +14,9 @@ import click
 
 from themis import __version__
 from themis.cli.terminal import echo_error, hide_secrets_in_output
-from themis.core.environment import read_dotenv
 from themis.core.redaction import redact_text
 from themis.core.registry import nearest
+from themis.core.secrets import read_dotenv
 from themis.exceptions import (
     ConfigurationError,
     DatasetError,

@@ -42,8 +42,8 @@ from themis.memory.models import ChatModel
 from themis.memory.rejudging import rejudge_memory_run
 from themis.presets.loading import READABLE_SUFFIXES, read_rows
 from themis.runs.estimate import Estimate, estimate_run
+from themis.runs.judging import rejudge as judge_again
 from themis.runs.prices import price_of
-from themis.runs.rejudging import rejudge as judge_again
 from themis.runs.report import build_report
 from themis.runs.resuming import how_to_repeat
 from themis.storage import ExperimentStorage

@@ -59,7 +59,7 @@ from themis.memory.tape import read_entries
 from themis.runs.prices import Price, price_of
 from themis.runs.resuming import how_to_repeat
 from themis.storage import ExperimentStorage, RunStatus
-from themis.storage.records import batched
+from themis.storage.runs import batched
 
 F = TypeVar("F", bound=Callable[..., Any])
 

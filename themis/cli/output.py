@@ -15,7 +15,7 @@ from themis.cli.terminal import escape_terminal
 from themis.core.codec import json_bytes, read_word
 from themis.core.redaction import Redactor
 from themis.exceptions import ConfigurationError
-from themis.runs.stopping import interrupt_on_termination
+from themis.runs.lifecycle import interrupt_on_termination
 
 _PIPE_WIDTH = 240
 _LONGEST_KEPT_WORD = 16

@@ -32,7 +32,7 @@ from themis.core.entities import GenerationRecord
 from themis.core.files import atomic_write
 from themis.exceptions import ConfigurationError, MetricError
 from themis.storage import ExperimentStorage
-from themis.storage.records import batched
+from themis.storage.runs import batched
 
 _PAGE = 200
 

@@ -36,7 +36,7 @@ from themis.exceptions import ConfigurationError, MetricError, StorageError
 from themis.runs.resuming import how_to_resume_stored
 from themis.storage import ExperimentStorage, RunMetadata, RunStatus
 from themis.storage.queries import AttemptCounts
-from themis.storage.records import FAILED
+from themis.storage.runs import FAILED
 
 
 class GateOutcome(enum.StrEnum):

@@ -21,10 +21,10 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 from urllib.parse import quote, quote_plus, unquote, unquote_plus
 
-from themis.core.environment import TEXTS, resolve_references
 from themis.core.secrets import (
     REDACTED,
     SHORTEST_SECRET,
+    TEXTS,
     Kind,
     clean_mapping,
     clean_text,
@@ -32,6 +32,7 @@ from themis.core.secrets import (
     is_random,
     is_secret_name,
     may_name_a_secret,
+    resolve_references,
     split_secret,
     without_shapes,
 )

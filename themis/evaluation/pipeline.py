@@ -114,15 +114,13 @@ class EvaluationPipeline:
 
     def check_machine(self) -> None:
         """Raises where one of the metrics cannot be computed on this machine."""
-        for metric in self.metrics:
-            if hasattr(metric, "check_machine"):
-                metric.check_machine()
+        for metric in self._with_own("check_machine"):
+            metric.check_machine()
 
     @property
     def row_check(self) -> Callable[[object, Mapping[str, object]], None] | None:
         """Raises where one of the metrics could score no answer to a row; None where all of them take what comes."""
-        own = [metric for metric in self.metrics if getattr(type(metric), "check_row", None) is not Metric.check_row]
-        picky = [metric for metric in own if hasattr(metric, "check_row")]
+        picky = self._with_own("check_row")
         if self._select_reference is not None or not picky:
             return None
 
@@ -131,6 +129,12 @@ class EvaluationPipeline:
                 metric.check_row(_as_list(reference), row)
 
         return check
+
+    def _with_own(self, check: str) -> list[Metric]:
+        """The metrics with a check of their own: that of `Metric` finds nothing."""
+        with_one = [metric for metric in self.metrics if hasattr(metric, check)]
+        inherited = getattr(Metric, check)
+        return [metric for metric in with_one if getattr(getattr(metric, check), "__func__", None) is not inherited]
 
     @property
     def is_slow(self) -> bool:

@@ -22,13 +22,11 @@ from themis.core.redaction import Redactor
 from themis.core.tokens import count_prompt_tokens
 from themis.evaluation.pipeline import EvaluationPipeline
 from themis.exceptions import ConfigurationError
-from themis.experiment.datasets import Source
-from themis.experiment.rows import RowReader
+from themis.experiment.datasets import RowReader, Source
 from themis.generation.attempts import TRIPS_AFTER, Request, is_lost, own_words
 from themis.generation.engine import Engine, EngineSettings, Waiting
 from themis.generation.remote import RemotePool
 from themis.interfaces import StatelessTaskExecutor
-from themis.runs.budget import PricedCalls, refuse_unknown_cost
 from themis.runs.judging import JudgingQueue, connect_judges
 from themis.runs.lifecycle import Driver, OpenRun, Stop
 from themis.runs.manifest import (
@@ -40,10 +38,10 @@ from themis.runs.manifest import (
     run_identity,
 )
 from themis.runs.observers import Progress
-from themis.runs.prices import Price, max_completion_tokens
+from themis.runs.prices import Price, PricedCalls, max_completion_tokens, refuse_unknown_cost
 from themis.runs.report import build_report, why_not_answered, why_not_judged
 from themis.storage import ExperimentStorage, RunStatus
-from themis.storage.records import Frame, Item, whole_record
+from themis.storage.runs import Frame, Item, whole_record
 from themis.storage.writing import RunDescription
 
 logger = logging.getLogger(__name__)

@@ -19,7 +19,7 @@ from themis.experiment.export.as_json import describe_sample
 from themis.experiment.export.samples import Sample, join_samples, report_run_id
 from themis.runs.observers import Observer
 from themis.storage import RunStatus
-from themis.storage.records import batched
+from themis.storage.runs import batched
 
 _package = partial(import_extra, "huggingface_hub", "hub", "uploading to the Hugging Face Hub")
 

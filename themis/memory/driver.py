@@ -18,14 +18,14 @@ from themis.core.fingerprint import digest, fingerprint
 from themis.memory.benchmark import Benchmark
 from themis.memory.result_store import OVERALL, describe_test, frame_of
 from themis.memory.runner import AgentPool, Session
-from themis.runs.budget import refuse_unknown_cost
 from themis.runs.lifecycle import Driver, OpenRun
 from themis.runs.lifecycle import run as run_driver
 from themis.runs.manifest import build_reproducibility_manifest, diff_identity, manifest_hash
 from themis.runs.observers import Observer, Progress
+from themis.runs.prices import refuse_unknown_cost
 from themis.runs.report import build_report, why_not_judged
 from themis.storage import ExperimentStorage
-from themis.storage.records import Item
+from themis.storage.runs import Item
 from themis.storage.writing import RunDescription
 
 _NAMED_TESTS = 5

@@ -21,7 +21,7 @@ from themis.memory.master_log import REPLIES, SPOKEN, Code, Event, list_events, 
 from themis.memory.report import RunView, read_view
 from themis.memory.results import StoredResult
 from themis.storage import ExperimentStorage
-from themis.storage.records import Turn
+from themis.storage.runs import Turn
 
 _DEFINITION = (
     "script",

@@ -31,8 +31,7 @@ from themis.memory.result_store import OVERALL, frame_of, score_rows
 from themis.runs.manifest import build_reproducibility_manifest, manifest_hash
 from themis.runs.report import build_report, summarise_run
 from themis.storage import ExperimentStorage, RunStatus
-from themis.storage.records import SCORED, Item, ScoreRow, batched
-from themis.storage.runs import validate_run_id
+from themis.storage.runs import SCORED, Item, ScoreRow, batched, validate_run_id
 from themis.storage.writing import RunWriter
 
 Json = dict[str, Any]

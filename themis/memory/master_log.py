@@ -18,7 +18,7 @@ from themis.memory.actions import Line, Message
 from themis.memory.examples import Definition
 from themis.memory.tape import FILL_KINDS, EventBody, StoredEvent
 from themis.memory.tape import read_events as read_stored
-from themis.storage.records import Turn
+from themis.storage.runs import Turn
 
 
 class Code(IntEnum):

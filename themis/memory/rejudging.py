@@ -35,7 +35,7 @@ from themis.memory.results import RunResults, StoredResult, load_results
 from themis.memory.script import Answer, ScriptDriver, parse_reply
 from themis.memory.tape import REJUDGE, ConversationLog, EventBody, lines_of, read_body
 from themis.storage import ExperimentStorage
-from themis.storage.records import ScoreRow, Turn
+from themis.storage.runs import ScoreRow, Turn
 from themis.storage.writing import RunWriter
 
 _EPOCH = datetime.fromtimestamp(0, UTC)

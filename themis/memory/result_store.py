@@ -26,7 +26,7 @@ from themis.memory.examples import TestExample
 from themis.runs.lifecycle import OpenRun
 from themis.runs.report import build_report, summarise_run
 from themis.storage import ExperimentStorage
-from themis.storage.records import FAILED, SCORED, Frame, ScoreRow
+from themis.storage.runs import FAILED, SCORED, Frame, ScoreRow
 from themis.storage.writing import RunWriter
 
 # The metric that every test is scored under, besides the name of its dataset.

@@ -45,9 +45,9 @@ from themis.memory.result_store import ResultStore
 from themis.memory.scheduler import Scheduler
 from themis.memory.script import Answer
 from themis.memory.tape import REJUDGE, ConversationLog, EventBody, Tape, read_body
-from themis.runs.budget import Reservation
 from themis.runs.lifecycle import OpenRun, Stop
 from themis.runs.observers import Progress
+from themis.runs.prices import Reservation
 from themis.storage import RunStatus
 
 logger = logging.getLogger(__name__)

@@ -19,7 +19,7 @@ from themis.core.codec import decode_as, encode
 from themis.exceptions import ConfigurationError, StorageError
 from themis.memory.actions import Begin, Consult, End, Exchange, Fill, Jump, Line, Listen, Step, Wait
 from themis.memory.agents.agent import Reply
-from themis.storage.records import Turn
+from themis.storage.runs import Turn
 
 # Kinds of rows that send the agent something; each is followed by a `reply` row.
 EXCHANGES = ("intro", "say", "ask", "forget", "fill")

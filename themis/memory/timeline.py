@@ -11,7 +11,7 @@ from datetime import datetime
 
 from themis.core.tokens import DEFAULT_TOKENIZER, tokenizer
 from themis.memory.tape import FILL_KINDS, EventBody, StoredEvent, read_events
-from themis.storage.records import Turn
+from themis.storage.runs import Turn
 
 
 @dataclass(slots=True)

@@ -1,8 +1,9 @@
 """Judges answers beside the calls, and gives judges a way to ask: through the engine, with every reply stored before it is
-used and never paid for twice."""
+used and never paid for twice. `rejudge` does so with stored answers."""
 
 from __future__ import annotations
 
+import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -13,25 +14,32 @@ from functools import partial
 from typing import Any
 
 from themis.core.codec import decode, encode
-from themis.core.entities import EvaluationRecord, GenerationRecord, GenerationTask, PromptRender, PromptSpec, Result
+from themis.core.entities import (
+    EvaluationRecord,
+    ExperimentReport,
+    GenerationRecord,
+    GenerationTask,
+    PromptRender,
+    PromptSpec,
+    Result,
+)
 from themis.core.fingerprint import digest, fingerprint
 from themis.core.redaction import Redactor
 from themis.core.tokens import count_tokens
 from themis.evaluation.judges import Reply, find_judges
-from themis.exceptions import EvaluationError
+from themis.exceptions import EvaluationError, RunFailedError
 from themis.generation.attempts import Request, own_words
 from themis.generation.engine import Caller, Engine, EngineSettings
 from themis.generation.pools import BlockingProvider
 from themis.generation.providers import create_provider, parse_model
 from themis.interfaces import Metric
-from themis.runs.budget import Budget, refuse_unknown_cost
-from themis.runs.manifest import call_identity
-from themis.runs.prices import Price, is_paid, max_completion_tokens, price_of
-from themis.storage import ExperimentStorage
-from themis.storage.records import ScoreRow, score_rows
+from themis.runs.lifecycle import gc_paused, stop_on_signals
+from themis.runs.manifest import call_identity, evaluation_identity
+from themis.runs.prices import Budget, Price, is_paid, max_completion_tokens, price_of, refuse_unknown_cost
+from themis.runs.report import build_report, summarise_run, why_not_judged
+from themis.storage import ExperimentStorage, RunStatus
+from themis.storage.runs import ScoreRow, score_rows
 from themis.storage.writing import RunWriter
-
-__all__ = ["JudgingQueue", "connect_judges"]
 
 # How long judging goes on before answers are looked for again, and how many samples may wait for it.
 _TURN_SECONDS = 0.002
@@ -252,3 +260,46 @@ class _CachedJudgeClient:
         tokens = (result.prompt_tokens, result.completion_tokens)
         result.cost_usd = None if self._price is None else self._price.of(*tokens)
         return result
+
+
+# --- judging again -----------------------------------------------------------------------------------------------------
+
+
+def rejudge(
+    storage: ExperimentStorage, run_id: str, pipeline: Any, tell: Callable[[int], None] = lambda judged: None
+) -> ExperimentReport:
+    """Makes the pipeline's evaluation the run's current one, judging what it has not judged yet."""
+    if hasattr(pipeline, "check_machine"):
+        pipeline.check_machine()
+    stored = storage.get_run(run_id)
+    # A run that failed because nothing could be judged is whole once it is.
+    answered = stored.status is RunStatus.FAILED and stored.successful_generations == stored.total_samples
+    status = RunStatus.COMPLETED if answered else stored.status
+    with (
+        storage.open_run(run_id) as writer,
+        connect_judges(pipeline.metrics, storage, writer, EngineSettings()),
+        gc_paused(),
+    ):
+        # Not before the judges can be asked: the run keeps the scores it has if they cannot.
+        evaluation = writer.open_evaluation(*evaluation_identity(pipeline))
+        queue = JudgingQueue(
+            pipeline, writer, evaluation, EngineSettings().workers, on_stored=lambda judged: tell(len(judged))
+        )
+        # A flag, for an interrupt in the midst of a future's lock would leave its thread waiting for ever.
+        stopped = threading.Event()
+        with stop_on_signals(stopped.set), closing(queue):
+            for position, record in storage.reader(run_id).unjudged(evaluation):
+                queue.add_when_room(position, record, stopped.is_set)
+                if stopped.is_set():
+                    break
+            queue.finish(stopped.is_set)
+        if stopped.is_set():
+            raise KeyboardInterrupt
+        report = build_report(storage, run_id, evaluation, pipeline=pipeline)
+        not_judged = why_not_judged(report)
+        status = RunStatus.FAILED if not_judged else status
+        writer.finish(status, summary=summarise_run(report), error=not_judged or None)
+    if not_judged:
+        report.metadata.update(status=status.value, stopped=not_judged)
+        raise RunFailedError(run_id, not_judged, report)
+    return report

@@ -9,30 +9,35 @@ from __future__ import annotations
 import contextlib
 import gc
 import logging
+import signal
+import threading
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from contextvars import ContextVar
 from dataclasses import dataclass
+from types import FrameType
+from typing import NoReturn
 
 from themis.config.specification import STORED_AS, Specification
 from themis.core.entities import EvaluationRecord, ExperimentReport, GenerationRecord, Result
-from themis.core.redaction import Redactor
+from themis.core.redaction import Redactor, redact_text
 from themis.exceptions import ConfigurationError, RunFailedError, RunInterrupted, StorageError, ThemisError
-from themis.runs.budget import Budget
-from themis.runs.observers import Observer, Observers, Progress, RunStart
+from themis.runs.observers import Observer, Progress, RunStart
+from themis.runs.prices import Budget
 from themis.runs.report import build_report, summarise_run, why_not_answered, why_not_judged
 from themis.runs.resuming import how_to_resume, say_how_to_resume
-from themis.runs.stopping import CURRENT_HANDLE, stop_on_signals
 from themis.storage import ExperimentStorage, RunStatus
 from themis.storage.queries import RunReader
-from themis.storage.records import Item
+from themis.storage.runs import Item
 from themis.storage.writing import RunDescription, RunWriter
-
-__all__ = ["Driver", "OpenRun", "Stop", "gc_paused", "run", "start_or_resume"]
 
 logger = logging.getLogger(__name__)
 
 _FEWER_COLLECTIONS = 50_000
+# A terminal and a program that passes signals on may both send one for a single key press.
+_ONE_PRESS_SECONDS = 0.2
 
 
 class Driver(ABC):
@@ -227,7 +232,7 @@ class OpenRun:
         self.on_result: Callable[[GenerationRecord], object] | None = None
         self.stop_when: Callable[[EvaluationRecord], str | None] | None = None
         self._driver = driver
-        self._observers = Observers(observers)
+        self._observers = list(observers)
         self._stop: Stop | None = None
         self._reader: RunReader | None = None
 
@@ -265,7 +270,7 @@ class OpenRun:
         """Makes answers durable, then tells of them; the arguments are `RunWriter.commit_results`'s."""
         self.writer.commit_results(results, invalidates=invalidates, totals=totals)
         if results:
-            self._observers.notify(lambda observer: observer.on_answers(results))
+            self._notify(lambda observer: observer.on_answers(results))
 
     def hand_over(self, record: GenerationRecord) -> None:
         """Gives an item's stored record to whoever asked for all of them."""
@@ -278,11 +283,10 @@ class OpenRun:
             self.end_early(Stop(reason))
 
     def notify_scores(self, records: list[EvaluationRecord]) -> None:
-        self._observers.notify(lambda observer: observer.on_scores(records))
+        self._notify(lambda observer: observer.on_scores(records))
 
     def notify_progress(self) -> None:
-        if self._observers:
-            self._observers.notify(lambda observer: observer.on_progress(self._driver.progress))
+        self._notify(lambda observer: observer.on_progress(self._driver.progress))
 
     def notify_start(self) -> None:
         """Tells where the run stands before its first call, also a rule that looks at its items first (`begin`)."""
@@ -291,6 +295,8 @@ class OpenRun:
         total, done = self.reader.count_samples(), self.reader.count_records()[0]
         if done:
             logger.info("resuming %s: %d of %d items already answered", self.run_id, done, total)
+        if not self._observers:
+            return
         start = RunStart(
             run_id=self.run_id,
             kind=self._driver.specification.kind,
@@ -299,7 +305,19 @@ class OpenRun:
             is_resumed=self.is_resumed,
             manifest_hash=self.storage.get_run(self.run_id).manifest_hash,
         )
-        self._observers.notify(lambda observer: observer.on_start(start))
+        self._notify(lambda observer: observer.on_start(start))
+
+    def _notify(self, tell: Callable[[Observer], None]) -> None:
+        """An observer that fails is reported and hears no more; the run goes on."""
+        for observer in list(self._observers):
+            try:
+                tell(observer)
+            except Exception as error:  # boundary: an observer is the user's code, or another system
+                self._observers.remove(observer)
+                logger.warning(
+                    "%s failed and hears no more of this run, which goes on: %s: %s",
+                    getattr(observer, "name", type(observer).__name__), type(error).__name__, redact_text(str(error)),
+                )  # fmt: skip
 
     def resume_hint(self, larger_budget_usd: float | None = None) -> str:
         """How to go on with the run once it has stopped."""
@@ -324,7 +342,7 @@ class OpenRun:
         """The user stops the run: what is in flight is finished and saved, unless at once."""
         self._stop = Stop("stopped by the user", by_user=True)
         in_flight = self._driver.stop(at_once=at_once)
-        self._observers.notify(lambda observer: observer.on_stop(in_flight))
+        self._notify(lambda observer: observer.on_stop(in_flight))
 
     def _fail(self, error: BaseException) -> None:
         """Somebody's error ends the run: stored as its reason, then raised to whoever started it."""
@@ -362,7 +380,7 @@ class OpenRun:
             report.metadata["stopped"] = self.redactor.text(stop.reason)
         summary = {**summarise_run(report), **self._driver.summary()}
         self.writer.finish(status, summary=summary, error=report.metadata.get("stopped"))
-        self._observers.notify(lambda observer: observer.on_end(status, report))
+        self._notify(lambda observer: observer.on_end(status, report))
         return report, stop
 
 
@@ -375,3 +393,84 @@ def gc_paused() -> Iterator[None]:
         yield
     finally:
         gc.set_threshold(*before)
+
+
+# --- stopping ----------------------------------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def stop_on_signals(stop: Callable[[], None]) -> Iterator[None]:
+    """While the block runs, the first SIGINT or SIGTERM calls `stop`; the next one raises KeyboardInterrupt, at once.
+
+    Outside of the main thread, where Python takes no signals, it does nothing.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    pressed = 0.0
+
+    def receive(number: int, frame: FrameType | None) -> None:
+        nonlocal pressed
+        if pressed and time.monotonic() - pressed > _ONE_PRESS_SECONDS:
+            raise KeyboardInterrupt
+        if not pressed:
+            pressed = time.monotonic()
+            stop()
+
+    try:
+        before = {
+            number: signal.signal(number, receive) for number in (signal.SIGINT, signal.SIGTERM) if _is_free(number)
+        }
+    except ValueError:  # the main thread of an interpreter inside another one
+        yield
+        return
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextlib.contextmanager
+def interrupt_on_termination() -> Iterator[None]:
+    """For a command: SIGTERM means what Ctrl-C does, also before and after a run."""
+    if threading.current_thread() is not threading.main_thread() or not _is_free(signal.SIGTERM):
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _interrupt(number: int, frame: FrameType | None) -> NoReturn:
+    raise KeyboardInterrupt
+
+
+def _is_free(number: signal.Signals) -> bool:
+    """A program that has something of its own to do when it is terminated goes on doing that."""
+    return number is signal.SIGINT or signal.getsignal(number) in (signal.SIG_DFL, _interrupt)
+
+
+class RunHandle:
+    """Stops a run from another thread, as Ctrl-C does; asked twice, the run does not wait for what is under way."""
+
+    def __init__(self) -> None:
+        self._stop: Callable[[bool], None] | None = None
+        self._asked = 0
+
+    def stop(self) -> None:
+        self._asked += 1
+        if self._stop is not None:
+            self._stop(self._asked > 1)
+
+    def attach(self, stop: Callable[[bool], None]) -> None:
+        """`stop` is called with whether to stop at once; now, if that was asked for before the run began."""
+        self._stop = stop
+        if self._asked:
+            stop(self._asked > 1)
+
+
+# The handle of whoever has started a run in this context, so that others can stop it.
+CURRENT_HANDLE: ContextVar[RunHandle | None] = ContextVar("themis_run_handle", default=None)

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from themis.core.entities import EvaluationRecord, ExperimentReport, Result
-from themis.core.redaction import redact_text
 from themis.storage import RunStatus
 
-__all__ = ["Observer", "Observers", "Progress", "RunStart", "Totals"]
-
-logger = logging.getLogger(__name__)
+__all__ = ["Observer", "Progress", "RunStart", "Totals"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,27 +103,6 @@ class Observer:
             status: How it ended.
             report: What `evaluate` returns; None where there is none.
         """
-
-
-class Observers:
-    """All observers of a run. One that fails is reported and hears no more; the run goes on."""
-
-    def __init__(self, observers: Sequence[Observer]) -> None:
-        self._observers = list(observers)
-
-    def __bool__(self) -> bool:
-        return bool(self._observers)
-
-    def notify(self, tell: Callable[[Observer], None]) -> None:
-        for observer in list(self._observers):
-            try:
-                tell(observer)
-            except Exception as error:  # boundary: an observer is the user's code, or another system
-                self._observers.remove(observer)
-                logger.warning(
-                    "%s failed and hears no more of this run, which goes on: %s: %s",
-                    getattr(observer, "name", type(observer).__name__), type(error).__name__, redact_text(str(error)),
-                )  # fmt: skip
 
 
 @dataclass(slots=True)

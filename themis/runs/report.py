@@ -23,8 +23,7 @@ from themis.evaluation.pipeline import aggregate, score_ranges, slices_of
 from themis.runs.prices import price_table
 from themis.storage import ExperimentStorage, RunMetadata, RunStatus
 from themis.storage.queries import RunReader
-from themis.storage.records import FAILED, UNPARSED, LazySequence
-from themis.storage.runs import Standing, standing_of
+from themis.storage.runs import FAILED, UNPARSED, LazySequence, Standing, standing_of
 
 __all__ = [
     "build_report",

@@ -11,7 +11,7 @@ from themis.memory.tape import EXCHANGES, EventBody, read_body, read_entries
 from themis.server.views import Dot, JSONObject
 from themis.storage import RunStatus
 from themis.storage.queries import RunReader
-from themis.storage.records import Turn
+from themis.storage.runs import Turn
 
 _ROWS_SHOWN = 200
 _MOST_TESTS = 500

@@ -26,17 +26,19 @@ from themis.core.redaction import redact_text
 from themis.exceptions import RunBusyError, StorageError
 from themis.storage import schema
 from themis.storage.database import (
+    MIGRATIONS,
     database_file,
     format_holder,
     holder_is_dead,
     is_url,
+    move_definitions,
     open_sqlite,
     process_runs,
     refuse_newer,
+    store_specifications,
 )
 from themis.storage.pages import INDEX, TABLE, DamagedText, Page, PageFile, Row, SqliteValue, Tree
-from themis.storage.records import FAILED, SCORED, UNPARSED, Frame, is_whole_body
-from themis.storage.runs import RunStatus
+from themis.storage.runs import FAILED, SCORED, UNPARSED, Frame, RunStatus, is_whole_body
 from themis.storage.salvage import Loss, salvage_runs
 from themis.storage.schema import AnySelect
 from themis.storage.store import ExperimentStorage
@@ -235,7 +237,7 @@ def repair_store(location: str | Path) -> Repair:
                 )
             _refuse_live_writers(new)
             new.commit()
-            if pages.user_version < len(schema.MIGRATIONS):
+            if pages.user_version < len(MIGRATIONS):
                 _migrate_rows(made)
             repair.runs = salvage_runs(new, location, has_lost_runs=repair.broken["runs"] > 0)
             new.commit()
@@ -255,8 +257,8 @@ def _migrate_rows(made: Path) -> None:
     engine = open_sqlite(made)
     try:
         with engine.begin() as connection:
-            schema.move_definitions(connection)
-            schema.store_specifications(connection)
+            move_definitions(connection)
+            store_specifications(connection)
     finally:
         engine.dispose()
 
@@ -315,7 +317,7 @@ class _Salvage:
         objects = _schema_objects(pages)
         self._roots = {one.name: one.root for one in objects}
         declared = {one.name: one.sql for one in objects if one.kind == TABLE and one.sql}
-        if pages.user_version > len(schema.MIGRATIONS) and _has_unknown_columns(declared):
+        if pages.user_version > len(MIGRATIONS) and _has_unknown_columns(declared):
             refuse_newer(pages.user_version, str(repair.kept))
         self._shapes = {table.name: _Shape(table, declared.get(table.name)) for table in _TABLES}
 

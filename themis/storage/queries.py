@@ -25,8 +25,18 @@ from themis.core.registry import nearest
 from themis.exceptions import ConfigurationError, StorageError
 from themis.storage import schema
 from themis.storage.database import retry_read
-from themis.storage.records import FAILED, Frame, Turn, evaluation_record, is_whole_body, whole_record
-from themis.storage.runs import RunMetadata, is_storable, metadata_columns, metadata_of
+from themis.storage.runs import (
+    FAILED,
+    Frame,
+    RunMetadata,
+    Turn,
+    evaluation_record,
+    is_storable,
+    is_whole_body,
+    metadata_columns,
+    metadata_of,
+    whole_record,
+)
 from themis.storage.schema import AnyColumn, AnyRow, AnySelect
 
 _PAGE = 500

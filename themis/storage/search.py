@@ -19,8 +19,16 @@ from themis.core.registry import nearest
 from themis.exceptions import ConfigurationError
 from themis.storage import schema
 from themis.storage.queries import RunReader
-from themis.storage.records import FAILED, UNPARSED
-from themis.storage.runs import RunMetadata, RunStatus, is_storable, metadata_columns, metadata_of, status_column
+from themis.storage.runs import (
+    FAILED,
+    UNPARSED,
+    RunMetadata,
+    RunStatus,
+    is_storable,
+    metadata_columns,
+    metadata_of,
+    status_column,
+)
 from themis.storage.schema import AnyColumn, AnyRow, AnySelect
 
 _RUN_ORDERS: dict[str, AnyColumn] = {

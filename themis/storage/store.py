@@ -12,6 +12,7 @@ import time
 import weakref
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypedDict
@@ -29,13 +30,11 @@ from themis.exceptions import ConfigurationError, RunBusyError, StorageError
 from themis.storage import schema
 from themis.storage.database import Durability, database_file, is_url, open_database, retry_read
 from themis.storage.queries import RunReader, StoredDefinitions, find_run, run_columns
-from themis.storage.records import LazyMapping
 from themis.storage.runs import (
     DEFAULT_EXPERIMENT,
-    RetentionPolicy,
+    LazyMapping,
     RunMetadata,
     RunStatus,
-    expired,
     validate_run_id,
     validate_text,
 )
@@ -44,6 +43,7 @@ from themis.storage.writing import RunWriter, remove_unused_items
 
 # Where runs are kept unless a folder or a database is named.
 DEFAULT_STORAGE = ".cache/experiments"
+_GIB = 1024**3
 
 
 class Integrity(TypedDict):
@@ -542,3 +542,61 @@ def _find_archived(connection: sa.Connection, run_id: str) -> dict[str, int]:
     )
     # SQLite's LIKE knows no case; ids do.
     return {row.run_id: int(row.run) for row in found if row.run_id.startswith(prefix)}
+
+
+# --- retention --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class RetentionPolicy:
+    """What to keep. The newest runs of every experiment, and runs being written, always stay.
+
+    Args:
+        max_runs_per_experiment: At most so many of each experiment; no limit by default.
+        max_age_days: None older than this; no limit by default.
+        max_storage_gb: The oldest go until the records of what is left fit into so many GiB; no limit by default.
+        keep_completed_only: Runs that did not complete go too.
+        keep_latest_n: So many of the newest runs of an experiment always stay.
+
+    >>> from themis.storage import ExperimentStorage
+    >>> ExperimentStorage("runs").apply_retention_policy(RetentionPolicy(max_age_days=90), dry_run=True)
+    []
+    """
+
+    max_runs_per_experiment: int | None = None
+    max_age_days: float | None = None
+    max_storage_gb: float | None = None
+    keep_completed_only: bool = True
+    keep_latest_n: int = 5
+
+
+def expired(
+    runs: Sequence[RunMetadata], sizes: dict[str, int], policy: RetentionPolicy, now: datetime.datetime
+) -> list[str]:
+    """Ids of the runs that the policy lets go, oldest first. `sizes` are bytes by run id."""
+    newest_first = sorted(runs, key=lambda run: run.created_at, reverse=True)
+    rank: dict[str, int] = {}
+    removable: list[RunMetadata] = []
+    gone: set[str] = set()
+    for run in newest_first:
+        index = rank.get(run.experiment, 0)
+        rank[run.experiment] = index + 1
+        if index < policy.keep_latest_n or run.writer is not None:
+            continue
+        removable.append(run)
+        too_old = policy.max_age_days is not None and now - run.created_at > datetime.timedelta(
+            days=policy.max_age_days
+        )
+        too_many = policy.max_runs_per_experiment is not None and index >= policy.max_runs_per_experiment
+        unfinished = policy.keep_completed_only and run.status is not RunStatus.COMPLETED
+        if too_old or too_many or unfinished:
+            gone.add(run.run_id)
+    if policy.max_storage_gb is not None:
+        left = sum(sizes.get(run.run_id, 0) for run in runs if run.run_id not in gone)
+        for run in reversed(removable):
+            if left <= policy.max_storage_gb * _GIB:
+                break
+            if run.run_id not in gone:
+                gone.add(run.run_id)
+                left -= sizes.get(run.run_id, 0)
+    return [run.run_id for run in reversed(newest_first) if run.run_id in gone]

@@ -27,14 +27,14 @@ from themis.storage import schema
 from themis.storage.database import (
     DatabaseAwayError,
     Durability,
+    clock,
     find_outage,
     format_holder,
     holder_is_dead,
     process_identity,
     retry_read,
 )
-from themis.storage.records import Item, ScoreRow, Turn, batched, encode_body
-from themis.storage.runs import RunStatus
+from themis.storage.runs import Item, RunStatus, ScoreRow, Turn, batched, encode_body
 
 T = TypeVar("T")
 
@@ -126,7 +126,7 @@ class RunWriter:
         sums = ", ".join(f"{name} = {name} + {mark}" for name in _SUMS)
         self._addition = f"UPDATE runs SET updated_at = {mark}, {sums} WHERE run = {mark}"
         self._renewal = (
-            f"UPDATE runs SET lease_until = {schema.clock().compile(dialect=engine.dialect)} + {mark}, "
+            f"UPDATE runs SET lease_until = {clock().compile(dialect=engine.dialect)} + {mark}, "
             f"lease_holder = {mark} WHERE run = {mark} AND lease_holder = {mark}"
         )
         self._connection = engine.connect()
@@ -438,7 +438,7 @@ class RunWriter:
         """Takes the run if nobody has it, the holder's process is gone, or its lease has lapsed."""
         runs = schema.runs
         try:
-            left = (runs.c.lease_until - schema.clock()).label("left")
+            left = (runs.c.lease_until - clock()).label("left")
             row = self._connection.execute(sa.select(runs.c.lease_holder, left).where(runs.c.run == self.run)).one()
             self._connection.rollback()
             holder, seconds = row.lease_holder, row.left or 0.0
@@ -450,7 +450,7 @@ class RunWriter:
             taken = self._connection.execute(
                 sa.update(runs)
                 .where(runs.c.run == self.run, runs.c.lease_holder.is_not_distinct_from(holder))
-                .values(lease_holder=self._holder(0), lease_until=schema.clock() + LEASE_SECONDS)
+                .values(lease_holder=self._holder(0), lease_until=clock() + LEASE_SECONDS)
             )
             self._connection.commit()
             if taken.rowcount != 1:

@@ -25,7 +25,7 @@ from themis.experiment.export.samples import (
     report_run_id,
 )
 from themis.runs.report import report_standing
-from themis.storage.records import batched
+from themis.storage.runs import batched
 
 # A spreadsheet takes a cell that starts so for a formula, and runs it.
 # The wide forms too: some spreadsheets read them as the narrow ones.

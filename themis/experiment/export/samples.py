@@ -19,7 +19,7 @@ from themis.core.entities import (
     MetricAggregate,
     MetricScore,
 )
-from themis.storage.records import LazySequence
+from themis.storage.runs import LazySequence
 
 # Both streams of a stored report are in dataset order, so an answer's verdict is the next one, unless the run is being
 # written while it is read. So many verdicts may wait for an answer that was stored after its page was read.

@@ -35,8 +35,7 @@ from themis.experiment.importing.logs import (
 from themis.runs.manifest import build_reproducibility_manifest, manifest_hash
 from themis.runs.report import build_report, summarise_run
 from themis.storage import ExperimentStorage, RunStatus
-from themis.storage.records import FAILED, SCORED, Frame, Item, ScoreRow, batched
-from themis.storage.runs import is_storable, validate_run_id
+from themis.storage.runs import FAILED, SCORED, Frame, Item, ScoreRow, batched, is_storable, validate_run_id
 from themis.storage.writing import RunWriter
 
 _BATCH = 500

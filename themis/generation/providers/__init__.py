@@ -14,9 +14,9 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from themis.core.entities import GenerationRecord, GenerationTask, ModelSpec
-from themis.core.environment import read_dotenv
 from themis.core.redaction import Redactor, look_up_secrets
 from themis.core.registry import Registry, add_own_files, nearest
+from themis.core.secrets import read_dotenv
 from themis.exceptions import ConfigurationError, ProviderError
 from themis.generation.providers.endpoints import KNOWN_ENDPOINTS, LITELLM_VENDORS, address_of, base_url_variable
 from themis.interfaces import StatelessTaskExecutor
