@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from themis.comparison.judging import describe_differences, how_to_judge_alike, judging_differences
+from themis.comparison.judging import compare_judging, describe_differences, how_to_judge_alike, judging_differences
 from themis.comparison.pairing import Overlap, Pairing
 from themis.comparison.ranking import Ranking, rank_runs
 from themis.comparison.reports import (
@@ -145,6 +145,7 @@ def compare_runs(
 def compare_scores(
     scores: Mapping[str, Mapping[tuple[Hashable, str], float | None]],
     contents: Mapping[str, Mapping[tuple[Hashable, str], str]] | None = None,
+    judging: Mapping[str, Sequence[Mapping[str, object]]] | None = None,
 ) -> list[ComparisonResult]:
     """Compares every two of these runs, or agents, by a permutation test, with p-values corrected for their number.
 
@@ -155,6 +156,7 @@ def compare_scores(
         scores: For each run its score, from 0 to 1, of every (cluster, item); None for an item that has none.
         contents: For each run a fingerprint of what each item holds: items that differ in it are not paired. By default
             items of one name are one item.
+        judging: For each run the stored ways in which it was judged; runs that were judged differently have no verdict.
 
     >>> good, bad = {("", f"t{n}"): 1.0 for n in range(12)}, {("", f"t{n}"): 0.0 for n in range(12)}
     >>> (result,) = compare_scores({"good": good, "bad": bad})
@@ -165,7 +167,11 @@ def compare_scores(
     for one, other in itertools.combinations(scores, 2):
         held = [dict.fromkeys(scores[run], "") if contents is None else contents[run] for run in (one, other)]
         pairs, pairing = _align_clusters(scores[one], scores[other], *held)
-        hypotheses.append(Hypothesis("score", one, other, pairs, pairing=pairing))
+        ways = itertools.product(*(judging[run] for run in (one, other))) if judging is not None else ()
+        differing = next((found for first, second in ways if (found := compare_judging(first, second, "score"))), [])
+        hypotheses.append(
+            Hypothesis("score", one, other, pairs, pairing=pairing, judged_differently=describe_differences(differing))
+        )
     return run_tests(hypotheses, TestSettings(test=StatisticalTest.PERMUTATION))
 
 

@@ -37,14 +37,27 @@ class JudgingDifference:
 
 def judging_differences(one: ScoredRun, other: ScoredRun, metric: str) -> list[JudgingDifference]:
     """In what the judging of a metric differs between two runs; empty if they were judged alike."""
-    first, second = _describe(one.config, metric), _describe(other.config, metric)
-    if "metrics" in first or "metrics" in second:
-        _match_unnamed(first, second)
-    found = list(_differences(first, second, ()))
+    configs = [one.config, other.config]
+    if one.reader.kind == other.reader.kind == "memory" and not any(_asked_judge(run) for run in (one, other)):
+        configs = [{**config, "judge": None} for config in configs]
+    found = compare_judging(configs[0], configs[1], metric)
     fields = one.reader.frame.reference_field, other.reader.frame.reference_field
     if fields[0] != fields[1] and None not in fields:
         found.append(JudgingDifference("reference_field", repr(fields[0]), repr(fields[1])))
     return found
+
+
+def _asked_judge(run: ScoredRun) -> bool:
+    """Whether a memory run's judge was ever needed: most tests are decided without."""
+    return run.reader.metadata.judge_calls > 0
+
+
+def compare_judging(first: Mapping[str, object], second: Mapping[str, object], metric: str) -> list[JudgingDifference]:
+    """In what two stored ways of judging differ as far as they concern a metric."""
+    one, other = _describe(first, metric), _describe(second, metric)
+    if "metrics" in one or "metrics" in other:
+        _match_unnamed(one, other)
+    return list(_differences(one, other, ()))
 
 
 def describe_differences(differences: Sequence[JudgingDifference]) -> str:
