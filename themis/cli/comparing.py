@@ -205,6 +205,7 @@ def _print_text(label: str, text: str) -> None:
               help="Of the two runs' scores, assumed where there is no pilot.")  # fmt: skip
 @click.option("--power", type=float, default=0.8, show_default=True, help="Wanted chance to see it.")
 @click.option("--alpha", type=float, default=0.05, show_default=True, help="Accepted rate of false alarms.")
+@across_option
 @storage_option
 @json_option
 def power(storage: str, as_json: bool, **asked: Any) -> None:

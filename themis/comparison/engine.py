@@ -286,15 +286,16 @@ class ComparisonEngine:
         if statistical_test is not None:
             settings = replace(settings, test=_parse_test(statistical_test))
         runs = open_scores(self.storage, run_ids, across=self.across)
-        overlaps = [overlap_of_runs(one, other) for one, other in itertools.combinations(runs, 2)]
         names = common_metrics(runs, metrics)
+        first = [run.read(names[0]) for run in runs]
+        overlaps = [overlap_of_runs(one, other) for one, other in itertools.combinations(runs, 2)]
         directions = self._directions(runs, names)
         hypotheses: list[Hypothesis] = []
         best: dict[str, str | None] = {}
         rankings: dict[str, Ranking] = {}
         left_out: dict[str, str] = {}
         for metric in names:
-            scores = [run.read(metric) for run in runs]
+            scores = first if metric == names[0] else [run.read(metric) for run in runs]
             # A metric that was asked for is compared or refused; of all of them those are compared that can be.
             if metrics is None and len(names) > 1 and (reason := _why_left_out(scores)):
                 left_out[metric] = reason

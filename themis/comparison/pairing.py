@@ -33,12 +33,6 @@ class RunItems:
     clusters: list[str | None]
     across: bool = False
 
-    @classmethod
-    def read(cls, reader: RunReader, across: bool) -> RunItems:
-        rows = list(reader.item_keys())
-        positions, item_ids, fingerprints, clusters = map(list, zip(*rows, strict=True)) if rows else ([], [], [], [])
-        return cls(positions, item_ids, fingerprints, clusters, across)
-
     @cached_property
     def keys(self) -> list[str]:
         if self.across:
@@ -221,6 +215,7 @@ def _differing_fields(changed: Sequence[str], readers: tuple[RunReader, RunReade
     if not looked_at:
         return (), ""
     rows = [reader.find_samples(looked_at) for reader in readers]
+    references = {reader.frame.reference_field for reader in readers}
     fields: dict[str, None] = {}
     example = ""
     for item_id in looked_at:
@@ -228,6 +223,7 @@ def _differing_fields(changed: Sequence[str], readers: tuple[RunReader, RunReade
         differing = [
             name for name in {**one, **other} if name not in one or name not in other or one[name] != other[name]
         ]
+        differing.sort(key=lambda name: name in references)
         fields.update(dict.fromkeys(differing))
         if differing and not example:
             name = differing[0]

@@ -6,9 +6,8 @@ once (`open_scores`); everything that compares runs reads their scores here.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, reduce
 from operator import add
 from pathlib import Path
@@ -70,7 +69,7 @@ class RunScores:
     attempts: Sequence[Sequence[float]] = ()
 
 
-@dataclass(frozen=True)
+@dataclass
 class ScoredRun:
     """A stored run that has scores: where the current ones are read, and what their metrics say of themselves.
 
@@ -83,15 +82,19 @@ class ScoredRun:
     metrics: list[str]
     config: Mapping[str, Any]
     across: bool = False
+    # Read in one go: the items, and the scores of the metric that was looked at first, by position.
+    _items: RunItems | None = field(default=None, init=False, repr=False)
+    _first: tuple[str, dict[int, list[float]]] = field(default=("", {}), init=False, repr=False)
 
     @property
     def directions(self) -> Mapping[str, bool | None]:
         found: Mapping[str, bool | None] = self.config.get("higher_is_better", {})
         return found
 
-    @cached_property
+    @property
     def items(self) -> RunItems:
-        return RunItems.read(self.reader, self.across)
+        """What the run was asked."""
+        return self._items or self._load(self.metrics[0] if self.metrics else "")
 
     @cached_property
     def attempts(self) -> AttemptCounts:
@@ -99,30 +102,58 @@ class ScoredRun:
 
     def read(self, metric: str) -> RunScores:
         """Every scored item of a metric; what failed has no score and is not here."""
-        items = self.items
-        attempts: dict[int, list[float]] = {}
-        for position, value in self.reader.scores_by_position(self.evaluation, metric):
-            # A column without a number reads as None, whatever its type says.
-            if value is None or not math.isfinite(value):
-                item_id = items.item_ids[items.positions.index(position)]
-                raise MetricError(
-                    f"run {self.run_id!r} has a score of {metric} for item {item_id!r} that is not a finite number"
-                )
-            attempts.setdefault(position, []).append(value)
+        items = self._items or self._load(metric)
+        attempts = self._first[1] if self._first[0] == metric else self._read_attempts(metric)
         places = [place for place in items.by_id if items.positions[place] in attempts]
         scored = [attempts[items.positions[place]] for place in places]
+        item_ids = [items.item_ids[place] for place in places]
         clusters = [cluster for place in places if (cluster := items.clusters[place]) is not None]
         return RunScores(
             run_id=self.run_id,
             metric=metric,
-            item_ids=[items.item_ids[place] for place in places],
+            item_ids=item_ids,
             keys=[items.keys[place] for place in places],
-            values=np.fromiter((reduce(add, made) / len(made) for made in scored), np.float64, len(scored)),
+            values=self._means(metric, item_ids, scored),
             clusters=clusters if clusters and len(clusters) == len(places) else None,
             score_range=self.config.get("score_range", {}).get(metric),
             positions=[items.positions[place] for place in places],
             attempts=scored,
         )
+
+    def _means(self, metric: str, item_ids: Sequence[str], scored: Sequence[Sequence[float]]) -> Floats:
+        # A column without a number reads as None, whatever its type says, and becomes NaN here.
+        every = np.array([value for made in scored for value in made], dtype=np.float64)
+        if not np.isfinite(every).all():
+            lengths = [len(made) for made in scored]
+            item_id = item_ids[int(np.repeat(np.arange(len(scored)), lengths)[~np.isfinite(every)][0])]
+            raise MetricError(
+                f"run {self.run_id!r} has a score of {metric} for item {item_id!r} that is not a finite number"
+            )
+        if every.size == len(scored):
+            return every
+        return np.fromiter((reduce(add, made) / len(made) for made in scored), np.float64, len(scored))
+
+    def _load(self, metric: str) -> RunItems:
+        positions, item_ids, fingerprints, clusters = list[int](), list[str](), list[str](), list[str | None]()
+        attempts: dict[int, list[float]] = {}
+        rows = self.reader.items_with_scores(self.evaluation, metric)
+        for position, item_id, fingerprint, cluster, outcome, value in rows:
+            if not positions or position != positions[-1]:
+                positions.append(position)
+                item_ids.append(item_id)
+                fingerprints.append(fingerprint)
+                clusters.append(cluster)
+            if outcome is not None:
+                attempts.setdefault(position, []).append(value)
+        self._first = metric, attempts
+        self._items = RunItems(positions, item_ids, fingerprints, clusters, self.across)
+        return self._items
+
+    def _read_attempts(self, metric: str) -> dict[int, list[float]]:
+        attempts: dict[int, list[float]] = {}
+        for position, value in self.reader.scores_by_position(self.evaluation, metric):
+            attempts.setdefault(position, []).append(value)
+        return attempts
 
 
 def open_scores(store: ExperimentStorage, run_ids: Iterable[str], *, across: bool = False) -> list[ScoredRun]:
@@ -192,7 +223,7 @@ def align(a: RunScores, b: RunScores) -> Pairs:
         places = {key: place for place, key in enumerate(b.keys)}
         both = [(place, places[key]) for place, key in enumerate(a.keys) if key in places]
         # Items without ids have other numbers in the two runs: the order must not depend on which of them is the first.
-        both.sort(key=lambda pair: min(a.item_ids[pair[0]], b.item_ids[pair[1]]))
+        both.sort(key=lambda pair: (min(a.item_ids[pair[0]], b.item_ids[pair[1]]), a.keys[pair[0]]))
         one, other = _pick(a, [place for place, _ in both]), _pick(b, [place for _, place in both])
     if not one.keys:
         raise MetricError(

@@ -72,15 +72,6 @@ class AttemptCounts:
     failed: int
 
 
-class ItemKey(NamedTuple):
-    """What tells one sample of a run from another: its place, its id, and the fingerprint of its content."""
-
-    position: int
-    item_id: str
-    fingerprint: str
-    cluster: str | None
-
-
 class ScoreValue(NamedTuple):
     """One sample's score of one metric."""
 
@@ -172,13 +163,6 @@ class RunReader:
         """The rows of the dataset, in order."""
         for position, item_id, content, *others in self._paged(self._sample_query(), schema.samples.c.position, -1):
             yield StoredSample(position, item_id, decode(content), *others)
-
-    def item_keys(self) -> Iterator[ItemKey]:
-        """What every sample is known by, in order, without its content."""
-        samples = schema.samples
-        columns = (samples.c.position, samples.c.item_id, samples.c.fingerprint, samples.c.cluster)
-        query = sa.select(*columns).where(samples.c.run == self.run)
-        return map(ItemKey._make, self._paged(query, samples.c.position, -1, size=_LARGE_PAGE))
 
     def find_samples(self, item_ids: Collection[str]) -> dict[str, StoredSample]:
         """Samples by their ids; what is not there is left out."""
@@ -423,14 +407,26 @@ class RunReader:
         )
         return map(ScoreValue._make, self._paged(query, scores.c.position, -1, then=scores.c.ordinal, size=_LARGE_PAGE))
 
-    def scores_by_position(self, evaluation: int, metric: str) -> Iterator[tuple[int, float]]:
-        """(position, value) of every score of a metric that has a value, in dataset order."""
+    def scores_by_position(self, evaluation: int, metric: str) -> Iterator[AnyRow]:
+        """(position, value) of every score of a metric that did not fail, in dataset order."""
         scores = schema.scores
         query = sa.select(scores.c.position, scores.c.value).where(
             scores.c.evaluation == evaluation, scores.c.metric == metric, scores.c.outcome != FAILED
         )
-        rows = self._paged(query, scores.c.position, -1, then=scores.c.ordinal, size=_LARGE_PAGE)
-        return ((position, value) for position, value in rows)
+        return self._paged(query, scores.c.position, -1, then=scores.c.ordinal, size=_LARGE_PAGE)
+
+    def items_with_scores(self, evaluation: int, metric: str) -> Iterator[AnyRow]:
+        """(position, item id, fingerprint, cluster, outcome, value) of every sample in order, with each of its scores of a
+        metric; outcome and value are None where it has none that did not fail."""
+        samples, scores = schema.samples, schema.scores
+        of_metric = (scores.c.evaluation == evaluation) & (scores.c.metric == metric) & (scores.c.outcome != FAILED)
+        query = (
+            sa.select(samples.c.position, samples.c.item_id, samples.c.fingerprint, samples.c.cluster)
+            .add_columns(scores.c.outcome, scores.c.value)
+            .outerjoin(scores, of_metric & (scores.c.position == samples.c.position))
+            .where(samples.c.run == self.run)
+        )
+        return self._paged(query, samples.c.position, -1, then=scores.c.ordinal, size=_LARGE_PAGE)
 
     def outcomes(self, evaluation: int) -> dict[str, dict[str, int]]:
         """How many scores of each outcome every metric has."""
