@@ -73,7 +73,17 @@ EXAMPLE_COMPARISON: JSONObject = {
     "metrics": ["CountdownValidity"],
     "best_run_per_metric": {"CountdownValidity": "countdown-variant"},
     "overall_best_run": None,
-    "pairwise_results": [{"metric": "CountdownValidity", "delta": -0.04, "winner": "tie", "p_value": None}],
+    "pairwise_results": [
+        {
+            "metric": "CountdownValidity",
+            "delta": -0.04,
+            "winner": "tie",
+            "p_value": 0.6875,
+            "n": 50,
+            "pairing": {"n": 50, "items_a": 50, "items_b": 50, "left_out_a": 0, "left_out_b": 0, "changed": 0},
+            "judged_differently": "",
+        }
+    ],
 }
 
 
