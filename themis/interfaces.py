@@ -59,8 +59,9 @@ class Metric(ABC):
     """Scores one extracted answer against its references.
 
     `references` is always a list: list and tuple references are spread, anything else is wrapped. `metadata` holds the
-    row's other fields and `sample_id`. A subclass may be a dataclass; its parameters are part of the evaluation's
-    fingerprint, so a changed parameter never meets an old score.
+    row's other fields and `sample_id`. A subclass may be a dataclass; its parameters, its code and what that reads are part
+    of the evaluation's fingerprint, so nothing that changed meets an old score. An attribute or method
+    `__themis_identity__` stands for the parameters of an object that has no form of its own, such as a client.
 
     >>> class Shorter(Metric):
     ...     name = "Shorter"
@@ -81,6 +82,9 @@ class Metric(ABC):
     # The least and the most that a score can be, None for no limit on that side; None altogether where nobody has said.
     # A score outside is a failure of the metric, and intervals stay inside.
     score_range: tuple[float | None, float | None] | None = None
+    # Whether a score says that the answer passed (1) or not (0) and nothing between. Reducers that count passed attempts
+    # (pass@k, pass^k, any) refuse a metric that says False; of one that says nothing, a score between is a failure.
+    pass_fail: bool | None = None
 
     def check_machine(self) -> None:  # noqa: B027 -- most metrics need nothing of the machine
         """Raises where this machine cannot compute the metric; called once, before the first model call."""

@@ -2,15 +2,13 @@
 
 import datetime
 import enum
-import functools
 import math
 import os
 import pathlib
-import re
 import subprocess
 import sys
 from collections import OrderedDict
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import MappingProxyType
 
 import msgspec
@@ -20,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from themis.core.codec import canonical_json, to_plain
-from themis.core.fingerprint import code_fingerprint, describe_object, digest, fingerprint
+from themis.core.fingerprint import digest, fingerprint
 
 
 @dataclass
@@ -124,7 +122,8 @@ def test_the_parts_of_a_digest_cannot_run_into_each_other():
 
 OTHER_PROCESS = """
 import datetime, math, numpy as np
-from themis.core.fingerprint import code_fingerprint, describe_object, fingerprint
+from themis.core.fingerprint import fingerprint
+from themis.core.identity import code_fingerprint, describe_object
 
 namespace = {}
 exec("def among(text):\\n    return text in {'alpha', 'beta', 'gamma', 'delta', 'epsilon'}", namespace)
@@ -153,182 +152,3 @@ def test_another_process_with_another_hash_seed_finds_the_same():
     }
 
     assert len(answers) == 1
-
-
-# --- code ------------------------------------------------------------------------------------------------------------
-
-
-@dataclass
-class Threshold:
-    name: str = "threshold"
-    limit: float = 0.5
-
-    def compute(self, *, prediction, references, metadata=None):
-        return float(prediction > self.limit)
-
-
-@dataclass
-class Combined:
-    parts: list = field(default_factory=list)
-
-
-def defined(source: str, name: str = "Judge"):
-    """What the source defines, as code typed into an interpreter: without a file to read it from."""
-    namespace: dict = {"__name__": "typed_in"}
-    exec(source, namespace)
-    return namespace[name]
-
-
-def test_a_changed_parameter_changes_the_identity():
-    assert fingerprint(describe_object(Threshold())) == fingerprint(describe_object(Threshold(limit=0.5)))
-    assert fingerprint(describe_object(Threshold())) != fingerprint(describe_object(Threshold(limit=0.6)))
-
-
-def test_a_parameter_of_an_inner_metric_counts_too():
-    strict, lax = Combined([Threshold(limit=0.9)]), Combined([Threshold(limit=0.1)])
-
-    assert fingerprint(describe_object(strict)) != fingerprint(describe_object(lax))
-    assert code_fingerprint(Threshold) in canonical_json(describe_object(strict))
-
-
-def test_a_leading_underscore_marks_state_that_does_not_count():
-    class Caching:
-        def __init__(self, size):
-            self.size = size
-            self._seen = object()
-
-    assert fingerprint(describe_object(Caching(1))) == fingerprint(describe_object(Caching(1)))
-    assert fingerprint(describe_object(Caching(1))) != fingerprint(describe_object(Caching(2)))
-
-
-def test_slots_are_parameters():
-    class OneSlot:
-        __slots__ = "limit"
-
-        def __init__(self, limit):
-            self.limit = limit
-
-    assert describe_object(OneSlot(3))["parameters"] == {"limit": 3}
-
-
-@pytest.mark.parametrize(
-    "changed",
-    [
-        "class Judge:\n    limit = 2\n    def compute(self): return 1",
-        "class Judge:\n    limit = 1\n    def compute(self): return 2",
-        "class Judge:\n    limit = 1\n    def compute(self): return self.limit",
-        "class Judge:\n    limit = 1\n    @staticmethod\n    def helper(): return 1\n    def compute(self): return 1",
-        "class Judge:\n    limit = 1\n    @property\n    def size(self): return 1\n    def compute(self): return 1",
-    ],
-)
-def test_changed_code_changes_the_identity_even_without_a_source_file(changed):
-    original = "class Judge:\n    limit = 1\n    def compute(self): return 1"
-
-    assert code_fingerprint(defined(original)) == code_fingerprint(defined(original))
-    assert code_fingerprint(defined(changed)) != code_fingerprint(defined(original))
-
-
-def test_a_static_method_that_changes_is_seen_without_a_source_file():
-    template = (
-        "class Judge:\n    @staticmethod\n    def helper(): return {}\n    @property\n    def size(self): return {}"
-    )
-
-    one, other, third = (defined(template.format(*numbers)) for numbers in ((1, 1), (2, 1), (1, 2)))
-
-    assert len({code_fingerprint(kind) for kind in (one, other, third)}) == 3
-
-
-def test_a_base_class_of_the_users_own_counts():
-    def build(limit):
-        base = defined(f"class Judge:\n    def limit(self): return {limit}")
-        return type("Child", (base,), {})
-
-    assert code_fingerprint(build(1)) != code_fingerprint(build(2))
-
-
-def test_what_a_function_closes_over_counts():
-    def above(limit):
-        return lambda value: value > limit
-
-    assert code_fingerprint(above(1)) == code_fingerprint(above(1))
-    assert code_fingerprint(above(1)) != code_fingerprint(above(2))
-
-
-def test_defaults_count_with_or_without_keywords():
-    def build(limit):
-        def judge(value, *, floor=limit):
-            return value > floor
-
-        return judge
-
-    assert code_fingerprint(build(1)) == code_fingerprint(build(1))
-    assert code_fingerprint(build(1)) != code_fingerprint(build(2))
-
-
-def test_arguments_of_a_partial_function_count():
-    def judge(value, limit):
-        return value > limit
-
-    assert describe_object(functools.partial(judge, limit=1)) != describe_object(functools.partial(judge, limit=2))
-
-
-def test_a_bound_method_carries_the_parameters_of_its_object():
-    assert fingerprint(describe_object(Threshold(limit=0.1).compute)) != fingerprint(
-        describe_object(Threshold(limit=0.2).compute)
-    )
-
-
-def test_a_regular_expression_is_its_pattern_and_flags():
-    @dataclass
-    class Finder:
-        pattern: re.Pattern
-
-    described = [
-        fingerprint(describe_object(Finder(p))) for p in (re.compile("a"), re.compile("a", re.I), re.compile("b"))
-    ]
-
-    assert len(set(described)) == 3
-
-
-def test_a_function_that_calls_itself_and_objects_that_know_each_other_have_an_end():
-    def outer():
-        def count_down(n):
-            return 0 if n == 0 else count_down(n - 1)
-
-        return count_down
-
-    class Node:
-        def __init__(self):
-            self.other = None
-
-    one, two = Node(), Node()
-    one.other, two.other = two, one
-
-    assert code_fingerprint(outer()) == code_fingerprint(outer())
-    assert fingerprint(describe_object(one)) == fingerprint(describe_object(two))
-
-
-def test_no_description_holds_a_place_in_memory():
-    class Client:
-        pass
-
-    @dataclass
-    class Judge:
-        client: Client
-
-    assert "0x" not in canonical_json(describe_object(Judge(Client())))
-    assert describe_object(Judge(Client())) == describe_object(Judge(Client()))
-
-
-def test_a_function_beside_a_metric_is_part_of_its_code():
-    def made(added: int) -> tuple[str, str]:
-        namespace: dict = {"__name__": "of_a_user"}
-        exec(
-            f"def deep(x):\n    return x + {added}\n\ndef near(x):\n    return deep(x)\n\n"
-            "class Metric:\n    def compute(self):\n        return [near(y) for y in (1,)]\n",
-            namespace,
-        )
-        return code_fingerprint(namespace["Metric"]), code_fingerprint(namespace["near"])
-
-    assert made(1) == made(1)
-    assert all(one != other for one, other in zip(made(1), made(2), strict=True))

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from themis.core.fingerprint import describe_object
+from themis.core.identity import describe_object
 from themis.evaluation.extractors import (
     EXTRACTORS,
     BoxedExtractor,

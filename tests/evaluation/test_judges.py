@@ -13,7 +13,7 @@ import pytest
 
 import themis
 from themis.core import entities as core
-from themis.core.fingerprint import describe_object
+from themis.core.identity import describe_object
 from themis.core.intervals import wilson_interval
 from themis.evaluation.agreement import calibrate, cohens_kappa, krippendorff_alpha, swap_consistency
 from themis.evaluation.extractors import IdentityExtractor

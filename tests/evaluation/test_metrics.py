@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from themis.core.fingerprint import describe_object
+from themis.core.identity import describe_object
 from themis.core.registry import snake_case
 from themis.evaluation.extractors import EXTRACTORS
 from themis.evaluation.metrics import (

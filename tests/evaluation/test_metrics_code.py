@@ -20,7 +20,7 @@ from themis.core.entities import (
     Reference,
     SamplingConfig,
 )
-from themis.core.fingerprint import describe_object
+from themis.core.identity import describe_object
 from themis.evaluation import strategies
 from themis.evaluation.extractors import IdentityExtractor
 from themis.evaluation.metrics.code import ExecutionAccuracy, PassAtK, complete_prompt, find_code, read_suite

@@ -28,6 +28,7 @@ from themis.evaluation.extractors import IdentityExtractor, RegexExtractor
 from themis.evaluation.extractors.exceptions import FieldExtractionError
 from themis.evaluation.metrics.text import ExactMatch, Latency, ResponseLength
 from themis.evaluation.pipeline import EvaluationPipeline
+from themis.evaluation.resolve import FunctionMetric
 from themis.exceptions import ConfigurationError
 from themis.interfaces import Metric, StatelessTaskExecutor
 
@@ -280,6 +281,51 @@ def test_pass_at_k_with_too_few_attempts_is_a_failure():
     judged = pipeline.judge(record("yes", attempts=["yes", "no"]))
     assert judged.scores == []
     assert "needs 3 answered attempts, this sample has 2" in judged.failures[0]
+
+
+def test_a_users_metric_passes_with_0_and_1_and_fails_with_what_lies_between():
+    """Nobody has said at which score it passes, and the first call could not tell."""
+    strategy = strategies.strategy_from_name("pass@2", [FunctionMetric(len, "words")])
+    pipeline = EvaluationPipeline(
+        extractor=IdentityExtractor(),
+        metrics=[FunctionMetric(lambda prediction: float(prediction), "said"), ExactMatch()],
+        strategy_resolver=lambda _: strategy,
+    )
+
+    assert [score.value for score in pipeline.judge(record("1", attempts=["1", "0"])).scores] == [1.0, 0.0]
+    judged = pipeline.judge(record("1", attempts=["1", "0.5"]))
+    assert [score.metric_name for score in judged.scores] == ["ExactMatch"]
+    assert judged.failures == [
+        "strategy: said: EvaluationError: pass@2 counts attempts that passed, and a score of 0.5 says neither; "
+        "let the metric return 0 or 1, or use reducer 'average'"
+    ]
+
+
+def test_an_attempt_that_a_metric_cannot_score_is_told_with_the_score_of_the_others():
+    def picky(prediction: str) -> float:
+        return 1 / len(prediction)
+
+    strategy = strategies.strategy_from_name("average")
+    pipeline = EvaluationPipeline(
+        extractor=IdentityExtractor(), metrics=[FunctionMetric(picky, "picky")], strategy_resolver=lambda _: strategy
+    )
+
+    report = pipeline.evaluate([record("a", attempts=["a", "", "bb"])])
+
+    (score,) = report.records[0].scores
+    assert (score.value, score.metadata["attempts"]) == (0.75, 2)
+    assert score.metadata["unscored_attempts"] == ["picky: ZeroDivisionError: division by zero"]
+    picked = report.metric("picky")
+    assert (picked.count, picked.failed, picked.attempts, picked.failed_attempts) == (1, 0, 3, 1)
+
+
+def test_an_unreadable_answer_is_not_wrong_where_there_is_nothing_to_compare_it_with():
+    class Nothing:
+        def extract(self, raw_output: str) -> str:
+            raise FieldExtractionError("nothing found")
+
+    judged = EvaluationPipeline(extractor=Nothing(), metrics=[ExactMatch()]).judge(record("?", reference=None))
+    assert (judged.scores, judged.failures) == ([], ["extractor: nothing found"])
 
 
 def test_the_tutorials_averaging_marks_how_many_attempts_it_is_over():

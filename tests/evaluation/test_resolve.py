@@ -10,7 +10,7 @@ import numpy
 import pytest
 
 from themis.core.entities import MetricScore
-from themis.core.fingerprint import describe_object
+from themis.core.identity import describe_object
 from themis.evaluation.extractors import EXTRACTORS, BoxedExtractor, ChainExtractor, FieldExtractionError
 from themis.evaluation.metrics import METRICS, ExactMatch, Numeric
 from themis.evaluation.resolve import (

@@ -21,10 +21,17 @@ from tests.stories.endpoint import Endpoint
 from themis.cli import main
 from themis.comparison import compare_runs
 from themis.core.entities import GenerationRecord, GenerationTask, MetricScore, ModelOutput
+from themis.evaluation.extractors import IdentityExtractor
+from themis.evaluation.metrics import ExactMatch
+from themis.evaluation.pipeline import EvaluationPipeline
+from themis.evaluation.strategies import PassAtK
 from themis.exceptions import ConfigurationError, DatasetError, ProviderError, ThemisError
+from themis.experiment.assemble import stored_pipeline
 from themis.generation.providers import PROVIDERS, parse_model
 from themis.generation.templates import PromptTemplate, TemplateRenderingError
 from themis.memory.agents import register_agent
+from themis.runs.judging import rejudge
+from themis.storage import ExperimentStorage
 
 Evaluate = Callable[..., tuple[int, str]]
 
@@ -217,6 +224,56 @@ def test_every_reducer_with_a_number_needs_as_many_attempts(tmp_path: Path, duck
 
     report = ask(tmp_path, reducer="pass@2", num_samples=2)
     assert report.metric("exact_match").mean == 1.0
+
+
+@pytest.mark.fault(
+    area="Before the first call",
+    wrong="A reducer that makes no sense of a metric: `pass@2` of a length, `any` of a graded score, `best` of a length",
+    does="Refuses, names the metric, and says what to do",
+    status="–",
+    exit_code=2,
+)
+@pytest.mark.parametrize(
+    ("reducer", "metric", "reason"),
+    [
+        ("pass@2", "response_length", "counts the attempts that passed, and ResponseLength is neither good nor bad"),
+        ("pass^2", "latency", "counts the attempts that passed, and Latency is better the less it is"),
+        ("any", "f1", "counts the attempts that passed, and F1 grades answers"),
+        ("best", "response_length", "takes the best of the attempts, and ResponseLength is neither good nor bad"),
+    ],
+)
+def test_a_reducer_needs_metrics_that_fit_it(evaluate: Evaluate, fault: Fault, reducer: str, metric: str, reason: str):
+    words = ["--reducer", reducer, "--metric", "exact_match", "--metric", metric]
+    code, said = evaluate("-m", "openai/good", "--num-samples", "2", *words)
+
+    assert code == fault.exit_code
+    assert reason in said
+    assert re.search(r": leave \w+ out, or use reducer 'average'", said)
+
+
+def test_what_has_scores_beyond_0_and_1_passes_nothing(tmp_path: Path, duck: str):
+    points = package.metric(name="points", score_range=(0, 5))(lambda prediction: 3)
+
+    with pytest.raises(ConfigurationError, match="points has scores from 0 to 5, not 0 and 1: leave points out"):
+        ask(tmp_path, reducer="pass@2", num_samples=2, metrics=[points])
+    assert Duck.asked == []
+
+
+def test_a_pipeline_of_ones_own_needs_its_attempts_too(tmp_path: Path, duck: str):
+    pipeline = EvaluationPipeline(
+        extractor=IdentityExtractor(), metrics=[ExactMatch()], strategy_resolver=lambda record: PassAtK(k=5)
+    )
+
+    with pytest.raises(ConfigurationError, match="needs 5 answers per row, and there are 4"):
+        ask(tmp_path, num_samples=4, evaluation_pipeline=pipeline, metrics=None)
+    assert Duck.asked == []
+
+    ask(tmp_path, num_samples=2, run_id="stored")
+    storage = ExperimentStorage(tmp_path / "runs")
+    with pytest.raises(ConfigurationError, match="needs 5 answers per row, and there are 2"):
+        rejudge(storage, "stored", pipeline)
+    with pytest.raises(ConfigurationError, match="needs 3 answers per row, and there are 2"):
+        stored_pipeline(storage, "stored", reducer="pass@3")
 
 
 # --- numbers and options ----------------------------------------------------------------------------------------------

@@ -25,7 +25,7 @@ from themis.cli.output import (
     storage_option,
 )
 from themis.cli.running import attempt, run_options, start_options, take_watching, workers_option
-from themis.cli.terminal import echo_error
+from themis.cli.terminal import echo_error, escape_terminal
 from themis.comparison.reports import TIE
 from themis.config import load_memory_config
 from themis.config.specification import MemorySpecification
@@ -53,6 +53,7 @@ from themis.memory.report.pages import (
     markdown_table,
     run_figures,
     run_page,
+    span_sentences,
 )
 from themis.memory.sweep import Sweep, SweepReport, SweepRun, parse_spans, plan_sweep, read_sweep, run_sweep
 from themis.memory.tape import read_entries
@@ -445,6 +446,8 @@ def _print_sweep(found: SweepReport) -> None:
         cells = ["n/a" if p is None else f"{p.mean:.3f} [{p.low:.3f}, {p.high:.3f}]" for p in points]
         rows.append((f"{span:,}", *cells))
     print_table(("span", *(one.name for one in found.spans)), rows)
+    _print_spans(found.agents)
+    click.echo()
     for pair in found.comparisons:
         verdict = "undecided" if pair.winner == TIE else pair.verdict()
         shown = "n/a" if pair.corrected_p_value is None else f"{pair.corrected_p_value:.4f}"
@@ -563,6 +566,7 @@ def _print_views(views: list[RunView]) -> None:
     # An agent a column: names are long, and a terminal is narrow.
     measures = [(column.lower(), *(cells[place] for _, cells in rows)) for place, column in enumerate(columns)]
     print_table(("", *(name for name, _ in rows)), measures)
+    _print_spans(views)
     if len(views) == 1:
         click.echo()
         datasets = views[0].summary.datasets
@@ -578,6 +582,12 @@ def _print_views(views: list[RunView]) -> None:
             for one in datasets
         ]
         print_table(("dataset", "score", "standard error", "95 % interval", "tests", "undecided"), shown)
+
+
+def _print_spans(views: list[RunView]) -> None:
+    click.echo()
+    for sentence in span_sentences(views):
+        click.echo(escape_terminal(sentence))
 
 
 # --- what commands say ------------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ import click
 
 from themis import api
 from themis.cli.output import apply_options, key_values_option, print_json
-from themis.cli.runs import describe_run, print_metrics, say_cut_off
+from themis.cli.runs import describe_run, print_metrics, print_performance, say_cut_off
 from themis.cli.terminal import echo_error, escape_terminal
 from themis.config.specification import Specification
 from themis.core.entities import EvaluationFailure, ExperimentFailure, ExperimentReport
@@ -181,7 +181,7 @@ def present(
 
 
 def _print_report(store: ExperimentStorage, report: ExperimentReport, run: RunMetadata) -> None:
-    print_metrics({name: vars(metric) for name, metric in report.evaluation_report.metrics.items()})
+    print_metrics({name: metric.to_dict() for name, metric in report.evaluation_report.metrics.items()})
     cost = report.metadata["cost"]
     paid = "unknown price" if cost["total_cost"] is None else f"${cost['total_cost']:.4f}"
     total, failed = report.metadata["total_samples"], report.metadata["failed_generations"]
@@ -192,6 +192,7 @@ def _print_report(store: ExperimentStorage, report: ExperimentReport, run: RunMe
     if talked:
         counts.append(f"{talked['turns']:,} turns, {talked['conversation_tokens']:,} tokens")
     click.echo(f"run {report.run_id}: {', '.join(counts)}, {cost['api_calls']:,} calls, {paid}")
+    print_performance(report.metadata["performance"])
     if report.metadata["cut_off_generations"]:
         echo_error(say_cut_off(store, run))
     if report.metadata["status"] != RunStatus.FAILED:  # or else the reason of that says it

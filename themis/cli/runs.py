@@ -16,7 +16,7 @@ from themis.cli.output import (
     storage_option,
 )
 from themis.core.redaction import redact
-from themis.runs.report import build_report, summarise_run
+from themis.runs.report import Performance, build_report, has_several_attempts, performance_facts, summarise_run
 from themis.storage import ExperimentStorage, RunMetadata, RunStatus
 
 
@@ -48,7 +48,8 @@ def list_runs(
         line = f"  - {run.run_id} [{run.standing}] samples={run.total_samples} created={created}"
         if verbose:
             scores = " ".join(
-                f"{name}={format_number(metric['mean'])}" for name, metric in run.summary.get("metrics", {}).items()
+                f"{name}={format_number(metric['mean'])} (n={metric['count']})"
+                for name, metric in run.summary.get("metrics", {}).items()
             )
             line += f" experiment={run.experiment} model={run.model} {scores}".rstrip()
         click.echo(line)
@@ -63,7 +64,7 @@ def show(run_id: str, storage: str, as_json: bool) -> None:
     """Status, scores with intervals, cost and tokens of one run."""
     store = ExperimentStorage(storage)
     run = store.get_run(run_id)
-    described = describe_run(store, run)
+    described = describe_run(store, run, is_complete=True)
     if as_json:
         print_json(described)
         return
@@ -78,17 +79,29 @@ def show(run_id: str, storage: str, as_json: bool) -> None:
     untold = tokens.get("answers_without_tokens", 0)
     without = f" ({untold:,} answers came without a count of tokens)" if untold else ""
     click.echo(f"cost {shown}; {cost['api_calls']} calls, {tokens['total_tokens']} tokens{without}")
+    print_performance(described["performance"])
     if described["cut_off"]:
         click.echo(say_cut_off(store, run))
     click.echo(f"manifest {described['manifest_hash']}")
 
 
 def print_metrics(metrics: Mapping[str, Mapping[str, Any]]) -> None:
-    rows = [
-        (name, format_number(m["mean"]), format_interval(m["ci"]), m["count"], m["failed"], m.get("unparsed", 0))
+    """A line a metric; with attempts where samples have several of them."""
+    columns = ["metric", "mean", "95 % interval", "count", "failed", "unparsed"]
+    rows: list[list[object]] = [
+        [name, format_number(m["mean"]), format_interval(m["ci"]), m["count"], m["failed"], m.get("unparsed", 0)]
         for name, m in metrics.items()
     ]
-    print_table(("metric", "mean", "95 % interval", "count", "failed", "unparsed"), rows)
+    if any(has_several_attempts(metric) for metric in metrics.values()):
+        columns += ["attempts", "failed attempts"]
+        for row, metric in zip(rows, metrics.values(), strict=True):
+            row += [metric["attempts"], metric["failed_attempts"]]
+    print_table(columns, rows)
+
+
+def print_performance(performance: Performance | None) -> None:
+    for name, text in performance_facts(performance).items():
+        click.echo(f"{name}: {text}")
 
 
 def say_cut_off(store: ExperimentStorage, run: RunMetadata) -> str:
@@ -97,11 +110,14 @@ def say_cut_off(store: ExperimentStorage, run: RunMetadata) -> str:
     return f"{run.cut_off:,} answers were cut off at max_tokens={most}; more may be right with more room (--max-tokens)"
 
 
-def describe_run(store: ExperimentStorage, run: RunMetadata) -> dict[str, Any]:
-    """A run as JSON: what `show --json`, lists and scripts read."""
+def describe_run(store: ExperimentStorage, run: RunMetadata, *, is_complete: bool = False) -> dict[str, Any]:
+    """A run as JSON: what `show --json`, lists and scripts read.
+
+    With `is_complete`, what an older summary does not hold yet is read from the records.
+    """
     summary = run.summary
-    if not summary or run.status is RunStatus.IN_PROGRESS:
-        summary = summarise_run(build_report(store, run.run_id))
+    if not summary or run.status is RunStatus.IN_PROGRESS or (is_complete and "performance" not in summary):
+        summary = {**summary, **summarise_run(build_report(store, run.run_id))}
     cost = summary["cost"]
     described: dict[str, Any] = redact(
         {
@@ -121,6 +137,7 @@ def describe_run(store: ExperimentStorage, run: RunMetadata) -> dict[str, Any]:
             "metrics": summary["metrics"],
             "cost": cost,
             "tokens": cost["token_counts"],
+            "performance": summary.get("performance"),
             "tags": run.tags,
             "error": run.error_message,
             **({"memory": summary["memory"]} if "memory" in summary else {}),

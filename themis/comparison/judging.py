@@ -9,10 +9,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from themis.comparison.scores import ScoredRun
+from themis.core.identity import find_unknown
 from themis.runs.manifest import BESIDE_JUDGING
 
 # What is stored with a way of judging and is not compared as a whole.
-_BESIDE = frozenset({"metrics", "name", *BESIDE_JUDGING})
+_BESIDE = frozenset({"metrics", "name", "unknown", "known_only_to", *BESIDE_JUDGING})
 # Levels of a description that say nothing to people.
 _SILENT = frozenset({"parameters", "keywords"})
 # What names an object in its description; where it differs, its parts are of no interest.
@@ -57,7 +58,9 @@ def compare_judging(first: Mapping[str, object], second: Mapping[str, object], m
     one, other = _describe(first, metric), _describe(second, metric)
     if "metrics" in one or "metrics" in other:
         _match_unnamed(one, other)
-    return list(_differences(one, other, ()))
+    # What could not be known of an object may differ, even if everything that could is the same.
+    unknown = dict.fromkeys(name for side in (one, other) for name in find_unknown(side))
+    return [*_differences(one, other, ()), *(JudgingDifference(f"unknown: {name}") for name in unknown)]
 
 
 def describe_differences(differences: Sequence[JudgingDifference]) -> str:
@@ -125,6 +128,8 @@ def _differences(a: object, b: object, path: tuple[str, ...]) -> Iterator[Judgin
             yield from _differences(one, other, (*path, str(number)))
     elif path[-1] == "code":
         yield JudgingDifference(f"code of the {_words(path[:-1])}")
+    elif "made_of" in path[-2:-1]:
+        yield JudgingDifference(f"code of {path[-1]}")
     else:
         yield JudgingDifference(_words(path), _format_value(a), _format_value(b))
 

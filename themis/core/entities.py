@@ -6,11 +6,11 @@ Users construct the first ones in their providers and metrics and read the last 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
-from themis.core.intervals import summarise
+from themis.core.intervals import Labels, Scores, summarise
 from themis.core.registry import nearest, snake_case
 from themis.exceptions import MetricError
 
@@ -34,9 +34,13 @@ __all__ = [
     "Reference",
     "Result",
     "SamplingConfig",
+    "mean_scores",
 ]
 
 T = TypeVar("T")
+
+# In a score's metadata: why some of the sample's answers are not in it, a sentence each.
+UNSCORED_ATTEMPTS = "unscored_attempts"
 
 
 @dataclass
@@ -294,6 +298,21 @@ class MetricScore:
     metadata: dict[str, Any] = field(default_factory=dict)
 
 
+def mean_scores(scores: Iterable[MetricScore]) -> dict[str, float]:
+    """A sample's one number a metric; where every attempt keeps its score, their mean.
+
+    Args:
+        scores: Of one sample.
+
+    >>> mean_scores([MetricScore("F1", 1.0), MetricScore("F1", 0.5), MetricScore("ExactMatch", 1.0)])
+    {'F1': 0.75, 'ExactMatch': 1.0}
+    """
+    found: dict[str, list[float]] = {}
+    for score in scores:
+        found.setdefault(score.metric_name, []).append(score.value)
+    return {name: values[0] if len(values) == 1 else math.fsum(values) / len(values) for name, values in found.items()}
+
+
 @dataclass
 class EvaluationSummary:
     """Scores and failure messages of one answer, before a strategy reduces them."""
@@ -350,16 +369,21 @@ class MetricAggregate:
     Args:
         name: The metric's name.
         count: Samples that have a score.
-        mean: Over those.
+        mean: Over those. Where every attempt keeps its score, a sample counts with the mean of its own, so that one with
+            fewer answers does not weigh less.
         per_sample: Their scores, as many as the report keeps.
         per_sample_complete: Whether that is all of them.
         truncated_count: How many are not kept.
         failed: Samples without a score, counted beside the mean and never in it.
-        unparsed: Those among the scored whose answer no extractor could read.
+        unparsed: Those among the scored whose answer no extractor could read, in none of the attempts.
         stderr: Standard error of the mean.
         ci: 95 % interval, inside the metric's `score_range`; None for fewer than two samples.
         ci_method: How it was computed: Wilson's for scores that are all 0 or 1, Student's t otherwise, clustered where a
             cluster field was given.
+        attempts: Answers that were asked for, over all samples.
+        failed_attempts: Those of them that no score holds: the call failed, or the metric did on one of several answers.
+        successes: The sum of the samples' scores, where they lie from 0 to 1 and more is better: of scores that are 0 or 1,
+            how many samples passed. None of any other measure.
 
     >>> exact = MetricAggregate.from_scores("ExactMatch", [MetricScore("ExactMatch", value) for value in (1, 1, 0, 1)])
     >>> exact.mean, exact.count, exact.ci_method
@@ -377,6 +401,36 @@ class MetricAggregate:
     stderr: float | None = None
     ci: tuple[float, float] | None = None
     ci_method: str | None = None
+    attempts: int = 0
+    failed_attempts: int = 0
+    successes: float | None = None
+
+    @classmethod
+    def from_values(
+        cls,
+        name: str,
+        values: Scores,
+        *,
+        clusters: Labels | None = None,
+        score_range: tuple[float | None, float | None] | None = None,
+    ) -> MetricAggregate:
+        """The mean of one number a sample, with its standard error and interval.
+
+        Args:
+            name: The metric's name.
+            values: One a sample.
+            clusters: The group of each sample, where samples are not independent.
+            score_range: The least and the most that a score can be, which the interval does not leave.
+        """
+        summary = summarise(values, clusters=clusters, score_range=score_range)
+        return cls(
+            name=name,
+            count=summary.count,
+            mean=summary.mean,
+            stderr=summary.stderr,
+            ci=summary.ci,
+            ci_method=summary.method,
+        )
 
     @classmethod
     def from_scores(
@@ -393,16 +447,27 @@ class MetricAggregate:
             scores: One a sample.
             score_range: The least and the most that a score can be, which the interval does not leave.
         """
-        summary = summarise([score.value for score in scores], score_range=score_range)
-        return cls(
-            name=name,
-            count=summary.count,
-            mean=summary.mean,
-            per_sample=list(scores),
-            stderr=summary.stderr,
-            ci=summary.ci,
-            ci_method=summary.method,
-        )
+        found = cls.from_values(name, [score.value for score in scores], score_range=score_range)
+        found.per_sample = list(scores)
+        return found
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything but the samples' scores, as every file, list and page tells it; a mean of nothing is None.
+
+        >>> MetricAggregate("ExactMatch", count=0, mean=math.nan, failed=3).to_dict()["mean"] is None
+        True
+        """
+        return {
+            "mean": None if math.isnan(self.mean) else self.mean,
+            "count": self.count,
+            "failed": self.failed,
+            "unparsed": self.unparsed,
+            "stderr": self.stderr,
+            "ci": list(self.ci) if self.ci else None,
+            "ci_method": self.ci_method,
+            "attempts": self.attempts,
+            "failed_attempts": self.failed_attempts,
+        }
 
 
 @dataclass
@@ -501,14 +566,15 @@ class ExperimentReport:
             metric: As it is reported.
         """
         return {
-            str(record.sample_id): next((one.value for one in record.scores if one.metric_name == metric), None)
-            for record in self.evaluation_report.records
+            str(record.sample_id): mean_scores(record.scores).get(metric) for record in self.evaluation_report.records
         }
 
     def __repr__(self) -> str:
+        run_id, samples = self.metadata.get("run_id", "?"), self.metadata.get("total_samples", 0)
         means = ", ".join(
             f"{name}={'n/a' if math.isnan(aggregate.mean) else format(aggregate.mean, '.4f')}"
+            # Of every sample, unless it says of how many.
+            f"{'' if aggregate.count == samples else f' (n={aggregate.count:,})'}"
             for name, aggregate in self.evaluation_report.metrics.items()
         )
-        run_id, samples = self.metadata.get("run_id", "?"), self.metadata.get("total_samples", 0)
         return f"ExperimentReport({run_id}: {samples} samples; {means or 'no metrics'})"

@@ -50,6 +50,10 @@ class Registry(Generic[T]):
         self._error = error
         self._plugins_read = False
 
+    def __themis_identity__(self) -> str:
+        """What is registered besides decides nothing for who looks up one name: what is found counts by itself."""
+        return self.kind
+
     def register(self, name: str, target: T | str) -> None:
         if not name or not isinstance(name, str):
             raise ConfigurationError(f"a {self.kind} is registered under a non-empty string, got {name!r}")

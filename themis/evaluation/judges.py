@@ -60,6 +60,7 @@ class _Judge(Metric):
     options: dict[str, object] = field(default_factory=dict)
 
     score_range = (0.0, 1.0)
+    pass_fail = False
     # Asks a model, so judging gains from threads.
     slow: ClassVar[bool] = True
 
@@ -129,6 +130,11 @@ class RubricJudge(_Judge):
     instructions: str = ""
     name: str = "RubricJudge"
     requires_reference: bool = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        # Without criteria to grade by, the score is the verdict.
+        self.pass_fail = not self.rubric
 
     def compute(self, *, prediction: object, references: Sequence[object], metadata: Row | None = None) -> MetricScore:
         question = str((metadata or {}).get("prompt", ""))
@@ -272,6 +278,7 @@ class JudgePanel(Metric):
     combine: str = "mean"
     name: str = "JudgePanel"
     score_range = (0.0, 1.0)
+    pass_fail = False
     requires_reference: bool = False
     slow: ClassVar[bool] = True
 

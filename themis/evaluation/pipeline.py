@@ -9,25 +9,32 @@ import logging
 import math
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from themis.core.entities import (
+    UNSCORED_ATTEMPTS,
     EvaluationFailure,
     EvaluationRecord,
     EvaluationReport,
     GenerationRecord,
+    GenerationTask,
     MetricAggregate,
     MetricScore,
+    ModelSpec,
+    PromptRender,
+    PromptSpec,
     Reference,
+    SamplingConfig,
+    mean_scores,
 )
-from themis.core.fingerprint import describe_object
+from themis.core.identity import describe_object
 from themis.core.registry import snake_case
 from themis.evaluation.extractors.exceptions import FieldExtractionError
 from themis.evaluation.strategies import EvaluationStrategy
 from themis.exceptions import ConfigurationError
 from themis.interfaces import Extractor, Metric, Row
 
-__all__ = ["EvaluationPipeline", "aggregate", "score_ranges", "slices_of"]
+__all__ = ["EvaluationPipeline", "score_ranges", "slices_of"]
 
 logger = logging.getLogger(__name__)
 
@@ -117,6 +124,23 @@ class EvaluationPipeline:
         for metric in self._with_own("check_machine"):
             metric.check_machine()
 
+    def check_attempts(self, attempts: int) -> None:
+        """Raises where so many attempts at a sample are too few for a score.
+
+        Args:
+            attempts: How many answers each row gets.
+        """
+        if self._resolve_strategy is None:
+            return
+        task = GenerationTask(PromptRender(PromptSpec("", ""), ""), ModelSpec("", ""), SamplingConfig())
+        try:
+            strategy = self._resolve_strategy(GenerationRecord(task, None, None))
+        except Exception:  # boundary: a resolver is the user's code, and may need a real record to choose by
+            return
+        check = getattr(strategy, "check_attempts", None)
+        if check is not None:
+            check(attempts)
+
     @property
     def row_check(self) -> Callable[[object, Mapping[str, object]], None] | None:
         """Raises where one of the metrics could score no answer to a row; None where all of them take what comes."""
@@ -151,7 +175,7 @@ class EvaluationPipeline:
         self.slices[name] = predicate
 
     def evaluation_fingerprint(self) -> dict[str, object]:
-        """Class, parameters and code of everything that decides a score."""
+        """Class, parameters, code and what it reads, of everything that decides a score."""
         described: dict[str, object] = {
             "extractor": describe_object(self.extractor),
             "metrics": [describe_object(metric) for metric in self.metrics],
@@ -161,7 +185,14 @@ class EvaluationPipeline:
             described["reference_selector"] = describe_object(self._select_reference)
         if self._resolve_strategy is not None:
             described["strategy"] = describe_object(self._resolve_strategy)
+        if type(self) is not EvaluationPipeline:
+            described["pipeline"] = describe_object(self)
         return described
+
+    def __themis_identity__(self) -> dict[str, object]:
+        """What a class of the user's own adds to the parts that are described one by one."""
+        known = ("extractor", "metrics", "unparsed", "slices")
+        return {name: value for name, value in vars(self).items() if name not in known and not name.startswith("_")}
 
     def judge(self, record: GenerationRecord) -> EvaluationRecord:
         """The scores of one record. Whatever a user's extractor or metric does, the run goes on.
@@ -192,15 +223,15 @@ class EvaluationPipeline:
         """
         pairs = [(record, self.judge(record)) for record in records]
         failures = [EvaluationFailure(judged.sample_id, message) for _, judged in pairs for message in judged.failures]
-        sliced: dict[str, list[EvaluationRecord]] = {name: [] for name in self.slices}
-        for record, judged in pairs:
-            for name in slices_of(self, record):
-                sliced[name].append(judged)
+        sliced: dict[str, list[tuple[GenerationRecord, EvaluationRecord]]] = {name: [] for name in self.slices}
+        for pair in pairs:
+            for name in slices_of(self, pair[0]):
+                sliced[name].append(pair)
         return EvaluationReport(
-            metrics=aggregate([judged for _, judged in pairs], self.metric_names, score_ranges(self)),
+            metrics=_aggregate(pairs, self.metric_names, score_ranges(self)),
             failures=failures,
             records=[judged for _, judged in pairs],
-            slices={name: aggregate(judged, self.metric_names, score_ranges(self)) for name, judged in sliced.items()},
+            slices={name: _aggregate(judged, self.metric_names, score_ranges(self)) for name, judged in sliced.items()},
             metadata={"metric_ids": {name: snake_case(name) for name in self.metric_names}},
         )
 
@@ -220,11 +251,20 @@ class EvaluationPipeline:
             readable = [index for index, answer in enumerate(answers) if not isinstance(answer, _NoAnswer)]
             chosen = [readable[index] for index in select([answers[index] for index in readable])] or [0]
             items, answers = [items[index] for index in chosen], [answers[index] for index in chosen]
-        judged = EvaluationRecord(None, [], result.failures)
+        scores: list[MetricScore] = []
+        unscored: dict[str, list[str]] = {}
         for item, answer in zip(items, answers, strict=True):
+            judged = EvaluationRecord(None, [])
             self._score(item.record, item.reference, answer, attempts, judged)
-        if judged.scores:
-            result.scores.extend(strategy.aggregate(record, judged.scores))
+            scores += judged.scores
+            result.failures += judged.failures
+            for name in set(self.metric_names) - {score.metric_name for score in judged.scores}:
+                unscored.setdefault(name, []).append("; ".join(judged.failures))
+        for score in _reduce(strategy, record, scores, result.failures) if scores else ():
+            # Of several scores that a metric keeps, the first says it for all.
+            if reasons := unscored.pop(score.metric_name, None):
+                score = replace(score, metadata={**score.metadata, UNSCORED_ATTEMPTS: reasons})
+            result.scores.append(score)
 
     def _extract(self, record: GenerationRecord) -> object:
         text = record.output.text if record.output is not None else ""
@@ -243,17 +283,21 @@ class EvaluationPipeline:
         attempts: Attempts | None,
         result: EvaluationRecord,
     ) -> None:
+        if isinstance(answer, _NoAnswer) and not answer.unparsed:
+            result.failures.append(f"extractor: {answer.reason}")
+            return
+        references, metadata = self._inputs(record, reference, attempts)
         if not isinstance(answer, _NoAnswer):
-            references, metadata = self._inputs(record, reference, attempts)
             for metric in self.metrics:
                 _add_score(metric, answer, references, metadata, result)
             return
-        unscored = not answer.unparsed
+        unscored = False
         # Of an answer that cannot be read: zero where that is the worst there is, and what does not need the answer.
-        for metric in self.metrics if answer.unparsed else ():
+        for metric in self.metrics:
+            is_comparable = bool(references) or not getattr(metric, "requires_reference", True)
             if not getattr(metric, "requires_answer", True):
-                _add_score(metric, None, *self._inputs(record, reference, attempts), result)
-            elif self.unparsed == "zero" and getattr(metric, "higher_is_better", True):
+                _add_score(metric, None, references, metadata, result)
+            elif self.unparsed == "zero" and getattr(metric, "higher_is_better", True) and is_comparable:
                 result.scores.append(MetricScore(metric.name, 0.0, {"error": answer.reason}, {"outcome": "unparsed"}))
             else:
                 unscored = True
@@ -293,19 +337,45 @@ def score_ranges(pipeline: object) -> dict[str, tuple[float | None, float | None
     return {name: (found[0], found[1]) for name, found in ranges.items() if found is not None}
 
 
-def aggregate(
-    judged: Sequence[EvaluationRecord],
+def _aggregate(
+    pairs: Sequence[tuple[GenerationRecord, EvaluationRecord]],
     metric_names: Iterable[str],
     ranges: Mapping[str, tuple[float | None, float | None]],
 ) -> dict[str, MetricAggregate]:
-    """Every metric over judged samples; one that a sample has no score of has failed there."""
+    """Every metric over judged samples in memory; one that a sample has no score of has failed there."""
+    means = [mean_scores(judged.scores) for _, judged in pairs]
+    attempts = [attempt for record, _ in pairs for attempt in record.attempts or [record]]
     aggregates: dict[str, MetricAggregate] = {}
     for name in metric_names:
-        scores = [score for record in judged for score in record.scores if score.metric_name == name]
-        aggregates[name] = found = MetricAggregate.from_scores(name, scores, score_range=ranges.get(name))
-        found.failed = len(judged) - sum(any(s.metric_name == name for s in record.scores) for record in judged)
-        found.unparsed = sum(score.metadata.get("outcome") == "unparsed" for score in scores)
+        scores = [[score for score in judged.scores if score.metric_name == name] for _, judged in pairs]
+        values = [of_sample[name] for of_sample in means if name in of_sample]
+        aggregates[name] = found = MetricAggregate.from_values(name, values, score_range=ranges.get(name))
+        found.per_sample = [score for of_sample in scores for score in of_sample]
+        found.failed = len(pairs) - len(values)
+        found.unparsed = sum(
+            bool(of_sample) and all(score.metadata.get("outcome") == "unparsed" for score in of_sample)
+            for of_sample in scores
+        )
+        found.attempts = len(attempts)
+        found.failed_attempts = sum(attempt.error is not None for attempt in attempts) + sum(
+            len(score.metadata.get(UNSCORED_ATTEMPTS, ())) for score in found.per_sample
+        )
     return aggregates
+
+
+def _reduce(
+    strategy: EvaluationStrategy, record: GenerationRecord, scores: list[MetricScore], failures: list[str]
+) -> list[MetricScore]:
+    """The sample's scores. What a strategy cannot make of one metric's scores costs the others nothing."""
+    try:
+        return strategy.aggregate(record, scores)
+    except Exception as error:  # boundary: a strategy is the user's code
+        names = list(dict.fromkeys(score.metric_name for score in scores))
+        if len(names) == 1:
+            failures.append(f"strategy: {names[0]}: {_format_error(error)}")
+            return []
+    by_metric = [[score for score in scores if score.metric_name == name] for name in names]
+    return [reduced for group in by_metric for reduced in _reduce(strategy, record, group, failures)]
 
 
 def _add_score(

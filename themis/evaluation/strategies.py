@@ -10,7 +10,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar, Protocol
 
 from themis.core.codec import canonical_json
@@ -113,6 +113,9 @@ class _OverAttempts:
         """One metric's scores of several attempts as one."""
         return scores[0]
 
+    def check_attempts(self, attempts: int) -> None:
+        """Raises where so many attempts at a sample are too few for any score."""
+
 
 @dataclass(frozen=True)
 class AttemptAwareEvaluationStrategy(_OverAttempts):
@@ -171,15 +174,17 @@ class AnyAttempt(_OverAttempts):
 
     Args:
         threshold: The score at which an attempt passes.
+        only_pass_fail: Whether a score that is neither 0 nor 1 is a failure, for nobody has said at which one passes.
 
     >>> AnyAttempt(threshold=0.5).reduce("F1", [MetricScore("F1", 0.2), MetricScore("F1", 0.6)]).value
     1.0
     """
 
     threshold: float = 1.0
+    only_pass_fail: bool = field(default=False, repr=False)
 
     def reduce(self, name: str, scores: Sequence[MetricScore]) -> MetricScore:
-        hits = sum(score.value >= self.threshold for score in scores)
+        hits = _count_passed("any", scores, self.threshold, self.only_pass_fail)
         return MetricScore(
             name, float(hits > 0), {"passed": hits, **_protection_details(scores)}, _reduced_metadata(scores)
         )
@@ -213,6 +218,7 @@ class PassAtK(_OverAttempts):
     Args:
         k: Attempts that one may make.
         threshold: The score at which an attempt passes.
+        only_pass_fail: Whether a score that is neither 0 nor 1 is a failure, for nobody has said at which one passes.
 
     >>> scores = [MetricScore("ExactMatch", value) for value in (1.0, 0.0, 0.0)]
     >>> round(PassAtK(k=2).reduce("ExactMatch", scores).value, 4)
@@ -221,13 +227,26 @@ class PassAtK(_OverAttempts):
 
     k: int = 1
     threshold: float = 1.0
+    only_pass_fail: bool = field(default=False, repr=False)
     sign: ClassVar[str] = "@"
 
+    @property
+    def name(self) -> str:
+        """As `strategy_from_name` knows it."""
+        return f"pass{self.sign}{self.k}"
+
+    def check_attempts(self, attempts: int) -> None:
+        if self.k > attempts:
+            raise ConfigurationError(
+                f"reducer {self.name!r} needs {self.k} answers per row, and there are {attempts}: "
+                f"give num_samples={self.k} (--num-samples {self.k}) or more, or a smaller k"
+            )
+
     def reduce(self, name: str, scores: Sequence[MetricScore]) -> MetricScore:
-        n, passed = len(scores), sum(score.value >= self.threshold for score in scores)
+        n, passed = len(scores), _count_passed(self.name, scores, self.threshold, self.only_pass_fail)
         if n < self.k:
             raise EvaluationError(
-                f"pass{self.sign}{self.k} needs {self.k} answered attempts, this sample has {n}; raise num_samples"
+                f"{self.name} needs {self.k} answered attempts, this sample has {n}; raise num_samples"
             )
         details = {"passed": passed, "attempts": n, "k": self.k, **_protection_details(scores)}
         return MetricScore(name, self._estimate(passed, n), details, _reduced_metadata(scores))
@@ -242,6 +261,7 @@ class PassHatK(PassAtK):
     Args:
         k: Attempts that must all pass.
         threshold: The score at which an attempt passes.
+        only_pass_fail: Whether a score that is neither 0 nor 1 is a failure, for nobody has said at which one passes.
 
     >>> scores = [MetricScore("ExactMatch", value) for value in (1.0, 1.0, 0.0)]
     >>> round(PassHatK(k=2).reduce("ExactMatch", scores).value, 4)
@@ -262,7 +282,7 @@ _REDUCERS: dict[str, Callable[[Sequence[Metric]], EvaluationStrategy]] = {
         tuple(m.name for m in metrics if getattr(m, "higher_is_better", True) is False)
     ),
     "majority": lambda metrics: MajorityVote(),
-    "any": lambda metrics: AnyAttempt(),
+    "any": lambda metrics: AnyAttempt(only_pass_fail=True),
 }
 
 
@@ -281,11 +301,12 @@ def strategy_from_name(name: str, metrics: Sequence[Metric] = (), *, attempts: i
 
     Args:
         name: `average`, `keep`, `first`, `best`, `majority`, `any`, `pass@k` or `pass^k` with a number for k.
-        metrics: Those that `best` goes by: of some, less is better.
+        metrics: What is reduced. Of some less is better, which `best` goes by; those that a reducer makes no sense of are
+            refused: `pass@k`, `pass^k` and `any` count attempts that passed, and `best` needs a better and a worse.
         attempts: How many answers a row gets; a reducer that needs more of them is refused, for it could score nothing.
 
     Raises:
-        ConfigurationError: There is no such reducer, or it needs more attempts.
+        ConfigurationError: There is no such reducer, it needs more attempts, or a metric does not fit it.
 
     >>> strategy_from_name("pass@3")
     PassAtK(k=3, threshold=1.0)
@@ -294,16 +315,58 @@ def strategy_from_name(name: str, metrics: Sequence[Metric] = (), *, attempts: i
         k = int(match[2])
         if k < 1:
             raise ConfigurationError(f"reducer {name!r}: k must be at least 1")
-        if attempts is not None and k > attempts:
-            raise ConfigurationError(
-                f"reducer {name!r} needs {k} answers per row, and there are {attempts}: "
-                f"give num_samples={k} (--num-samples {k}) or more, or a smaller k"
-            )
-        return PassAtK(k) if match[1] == "@" else PassHatK(k)
+        counting = (PassAtK if match[1] == "@" else PassHatK)(k, only_pass_fail=True)
+        if attempts is not None:
+            counting.check_attempts(attempts)
+        _refuse_unfit(name, metrics, _why_not_pass_fail)
+        return counting
     if name not in _REDUCERS:
         known = [*_REDUCERS, "pass@k", "pass^k"]
         raise ConfigurationError(f"unknown reducer {name!r}{nearest(name, known)}; known: {', '.join(known)}")
+    if name in _FITS:
+        _refuse_unfit(name, metrics, _FITS[name])
     return _REDUCERS[name](metrics)
+
+
+def _refuse_unfit(reducer: str, metrics: Sequence[Metric], why_not: Callable[[Metric], str]) -> None:
+    for metric in metrics:
+        if reason := why_not(metric):
+            raise ConfigurationError(
+                f"reducer {reducer!r} {reason}: leave {metric.name} out, or use reducer 'average', which fits every metric"
+            )
+
+
+def _why_not_best(metric: Metric) -> str:
+    if getattr(metric, "higher_is_better", True) is not None:
+        return ""
+    return f"takes the best of the attempts, and {metric.name} is neither good nor bad"
+
+
+def _why_not_pass_fail(metric: Metric) -> str:
+    low, high = getattr(metric, "score_range", None) or (0, 1)
+    counts = f"counts the attempts that passed, and {metric.name}"
+    if (direction := getattr(metric, "higher_is_better", True)) is not True:
+        return f"{counts} is {'neither good nor bad' if direction is None else 'better the less it is'}"
+    if getattr(metric, "pass_fail", None) is False:
+        return f"{counts} grades answers, with scores between passed and not"
+    if (low, high) != (0, 1):
+        limits = " ".join([*([] if low is None else [f"from {low:g}"]), *([] if high is None else [f"to {high:g}"])])
+        return f"{counts} has scores {limits or 'without limits'}, not 0 and 1"
+    return ""
+
+
+_FITS = {"best": _why_not_best, "any": _why_not_pass_fail}
+
+
+def _count_passed(reducer: str, scores: Sequence[MetricScore], threshold: float, only_pass_fail: bool) -> int:
+    if only_pass_fail:
+        for score in scores:
+            if score.value not in (0, 1):
+                raise EvaluationError(
+                    f"{reducer} counts attempts that passed, and a score of {score.value:g} says neither; let the metric "
+                    "return 0 or 1, or use reducer 'average'"
+                )
+    return sum(score.value >= threshold for score in scores)
 
 
 def _reduced_metadata(scores: Sequence[MetricScore]) -> dict[str, object]:

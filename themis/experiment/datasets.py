@@ -219,6 +219,8 @@ class RowReader:
     check: Callable[[Any, Mapping[str, Any]], None] | None = None
 
     fingerprint: str = ""
+    # A template of the user's own class fills prompts by code: they are known by what came out.
+    filled_prompts: str = ""
     count: int = 0
     # The field that holds the expected answer, once rows were read; None when there is none.
     found_reference: str | None = None
@@ -227,7 +229,8 @@ class RowReader:
     _without_reference: list[int] = field(default_factory=list)
 
     def __iter__(self) -> Iterator[Item]:
-        hasher = hashlib.sha256()
+        hasher, prompts = hashlib.sha256(), hashlib.sha256()
+        is_code = type(self.template) is not PromptTemplate
         self.count, self._unlabelled, self._numbered, self.found_reference = 0, 0, None, None
         self._without_reference = []
         rows = iter(self.rows) if self.limit is None else itertools.islice(iter(self.rows), self.limit)
@@ -243,6 +246,8 @@ class RowReader:
                 self.template.refuse_unfilled(row, not_asked=(self.found_reference or "answer", "reference"))
             except TemplateRenderingError as error:
                 raise TemplateRenderingError(f"row {position}: {error}") from None
+            if is_code:
+                prompts.update(f"{len(prompt)}:{prompt}".encode("utf-8", "surrogatepass"))
             self._check_scoring(row, prompt, position)
             content = canonical_json(row)
             item = Item(position, item_id, digest(content), content, self._cluster(row, item_id))
@@ -258,6 +263,7 @@ class RowReader:
                 "empty in every row; name another field with reference_field, or choose other metrics"
             )
         self.fingerprint = hasher.hexdigest()
+        self.filled_prompts = prompts.hexdigest() if is_code else ""
 
     def _item_id(self, row: Mapping[str, Any], position: int) -> str:
         """The row's id as text; rows without any are numbered. Zero is an id like any other."""

@@ -12,6 +12,7 @@ import logging
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from themis.config.specification import STORED_AS, SampleSpecification
@@ -27,7 +28,7 @@ from themis.generation.attempts import TRIPS_AFTER, Request, is_lost, own_words
 from themis.generation.engine import Engine, EngineSettings, Waiting
 from themis.generation.remote import RemotePool
 from themis.interfaces import StatelessTaskExecutor
-from themis.runs.judging import JudgingQueue, connect_judges
+from themis.runs.judging import JudgingQueue, connect_judges, open_evaluation
 from themis.runs.lifecycle import Driver, OpenRun, Stop
 from themis.runs.manifest import (
     build_reproducibility_manifest,
@@ -76,11 +77,18 @@ class SampleDriver(Driver):
         self.benchmark = self.source.benchmark
         self._reader = self._row_reader()
 
+    @cached_property
+    def evaluation(self) -> tuple[str, dict[str, Any]]:
+        """The fingerprint of how answers are judged, and what it is made of: as it is before the first is."""
+        return evaluation_identity(self.pipeline)
+
     # --- what the run is ----------------------------------------------------------------------------------------------
 
     def check(self) -> None:
         if hasattr(self.pipeline, "check_machine"):
             self.pipeline.check_machine()
+        if hasattr(self.pipeline, "check_attempts"):
+            self.pipeline.check_attempts(self.specification.num_samples)
 
     def find_drift(self, storage: ExperimentStorage) -> list[str]:
         if iter(self.source.rows) is self.source.rows and self.specification.allow_drift:
@@ -165,7 +173,7 @@ class _Session:
         self._attempts = driver.specification.num_samples
         self._call_identity = fingerprint(_identify_calls(driver))
         # Not before the judges can be asked: the run keeps the scores it has if they cannot.
-        self._evaluation = run.writer.open_evaluation(*evaluation_identity(driver.pipeline))
+        self._evaluation = open_evaluation(run.writer, run.run_id, driver.evaluation)
         self._resumed = sum(self._reader.count_records()) > 0
         # Of samples that more than one answer completes: how many are missing, and the new ones.
         self._missing: dict[int, int] = {}
@@ -429,11 +437,19 @@ def _identify_run(run: SampleDriver, reader: RowReader) -> dict[str, str]:
     """What a resumed run must have in common with the stored one; the reader has read all rows."""
     return run_identity(
         _identify_calls(run),
-        prompt=run.source.template.template,
+        prompt=_identify_prompt(run, reader),
         dataset=f"{reader.count} rows, {reader.fingerprint[:16]}",
         num_samples=run.specification.num_samples,
         reference_field=reader.found_reference,
     )
+
+
+def _identify_prompt(run: SampleDriver, reader: RowReader) -> str:
+    """The template's text, and where code fills it what that made of the rows."""
+    template = run.source.template
+    if not reader.filled_prompts:
+        return template.template
+    return f"{reader.filled_prompts[:12]} made by {type(template).__qualname__}: {template.template}"
 
 
 def _describe_run(run: SampleDriver, reader: RowReader) -> RunDescription:
@@ -472,11 +488,11 @@ def _manifest(run: SampleDriver, reader: RowReader) -> dict[str, Any]:
             "metrics": sorted(f"{_class_name(metric)}:{metric.name}" for metric in metrics)
             or sorted(pipeline.metric_names),
             "extractor": _class_name(extractor),
-            "fingerprint": evaluation_identity(pipeline)[0],
+            "fingerprint": run.evaluation[0],
         },
         seeds={"provider_seed": run.provider_options.get("seed"), "sampling_seed": run.specification.seed},
         dataset_fingerprint=reader.fingerprint,
-        prompt_fingerprint=fingerprint(run.source.template.template),
+        prompt_fingerprint=fingerprint(_identify_prompt(run, reader)),
         benchmark_id=run.source.benchmark,
         dataset_source=run.source.description,
     )

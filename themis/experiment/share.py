@@ -18,7 +18,7 @@ from themis.core.redaction import redact_text
 from themis.exceptions import MetricError
 from themis.experiment.export.as_tables import export_markdown
 from themis.experiment.export.samples import format_mean
-from themis.runs.report import build_report, report_standing
+from themis.runs.report import build_report, has_several_attempts, report_standing
 from themis.storage import ExperimentStorage
 
 EVENTS_FILE = "share_events.jsonl"
@@ -158,7 +158,9 @@ def _choose_metric(report: ExperimentReport, metric: str | None) -> MetricAggreg
 
 def _samples(report: ExperimentReport, metric: MetricAggregate) -> str:
     failed = f", {metric.failed:,} failed" if metric.failed else ""
-    return f"{report.metadata.get('total_samples', metric.count):,}, {metric.count:,} scored{failed}"
+    lost = f", {metric.failed_attempts:,} of {metric.attempts:,} attempts failed" if metric.failed_attempts else ""
+    several = lost if has_several_attempts(metric.to_dict()) else ""
+    return f"{report.metadata.get('total_samples', metric.count):,}, {metric.count:,} scored{failed}{several}"
 
 
 def _log_event(storage: ExperimentStorage, run_id: str, metric: MetricAggregate, folder: Path, svg: Path) -> None:

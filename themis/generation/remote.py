@@ -25,7 +25,7 @@ from typing import Any, Protocol
 from themis import __version__
 from themis.core.codec import canonical_json
 from themis.core.entities import GenerationRecord, GenerationTask
-from themis.core.fingerprint import code_fingerprint
+from themis.core.identity import code_fingerprint
 from themis.core.redaction import Redactor
 from themis.core.secrets import REDACTED, is_secret_name
 from themis.exceptions import EvaluationError, ProviderCallError, ProviderError, ThemisError

@@ -6,10 +6,10 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from themis.core.entities import EvaluationRecord, ExperimentReport, GenerationRecord, Result
+from themis.core.entities import EvaluationRecord, ExperimentReport, GenerationRecord, Result, mean_scores
 from themis.core.redaction import redact_text
 from themis.exceptions import DependencyError
-from themis.experiment.export.samples import join_samples, mean_scores, report_run_id
+from themis.experiment.export.samples import join_samples, report_run_id
 from themis.integrations.trackers import report_numbers, report_parameters
 from themis.runs.observers import Observer, RunStart
 from themis.storage import RunStatus

@@ -7,7 +7,7 @@ import math
 import time
 from collections.abc import Callable, Iterable, Mapping
 from types import ModuleType
-from typing import ClassVar, Generic, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from themis.core.entities import EvaluationRecord, ExperimentReport, Result
 from themis.core.fingerprint import digest
@@ -167,10 +167,12 @@ def report_numbers(report: ExperimentReport) -> dict[str, float]:
     """Means under the metrics' own names, what belongs to them under `name.what`, and the run's sums. No NaN."""
     found: dict[str, float | None] = {}
     for name, metric in report.evaluation_report.metrics.items():
-        low, high = metric.ci or (None, None)
-        found[name] = metric.mean
-        found |= {f"{name}.count": metric.count, f"{name}.failed": metric.failed, f"{name}.stderr": metric.stderr}
-        found |= {f"{name}.ci_low": low, f"{name}.ci_high": high}
+        numbers = metric.to_dict()
+        found[name] = numbers["mean"]
+        of_metric = ("count", "failed", "unparsed", "stderr", "attempts", "failed_attempts")
+        found |= {f"{name}.{what}": numbers[what] for what in of_metric}
+        found |= dict(zip((f"{name}.ci_low", f"{name}.ci_high"), numbers["ci"] or (None, None), strict=True))
+    found |= _performance_numbers(report.metadata.get("performance") or {})
     cost = report.metadata.get("cost") or {}
     found |= {
         "samples": report.metadata.get("total_samples"),
@@ -180,6 +182,16 @@ def report_numbers(report: ExperimentReport) -> dict[str, float]:
         "tokens": (cost.get("token_counts") or {}).get("total_tokens"),
     }
     return {name: float(value) for name, value in found.items() if value is not None and math.isfinite(value)}
+
+
+def _performance_numbers(performance: Mapping[str, Any]) -> dict[str, float | None]:
+    found: dict[str, float | None] = {
+        name: performance.get(name) for name in ("attempts", "failed_attempts", "truncated", "truncated_share")
+    }
+    found |= {f"latency_seconds.{name}": value for name, value in (performance.get("latency_seconds") or {}).items()}
+    for what in ("cost_per_success_usd", "tokens_per_success"):
+        found |= {f"{metric}.{what}": value for metric, value in performance.get(what, {}).items()}
+    return found
 
 
 def tracker_key(run_id: str, manifest_hash: str | None) -> str:
@@ -196,7 +208,13 @@ def progress_numbers(totals: Totals) -> dict[str, float]:
         "progress/tokens": totals.tokens,
     }
     cost = {} if totals.cost_usd is None else {"progress/cost_usd": totals.cost_usd}
-    return {**sums, **cost, **{f"progress/{name}": mean for name, mean in totals.means().items()}}
+    means = totals.means().items()
+    return {
+        **sums,
+        **cost,
+        **{f"progress/{name}": mean for name, (mean, _) in means},
+        **{f"progress/{name}.count": count for name, (_, count) in means},
+    }
 
 
 # --- while a run goes on ----------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
@@ -17,8 +17,9 @@ from themis.exceptions import ConfigurationError
 from themis.memory.actions import Message
 from themis.memory.examples import MEMORY_TESTS, TestResult
 from themis.memory.result_store import OVERALL
-from themis.memory.spans import EffectiveSpan, effective_span
+from themis.memory.spans import EffectiveSpan, Point, effective_span
 from themis.storage import ExperimentStorage, RunMetadata
+from themis.storage.queries import RunReader
 
 
 @dataclass(kw_only=True)
@@ -134,7 +135,7 @@ class RunSummary:
         return {
             **{name: value for name, value in vars(self).items() if name not in tests},
             "accuracy": self.accuracy,
-            "effective_span": None if span is None else vars(span),
+            "effective_span": None if span is None else span.to_dict(),
             "tests": tests,
             "speed_tokens_per_second": self.speed_tokens_per_second,
             "datasets": [vars(dataset) for dataset in self.datasets],
@@ -178,10 +179,22 @@ def load_results(storage: ExperimentStorage, run_id: str, judged_as: str | None 
     Raises:
         ConfigurationError: It is no memory run, or has no such evaluation.
     """
-    reader = storage.reader(run_id)
+    return read_results(storage.reader(run_id), judged_as)
+
+
+def read_results(reader: RunReader, judged_as: str | None = None) -> RunResults:
+    """Every test of a run with its result, for whoever reads the run already.
+
+    Args:
+        reader: A memory run.
+        judged_as: The evaluation whose scores are wanted; by default the current one.
+
+    Raises:
+        ConfigurationError: It is no memory run, or has no such evaluation.
+    """
     run = reader.metadata
     if run.kind != "memory":
-        raise ConfigurationError(f"run {run_id!r} is a run of kind {run.kind!r}, expected a memory run")
+        raise ConfigurationError(f"run {run.run_id!r} is a run of kind {run.kind!r}, expected a memory run")
     evaluation = reader.evaluation
     name, judging = "as run", dict[str, object]()
     if judged_as is not None or evaluation is not None:
@@ -215,6 +228,17 @@ def _read_planned(run: RunMetadata, item_id: str, row: Mapping[str, Any]) -> Sto
         span_tokens=int((row.get("arguments") or {}).get("memory_span") or 0),
         evidence=(row.get("material") or {}).get("evidence") or {},
     )
+
+
+def distance_of_record(memory: Mapping[str, Any]) -> int:
+    """How far back the oldest thing lies that an answer of a stored test needs, in tokens.
+
+    Args:
+        memory: What its record says under `memory`.
+    """
+    result = StoredResult(run_name="", agent_name="", dataset_name="", example_id="")
+    _add_record(result, memory)
+    return result.distance_tokens
 
 
 def _add_record(result: StoredResult, memory: Mapping[str, Any]) -> None:
@@ -276,7 +300,7 @@ def summarise_results(found: RunResults, *, verbosity_tokens: int | None = None)
         undecided=sum(result.ended and result.score is None for result in results),
         missing=sum(not result.ended for result in results),
         ltm_score=_mean([(result.score or 0.0) * result.distance_tokens for result in scored]),
-        effective_span=effective_span([(result.distance_tokens, result.score or 0.0) for result in scored]),
+        effective_span=effective_span(points_of(results)),
         overran=sum(result.overran for result in results),
         in_doubt=sum(result.in_doubt for result in results),
         overridden=sum(bool(result.override) for result in results),
@@ -288,6 +312,20 @@ def summarise_results(found: RunResults, *, verbosity_tokens: int | None = None)
         agent_seconds=run.seconds,
         verbosity_tokens=verbosity_tokens,
     )
+
+
+def points_of(results: Iterable[StoredResult], conversation: Hashable = None) -> list[Point]:
+    """The scored tests as the effective span takes them; those without messages, whose distance nobody knows, are left out.
+
+    Args:
+        results: Of one run.
+        conversation: What tells this run's conversation from others' in a sweep.
+    """
+    return [
+        Point(result.dataset_name, result.distance_tokens, result.score, conversation)
+        for result in results
+        if result.score is not None and result.messages
+    ]
 
 
 def dataset_scores(results: Iterable[StoredResult]) -> list[DatasetScore]:

@@ -1,136 +1,288 @@
-"""How far back an agent remembers: score against distance, and the effective span with its interval.
+"""How far back an agent remembers: tests in groups of about one distance, and the effective span with its interval.
 
-A point is a test: how many tokens ago the oldest thing was said that it needs, and its score. Memory is taken to fade and
-never to return, so the curve through the points is the decreasing one that fits them best.
+A point is a test, or a question of one: its kind, how many tokens ago the oldest thing was said that it needs, and its
+score. Kinds are not equally hard, so a score is only compared with what the same kind scores nearer.
 """
 
 from __future__ import annotations
 
-import random
-from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from itertools import pairwise
+from typing import NamedTuple
 
-Point = tuple[int, float]
+from themis.core.intervals import normal_quantile, student_quantile
+from themis.memory.fading import HALF, Fading, Tally, fit_fading
 
-# The shortest distance stands for none at all if it is at most this share of the longest.
-_NEAR_SHARE = 1 / 8
-# In a picture, distances nearer to each other than the first share of the longest are one group, farther ones never.
-_APART_SHARE, _FAR_SHARE = 0.04, 0.12
-_RESAMPLES = 1_000
-_LEVEL = 0.95
+# Distances within so large a factor of each other are one group; a larger one where that would make more groups than this.
+_SPREAD = 1.1
+_MOST_GROUPS = 24
+# A kind was asked both near and far if one distance is so many times the other.
+_FAR = 2.0
+_TAIL = 0.025
+# How much likelier than an end the best one must be before that end is ruled out; chosen by benchmarks/memory_spans.py.
+_CRITICAL = 6.0
 
 
-@dataclass(frozen=True)
+class Point(NamedTuple):
+    """A test, or a question of one."""
+
+    kind: str
+    distance_tokens: int
+    score: float
+    # Points of one conversation may rise and fall together; None where all points are of the same.
+    conversation: Hashable = None
+
+
+class SpanStatus(StrEnum):
+    """What the tests could tell of an effective span."""
+
+    MEASURED = "measured"
+    NO_END_SEEN = "no_end_seen"
+    NOT_MEASURED = "not_measured"
+    NOTHING_REMEMBERED = "nothing_remembered"
+
+
+@dataclass(frozen=True, kw_only=True)
 class EffectiveSpan:
-    """The longest distance, in tokens, at which the score is still half of that at distance zero.
+    """The longest distance, in tokens, at which the score is still half of that at distance zero, at equal kinds of test.
 
-    `beyond` says that this is the longest distance tested: the true one may be longer. `near_score` is the score at
-    distance zero: measured where tests lie near, otherwise taken as 1. Between two distances that were tested nothing is
-    known, so `high` is one at which the score was lost; it is None where no end was seen.
+    `tokens` is the longest tested distance at which the curve that fits best has half or more left; None if not measured.
+    `low` and `high` are the ends of the 95 % interval: `high` is None where it is open. `near_score` is the mean over
+    kinds of the score at their nearest tests, None if no kind was asked at two distances.
     """
 
-    tokens: int
-    low: int | None
+    status: SpanStatus
+    tokens: int | None
+    low: int
     high: int | None
-    beyond: bool
-    near_score: float
-    near_is_measured: bool
+    near_score: float | None
+    shortest_tokens: int
+    longest_tokens: int
+    # What is left of the near score at each distance, at equal kinds.
+    curve: tuple[tuple[float, float], ...] = ()
+
+    @property
+    def interval(self) -> str:
+        """Both ends in words; empty where nothing was remembered."""
+        if self.status is SpanStatus.NOTHING_REMEMBERED:
+            return ""
+        return f"{self.low:,} to {'no end seen' if self.high is None else f'{self.high:,}'}"
+
+    @property
+    def sentence(self) -> str:
+        """What every report says of it."""
+        tested = f"{self.shortest_tokens:,} to {self.longest_tokens:,} tokens"
+        match self.status:
+            case SpanStatus.NOTHING_REMEMBERED:
+                return f"0 tokens: nothing was remembered at any distance tested ({tested})"
+            case SpanStatus.NOT_MEASURED:
+                known = f"; it is at least {self.low:,} tokens" if self.low else ""
+                spans = ",".join(f"{max(1, float(f'{self.longest_tokens / part:.2g}')):.0f}" for part in (16, 4, 1))
+                return (
+                    "not measured: no kind of test was asked both near and far, so that forgetting cannot be told from "
+                    f"difficulty{known}; to measure it, run the same configuration at several spans: "
+                    f"themis memory sweep --spans {spans}"
+                )
+            case SpanStatus.NO_END_SEEN:
+                least = f"at least {self.low:,} tokens, " if self.low else ""
+                return f"{least}no end seen (tested {tested}; 95 % interval {self.interval})"
+        return f"{self.tokens:,} tokens (95 % interval {self.interval}; half of a near score of {self.near_score:.2f})"
+
+    def to_dict(self) -> dict[str, object]:
+        """Its fields and its sentence, for JSON."""
+        return {**asdict(self), "sentence": self.sentence}
 
 
-def effective_span(points: Sequence[Point], clusters: Sequence[Hashable] | None = None) -> EffectiveSpan | None:
-    """The effective span of an agent, with an interval by bootstrap; None without any point.
+def effective_span(points: Iterable[Point]) -> EffectiveSpan | None:
+    """The effective span of an agent, with a 95 % interval by profile likelihood; None without any point.
+
+    For every distance at which memory might end, the likeliest memory that ends there is found: each kind of test has a
+    score of its own at distance zero, of which a share is left that never rises with distance. Ends that are far less
+    likely than the best one are ruled out.
 
     Args:
-        points: Of each test, how many tokens back it reaches, and its score.
-        clusters: The conversation of each point; whole conversations are then resampled.
+        points: A point for each test, or for each question with a score of its own. With several conversations, differences
+            between them widen the interval.
+
+    >>> near = [Point("Colours", 1_000, 1.0)] * 8
+    >>> far = [Point("Colours", 30_000, 0.0)] * 8
+    >>> effective_span(near + far).sentence
+    '1,000 tokens (95 % interval 1,000 to 30,000; half of a near score of 1.00)'
+    >>> effective_span(near + [Point("Names", 30_000, 0.0)] * 8).sentence[:59]
+    'not measured: no kind of test was asked both near and far, '
     """
-    if not points:
+    groups = group_by_distance(points)
+    if not groups:
         return None
-    longest, shortest = max(distance for distance, _ in points), min(distance for distance, _ in points)
-    measured = shortest <= _NEAR_SHARE * longest
-    tokens, near = _reach(points, measured)
-    low, high = _interval(points, clusters, measured)
+    ends = (groups[0].low, groups[-1].high)
+    if not any(point.score > 0 for group in groups for point in group.points):
+        return EffectiveSpan(
+            status=SpanStatus.NOTHING_REMEMBERED,
+            tokens=0,
+            low=0,
+            high=None,
+            near_score=0.0,
+            shortest_tokens=ends[0],
+            longest_tokens=ends[1],
+        )
+    low, high = _interval(groups)
+    # An end that was seen was seen within some kind; that there is none takes a kind that was asked near and far.
+    near_score, curve, tokens = _estimate(groups, apart=_FAR if high is None else 1.0)
+    if high is None and low >= groups[-1].low:
+        tokens = ends[1]
+    elif tokens is not None:
+        tokens = max(low, tokens if high is None else min(tokens, high))
+    if high is not None:
+        status = SpanStatus.MEASURED
+    else:
+        status = SpanStatus.NOT_MEASURED if tokens is None else SpanStatus.NO_END_SEEN
     return EffectiveSpan(
+        status=status,
         tokens=tokens,
         low=low,
         high=high,
-        beyond=tokens >= longest and near > 0,
-        near_score=near,
-        near_is_measured=measured,
+        near_score=near_score,
+        shortest_tokens=ends[0],
+        longest_tokens=ends[1],
+        curve=curve,
     )
 
 
-def _reach(points: Sequence[Point], measured: bool) -> tuple[int, float]:
-    curve = fit_decreasing(points)
-    near = curve[0][1] if measured else 1.0
-    held = [distance for distance, score in curve if near > 0 and score >= near / 2 - 1e-12]
-    return max(held, default=0), near
-
-
-def _interval(
-    points: Sequence[Point], clusters: Sequence[Hashable] | None, measured: bool
-) -> tuple[int | None, int | None]:
-    groups: dict[Hashable, list[Point]] = {}
-    for index, point in enumerate(points):
-        groups.setdefault(index if clusters is None else clusters[index], []).append(point)
-    if len(groups) < 4:
-        return None, None
-    units, chance = list(groups.values()), random.Random(0)
-    reached = sorted(
-        _reach([point for unit in chance.choices(units, k=len(units)) for point in unit], measured)[0]
-        for _ in range(_RESAMPLES)
-    )
-    tail = (1 - _LEVEL) / 2
-    most = reached[min(_RESAMPLES - 1, int((1 - tail) * _RESAMPLES))]
-    return reached[int(tail * _RESAMPLES)], min((distance for distance, _ in points if distance > most), default=None)
-
-
-def fit_decreasing(points: Sequence[Point]) -> list[Point]:
-    """The decreasing curve nearest to the points in least squares (isotonic regression, by pooling adjacent violators).
-
-    Args:
-        points: Of each test, the distance and the score.
-
-    Returns:
-        (distance, score), one entry a distance.
-    """
-    sums: dict[int, list[float]] = {}
-    for distance, score in points:
-        sums.setdefault(distance, []).append(score)
-    # Blocks of (sum, count, distances); a block that lies above the one before it is joined with it.
-    blocks: list[tuple[float, int, list[int]]] = []
-    for distance in sorted(sums):
-        block = (sum(sums[distance]), len(sums[distance]), [distance])
-        while blocks and blocks[-1][0] * block[1] < block[0] * blocks[-1][1]:
-            before = blocks.pop()
-            block = (before[0] + block[0], before[1] + block[1], before[2] + block[2])
-        blocks.append(block)
-    return [(distance, total / count) for total, count, distances in blocks for distance in distances]
+# --- groups of distances ----------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
-class Bin:
-    """Tests of about one distance: its ends, the mean distance, and the scores."""
+class DistanceGroup:
+    """Points of about one distance."""
 
-    low: int
-    high: int
-    distance: float
-    scores: list[float]
+    points: tuple[Point, ...]
+
+    @property
+    def low(self) -> int:
+        return self.points[0].distance_tokens
+
+    @property
+    def high(self) -> int:
+        return self.points[-1].distance_tokens
+
+    @property
+    def distance_tokens(self) -> float:
+        return sum(point.distance_tokens for point in self.points) / len(self.points)
+
+    @property
+    def scores(self) -> list[float]:
+        return [point.score for point in self.points]
 
 
-def bin_by_distance(points: Sequence[Point], most: int = 6) -> list[Bin]:
-    """Points in groups of about equal size by distance; distances that are nearly equal stay together."""
-    ordered = sorted(points)
-    size = max(1, -(-len(ordered) // most))
-    longest = max((distance for distance, _ in ordered), default=0)
-    groups: list[list[Point]] = []
-    for point in ordered:
-        gap = point[0] - groups[-1][-1][0] if groups else 0
-        full = bool(groups) and len(groups[-1]) >= size
-        if not groups or gap > _FAR_SHARE * longest or (full and gap > _APART_SHARE * longest):
-            groups.append([])
-        groups[-1].append(point)
-    return [
-        Bin(group[0][0], group[-1][0], sum(d for d, _ in group) / len(group), [score for _, score in group])
-        for group in groups
+def group_by_distance(points: Iterable[Point]) -> list[DistanceGroup]:
+    """Points in groups of nearly equal distances, nearest first: cut at the widest gaps until no group spreads over a tenth.
+
+    Args:
+        points: In any order.
+
+    >>> [(group.low, group.high) for group in group_by_distance([Point("a", d, 1.0) for d in (960, 28_800, 29_050)])]
+    [(960, 960), (28800, 29050)]
+    """
+    ordered = sorted(points, key=lambda point: point.distance_tokens)
+    if not ordered:
+        return []
+    widest = max(1, ordered[-1].distance_tokens) / max(1, ordered[0].distance_tokens)
+    spread = max(_SPREAD, widest ** (1 / _MOST_GROUPS))
+    groups, waiting = [], [ordered]
+    while waiting:
+        group = waiting.pop()
+        if group[-1].distance_tokens <= spread * max(1, group[0].distance_tokens):
+            groups.append(DistanceGroup(tuple(group)))
+            continue
+        steps = [after.distance_tokens / max(1, before.distance_tokens) for before, after in pairwise(group)]
+        cut = steps.index(max(steps)) + 1
+        # The nearer part is taken up first.
+        waiting += [group[cut:], group[:cut]]
+    return groups
+
+
+def _tallies(groups: Sequence[DistanceGroup]) -> list[list[Tally]]:
+    found: list[list[Tally]] = []
+    for group in groups:
+        by_kind: dict[str, list[float]] = {}
+        for point in group.points:
+            # A published score may lie beyond 1.
+            by_kind.setdefault(point.kind, []).append(min(1.0, max(0.0, point.score)))
+        found.append([Tally(kind, sum(scores), len(scores) - sum(scores)) for kind, scores in sorted(by_kind.items())])
+    return found
+
+
+# --- the estimate and its interval ------------------------------------------------------------------------------------
+
+
+def _estimate(
+    groups: Sequence[DistanceGroup], apart: float
+) -> tuple[float | None, tuple[tuple[float, float], ...], int | None]:
+    """Near score, curve, and the longest distance with half of it left, by the kinds asked at distances so far apart."""
+    tallies = _tallies(groups)
+    asked: dict[str, list[DistanceGroup]] = {}
+    for group, found in zip(groups, tallies, strict=True):
+        for tally in found:
+            asked.setdefault(tally.kind, []).append(group)
+    linked = {kind for kind, found in asked.items() if found[-1].low > apart * found[0].high}
+    chosen = [
+        (group, [tally for tally in found if tally.kind in linked])
+        for group, found in zip(groups, tallies, strict=True)
+        if any(tally.kind in linked for tally in found)
     ]
+    if not chosen:
+        return None, (), None
+    best: Fading = fit_fading([found for _, found in chosen])
+    # Distance zero is as near as was asked.
+    nearest = best.left[0]
+    left = [share / nearest if nearest > 0 else 0.0 for share in best.left]
+    near_score = nearest * sum(best.near.values()) / len(best.near)
+    curve = tuple((group.distance_tokens, share) for (group, _), share in zip(chosen, left, strict=True))
+    held = [group.high for (group, _), share in zip(chosen, left, strict=True) if share >= HALF - 1e-6]
+    return near_score, curve, max(held, default=0)
+
+
+def _interval(groups: Sequence[DistanceGroup]) -> tuple[int, int | None]:
+    """The ends of memory that are not ruled out: before which group it may end at the nearest, at the farthest."""
+    tallies = _tallies(groups)
+    fits = [fit_fading(tallies, end).likelihood for end in range(len(groups) + 1)]
+    best, widening = max(fits), _widening(groups)
+    lacking = [2 * (best - fit) / widening for fit in fits]
+    top = fits.index(best)
+    first = next(end for end, lack in enumerate(lacking) if end >= top or lack <= _critical_nearer(tallies, end))
+    last = next(end for end in range(len(groups), -1, -1) if end <= top or lacking[end] <= _CRITICAL)
+    low = groups[first - 1].low if first > 0 else 0
+    return low, groups[last].high if last < len(groups) else None
+
+
+def _critical_nearer(tallies: Sequence[Sequence[Tally]], end: int) -> float:
+    """The critical value for an end that is nearer than the best one.
+
+    A kind that was never asked nearer than that end may be as easy as it likes in a memory that reaches farther, and only
+    half as easy in one that does not: by chance each of them speaks for the farther one.
+    """
+    near = {tally.kind for group in tallies[:end] for tally in group}
+    free = {tally.kind for group in tallies[end:] for tally in group} - near
+    return max(_CRITICAL, 4.5 + len(free))
+
+
+def _widening(groups: Sequence[DistanceGroup]) -> float:
+    """How much more conversations differ than their points alone would make them; 1 where that cannot be seen."""
+    rests: dict[tuple[int, Hashable], list[float]] = {}
+    for place, group in enumerate(groups):
+        by_kind: dict[str, list[Point]] = {}
+        for point in group.points:
+            by_kind.setdefault(point.kind, []).append(point)
+        for members in by_kind.values():
+            mean = sum(point.score for point in members) / len(members)
+            for point in members:
+                rests.setdefault((place, point.conversation), []).append(point.score - mean)
+    freedom = len(rests) - len({place for place, _ in rests})
+    if freedom < 1:
+        return 1.0
+    alone = sum(rest * rest for found in rests.values() for rest in found)
+    together = sum(sum(found) ** 2 for found in rests.values()) * len(rests) / freedom
+    ratio = max(1.0, together / alone) if alone > 0 else 1.0
+    return ratio * (student_quantile(1 - _TAIL, freedom) / normal_quantile(1 - _TAIL)) ** 2

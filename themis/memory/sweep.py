@@ -33,8 +33,8 @@ from themis.memory.assembling import assemble, default_run_id, load_config, pars
 from themis.memory.driver import MemoryDriver
 from themis.memory.report import RunView, read_view, ways_of_judging
 from themis.memory.report.charts import SpanPoint, SpanSeries
-from themis.memory.results import RunResults, bounded_interval, summarise_results
-from themis.memory.spans import effective_span
+from themis.memory.results import RunResults, StoredResult, bounded_interval, points_of, summarise_results
+from themis.memory.spans import Point, effective_span
 from themis.memory.timeline import Timeline
 from themis.runs.lifecycle import run, start_or_resume
 from themis.storage import ExperimentStorage, RunStatus
@@ -323,13 +323,14 @@ def _contents(members: Iterable[tuple[SweepRun, RunView]]) -> dict[tuple[Hashabl
 
 def _pool_runs(agent: str, members: Sequence[tuple[SweepRun, RunView]]) -> RunView:
     """All runs of an agent as one: every test of every run, and what they took together."""
-    results, points, conversations = [], [], []
+    results: list[StoredResult] = []
+    points: list[Point] = []
     for one, view in members:
-        for result in view.results:
-            results.append(replace(result, example_id=f"{result.example_id} · {one.span_tokens} · seed {one.seed}"))
-            if result.score is not None:
-                points.append((result.distance_tokens, result.score))
-                conversations.append(one.run_id)
+        points += points_of(view.results, one.run_id)
+        results += [
+            replace(result, example_id=f"{result.example_id} · {one.span_tokens} · seed {one.seed}")
+            for result in view.results
+        ]
     every = [view.found.run for _, view in members]
     together = msgspec.structs.replace(
         every[0],
@@ -343,8 +344,7 @@ def _pool_runs(agent: str, members: Sequence[tuple[SweepRun, RunView]]) -> RunVi
     found = RunResults(together, results, members[0][1].found.judged_as)
     said = sum(view.summary.verbosity_tokens or 0 for _, view in members)
     summary = summarise_results(found, verbosity_tokens=said or None)
-    span = effective_span(points, conversations if len(members) > 1 else None)
-    return RunView(agent, found, replace(summary, effective_span=span), Timeline())
+    return RunView(agent, found, replace(summary, effective_span=effective_span(points)), Timeline())
 
 
 def _total(costs: Iterable[float | None]) -> float | None:

@@ -34,6 +34,7 @@ class InstructionFollowing(Metric):
 
     name: str = "InstructionFollowing"
     score_range = (0.0, 1.0)
+    pass_fail = True
 
     def compute(
         self, *, prediction: Any, references: Sequence[Any], metadata: dict[str, Any] | None = None

@@ -3,10 +3,11 @@ used and never paid for twice. `rejudge` does so with stored answers."""
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
@@ -26,6 +27,7 @@ from themis.core.entities import (
 from themis.core.fingerprint import digest, fingerprint
 from themis.core.redaction import Redactor
 from themis.core.tokens import count_tokens
+from themis.core.values import HOOK
 from themis.evaluation.judges import Reply, find_judges
 from themis.exceptions import EvaluationError, RunFailedError
 from themis.generation.attempts import Request, own_words
@@ -41,6 +43,8 @@ from themis.storage import ExperimentStorage, RunStatus
 from themis.storage.runs import ScoreRow, score_rows
 from themis.storage.writing import RunWriter
 
+logger = logging.getLogger(__name__)
+
 # How long judging goes on before answers are looked for again, and how many samples may wait for it.
 _TURN_SECONDS = 0.002
 _MOST_WAITING = 1_024
@@ -49,6 +53,21 @@ _STORED_TOGETHER = 512
 _STORED_AFTER_SECONDS = 0.25
 # How often whoever waits for threads looks whether the run is stopped.
 _LOOK_SECONDS = 0.25
+
+
+def open_evaluation(writer: RunWriter, run_id: str, identity: tuple[str, Mapping[str, object]]) -> int:
+    """The id of a way of judging a run, which becomes its current one; says what of it cannot be recognised again."""
+    fingerprint, config = identity
+    unknown = config.get("unknown")
+    if isinstance(unknown, list) and unknown:
+        logger.warning(
+            "%s: what makes the scores is not wholly known: %s. Every answer is judged anew each time. To keep scores, give "
+            "the object an attribute or method %s that says what it is, or pass what decides as a parameter of the metric",
+            run_id,
+            "; ".join(map(str, unknown)),
+            HOOK,
+        )
+    return writer.open_evaluation(fingerprint, config)
 
 
 @contextmanager
@@ -271,6 +290,8 @@ def rejudge(
     """Makes the pipeline's evaluation the run's current one, judging what it has not judged yet."""
     if hasattr(pipeline, "check_machine"):
         pipeline.check_machine()
+    if hasattr(pipeline, "check_attempts"):
+        pipeline.check_attempts(storage.reader(run_id).frame.attempts)
     stored = storage.get_run(run_id)
     # A run that failed because nothing could be judged is whole once it is.
     answered = stored.status is RunStatus.FAILED and stored.successful_generations == stored.total_samples
@@ -281,7 +302,7 @@ def rejudge(
         gc_paused(),
     ):
         # Not before the judges can be asked: the run keeps the scores it has if they cannot.
-        evaluation = writer.open_evaluation(*evaluation_identity(pipeline))
+        evaluation = open_evaluation(writer, run_id, evaluation_identity(pipeline))
         queue = JudgingQueue(
             pipeline, writer, evaluation, EngineSettings().workers, on_stored=lambda judged: tell(len(judged))
         )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import platform
+import secrets
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,6 +17,7 @@ from typing import Any
 from themis.core.codec import canonical_json
 from themis.core.entities import SamplingConfig
 from themis.core.fingerprint import fingerprint
+from themis.core.identity import find_unknown
 from themis.core.redaction import redact, redact_options
 from themis.core.secrets import is_secret_name
 from themis.core.tokens import DEFAULT_TOKENIZER
@@ -235,10 +237,13 @@ def evaluation_identity(pipeline: Any) -> tuple[str, dict[str, Any]]:
     """The fingerprint of a way of judging, and what it is made of; a judge's key is part of neither.
 
     Beside it stands what the metrics are called, which of them are not better when higher, and what their scores can be,
-    for those who summarise and compare them.
+    for those who summarise and compare them. Where `unknown` names something that decides scores and has no canonical
+    form, no other evaluation has this fingerprint: such scores are made anew each time, and equal no other run's.
     """
     described = pipeline.evaluation_fingerprint()
     config = redact(described if isinstance(described, Mapping) else {"fingerprint": described})
+    if unknown := find_unknown(config):
+        config = {**config, "unknown": unknown, "known_only_to": secrets.token_hex(8)}
     metrics = getattr(pipeline, "metrics", ())
     directions = {metric.name: getattr(metric, "higher_is_better", True) for metric in metrics}
     others = {name: direction for name, direction in directions.items() if direction is not True}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from themis.core.entities import EvaluationRecord, ExperimentReport, Result
+from themis.core.entities import EvaluationRecord, ExperimentReport, Result, mean_scores
 from themis.storage import RunStatus
 
 __all__ = ["Observer", "Progress", "RunStart", "Totals"]
@@ -115,7 +115,7 @@ class Totals:
     tokens: int = 0
     # None once a price was not known.
     cost_usd: float | None = 0.0
-    # Sum and number of scores by metric, in the order in which they came.
+    # Sum of the samples' scores and number of samples by metric, in the order in which they came.
     scores: dict[str, tuple[float, int]] = field(default_factory=dict)
 
     def add_results(self, results: Sequence[Result]) -> None:
@@ -129,9 +129,10 @@ class Totals:
 
     def add_scores(self, records: Sequence[EvaluationRecord]) -> None:
         for record in records:
-            for score in record.scores:
-                total, count = self.scores.get(score.metric_name, (0.0, 0))
-                self.scores[score.metric_name] = (total + score.value, count + 1)
+            for name, value in mean_scores(record.scores).items():
+                total, count = self.scores.get(name, (0.0, 0))
+                self.scores[name] = (total + value, count + 1)
 
-    def means(self) -> dict[str, float]:
-        return {name: total / count for name, (total, count) in self.scores.items()}
+    def means(self) -> dict[str, tuple[float, int]]:
+        """Mean over the samples that are scored so far, and how many they are, by metric."""
+        return {name: (total / count, count) for name, (total, count) in self.scores.items()}

@@ -91,7 +91,7 @@ class ProgressBar(Observer):
             parts.append(self._escape(progress.summary))
         if progress is not None and progress.waiting:
             parts.append(f"[yellow]{self._escape(progress.waiting[:_LONGEST_WAIT])}[/yellow]")
-        parts += [f"score {mean:.3f}" for mean in list(totals.means().values())[:1]]
+        parts += [f"score {mean:.3f} of {count:,}" for mean, count in list(totals.means().values())[:1]]
         if totals.cost_usd:
             parts.append(f"${totals.cost_usd:.4f}")
         if totals.failed:

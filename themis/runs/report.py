@@ -1,11 +1,18 @@
-"""The report of a run, built from the store: aggregates with intervals, lazy sequences, costs."""
+"""The report of a run, built from the store: aggregates with intervals, lazy sequences, costs.
+
+Every file, list, page and tracker shows what `metric_aggregates` makes here and computes no mean of its own.
+"""
 
 from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Iterable, Iterator
-from typing import Any
+from collections import Counter
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import groupby
+from operator import itemgetter
+from typing import Any, TypedDict
 
 from themis.core.entities import (
     EvaluationFailure,
@@ -17,23 +24,31 @@ from themis.core.entities import (
     MetricAggregate,
     MetricScore,
 )
-from themis.core.intervals import summarise
 from themis.core.registry import snake_case
-from themis.evaluation.pipeline import aggregate, score_ranges, slices_of
+from themis.evaluation.pipeline import slices_of
 from themis.runs.prices import price_table
 from themis.storage import ExperimentStorage, RunMetadata, RunStatus
-from themis.storage.queries import RunReader
-from themis.storage.runs import FAILED, UNPARSED, LazySequence, Standing, standing_of
+from themis.storage.queries import AttemptCounts, RunReader
+from themis.storage.runs import FAILED, SCORED, UNPARSED, LazySequence, Standing, standing_of
 
 __all__ = [
+    "Asked",
+    "Performance",
     "build_report",
     "cost_of",
+    "format_duration",
+    "has_several_attempts",
+    "measure_performance",
+    "measure_run",
     "metric_aggregates",
+    "performance_facts",
     "report_standing",
     "summarise_run",
     "why_not_answered",
     "why_not_judged",
 ]
+
+_PERCENTILES = (50, 90, 99)
 
 
 def build_report(
@@ -49,16 +64,17 @@ def build_report(
     run = reader.metadata
     evaluation = reader.evaluation if evaluation is None else evaluation
     good, failed = reader.count_records()
+    asked = Asked(unanswered=failed, attempts=reader.count_attempts())
     judged = 0 if evaluation is None else reader.count_evaluated(evaluation)
     names = list(pipeline.metric_names) if pipeline is not None else None
     # Sequences show what comes after this position: everything, or the last `keep` records.
     after = -1 if keep is None or keep >= good + failed else reader.position_before_last(keep)
-    metrics = {} if evaluation is None else metric_aggregates(reader, evaluation, failed, names=names, after=after)
+    metrics = {} if evaluation is None else metric_aggregates(reader, evaluation, asked, names=names, after=after)
     kept = good + failed if keep is None else min(keep, good + failed)
     kept_judged = judged if after < 0 or evaluation is None else reader.count_evaluated(evaluation, after=after)
     evaluation_failures = sum(aggregate.failed for aggregate in metrics.values()) - failed * len(metrics)
     truncated = any(aggregate.truncated_count for aggregate in metrics.values())
-    report = ExperimentReport(
+    return ExperimentReport(
         generation_results=_records(reader, kept, after),
         evaluation_report=EvaluationReport(
             metrics=metrics,
@@ -96,67 +112,230 @@ def build_report(
             "manifest_hash": run.manifest_hash,
             "reproducibility_manifest": run.config_snapshot.get("reproducibility_manifest", {}),
             "cost": cost_of(run, reader.count_without_usage()),
+            "performance": measure_performance(reader, metrics, asked.attempts) if run.kind == "samples" else None,
             "model": run.model,
             "prompt_template": reader.frame.prompt.name,
             "status": run.status.value,
         },
     )
-    return report
+
+
+# --- means ------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What came of asking some samples, before anything was judged: those without any answer, and all attempts."""
+
+    unanswered: int
+    attempts: AttemptCounts
+
+
+@dataclass
+class _Column:
+    """One metric: a number a sample, and what is missing."""
+
+    values: array[float] = field(default_factory=lambda: array("d"))
+    clusters: list[str] = field(default_factory=list)
+    scores: int = 0
+    failed: int = 0
+    unparsed: int = 0
+    unscored_attempts: int = 0
 
 
 def metric_aggregates(
-    reader: RunReader, evaluation: int, failed_generations: int, *, names: list[str] | None = None, after: int = -1
+    reader: RunReader,
+    evaluation: int,
+    asked: Asked,
+    *,
+    names: list[str] | None = None,
+    after: int = -1,
+    within: Collection[int] | None = None,
 ) -> dict[str, MetricAggregate]:
-    """Every metric of an evaluation, over what has a score."""
-    counted = reader.outcomes(evaluation)
-    ranges = reader.evaluation_config(evaluation).get("score_range", {})
+    """Every metric of an evaluation, over what has a score; `within` takes only the samples at these positions.
+
+    `asked` tells of the same samples. The scores that a report keeps are those after the position `after`.
+    """
+    columns = _read_columns(reader, evaluation, within)
+    config = reader.evaluation_config(evaluation)
+    ranges, directions = config.get("score_range", {}), config.get("higher_is_better", {})
     aggregates = {}
-    for name in names if names is not None else sorted(counted):
-        outcomes = counted.get(name, {})
-        values, clusters = array("d"), list[str]()
-        for _, _, cluster, value in reader.values(evaluation, name):
-            values.append(value)
-            if cluster is not None:
-                clusters.append(cluster)
-        clustered = clusters if clusters and len(clusters) == len(values) else None
-        summary = summarise(values, clusters=clustered, score_range=ranges.get(name))
-        per_sample = _scores(reader, evaluation, name, summary.count if after < 0 else None, after)
-        shown = len(per_sample)
-        aggregates[name] = MetricAggregate(
-            name=name,
-            count=summary.count,
-            mean=summary.mean,
-            per_sample=per_sample,
-            per_sample_complete=shown == summary.count,
-            truncated_count=summary.count - shown,
-            failed=outcomes.get(FAILED, 0) + failed_generations,
-            unparsed=outcomes.get(UNPARSED, 0),
-            stderr=summary.stderr,
-            ci=summary.ci,
-            ci_method=summary.method,
-        )
+    for name in names if names is not None else sorted(columns):
+        column = columns.get(name, _Column())
+        clusters = column.clusters if column.clusters and len(column.clusters) == len(column.values) else None
+        found = MetricAggregate.from_values(name, column.values, clusters=clusters, score_range=ranges.get(name))
+        found.per_sample = _scores(reader, evaluation, name, column.scores if after < 0 else None, after, within)
+        shown = len(found.per_sample)
+        found.per_sample_complete, found.truncated_count = shown == column.scores, column.scores - shown
+        found.failed, found.unparsed = column.failed + asked.unanswered, column.unparsed
+        found.attempts = asked.attempts.made
+        found.failed_attempts = asked.attempts.failed + column.unscored_attempts
+        if directions.get(name, True) and column.values and min(column.values) >= 0 and max(column.values) <= 1:
+            found.successes = math.fsum(column.values)
+        aggregates[name] = found
     return aggregates
+
+
+def _read_columns(reader: RunReader, evaluation: int, within: Container[int] | None) -> dict[str, _Column]:
+    """One pass over the scores. A sample counts once, with the mean of what its attempts have."""
+    columns: dict[str, _Column] = {}
+    clusters = reader.clusters()
+    for (position, name), group in groupby(reader.item_scores(evaluation), key=itemgetter(0, 1)):
+        if within is not None and position not in within:
+            continue
+        column = columns.get(name)
+        if column is None:
+            column = columns[name] = _Column()
+        rows = list(group)
+        _, _, value, outcome = rows[0]
+        if value is None or outcome == FAILED:
+            column.failed += 1
+            continue
+        if len(rows) > 1:
+            value = math.fsum(row.value for row in rows if row.value is not None) / len(rows)
+            outcome = UNPARSED if all(row.outcome == UNPARSED for row in rows) else SCORED
+        column.values.append(value)
+        column.scores += len(rows)
+        column.unparsed += outcome == UNPARSED
+        if position in clusters:
+            column.clusters.append(clusters[position])
+    # With one attempt a sample, what a metric cannot score is a sample that failed.
+    for position, name, count in reader.unscored_attempts(evaluation) if reader.frame.attempts > 1 else ():
+        if within is None or position in within:
+            columns[name].unscored_attempts += count
+    return columns
+
+
+def measure_run(reader: RunReader) -> dict[str, Any]:
+    """Metrics and performance of a run as its summary has them, read from its records."""
+    asked = Asked(unanswered=reader.count_records()[1], attempts=reader.count_attempts())
+    metrics = {} if reader.evaluation is None else metric_aggregates(reader, reader.evaluation, asked)
+    return {
+        "metrics": {name: aggregate.to_dict() for name, aggregate in metrics.items()},
+        "performance": measure_performance(reader, metrics, asked.attempts) if reader.kind == "samples" else None,
+    }
 
 
 def summarise_run(report: ExperimentReport) -> dict[str, Any]:
     """The few numbers that lists and pages show without reading the run."""
     return {
-        "metrics": {
-            name: {
-                "mean": None if math.isnan(aggregate.mean) else aggregate.mean,
-                "count": aggregate.count,
-                "failed": aggregate.failed,
-                "unparsed": aggregate.unparsed,
-                "stderr": aggregate.stderr,
-                "ci": list(aggregate.ci) if aggregate.ci else None,
-                "ci_method": aggregate.ci_method,
-            }
-            for name, aggregate in report.evaluation_report.metrics.items()
-        },
+        "metrics": {name: aggregate.to_dict() for name, aggregate in report.evaluation_report.metrics.items()},
         "total_samples": report.metadata["total_samples"],
         "failed_generations": report.metadata["failed_generations"],
         "cost": report.metadata["cost"],
+        "performance": report.metadata["performance"],
     }
+
+
+# --- how the calls went -----------------------------------------------------------------------------------------------
+
+
+class Performance(TypedDict):
+    """Of a sample run, as JSON tells it.
+
+    Latency is of answers, each with its retries: the least time within which half, 90 % and 99 % of them came. What a success
+    has cost is all that was paid, for failed samples and judges too, by the sum of a metric's scores: of scores that are 0 or 1,
+    by the samples that passed. Metrics whose scores are no shares of a success have no entry, and None is for no success at all
+    or an unknown price.
+    """
+
+    attempts: int
+    failed_attempts: int
+    latency_seconds: dict[str, float] | None
+    truncated: int
+    truncated_share: float | None
+    cost_per_success_usd: dict[str, float | None]
+    tokens_per_success: dict[str, float | None]
+
+
+def measure_performance(
+    reader: RunReader, metrics: Mapping[str, MetricAggregate], attempts: AttemptCounts
+) -> Performance:
+    """One pass over the times of a run's answers; everything else is counted already."""
+    run = reader.metadata
+    answered = attempts.made - attempts.failed
+    tokens, cost = run.prompt_tokens + run.completion_tokens, run.total_cost_usd
+    successes = {name: metric.successes for name, metric in metrics.items() if metric.successes is not None}
+    return {
+        "attempts": attempts.made,
+        "failed_attempts": attempts.failed,
+        "latency_seconds": _percentiles(reader.answer_seconds()),
+        "truncated": run.cut_off,
+        "truncated_share": run.cut_off / answered if answered else None,
+        "cost_per_success_usd": {
+            name: cost / count if count and cost is not None else None for name, count in successes.items()
+        },
+        "tokens_per_success": {name: tokens / count if count else None for name, count in successes.items()},
+    }
+
+
+def _percentiles(seconds: array[float]) -> dict[str, float] | None:
+    """Measured values, the smallest at or below which so many percent lie; None of nothing."""
+    if not seconds:
+        return None
+    import numpy as np
+
+    ordered = np.sort(np.frombuffer(seconds))
+    return {f"p{percent}": float(ordered[-(-percent * ordered.size // 100) - 1]) for percent in _PERCENTILES}
+
+
+# --- in words ---------------------------------------------------------------------------------------------------------
+
+
+def has_several_attempts(metric: Mapping[str, int]) -> bool:
+    """Whether a metric's samples have more than one attempt each, so that attempts are worth a column."""
+    return metric.get("attempts", 0) > metric["count"] + metric["failed"]
+
+
+def performance_facts(found: Performance | None) -> dict[str, str]:
+    """What people are shown, by name; nothing of a run that was not measured."""
+    if found is None or not found["attempts"]:
+        return {}
+    facts = {"attempts": f"{found['attempts']:,}, {found['failed_attempts']:,} failed"}
+    latency = found["latency_seconds"]
+    if latency is not None:
+        facts["latency"] = ", ".join(f"{name} {format_duration(seconds)}" for name, seconds in latency.items())
+    if (share := found["truncated_share"]) is not None:
+        facts["truncated"] = f"{found['truncated']:,} answers ({share:.1%})" if found["truncated"] else "no answers"
+    costs, tokens = found["cost_per_success_usd"], found["tokens_per_success"]
+    # What cost nothing costs nothing a success.
+    if any(costs.values()):
+        facts["cost per success"] = _join({name: _dollars(cost) for name, cost in costs.items()})
+    if any(count is None or count for count in tokens.values()):
+        facts["tokens per success"] = _join(
+            {name: "none passed" if count is None else f"{count:,.0f}" for name, count in tokens.items()}
+        )
+    return facts
+
+
+def _join(by_metric: Mapping[str, str]) -> str:
+    if len(by_metric) == 1:
+        return next(iter(by_metric.values()))
+    return ", ".join(f"{name} {text}" for name, text in by_metric.items())
+
+
+def _dollars(value: float | None) -> str:
+    """Two figures at least, however little it is."""
+    if value is None:
+        return "none passed"
+    return f"${value:,.4f}" if value >= 0.01 else f"${value:.2g}"
+
+
+def format_duration(seconds: float | None) -> str:
+    """A time as people say it, in units that fit it."""
+    if seconds is None:
+        return "–"
+    if 0 < seconds < 0.001:
+        return "< 1 ms"
+    if seconds < 1:
+        return f"{seconds * 1000:.0f} ms"
+    if seconds < 90:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(int(seconds), 60)
+    return f"{minutes} min {rest} s" if minutes < 90 else f"{minutes // 60} h {minutes % 60} min"
+
+
+# --- how a run stands -------------------------------------------------------------------------------------------------
 
 
 def report_standing(report: ExperimentReport) -> Standing | None:
@@ -233,10 +412,13 @@ def _evaluations(reader: RunReader, evaluation: int, count: int | None, after: i
     return LazySequence(count, lambda: (record for _, record in reader.evaluations(evaluation, after=after)))
 
 
-def _scores(reader: RunReader, evaluation: int, name: str, count: int | None, after: int) -> LazySequence[MetricScore]:
+def _scores(
+    reader: RunReader, evaluation: int, name: str, count: int | None, after: int, within: Container[int] | None
+) -> LazySequence[MetricScore]:
     def stream() -> Iterator[MetricScore]:
-        for _, record in reader.evaluations(evaluation, after=after):
-            yield from (score for score in record.scores if score.metric_name == name)
+        for position, record in reader.evaluations(evaluation, after=after):
+            if within is None or position in within:
+                yield from (score for score in record.scores if score.metric_name == name)
 
     return LazySequence(count, stream)
 
@@ -257,14 +439,21 @@ def _slices(reader: RunReader, evaluation: int, pipeline: Any) -> dict[str, dict
     names = list(getattr(pipeline, "slices", {}))
     if not names:
         return {}
-    slices = {position: slices_of(pipeline, record) for position, record in reader.records()}
-    judged: dict[str, list[EvaluationRecord]] = {name: [] for name in names}
-    for position, record in reader.evaluations(evaluation):
-        for name in slices.pop(position, ()):
-            judged[name].append(record)
-    # What has no verdict was never answered, and counts as failed.
-    for of_unanswered in slices.values():
-        for name in of_unanswered:
-            judged[name].append(EvaluationRecord(None, []))
-    ranges = score_ranges(pipeline)
-    return {name: aggregate(records, pipeline.metric_names, ranges) for name, records in judged.items()}
+    positions: dict[str, set[int]] = {name: set() for name in names}
+    unanswered, made, failed = Counter[str](), Counter[str](), Counter[str]()
+    for position, record in reader.records():
+        for name in slices_of(pipeline, record):
+            positions[name].add(position)
+            unanswered[name] += record.error is not None
+            made[name] += len(record.attempts)
+            failed[name] += sum(attempt.error is not None for attempt in record.attempts)
+    return {
+        name: metric_aggregates(
+            reader,
+            evaluation,
+            Asked(unanswered[name], AttemptCounts(made[name], failed[name])),
+            names=pipeline.metric_names,
+            within=positions[name],
+        )
+        for name in names
+    }

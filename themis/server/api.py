@@ -32,7 +32,7 @@ from themis.presets.benchmarks import BENCHMARKS
 from themis.runs.report import build_report
 from themis.server.live import ALL_RUNS, Hub, Subscription
 from themis.server.state import Answer, AppState, State, json_answer
-from themis.server.views import JSONObject, count_answered, format_sample_line, parse_sort, run_line, sample_view
+from themis.server.views import JSONObject, format_sample_line, line_of, parse_sort, run_line, sample_view
 from themis.storage import RunStatus
 from themis.storage.search import (
     OUTCOMES,
@@ -45,7 +45,6 @@ from themis.storage.search import (
     find_samples,
     overview,
     store_version,
-    why_failed,
 )
 
 EXAMPLE_RUN: JSONObject = {
@@ -209,7 +208,7 @@ def get_run(
     wanted = SampleFilter(search=q, outcome=outcome, metric=metric, **parse_sort(sort))
     page = find_samples(reader, wanted, limit=max(limit, 1), offset=offset)
     samples = page.samples if limit else []
-    line: JSONObject = state.redactor.deep(run_line(run, count_answered(reader), why_failed(reader)))
+    line: JSONObject = state.redactor.deep(line_of(reader))
     return json_answer(
         {
             **line,

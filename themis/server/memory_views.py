@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from itertools import islice
 
 from themis.memory.result_store import OVERALL
+from themis.memory.results import distance_of_record, points_of, read_results
+from themis.memory.spans import effective_span
 from themis.memory.tape import EXCHANGES, EventBody, read_body, read_entries
 from themis.server.views import Dot, JSONObject
 from themis.storage import RunStatus
@@ -30,6 +32,7 @@ class TestCard:
     score: float | None
     reasons: list[str]
     tokens: int
+    distance_tokens: int
     span_tokens: int | None
     overran: bool
     in_doubt: bool
@@ -86,7 +89,7 @@ def gantt_view(reader: RunReader) -> TestsView:
         seconds_each=about["agent_seconds"] / turns if turns and "agent_seconds" in about else None,
         cards=cards,
         by_distance=_by_distance(cards),
-        longest_tokens=max((card.tokens for card in cards), default=0),
+        longest_tokens=max((card.distance_tokens for card in cards), default=0),
         colours=colours,
     )
 
@@ -111,6 +114,7 @@ def _card(memory: JSONObject, scores: dict[str, float], colours: dict[str, int])
         score=scores.get(memory["id"]),
         reasons=list(memory.get("reasons", [])),
         tokens=int(memory.get("tokens", 0)),
+        distance_tokens=distance_of_record(memory),
         span_tokens=memory.get("span_tokens"),
         overran=bool(memory.get("overran")),
         in_doubt=bool(memory.get("in_doubt")),
@@ -168,19 +172,27 @@ def _running_spans(reader: RunReader, ended: Container[str]) -> list[TestSpan]:
 
 
 def _by_distance(cards: list[TestCard]) -> list[Dot]:
-    """Score against the length of a test, which is what its memory had to bridge; in percent of both axes."""
-    longest = max((card.tokens for card in cards), default=0) or 1
+    """Score against how far back the oldest thing lies that an answer needs; in percent of both axes."""
+    longest = max((card.distance_tokens for card in cards), default=0) or 1
     return [
         Dot(
-            x=round(card.tokens / longest * 100, 2),
+            x=round(card.distance_tokens / longest * 100, 2),
             y=round(100 - card.score * 100, 2),
             radius=5,
-            title=f"{card.test_id}: {card.tokens:,} tokens, score {card.score:.2f}",
+            title=f"{card.test_id}: {card.distance_tokens:,} tokens back, score {card.score:.2f}",
             side="second" if card.score >= 0.5 else "first",
         )
         for card in cards
         if card.score is not None
     ]
+
+
+def span_sentence(reader: RunReader) -> str | None:
+    """What the tests of an ended run say of the agent's effective span."""
+    if reader.metadata.status is RunStatus.IN_PROGRESS:
+        return None
+    span = effective_span(points_of(read_results(reader).results))
+    return None if span is None else span.sentence
 
 
 def chat_view(reader: RunReader, *, after: int | None = None, test_id: str | None = None) -> ChatView:

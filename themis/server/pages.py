@@ -23,9 +23,10 @@ from themis.comparison.reports import short_labels
 from themis.core.markup import escape_control
 from themis.core.redaction import Redactor
 from themis.exceptions import ThemisError
+from themis.runs.report import format_duration, performance_facts
 from themis.runs.resuming import how_to_resume_stored
 from themis.server.api import LONGEST_SEARCH
-from themis.server.memory_views import chat_view, gantt_view
+from themis.server.memory_views import chat_view, gantt_view, span_sentence
 from themis.server.state import Answer, AppState, State, Version
 from themis.server.tokens import COOKIE, LIFETIME_SECONDS, is_token, new_session
 from themis.server.views import (
@@ -112,7 +113,8 @@ class Pages:
             whole=whole,
             money=money,
             moment=moment,
-            duration=duration,
+            duration=format_duration,
+            performance_facts=lambda found: performance_facts(found).items(),
             pretty=pretty,
             beginning=beginning,
             urlencode_all=lambda text: quote(text, safe=""),
@@ -156,6 +158,7 @@ class Pages:
             "run.html",
             view=view,
             tests=gantt_view(reader) if is_memory else None,
+            span_sentence=span_sentence(reader) if is_memory else None,
             chat=chat_view(reader, after=after, test_id=test or None) if is_memory else None,
             chosen={**chosen, "metric": view.wanted.metric or ""},
             outcomes=OUTCOMES,
@@ -191,19 +194,6 @@ def money(value: float | None) -> str:
 def moment(value: datetime.datetime | None) -> str:
     """In UTC: the server does not know where its reader is; the page's script shows their own time."""
     return "" if value is None else value.astimezone(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC")
-
-
-def duration(seconds: float | None) -> str:
-    if seconds is None:
-        return "–"
-    if 0 < seconds < 0.001:
-        return "< 1 ms"
-    if seconds < 1:
-        return f"{seconds * 1000:.0f} ms"
-    if seconds < 90:
-        return f"{seconds:.1f} s"
-    minutes, rest = divmod(int(seconds), 60)
-    return f"{minutes} min {rest} s" if minutes < 90 else f"{minutes // 60} h {minutes % 60} min"
 
 
 def pretty(value: object) -> str:

@@ -19,6 +19,7 @@ from themis.core.redaction import Redactor
 from themis.core.registry import nearest
 from themis.exceptions import ConfigurationError
 from themis.memory.result_store import OVERALL
+from themis.runs.report import has_several_attempts, measure_run
 from themis.storage import ExperimentStorage, RunMetadata, RunStatus
 from themis.storage.queries import RunReader
 from themis.storage.search import (
@@ -70,9 +71,12 @@ class NotFound(Exception):
 # --- as JSON: the first fields are the contract's, the rest came later ------------------------------------------------
 
 
-def run_line(run: RunMetadata, answered: int | None = None, error: str | None = None) -> JSONObject:
-    """A run in a list. `error` says why it failed where the run itself does not."""
-    summary = run.summary.get("metrics", {})
+def run_line(
+    run: RunMetadata, answered: int | None = None, error: str | None = None, measured: JSONObject | None = None
+) -> JSONObject:
+    """A run in a list. `error` says why it failed where the run itself does not; `measured` is newer than its summary."""
+    shown = run.summary if measured is None else measured
+    summary = shown.get("metrics", {})
     return {
         "run_id": run.run_id,
         "experiment_id": run.experiment,
@@ -94,6 +98,7 @@ def run_line(run: RunMetadata, answered: int | None = None, error: str | None = 
         "prompt_tokens": run.prompt_tokens,
         "completion_tokens": run.completion_tokens,
         "calls": run.calls,
+        "performance": shown.get("performance"),
         "error": run.error_message if error is None else error,
         "is_abandoned": run.is_abandoned,
         # Only while somebody waits: one that was killed meanwhile does not.
@@ -102,6 +107,15 @@ def run_line(run: RunMetadata, answered: int | None = None, error: str | None = 
         "standing": run.standing._asdict(),
         **({"memory": run.summary["memory"]} if "memory" in run.summary else {}),
     }
+
+
+def line_of(reader: RunReader) -> JSONObject:
+    """A run by itself, with what takes more than its row to say."""
+    run = reader.metadata
+    # A summary that was stored earlier may hold less, and of attempts that keep their scores another mean.
+    is_old = run.kind == "samples" and run.summary and "performance" not in run.summary
+    measured = measure_run(reader) if is_old and run.total_samples <= _DRAWN_AT_ONCE else None
+    return run_line(run, count_answered(reader), why_failed(reader), measured)
 
 
 def count_answered(reader: RunReader) -> int | None:
@@ -319,9 +333,15 @@ class ScoreBar:
     count: int
     failed: int
     unparsed: int
+    attempts: int
+    failed_attempts: int
     ci: list[float] | None
     ci_method: str | None
     bar: Interval | None
+
+    @property
+    def has_several_attempts(self) -> bool:
+        return has_several_attempts(vars(self))
 
 
 def score_bars(metrics: JSONObject) -> list[ScoreBar]:
@@ -333,6 +353,8 @@ def score_bars(metrics: JSONObject) -> list[ScoreBar]:
             count=metric.get("count", 0),
             failed=metric.get("failed", 0),
             unparsed=metric.get("unparsed", 0),
+            attempts=metric.get("attempts", 0),
+            failed_attempts=metric.get("failed_attempts", 0),
             ci=metric.get("ci"),
             ci_method=metric.get("ci_method"),
             bar=interval_bar(metric.get("mean"), metric.get("ci")),
@@ -423,8 +445,7 @@ def run_view(reader: RunReader, wanted: SampleFilter, *, offset: int = 0, limit:
 
 def run_progress(reader: RunReader) -> tuple[JSONObject, list[ScoreBar]]:
     """A run's line and its scores, added up here where no report has done so yet."""
-    run = reader.metadata
-    line = run_line(run, count_answered(reader), why_failed(reader))
+    run, line = reader.metadata, line_of(reader)
     details = line["metric_details"]
     if not details and run.total_samples <= _DRAWN_AT_ONCE:
         details = _mean_details(running_means(reader))

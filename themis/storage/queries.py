@@ -8,6 +8,7 @@ are `storage.search`'s.
 from __future__ import annotations
 
 import itertools
+from array import array
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -19,7 +20,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Engine
 
 from themis.core.codec import decode
-from themis.core.entities import EvaluationRecord, GenerationRecord
+from themis.core.entities import UNSCORED_ATTEMPTS, EvaluationRecord, GenerationRecord
 from themis.core.fingerprint import digest
 from themis.core.registry import nearest
 from themis.exceptions import ConfigurationError, StorageError
@@ -70,6 +71,15 @@ class AttemptCounts:
 
     made: int
     failed: int
+
+
+class ItemScore(NamedTuple):
+    """One row of one metric: a score, or with the outcome `failed` the lack of one."""
+
+    position: int
+    metric: str
+    value: float | None
+    outcome: str
 
 
 class ScoreValue(NamedTuple):
@@ -220,6 +230,12 @@ class RunReader:
         query = sa.select(sa.func.count(), sa.func.coalesce(sa.func.sum(records.c.ok), 0))
         ((made, good),) = self.read_rows(query.where(records.c.run == self.run))
         return AttemptCounts(int(made), int(made) - int(good))
+
+    def answer_seconds(self) -> array[float]:
+        """How long each answer took, its retries included; one that was taken from another run took no call."""
+        records = schema.records
+        query = sa.select(records.c.seconds).where(records.c.run == self.run, records.c.ok == 1, records.c.seconds > 0)
+        return retry_read(self.engine, lambda connection: array("d", connection.execute(query).scalars()))
 
     def count_without_usage(self) -> int:
         """Answers of calls that reported no tokens; one that was taken from another run made no call."""
@@ -396,6 +412,32 @@ class RunReader:
             self.read_value(sa.select(table.c.config).where(table.c.evaluation == evaluation))
         )
         return found
+
+    def item_scores(self, evaluation: int) -> Iterator[ItemScore]:
+        """Every row of every metric, in dataset order: a sample's rows of one metric follow each other."""
+        scores = schema.scores
+        query = sa.select(scores.c.position, scores.c.metric, scores.c.value, scores.c.outcome).where(
+            scores.c.evaluation == evaluation
+        )
+        then = (scores.c.metric, scores.c.ordinal)
+        return map(ItemScore._make, self._paged(query, scores.c.position, -1, then=then, size=_LARGE_PAGE))
+
+    def clusters(self) -> dict[int, str]:
+        """The cluster of each sample that has one, by position."""
+        samples = schema.samples
+        query = sa.select(samples.c.position, samples.c.cluster).where(
+            samples.c.run == self.run, samples.c.cluster.is_not(None)
+        )
+        return {row.position: row.cluster for row in self.read_rows(query)}
+
+    def unscored_attempts(self, evaluation: int) -> Iterator[tuple[int, str, int]]:
+        """(position, metric, how many) of answered attempts that a metric could not score, where it has others."""
+        scores = schema.scores
+        query = sa.select(scores.c.position, scores.c.metric, scores.c.details).where(
+            scores.c.evaluation == evaluation, scores.c.details.contains(f'"{UNSCORED_ATTEMPTS}":')
+        )
+        for position, metric, details in self._paged(query, scores.c.position, -1):
+            yield position, metric, len(decode(details).get("metadata", {}).get(UNSCORED_ATTEMPTS, ()))
 
     def values(self, evaluation: int, metric: str) -> Iterator[ScoreValue]:
         """Every score of a metric that has a value, in dataset order."""

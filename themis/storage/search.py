@@ -479,23 +479,18 @@ def overview(reader: RunReader) -> Overview:
 
 def _histograms(reader: RunReader) -> list[Histogram]:
     """The current scores of every metric; scores within 0 and 1 are drawn between these."""
-    scores = schema.scores
-    is_scored = (scores.c.evaluation == reader.evaluation, scores.c.value.is_not(None))
-    ends = sa.select(
-        scores.c.metric, sa.func.min(scores.c.value).label("low"), sa.func.max(scores.c.value).label("high")
-    )
+    items = _item_values(reader).c
+    ends = sa.select(items.metric, sa.func.min(items.value).label("low"), sa.func.max(items.value).label("high"))
     found = []
-    for metric, low, high in reader.read_rows(ends.where(*is_scored).group_by(scores.c.metric)):
+    for metric, low, high in reader.read_rows(ends.group_by(items.metric)):
         if low >= 0 and high <= 1:
             low, high = 0.0, 1.0
         width = (high - low) / _BINS or 1.0
-        place = (scores.c.value - low) / width
+        place = (items.value - low) / width
         # SQLite cuts where PostgreSQL rounds, and may have been built without `floor`.
         whole = place if reader.engine.dialect.name == "sqlite" else sa.func.floor(place)
         # As a subquery: PostgreSQL takes an expression that is selected and grouped by for two different ones.
-        parts = (
-            sa.select(sa.cast(whole, sa.Integer).label("part")).where(*is_scored, scores.c.metric == metric).subquery()
-        )
+        parts = sa.select(sa.cast(whole, sa.Integer).label("part")).where(items.metric == metric).subquery()
         counted = sa.select(parts.c.part, sa.func.count().label("n")).group_by(parts.c.part)
         counts = [0] * _BINS
         for row in reader.read_rows(counted):
@@ -505,14 +500,20 @@ def _histograms(reader: RunReader) -> list[Histogram]:
 
 
 def running_means(reader: RunReader) -> dict[str, tuple[float, int]]:
-    """Mean and number of the scores that a run under way has so far, by metric."""
+    """Mean over the samples that a run under way has scores of so far, and how many they are, by metric."""
+    items = _item_values(reader).c
+    query = sa.select(items.metric, sa.func.avg(items.value).label("mean"), sa.func.count().label("n"))
+    return {row.metric: (float(row.mean), int(row.n)) for row in reader.read_rows(query.group_by(items.metric))}
+
+
+def _item_values(reader: RunReader) -> sa.Subquery:
+    """One value a sample and metric: where attempts keep their scores, their mean, as in the report."""
     scores = schema.scores
-    query = (
-        sa.select(scores.c.metric, sa.func.avg(scores.c.value).label("mean"), sa.func.count(scores.c.value).label("n"))
-        .where(scores.c.evaluation == reader.evaluation, scores.c.value.is_not(None))
-        .group_by(scores.c.metric)
-    )
-    return {row.metric: (float(row.mean), int(row.n)) for row in reader.read_rows(query)}
+    is_scored = (scores.c.evaluation == reader.evaluation, scores.c.value.is_not(None))
+    if reader.frame.attempts == 1:
+        return sa.select(scores.c.metric, scores.c.value).where(*is_scored).subquery()
+    means = sa.select(scores.c.metric, sa.func.avg(scores.c.value).label("value")).where(*is_scored)
+    return means.group_by(scores.c.position, scores.c.metric).subquery()
 
 
 def _slowest(reader: RunReader) -> list[tuple[str, float]]:

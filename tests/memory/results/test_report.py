@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import html
 import json
 import re
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from html.parser import HTMLParser
 from pathlib import Path
@@ -11,13 +13,16 @@ from xml.etree import ElementTree
 
 import pytest
 from click.testing import CliRunner
+from fastapi.testclient import TestClient
 
 from themis.cli import themis
+from themis.core.markup import escape_markdown
 from themis.exceptions import ConfigurationError
 from themis.memory.report import read_view
 from themis.memory.report.charts import SpanPoint, SpanSeries, draw_gantt, draw_spans, write_figures
 from themis.memory.report.pages import agents_figures, agents_page, latex_table, markdown_table, run_figures, run_page
 from themis.memory.timeline import Segment, Timeline, TimelineTest
+from themis.server import create_app
 from themis.storage import ExperimentStorage
 
 RUNS = ("small - oracle", "small - window", "small - amnesiac")
@@ -160,3 +165,21 @@ def test_the_command_prints_writes_and_refuses(finished: ExperimentStorage, tmp_
         call("small - oracle", "--to", str(tmp_path / "page.pdf"))
     with pytest.raises(ConfigurationError, match="given twice"):
         call("small - oracle", "small - oracle")
+
+
+@pytest.mark.parametrize("run_id", RUNS)
+def test_every_surface_says_the_same_of_the_effective_span(finished: ExperimentStorage, run_id: str) -> None:
+    view = read_view(finished, run_id)
+    assert view.summary.effective_span is not None
+    sentence = view.summary.effective_span.sentence
+    report = ["memory", "report", run_id, "--storage", str(finished.location)]
+    printed = CliRunner().invoke(themis, report, catch_exceptions=False).stdout
+    (as_json,) = json.loads(CliRunner().invoke(themis, [*report, "--json"], catch_exceptions=False).stdout)
+    with TestClient(create_app(finished.location), base_url="http://127.0.0.1") as client:
+        served = client.get(f"/runs/{run_id}").text
+
+    assert f": {sentence}\n" in printed
+    assert as_json["effective_span"]["sentence"] == sentence
+    assert escape_markdown(sentence) in markdown_table([view])
+    for page in (run_page(view), agents_page([view, replace(view, name="other")]), served):
+        assert sentence in html.unescape(page)

@@ -21,11 +21,9 @@ from themis.memory.results import (
     load_results,
     summarise_results,
 )
-from themis.memory.spans import bin_by_distance, effective_span, fit_decreasing
+from themis.memory.spans import SpanStatus
 from themis.memory.timeline import read_timeline
 from themis.storage import ExperimentStorage
-
-POINTS = st.lists(st.tuples(st.integers(0, 50_000), st.sampled_from([0.0, 0.25, 0.5, 1.0])), min_size=1, max_size=40)
 
 
 def result(dataset: str, number: int, score: float | None, *, ended: bool = True, **fields: object) -> StoredResult:
@@ -49,7 +47,7 @@ def test_an_agent_without_memory_scores_nothing_and_has_no_span(finished: Experi
     assert summary.score == 0.0
     assert summary.ltm_score == 0.0
     assert summary.effective_span is not None
-    assert (summary.effective_span.tokens, summary.effective_span.beyond) == (0, False)
+    assert (summary.effective_span.tokens, summary.effective_span.status) == (0, SpanStatus.NOTHING_REMEMBERED)
 
 
 def test_a_result_says_where_its_needles_lie(finished: ExperimentStorage) -> None:
@@ -118,65 +116,6 @@ def test_an_interval_of_scores_holds_their_mean_and_stays_between_0_and_1(scores
 
     assert 0.0 <= low <= sum(scores) / len(scores) + 1e-9
     assert sum(scores) / len(scores) - 1e-9 <= high <= 1.0
-
-
-# --- spans ------------------------------------------------------------------------------------------------------------
-
-
-@given(POINTS)
-def test_the_fading_curve_never_rises_and_keeps_the_mean(points: list[tuple[int, float]]) -> None:
-    curve = dict(fit_decreasing(points))
-    scores = [score for _, score in sorted(curve.items())]
-
-    assert all(one >= other - 1e-9 for one, other in itertools.pairwise(scores))
-    assert sum(curve[distance] for distance, _ in points) == pytest.approx(sum(score for _, score in points))
-
-
-def test_the_effective_span_of_a_window_is_the_window() -> None:
-    points = [(distance, 1.0 if distance <= 4_000 else 0.0) for distance in range(200, 8_001, 200)]
-    span = effective_span(points)
-
-    assert span is not None
-    assert (span.tokens, span.beyond, span.near_score, span.near_is_measured) == (4_000, False, 1.0, True)
-    assert span.low is not None
-    assert span.high is not None
-    assert span.low <= 4_000 < span.high <= 6_000
-
-
-def test_a_span_whose_end_was_not_seen_says_so() -> None:
-    span = effective_span([(distance, 1.0) for distance in range(100, 2_000, 100)])
-
-    assert span is not None
-    assert (span.tokens, span.beyond, span.high) == (1_900, True, None)
-
-
-def test_half_is_half_of_what_the_agent_scores_near() -> None:
-    near, far = [(10, 0.5)] * 5, [(5_000, 0.3)] * 5
-    span = effective_span(near + far)
-
-    assert span is not None
-    assert (span.near_score, span.tokens) == (0.5, 5_000)
-
-
-def test_without_tests_nearby_half_means_half_of_everything() -> None:
-    span = effective_span([(4_900, 0.4), (5_000, 0.4), (5_100, 0.4), (5_200, 0.4)])
-
-    assert span is not None
-    assert (span.tokens, span.near_is_measured, span.high) == (0, False, 4_900)
-
-
-def test_the_interval_of_a_span_is_the_same_on_every_machine() -> None:
-    points = [(distance, float(distance % 300 < 150)) for distance in range(100, 5_000, 70)]
-
-    assert effective_span(points) == effective_span(list(points))
-
-
-@given(POINTS)
-def test_groups_hold_every_point_once_and_do_not_overlap(points: list[tuple[int, float]]) -> None:
-    groups = bin_by_distance(points)
-
-    assert sum(len(group.scores) for group in groups) == len(points)
-    assert all(one.high < other.low for one, other in itertools.pairwise(groups))
 
 
 # --- the timeline -----------------------------------------------------------------------------------------------------

@@ -85,6 +85,7 @@ class ExecutionAccuracy(_RunsCode):
     tolerance: float = 1e-6
     name: str = "execution_accuracy"
     score_range = (0.0, 1.0)
+    pass_fail = False
 
     def __post_init__(self, allow_weak_sandbox: str | Sequence[str]) -> None:
         self.limits = _limits(self.limits)
@@ -123,6 +124,7 @@ class PassAtK(_RunsCode):
     tolerance: float = 1e-6
     name: str = ""
     score_range = (0.0, 1.0)
+    pass_fail = True
 
     def __post_init__(self, allow_weak_sandbox: str | Sequence[str]) -> None:
         if not isinstance(self.k, int) or isinstance(self.k, bool) or self.k < 1:

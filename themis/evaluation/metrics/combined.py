@@ -34,6 +34,7 @@ class CompositeMetric(Metric):
     metrics: Mapping[str | Metric, float] | Sequence[str | Metric] = ()
     weights: Sequence[float] | None = None
     name: str = "CompositeMetric"
+    pass_fail = False
 
     def __post_init__(self) -> None:
         if isinstance(self.metrics, Mapping):
@@ -94,6 +95,7 @@ class ConsistencyMetric(Metric):
     extractor: str | Extractor | None = None
     name: str = "ConsistencyMetric"
     score_range = (0.0, 1.0)
+    pass_fail = False
     requires_reference = False
     requires_answer = False
 

@@ -37,6 +37,7 @@ class CountdownValidity(Metric):
 
     name: str = "CountdownValidity"
     score_range = (0.0, 1.0)
+    pass_fail = True
     use_every_number: bool = False
 
     def compute(self, *, prediction: object, references: Sequence[object], metadata: Row | None = None) -> MetricScore:

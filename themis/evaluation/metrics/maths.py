@@ -47,6 +47,7 @@ class Numeric(Metric):
     relative_tolerance: float = 0.0
     name: str = "Numeric"
     score_range = (0.0, 1.0)
+    pass_fail = True
 
     def __post_init__(self) -> None:
         for parameter in ("tolerance", "relative_tolerance"):
@@ -124,6 +125,7 @@ class MathVerifyAccuracy(Metric):
     timeout_seconds: float = 5.0
     name: str = "MathVerifyAccuracy"
     score_range = (0.0, 1.0)
+    pass_fail = True
 
     def __post_init__(self) -> None:
         need_package("math_verify", "math-verify", "math", "the metric math_verify")

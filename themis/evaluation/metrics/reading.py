@@ -15,6 +15,7 @@ class TextMetric(Metric):
     """A metric that compares the answer's text with those of the references; a share unless it says otherwise."""
 
     score_range: tuple[float | None, float | None] | None = (0.0, 1.0)
+    pass_fail: bool | None = False
 
     def compute(self, *, prediction: object, references: Sequence[object], metadata: Row | None = None) -> MetricScore:
         texts = reference_texts(self.name, references)

@@ -39,6 +39,7 @@ class JsonEqual(Metric):
     ignore_order: bool = False
     name: str = "JsonEqual"
     score_range = (0.0, 1.0)
+    pass_fail = True
 
     def compute(self, *, prediction: object, references: Sequence[object], metadata: Row | None = None) -> MetricScore:
         expected = [canonical_text(value, self.ignore_order) for value in json_references(self.name, references)]
@@ -62,6 +63,7 @@ class JsonSubset(Metric):
 
     name: str = "JsonSubset"
     score_range = (0.0, 1.0)
+    pass_fail = True
 
     def compute(self, *, prediction: object, references: Sequence[object], metadata: Row | None = None) -> MetricScore:
         expected = json_references(self.name, references)
@@ -91,6 +93,7 @@ class ListF1(Metric):
     case_sensitive: bool = False
     name: str = "ListF1"
     score_range = (0.0, 1.0)
+    pass_fail = False
 
     def compute(self, *, prediction: object, references: Sequence[object], metadata: Row | None = None) -> MetricScore:
         expected = self._bag(_items(references[0]) if len(references) == 1 else references)
@@ -131,6 +134,7 @@ class JsonSchema(Metric):
     schema: dict[str, object] | bool | None = None
     name: str = "JsonSchema"
     score_range = (0.0, 1.0)
+    pass_fail = True
 
     def __post_init__(self) -> None:
         self.requires_reference = self.schema is None

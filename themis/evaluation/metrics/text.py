@@ -38,6 +38,7 @@ class ExactMatch(Metric):
     ignore_articles: bool = False
     name: str = "ExactMatch"
     score_range = (0.0, 1.0)
+    pass_fail = True
 
     def compute(self, *, prediction: object, references: Sequence[object], metadata: Row | None = None) -> MetricScore:
         answer = self._normalise(prediction)
@@ -85,6 +86,7 @@ class Includes(TextMetric):
     whole_words: bool = False
     every: bool = False
     name: str = "Includes"
+    pass_fail = True
 
     def compare(self, answer: str, texts: Sequence[str]) -> MetricScore:
         answer = self._fold(answer)
@@ -121,6 +123,7 @@ class RegexMatch(Metric):
     ignore_case: bool = False
     name: str = "RegexMatch"
     score_range = (0.0, 1.0)
+    pass_fail = True
 
     def __post_init__(self) -> None:
         self.requires_reference = self.pattern is None
@@ -253,6 +256,7 @@ class MultipleChoice(Metric):
     index_base: int | None = None
     name: str = "MultipleChoice"
     score_range = (0.0, 1.0)
+    pass_fail = True
 
     def __post_init__(self) -> None:
         parse_letters(self.choices)
@@ -326,6 +330,7 @@ class LengthDifferenceTolerance(TextMetric):
 
     max_delta: int = 0
     name: str = "LengthDifferenceTolerance"
+    pass_fail = True
 
     def compare(self, answer: str, texts: Sequence[str]) -> MetricScore:
         delta = min(abs(len(answer) - len(text)) for text in texts)

@@ -22,7 +22,7 @@ from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
 from themis.core.codec import format_value, json_bytes, to_plain
-from themis.core.entities import ExperimentReport, MetricAggregate
+from themis.core.entities import ExperimentReport, MetricAggregate, mean_scores
 from themis.core.files import atomic_write
 from themis.core.markup import escape_control
 from themis.core.redaction import redact
@@ -36,7 +36,7 @@ from themis.experiment.export.samples import (
     join_samples,
     report_run_id,
 )
-from themis.runs.report import report_standing
+from themis.runs.report import has_several_attempts, performance_facts, report_standing
 
 # What a browser opens without trouble; the other formats hold everything.
 _LONGEST_TEXT = 20_000
@@ -114,7 +114,9 @@ def _page(
         standing=report_standing(report),
         manifest=json_bytes(metadata.get("reproducibility_manifest") or {}, 2).decode(),
         cards=_cards(report, metadata),
+        performance=performance_facts(report.metadata.get("performance")).items(),
         metrics=[_metric(name, metric) for name, metric in metrics.items()],
+        has_attempts=any(has_several_attempts(metric.to_dict()) for metric in metrics.values()),
         plots=_plots(report),
         charts=[(chart.title, draw_chart(chart)) for chart in charts],
         cost=_cost(metadata.get("cost") or {}),
@@ -164,6 +166,8 @@ def _metric(name: str, metric: MetricAggregate) -> dict[str, object]:
         "count": metric.count,
         "failed": metric.failed,
         "unparsed": metric.unparsed,
+        "attempts": metric.attempts,
+        "failed_attempts": metric.failed_attempts,
         "strip": draw_interval(name, metric.mean, metric.ci),
     }
 
@@ -173,9 +177,9 @@ def _plots(report: ExperimentReport) -> list[tuple[str, Markup]]:
         name: array("d") for name in islice(report.evaluation_report.metrics, _MOST_PLOTS)
     }
     for record in report.evaluation_report.records:
-        for score in record.scores:
-            if score.metric_name in values and math.isfinite(score.value):
-                values[score.metric_name].append(score.value)
+        for name, value in mean_scores(record.scores).items():
+            if name in values and math.isfinite(value):
+                values[name].append(value)
     return [(name, draw_bars(f"scores of {name}", histogram(found))) for name, found in values.items() if found]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -24,7 +24,7 @@ from themis.experiment.export.samples import (
     join_samples,
     report_run_id,
 )
-from themis.runs.report import report_standing
+from themis.runs.report import has_several_attempts, performance_facts, report_standing
 from themis.storage.runs import batched
 
 # A spreadsheet takes a cell that starts so for a formula, and runs it.
@@ -36,11 +36,19 @@ _ROWS_A_GROUP = 2_000
 _LARGEST_INTEGER = 2**63
 
 
+_COUNTS: dict[str, Callable[[Sample], object]] = {
+    "attempts": lambda sample: len(sample.attempts),
+    "failed_attempts": lambda sample: sum(attempt.error is not None for attempt in sample.attempts),
+}
+
+
 # --- CSV --------------------------------------------------------------------------------------------------------------
 
 
 def export_csv(report: ExperimentReport, path: str | os.PathLike[str]) -> Path:
-    """Writes a row a sample: sample_id, the rows' fields, one column a metric, failures. A missing score is an empty cell.
+    """Writes a row a sample: sample_id, the rows' fields, attempts and how many failed, one column a metric, failures.
+
+    A missing score is an empty cell. The mean of a metric's column is the report's mean.
 
     Args:
         report: What `evaluate` returned, or `build_report` made from the store.
@@ -53,16 +61,18 @@ def export_csv(report: ExperimentReport, path: str | os.PathLike[str]) -> Path:
     ('What is 2 + 2?', '1.0')
     """
     kinds, metrics = _fields(report)
-    fields = sorted(kinds)
+    # A row may have a field named as one of ours.
+    fields = {f"row:{name}" if name in _COUNTS else name: partial(_field, name) for name in kinds}
+    columns = dict(sorted((fields | _COUNTS).items()))
     with atomic_write(path) as file:
         # Half a surrogate pair cannot be written in UTF-8; it is spelled out.
         text = io.TextIOWrapper(file, encoding="utf-8", errors="backslashreplace", newline="")
         # Lines end as RFC 4180 says; with another ending the writer would leave a bare return in a cell unquoted.
         table = csv.writer(text, lineterminator="\r\n")
-        header = ["sample_id", *fields, *(f"metric:{name}" for name in metrics), "failures"]
+        header = ["sample_id", *columns, *(f"metric:{name}" for name in metrics), "failures"]
         table.writerow([csv_safe(name) for name in header])
         for sample in join_samples(report):
-            table.writerow(_row(sample, fields, metrics))
+            table.writerow(_row(sample, columns, metrics))
         text.flush()
         text.detach()
     return Path(path)
@@ -79,11 +89,11 @@ def _fields(report: ExperimentReport) -> tuple[dict[str, set[type]], list[str]]:
     return fields, sorted(metrics)
 
 
-def _row(sample: Sample, fields: list[str], metrics: list[str]) -> list[object]:
-    metadata, scores = sample.metadata, sample.mean_scores
+def _row(sample: Sample, columns: Mapping[str, Callable[[Sample], object]], metrics: list[str]) -> list[object]:
+    scores = sample.mean_scores
     return [
         csv_safe(sample.sample_id),
-        *(csv_safe(metadata.get(name)) for name in fields),
+        *(csv_safe(read(sample)) for read in columns.values()),
         *(scores.get(name, "") for name in metrics),
         csv_safe("; ".join(sample.failures)),
     ]
@@ -103,7 +113,7 @@ def csv_safe(value: object) -> object:
 
 
 def export_parquet(report: ExperimentReport, path: str | os.PathLike[str]) -> Path:
-    """Writes a row a sample: sample_id, prompt, output, reference, error, failures, one column a metric and one a field.
+    """Writes a row a sample: sample_id, prompt, output, reference, error, failures, attempts, a column a metric and a field.
 
     A field of numbers, or of truth values, has that type; any other is text, lists and dicts as JSON.
 
@@ -145,6 +155,7 @@ def _columns(report: ExperimentReport) -> dict[str, Column]:
         "reference": (str, lambda sample: sample.reference),
         "error": (str, lambda sample: sample.record.error.message if sample.record and sample.record.error else None),
         "failures": (str, lambda sample: "; ".join(sample.failures)),
+        **{name: (int, count) for name, count in _COUNTS.items()},
     }
     for name in metrics:
         columns[f"metric:{name}"] = (float, partial(_score, name))
@@ -213,13 +224,14 @@ def export_markdown(
         "samples": report.metadata.get("total_samples", len(report.generation_results)),
         "failed": failed,
         "cost": "price unknown" if cost is None else f"${cost:.4f}",
+        **performance_facts(report.metadata.get("performance")),
         "status": report_standing(report),
         "manifest": report.metadata.get("manifest_hash"),
     }
     lines = [f"# {escape_markdown(report_run_id(report, run_id))}", "", *((picture, "") if picture else ())]
     lines += [f"- {name}: {escape_markdown(str(value))}" for name, value in facts.items() if value is not None]
-    columns = ("metric", "mean", "95 % interval", "scored", "failed")
-    lines += ["", format_table(columns, _metric_rows(report, "–"), right=(1, 3, 4))]
+    columns = _metric_columns(report)
+    lines += ["", format_table(columns, _metric_rows(report, "–"), right=(1, *range(3, len(columns))))]
     if failed:
         lines += ["", "## Failures", ""]
         for failure in islice(all_failures(report), _SHOWN_FAILURES):
@@ -243,16 +255,32 @@ def export_latex(report: ExperimentReport, path: str | os.PathLike[str], *, run_
     >>> "ExactMatch & 1.0000" in export_latex(report, "report.tex").read_text()
     True
     """
-    columns = ("Metric", "Mean", Raw(r"95\,\% interval"), "Scored", "Failed")
-    table = format_table(columns, _metric_rows(report, "--"), "latex", right=(1, 2, 3, 4))
+    columns = [Raw(name.capitalize().replace(" %", r"\,\%")) for name in _metric_columns(report)]
+    table = format_table(columns, _metric_rows(report, "--"), "latex", right=range(1, len(columns)))
     name, model = report_run_id(report, run_id), str(report.metadata.get("model") or "")
     run = f"% run {escape_latex(name)}, model {escape_latex(model)}"
-    return _write(path, ["% needs \\usepackage{booktabs}", table, run])
+    facts = performance_facts(report.metadata.get("performance")).items()
+    told = [f"% {escape_latex(name)}: {escape_latex(text)}" for name, text in facts]
+    return _write(path, ["% needs \\usepackage{booktabs}", table, run, *told])
+
+
+def _has_attempts(report: ExperimentReport) -> bool:
+    return any(has_several_attempts(metric.to_dict()) for metric in report.evaluation_report.metrics.values())
+
+
+def _metric_columns(report: ExperimentReport) -> list[str]:
+    """With attempts where samples have several of them."""
+    attempts = ["attempts", "failed attempts"] if _has_attempts(report) else []
+    return ["metric", "mean", "95 % interval", "scored", "failed", *attempts]
 
 
 def _metric_rows(report: ExperimentReport, dash: str) -> list[list[str]]:
+    has_attempts = _has_attempts(report)
     return [
-        [name, format_mean(metric), format_interval(metric, dash), str(metric.count), str(metric.failed)]
+        [
+            *(name, format_mean(metric), format_interval(metric, dash), str(metric.count), str(metric.failed)),
+            *((str(metric.attempts), str(metric.failed_attempts)) if has_attempts else ()),
+        ]
         for name, metric in report.evaluation_report.metrics.items()
     ]
 

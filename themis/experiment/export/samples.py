@@ -18,6 +18,7 @@ from themis.core.entities import (
     GenerationRecord,
     MetricAggregate,
     MetricScore,
+    mean_scores,
 )
 from themis.storage.runs import LazySequence
 
@@ -52,6 +53,11 @@ class Sample:
         }
 
     @property
+    def attempts(self) -> list[GenerationRecord]:
+        """Every answer that was asked for, one that failed too."""
+        return [] if self.record is None else self.record.attempts or [self.record]
+
+    @property
     def prompt(self) -> str:
         return "" if self.record is None else self.record.task.prompt.text
 
@@ -80,14 +86,6 @@ def join_samples(report: ExperimentReport) -> Iterator[Sample]:
         yield _sample(sample_id, record, ahead.pop(sample_id, None))
     for verdict in chain(ahead.values(), stream):
         yield _sample(verdict.sample_id, None, verdict)
-
-
-def mean_scores(scores: list[MetricScore]) -> dict[str, float]:
-    """One value a metric; where every attempt was scored by itself, their mean."""
-    found: dict[str, list[float]] = {}
-    for score in scores:
-        found.setdefault(score.metric_name, []).append(score.value)
-    return {name: sum(values) / len(values) for name, values in found.items()}
 
 
 def _item_id(record: GenerationRecord) -> str | None:

@@ -6,7 +6,8 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from themis.memory.results import RunResults, RunSummary, StoredResult, load_results, summarise_results
+from themis.memory.results import RunResults, RunSummary, StoredResult, load_results, points_of, summarise_results
+from themis.memory.spans import Point
 from themis.memory.timeline import Timeline, read_timeline
 from themis.storage import ExperimentStorage
 
@@ -25,8 +26,8 @@ class RunView:
         return self.found.results
 
     @property
-    def points(self) -> list[tuple[int, float]]:
-        return [(result.distance_tokens, result.score) for result in self.results if result.score is not None]
+    def points(self) -> list[Point]:
+        return points_of(self.results)
 
     @property
     def latency(self) -> tuple[float, float] | None:

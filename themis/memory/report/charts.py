@@ -23,7 +23,7 @@ from themis.core.files import atomic_write
 from themis.exceptions import DependencyError
 from themis.memory import report
 from themis.memory.results import DatasetScore, bounded_interval
-from themis.memory.spans import EffectiveSpan, Point, bin_by_distance, fit_decreasing
+from themis.memory.spans import EffectiveSpan, Point, group_by_distance
 from themis.memory.timeline import Segment, Timeline, TimelineTest
 
 COLOURS = 8
@@ -48,7 +48,7 @@ _BROWSER_SECONDS = 60
 
 @dataclass(frozen=True)
 class DistanceSeries:
-    """One agent's tests as (distance, score)."""
+    """One agent's tests, and what they say of its span."""
 
     name: str
     points: Sequence[Point]
@@ -57,7 +57,7 @@ class DistanceSeries:
 
 def draw_distances(series: Sequence[DistanceSeries]) -> Markup:
     """Each test as a dot, groups of tests as means with intervals, and the fading curve; overlaid for several agents."""
-    longest = max((distance for one in series for distance, _ in one.points), default=0)
+    longest = max((point.distance_tokens for one in series for point in one.points), default=0)
     ticks = round_ticks(longest)
     high = max(longest, ticks[-1], 1)
     parts = list(
@@ -72,26 +72,33 @@ def draw_distances(series: Sequence[DistanceSeries]) -> Markup:
 
 
 def _distance_parts(one: DistanceSeries, high: float, number: int, of: int, alone: bool) -> Iterator[Markup]:
-    line = " ".join(_point(distance / high, score) for distance, score in fit_decreasing(one.points))
-    yield Markup('<polyline class="curve" points="{}"/>').format(line)
+    span = one.span
+    if alone and span is not None and span.interval:
+        start, end = _x(span.low / high), _x(1.0 if span.high is None else span.high / high)
+        yield Markup('<rect class="band" x="{}" width="{}" y="{}" height="{}"><title>{}</title></rect>').format(
+            at(start), at(end - start), at(_y(1)), at(_y(0) - _y(1)), f"95 % interval of the span: {span.interval}"
+        )
+    if span is not None and span.near_score is not None:
+        line = " ".join(_point(distance / high, span.near_score * left) for distance, left in span.curve)
+        yield Markup('<polyline class="curve" points="{}"/>').format(line)
     if alone:
-        for distance, score in one.points:
+        for point in one.points:
             yield Markup('<circle class="dot faint" cx="{}" cy="{}" r="4"/>').format(
-                at(_x(distance / high)), at(_y(score))
+                at(_x(point.distance_tokens / high)), at(_y(point.score))
             )
     # Side by side, so that agents with equal scores do not hide each other.
     aside = (number - (of - 1) / 2) * 3
-    for group in bin_by_distance(one.points):
+    for group in group_by_distance(one.points):
         low, up = bounded_interval(group.scores)
         mean = sum(group.scores) / len(group.scores)
-        x = _x(group.distance / high) + aside
+        x = _x(group.distance_tokens / high) + aside
         yield Markup('<line class="whisker" x1="{0}" x2="{0}" y1="{1}" y2="{2}"/>').format(
             at(x), at(_y(low)), at(_y(up))
         )
         title = f"{one.name}: {len(group.scores)} tests at {group.low:,} to {group.high:,} tokens, mean {mean:.3f}"
         yield _dot(x, _y(mean), title)
-    if alone and one.span is not None and one.span.tokens > 0:
-        x = _x(one.span.tokens / high)
+    if alone and span is not None and span.high is not None and span.tokens:
+        x = _x(span.tokens / high)
         yield Markup('<line class="mark" x1="{0}" x2="{0}" y1="{1}" y2="{2}"/>').format(at(x), at(_y(0)), at(_y(1)))
 
 

@@ -11,7 +11,7 @@ from markupsafe import Markup
 from themis import comparison
 from themis.comparison.reports import TIE, ComparisonResult
 from themis.core.codec import format_value
-from themis.core.markup import Raw, escape_control, format_table
+from themis.core.markup import Raw, escape_control, escape_markdown, format_table
 from themis.memory import report
 from themis.memory.report import RunView, label_views, ways_of_judging
 from themis.memory.report.charts import (
@@ -30,7 +30,7 @@ from themis.memory.report.charts import (
     short_tokens,
 )
 from themis.memory.results import DatasetScore, RunSummary, StoredResult
-from themis.memory.spans import EffectiveSpan
+from themis.memory.spans import EffectiveSpan, SpanStatus
 
 _LONGEST_TEXT = 8_000
 _MOST_DIFFERENCES = 200
@@ -107,7 +107,8 @@ def _cards(view: RunView) -> Iterator[Card]:
         "" if interval is None else f"95 % interval {interval[0]:.2f} to {interval[1]:.2f}",
     )
     yield Card("accuracy", f"{_format_number(summary.accuracy, 1)} %", f"{summary.scored} tests scored")
-    yield Card("effective span", format_span(summary.effective_span), _span_note(summary))
+    span = summary.effective_span
+    yield Card("effective span", format_span(span), "" if span is None else span.sentence)
     yield Card("LTM score", short_tokens(summary.ltm_score) if summary.scored else "n/a", "tokens")
     filler = f"{line.turns} turns, {short_tokens(line.filler_tokens)} filler"
     yield Card("conversation", f"{short_tokens(line.tokens)} tokens", filler)
@@ -119,18 +120,6 @@ def _cards(view: RunView) -> Iterator[Card]:
         typical, slow = map(_format_seconds, latency)
         speed = f"{_format_speed(summary.speed_tokens_per_second)} tokens/s"
         yield Card("speed", speed, f"a reply takes {typical}, one in twenty over {slow}")
-
-
-def _span_note(summary: RunSummary) -> str:
-    span = summary.effective_span
-    if span is None:
-        return ""
-    parts = []
-    if span.low is not None:
-        end = "no end seen" if span.high is None else f"{span.high:,}"
-        parts.append(f"95 % interval {span.low:,} to {end}")
-    parts.append("half of " + (f"{span.near_score:.2f}" if span.near_is_measured else "1, as nothing near was asked"))
-    return "; ".join(parts)
 
 
 def _notes(summary: RunSummary) -> list[str]:
@@ -186,6 +175,7 @@ def agents_page(
         rows=[{"name": name, "cells": cells} for name, cells in rows],
         comparisons=compared_agents,
         clustered=any(_conversations(pair) > 1 for pair in compared_agents),
+        span_sentences=span_sentences(views),
         notes=[note for pair in compared_agents for note in _notes_on(pair)],
         differing=differing,
         compared=compared,
@@ -200,7 +190,9 @@ def agents_figures(views: Sequence[RunView], spans: Sequence[SpanSeries] = ()) -
     """The main figures of a comparison by name."""
     named = label_views(views)
     figures = {
-        "distances": draw_distances([DistanceSeries(view.name, view.points) for view in named]),
+        "distances": draw_distances(
+            [DistanceSeries(view.name, view.points, view.summary.effective_span) for view in named]
+        ),
         "datasets": draw_datasets([(view.name, view.summary.datasets) for view in named]),
         "radar": draw_radar([view.name for view in named], _axes([view.summary for view in named])),
     }
@@ -233,6 +225,12 @@ def agents_table(views: Sequence[RunView]) -> tuple[list[str], list[tuple[str, l
     return columns, rows
 
 
+def span_sentences(views: Sequence[RunView]) -> list[str]:
+    """What the tests say of each agent's effective span, a sentence an agent."""
+    named = [(view.name, view.summary.effective_span) for view in label_views(views)]
+    return [f"effective span of {name}: {span.sentence}" for name, span in named if span is not None]
+
+
 def _compare(views: Sequence[RunView]) -> list[ComparisonResult]:
     """Every two runs on the tests that are the same in both."""
     scores: dict[str, dict[tuple[Hashable, str], float | None]] = {
@@ -254,7 +252,7 @@ def _notes_on(pair: ComparisonResult) -> list[str]:
 
 
 def _axes(summaries: Sequence[RunSummary]) -> list[Axis]:
-    spans = [0 if summary.effective_span is None else summary.effective_span.tokens for summary in summaries]
+    spans = [None if summary.effective_span is None else summary.effective_span.tokens for summary in summaries]
     axes = [
         Axis("accuracy", [summary.accuracy / 100 if summary.scored else None for summary in summaries]),
         Axis("effective span", _relative(spans)),
@@ -334,6 +332,7 @@ def markdown_table(views: Sequence[RunView]) -> str:
         [[name, *cells] for name, cells in rows],
         right=range(1, len(columns) + 1),
     )
+    spans = "\n".join(f"- {escape_markdown(line)}" for line in span_sentences(views))
     names, by_dataset = _datasets(views)
     # The cells are ours, and brackets alone make no link.
     datasets = format_table(
@@ -341,7 +340,7 @@ def markdown_table(views: Sequence[RunView]) -> str:
         [[dataset, *map(Raw, cells)] for dataset, cells in by_dataset],
         right=range(1, len(names) + 1),
     )
-    return f"{agents}\n\n{datasets}\n"
+    return f"{agents}\n\n{spans}\n\n{datasets}\n"
 
 
 def latex_table(views: Sequence[RunView]) -> str:
@@ -378,11 +377,16 @@ def _format_dataset(dataset: DatasetScore | None) -> str:
 def format_span(span: EffectiveSpan | None) -> str:
     if span is None:
         return "n/a"
-    return f"≥ {short_tokens(span.tokens)}" if span.beyond else short_tokens(span.tokens)
+    match span.status:
+        case SpanStatus.NOT_MEASURED:
+            return "not measured"
+        case SpanStatus.NO_END_SEEN:
+            return f"≥ {short_tokens(span.low)}" if span.low else "no end seen"
+    return short_tokens(span.tokens or 0)
 
 
 def _span_interval(span: EffectiveSpan | None) -> str:
-    if span is None or span.low is None:
+    if span is None or not span.interval:
         return "n/a"
     return f"{short_tokens(span.low)} – {'no end seen' if span.high is None else short_tokens(span.high)}"
 

@@ -1,0 +1,2 @@
+DEPTH = 3
+OTHER = 4

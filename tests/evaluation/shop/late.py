@@ -1,0 +1,5 @@
+LATE = 0.1
+
+
+def tolerance():
+    return LATE
