@@ -288,7 +288,14 @@ _REDUCERS: dict[str, Callable[[Sequence[Metric]], EvaluationStrategy]] = {
 
 @dataclass(frozen=True)
 class FixedStrategy:
-    """Resolves the same strategy for every sample, and can be read in a description of how a run was judged."""
+    """Resolves the same strategy for every sample, and can be read in a description of how a run was judged.
+
+    Args:
+        strategy: How every sample's answers become its scores.
+
+    >>> FixedStrategy(FirstAttempt())(None)
+    FirstAttempt()
+    """
 
     strategy: EvaluationStrategy
 
