@@ -209,6 +209,23 @@ def coverage_rows(
         )
 
 
+def edge_rows(found: dict[str, list[Place]], simulations: int) -> Iterator[tuple[list[str], bool]]:
+    """The hardest agents: half is left a token before or after a tested distance, answers are right or wrong."""
+    agent = Agent(hard_kinds=True, graded=False)
+    for design, places in found.items():
+        groups = group_by_distance([Point(kind, distance, 0.0) for kind, distance, _ in places])
+        chosen = [groups[round(share * (len(groups) - 1))] for share in (0, 0.5, 1)]
+        covered: dict[str, float] = {}
+        for fading in (exponential, logistic):
+            for span in sorted({max(1, edge) for group in chosen for edge in (group.low - 1, group.high + 1)}):
+                memory, chance, count = fading(span), Random(f"{span} {len(places)}"), Count()
+                for _ in range(simulations):
+                    count.add(*estimate(agent.answer(places, memory, chance)), memory.span_tokens)
+                covered[f"{fading.__name__}, half at {span:,}"] = count.coverage
+        worst = min(covered, key=lambda name: covered[name])
+        yield [design, str(len(covered)), f"{100 * covered[worst]:.1f}", worst], covered[worst] >= PROMISED
+
+
 # --- real runs --------------------------------------------------------------------------------------------------------
 
 AGENTS = {"window(20000)": 20_000, "window(8000)": 8_000, "oracle": math.inf, "amnesiac": 0}
@@ -247,10 +264,15 @@ def main() -> int:
     simulations = int(sys.argv[1]) if len(sys.argv) > 1 else 400
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
+        found = designs(folder)
         tables = {
             f"Intervals that hold the true span, in % of {simulations} simulations": (
                 ("distances", "tests", *MEMORIES, "end not seen", "width / span"),
-                coverage_rows(designs(folder), simulations),
+                coverage_rows(found, simulations),
+            ),
+            f"The worst of the memories that end beside a tested distance, {simulations // 2} simulations each": (
+                ("distances", "memories", "covered", "which"),
+                edge_rows(found, simulations // 2),
             ),
             "Agents of known memory": (("agent", "configuration", "effective span"), real_rows(folder)),
         }

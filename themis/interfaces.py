@@ -85,6 +85,12 @@ class Metric(ABC):
     # Whether a score says that the answer passed (1) or not (0) and nothing between. Reducers that count passed attempts
     # (pass@k, pass^k, any) refuse a metric that says False; of one that says nothing, a score between is a failure.
     pass_fail: bool | None = None
+    # For a number over a run that is no mean of its items' scores (corpus BLEU, macro-F1): the name of an aggregation
+    # (`themis.evaluation.aggregations`), which gets what each score's details hold under "statistics". An answer that
+    # cannot be read is scored with the prediction None then, so that it counts in the sums.
+    aggregation: str | None = None
+    # Whether it looks at all that the model returned: `metadata["model_output"]` holds it then, with text and raw reply.
+    reads_output: bool = False
 
     def check_machine(self) -> None:  # noqa: B027 -- most metrics need nothing of the machine
         """Raises where this machine cannot compute the metric; called once, before the first model call."""

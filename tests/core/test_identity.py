@@ -1,5 +1,7 @@
 """An object is known by its class, its parameters and everything that its code reaches and reads."""
 
+import ast
+import enum
 import functools
 import re
 from dataclasses import dataclass, field
@@ -7,8 +9,9 @@ from dataclasses import dataclass, field
 import pytest
 
 from themis.core.codec import canonical_json
-from themis.core.fingerprint import fingerprint
+from themis.core.fingerprint import digest, fingerprint
 from themis.core.identity import describe_object
+from themis.core.source import canonical_code
 
 
 def identity(value) -> str:
@@ -185,3 +188,48 @@ def test_a_function_beside_a_metric_is_part_of_its_code():
 
     assert made(1) == made(1)
     assert all(one != other for one, other in zip(made(1), made(2), strict=True))
+
+
+GRAMMAR = '''
+def every(a, /, b: int = 1, *c, d=-2, **e) -> str:
+    """Gone."""
+    x = f"{a!r:>{b}} {c=} {d:} {d:>5} {a:{b}{c}} {{}} {e['k']:%Y-%m}" "tail" f"{a}"
+    match a:
+        case {"x": 1, **rest}: pass
+        case [1, *_, (2 | 3) as q]: return -1
+        case str() | None: ...
+    with (open(a) as g, open(b)): pass
+    try: pass
+    except* (A, B) as error: raise
+    return [i async for i in a[1:2, ..., *c] if (n := 10) > 5 and (lambda *k, m=1: (yield))]
+
+class Kind(Base, metaclass=M, k=1):
+    "Gone."
+    x: int = 0xff + 1_000 + 1j
+    @property
+    async def p(self): await super().p; u"gone"
+'''  # fmt: skip
+
+
+def test_code_has_one_text_under_every_version_of_python():
+    assert digest(canonical_code(ast.parse(GRAMMAR))) == "718e2d67a670cfaa1e36db0edd4bb204"
+
+
+def test_a_description_is_the_same_under_every_version_of_python():
+    class Shape(enum.StrEnum):
+        ROUND = enum.auto()
+
+        def corners(self):
+            return 0
+
+    @dataclass(frozen=True, slots=True, order=True)
+    class Size:
+        width: float = 0.5
+        parts: list = field(default_factory=list)
+
+    smallest = Size(0.25)
+
+    def judge(value, *, least=smallest):
+        return (Shape.ROUND.corners(), least, [part for part in value if part in {"a", "b"}])
+
+    assert identity(judge)[:12] == "9e50ef0f5fae"

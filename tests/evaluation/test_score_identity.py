@@ -590,6 +590,81 @@ def test_a_name_that_stands_for_something_else_is_noticed(one, other):
     assert made(one) == made(one) != made(other)
 
 
+SNIPPETS = {
+    "an attribute of a function": "def judge(p):\n    return judge.limit\n\n\njudge.limit = {}\n",
+    "what is looked up in globals": "LIMIT = {}\n\n\ndef judge(p):\n    return globals()['LIMIT']\n",
+    "what is evaluated": "LIMIT = {}\n\n\ndef judge(p):\n    return eval('LIMIT')\n",
+    "a metaclass": (
+        "class Meta(type):\n    def __call__(cls):\n        return {}\n\n\nclass Kind(metaclass=Meta):\n    pass\n\n\n"
+        "def judge(p):\n    return Kind()\n"
+    ),
+    "a class of dicts": (
+        "class Config(dict):\n    def limit(self):\n        return {}\n\n\nCONFIG = Config(a=1)\n\n\n"
+        "def judge(p):\n    return CONFIG.limit()\n"
+    ),
+    "a class made by a function": (
+        "def make(limit):\n    class Kind:\n        def score(self):\n            return limit\n    return Kind()\n\n\n"
+        "KIND = make({})\n\n\ndef judge(p):\n    return KIND.score()\n"
+    ),
+    "what a module-level loop fills in": (
+        "TABLE = {{}}\nfor n in range({}):\n    TABLE[n] = n\n\n\ndef judge(p):\n    TABLE[p] = p\n    return TABLE\n"
+    ),
+    "the default of a function in a function": (
+        "LIMIT = {}\n\n\ndef judge(p):\n    def inner(q, most=LIMIT):\n        return most\n    return inner(p)\n"
+    ),
+    "a property's setter": (
+        "class Kind:\n    @property\n    def size(self):\n        return self._size\n\n    @size.setter\n"
+        "    def size(self, value):\n        self._size = value * {}\n\n\ndef judge(p):\n    kind = Kind()\n"
+        "    kind.size = p\n    return kind.size\n"
+    ),
+}
+
+
+def written(folder: Path, text: str) -> object:
+    """The function `judge` of a file with this text."""
+    folder.mkdir(exist_ok=True)
+    file = folder / f"written_{next(CELLS)}.py"
+    file.write_text(text)
+    spec = importlib.util.spec_from_file_location("written", file)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.judge
+
+
+@pytest.mark.parametrize("name", SNIPPETS)
+def test_what_is_read_in_a_roundabout_way_counts(name, tmp_path):
+    one, same, other = (written(tmp_path, SNIPPETS[name].format(number)) for number in (1, 1, 2))
+
+    assert "without_source" not in describe_object(one)
+    assert identity(one) == identity(same) != identity(other)
+
+
+def test_an_order_counts_if_one_of_two_functions_goes_through_it(tmp_path):
+    text = (
+        "RULES = {{{}}}\n\n\ndef look(p):\n    return RULES['a']\n\n\ndef walk(p):\n    return list(RULES)\n\n\n"
+        "def judge(p):\n    return {}\n"
+    )
+    one, other = "'a': 1, 'b': 2", "'b': 2, 'a': 1"
+
+    def made(rules: str, returned: str) -> str:
+        return identity(written(tmp_path, text.format(rules, returned)))
+
+    assert made(one, "look(p)") == made(other, "look(p)")
+    assert made(one, "(walk(p), look(p))") != made(other, "(walk(p), look(p))")
+    assert made(one, "(look(p), walk(p))") != made(other, "(look(p), walk(p))")
+
+
+def test_a_project_in_another_folder_is_the_same(tmp_path):
+    text = (
+        "from pathlib import Path\n\nHERE = Path(__file__).parent\nWORDS = str(HERE / '{}')\n\n\n"
+        "def judge(p):\n    judge.calls = getattr(judge, 'calls', 0) + 1\n    return HERE, WORDS\n"
+    )
+    here, there = (written(tmp_path / folder, text.format("words.txt")) for folder in ("here", "there"))
+    here(1)
+
+    assert identity(here) == identity(there) != identity(written(tmp_path / "here", text.format("other.txt")))
+
+
 # --- our own metrics --------------------------------------------------------------------------------------------------------
 
 DESCRIBE = """

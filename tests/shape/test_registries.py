@@ -76,6 +76,7 @@ def _problem(registry: Registry, name: str) -> str | None:
 
 # kind -> the pages of docs/ that describe each of its names under a heading or in a row of a table.
 PAGES = {
+    "aggregation": ["reference/metrics.md"],
     "agent": ["guides/memory-agents.md"],
     "benchmark": ["reference/benchmarks.md"],
     "dataset": ["reference/benchmarks.md"],

@@ -16,7 +16,15 @@ from themis.cli.output import (
     storage_option,
 )
 from themis.core.redaction import redact
-from themis.runs.report import Performance, build_report, has_several_attempts, performance_facts, summarise_run
+from themis.experiment.export.measures import distinct_details, tables
+from themis.runs.report import (
+    Performance,
+    build_report,
+    has_several_attempts,
+    metric_details,
+    performance_facts,
+    summarise_run,
+)
 from themis.storage import ExperimentStorage, RunMetadata, RunStatus
 
 
@@ -65,6 +73,9 @@ def show(run_id: str, storage: str, as_json: bool) -> None:
     store = ExperimentStorage(storage)
     run = store.get_run(run_id)
     described = describe_run(store, run, is_complete=True)
+    for name, details in metric_details(store.reader(run_id)).items():
+        if name in described["metrics"]:
+            described["metrics"][name]["details"] = redact(details)
     if as_json:
         print_json(described)
         return
@@ -74,6 +85,10 @@ def show(run_id: str, storage: str, as_json: bool) -> None:
     if described["error"]:
         click.echo(f"note: {described['error']}")
     print_metrics(described["metrics"])
+    explained = distinct_details((name, m.get("details", {})) for name, m in described["metrics"].items())
+    for table in (table for one in explained.values() for table in tables(one)):
+        click.echo()
+        print_table(table.columns, table.rows, title=table.title)
     cost, tokens = described["cost"], described["tokens"]
     shown = "unknown price" if cost["total_cost"] is None else f"${cost['total_cost']:.4f}"
     untold = tokens.get("answers_without_tokens", 0)

@@ -15,9 +15,10 @@ from pathlib import Path
 
 import numpy as np
 
+from themis.comparison.corpus import PairedCorpora
 from themis.comparison.judging import compare_judging, describe_differences, how_to_judge_alike, judging_differences
 from themis.comparison.pairing import Overlap, Pairing
-from themis.comparison.ranking import Ranking, rank_runs
+from themis.comparison.ranking import Ranking, rank_corpora, rank_runs
 from themis.comparison.reports import (
     TIE,
     ComparisonReport,
@@ -393,7 +394,7 @@ def run_tests(hypotheses: Iterable[Hypothesis], settings: TestSettings) -> list[
 
 def _test(hypothesis: Hypothesis, settings: TestSettings, simultaneous: int) -> ComparisonResult:
     pairs = hypothesis.pairs
-    mean_a, mean_b = (float(scores.mean()) if scores.size else math.nan for scores in (pairs.a, pairs.b))
+    mean_a, mean_b = pairs.means if pairs.n else (math.nan, math.nan)
     delta = _difference(mean_a, mean_b) if pairs.n else 0.0
     result = ComparisonResult(
         metric_name=hypothesis.metric,
@@ -422,7 +423,8 @@ def _test(hypothesis: Hypothesis, settings: TestSettings, simultaneous: int) -> 
         result.interval, result.interval_method = verdict.confidence_interval, verdict.test_name
     else:
         result.interval = difference_interval(pairs, settings.alpha)
-        result.interval_method = None if result.interval is None else "student"
+        method = "student" if pairs.corpora is None else "jackknife"
+        result.interval_method = None if result.interval is None else method
     return result
 
 
@@ -445,6 +447,8 @@ def why_untestable(pairs: Pairs) -> str:
 
 def run_test(pairs: Pairs, settings: TestSettings) -> StatisticalTestResult:
     """The verdict of the test that was asked for, or of the one that fits, on scores that can be tested."""
+    if pairs.corpora is not None:
+        return _test_corpora(pairs, pairs.corpora, settings)
     chosen, reason = _choose_test(pairs) if settings.test is StatisticalTest.AUTO else (settings.test, "")
     if pairs.clusters is not None and chosen in (StatisticalTest.MCNEMAR, StatisticalTest.WILCOXON):
         raise MetricError(
@@ -472,8 +476,46 @@ def run_test(pairs: Pairs, settings: TestSettings) -> StatisticalTestResult:
     )
 
 
+def _test_corpora(pairs: Pairs, corpora: PairedCorpora, settings: TestSettings) -> StatisticalTestResult:
+    """The verdict on numbers that are no means: by swapping whole items, or by resampling them."""
+    if settings.test not in (StatisticalTest.AUTO, StatisticalTest.PERMUTATION, StatisticalTest.BOOTSTRAP):
+        raise MetricError(
+            f"the test {settings.test.value!r} is about the mean of items' scores, and this metric's number is none; "
+            "use auto, permutation or bootstrap"
+        )
+    resamples: int | None
+    if settings.test is StatisticalTest.BOOTSTRAP:
+        name, p_value, exact = "bootstrap_bca", None, False
+        interval = corpora.bootstrap_interval(settings.alpha, settings.n_bootstrap, settings.seed)
+        resamples = corpora.count_resamples(settings.n_bootstrap)
+        significant = not interval[0] <= 0 <= interval[1]
+    else:
+        name, interval = "paired_permutation", None
+        p_value, exact = corpora.permute(settings.n_permutations, settings.seed)
+        resamples = None if exact else corpora.count_resamples(settings.n_permutations)
+        significant = p_value <= settings.alpha
+    is_chosen = settings.test is StatisticalTest.AUTO
+    return StatisticalTestResult(
+        test_name=name,
+        statistic=corpora.difference,
+        p_value=p_value,
+        significant=significant,
+        confidence_level=1 - settings.alpha,
+        confidence_interval=interval,
+        inference_mode="ci_only" if p_value is None else "hypothesis_test",
+        n=pairs.n,
+        clusters=pairs.cluster_count,
+        exact=exact,
+        resamples=resamples,
+        seed=None if resamples is None else settings.seed,
+        reason="permutation, because the runs' numbers are no means and it swaps whole items" if is_chosen else "",
+    )
+
+
 def difference_interval(pairs: Pairs, alpha: float) -> tuple[float, float] | None:
-    """Student's interval of the mean difference, for tests that have none of their own."""
+    """Student's interval of the mean difference, for tests that have none of their own; the jackknife's of no means."""
+    if pairs.corpora is not None:
+        return pairs.corpora.interval(alpha)
     interval = paired_t_test(pairs, alpha=alpha).ci
     return None if interval is None else clip(interval, pairs.difference_range)
 
@@ -564,6 +606,15 @@ def _rank(scores: Sequence[RunScores], higher_is_better: bool, settings: TestSet
     clusters = next((run.clusters for run in shared if run.clusters is not None), None)
     if len(shared[0].item_ids if clusters is None else set(clusters)) < 2:
         return None
+    if shared[0].aggregation is not None:
+        return rank_corpora(
+            shared[0].aggregation,
+            {run.run_id: run.statistics for run in shared},
+            clusters=clusters,
+            higher_is_better=higher_is_better,
+            level=1 - settings.alpha,
+            seed=settings.seed,
+        )
     return rank_runs(
         {run.run_id: run.values for run in shared},
         clusters=clusters,
@@ -608,7 +659,7 @@ def _why_left_out(scores: Sequence[RunScores]) -> str | None:
 def _best_run(scores: Sequence[RunScores], higher_is_better: bool) -> str | None:
     """The run with the best mean on the items that all share, or on its own ones if there are none; None for a tie."""
     shared = restrict_to_shared(scores)
-    means = {run.run_id: float(run.values.mean()) for run in (shared if shared[0].item_ids else scores)}
+    means = {run.run_id: run.mean for run in (shared if shared[0].item_ids else scores)}
     best = max(means.values()) if higher_is_better else min(means.values())
     leaders = [run_id for run_id, mean in means.items() if _difference(mean, best) == 0]
     return leaders[0] if len(leaders) == 1 else None

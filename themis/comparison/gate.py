@@ -262,7 +262,7 @@ class Gate:
             return replace(verdict, checks=(*checks, GateCheck("overlap", GateOutcome.UNKNOWN, str(error))))
         pairing = overlap.count(runs[0].items, runs[1].items, mine.keys, theirs.keys)
         checks += [self._check_overlap(pairs, pairing), self._check_judging(runs, metric)]
-        means = float(pairs.a.mean()), float(pairs.b.mean())
+        means = pairs.means
         interval, test = None, None
         if all(check.outcome is GateOutcome.PASS for check in checks[-2:]):
             interval = _interval(pairs, self.alpha)
@@ -388,6 +388,8 @@ def _check_budget(candidate: RunMetadata, budget_usd: float) -> GateCheck:
 
 def _interval(pairs: Pairs, alpha: float) -> tuple[float, float] | None:
     """Interval of candidate minus baseline; None if nothing bounds what the unseen items could differ by."""
+    if pairs.corpora is not None:
+        return pairs.corpora.interval(alpha)
     if pairs.binary and pairs.clusters is None:
         return risk_difference_interval(*pairs.wins_and_losses, pairs.n, level=1 - alpha)
     interval = difference_interval(pairs, alpha)

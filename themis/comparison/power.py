@@ -25,6 +25,7 @@ from themis.comparison.scores import (
     open_scores,
     open_store,
     overlap_of_runs,
+    refuse_no_mean,
 )
 from themis.comparison.statistics import pair, stderr_of_mean
 from themis.core.intervals import Floats, Labels, Scores, finite_scores, normal_quantile, student_quantile
@@ -422,6 +423,7 @@ def plan_comparison(
     store, run_ids = open_store(storage, storage_path), [baseline] if pilot is None else [baseline, pilot]
     runs = open_scores(store, run_ids, across=across)
     metric = common_metrics(runs, [metric])[0]
+    refuse_no_mean(runs[0], metric, "a plan of items")
     scores = runs[0].read(metric)
     if len(scores.item_ids) < 2:
         raise MetricError(

@@ -7,14 +7,17 @@ decided for all pairs of runs at once, so the places hold together with the give
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
+from themis.comparison.corpus import draw_units, leave_out, tabulate_runs
 from themis.comparison.resampling import resample_sums
 from themis.core.intervals import Floats, Labels, Scores, check_level, cluster_totals, finite_scores, student_quantile
+from themis.evaluation.corpus import weigh
+from themis.evaluation.resolve import resolve_aggregation
 from themis.exceptions import ConfigurationError, MetricError
 
 
@@ -56,37 +59,90 @@ def rank_runs(
 ) -> Ranking:
     """Ranks runs that were scored on the same items, given in the same order."""
     table = _table(scores)
-    check_level(level)
-    if resamples < 100:
-        raise ConfigurationError(f"a ranking needs at least 100 resamples (2000 is usual), got {resamples}")
-    signed = table if higher_is_better else -table
-    sums, sizes = _by_unit(signed, clusters)
+    _check_options(level, resamples)
+    sign = 1.0 if higher_is_better else -1.0
+    sums, sizes = _by_unit(sign * table, clusters)
     means = sums.sum(axis=0) / sizes.sum()
     drawn = resample_sums(np.column_stack([sums, sizes]), resamples, np.random.default_rng(seed))
     replicates = drawn[:, :-1] / drawn[:, -1:]
-    better = _surely_better(means, replicates, _stderr_of_differences(sums, sizes, means), level, len(sums) - 1)
-    above = np.count_nonzero(means[None, :] > means[:, None] + _noise(means), axis=1)
-    firsts = replicates >= replicates.max(axis=1, keepdims=True) - _noise(means)
-    share_best = (firsts / firsts.sum(axis=1, keepdims=True)).mean(axis=0)
-    runs = [
-        RankInterval(
-            run=run,
-            mean=float(table[:, column].mean()),
-            rank=1 + int(above[column]),
-            best=1 + int(np.count_nonzero(better[:, column])),
-            worst=len(scores) - int(np.count_nonzero(better[column])),
-            share_best=float(share_best[column]),
-        )
-        for column, run in enumerate(scores)
-    ]
+    stderr = _stderr_of_differences(sums, sizes, means)
     return Ranking(
-        runs=tuple(sorted(runs, key=lambda run: run.rank)),
+        runs=_places(list(scores), means, replicates, stderr, level, len(sums) - 1, sign),
         items=len(table),
         clusters=None if clusters is None else len(sums),
         level=level,
         resamples=resamples,
         seed=seed,
     )
+
+
+def rank_corpora(
+    aggregation: str,
+    statistics: Mapping[str, Sequence[Sequence[object]]],
+    *,
+    clusters: Labels | None = None,
+    higher_is_better: bool = True,
+    level: float = 0.95,
+    resamples: int = 2_000,
+    seed: int = 0,
+) -> Ranking:
+    """Ranks runs by a number that is no mean; for each run what its attempts at the same items left, in one order."""
+    _check_options(level, resamples)
+    found = resolve_aggregation(aggregation)
+    tables = tabulate_runs(found, list(statistics.values()), clusters)
+    units, sign = tables[0].shape[0], 1.0 if higher_is_better else -1.0
+    values = sign * np.array([float(found.compute(weigh(rows, np.ones((1, units))))[0]) for rows in tables])
+    left_out = sign * np.column_stack([leave_out(found, rows) for rows in tables])
+    pulls = left_out - left_out.mean(axis=0)
+    replicates = sign * np.concatenate(
+        [
+            np.column_stack([found.compute(weigh(rows, drawn)) for rows in tables])
+            for drawn in draw_units(tables[0], resamples, np.random.default_rng(seed))
+        ]
+    )
+    stderr = _stderr_of_pairs((units - 1) / units * pulls.T @ pulls)
+    return Ranking(
+        runs=_places(list(statistics), values, replicates, stderr, level, units - 1, sign),
+        items=len(next(iter(statistics.values()))),
+        clusters=None if clusters is None else units,
+        level=level,
+        resamples=resamples,
+        seed=seed,
+    )
+
+
+def _places(
+    runs: list[str],
+    means: Floats,
+    replicates: Floats,
+    stderr: Floats,
+    level: float,
+    degrees_of_freedom: int,
+    sign: float,
+) -> tuple[RankInterval, ...]:
+    """Every run's place, the best first; `means` and `replicates` are such that more is better, by `sign`."""
+    better = _surely_better(means, replicates, stderr, level, degrees_of_freedom)
+    above = np.count_nonzero(means[None, :] > means[:, None] + _noise(means), axis=1)
+    firsts = replicates >= replicates.max(axis=1, keepdims=True) - _noise(means)
+    share_best = (firsts / firsts.sum(axis=1, keepdims=True)).mean(axis=0)
+    places = [
+        RankInterval(
+            run=run,
+            mean=sign * float(means[column]),
+            rank=1 + int(above[column]),
+            best=1 + int(np.count_nonzero(better[:, column])),
+            worst=len(runs) - int(np.count_nonzero(better[column])),
+            share_best=float(share_best[column]),
+        )
+        for column, run in enumerate(runs)
+    ]
+    return tuple(sorted(places, key=lambda run: run.rank))
+
+
+def _check_options(level: float, resamples: int) -> None:
+    check_level(level)
+    if resamples < 100:
+        raise ConfigurationError(f"a ranking needs at least 100 resamples (2000 is usual), got {resamples}")
 
 
 def _table(scores: Mapping[str, Scores]) -> Floats:
@@ -113,7 +169,11 @@ def _by_unit(table: Floats, clusters: Labels | None) -> tuple[Floats, Floats]:
 def _stderr_of_differences(sums: Floats, sizes: Floats, means: Floats) -> Floats:
     """Standard error of the difference of every two means, on the same units."""
     residuals = sums - sizes[:, None] * means
-    products = residuals.T @ residuals * len(sums) / (len(sums) - 1) / sizes.sum() ** 2
+    return _stderr_of_pairs(residuals.T @ residuals * len(sums) / (len(sums) - 1) / sizes.sum() ** 2)
+
+
+def _stderr_of_pairs(products: Floats) -> Floats:
+    """Standard error of every two values' difference, from their variances and covariances."""
     variances = np.diag(products)
     stderr: Floats = np.sqrt(np.maximum(variances[:, None] + variances[None, :] - 2 * products, 0.0))
     return stderr

@@ -69,7 +69,7 @@ def bootstrap_interval(
         replicates = -replicates
     ends: tuple[float, float] | None = None
     if method == "bca":
-        ends = _bca_shares(replicates, estimate, _jackknife(sums, sizes), level)
+        ends = bca_shares(replicates, estimate, _jackknife(sums, sizes), level)
     low, high = np.quantile(replicates, ends or ((1 - level) / 2, (1 + level) / 2))
     return BootstrapInterval(
         estimate=estimate,
@@ -144,7 +144,7 @@ def _jackknife(sums: Floats, sizes: Floats) -> Floats:
     return means
 
 
-def _bca_shares(replicates: Floats, estimate: float, jackknife: Floats, level: float) -> tuple[float, float] | None:
+def bca_shares(replicates: Floats, estimate: float, jackknife: Floats, level: float) -> tuple[float, float] | None:
     """The two shares of the replicates that bound the interval; None where the correction has no finite value."""
     # A replicate equal to the estimate but for rounding counts half.
     noise = 1e-12 * float(np.abs(replicates).max())

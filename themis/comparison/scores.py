@@ -15,11 +15,14 @@ from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
+from themis.comparison.corpus import PairedCorpora
 from themis.comparison.pairing import Overlap, RunItems, overlap_of, refuse_without_pairs
 from themis.comparison.statistics import Pairs
 from themis.core.intervals import Floats, ScoreRange
 from themis.core.redaction import redact_text
 from themis.core.registry import nearest, snake_case
+from themis.evaluation.corpus import OF_ATTEMPTS, Corpus, Observation, statistics_of
+from themis.evaluation.resolve import resolve_aggregation
 from themis.exceptions import ConfigurationError, MetricError, StorageError
 from themis.runs.resuming import how_to_resume_stored
 from themis.storage import ExperimentStorage
@@ -67,6 +70,20 @@ class RunScores:
     score_range: ScoreRange | None = None
     positions: Sequence[int] = ()
     attempts: Sequence[Sequence[float]] = ()
+    # Where the run's number is no mean: how it is computed, and of what, for each item what each attempt left.
+    aggregation: str | None = None
+    statistics: Sequence[Sequence[object]] = ()
+
+    @property
+    def mean(self) -> float:
+        """The run's number on these items."""
+        if self.aggregation is None:
+            return float(self.values.mean())
+        found = (
+            Observation(place, None, {OF_ATTEMPTS: list(made)})
+            for place, made in zip(self.item_ids, self.statistics, strict=True)
+        )
+        return Corpus.build(self.aggregation, self.metric, found).value
 
 
 @dataclass
@@ -107,6 +124,8 @@ class ScoredRun:
         places = [place for place in items.by_id if items.positions[place] in attempts]
         scored = [attempts[items.positions[place]] for place in places]
         item_ids = [items.item_ids[place] for place in places]
+        aggregation = self.find_aggregation(metric)
+        statistics = {} if aggregation is None else self._read_statistics(metric)
         clusters = [cluster for place in places if (cluster := items.clusters[place]) is not None]
         return RunScores(
             run_id=self.run_id,
@@ -118,6 +137,8 @@ class ScoredRun:
             score_range=self.config.get("score_range", {}).get(metric),
             positions=[items.positions[place] for place in places],
             attempts=scored,
+            aggregation=aggregation,
+            statistics=[statistics[items.positions[place]] for place in places] if statistics else (),
         )
 
     def _means(self, metric: str, item_ids: Sequence[str], scored: Sequence[Sequence[float]]) -> Floats:
@@ -132,6 +153,18 @@ class ScoredRun:
         if every.size == len(scored):
             return every
         return np.fromiter((reduce(add, made) / len(made) for made in scored), np.float64, len(scored))
+
+    def find_aggregation(self, metric: str) -> str | None:
+        """How a metric's scores become one number, where that is no mean."""
+        named: str | None = self.config.get("aggregation", {}).get(metric)
+        return None if named is None or resolve_aggregation(named).is_mean else named
+
+    def _read_statistics(self, metric: str) -> dict[int, list[object]]:
+        """What the attempts at each item left to be added up, by the item's place."""
+        found: dict[int, list[object]] = {}
+        for one in self.reader.score_details(self.evaluation, metric):
+            found.setdefault(one.position, []).extend(statistics_of(one.details, metric))
+        return found
 
     def _load(self, metric: str) -> RunItems:
         positions, item_ids, fingerprints, clusters = list[int](), list[str](), list[str](), list[str | None]()
@@ -216,6 +249,15 @@ def overlap_of_runs(a: ScoredRun, b: ScoredRun) -> Overlap:
     return overlap
 
 
+def refuse_no_mean(run: ScoredRun, metric: str, purpose: str) -> None:
+    """Raises where a run's number is no mean of its items' scores, for what knows means only."""
+    if run.find_aggregation(metric) is not None:
+        raise MetricError(
+            f"{purpose} goes by the mean of items' scores, and {metric} is none; take a metric that is one, such as "
+            "accuracy or exact_match"
+        )
+
+
 def align(a: RunScores, b: RunScores) -> Pairs:
     """The items that both runs have a score of; none at all is an error."""
     one, other = a, b
@@ -230,7 +272,21 @@ def align(a: RunScores, b: RunScores) -> Pairs:
             f"runs {a.run_id!r} and {b.run_id!r} have no item with a score of {a.metric} in common: "
             f"{len(a.item_ids)} and {len(b.item_ids)} items are scored"
         )
-    return Pairs(one.values, other.values, _common_clusters(one, other), a.score_range or b.score_range)
+    clusters = _common_clusters(one, other)
+    return Pairs(
+        one.values, other.values, clusters, a.score_range or b.score_range, _pair_corpora(one, other, clusters)
+    )
+
+
+def _pair_corpora(a: RunScores, b: RunScores, clusters: list[str] | None) -> PairedCorpora | None:
+    if a.aggregation is None and b.aggregation is None:
+        return None
+    if a.aggregation != b.aggregation:
+        raise MetricError(
+            f"runs {a.run_id!r} and {b.run_id!r} compute {a.metric} in two ways, {a.aggregation or 'mean'} and "
+            f"{b.aggregation or 'mean'}; judge one of them as the other with: themis rejudge"
+        )
+    return PairedCorpora.build(str(a.aggregation), a.statistics, b.statistics, clusters)
 
 
 def restrict_to_shared(runs: Sequence[RunScores]) -> list[RunScores]:
@@ -255,6 +311,8 @@ def _pick(run: RunScores, places: list[int]) -> RunScores:
         values=run.values[places],
         clusters=None if run.clusters is None else [run.clusters[place] for place in places],
         score_range=run.score_range,
+        aggregation=run.aggregation,
+        statistics=[run.statistics[place] for place in places] if run.statistics else (),
     )
 
 

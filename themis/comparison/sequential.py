@@ -26,6 +26,7 @@ from themis.comparison.scores import (
     open_scores,
     open_store,
     overlap_of_runs,
+    refuse_no_mean,
 )
 from themis.core.entities import EvaluationRecord
 from themis.core.intervals import Floats
@@ -229,6 +230,7 @@ class StopWhenDecided:
         runs = open_scores(open_store(storage, storage_path), [baseline], across=across)
         self.baseline = baseline
         self.metric = common_metrics(runs, [metric])[0]
+        refuse_no_mean(runs[0], self.metric, "stopping early")
         found = runs[0].read(self.metric)
         if outside := next((value for value in found.values if not 0 <= value <= 1), None):
             raise MetricError(f"stopping early needs scores from 0 to 1, {self.metric} of {baseline!r} has {outside:g}")

@@ -15,6 +15,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from themis.comparison.corpus import PairedCorpora
 from themis.comparison.resampling import (
     Method,
     bootstrap_interval,
@@ -50,6 +51,15 @@ class Pairs:
     b: Floats
     clusters: Labels | None = None
     score_range: ScoreRange | None = None
+    # Where the runs' numbers are no means of these scores: what they are computed from.
+    corpora: PairedCorpora | None = None
+
+    @property
+    def means(self) -> tuple[float, float]:
+        """Both runs' numbers on these items: the means of the scores, unless the metric has another."""
+        if self.corpora is not None:
+            return self.corpora.values
+        return float(self.a.mean()), float(self.b.mean())
 
     @property
     def n(self) -> int:

@@ -370,7 +370,8 @@ class MetricAggregate:
         name: The metric's name.
         count: Samples that have a score.
         mean: Over those. Where every attempt keeps its score, a sample counts with the mean of its own, so that one with
-            fewer answers does not weigh less.
+            fewer answers does not weigh less; of a metric with an aggregation (corpus
+            BLEU, macro-F1) the value that all samples have together.
         per_sample: Their scores, as many as the report keeps.
         per_sample_complete: Whether that is all of them.
         truncated_count: How many are not kept.
@@ -379,11 +380,12 @@ class MetricAggregate:
         stderr: Standard error of the mean.
         ci: 95 % interval, inside the metric's `score_range`; None for fewer than two samples.
         ci_method: How it was computed: Wilson's for scores that are all 0 or 1, Student's t otherwise, clustered where a
-            cluster field was given.
+            cluster field was given; of an aggregation by the jackknife.
         attempts: Answers that were asked for, over all samples.
         failed_attempts: Those of them that no score holds: the call failed, or the metric did on one of several answers.
         successes: The sum of the samples' scores, where they lie from 0 to 1 and more is better: of scores that are 0 or 1,
             how many samples passed. None of any other measure.
+        details: What explains an aggregation: the confusion matrix, the bins of a reliability diagram.
 
     >>> exact = MetricAggregate.from_scores("ExactMatch", [MetricScore("ExactMatch", value) for value in (1, 1, 0, 1)])
     >>> exact.mean, exact.count, exact.ci_method
@@ -404,6 +406,7 @@ class MetricAggregate:
     attempts: int = 0
     failed_attempts: int = 0
     successes: float | None = None
+    details: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
     def from_values(
@@ -452,7 +455,7 @@ class MetricAggregate:
         return found
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything but the samples' scores, as every file, list and page tells it; a mean of nothing is None.
+        """Everything but the samples' scores and the details, as every file, list and page tells it; a mean of nothing is None.
 
         >>> MetricAggregate("ExactMatch", count=0, mean=math.nan, failed=3).to_dict()["mean"] is None
         True

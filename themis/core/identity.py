@@ -34,7 +34,7 @@ from themis.core.source import (
     origin_of,
     typed_in,
 )
-from themis.core.values import HOOK, Values, shorten, type_name
+from themis.core.values import HOOK, Values, relative_to_project, shorten, type_name
 
 __all__ = ["code_fingerprint", "describe_object", "find_unknown"]
 
@@ -97,6 +97,8 @@ class _Definition(NamedTuple):
 _NO_MEMBERS = frozenset({"_abc_impl", "_is_protocol", "_is_runtime_protocol", "__class__"})
 _UNCHANGING = (bool, int, float, str, bytes, tuple, frozenset, type(None), FunctionType, type)
 _CONSTRUCTORS = ("__init__", "__new__", "__post_init__", "__setstate__")
+# Who calls these may read any name of the module.
+_LOOKING_ANYWHERE = frozenset({"eval", "exec", "globals"})
 _MISSING = object()
 
 
@@ -185,6 +187,8 @@ class _Reach:
             return
         code, namespace = function.__code__, function.__globals__
         source, node = _source_of(function)
+        if origin is Origin.OWN and not _LOOKING_ANYWHERE.isdisjoint(_names_in(code) - namespace.keys()):
+            self._read_names(namespace)
         if source is None or node is None:
             self._put_code(origin, module, code.co_qualname, _byte_code(code, function.__doc__))
             self._without_source.add(code.co_qualname)
@@ -237,7 +241,9 @@ class _Reach:
         if isinstance(value, ModuleType):
             self._read_module(value)
         else:
-            self._pending[(id(owner), name)] = _Read(owner, name, value, path[0] in uses.in_any_order)
+            earlier = self._pending.get((id(owner), name))
+            in_any_order = path[0] in uses.in_any_order and (earlier is None or earlier.in_any_order)
+            self._pending[(id(owner), name)] = _Read(owner, name, value, in_any_order)
 
     def _look_up(
         self, path: Path, uses: Uses, namespace: Mapping[str, Any]
@@ -272,9 +278,12 @@ class _Reach:
         if not origin_of(module.__name__).is_read:
             self._count_library(module.__name__)
             return
-        for name, value in vars(module).items():
+        self._read_names(vars(module))
+
+    def _read_names(self, namespace: Mapping[str, Any]) -> None:
+        for name, value in namespace.items():
             if not name.startswith("__") and not isinstance(value, ModuleType):
-                self._pending[(id(vars(module)), name)] = _Read(vars(module), name, value, False)
+                self._pending[(id(namespace), name)] = _Read(namespace, name, value, False)
 
     def _count_library(self, module: str) -> None:
         if module and origin_of(module) is Origin.INSTALLED:
@@ -298,6 +307,7 @@ class _Reach:
             text = type_name(type(value)) if definition is None else definition.digest
             self._put_read(module, read.name, {"changed by the code, begins as": text})
         else:
+            value = relative_to_project(value, read.namespace.get("__file__"))
             self._put_read(module, read.name, self._values.describe(value, where, in_any_order=read.in_any_order))
 
     def _put_read(self, module: str, name: str, described: object) -> None:
@@ -364,7 +374,20 @@ class _Reach:
             source, node = _source_of(code)
             text = _byte_code(code.__code__, code.__doc__) if source is None or node is None else source.says(node)
             parts["code"] = digest(text)[:12]
+            parts["attributes"] = self._function_attributes(code, source, node)
         return {**described, **{name: part for name, part in parts.items() if part}}
+
+    def _function_attributes(
+        self, function: FunctionType, source: SourceFile | None, node: Function | None
+    ) -> dict[str, object]:
+        """What was set on a function, but for what it counts on itself."""
+        uses = Uses() if source is None or node is None else source.uses(node)
+        changed = {path[1] for path in uses.writes | uses.assigns if len(path) > 1 and path[0] == function.__name__}
+        return {
+            name: self._values.describe(value, f"attribute `{name}` of {function.__qualname__}")
+            for name, value in sorted(vars(function).items())
+            if name not in changed and not name.startswith("__")
+        }
 
     def _describe_built_in(self, code: Any, where: str) -> object:
         owner = getattr(code, "__self__", None)
@@ -415,8 +438,8 @@ class _Reach:
         if not origin.is_read:
             self._count_library(kind.__module__)
             return
-        for base in kind.__mro__[1:]:
-            if base is not object:
+        for base in (*kind.__mro__[1:], type(kind)):
+            if base not in (object, type):
                 self._visit(base)
         source, node = _source_of_class(kind)
         shell = ""
@@ -586,11 +609,13 @@ def _is_named_by_its_text(code: Any, name: str, described: object) -> bool:
 
 
 def _is_generated(kind: type, name: str, function: FunctionType) -> bool:
-    """Written by a class decorator, such as a dataclass's `__init__`: what it does follows from the class."""
+    """Put in by Python or a class decorator, as a dataclass's `__init__` is: what it does follows from the class."""
     code = getattr(inspect.unwrap(function), "__code__", function.__code__)
+    if name.startswith("_") and _origin_of_code(function) is Origin.STANDARD:
+        return True
     makes = any(hasattr(kind, mark) for mark in ("__dataclass_fields__", "__attrs_attrs__", "_fields"))
-    is_ours = code.co_qualname == f"{kind.__qualname__}.{name}"
-    return makes and name.startswith("__") and not is_ours and open_source(code.co_filename) is None
+    is_written = code.co_qualname == f"{kind.__qualname__}.{name}" or not code.co_filename.startswith("<")
+    return makes and name.startswith("__") and not is_written
 
 
 def _content(cell: types.CellType) -> object:

@@ -14,6 +14,7 @@ import functools
 import hashlib
 import inspect
 import logging
+import os
 import pathlib
 import re
 import threading
@@ -26,7 +27,7 @@ from typing import Any
 from themis.core.codec import canonical_json, json_default
 from themis.core.fingerprint import digest
 
-__all__ = ["HOOK", "Values", "shorten", "type_name"]
+__all__ = ["HOOK", "Values", "relative_to_project", "shorten", "type_name"]
 
 # An object says by this attribute, or method without arguments, what it is made of.
 HOOK = "__themis_identity__"
@@ -70,6 +71,28 @@ def shorten(described: object) -> object:
     return {"value": f"{len(text):,} characters of JSON", "sha256": digest(text)}
 
 
+def relative_to_project(value: object, file: object) -> object:
+    """A path near the module that names it, from there: a project that is moved, or copied to another machine, stays the same.
+
+    Args:
+        value: Anything; only absolute paths, as text or objects, are changed.
+        file: The module's.
+    """
+    if not isinstance(value, str | pathlib.PurePath) or not isinstance(file, str) or not os.path.isabs(value):
+        return value
+    folder = os.path.dirname(os.path.abspath(file))
+    try:
+        shared, relative = pathlib.PurePath(os.path.commonpath([folder, value])), os.path.relpath(value, folder)
+    except ValueError:  # on another drive
+        return value
+    is_near = len(shared.parts) >= _PARTS_OF_A_PROJECT and relative.count("..") <= _LEVELS_UP
+    return pathlib.PurePath(relative) if is_near else value
+
+
+_PARTS_OF_A_PROJECT = 3
+_LEVELS_UP = 4
+
+
 class Values:
     """Describes values, and remembers what could not be described.
 
@@ -103,15 +126,16 @@ class Values:
             return self._name(where, value)
         self._open[id(value)] = 1
         try:
-            if isinstance(value, Mapping) and not _is_hooked(value):
-                return self._mapping(value, where, in_any_order)
-            return self._known(value, where)
+            if not isinstance(value, Mapping) or _is_hooked(value):
+                return self._known(value, where)
+            found = self._mapping(value, where, in_any_order)
+            return {**self._object(value, where), "mapping": found} if self._is_read(type(value)) else found
         except Exception:  # boundary: what is asked of an object runs the code of its class
             return self._name(where, value)
         finally:
             del self._open[id(value)]
 
-    def _name(self, where: str, value: object) -> object:
+    def _name(self, where: str, value: object) -> dict[str, object]:
         label = f"{where} ({type_name(type(value))})"
         self.unknown.append(label)
         return {"unknown": [label]}
@@ -176,6 +200,7 @@ class Values:
         if isinstance(value, list | tuple) and not hasattr(value, "_asdict"):
             return self._items(value, where)
         if isinstance(value, Set):
+            self._visit(kind)
             return {"set": sorted((self.describe(item, where) for item in value), key=canonical_json)}
         if isinstance(value, types.SimpleNamespace):
             return {"class": "SimpleNamespace", "parameters": self._mapping(vars(value), where, True)}
@@ -238,7 +263,7 @@ class Values:
             return self._name(f"{where}, whose {HOOK} fails", value)
         return {"class": _class_name(type(value), self._is_read), "identity": self.describe(said, f"{where}.{HOOK}")}
 
-    def _object(self, value: Any, where: str) -> object:
+    def _object(self, value: Any, where: str) -> dict[str, object]:
         kind = type(value)
         self._visit(kind)
         if self._is_read(kind) or dataclasses.is_dataclass(value):
@@ -281,7 +306,7 @@ class Values:
             and (name in fields or not name.startswith("_") or (name in given and _is_plain(item)))
         }
 
-    def _taken_apart(self, value: Any, where: str) -> object:
+    def _taken_apart(self, value: Any, where: str) -> dict[str, object]:
         """An object of somebody else's class by what a pickle would hold of it; what cannot be pickled cannot be known."""
         try:
             parts = value.__reduce_ex__(4)

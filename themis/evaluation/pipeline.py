@@ -29,12 +29,13 @@ from themis.core.entities import (
 )
 from themis.core.identity import describe_object
 from themis.core.registry import snake_case
+from themis.evaluation.corpus import Observation, put_aggregation
 from themis.evaluation.extractors.exceptions import FieldExtractionError
 from themis.evaluation.strategies import EvaluationStrategy
 from themis.exceptions import ConfigurationError
 from themis.interfaces import Extractor, Metric, Row
 
-__all__ = ["EvaluationPipeline", "score_ranges", "slices_of"]
+__all__ = ["EvaluationPipeline", "aggregations", "score_ranges", "slices_of"]
 
 logger = logging.getLogger(__name__)
 
@@ -228,10 +229,10 @@ class EvaluationPipeline:
             for name in slices_of(self, pair[0]):
                 sliced[name].append(pair)
         return EvaluationReport(
-            metrics=_aggregate(pairs, self.metric_names, score_ranges(self)),
+            metrics=_aggregate(pairs, self),
             failures=failures,
             records=[judged for _, judged in pairs],
-            slices={name: _aggregate(judged, self.metric_names, score_ranges(self)) for name, judged in sliced.items()},
+            slices={name: _aggregate(judged, self) for name, judged in sliced.items()},
             metadata={"metric_ids": {name: snake_case(name) for name in self.metric_names}},
         )
 
@@ -297,6 +298,8 @@ class EvaluationPipeline:
             is_comparable = bool(references) or not getattr(metric, "requires_reference", True)
             if not getattr(metric, "requires_answer", True):
                 _add_score(metric, None, references, metadata, result)
+            elif self.unparsed == "zero" and getattr(metric, "aggregation", None) is not None:
+                _add_score(metric, None, references, metadata, result, unparsed=answer.reason)
             elif self.unparsed == "zero" and getattr(metric, "higher_is_better", True) and is_comparable:
                 result.scores.append(MetricScore(metric.name, 0.0, {"error": answer.reason}, {"outcome": "unparsed"}))
             else:
@@ -315,6 +318,8 @@ class EvaluationPipeline:
             metadata["generation_time_ms"] = record.metrics["generation_time_ms"]
         if attempts is not None:
             metadata["attempt_outcomes"] = attempts
+        if any(getattr(metric, "reads_output", False) for metric in self.metrics):
+            metadata["model_output"] = record.output
         return _as_list(selected), metadata
 
 
@@ -337,16 +342,21 @@ def score_ranges(pipeline: object) -> dict[str, tuple[float | None, float | None
     return {name: (found[0], found[1]) for name, found in ranges.items() if found is not None}
 
 
+def aggregations(pipeline: object) -> dict[str, str]:
+    """How the scores of each metric become one number, where that is more than their mean."""
+    named = {metric.name: getattr(metric, "aggregation", None) for metric in getattr(pipeline, "metrics", ())}
+    return {name: found for name, found in named.items() if found is not None}
+
+
 def _aggregate(
-    pairs: Sequence[tuple[GenerationRecord, EvaluationRecord]],
-    metric_names: Iterable[str],
-    ranges: Mapping[str, tuple[float | None, float | None]],
+    pairs: Sequence[tuple[GenerationRecord, EvaluationRecord]], pipeline: EvaluationPipeline
 ) -> dict[str, MetricAggregate]:
     """Every metric over judged samples in memory; one that a sample has no score of has failed there."""
     means = [mean_scores(judged.scores) for _, judged in pairs]
     attempts = [attempt for record, _ in pairs for attempt in record.attempts or [record]]
     aggregates: dict[str, MetricAggregate] = {}
-    for name in metric_names:
+    ranges, named = score_ranges(pipeline), aggregations(pipeline)
+    for name in pipeline.metric_names:
         scores = [[score for score in judged.scores if score.metric_name == name] for _, judged in pairs]
         values = [of_sample[name] for of_sample in means if name in of_sample]
         aggregates[name] = found = MetricAggregate.from_values(name, values, score_range=ranges.get(name))
@@ -360,6 +370,9 @@ def _aggregate(
         found.failed_attempts = sum(attempt.error is not None for attempt in attempts) + sum(
             len(score.metadata.get(UNSCORED_ATTEMPTS, ())) for score in found.per_sample
         )
+        if name in named:
+            observed = [Observation(str(n), None, one.details) for n, made in enumerate(scores) for one in made]
+            put_aggregation(found, named[name], observed)
     return aggregates
 
 
@@ -379,7 +392,13 @@ def _reduce(
 
 
 def _add_score(
-    metric: Metric, answer: object, references: list[object], metadata: Row, result: EvaluationRecord
+    metric: Metric,
+    answer: object,
+    references: list[object],
+    metadata: Row,
+    result: EvaluationRecord,
+    *,
+    unparsed: str | None = None,
 ) -> None:
     if not references and getattr(metric, "requires_reference", True):
         found: MetricScore | str = "needs a reference, and this sample has none; set reference_field"
@@ -387,6 +406,9 @@ def _add_score(
         found = _compute(metric, answer, references, metadata)
     if isinstance(found, str):
         result.failures.append(f"{metric.name}: {found}")
+    elif unparsed is not None:
+        details = {**found.details, "error": unparsed}
+        result.scores.append(replace(found, details=details, metadata={**found.metadata, "outcome": "unparsed"}))
     else:
         result.scores.append(found)
 

@@ -1,4 +1,4 @@
-"""The names of metrics and extractors, and where what they stand for is imported from on first use.
+"""The names of metrics, extractors and aggregations, and where what they stand for is imported from on first use.
 
 `resolve` turns a name into an object; users register their own there.
 """
@@ -15,6 +15,7 @@ EXTRACTOR_CLASSES = {
     "boxed": "themis.evaluation.extractors.answers:BoxedExtractor",
     "chain": "themis.evaluation.extractors.text:ChainExtractor",
     "code_block": "themis.evaluation.extractors.structured:CodeBlockExtractor",
+    "confidence": "themis.evaluation.extractors.confidence:ConfidenceExtractor",
     "countdown_expression": "themis.evaluation.extractors.countdown:CountdownExpressionExtractor",
     "error_taxonomy": "themis.evaluation.extractors.text:ErrorTaxonomyExtractor",
     "final_answer": "themis.evaluation.extractors.answers:FinalAnswerExtractor",
@@ -29,12 +30,18 @@ EXTRACTOR_CLASSES = {
 
 METRIC_CLASSES = {
     "bertscore": "themis.evaluation.metrics.overlap:BertScore",
+    "accuracy": "themis.evaluation.metrics.classification:Accuracy",
+    "balanced_accuracy": "themis.evaluation.metrics.classification:BalancedAccuracy",
     "bleu": "themis.evaluation.metrics.overlap:Bleu",
+    "brier": "themis.evaluation.metrics.calibration:Brier",
     "chrf": "themis.evaluation.metrics.overlap:Chrf",
     "composite": "themis.evaluation.metrics.combined:CompositeMetric",
     "consistency": "themis.evaluation.metrics.combined:ConsistencyMetric",
+    "corpus_bleu": "themis.evaluation.metrics.translation:CorpusBleu",
+    "corpus_chrf": "themis.evaluation.metrics.translation:CorpusChrf",
     "countdown_strict": "themis.evaluation.metrics.countdown:CountdownStrict",
     "countdown_validity": "themis.evaluation.metrics.countdown:CountdownValidity",
+    "ece": "themis.evaluation.metrics.calibration:Ece",
     "edit_similarity": "themis.evaluation.metrics.text:EditSimilarity",
     "embedding_similarity": "themis.evaluation.metrics.overlap:EmbeddingSimilarity",
     "exact_match": "themis.evaluation.metrics.text:ExactMatch",
@@ -44,21 +51,45 @@ METRIC_CLASSES = {
     "json_equal": "themis.evaluation.metrics.structured:JsonEqual",
     "json_schema": "themis.evaluation.metrics.structured:JsonSchema",
     "json_subset": "themis.evaluation.metrics.structured:JsonSubset",
+    "kappa": "themis.evaluation.metrics.classification:Kappa",
     "latency": "themis.evaluation.metrics.text:Latency",
     "length_difference": "themis.evaluation.metrics.text:LengthDifferenceTolerance",
     "list_f1": "themis.evaluation.metrics.structured:ListF1",
+    "macro_f1": "themis.evaluation.metrics.classification:MacroF1",
+    "map": "themis.evaluation.metrics.ranking:MeanAveragePrecision",
     "math_verify": "themis.evaluation.metrics.maths:MathVerifyAccuracy",
+    "mcc": "themis.evaluation.metrics.classification:Mcc",
     "meteor": "themis.evaluation.metrics.overlap:Meteor",
+    "mrr": "themis.evaluation.metrics.ranking:MeanReciprocalRank",
     "multiple_choice": "themis.evaluation.metrics.text:MultipleChoice",
+    "ndcg": "themis.evaluation.metrics.ranking:Ndcg",
     "numeric": "themis.evaluation.metrics.maths:Numeric",
     "pairwise_judge": "themis.evaluation.judges:PairwiseJudge",
     "pass_at_k": "themis.evaluation.metrics.code:PassAtK",
+    "precision": "themis.evaluation.metrics.ranking:PrecisionAtK",
+    "recall": "themis.evaluation.metrics.ranking:RecallAtK",
     "regex_match": "themis.evaluation.metrics.text:RegexMatch",
     "response_length": "themis.evaluation.metrics.text:ResponseLength",
     "rouge1": "themis.evaluation.metrics.overlap:Rouge1",
     "rouge2": "themis.evaluation.metrics.overlap:Rouge2",
     "rougeL": "themis.evaluation.metrics.overlap:RougeL",
     "rubric_judge": "themis.evaluation.judges:RubricJudge",
+    "ter": "themis.evaluation.metrics.translation:Ter",
+    "weighted_f1": "themis.evaluation.metrics.classification:WeightedF1",
+}
+
+AGGREGATION_CLASSES = {
+    "accuracy": "themis.evaluation.aggregations:AccuracyOfClasses",
+    "balanced_accuracy": "themis.evaluation.aggregations:BalancedAccuracyOfClasses",
+    "brier": "themis.evaluation.aggregations:BrierScore",
+    "corpus_bleu": "themis.evaluation.aggregations:BleuOfSums",
+    "corpus_chrf": "themis.evaluation.aggregations:ChrfOfSums",
+    "ece": "themis.evaluation.aggregations:CalibrationError",
+    "kappa": "themis.evaluation.aggregations:KappaOfClasses",
+    "macro_f1": "themis.evaluation.aggregations:MacroF1OfClasses",
+    "mcc": "themis.evaluation.aggregations:MccOfClasses",
+    "ter": "themis.evaluation.aggregations:TerOfSums",
+    "weighted_f1": "themis.evaluation.aggregations:WeightedF1OfClasses",
 }
 
 # Every extractor by name: a class, a factory, or the object that a decorated function became.
@@ -69,6 +100,8 @@ EXTRACTORS: Registry[object] = Registry(
 METRICS: Registry[object] = Registry(
     "metric", lambda: add_own_files(METRIC_CLASSES, "themis.evaluation.metrics"), error=MetricError
 )
+# How items' statistics become one number over a run, where that is no mean.
+AGGREGATIONS: Registry[object] = Registry("aggregation", AGGREGATION_CLASSES)
 
 
 def load_class(package: str, classes: Mapping[str, str], name: str) -> object:

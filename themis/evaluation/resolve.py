@@ -12,15 +12,18 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, cast, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, cast, overload
 
 from themis.core.entities import MetricScore
 from themis.core.redaction import learn_secrets, redact_text
 from themis.core.registry import Registry, nearest
 from themis.evaluation.extractors.exceptions import FieldExtractionError
-from themis.evaluation.registries import EXTRACTORS, METRICS
+from themis.evaluation.registries import AGGREGATIONS, EXTRACTORS, METRICS
 from themis.exceptions import ConfigurationError, MetricError
 from themis.interfaces import Extractor, Metric, Row
+
+if TYPE_CHECKING:
+    from themis.evaluation.aggregations import Aggregation
 
 ScoreRange = tuple[float | None, float | None]
 
@@ -80,7 +83,11 @@ def get_registered_metrics() -> dict[str, object]:
 def metric(function: Callable[..., object], /) -> FunctionMetric: ...
 @overload
 def metric(
-    *, name: str | None = None, higher_is_better: bool | None = True, score_range: ScoreRange | None = None
+    *,
+    name: str | None = None,
+    higher_is_better: bool | None = True,
+    score_range: ScoreRange | None = None,
+    aggregation: str | None = None,
 ) -> Callable[[Callable[..., object]], FunctionMetric]: ...
 def metric(
     function: Callable[..., object] | None = None,
@@ -89,6 +96,7 @@ def metric(
     name: str | None = None,
     higher_is_better: bool | None = True,
     score_range: ScoreRange | None = None,
+    aggregation: str | None = None,
 ) -> FunctionMetric | Callable[[Callable[..., object]], FunctionMetric]:
     """Turns a plain function into a registered metric: `@metric` or `@metric(name="...")`.
 
@@ -99,6 +107,8 @@ def metric(
         higher_is_better: False of a time or a distance, None of what is neither good nor bad.
         score_range: The least and the most that a score can be; no interval leaves it, and a score outside is a failure
             of the metric.
+        aggregation: How the run's number is made, where that is no mean: the name of an aggregation
+            (`register_aggregation`), which gets what the function returns as `(value, {"statistics": ...})`.
 
     >>> @metric
     ... def same_length(prediction, reference):
@@ -108,7 +118,7 @@ def metric(
     """
 
     def decorate(function: Callable[..., object]) -> FunctionMetric:
-        built = FunctionMetric(function, name or function.__name__, higher_is_better, score_range)
+        built = FunctionMetric(function, name or function.__name__, higher_is_better, score_range, aggregation)
         register_metric(built.name, built)
         return built
 
@@ -173,6 +183,25 @@ def resolve_extractor(extractor: object) -> Extractor:
     return resolved
 
 
+def resolve_aggregation(name: str) -> Aggregation:
+    """The aggregation behind a name, with or without parameters.
+
+    >>> resolve_aggregation("ece(bins=15)").bins
+    15
+    """
+    try:
+        return cast("Aggregation", _resolve(name, AGGREGATIONS, "compute"))
+    except ConfigurationError as error:
+        raise ConfigurationError(
+            f"{error}; one of your own is known once the module that registers it is imported"
+        ) from error
+
+
+def is_known_aggregation(name: str) -> bool:
+    """Whether an aggregation is built in, a plugin's, or registered by this program."""
+    return _parse_call(name, "aggregation").name in AGGREGATIONS
+
+
 class Description(NamedTuple):
     """What `themis list metrics --verbose` says of one."""
 
@@ -212,8 +241,11 @@ class FunctionMetric(Metric):
     name: str
     higher_is_better: bool | None = True
     score_range: ScoreRange | None = None
+    aggregation: str | None = None
 
     def __post_init__(self) -> None:
+        if self.aggregation is not None:
+            resolve_aggregation(self.aggregation)
         self._roles = _roles(self.function)
         self.requires_reference = bool({"reference", "references"} & set(self._roles.values()))
 
@@ -373,7 +405,9 @@ def _parse_call(written: str, kind: str) -> _Call:
     """`numeric(tolerance=0.01)` as a name and parameters; only literals are read, nothing is evaluated."""
     call = re.fullmatch(r"\s*([^()]+?)\s*\((.*)\)\s*", written, re.DOTALL)
     if call is None:
-        return _Call(written.strip(), [], {})
+        # `ndcg@10` is how the field writes ndcg(k=10).
+        cut = re.fullmatch(r"\s*(\w+)@(\d+)\s*", written)
+        return _Call(written.strip(), [], {}) if cut is None else _Call(cut[1], [], {"k": int(cut[2])})
     try:
         parsed = ast.parse(f"_({call[2]})", mode="eval").body
         if not isinstance(parsed, ast.Call) or not isinstance(parsed.func, ast.Name):

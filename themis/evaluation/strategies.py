@@ -17,6 +17,8 @@ from themis.core.codec import canonical_json
 from themis.core.entities import EvaluationItem, GenerationRecord, MetricScore
 from themis.core.intervals import pass_at_k, pass_hat_k
 from themis.core.registry import nearest
+from themis.evaluation.corpus import OF_ATTEMPTS, STATISTICS
+from themis.evaluation.resolve import resolve_aggregation
 from themis.exceptions import ConfigurationError, EvaluationError
 from themis.interfaces import Metric
 
@@ -135,7 +137,8 @@ class AttemptAwareEvaluationStrategy(_OverAttempts):
 
     def reduce(self, name: str, scores: Sequence[MetricScore]) -> MetricScore:
         mean = math.fsum(score.value for score in scores) / len(scores)
-        return MetricScore(name, mean, _protection_details(scores), _reduced_metadata(scores))
+        details = {**_protection_details(scores), **_statistics_of_attempts(scores)}
+        return MetricScore(name, mean, details, _reduced_metadata(scores))
 
 
 @dataclass(frozen=True)
@@ -354,6 +357,9 @@ def _why_not_pass_fail(metric: Metric) -> str:
     counts = f"counts the attempts that passed, and {metric.name}"
     if (direction := getattr(metric, "higher_is_better", True)) is not True:
         return f"{counts} is {'neither good nor bad' if direction is None else 'better the less it is'}"
+    named = getattr(metric, "aggregation", None)
+    if named is not None and not resolve_aggregation(named).is_mean:
+        return f"{counts} is a number over all samples"
     if getattr(metric, "pass_fail", None) is False:
         return f"{counts} grades answers, with scores between passed and not"
     if (low, high) != (0, 1):
@@ -387,6 +393,12 @@ def _protection_details(scores: Sequence[MetricScore]) -> dict[str, object]:
     """How far the attempts' code was confined, the same for all that were run: it is recorded in every score."""
     confined = next((score.details for score in scores if "sandbox" in score.details), {})
     return {name: confined[name] for name in ("sandbox", "not_protected") if name in confined}
+
+
+def _statistics_of_attempts(scores: Sequence[MetricScore]) -> dict[str, object]:
+    """What each attempt adds to a number over the whole run, for metrics that have such."""
+    found = [score.details[STATISTICS] for score in scores if STATISTICS in score.details]
+    return {OF_ATTEMPTS: found} if found else {}
 
 
 def _vote_key(prediction: object) -> str:

@@ -25,11 +25,14 @@ from themis.core.entities import (
     MetricScore,
 )
 from themis.core.registry import snake_case
+from themis.evaluation.corpus import Observation, describe_aggregation, put_aggregation
 from themis.evaluation.pipeline import slices_of
+from themis.evaluation.resolve import is_known_aggregation, resolve_aggregation
 from themis.runs.prices import price_table
 from themis.storage import ExperimentStorage, RunMetadata, RunStatus
 from themis.storage.queries import AttemptCounts, RunReader
 from themis.storage.runs import FAILED, SCORED, UNPARSED, LazySequence, Standing, standing_of
+from themis.storage.search import running_means
 
 __all__ = [
     "Asked",
@@ -41,8 +44,11 @@ __all__ = [
     "measure_performance",
     "measure_run",
     "metric_aggregates",
+    "metric_details",
+    "observations",
     "performance_facts",
     "report_standing",
+    "running_scores",
     "summarise_run",
     "why_not_answered",
     "why_not_judged",
@@ -159,6 +165,7 @@ def metric_aggregates(
     columns = _read_columns(reader, evaluation, within)
     config = reader.evaluation_config(evaluation)
     ranges, directions = config.get("score_range", {}), config.get("higher_is_better", {})
+    named = config.get("aggregation", {})
     aggregates = {}
     for name in names if names is not None else sorted(columns):
         column = columns.get(name, _Column())
@@ -168,10 +175,16 @@ def metric_aggregates(
         shown = len(found.per_sample)
         found.per_sample_complete, found.truncated_count = shown == column.scores, column.scores - shown
         found.failed, found.unparsed = column.failed + asked.unanswered, column.unparsed
-        found.attempts = asked.attempts.made
-        found.failed_attempts = asked.attempts.failed + column.unscored_attempts
+        if reader.kind == "samples":
+            found.attempts = asked.attempts.made
+            found.failed_attempts = asked.attempts.failed + column.unscored_attempts
+        else:
+            # A memory test is played once, and a metric judges its own kind of test only.
+            found.attempts, found.failed_attempts = found.count + found.failed, found.failed
         if directions.get(name, True) and column.values and min(column.values) >= 0 and max(column.values) <= 1:
             found.successes = math.fsum(column.values)
+        if name in named:
+            put_aggregation(found, named[name], observations(reader, evaluation, name, within))
         aggregates[name] = found
     return aggregates
 
@@ -214,6 +227,41 @@ def measure_run(reader: RunReader) -> dict[str, Any]:
         "metrics": {name: aggregate.to_dict() for name, aggregate in metrics.items()},
         "performance": measure_performance(reader, metrics, asked.attempts) if reader.kind == "samples" else None,
     }
+
+
+def metric_details(reader: RunReader) -> dict[str, dict[str, object]]:
+    """What explains the numbers of a run's current evaluation that are more than means, by metric."""
+    if reader.evaluation is None:
+        return {}
+    named = reader.evaluation_config(reader.evaluation).get("aggregation", {})
+    found = {
+        name: describe_aggregation(aggregation, name, observations(reader, reader.evaluation, name))
+        for name, aggregation in named.items()
+        # Of one that another program registered the number is stored; what explains it is not to be had here.
+        if is_known_aggregation(aggregation)
+    }
+    return {name: details for name, details in found.items() if details}
+
+
+def running_scores(reader: RunReader) -> dict[str, tuple[float, int]]:
+    """The mean and number of the scores so far, of metrics whose number will be a mean; others have none before the end."""
+    named = {} if reader.evaluation is None else reader.evaluation_config(reader.evaluation).get("aggregation", {})
+    return {
+        name: found
+        for name, found in running_means(reader).items()
+        if name not in named or (is_known_aggregation(named[name]) and resolve_aggregation(named[name]).is_mean)
+    }
+
+
+def observations(
+    reader: RunReader, evaluation: int, metric: str, within: Container[int] | None = None
+) -> Iterator[Observation]:
+    """What each stored score of a metric adds to a number over the whole run, or over the samples at some positions."""
+    return (
+        Observation(one.item_id, one.cluster, one.details)
+        for one in reader.score_details(evaluation, metric)
+        if within is None or one.position in within
+    )
 
 
 def summarise_run(report: ExperimentReport) -> dict[str, Any]:

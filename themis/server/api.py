@@ -29,7 +29,7 @@ from themis.experiment.export.as_json import export_json, export_summary
 from themis.experiment.export.as_tables import export_csv
 from themis.experiment.export.samples import join_samples
 from themis.presets.benchmarks import BENCHMARKS
-from themis.runs.report import build_report
+from themis.runs.report import build_report, metric_details
 from themis.server.live import ALL_RUNS, Hub, Subscription
 from themis.server.state import Answer, AppState, State, json_answer
 from themis.server.views import JSONObject, format_sample_line, line_of, parse_sort, run_line, sample_view
@@ -246,11 +246,12 @@ def delete_run(
 
 @runs.get(
     "/{run_id}/overview",
-    summary="Distribution of scores, failures by kind, slowest samples",
+    summary="Distribution of scores, failures by kind, slowest samples, confusion matrix and reliability",
     responses=PROBLEMS,
 )
 def get_overview(state: State, run_id: RunId) -> Response:
-    return json_answer(state.redactor.deep(_format_overview(overview(state.reader(run_id)))))
+    reader = state.reader(run_id)
+    return json_answer(state.redactor.deep({**_format_overview(overview(reader)), "details": metric_details(reader)}))
 
 
 @runs.get("/{run_id}/turns", summary="The conversation of a memory run", responses=PROBLEMS)

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator
 from themis.core.codec import decode, json_bytes
 from themis.core.redaction import Redactor
 from themis.exceptions import ThemisError
+from themis.runs.report import running_scores
 from themis.server.views import JSONObject, count_answered, run_event, run_line, sample_event
 from themis.storage import ExperimentStorage, RunMetadata, RunStatus
 from themis.storage.queries import RunReader
@@ -22,7 +23,6 @@ from themis.storage.search import (
     changed_runs,
     new_records,
     newest,
-    running_means,
     store_version,
 )
 
@@ -270,7 +270,7 @@ def _update_means(reader: RunReader, watched: _Watched) -> dict[str, tuple[float
         return {}
     began = time.monotonic()
     if began >= watched.means_again_at:
-        watched.means = running_means(reader)
+        watched.means = running_scores(reader)
         took = time.monotonic() - began
         watched.means_again_at = began + took / _SHARE_FOR_MEANS
     return watched.means

@@ -36,6 +36,7 @@ from themis.server.views import (
     comparison_view,
     histogram_bars,
     parse_sort,
+    pictures,
     run_progress,
     run_view,
     runs_view,
@@ -298,7 +299,7 @@ def run_page(
 def overview_fragment(state: State, pages: Rendering, run_id: str) -> Response:
     """The part of a long run's page that takes a look at every score."""
     reader = state.reader(run_id)
-    return _page(pages, "overview.html", run=reader.metadata, overview=overview(reader))
+    return _page(pages, "overview.html", run=reader.metadata, overview=overview(reader), pictures=pictures(reader))
 
 
 @router.get("/runs/{run_id}/progress")

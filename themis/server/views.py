@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, TypedDict
 
+from markupsafe import Markup
+
 from themis.comparison.diff import Change, DiffItem, RunDiff, diff_runs
 from themis.comparison.pages import forest_plot
 from themis.comparison.reports import ComparisonReport, ComparisonResult
@@ -18,8 +20,9 @@ from themis.core.entities import EvaluationRecord, GenerationRecord, ModelError
 from themis.core.redaction import Redactor
 from themis.core.registry import nearest
 from themis.exceptions import ConfigurationError
+from themis.experiment.export.measures import distinct_details, figures
 from themis.memory.result_store import OVERALL
-from themis.runs.report import has_several_attempts, measure_run
+from themis.runs.report import has_several_attempts, measure_run, metric_details, running_scores
 from themis.storage import ExperimentStorage, RunMetadata, RunStatus
 from themis.storage.queries import RunReader
 from themis.storage.search import (
@@ -35,7 +38,6 @@ from themis.storage.search import (
     find_runs,
     find_samples,
     overview,
-    running_means,
     scores_of,
     why_failed,
 )
@@ -420,6 +422,7 @@ class RunView:
     limit: int
     # None where the page asks for it later.
     overview: Overview | None
+    pictures: list[tuple[str, Markup]]
 
 
 def run_view(reader: RunReader, wanted: SampleFilter, *, offset: int = 0, limit: int = SAMPLES_SHOWN) -> RunView:
@@ -440,7 +443,14 @@ def run_view(reader: RunReader, wanted: SampleFilter, *, offset: int = 0, limit:
         offset=offset,
         limit=limit,
         overview=overview(reader) if run.total_samples <= _DRAWN_AT_ONCE else None,
+        pictures=pictures(reader) if run.total_samples <= _DRAWN_AT_ONCE else [],
     )
+
+
+def pictures(reader: RunReader) -> list[tuple[str, Markup]]:
+    """The run's confusion matrix and reliability diagram, with their titles, where a metric has such."""
+    found = distinct_details(metric_details(reader).items())
+    return [picture for details in found.values() for picture in figures(details)]
 
 
 def run_progress(reader: RunReader) -> tuple[JSONObject, list[ScoreBar]]:
@@ -448,7 +458,7 @@ def run_progress(reader: RunReader) -> tuple[JSONObject, list[ScoreBar]]:
     run, line = reader.metadata, line_of(reader)
     details = line["metric_details"]
     if not details and run.total_samples <= _DRAWN_AT_ONCE:
-        details = _mean_details(running_means(reader))
+        details = _mean_details(running_scores(reader))
     return line, score_bars(details)
 
 

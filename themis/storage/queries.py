@@ -91,6 +91,15 @@ class ScoreValue(NamedTuple):
     value: float
 
 
+class ScoreDetails(NamedTuple):
+    """What one sample's score of one metric says of itself."""
+
+    position: int
+    item_id: str
+    cluster: str | None
+    details: Mapping[str, Any]
+
+
 @dataclass(frozen=True)
 class StoredEvaluation:
     """One way in which a run was judged; `name` is what people call it by, and `is_current` marks the one that counts."""
@@ -469,6 +478,20 @@ class RunReader:
             .where(samples.c.run == self.run)
         )
         return self._paged(query, samples.c.position, -1, then=scores.c.ordinal, size=_LARGE_PAGE)
+
+    def score_details(self, evaluation: int, metric: str) -> Iterator[ScoreDetails]:
+        """What every score of a metric that has a value says of itself, in dataset order."""
+        scores, samples = schema.scores, schema.samples
+        query = (
+            sa.select(scores.c.position, samples.c.item_id, samples.c.cluster, scores.c.details)
+            .join(samples, (samples.c.run == self.run) & (samples.c.position == scores.c.position))
+            .where(scores.c.evaluation == evaluation, scores.c.metric == metric, scores.c.outcome != FAILED)
+        )
+        rows = self._paged(query, scores.c.position, -1, then=scores.c.ordinal, size=_LARGE_PAGE)
+        return (
+            ScoreDetails(position, item_id, cluster, {} if told is None else decode(told).get("details", {}))
+            for position, item_id, cluster, told in rows
+        )
 
     def outcomes(self, evaluation: int) -> dict[str, dict[str, int]]:
         """How many scores of each outcome every metric has."""

@@ -42,7 +42,7 @@ T = TypeVar("T")
 _PAGE = 500
 SCORED, UNPARSED, FAILED = "scored", "unparsed", "failed"
 # What the pipeline tells metrics beside the task's metadata.
-_GIVEN = ("sample_id", "prompt", "generation_time_ms", "attempt_outcomes")
+_GIVEN = ("sample_id", "prompt", "generation_time_ms", "attempt_outcomes", "model_output")
 
 
 # What `Frame.task` puts into the metadata of every task.

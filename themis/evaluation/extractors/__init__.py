@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         LastNumberExtractor,
         MultipleChoiceExtractor,
     )
+    from themis.evaluation.extractors.confidence import ConfidenceExtractor
     from themis.evaluation.extractors.countdown import CountdownExpressionExtractor
     from themis.evaluation.extractors.structured import CodeBlockExtractor, JsonFieldExtractor, XmlTagExtractor
     from themis.evaluation.extractors.text import (
@@ -33,6 +34,7 @@ __all__ = [
     "BoxedExtractor",
     "ChainExtractor",
     "CodeBlockExtractor",
+    "ConfidenceExtractor",
     "CountdownExpressionExtractor",
     "ErrorTaxonomyExtractor",
     "FieldExtractionError",

@@ -10,6 +10,15 @@ from typing import TYPE_CHECKING
 from themis.evaluation.registries import METRIC_CLASSES, METRICS, load_class
 
 if TYPE_CHECKING:
+    from themis.evaluation.metrics.calibration import Brier, Ece
+    from themis.evaluation.metrics.classification import (
+        Accuracy,
+        BalancedAccuracy,
+        Kappa,
+        MacroF1,
+        Mcc,
+        WeightedF1,
+    )
     from themis.evaluation.metrics.code import ExecutionAccuracy, PassAtK
     from themis.evaluation.metrics.combined import CompositeMetric, ConsistencyMetric
     from themis.evaluation.metrics.countdown import CountdownStrict, CountdownValidity
@@ -24,6 +33,13 @@ if TYPE_CHECKING:
         Rouge2,
         RougeL,
     )
+    from themis.evaluation.metrics.ranking import (
+        MeanAveragePrecision,
+        MeanReciprocalRank,
+        Ndcg,
+        PrecisionAtK,
+        RecallAtK,
+    )
     from themis.evaluation.metrics.structured import JsonEqual, JsonSchema, JsonSubset, ListF1
     from themis.evaluation.metrics.text import (
         EditSimilarity,
@@ -36,16 +52,23 @@ if TYPE_CHECKING:
         ResponseLength,
         TokenF1,
     )
+    from themis.evaluation.metrics.translation import CorpusBleu, CorpusChrf, Ter
 
 __all__ = [
     "METRICS",
+    "Accuracy",
+    "BalancedAccuracy",
     "BertScore",
     "Bleu",
+    "Brier",
     "Chrf",
     "CompositeMetric",
     "ConsistencyMetric",
+    "CorpusBleu",
+    "CorpusChrf",
     "CountdownStrict",
     "CountdownValidity",
+    "Ece",
     "EditSimilarity",
     "EmbeddingSimilarity",
     "ExactMatch",
@@ -54,20 +77,30 @@ __all__ = [
     "JsonEqual",
     "JsonSchema",
     "JsonSubset",
+    "Kappa",
     "Latency",
     "LengthDifferenceTolerance",
     "ListF1",
+    "MacroF1",
     "MathVerifyAccuracy",
+    "Mcc",
+    "MeanAveragePrecision",
+    "MeanReciprocalRank",
     "Meteor",
     "MultipleChoice",
+    "Ndcg",
     "Numeric",
     "PassAtK",
+    "PrecisionAtK",
+    "RecallAtK",
     "RegexMatch",
     "ResponseLength",
     "Rouge1",
     "Rouge2",
     "RougeL",
+    "Ter",
     "TokenF1",
+    "WeightedF1",
 ]
 
 

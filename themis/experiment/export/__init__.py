@@ -18,6 +18,7 @@ from themis.experiment.export.as_junit import export_junit
 from themis.experiment.export.as_logs import export_inspect, export_lm_eval
 from themis.experiment.export.as_tables import export_csv, export_latex, export_markdown, export_parquet
 from themis.experiment.export.charts import Chart, ChartPoint
+from themis.experiment.export.measures import export_confusion, report_details
 
 __all__ = [
     "DEFAULT_FORMATS",
@@ -58,7 +59,7 @@ class _Export:
 
 # How each format is written, by its name.
 FORMATS: dict[str, Callable[[_Export], list[Path]]] = {
-    "csv": lambda to: [export_csv(to.report, to.directory / "report.csv")],
+    "csv": lambda to: [export_csv(to.report, to.directory / "report.csv"), *_confusions(to)],
     "json": lambda to: [export_json(to.report, to.directory / "report.json", run_id=to.run_id)],
     "html": lambda to: [export_html(to.report, to.directory / "report.html", run_id=to.run_id)],
     "summary": lambda to: [export_summary(to.report, to.directory / "summary.json", run_id=to.run_id)],
@@ -70,6 +71,13 @@ FORMATS: dict[str, Callable[[_Export], list[Path]]] = {
     "inspect": lambda to: [export_inspect(to.report, to.directory, run_id=to.run_id, created_at=to.created_at)],
     "lm-eval": lambda to: export_lm_eval(to.report, to.directory, run_id=to.run_id, created_at=to.created_at),
 }
+
+
+def _confusions(to: _Export) -> list[Path]:
+    """A file for each confusion matrix of the report; several metrics mostly have one in common."""
+    found = [details for details in report_details(to.report).values() if "confusion" in details]
+    names = ["confusion.csv", *(f"confusion-{number}.csv" for number in range(2, len(found) + 1))]
+    return [export_confusion(details, to.directory / name) for details, name in zip(found, names, strict=False)]
 
 
 def export_formats(

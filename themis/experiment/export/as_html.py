@@ -27,6 +27,7 @@ from themis.core.files import atomic_write
 from themis.core.markup import escape_control
 from themis.core.redaction import redact
 from themis.experiment.export.charts import Chart, as_charts, draw_bars, draw_chart, draw_interval, histogram
+from themis.experiment.export.measures import figures, report_details
 from themis.experiment.export.samples import (
     Sample,
     all_failures,
@@ -117,6 +118,7 @@ def _page(
         performance=performance_facts(report.metadata.get("performance")).items(),
         metrics=[_metric(name, metric) for name, metric in metrics.items()],
         has_attempts=any(has_several_attempts(metric.to_dict()) for metric in metrics.values()),
+        explained=[pair for details in report_details(report).values() for pair in figures(details)],
         plots=_plots(report),
         charts=[(chart.title, draw_chart(chart)) for chart in charts],
         cost=_cost(metadata.get("cost") or {}),

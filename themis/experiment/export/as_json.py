@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from themis.core.codec import JsonObjectWriter, json_bytes, to_plain
-from themis.core.entities import ExperimentReport, GenerationRecord
+from themis.core.entities import ExperimentReport, GenerationRecord, MetricAggregate
 from themis.core.files import atomic_write
 from themis.core.redaction import redact
 from themis.experiment.export.charts import Chart, as_charts
@@ -47,7 +47,7 @@ def export_json(
         fields = JsonObjectWriter(file, indent)
         fields.put("title", title)
         fields.put("summary", _summary(report, run_id))
-        fields.put("metrics", [{"name": name, **metric.to_dict()} for name, metric in evaluation.metrics.items()])
+        fields.put("metrics", [{"name": name, **_numbers(metric)} for name, metric in evaluation.metrics.items()])
         total = fields.put_each("samples", (_sample(sample) for sample in join_samples(report)))
         fields.put("rendered_sample_limit", sample_limit)
         fields.put("total_samples", total)
@@ -81,7 +81,7 @@ def export_summary(
     summary = {
         "run_id": report_run_id(report, run_id),
         "total_samples": total,
-        "metrics": {name: metric.to_dict() for name, metric in report.evaluation_report.metrics.items()},
+        "metrics": {name: _numbers(metric) for name, metric in report.evaluation_report.metrics.items()},
         "metadata": {
             "model": report.metadata.get("model"),
             "prompt_template": report.metadata.get("prompt_template"),
@@ -144,6 +144,10 @@ def describe_sample(sample: Sample) -> dict[str, object]:
 def _seconds(record: GenerationRecord) -> float | None:
     milliseconds: float | None = record.metrics.get("generation_time_ms")
     return None if milliseconds is None else milliseconds / 1000
+
+
+def _numbers(metric: MetricAggregate) -> dict[str, object]:
+    return {**metric.to_dict(), **({"details": metric.details} if metric.details else {})}
 
 
 def _summary(report: ExperimentReport, run_id: str | None) -> dict[str, object]:

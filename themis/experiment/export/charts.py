@@ -130,21 +130,21 @@ def draw_bars(title: str, bars: Sequence[Bar]) -> Markup:
         parts.append(
             Markup(
                 '<rect class="bar" x="{}" y="{}" width="{}" height="{}"><title>{}: {} of {} ({})</title></rect>'
-            ).format(_at(x + step * 0.08), _at(y), _at(step * 0.84), _at(tall), bar.label, bar.count, total,
-                     f"{bar.count / total:.1%}")
+            ).format(svg_place(x + step * 0.08), svg_place(y), svg_place(step * 0.84), svg_place(tall),
+                     bar.label, bar.count, total, f"{bar.count / total:.1%}")
         )  # fmt: skip
         if len(bars) <= _FEW:
-            parts.append(_text(x + step / 2, y - 6, f"{bar.count:,} ({bar.count / total:.0%})"))
-            parts.append(_text(x + step / 2, height - 8, bar.label))
+            parts.append(svg_text(x + step / 2, y - 6, f"{bar.count:,} ({bar.count / total:.0%})"))
+            parts.append(svg_text(x + step / 2, height - 8, bar.label))
     if len(bars) > _FEW:
         ends = (bars[0].label.partition("–")[0], bars[-1].label.partition("–")[2])
-        parts.append(_text(left, height - 8, ends[0], anchor="start"))
-        parts.append(_text(width - left, height - 8, ends[1], anchor="end"))
-        parts.append(_text(left, 14, f"most in one bin: {most:,}", anchor="start"))
+        parts.append(svg_text(left, height - 8, ends[0], anchor="start"))
+        parts.append(svg_text(width - left, height - 8, ends[1], anchor="end"))
+        parts.append(svg_text(left, 14, f"most in one bin: {most:,}", anchor="start"))
     base = Markup('<line class="axis" x1="{}" x2="{}" y1="{}" y2="{}"/>').format(
         left, width - left, height - bottom, height - bottom
     )
-    return _svg(width, height, title, [*parts, base])
+    return svg(width, height, title, [*parts, base])
 
 
 def draw_interval(name: str, mean: float, ci: tuple[float, float] | None) -> Markup:
@@ -156,20 +156,20 @@ def draw_interval(name: str, mean: float, ci: tuple[float, float] | None) -> Mar
     left, right = 6, width - 6
 
     def x(value: float) -> str:
-        return _at(left + (right - left) * min(max(value, 0.0), 1.0))
+        return svg_place(left + (right - left) * min(max(value, 0.0), 1.0))
 
     parts = [Markup('<line class="axis" x1="{}" x2="{}" y1="10" y2="10"/>').format(left, right)]
     if ci:
         parts.append(Markup('<line class="whisker" x1="{}" x2="{}" y1="10" y2="10"/>').format(x(ci[0]), x(ci[1])))
     parts.append(Markup('<circle class="dot" cx="{}" cy="10" r="4"/>').format(x(mean)))
-    return _svg(width, height, f"{name} from 0 to 1", parts)
+    return svg(width, height, f"{name} from 0 to 1", parts)
 
 
 def draw_chart(chart: Chart) -> Markup:
     width, height, left, right, top, bottom = 460, 220, 52, 14, 14, 44
     points = sorted((p for p in chart.points if math.isfinite(p.x) and math.isfinite(p.value)), key=lambda p: p.x)
     if not points:
-        return _svg(width, 40, chart.title, [_text(width / 2, 24, "no points")])
+        return svg(width, 40, chart.title, [svg_text(width / 2, 24, "no points")])
     xs, ys = [point.x for point in points], [point.value for point in points]
     low, high = min(0.0, *ys), max(*ys, 1.0 if max(ys) <= 1 else max(ys))
 
@@ -179,42 +179,45 @@ def draw_chart(chart: Chart) -> Markup:
         return left + across * (width - left - right), height - bottom - up * (height - top - bottom)
 
     places = [place(point.x, point.value) for point in points]
-    line = " ".join(f"{_at(x)},{_at(y)}" for x, y in places)
+    line = " ".join(f"{svg_place(x)},{svg_place(y)}" for x, y in places)
     parts = [
         Markup('<line class="axis" x1="{}" x2="{}" y1="{}" y2="{}"/>').format(
             left, width - right, height - bottom, height - bottom
         ),
         Markup('<polyline class="line" points="{}"/>').format(line),
-        _text(left - 6, height - bottom + 4, short_number(low), anchor="end"),
-        _text(left - 6, top + 8, short_number(high), anchor="end"),
-        _text((left + width - right) / 2, height - 6, chart.x_label),
-        _text(left, top - 2, chart.y_label or chart.metric, anchor="start"),
+        svg_text(left - 6, height - bottom + 4, short_number(low), anchor="end"),
+        svg_text(left - 6, top + 8, short_number(high), anchor="end"),
+        svg_text((left + width - right) / 2, height - 6, chart.x_label),
+        svg_text(left, top - 2, chart.y_label or chart.metric, anchor="start"),
     ]
     every = math.ceil(len(points) / _FEW)
     for n, (point, (x, y)) in enumerate(zip(points, places, strict=True)):
         parts.append(
             Markup('<circle class="dot" cx="{}" cy="{}" r="4"><title>{}: {} (n={})</title></circle>').format(
-                _at(x), _at(y), point.label, short_number(point.value), point.count
+                svg_place(x), svg_place(y), point.label, short_number(point.value), point.count
             )
         )
         if n % every == 0:
-            parts.append(_text(x, height - bottom + 18, point.label))
-    return _svg(width, height, chart.title, parts)
+            parts.append(svg_text(x, height - bottom + 18, point.label))
+    return svg(width, height, chart.title, parts)
 
 
 def short_number(value: float) -> str:
     return f"{value:.3g}"
 
 
-def _svg(width: int, height: int, title: str, parts: Iterable[Markup]) -> Markup:
+def svg(width: int, height: int, title: str, parts: Iterable[Markup]) -> Markup:
+    """A picture of these parts."""
     return Markup('<svg viewBox="0 0 {} {}" role="img"><title>{}</title>{}</svg>').format(
         width, height, title, Markup("").join(parts)
     )
 
 
-def _text(x: float, y: float, text: str, *, anchor: str = "middle") -> Markup:
-    return Markup('<text x="{}" y="{}" text-anchor="{}">{}</text>').format(_at(x), _at(y), anchor, text)
+def svg_text(x: float, y: float, text: str, *, anchor: str = "middle") -> Markup:
+    """A text at a place."""
+    return Markup('<text x="{}" y="{}" text-anchor="{}">{}</text>').format(svg_place(x), svg_place(y), anchor, text)
 
 
-def _at(value: float) -> str:
+def svg_place(value: float) -> str:
+    """A length, to a tenth."""
     return f"{value:.1f}"
