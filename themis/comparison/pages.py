@@ -131,7 +131,7 @@ def forest_plot(results: Iterable[ComparisonResult]) -> ForestPlot:
                 point=place(result.delta),
                 low=None if interval is None else place(interval[0]),
                 high=None if interval is None else place(interval[1]),
-                clear=result.winner != TIE,
+                clear=result.winner not in (TIE, None),
             )
         )
     axis_y = len(results) * _ROW_HEIGHT + 2

@@ -29,6 +29,7 @@ __all__ = [
     "DefaultEvaluationStrategy",
     "EvaluationStrategy",
     "FirstAttempt",
+    "FixedStrategy",
     "MajorityVote",
     "PassAtK",
     "PassHatK",
@@ -286,6 +287,23 @@ _REDUCERS: dict[str, Callable[[Sequence[Metric]], EvaluationStrategy]] = {
     "majority": lambda metrics: MajorityVote(),
     "any": lambda metrics: AnyAttempt(only_pass_fail=True),
 }
+
+
+@dataclass(frozen=True)
+class FixedStrategy:
+    """Resolves the same strategy for every sample, and can be read in a description of how a run was judged.
+
+    Args:
+        strategy: How every sample's answers become its scores.
+
+    >>> FixedStrategy(FirstAttempt())(None)
+    FirstAttempt()
+    """
+
+    strategy: EvaluationStrategy
+
+    def __call__(self, record: GenerationRecord) -> EvaluationStrategy:
+        return self.strategy
 
 
 def strategy_from_name(name: str, metrics: Sequence[Metric] = (), *, attempts: int | None = None) -> EvaluationStrategy:
