@@ -88,14 +88,9 @@ def test_diff_shows_other_items_on_request(themis):
 
     payload = json.loads(out)
     assert {item["change"] for item in payload["items"]} == {"both-wrong"}
-    assert payload["metrics"]["Number"] == {
-        "broken": 4,
-        "fixed": 12,
-        "both-wrong": 12,
-        "both-right": 12,
-        "unscored_a": 0,
-        "unscored_b": 0,
-    }
+    found = payload["metrics"]["Number"]
+    assert found["counts"] == {"broken": 4, "fixed": 12, "both-wrong": 12, "both-right": 12}
+    assert (found["pairing"]["n"], found["pairing"]["left_out_a"], found["pairing"]["left_out_b"]) == (40, 0, 0)
 
 
 def test_diff_writes_every_item_to_a_file(themis, tmp_path):

@@ -148,7 +148,8 @@ def test_a_bootstrap_has_an_interval_and_no_p_value(tmp_path):
 def test_the_same_comparison_gives_the_same_numbers(tmp_path):
     first = compared(tmp_path, GRADED, BETTER, test="bootstrap")
 
-    assert first.to_dict() == compare_runs(["a", "b"], storage_path=tmp_path).to_dict()
+    again = compare_runs(["a", "b"], storage_path=tmp_path, statistical_test="bootstrap")
+    assert first.to_dict() == again.to_dict()
 
 
 # --- pairing --------------------------------------------------------------------------------------------------------
@@ -201,11 +202,11 @@ def test_attempts_are_averaged_inside_an_item_first(tmp_path):
 def test_aligning_keeps_every_item_with_its_own_score(values, random):
     ids = [f"item {number}" for number in range(len(values))]
     kept = sorted(random.sample(ids, random.randint(1, len(ids))))
-    whole = RunScores("a", "m", ids, np.array(values), None)
+    whole = RunScores("a", "m", ids, ids, np.array(values), None)
     order = sorted(ids)
-    part = RunScores("b", "m", kept, np.array([-values[ids.index(name)] for name in kept]), None)
+    part = RunScores("b", "m", kept, kept, np.array([-values[ids.index(name)] for name in kept]), None)
 
-    shared = align(RunScores("a", "m", order, np.array([values[ids.index(name)] for name in order]), None), part)
+    shared = align(RunScores("a", "m", order, order, np.array([values[ids.index(name)] for name in order]), None), part)
 
     assert shared.a.tolist() == [values[ids.index(name)] for name in kept]
     assert (shared.a == -shared.b).all()
@@ -231,7 +232,7 @@ def test_clusters_of_the_runs_are_kept_whole(tmp_path):
 
 def test_one_runs_clusters_serve_for_both(tmp_path):
     scored_run(tmp_path, "a", GRADED, clusters=["p", "q"] * 5)
-    scored_run(tmp_path, "b", BETTER)
+    scored_run(tmp_path, "b", BETTER, fields={"passage": ["p", "q"] * 5})
 
     (row,) = compare_runs(["b", "a"], storage_path=tmp_path).pairwise_results
 
@@ -247,8 +248,9 @@ def test_a_test_of_independent_items_refuses_clusters(tmp_path):
 
 
 def test_runs_that_cluster_differently_are_not_compared(tmp_path):
-    scored_run(tmp_path, "a", [1, 0, 1, 1], clusters=["p", "p", "q", "q"])
-    scored_run(tmp_path, "b", [0, 0, 1, 0], clusters=["p", "q", "q", "q"])
+    fields = {"chapter": ["p", "p", "q", "q"], "page": ["p", "q", "q", "q"]}
+    scored_run(tmp_path, "a", [1, 0, 1, 1], fields=fields, cluster_field="chapter")
+    scored_run(tmp_path, "b", [0, 0, 1, 0], fields=fields, cluster_field="page")
 
     with pytest.raises(MetricError, match="item '1' into different clusters"):
         compare_runs(["a", "b"], storage_path=tmp_path)
@@ -458,7 +460,7 @@ def test_runs_without_a_shared_item_are_refused(tmp_path):
     scored_run(tmp_path, "a", {"x": 1, "y": 0})
     scored_run(tmp_path, "b", {"p": 1, "q": 0})
 
-    with pytest.raises(MetricError, match=r"no item with a score of Number in common: 2 and 2.*'x' and 'p'"):
+    with pytest.raises(MetricError, match=r"have no item in common: they have 2 and 2 items.*'x' and 'p'"):
         compare_runs(["a", "b"], storage_path=tmp_path)
 
 
@@ -476,8 +478,8 @@ def test_a_metric_without_scores_in_one_run_is_left_out_and_named(tmp_path):
 
 
 def test_runs_of_which_nothing_can_be_compared_are_refused(tmp_path):
-    for run_id, item_id in (("a", "x"), ("b", "y")):
-        scored_run(tmp_path, run_id, {item_id: 1}, metrics=[Number("One"), Number("Two")])
+    for run_id, scores in (("a", {"x": 1, "y": "no number"}), ("b", {"x": "no number", "y": 1})):
+        scored_run(tmp_path, run_id, scores, metrics=[Number("One"), Number("Two")])
 
     with pytest.raises(
         MetricError, match="nothing can be compared: One: runs 'a' and 'b' have no scored item in common"

@@ -26,7 +26,7 @@ def test_items_are_counted_by_what_became_of_them(diff):
     part = diff.by_metric["Number"]
 
     assert part.counts == {Change.BROKEN: 1, Change.FIXED: 2, Change.BOTH_WRONG: 1, Change.BOTH_RIGHT: 2}
-    assert (part.shared, part.unscored_a, part.unscored_b) == (6, 0, 0)
+    assert (part.shared, part.not_compared) == (6, 0)
 
 
 def test_what_broke_comes_first_and_each_group_keeps_the_datasets_order(diff):
@@ -95,7 +95,9 @@ def test_items_that_only_one_run_has_a_score_of_are_counted_apart(tmp_path):
 
     part = diff_runs("before", "after", storage_path=tmp_path).by_metric["Number"]
 
-    assert (part.shared, part.unscored_a, part.unscored_b) == (1, 3, 1)
+    pairing = part.pairing
+    assert (part.shared, part.not_compared) == (1, 4)
+    assert (pairing.only_a, pairing.only_b, pairing.unscored_a, pairing.unscored_b) == (1, 2, 1, 0)
 
 
 def test_every_attempts_output_is_shown_and_their_mean_decides(tmp_path):
@@ -133,7 +135,7 @@ def test_what_cannot_be_compared_is_refused(tmp_path):
     scored_run(tmp_path, "a", {"x": 1})
     scored_run(tmp_path, "b", {"y": 1})
 
-    with pytest.raises(MetricError, match="no item with a score of Number in common"):
+    with pytest.raises(MetricError, match="have no item in common"):
         diff_runs("a", "b", storage_path=tmp_path)
     with pytest.raises(StorageError, match="no run 'c'"):
         diff_runs("a", "c", storage_path=tmp_path)

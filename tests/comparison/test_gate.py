@@ -56,7 +56,13 @@ def test_the_least_gain_is_wanted_exactly(tmp_path, least, passed):
 def test_an_equal_candidate_passes_by_default_but_is_not_significantly_better(tmp_path):
     verdict = judged(tmp_path, WEAK, WEAK, significant=True)
 
-    assert outcomes(verdict) == {"runs": "pass", "overlap": "pass", "min-delta": "pass", "significant": "fail"}
+    assert outcomes(verdict) == {
+        "runs": "pass",
+        "overlap": "pass",
+        "judging": "pass",
+        "min-delta": "pass",
+        "significant": "fail",
+    }
 
 
 def test_non_inferiority_rests_on_the_interval_of_the_difference(tmp_path):
@@ -102,7 +108,13 @@ def test_clusters_widen_the_interval(tmp_path):
     verdict = gate.judge("candidate", storage_path=tmp_path)
 
     assert verdict.test.clusters == 4
-    assert outcomes(verdict) == {"runs": "pass", "overlap": "pass", "min-delta": "pass", "significant": "fail"}
+    assert outcomes(verdict) == {
+        "runs": "pass",
+        "overlap": "pass",
+        "judging": "pass",
+        "min-delta": "pass",
+        "significant": "fail",
+    }
 
 
 def test_a_smaller_value_can_be_the_gain(tmp_path):
@@ -165,8 +177,10 @@ def test_too_little_overlap_cannot_be_told(tmp_path):
     scored_run(tmp_path, "baseline", {str(number): 0 for number in range(4)})
 
     verdict = Gate(baseline="baseline", metric="Number").judge("candidate", storage_path=tmp_path)
-    assert outcomes(verdict) == {"runs": "pass", "overlap": "unknown"}
-    assert verdict.reasons == ["4 of the candidate's 10 items are scored in both runs, wanted at least 50%"]
+    assert outcomes(verdict) == {"runs": "pass", "overlap": "unknown", "judging": "pass"}
+    assert verdict.reasons == [
+        "4 of the candidate's 10 items are scored in both runs; left out: 6 only in the candidate; wanted at least 50%"
+    ]
     lenient = Gate(baseline="baseline", metric="Number", min_overlap=0.4)
     assert lenient.judge("candidate", storage_path=tmp_path).passed
 
@@ -174,7 +188,7 @@ def test_too_little_overlap_cannot_be_told(tmp_path):
 @pytest.mark.parametrize(
     ("baseline", "metric", "reason"),
     [
-        ({"other": 1, "another": 1}, "Number", "no item with a score of Number in common"),
+        ({"other": 1, "another": 1}, "Number", "have no item in common"),
         ({"0": 1}, "Number", "only one item is shared"),
         ({"0": 1, "1": 1}, "Nmber", "did you mean 'Number'"),
     ],
@@ -214,7 +228,7 @@ def test_failed_items_are_counted_against_the_candidate(tmp_path):
 def test_a_failed_check_outweighs_what_cannot_be_told(tmp_path):
     verdict = judged(tmp_path, ["no number"] * 3 + [1], [1, 1, 1, 1], max_failed=0)
 
-    assert outcomes(verdict) == {"runs": "pass", "max-failed": "fail", "overlap": "unknown"}
+    assert outcomes(verdict) == {"runs": "pass", "max-failed": "fail", "overlap": "unknown", "judging": "pass"}
     assert verdict.exit_code == 1
 
 
@@ -264,19 +278,20 @@ def test_a_budget_cannot_be_told_where_a_judge_has_no_price(tmp_path):
 
 
 def test_what_must_be_the_same_is_compared(tmp_path):
-    verdict = judged(tmp_path, STRONG, WEAK, require_same=("model", "prompt", "dataset", "evaluation.metrics"))
+    verdict = judged(tmp_path, STRONG, WEAK, require_same=("model", "prompt", "provider_options", "evaluation.metrics"))
 
-    # The helper puts the scores into the rows, so the data differ.
+    # The helper puts the scores into the provider's options.
     assert outcomes(verdict) == {
         "runs": "pass",
         "same-model": "pass",
         "same-prompt": "pass",
-        "same-dataset": "fail",
+        "same-provider_options": "fail",
         "same-evaluation.metrics": "pass",
         "overlap": "pass",
+        "judging": "pass",
         "min-delta": "pass",
     }
-    assert verdict.reasons[0].startswith("dataset differs: candidate '40 rows, ")
+    assert verdict.reasons[0].startswith("provider_options differs: candidate '{")
 
 
 def test_wrong_rules_are_refused(tmp_path):
@@ -308,9 +323,11 @@ def test_junit_has_a_case_a_check(tmp_path):
 
     suite = ElementTree.fromstring(junit_xml(verdict))
 
-    assert (suite.get("tests"), suite.get("failures"), suite.get("errors")) == ("3", "1", "1")
-    cases = {case.get("name"): [child.tag for child in case] for case in suite}
-    assert cases == {"runs": ["system-out"], "max-failed": ["failure"], "overlap": ["error"]}
+    assert (suite.get("tests"), suite.get("failures"), suite.get("errors")) == ("4", "1", "1")
+    cases = {case.get("name"): [child.tag for child in case] for case in suite.iter("testcase")}
+    told = ["system-out"]
+    assert cases == {"runs": told, "max-failed": ["failure"], "overlap": ["error"], "judging": told}
+    assert "attempts: candidate 4 (0 failed), baseline 4 (0 failed)" in suite.findtext("system-out")
 
 
 def test_control_characters_do_not_break_junit(tmp_path):

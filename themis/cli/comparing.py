@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import Any
 
 import click
 
-from themis.cli.output import json_option, print_json, print_table, storage_option
+from themis.cli.output import json_option, print_json, print_table, storage_option, write_page
 from themis.cli.terminal import escape_terminal
 from themis.comparison.diff import Change, RunDiff, diff_runs, item_row, write_diff
 from themis.comparison.engine import CORRECTIONS, ComparisonEngine, StatisticalTest
@@ -21,6 +20,12 @@ _SHOWN_ITEMS = 20
 _LONGEST_TEXT = 200
 _CHANGED = (Change.BROKEN, Change.FIXED)
 
+across_option = click.option(
+    "--across",
+    is_flag=True,
+    help="Pair items by id whatever they hold, and weigh runs that were judged differently; the output says so.",
+)
+
 
 @click.command()
 @click.argument("run_ids", metavar="RUN RUN...", nargs=-1, required=True)
@@ -28,14 +33,15 @@ _CHANGED = (Change.BROKEN, Change.FIXED)
 @click.option(
     "--metric", "metrics", multiple=True, help="Only this metric, may be repeated; all common ones otherwise."
 )
-@click.option("--test", type=click.Choice([test.value for test in StatisticalTest]), default="bootstrap", show_default=True,
+@click.option("--test", type=click.Choice([test.value for test in StatisticalTest]), default="auto", show_default=True,
               help="How differences are weighed; auto takes what fits the scores and says why.")  # fmt: skip
 @click.option("--alpha", type=float, default=0.05, show_default=True, help="Accepted rate of false alarms.")
 @click.option("--correction", type=click.Choice([*CORRECTIONS, "none"]), default="holm-bonferroni", show_default=True,
-              help="For the number of p-values in the report.")  # fmt: skip
+              help="For the number of comparisons in the report.")  # fmt: skip
 @click.option("--lower-is-better", multiple=True, metavar="METRIC",
               help="Metric whose smaller value wins although it does not say so itself, may be repeated.")  # fmt: skip
 @click.option("--resamples", type=click.IntRange(min=100), default=10_000, show_default=True, help="Random draws.")
+@across_option
 @click.option("--details", is_flag=True, help="Also every pair, and who beat whom.")
 @click.option("--html", "html_file", type=click.Path(dir_okay=False), help="Write one self-contained page.")
 @click.option("--latex", "form", flag_value="latex", help="Print a LaTeX table.")
@@ -50,6 +56,7 @@ def compare(
     correction: str,
     lower_is_better: tuple[str, ...],
     resamples: int,
+    across: bool,
     details: bool,
     html_file: str | None,
     form: str | None,
@@ -64,13 +71,11 @@ def compare(
         n_permutations=resamples,
         multiple_comparison_correction=None if correction == "none" else correction,
         lower_is_better=lower_is_better,
+        across=across,
     )
     report = engine.compare_runs(run_ids, metrics=metrics or None)
     if html_file is not None:
-        path = Path(html_file)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(comparison_page(report), encoding="utf-8", errors="backslashreplace")
-        click.echo(f"wrote {html_file}", err=True)
+        write_page(html_file, comparison_page(report))
     if as_json:
         print_json(report.to_dict())
     elif form == "latex":
@@ -88,6 +93,8 @@ def _print_report(report: ComparisonReport, *, details: bool) -> None:
             click.echo(result.summary(report.names()))
     for line in report.reasons():
         click.echo(f"test of {line}")
+    for line in report.judge_lines():
+        click.echo(escape_terminal(line))
 
 
 @click.command()
@@ -110,6 +117,7 @@ def _print_report(report: ComparisonReport, *, details: bool) -> None:
     show_default=True,
     help="The least score that counts as right; the most, where lower is better.",
 )
+@across_option
 @click.option(
     "--to", "target", type=click.Path(dir_okay=False), help="Write all items to a .csv, .jsonl or .html file."
 )
@@ -122,11 +130,12 @@ def diff(
     only: str | None,
     limit: int | None,
     threshold: float,
+    across: bool,
     target: str | None,
     as_json: bool,
 ) -> None:
     """Which items B fixed and which it broke since A, with inputs and both outputs."""
-    found = diff_runs(run_a, run_b, storage_path=storage, metrics=metrics or None, threshold=threshold)
+    found = diff_runs(run_a, run_b, storage_path=storage, metrics=metrics or None, threshold=threshold, across=across)
     if target is not None:
         written = write_diff(found, found.items(only=only, limit=limit), target)
         click.echo(f"wrote {written} items to {target}", err=True)
@@ -134,27 +143,11 @@ def diff(
     if as_json:
         # With a file, the texts are there.
         items = [] if target is not None else [item_row(item) for item in found.items(only=wanted, limit=limit)]
-        print_json({**_counts(found), "items": items})
+        print_json({**found.to_dict(), "items": items})
         return
     _print_counts(found)
     if target is None:
         _print_items(found, wanted, limit or _SHOWN_ITEMS)
-
-
-def _counts(found: RunDiff) -> dict[str, object]:
-    return {
-        "run_a": found.run_a,
-        "run_b": found.run_b,
-        "threshold": found.threshold,
-        "metrics": {
-            name: {
-                **{change.value: count for change, count in part.counts.items()},
-                "unscored_a": part.unscored_a,
-                "unscored_b": part.unscored_b,
-            }
-            for name, part in found.by_metric.items()
-        },
-    }
 
 
 def _print_counts(found: RunDiff) -> None:
@@ -165,11 +158,13 @@ def _print_counts(found: RunDiff) -> None:
             part.counts[Change.BROKEN],
             part.counts[Change.BOTH_WRONG],
             part.counts[Change.BOTH_RIGHT],
-            part.unscored_a + part.unscored_b,
+            part.not_compared,
         )
         for part in found.by_metric.values()
     ]
-    print_table(("metric", "fixed", "broken", "both wrong", "both right", "not comparable"), rows)
+    print_table(("metric", "fixed", "broken", "both wrong", "both right", "not compared"), rows)
+    for line in found.told():
+        click.echo(escape_terminal(line))
 
 
 def _print_items(found: RunDiff, wanted: tuple[Change, ...], limit: int) -> None:
@@ -208,6 +203,7 @@ def _print_text(label: str, text: str) -> None:
               help="Of the two runs' scores, assumed where there is no pilot.")  # fmt: skip
 @click.option("--power", type=float, default=0.8, show_default=True, help="Wanted chance to see it.")
 @click.option("--alpha", type=float, default=0.05, show_default=True, help="Accepted rate of false alarms.")
+@across_option
 @storage_option
 @json_option
 def power(storage: str, as_json: bool, **asked: Any) -> None:
@@ -264,6 +260,7 @@ _OUTCOME_TEXTS = {
               help="Dimensions in which the runs must not differ: dataset, model, prompt, ...")  # fmt: skip
 @click.option("--lower-is-better/--higher-is-better", default=None,
               help="Which way the metric is good, if not as it says itself.")  # fmt: skip
+@across_option
 @storage_option
 @json_option
 @click.option("--junit", "junit_file", type=click.Path(dir_okay=False), help="Also write JUnit XML.")
@@ -298,6 +295,8 @@ def _print_verdict(verdict: GateVerdict) -> None:
     if verdict.delta is not None:
         interval = "" if verdict.interval is None else f", interval {format_interval(verdict.interval)}"
         click.echo(f"candidate - baseline = {verdict.delta:+.4f}{interval}, {verdict.n} items")
+    for line in verdict.told():
+        click.echo(escape_terminal(line))
     click.echo(_OUTCOME_TEXTS[verdict.outcome])
 
 

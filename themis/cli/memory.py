@@ -449,9 +449,13 @@ def _print_sweep(found: SweepReport) -> None:
     _print_spans(found.agents)
     click.echo()
     for pair in found.comparisons:
-        verdict = "undecided" if pair.winner == TIE else f"{pair.winner} is better"
+        verdict = "undecided" if pair.winner == TIE else pair.verdict()
         shown = "n/a" if pair.corrected_p_value is None else f"{pair.corrected_p_value:.4f}"
-        click.echo(f"{pair.run_a_id} - {pair.run_b_id}: {pair.delta:+.3f}, corrected p {shown}: {verdict}")
+        paired = "" if pair.pairing is None else f", {pair.pairing.describe(pair.run_a_id, pair.run_b_id)}"
+        remarks = f" ({'; '.join(pair.remarks)})" if pair.remarks else ""
+        click.echo(
+            f"{pair.run_a_id} - {pair.run_b_id}: {pair.delta:+.3f}, corrected p {shown}{paired}: {verdict}{remarks}"
+        )
 
 
 @memory.command()

@@ -9,20 +9,23 @@ import csv
 import enum
 import io
 import itertools
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple, TextIO
 
+from themis.comparison.judging import describe_differences, how_to_judge_alike, judging_differences
 from themis.comparison.pages import diff_page
+from themis.comparison.pairing import Overlap, Pairing
 from themis.comparison.scores import (
-    RunScores,
+    ScoredRun,
     StoreLocation,
     common_metrics,
     find_metric,
     is_higher_better,
     open_scores,
     open_store,
+    overlap_of_runs,
 )
 from themis.core.codec import encode
 from themis.core.entities import GenerationRecord
@@ -61,16 +64,34 @@ class DiffItem:
 
 @dataclass(frozen=True)
 class MetricDiff:
-    """How many items changed on one metric, and how many could not be compared because a run has no score of them."""
+    """How many items changed on one metric, how many were paired, and why others were left out."""
 
     metric: str
     counts: dict[Change, int]
-    unscored_a: int
-    unscored_b: int
+    pairing: Pairing
+    # In what the judging of the two runs differs, and what to do about it; empty where it does not.
+    judged_differently: str = ""
+    judge_alike: str = ""
 
     @property
     def shared(self) -> int:
-        return sum(self.counts.values())
+        return self.pairing.n
+
+    def to_dict(self) -> dict[str, object]:
+        """The counts and what they rest on, as plain values."""
+        return {
+            "counts": {change.value: count for change, count in self.counts.items()},
+            "shared": self.shared,
+            "pairing": self.pairing.to_dict(),
+            "judged_differently": self.judged_differently,
+            "judge_alike": self.judge_alike,
+        }
+
+    @property
+    def not_compared(self) -> int:
+        """Items that are not compared; one id in both runs counts once, whatever it holds."""
+        pairing = self.pairing
+        return pairing.only_a + pairing.items_b - pairing.n
 
 
 class _Change(NamedTuple):
@@ -92,6 +113,7 @@ class RunDiff:
         run_b: The later one.
         metrics: Names of metrics; None for all that both runs have.
         threshold: The least score of an item that is right; the most, where a lower value is better.
+        across: Pair items by id, whatever their content.
 
     >>> import themis
     >>> for run_id, model in (("baseline", "fake/noisy-0.9"), ("candidate", "fake/perfect")):
@@ -102,12 +124,19 @@ class RunDiff:
     """
 
     def __init__(
-        self, store: ExperimentStorage, run_a: str, run_b: str, metrics: Iterable[str] | None, threshold: float
+        self,
+        store: ExperimentStorage,
+        run_a: str,
+        run_b: str,
+        metrics: Iterable[str] | None,
+        threshold: float,
+        across: bool = False,
     ) -> None:
         if run_a == run_b:
             raise ConfigurationError(f"run {run_a!r} is given twice; a run does not differ from itself")
         self.run_a, self.run_b, self.threshold = run_a, run_b, threshold
-        runs = open_scores(store, [run_a, run_b])
+        runs = open_scores(store, [run_a, run_b], across=across)
+        overlap = overlap_of_runs(*runs)
         names = common_metrics(runs, metrics)
         directions = {metric: is_higher_better(runs, metric) for metric in names}
         # A length is neither right nor wrong.
@@ -117,11 +146,26 @@ class RunDiff:
                 f"more {' or '.join(names)} is neither better nor worse, so no item is fixed or broken by it"
             )
         self._readers = runs[0].reader, runs[1].reader
+        self.attempts = {run.run_id: run.attempts for run in runs}
         self.by_metric: dict[str, MetricDiff] = {}
         # In the first run's order.
         self._changes: dict[tuple[str, Change], list[_Change]] = {}
         for metric in self.metrics:
-            self._sort_out(runs[0].read(metric), runs[1].read(metric), bool(directions[metric]))
+            self._sort_out(metric, runs, overlap, bool(directions[metric]))
+
+    def told(self) -> list[str]:
+        """How many items were paired and what was left out, who was judged differently, and how many attempts failed."""
+        lines: dict[str, list[str]] = {}
+        for part in self.by_metric.values():
+            lines.setdefault(f"paired: {part.pairing.describe(self.run_a, self.run_b)}", []).append(part.metric)
+            if part.judged_differently:
+                lines.setdefault(f"judged differently: {part.judged_differently}; {part.judge_alike}", []).append(
+                    part.metric
+                )
+        every = len(self.by_metric)
+        found = [text if len(names) == every else f"{', '.join(names)}: {text}" for text, names in lines.items()]
+        counts = [f"{run_id} {made.made} ({made.failed} failed)" for run_id, made in self.attempts.items()]
+        return [*found, f"attempts: {', '.join(counts)}"]
 
     def items(
         self,
@@ -146,28 +190,39 @@ class RunDiff:
                 if left is not None:
                     left = max(0, left - len(changes))
 
-    def _sort_out(self, first: RunScores, second: RunScores, higher_is_better: bool) -> None:
-        metric = first.metric
-        others = dict(zip(second.item_ids, zip(second.positions, second.values.tolist(), strict=True), strict=True))
+    def to_dict(self) -> dict[str, object]:
+        """The counts by metric as plain values, without the items."""
+        return {
+            "run_a": self.run_a,
+            "run_b": self.run_b,
+            "threshold": self.threshold,
+            "attempts": {run_id: vars(made) for run_id, made in self.attempts.items()},
+            "metrics": {name: part.to_dict() for name, part in self.by_metric.items()},
+        }
+
+    def _sort_out(self, metric: str, runs: Sequence[ScoredRun], overlap: Overlap, higher_is_better: bool) -> None:
+        first, second = (run.read(metric) for run in runs)
+        others = dict(zip(second.keys, zip(second.positions, second.values.tolist(), strict=True), strict=True))
         groups: dict[Change, list[_Change]] = {change: [] for change in Change}
-        mine = zip(first.positions, first.item_ids, first.values.tolist(), strict=True)
-        for position, item_id, score in sorted(mine):
-            if item_id in others:
-                position_b, score_b = others[item_id]
+        mine = zip(first.positions, first.item_ids, first.keys, first.values.tolist(), strict=True)
+        for position, item_id, key, score in sorted(mine):
+            if key in others:
+                position_b, score_b = others[key]
                 change = _change(score, score_b, self.threshold, higher_is_better)
                 groups[change].append(_Change(item_id, position, position_b, score, score_b))
-        shared = sum(map(len, groups.values()))
-        if shared == 0:
+        if not any(groups.values()):
             raise MetricError(
                 f"runs {self.run_a!r} and {self.run_b!r} have no item with a score of {metric} in common: "
                 f"{len(first.item_ids)} and {len(second.item_ids)} items are scored"
             )
         self._changes.update({(metric, change): changes for change, changes in groups.items()})
+        differences = judging_differences(runs[0], runs[1], metric)
         self.by_metric[metric] = MetricDiff(
             metric=metric,
             counts={change: len(changes) for change, changes in groups.items()},
-            unscored_a=len(second.item_ids) - shared,
-            unscored_b=len(first.item_ids) - shared,
+            pairing=overlap.count(runs[0].items, runs[1].items, first.keys, second.keys),
+            judged_differently=describe_differences(differences),
+            judge_alike=how_to_judge_alike(runs[0], runs[1]) if differences else "",
         )
 
     def _read(self, metric: str, change: Change, changes: list[_Change]) -> Iterator[DiffItem]:
@@ -198,6 +253,7 @@ def diff_runs(
     storage_path: StoreLocation | None = None,
     metrics: Iterable[str] | None = None,
     threshold: float = 0.5,
+    across: bool = False,
 ) -> RunDiff:
     """What changed from the first run to the second.
 
@@ -208,6 +264,7 @@ def diff_runs(
         storage_path: Instead of it, where the store is.
         metrics: Names of metrics; without them, all that both runs have.
         threshold: The least score of an item that is right; the most, where a lower value is better.
+        across: Pair items by id, whatever their content; by default they are paired by what they hold.
 
     Raises:
         StorageError: The store or a run is not there.
@@ -220,7 +277,7 @@ def diff_runs(
     >>> diff.by_metric["ExactMatch"].counts[Change.FIXED]
     8
     """
-    return RunDiff(open_store(storage, storage_path), run_a, run_b, metrics, threshold)
+    return RunDiff(open_store(storage, storage_path), run_a, run_b, metrics, threshold, across)
 
 
 def _change(first: float, second: float, threshold: float, higher_is_better: bool) -> Change:

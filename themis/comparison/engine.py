@@ -16,12 +16,16 @@ from pathlib import Path
 import numpy as np
 
 from themis.comparison.corpus import PairedCorpora
+from themis.comparison.judge_correction import correct_for_judges
+from themis.comparison.judging import compare_judging, describe_differences, how_to_judge_alike, judging_differences
+from themis.comparison.pairing import Overlap, Pairing
 from themis.comparison.ranking import Ranking, rank_corpora, rank_runs
 from themis.comparison.reports import (
     TIE,
     ComparisonReport,
     ComparisonResult,
     ReportMetadata,
+    RunCounts,
     StatisticalTestResult,
     WinLossMatrix,
 )
@@ -35,6 +39,7 @@ from themis.comparison.scores import (
     is_higher_better,
     open_scores,
     open_store,
+    overlap_of_runs,
     restrict_to_shared,
 )
 from themis.comparison.statistics import (
@@ -89,7 +94,7 @@ class TestSettings:
 
     __test__ = False
 
-    test: StatisticalTest = StatisticalTest.BOOTSTRAP
+    test: StatisticalTest = StatisticalTest.AUTO
     alpha: float = 0.05
     correction: str | None = "holm-bonferroni"
     n_bootstrap: int = 10_000
@@ -111,17 +116,19 @@ def compare_runs(
     *,
     storage_path: str | Path,
     metrics: Iterable[str] | None = None,
-    statistical_test: StatisticalTest | str = StatisticalTest.BOOTSTRAP,
+    statistical_test: StatisticalTest | str = StatisticalTest.AUTO,
     alpha: float = 0.05,
+    across: bool = False,
 ) -> ComparisonReport:
-    """Compares every two of these runs on the items that both have a score of.
+    """Compares every two of these runs on the items that are the same in both, content included.
 
     Args:
         run_ids: At least two runs of one store.
         storage_path: Where the store is: a folder, or the URL of a database.
         metrics: Names of metrics; without them, all that every run has.
         statistical_test: How differences are tested; "auto" takes what fits the scores.
-        alpha: Accepted rate of false alarms, for all p-values of the report together.
+        alpha: Accepted rate of false alarms, for all comparisons of the report together.
+        across: Pair items by id, whatever their content, and weigh runs that were judged differently; the report says so.
 
     Raises:
         StorageError: The store or a run is not there.
@@ -132,43 +139,74 @@ def compare_runs(
     ...     report = themis.evaluate("demo", model=model, run_id=run_id, storage="runs", progress=False)
     >>> report = compare_runs(["baseline", "candidate"], storage_path="runs")
     >>> result = report.pairwise_results[0]
-    >>> round(result.delta, 2), result.winner
-    (-0.8, 'candidate')
+    >>> round(result.delta, 2), result.test_result.test_name, result.winner, result.pairing.n
+    (-0.8, 'mcnemar', 'candidate', 10)
     """
-    engine = ComparisonEngine(storage_path=storage_path, statistical_test=statistical_test, alpha=alpha)
+    engine = ComparisonEngine(storage_path=storage_path, statistical_test=statistical_test, alpha=alpha, across=across)
     return engine.compare_runs(run_ids, metrics=metrics)
 
 
-def compare_scores(scores: Mapping[str, Mapping[tuple[Hashable, str], float]]) -> list[ComparisonResult]:
+def compare_scores(
+    scores: Mapping[str, Mapping[tuple[Hashable, str], float | None]],
+    contents: Mapping[str, Mapping[tuple[Hashable, str], str]] | None = None,
+    judging: Mapping[str, Sequence[Mapping[str, object]]] | None = None,
+) -> list[ComparisonResult]:
     """Compares every two of these runs, or agents, by a permutation test, with p-values corrected for their number.
 
     Scores are paired by cluster and item. Items of one cluster (tests of one conversation) are not independent of each
     other: where two runs share several clusters, whole clusters are what is swapped.
 
     Args:
-        scores: For each run its score, from 0 to 1, of every (cluster, item).
+        scores: For each run its score, from 0 to 1, of every (cluster, item); None for an item that has none.
+        contents: For each run a fingerprint of what each item holds: items that differ in it are not paired. By default
+            items of one name are one item.
+        judging: For each run the stored ways in which it was judged; runs that were judged differently have no verdict.
 
     >>> good, bad = {("", f"t{n}"): 1.0 for n in range(12)}, {("", f"t{n}"): 0.0 for n in range(12)}
     >>> (result,) = compare_scores({"good": good, "bad": bad})
     >>> result.delta, result.winner
     (1.0, 'good')
     """
-    hypotheses = [
-        Hypothesis("score", one, other, _align_clusters(scores[one], scores[other]))
-        for one, other in itertools.combinations(scores, 2)
-    ]
+    hypotheses = []
+    for one, other in itertools.combinations(scores, 2):
+        held = [dict.fromkeys(scores[run], "") if contents is None else contents[run] for run in (one, other)]
+        pairs, pairing = _align_clusters(scores[one], scores[other], *held)
+        ways = itertools.product(*(judging[run] for run in (one, other))) if judging is not None else ()
+        differing = next((found for first, second in ways if (found := compare_judging(first, second, "score"))), [])
+        hypotheses.append(
+            Hypothesis("score", one, other, pairs, pairing=pairing, judged_differently=describe_differences(differing))
+        )
     return run_tests(hypotheses, TestSettings(test=StatisticalTest.PERMUTATION))
 
 
-def _align_clusters(a: Mapping[tuple[Hashable, str], float], b: Mapping[tuple[Hashable, str], float]) -> Pairs:
-    keys = sorted(set(a) & set(b), key=str)
-    clusters = [cluster for cluster, _ in keys]
-    return Pairs(
-        a=np.array([a[key] for key in keys], dtype=np.float64),
-        b=np.array([b[key] for key in keys], dtype=np.float64),
+def _align_clusters(
+    a: Mapping[tuple[Hashable, str], float | None],
+    b: Mapping[tuple[Hashable, str], float | None],
+    contents_a: Mapping[tuple[Hashable, str], str],
+    contents_b: Mapping[tuple[Hashable, str], str],
+) -> tuple[Pairs, Pairing]:
+    named = a.keys() & b.keys()
+    shared = [key for key in named if contents_a.get(key) == contents_b.get(key)]
+    scored = sorted((key for key in shared if a[key] is not None and b[key] is not None), key=str)
+    clusters = [cluster for cluster, _ in scored]
+    changed = named.difference(shared)
+    pairing = Pairing(
+        n=len(scored),
+        items_a=len(a),
+        items_b=len(b),
+        changed=len(changed),
+        only_a=len(a) - len(named),
+        only_b=len(b) - len(named),
+        unscored_a=sum(a[key] is None for key in shared),
+        unscored_b=sum(b[key] is None for key in shared),
+    )
+    pairs = Pairs(
+        a=np.array([a[key] for key in scored], dtype=np.float64),
+        b=np.array([b[key] for key in scored], dtype=np.float64),
         clusters=clusters if len(set(clusters)) > 1 else None,
         score_range=(0.0, 1.0),
     )
+    return pairs, pairing
 
 
 class ComparisonEngine:
@@ -188,27 +226,30 @@ class ComparisonEngine:
         *,
         storage: StoreLocation | None = None,
         storage_path: StoreLocation | None = None,
-        statistical_test: StatisticalTest | str = StatisticalTest.BOOTSTRAP,
+        statistical_test: StatisticalTest | str = StatisticalTest.AUTO,
         alpha: float = 0.05,
         n_bootstrap: int = 10_000,
         n_permutations: int = 10_000,
         multiple_comparison_correction: str | None = "holm-bonferroni",
         lower_is_better: Collection[str] = (),
         seed: int = 0,
+        across: bool = False,
     ) -> None:
         """Opens the store.
 
         Args:
             storage: A store that is open already, or a storage backend.
             storage_path: Instead of it, where the store is.
-            statistical_test: How differences are tested.
+            statistical_test: How differences are tested; "auto" takes what fits the scores.
             alpha: Accepted rate of false alarms; one minus the level of intervals.
             n_bootstrap: Resamples of a bootstrap.
             n_permutations: Random swaps of a permutation test that is not exact.
             multiple_comparison_correction: "holm-bonferroni", "benjamini-hochberg" or None. It applies to all p-values
-                of a report together; a bootstrap has none.
+                of a report together. A bootstrap has none: with either its intervals hold for all comparisons at once.
             lower_is_better: Metrics whose smaller value wins, whatever they say themselves (`Metric.higher_is_better`).
             seed: Of everything that is drawn at random.
+            across: Pair items by id, whatever their content, and weigh runs that were judged differently; every output
+                says so.
 
         Raises:
             ConfigurationError: An option is unknown or out of its range.
@@ -224,6 +265,7 @@ class ComparisonEngine:
         )
         self.storage = open_store(storage, storage_path)
         self.lower_is_better = tuple(lower_is_better)
+        self.across = across
 
     def compare_runs(
         self,
@@ -247,32 +289,63 @@ class ComparisonEngine:
         settings = self.settings
         if statistical_test is not None:
             settings = replace(settings, test=_parse_test(statistical_test))
-        runs = open_scores(self.storage, run_ids)
+        runs = open_scores(self.storage, run_ids, across=self.across)
         names = common_metrics(runs, metrics)
+        first = [run.read(names[0]) for run in runs]
+        overlaps = [overlap_of_runs(one, other) for one, other in itertools.combinations(runs, 2)]
         directions = self._directions(runs, names)
         hypotheses: list[Hypothesis] = []
         best: dict[str, str | None] = {}
         rankings: dict[str, Ranking] = {}
         left_out: dict[str, str] = {}
         for metric in names:
-            scores = [run.read(metric) for run in runs]
+            scores = first if metric == names[0] else [run.read(metric) for run in runs]
             # A metric that was asked for is compared or refused; of all of them those are compared that can be.
             if metrics is None and len(names) > 1 and (reason := _why_left_out(scores)):
                 left_out[metric] = reason
                 continue
             direction = directions[metric]
-            hypotheses += [
-                Hypothesis(metric, one.run_id, other.run_id, align(one, other), direction)
-                for one, other in itertools.combinations(scores, 2)
-            ]
-            best[metric] = None if direction is None else _best_run(scores, direction)
-            if len(run_ids) > 2 and direction is not None and (ranking := _rank(scores, direction, settings)):
+            found = self._pair_up(metric, runs, scores, overlaps, direction)
+            hypotheses += found
+            is_ranked = direction is not None and all(hypothesis.is_comparable for hypothesis in found)
+            best[metric] = _best_run(scores, bool(direction)) if is_ranked else None
+            if len(run_ids) > 2 and is_ranked and (ranking := _rank(scores, bool(direction), settings)):
                 rankings[metric] = ranking
         if not hypotheses:
             raise MetricError(
                 f"nothing can be compared: {'; '.join(f'{name}: {why}' for name, why in left_out.items())}"
             )
-        return _report(run_ids, run_tests(hypotheses, settings), best, rankings, left_out, settings)
+        report = _report(runs, run_tests(hypotheses, settings), best, rankings, left_out, settings)
+        report.judge_corrections = correct_for_judges(self.storage, runs, report.pairwise_results)
+        return report
+
+    def _pair_up(
+        self,
+        metric: str,
+        runs: Sequence[ScoredRun],
+        scores: Sequence[RunScores],
+        overlaps: Sequence[Overlap],
+        direction: bool | None,
+    ) -> list[Hypothesis]:
+        """A metric of every two runs, with how their items were paired and in what their judging differs."""
+        found = []
+        for (one, other), (a, b), overlap in zip(
+            itertools.combinations(runs, 2), itertools.combinations(scores, 2), overlaps, strict=True
+        ):
+            differences = judging_differences(one, other, metric)
+            found.append(
+                Hypothesis(
+                    metric,
+                    one.run_id,
+                    other.run_id,
+                    align(a, b),
+                    direction,
+                    overlap.count(one.items, other.items, a.keys, b.keys),
+                    describe_differences(differences),
+                    how_to_judge_alike(one, other) if differences else "",
+                )
+            )
+        return found
 
     def _directions(self, runs: Sequence[ScoredRun], names: Sequence[str]) -> dict[str, bool | None]:
         found = {metric: is_higher_better(runs, metric) for metric in names}
@@ -286,30 +359,45 @@ class ComparisonEngine:
 
 @dataclass(frozen=True)
 class Hypothesis:
-    """Two runs do not differ on a metric; `higher_is_better` is None where neither value is."""
+    """Two runs do not differ on a metric; `higher_is_better` is None where neither value is.
+
+    `judged_differently` says in what their judging differs, `judge_alike` what to do about it.
+    """
 
     metric: str
     run_a: str
     run_b: str
     pairs: Pairs
     higher_is_better: bool | None = True
+    pairing: Pairing | None = None
+    judged_differently: str = ""
+    judge_alike: str = ""
+
+    @property
+    def is_comparable(self) -> bool:
+        """Whether a verdict on the difference is one on the runs, or is asked for all the same."""
+        return not self.judged_differently or (self.pairing is not None and self.pairing.across)
 
 
 def run_tests(hypotheses: Iterable[Hypothesis], settings: TestSettings) -> list[ComparisonResult]:
     """Tests every hypothesis, corrects all p-values together, and says who won."""
-    results = [_test(hypothesis, settings) for hypothesis in hypotheses]
+    hypotheses = list(hypotheses)
+    # Without p-values there is nothing to correct afterwards: every interval is made to hold together with the others.
+    family = sum(hypothesis.is_comparable and not why_untestable(hypothesis.pairs) for hypothesis in hypotheses)
+    is_simultaneous = settings.test is StatisticalTest.BOOTSTRAP and settings.correction is not None
+    results = [_test(hypothesis, settings, family if is_simultaneous else 1) for hypothesis in hypotheses]
     tested = [(r, r.test_result.p_value) for r in results if r.test_result and r.test_result.p_value is not None]
     if settings.correction is not None:
         adjusted = CORRECTIONS[settings.correction]([p_value for _, p_value in tested])
         for (result, _), p_value in zip(tested, adjusted, strict=True):
             result.corrected_p_value = p_value
             result.corrected_significant = p_value <= settings.alpha
-    for result in results:
-        result.winner = _winner(result, settings.test)
+    for hypothesis, result in zip(hypotheses, results, strict=True):
+        result.winner = _winner(result, settings.test) if hypothesis.is_comparable else None
     return results
 
 
-def _test(hypothesis: Hypothesis, settings: TestSettings) -> ComparisonResult:
+def _test(hypothesis: Hypothesis, settings: TestSettings, simultaneous: int) -> ComparisonResult:
     pairs = hypothesis.pairs
     mean_a, mean_b = pairs.means if pairs.n else (math.nan, math.nan)
     delta = _difference(mean_a, mean_b) if pairs.n else 0.0
@@ -326,14 +414,27 @@ def _test(hypothesis: Hypothesis, settings: TestSettings) -> ComparisonResult:
         run_b_samples=pairs.b.tolist(),
         note=why_untestable(pairs),
         higher_is_better=hypothesis.higher_is_better,
+        pairing=hypothesis.pairing,
+        judged_differently=hypothesis.judged_differently,
+        judge_alike=hypothesis.judge_alike,
     )
-    if settings.test is StatisticalTest.NONE or result.note:
+    if settings.test is StatisticalTest.NONE or result.note or not hypothesis.is_comparable:
         return result
-    verdict = run_test(pairs, settings)
+    verdict = run_test(pairs, replace(settings, alpha=settings.alpha / simultaneous))
+    if simultaneous > 1:
+        _widen(verdict, pairs, settings.alpha / simultaneous)
     result.test_result, result.note = verdict, verdict.note
     found = difference_with_interval(pairs, verdict)
     result.interval, result.interval_method = found.ci, found.method
     return result
+
+
+def _widen(verdict: StatisticalTestResult, pairs: Pairs, alpha: float) -> None:
+    """Far from the middle few items leave resamples too little to go by: the interval that fits is held as well."""
+    bootstrap, fitting = verdict.confidence_interval, summarise_difference(pairs, level=1 - alpha).ci
+    if bootstrap is not None and fitting is not None:
+        low, high = min(bootstrap[0], fitting[0]), max(bootstrap[1], fitting[1])
+        verdict.confidence_interval, verdict.significant = (low, high), not low <= 0 <= high
 
 
 def why_untestable(pairs: Pairs) -> str:
@@ -372,6 +473,7 @@ def run_test(pairs: Pairs, settings: TestSettings) -> StatisticalTestResult:
         seed=None if result.resamples is None else result.seed,
         reason=reason,
         note=result.note,
+        opposes_mean=result.opposes_mean,
     )
 
 
@@ -450,6 +552,8 @@ def _winner(result: ComparisonResult, test: StatisticalTest) -> str:
     separated = result.delta != 0 if test is StatisticalTest.NONE else result.is_significant()
     if not separated or result.delta == 0 or result.higher_is_better is None:
         return TIE
+    if result.test_result is not None and result.test_result.opposes_mean:
+        return TIE
     first_is_better = (result.delta > 0) == result.higher_is_better
     return result.run_a_id if first_is_better else result.run_b_id
 
@@ -458,13 +562,14 @@ def _winner(result: ComparisonResult, test: StatisticalTest) -> str:
 
 
 def _report(
-    run_ids: list[str],
+    runs: Sequence[ScoredRun],
     results: list[ComparisonResult],
     best: dict[str, str | None],
     rankings: dict[str, Ranking],
     left_out: dict[str, str],
     settings: TestSettings,
 ) -> ComparisonReport:
+    run_ids = [run.run_id for run in runs]
     matrices = {
         metric: WinLossMatrix.from_results(run_ids, metric, [r for r in results if r.metric_name == metric])
         for metric in best
@@ -477,6 +582,13 @@ def _report(
         multiple_comparison_correction=settings.correction,
         n_hypotheses_corrected=sum(result.corrected_p_value is not None for result in results),
         seed=settings.seed,
+        runs={
+            run.run_id: RunCounts(
+                items=len(run.items.keys), attempts=run.attempts.made, failed_attempts=run.attempts.failed
+            )
+            for run in runs
+        },
+        across=any(run.across for run in runs),
     )
     if left_out:
         metadata["left_out"] = left_out
@@ -540,10 +652,10 @@ def _check_ids(run_ids: Sequence[str]) -> list[str]:
 def _why_left_out(scores: Sequence[RunScores]) -> str | None:
     """Why a metric cannot be compared between every two of the runs, if so."""
     for run in scores:
-        if not run.item_ids:
+        if not run.keys:
             return f"run {run.run_id!r} has no score of it"
     for one, other in itertools.combinations(scores, 2):
-        if not set(one.item_ids) & set(other.item_ids):
+        if not set(one.keys) & set(other.keys):
             return f"runs {one.run_id!r} and {other.run_id!r} have no scored item in common"
     return None
 

@@ -1,6 +1,7 @@
 """Whether a candidate may replace a baseline: passes, fails, or cannot be told, with a reason for every check.
 
-A gate never passes on missing evidence: a run that is not there, not finished, or shares too few items is "unknown". The
+A gate never passes on missing evidence: a run that is not there, not finished, or shares too few items is "unknown". Runs
+that were judged differently fail it: what they differ by may be the judges' doing. The
 verdict can be written for machines that read files: JUnit XML, and the summary page of a GitHub job.
 """
 
@@ -14,9 +15,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from themis.comparison.engine import StatisticalTest, TestSettings, difference_with_interval, run_test, why_untestable
+from themis.comparison.judging import describe_differences, how_to_judge_alike, judging_differences
+from themis.comparison.pairing import Pairing
 from themis.comparison.reports import StatisticalTestResult, format_interval
 from themis.comparison.scores import (
-    RunScores,
     ScoredRun,
     StoreLocation,
     align,
@@ -24,6 +26,7 @@ from themis.comparison.scores import (
     is_higher_better,
     open_scores,
     open_store,
+    overlap_of_runs,
 )
 from themis.comparison.statistics import Pairs
 from themis.core.markup import escape_markdown, format_table
@@ -31,6 +34,7 @@ from themis.core.registry import nearest
 from themis.exceptions import ConfigurationError, MetricError, StorageError
 from themis.runs.resuming import how_to_resume_stored
 from themis.storage import ExperimentStorage, RunMetadata, RunStatus
+from themis.storage.queries import AttemptCounts
 from themis.storage.runs import FAILED
 
 
@@ -40,6 +44,7 @@ class GateOutcome(enum.StrEnum):
     UNKNOWN = "unknown"
 
 
+_SIDES = ("candidate", "baseline")
 _EXIT_CODES = {GateOutcome.PASS: 0, GateOutcome.FAIL: 1, GateOutcome.UNKNOWN: 3}
 
 
@@ -68,6 +73,8 @@ class GateVerdict:
         delta: Candidate minus baseline.
         interval: Of the difference.
         test: The test that was taken, with its p-value.
+        pairing: How many items of candidate and baseline were paired, and why others were left out.
+        attempts: Of candidate and baseline, with how many have no answer.
 
     >>> check = GateCheck("overlap", GateOutcome.UNKNOWN, "only 3 of 100 items are shared")
     >>> verdict = GateVerdict(candidate="new", baseline="old", metric="ExactMatch", alpha=0.05, checks=(check,))
@@ -86,6 +93,8 @@ class GateVerdict:
     delta: float | None = None
     interval: tuple[float, float] | None = None
     test: StatisticalTestResult | None = None
+    pairing: Pairing | None = None
+    attempts: tuple[AttemptCounts, AttemptCounts] | None = None
 
     @property
     def outcome(self) -> GateOutcome:
@@ -111,8 +120,19 @@ class GateVerdict:
         """Why it did not pass; empty if it did."""
         return [check.reason for check in self.checks if check.outcome is not GateOutcome.PASS]
 
+    def told(self) -> list[str]:
+        """How many items were paired and what was left out, how many attempts failed, and what limits the test."""
+        lines = []
+        if self.pairing is not None:
+            lines.append(f"paired: {self.pairing.describe('the candidate', 'the baseline')}")
+        if self.attempts is not None:
+            made = [f"{name} {one.made} ({one.failed} failed)" for name, one in zip(_SIDES, self.attempts, strict=True)]
+            lines.append(f"attempts: {', '.join(made)}")
+        return [*lines, *([self.test.note] if self.test is not None and self.test.note else [])]
+
     def to_dict(self) -> dict[str, object]:
         """The verdict as plain values."""
+        attempts = None if self.attempts is None else dict(zip(_SIDES, map(vars, self.attempts), strict=True))
         return {
             "verdict": self.outcome.value,
             "exit_code": self.exit_code,
@@ -128,6 +148,9 @@ class GateVerdict:
             "alpha": self.alpha,
             "test": None if self.test is None else self.test.test_name,
             "p_value": None if self.test is None else self.test.p_value,
+            "note": "" if self.test is None else self.test.note,
+            "pairing": None if self.pairing is None else self.pairing.to_dict(),
+            "attempts": attempts,
             "checks": [{**vars(check), "outcome": check.outcome.value} for check in self.checks],
         }
 
@@ -148,6 +171,7 @@ class Gate:
         max_failed: Most items of the candidate without a score.
         require_same: Dimensions in which the two runs must not differ, such as dataset or model.
         lower_is_better: Which way the metric is good; None for as it says itself.
+        across: Pair items by id, whatever their content, and weigh runs that were judged differently; the verdict says so.
 
     Raises:
         ConfigurationError: A number is out of its range.
@@ -171,6 +195,7 @@ class Gate:
     max_failed: int | None = None
     require_same: tuple[str, ...] = ()
     lower_is_better: bool | None = None
+    across: bool = False
 
     def __post_init__(self) -> None:
         TestSettings(alpha=self.alpha)
@@ -223,21 +248,22 @@ class Gate:
         """Adds the checks that need scores, and what they rest on."""
         checks = list(verdict.checks)
         try:
-            runs = open_scores(store, [verdict.candidate, self.baseline])
+            runs = open_scores(store, [verdict.candidate, self.baseline], across=self.across)
             metric = common_metrics(runs, [self.metric])[0]
-            mine = runs[0].read(metric)
-            failed = _count_failed(runs[0], metric)
+            mine, theirs = runs[0].read(metric), runs[1].read(metric)
             if self.max_failed is not None:
+                failed = _count_failed(runs[0], metric)
                 reason = f"{failed} of the candidate's items have no score, allowed are {self.max_failed}"
                 checks.append(_decide("max-failed", failed <= self.max_failed, reason))
-            pairs = align(mine, runs[1].read(metric))
+            overlap = overlap_of_runs(*runs)
+            pairs = align(mine, theirs)
         except MetricError as error:
             return replace(verdict, checks=(*checks, GateCheck("overlap", GateOutcome.UNKNOWN, str(error))))
-        overlap = self._check_overlap(pairs, mine, failed)
-        checks.append(overlap)
+        pairing = overlap.count(runs[0].items, runs[1].items, mine.keys, theirs.keys)
+        checks += [self._check_overlap(pairs, pairing), self._check_judging(runs, metric)]
         means = pairs.means
         interval, test = None, None
-        if overlap.outcome is GateOutcome.PASS:
+        if all(check.outcome is GateOutcome.PASS for check in checks[-2:]):
             test = run_test(pairs, TestSettings(test=StatisticalTest.AUTO, alpha=self.alpha))
             interval = difference_with_interval(pairs, test).ci
             checks += self._gain_checks(metric, means, interval, self._is_lower_better(runs, metric))
@@ -250,16 +276,31 @@ class Gate:
             delta=means[0] - means[1],
             interval=interval,
             test=test,
+            pairing=pairing,
+            attempts=(runs[0].attempts, runs[1].attempts),
         )
 
-    def _check_overlap(self, pairs: Pairs, mine: RunScores, failed: int) -> GateCheck:
-        total = len(mine.item_ids) + failed
-        reason = f"{pairs.n} of the candidate's {total} items are scored in both runs"
+    def _check_overlap(self, pairs: Pairs, pairing: Pairing) -> GateCheck:
+        reason = f"{pairs.n} of the candidate's {pairing.items_a} items are scored in both runs"
+        if left_out := pairing.reasons("the candidate", "the baseline"):
+            reason += f"; left out: {', '.join(left_out)}"
+        if pairing.across:
+            reason += f"; {pairing.mark}"
         if hindrance := why_untestable(pairs):
             return GateCheck("overlap", GateOutcome.UNKNOWN, f"{reason}: {hindrance}")
-        if pairs.n < self.min_overlap * total:
-            return GateCheck("overlap", GateOutcome.UNKNOWN, f"{reason}, wanted at least {self.min_overlap:.0%}")
+        if pairs.n < self.min_overlap * pairing.items_a:
+            return GateCheck("overlap", GateOutcome.UNKNOWN, f"{reason}; wanted at least {self.min_overlap:.0%}")
         return GateCheck("overlap", GateOutcome.PASS, reason)
+
+    def _check_judging(self, runs: Sequence[ScoredRun], metric: str) -> GateCheck:
+        """A difference between two judges is none between two runs."""
+        differences = judging_differences(runs[0], runs[1], metric)
+        if not differences:
+            return GateCheck("judging", GateOutcome.PASS, "both runs were judged alike")
+        reason = f"judged differently: {describe_differences(differences)}"
+        if self.across:
+            return GateCheck("judging", GateOutcome.PASS, f"{reason}; compared all the same (across)")
+        return GateCheck("judging", GateOutcome.FAIL, f"{reason}; {how_to_judge_alike(runs[0], runs[1])}")
 
     def _is_lower_better(self, runs: Sequence[ScoredRun], metric: str) -> bool:
         if self.lower_is_better is not None:
@@ -399,6 +440,8 @@ def junit_xml(verdict: GateVerdict) -> str:
         else:
             kind = "failure" if check.outcome is GateOutcome.FAIL else "error"
             ElementTree.SubElement(case, kind, message=_xml_text(check.reason), type=check.name)
+    if told := verdict.told():
+        ElementTree.SubElement(suite, "system-out").text = _xml_text("\n".join(told))
     ElementTree.indent(suite)
     return ElementTree.tostring(suite, encoding="unicode", xml_declaration=True) + "\n"
 
@@ -424,6 +467,8 @@ def github_summary(verdict: GateVerdict) -> str:
         lines += [
             f"{verdict.candidate_mean:.4f} − {verdict.baseline_mean:.4f} = {verdict.delta:+.4f}{interval}, "
             f"{verdict.n} items",
+            "",
+            *(f"- {escape_markdown(line)}" for line in verdict.told()),
             "",
         ]
     rows = [(check.name, _SIGNS[check.outcome], check.reason) for check in verdict.checks]

@@ -15,13 +15,16 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from themis.comparison.judging import describe_differences, how_to_judge_alike, judging_differences
 from themis.comparison.scores import (
     RunScores,
+    ScoredRun,
     StoreLocation,
     align,
     common_metrics,
     open_scores,
     open_store,
+    overlap_of_runs,
     refuse_no_mean,
 )
 from themis.comparison.statistics import pair, stderr_of_mean
@@ -423,6 +426,7 @@ def plan_comparison(
     correlation: float = 0.5,
     power: float = 0.8,
     alpha: float = 0.05,
+    across: bool = False,
 ) -> ComparisonPlan:
     """Plans a comparison with a stored run.
 
@@ -436,10 +440,12 @@ def plan_comparison(
         correlation: Of the two runs' scores, assumed where there is no pilot.
         power: Wanted chance to see the difference.
         alpha: Accepted rate of false alarms.
+        across: Pair the pilot's items by id, whatever their content, and take it though it was judged differently.
 
     Raises:
         ConfigurationError: A number is out of its range.
-        MetricError: The stored scores do not vary, or there are fewer than two.
+        MetricError: The stored scores do not vary, or there are fewer than two; or the pilot shares no item with the
+            baseline, or was judged differently.
 
     >>> import themis
     >>> report = themis.evaluate("demo", model="fake/noisy-0.5", run_id="baseline", storage="runs", progress=False)
@@ -449,7 +455,8 @@ def plan_comparison(
     """
     if not -1 < correlation < 1:
         raise ConfigurationError(f"a correlation lies between -1 and 1, got {correlation}")
-    runs = open_scores(open_store(storage, storage_path), [baseline] if pilot is None else [baseline, pilot])
+    store, run_ids = open_store(storage, storage_path), [baseline] if pilot is None else [baseline, pilot]
+    runs = open_scores(store, run_ids, across=across)
     metric = common_metrics(runs, [metric])[0]
     refuse_no_mean(runs[0], metric, "a plan of items")
     scores = runs[0].read(metric)
@@ -458,7 +465,7 @@ def plan_comparison(
             f"run {baseline!r} has {len(scores.item_ids)} items with a score of {metric}; a plan needs two"
         )
     if pilot is not None:
-        basis = _from_pilot(scores, runs[1].read(metric), difference, alpha)
+        basis = _from_pilot(runs, scores, difference, alpha)
     else:
         basis = _from_one_run(scores, correlation, difference, alpha)
     design, n = basis.design, basis.n
@@ -486,9 +493,17 @@ class _Basis:
     text: str
 
 
-def _from_pilot(baseline: RunScores, pilot: RunScores, difference: float | None, alpha: float) -> _Basis:
+def _from_pilot(runs: Sequence[ScoredRun], baseline: RunScores, difference: float | None, alpha: float) -> _Basis:
+    pilot, overlap = runs[1].read(baseline.metric), overlap_of_runs(runs[0], runs[1])
+    differences = judging_differences(runs[0], runs[1], baseline.metric)
+    if differences and not runs[1].across:
+        raise MetricError(
+            f"runs {baseline.run_id!r} and {pilot.run_id!r} were judged differently on {baseline.metric}: "
+            f"{describe_differences(differences)}; {how_to_judge_alike(runs[0], runs[1])}"
+        )
     pairs = align(baseline, pilot)
-    where = f"{baseline.run_id} and {pilot.run_id} on {pairs.n} shared items"
+    pairing = overlap.count(runs[0].items, runs[1].items, baseline.keys, pilot.keys)
+    where = f"{baseline.run_id} and {pilot.run_id} on {pairing.describe(baseline.run_id, pilot.run_id)}"
     if pairs.binary and pairs.clusters is None:
         discordant = float(np.count_nonzero(pairs.differences)) / pairs.n
         if discordant == 0:

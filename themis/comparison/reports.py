@@ -11,12 +11,14 @@ from dataclasses import dataclass, field
 from itertools import takewhile
 from typing import TYPE_CHECKING, Literal, TypedDict
 
+from themis.comparison.pairing import Pairing
 from themis.core.markup import Raw, escape_markdown, format_table
 from themis.core.registry import nearest
 from themis.exceptions import MetricError
 
 if TYPE_CHECKING:
-    from themis.comparison.ranking import Ranking
+    from themis.comparison.judge_correction import JudgeCorrection
+from themis.comparison.ranking import Ranking
 
 TIE = "tie"
 _WIDTH = 80
@@ -44,6 +46,7 @@ class StatisticalTestResult:
         seed: What they were drawn with.
         reason: Why `auto` took this test.
         note: What limits its verdict.
+        opposes_mean: Whether its evidence points the other way than the difference of the means: ranks may.
 
     >>> print(StatisticalTestResult("mcnemar", 2.0, 0.04, True))
     mcnemar, p = 0.0400, significant
@@ -64,6 +67,7 @@ class StatisticalTestResult:
     seed: int | None = None
     reason: str = ""
     note: str = ""
+    opposes_mean: bool = False
 
     def __str__(self) -> str:
         parts = [self.test_name]
@@ -72,14 +76,14 @@ class StatisticalTestResult:
         elif self.p_value is not None:
             parts.append(format_p_value(self.p_value))
         if self.confidence_interval is not None:
-            parts.append(f"{self.confidence_level:.0%} interval {format_interval(self.confidence_interval)}")
+            parts.append(f"{format_level(self.confidence_level)} interval {format_interval(self.confidence_interval)}")
         parts.append("significant" if self.significant else "not significant")
         return ", ".join(parts) + (f" ({self.note})" if self.note else "")
 
 
 @dataclass
 class ComparisonResult:
-    """Two runs on one metric, over the items that both have a score of.
+    """Two runs on one metric, over the items that are the same in both and have a score in both.
 
     Args:
         metric_name: The metric.
@@ -89,6 +93,8 @@ class ComparisonResult:
         run_b_mean: Over the shared items.
         delta: The first mean minus the second.
         delta_percent: The same in percent of the second.
+        winner: The better run's id, "tie" if nothing separates them or neither value is better, None where they were
+            judged differently.
         test_result: The verdict of the test, if there was one.
         run_a_samples: The first run's scores of the shared items.
         run_b_samples: The second's, in the same order.
@@ -97,6 +103,10 @@ class ComparisonResult:
         interval: Of the difference: the test's own, or the one that fits the scores for tests without one.
         interval_method: What it is called.
         note: What limits the verdict.
+        higher_is_better: None for a measure that is neither good nor bad.
+        pairing: How many items were paired, and why others were left out.
+        judged_differently: In what the judging of the two runs differs; empty where it does not.
+        judge_alike: What to do about that.
 
     >>> result = ComparisonResult("ExactMatch", "new", "old", 0.8, 0.7, 0.1, 14.3, "new")
     >>> result.summary()
@@ -110,8 +120,7 @@ class ComparisonResult:
     run_b_mean: float
     delta: float
     delta_percent: float
-    # The better run's id, or "tie" if nothing separates them or neither value is better.
-    winner: str
+    winner: str | None
     test_result: StatisticalTestResult | None = None
     run_a_samples: list[float] = field(default_factory=list, repr=False)
     run_b_samples: list[float] = field(default_factory=list, repr=False)
@@ -120,8 +129,10 @@ class ComparisonResult:
     interval: tuple[float, float] | None = None
     interval_method: str | None = None
     note: str = ""
-    # None for a measure that is neither good nor bad.
     higher_is_better: bool | None = True
+    pairing: Pairing | None = None
+    judged_differently: str = ""
+    judge_alike: str = ""
 
     def is_significant(self) -> bool:
         """After correction for the number of comparisons, where there was one."""
@@ -140,12 +151,21 @@ class ComparisonResult:
         percent = f" ({self.delta_percent:+.1f}%)" if self.run_b_mean else ""
         name = f"{self.metric_name} (lower is better)" if self.higher_is_better is False else self.metric_name
         line = f"{name}: {first} {self.run_a_mean:.4f} - {second} {self.run_b_mean:.4f} = {self.delta:+.4f}{percent}"
+        if self.pairing is not None:
+            line += f", {self.pairing.count_text}"
         if self.interval is not None:
             line += f", interval {format_interval(self.interval)}"
         if self.test_result is not None:
             line += f", {self._evidence(self.test_result)}"
         line += f": {self.verdict(names)}"
-        return line + (f" ({self.note})" if self.note else "")
+        return line + (f" ({'; '.join(self.remarks)})" if self.remarks else "")
+
+    @property
+    def remarks(self) -> list[str]:
+        """What must be read with the numbers: how they came to be beside each other, and what limits the verdict."""
+        found = [f"judged differently: {self.judged_differently}" if self.judged_differently else ""]
+        found += [self.pairing.mark if self.pairing is not None and self.pairing.across else "", self.note]
+        return [remark for remark in found if remark]
 
     def verdict(self, names: Mapping[str, str] | None = None) -> str:
         """Who is better, in words.
@@ -153,6 +173,8 @@ class ComparisonResult:
         Args:
             names: Shorter names of the runs, by id.
         """
+        if self.winner is None:
+            return "no verdict"
         if self.higher_is_better is None and self.is_significant():
             return "they differ, and neither is better"
         return "tie" if self.winner == TIE else f"{(names or {}).get(self.winner, self.winner)} is better"
@@ -183,12 +205,18 @@ class ComparisonResult:
             "reason": "" if test is None else test.reason,
             "note": self.note,
             "higher_is_better": self.higher_is_better,
+            "level": None if test is None else test.confidence_level,
+            "pairing": None if self.pairing is None else self.pairing.to_dict(),
+            "judged_differently": self.judged_differently,
+            "judge_alike": self.judge_alike,
+            "opposes_mean": test is not None and test.opposes_mean,
         }
 
     def _evidence(self, test: StatisticalTestResult) -> str:
         if test.p_value is None:
             return "CI-only"
-        corrected = "" if self.corrected_p_value is None else f" (corrected {format_p_value(self.corrected_p_value)})"
+        p_value = self.corrected_p_value
+        corrected = "" if p_value in (None, test.p_value) else f" (corrected {format_p_value(p_value)})"
         return format_p_value(test.p_value) + corrected
 
 
@@ -199,7 +227,8 @@ class WinLossMatrix:
     Args:
         run_ids: The runs, in the order of rows and columns.
         metric_name: The metric.
-        matrix: `matrix[i][j]` is "win", "loss" or "tie" of run i against run j, "-" against itself.
+        matrix: `matrix[i][j]` is "win", "loss" or "tie" of run i against run j, "?" if they were judged differently,
+            "-" against itself.
         win_counts: By run.
         loss_counts: By run.
         tie_counts: By run.
@@ -233,7 +262,7 @@ class WinLossMatrix:
         outcomes = {(run_id, run_id): "-" for run_id in run_ids}
         for result in results:
             pair = (result.run_a_id, result.run_b_id)
-            won = "tie" if result.winner == TIE else "win" if result.winner == result.run_a_id else "loss"
+            won = {None: "?", TIE: "tie", result.run_a_id: "win"}.get(result.winner, "loss")
             outcomes[pair] = won
             outcomes[pair[::-1]] = {"win": "loss", "loss": "win"}.get(won, won)
         matrix = [[outcomes[one, other] for other in run_ids] for one in run_ids]
@@ -244,7 +273,7 @@ class WinLossMatrix:
         return cls(list(run_ids), metric_name, matrix, counts["win"], counts["loss"], counts["tie"])
 
     def get_result(self, run_a: str, run_b: str) -> str:
-        """How the first run did against the second: "win", "loss" or "tie".
+        """How the first run did against the second: "win", "loss", "tie", or "?" if they were judged differently.
 
         Args:
             run_a: The first run.
@@ -278,6 +307,14 @@ class WinLossMatrix:
         return "\n".join([f"{self.metric_name}: row against column", head, *rows])
 
 
+class RunCounts(TypedDict):
+    """What a run has: its items, the attempts at them, and how many of those have no answer."""
+
+    items: int
+    attempts: int
+    failed_attempts: int
+
+
 class ReportMetadata(TypedDict, total=False):
     """How a report came about; `left_out` says of each metric that could not be compared why."""
 
@@ -289,6 +326,9 @@ class ReportMetadata(TypedDict, total=False):
     n_hypotheses_corrected: int
     seed: int
     left_out: dict[str, str]
+    runs: dict[str, RunCounts]
+    # Items are paired by id, whatever their content.
+    across: bool
 
 
 @dataclass
@@ -310,7 +350,7 @@ class ComparisonReport:
     ...     report = themis.evaluate("demo", model=model, run_id=run_id, storage="runs", progress=False)
     >>> report = compare_runs(["baseline", "candidate"], storage_path="runs")
     >>> report.best_run_per_metric, report.method_line()
-    ({'ExactMatch': 'candidate'}, 'Test: bootstrap, alpha 0.05')
+    ({'ExactMatch': 'candidate'}, 'Test: auto, alpha 0.05')
     """
 
     run_ids: list[str]
@@ -322,6 +362,8 @@ class ComparisonReport:
     metadata: ReportMetadata = field(default_factory=ReportMetadata)
     # Places that each run may have, by metric; only for three runs or more.
     rankings: dict[str, Ranking] = field(default_factory=dict)
+    # What is left of differences that an audited judge saw.
+    judge_corrections: list[JudgeCorrection] = field(default_factory=list)
 
     def get_comparison(self, run_a: str, run_b: str, metric: str) -> ComparisonResult | None:
         """The row of two runs, in either order; its `delta` is that of its own run_a and run_b.
@@ -359,6 +401,7 @@ class ComparisonReport:
             *self._runs_lines(),
             f"Metrics: {', '.join(self.metrics)}",
             *self.left_out(),
+            *self.pairing_lines(),
             "",
             "Best run per metric:",
             *(f"  {metric}: {self.best_line(metric)}" for metric in self.metrics),
@@ -413,6 +456,7 @@ class ComparisonReport:
                 ]
                 for metric, ranking in self.rankings.items()
             },
+            "judge_corrections": [correction.to_dict() for correction in self.judge_corrections],
             "metadata": dict(self.metadata),
         }
 
@@ -425,6 +469,8 @@ class ComparisonReport:
         best = self.best_run_per_metric.get(metric)
         if any(result.higher_is_better is None for result in self.get_metric_results(metric)):
             return "none; more of it is neither better nor worse"
+        if any(result.winner is None for result in self.get_metric_results(metric)):
+            return "none; the runs were judged differently"
         if best is None:
             return "tie; the best mean is shared"
         against = [result for result in self.get_metric_results(metric) if best in (result.run_a_id, result.run_b_id)]
@@ -457,8 +503,54 @@ class ComparisonReport:
         Args:
             metric: Only of this metric.
         """
-        limits = [f"{r.metric_name}, {r.run_a_id} - {r.run_b_id}: {r.note}" for r in self._rows(metric) if r.note]
-        return [*self.reasons(metric), *limits, *(self.left_out() if metric is None else ())]
+        limits = [
+            f"{r.metric_name}, {r.run_a_id} - {r.run_b_id}: {remark}"
+            for r in self._rows(metric)
+            for remark in r.remarks
+        ]
+        told = [*self.reasons(metric), *limits, *self.judge_lines(metric)]
+        return [*told, *(self.left_out() if metric is None else ())]
+
+    def judge_lines(self, metric: str | None = None) -> list[str]:
+        """Whether differences survive what is known of the judges that saw them.
+
+        Args:
+            metric: Only of this metric.
+        """
+        return [found.summary() for found in self.judge_corrections if metric in (None, found.metric)]
+
+    def pairing_lines(self) -> list[str]:
+        """How many items were paired and what was left out, who was judged differently, and how many attempts failed."""
+        names, texts = self.names(), dict[str, list[ComparisonResult]]()
+        for result in self.pairwise_results:
+            if result.pairing is not None:
+                text = result.pairing.describe(names[result.run_a_id], names[result.run_b_id])
+                texts.setdefault(text, []).append(result)
+        lines = [f"Paired{self._whose(results)}: {text}" for text, results in texts.items()]
+        differing: dict[tuple[str, str], list[ComparisonResult]] = {}
+        for result in self.pairwise_results:
+            if result.judged_differently:
+                differing.setdefault((result.judged_differently, result.judge_alike), []).append(result)
+        for (what, way), results in differing.items():
+            metrics = ", ".join(dict.fromkeys(result.metric_name for result in results))
+            lines.append(f"Judged differently{self._whose(results)}: {metrics}: {what}; {way}")
+        counts = [
+            f"{names[run_id]} {run['attempts']} ({run['failed_attempts']} failed)"
+            for run_id, run in self.metadata.get("runs", {}).items()
+        ]
+        return [*lines, *([f"Attempts: {', '.join(counts)}"] if counts else [])]
+
+    def _whose(self, results: Sequence[ComparisonResult]) -> str:
+        """Of which runs, and of which metrics, where that is not all of them."""
+        names, every = self.names(), self.pairwise_results
+        pairs = dict.fromkeys((result.run_a_id, result.run_b_id) for result in results)
+        metrics = dict.fromkeys(result.metric_name for result in results)
+        whose = ""
+        if len(pairs) < len({(result.run_a_id, result.run_b_id) for result in every}):
+            whose += " " + ", ".join(f"{names[one]} - {names[other]}" for one, other in pairs)
+        if len(metrics) < len(self.metrics):
+            whose += f" on {', '.join(metrics)}"
+        return whose
 
     def left_out(self) -> list[str]:
         """The metrics that not every two of the runs have scores of on the same items."""
@@ -474,6 +566,10 @@ class ComparisonReport:
         count = len(self.pairwise_results)
         if corrected > 1:
             return f"Test: {test}, alpha {alpha}, {corrected} p-values corrected by {correction}"
+        tests = [result.test_result for result in self.pairwise_results if result.test_result is not None]
+        if test == "bootstrap" and correction is not None and len(tests) > 1:
+            each = format_level(tests[0].confidence_level)
+            return f"Test: {test}, alpha {alpha}, {len(tests)} intervals of {each} that hold together"
         many = f"; {count} comparisons, not corrected for their number" if count > 1 else ""
         return f"Test: {test}, alpha {alpha}{many}"
 
@@ -498,11 +594,12 @@ def markdown_table(report: ComparisonReport) -> str:
             format_p_cell(result.test_result.p_value if result.test_result else None),
             format_p_cell(result.corrected_p_value),
             str(len(result.run_a_samples)),
-            result.winner,
+            result.winner or "no verdict",
         )
         for result in report.pairwise_results
     ]
-    notes = [f"{escape_markdown(report.method_line())}.", *(f"- {escape_markdown(note)}" for note in report.notes())]
+    told = [*report.pairing_lines(), *report.notes()]
+    notes = [f"{escape_markdown(report.method_line())}.", *(f"- {escape_markdown(note)}" for note in told)]
     return "\n".join([format_table(columns, rows), "", *notes])
 
 
@@ -529,7 +626,8 @@ def latex_table(report: ComparisonReport) -> str:
             )
         )
     table = format_table(columns, rows, "latex", right=range(3, 9))
-    return f"{table}\n% {' '.join(report.method_line().split())}"
+    told = [report.method_line(), *report.pairing_lines(), *report.notes()]
+    return "\n".join([table, *(f"% {' '.join(line.split())}" for line in told)])
 
 
 def format_p_value(p_value: float) -> str:
@@ -539,6 +637,11 @@ def format_p_value(p_value: float) -> str:
 def format_p_cell(p_value: float | None) -> str:
     """For a column that is headed p already."""
     return "–" if p_value is None else format_p_value(p_value).removeprefix("p = ").removeprefix("p ")
+
+
+def format_level(level: float) -> str:
+    """A confidence level in percent, with as many digits as tell it from certainty."""
+    return f"{100 * level:.4g}%"
 
 
 def format_interval(interval: tuple[float, float]) -> str:

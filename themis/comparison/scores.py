@@ -6,17 +6,17 @@ once (`open_scores`); everything that compares runs reads their scores here.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from functools import reduce
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, reduce
 from operator import add
 from pathlib import Path
-from typing import Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
 from themis.comparison.corpus import PairedCorpora
+from themis.comparison.pairing import Overlap, RunItems, overlap_of, refuse_without_pairs
 from themis.comparison.statistics import Pairs
 from themis.core.intervals import Floats, ScoreRange
 from themis.core.redaction import redact_text
@@ -26,7 +26,7 @@ from themis.evaluation.resolve import resolve_aggregation
 from themis.exceptions import ConfigurationError, MetricError, StorageError
 from themis.runs.resuming import how_to_resume_stored
 from themis.storage import ExperimentStorage
-from themis.storage.queries import RunReader
+from themis.storage.queries import AttemptCounts, RunReader
 
 
 class StorageOwner(Protocol):
@@ -57,12 +57,14 @@ def open_store(storage: StoreLocation | None = None, storage_path: StoreLocation
 class RunScores:
     """One metric of one run by item, in the order of the item ids; `clusters` is None if the run has none.
 
-    A value is the mean of the item's `attempts`; `positions` are the items' places in the run.
+    Items of two runs with one key are one item (`pairing.RunItems`). A value is the mean of the item's `attempts`;
+    `positions` are the items' places in the run.
     """
 
     run_id: str
     metric: str
     item_ids: list[str]
+    keys: list[str]
     values: Floats
     clusters: list[str] | None
     score_range: ScoreRange | None = None
@@ -84,58 +86,77 @@ class RunScores:
         return Corpus.build(self.aggregation, self.metric, found).value
 
 
-@dataclass(frozen=True)
+@dataclass
 class ScoredRun:
-    """A stored run that has scores: where the current ones are read, and what their metrics say of themselves."""
+    """A stored run that has scores: where the current ones are read, and what their metrics say of themselves.
+
+    With `across`, its items are paired with another run's by id instead of by content.
+    """
 
     run_id: str
     reader: RunReader
     evaluation: int
     metrics: list[str]
-    directions: dict[str, bool | None]
-    score_ranges: dict[str, ScoreRange]
-    aggregations: dict[str, str]
+    config: Mapping[str, Any]
+    across: bool = False
+    # Read in one go: the items, and the scores of the metric that was looked at first, by position.
+    _items: RunItems | None = field(default=None, init=False, repr=False)
+    _first: tuple[str, dict[int, list[float]]] = field(default=("", {}), init=False, repr=False)
+
+    @property
+    def directions(self) -> Mapping[str, bool | None]:
+        found: Mapping[str, bool | None] = self.config.get("higher_is_better", {})
+        return found
+
+    @property
+    def items(self) -> RunItems:
+        """What the run was asked."""
+        return self._items or self._load(self.metrics[0] if self.metrics else "")
+
+    @cached_property
+    def attempts(self) -> AttemptCounts:
+        return self.reader.count_attempts()
 
     def read(self, metric: str) -> RunScores:
         """Every scored item of a metric; what failed has no score and is not here."""
-        attempts: dict[str, list[float]] = {}
-        clusters: dict[str, str] = {}
-        positions: dict[str, int] = {}
-        for position, item_id, cluster, value in self.reader.values(self.evaluation, metric):
-            # A column without a number reads as None, whatever its type says.
-            if value is None or not math.isfinite(value):
-                raise MetricError(
-                    f"run {self.run_id!r} has a score of {metric} for item {item_id!r} that is not a finite number"
-                )
-            if item_id in attempts:
-                attempts[item_id].append(value)
-                continue
-            attempts[item_id] = [value]
-            positions[item_id] = position
-            if cluster is not None:
-                clusters[item_id] = cluster
-        item_ids = sorted(attempts)
+        items = self._items or self._load(metric)
+        attempts = self._first[1] if self._first[0] == metric else self._read_attempts(metric)
+        places = [place for place in items.by_id if items.positions[place] in attempts]
+        scored = [attempts[items.positions[place]] for place in places]
+        item_ids = [items.item_ids[place] for place in places]
         aggregation = self.find_aggregation(metric)
         statistics = {} if aggregation is None else self._read_statistics(metric)
-        means = (reduce(add, attempts[item_id]) / len(attempts[item_id]) for item_id in item_ids)
+        clusters = [cluster for place in places if (cluster := items.clusters[place]) is not None]
         return RunScores(
             run_id=self.run_id,
             metric=metric,
             item_ids=item_ids,
-            values=np.fromiter(means, dtype=np.float64, count=len(item_ids)),
-            clusters=[clusters[item_id] for item_id in item_ids]
-            if clusters and len(clusters) == len(attempts)
-            else None,
-            score_range=self.score_ranges.get(metric),
-            positions=[positions[item_id] for item_id in item_ids],
-            attempts=[attempts[item_id] for item_id in item_ids],
+            keys=[items.keys[place] for place in places],
+            values=self._means(metric, item_ids, scored),
+            clusters=clusters if clusters and len(clusters) == len(places) else None,
+            score_range=self.config.get("score_range", {}).get(metric),
+            positions=[items.positions[place] for place in places],
+            attempts=scored,
             aggregation=aggregation,
-            statistics=[statistics[positions[item_id]] for item_id in item_ids] if statistics else (),
+            statistics=[statistics[items.positions[place]] for place in places] if statistics else (),
         )
+
+    def _means(self, metric: str, item_ids: Sequence[str], scored: Sequence[Sequence[float]]) -> Floats:
+        # A column without a number reads as None, whatever its type says, and becomes NaN here.
+        every = np.array([value for made in scored for value in made], dtype=np.float64)
+        if not np.isfinite(every).all():
+            lengths = [len(made) for made in scored]
+            item_id = item_ids[int(np.repeat(np.arange(len(scored)), lengths)[~np.isfinite(every)][0])]
+            raise MetricError(
+                f"run {self.run_id!r} has a score of {metric} for item {item_id!r} that is not a finite number"
+            )
+        if every.size == len(scored):
+            return every
+        return np.fromiter((reduce(add, made) / len(made) for made in scored), np.float64, len(scored))
 
     def find_aggregation(self, metric: str) -> str | None:
         """How a metric's scores become one number, where that is no mean."""
-        named: str | None = self.aggregations.get(metric)
+        named: str | None = self.config.get("aggregation", {}).get(metric)
         return None if named is None or resolve_aggregation(named).is_mean else named
 
     def _read_statistics(self, metric: str) -> dict[int, list[object]]:
@@ -145,14 +166,36 @@ class ScoredRun:
             found.setdefault(one.position, []).extend(statistics_of(one.details, metric))
         return found
 
+    def _load(self, metric: str) -> RunItems:
+        positions, item_ids, fingerprints, clusters = list[int](), list[str](), list[str](), list[str | None]()
+        attempts: dict[int, list[float]] = {}
+        rows = self.reader.items_with_scores(self.evaluation, metric)
+        for position, item_id, fingerprint, cluster, outcome, value in rows:
+            if not positions or position != positions[-1]:
+                positions.append(position)
+                item_ids.append(item_id)
+                fingerprints.append(fingerprint)
+                clusters.append(cluster)
+            if outcome is not None:
+                attempts.setdefault(position, []).append(value)
+        self._first = metric, attempts
+        self._items = RunItems(positions, item_ids, fingerprints, clusters, self.across)
+        return self._items
 
-def open_scores(store: ExperimentStorage, run_ids: Iterable[str]) -> list[ScoredRun]:
+    def _read_attempts(self, metric: str) -> dict[int, list[float]]:
+        attempts: dict[int, list[float]] = {}
+        for position, value in self.reader.scores_by_position(self.evaluation, metric):
+            attempts.setdefault(position, []).append(value)
+        return attempts
+
+
+def open_scores(store: ExperimentStorage, run_ids: Iterable[str], *, across: bool = False) -> list[ScoredRun]:
     """Opens runs of a store; one that is not there is a StorageError, one without scores a MetricError."""
     readers = {run_id: store.reader(run_id) for run_id in run_ids}
-    return [_open(store, run_id, reader) for run_id, reader in readers.items()]
+    return [_open(store, run_id, reader, across) for run_id, reader in readers.items()]
 
 
-def _open(store: ExperimentStorage, run_id: str, reader: RunReader) -> ScoredRun:
+def _open(store: ExperimentStorage, run_id: str, reader: RunReader, across: bool) -> ScoredRun:
     if reader.evaluation is None:
         raise MetricError(f"run {run_id!r} has no scores; judge it with: themis rejudge {run_id}")
     metrics = reader.metric_names(reader.evaluation)
@@ -163,15 +206,7 @@ def _open(store: ExperimentStorage, run_id: str, reader: RunReader) -> ScoredRun
             f"{failed} failed. {how_to_resume_stored(store, store.get_run(run_id))}"
         )
     config = reader.evaluation_config(reader.evaluation)
-    return ScoredRun(
-        run_id=run_id,
-        reader=reader,
-        evaluation=reader.evaluation,
-        metrics=metrics,
-        directions=config.get("higher_is_better", {}),
-        score_ranges=config.get("score_range", {}),
-        aggregations=config.get("aggregation", {}),
-    )
+    return ScoredRun(run_id, reader, reader.evaluation, metrics, config, across)
 
 
 def common_metrics(runs: Sequence[ScoredRun], wanted: Iterable[str] | None = None) -> list[str]:
@@ -207,6 +242,13 @@ def is_higher_better(runs: Iterable[ScoredRun], metric: str) -> bool | None:
     return next((run.directions[metric] for run in runs if metric in run.directions), True)
 
 
+def overlap_of_runs(a: ScoredRun, b: ScoredRun) -> Overlap:
+    """Which items two runs share; none at all is an error."""
+    overlap = overlap_of(a.items, b.items, (a.reader, b.reader))
+    refuse_without_pairs(a.run_id, b.run_id, a.items, b.items, overlap)
+    return overlap
+
+
 def refuse_no_mean(run: ScoredRun, metric: str, purpose: str) -> None:
     """Raises where a run's number is no mean of its items' scores, for what knows means only."""
     if run.find_aggregation(metric) is not None:
@@ -219,14 +261,16 @@ def refuse_no_mean(run: ScoredRun, metric: str, purpose: str) -> None:
 def align(a: RunScores, b: RunScores) -> Pairs:
     """The items that both runs have a score of; none at all is an error."""
     one, other = a, b
-    if a.item_ids != b.item_ids:
-        places = {item_id: place for place, item_id in enumerate(b.item_ids)}
-        mine = [place for place, item_id in enumerate(a.item_ids) if item_id in places]
-        one, other = _pick(a, mine), _pick(b, [places[a.item_ids[place]] for place in mine])
-    if not one.item_ids:
+    if a.keys != b.keys:
+        places = {key: place for place, key in enumerate(b.keys)}
+        both = [(place, places[key]) for place, key in enumerate(a.keys) if key in places]
+        # Items without ids have other numbers in the two runs: the order must not depend on which of them is the first.
+        both.sort(key=lambda pair: (min(a.item_ids[pair[0]], b.item_ids[pair[1]]), a.keys[pair[0]]))
+        one, other = _pick(a, [place for place, _ in both]), _pick(b, [place for _, place in both])
+    if not one.keys:
         raise MetricError(
             f"runs {a.run_id!r} and {b.run_id!r} have no item with a score of {a.metric} in common: "
-            f"{len(a.item_ids)} and {len(b.item_ids)} items are scored{_examples(a, b)}"
+            f"{len(a.item_ids)} and {len(b.item_ids)} items are scored"
         )
     clusters = _common_clusters(one, other)
     return Pairs(
@@ -247,10 +291,15 @@ def _pair_corpora(a: RunScores, b: RunScores, clusters: list[str] | None) -> Pai
 
 def restrict_to_shared(runs: Sequence[RunScores]) -> list[RunScores]:
     """The values of the same runs on the items that every one of them has a score of."""
-    if all(run.item_ids == runs[0].item_ids for run in runs):
+    if all(run.keys == runs[0].keys for run in runs):
         return list(runs)
-    common = set(runs[0].item_ids).intersection(*(run.item_ids for run in runs[1:]))
-    return [_pick(run, [place for place, item_id in enumerate(run.item_ids) if item_id in common]) for run in runs]
+    common = set(runs[0].keys).intersection(*(run.keys for run in runs[1:]))
+    order = [key for key in runs[0].keys if key in common]
+    restricted = []
+    for run in runs:
+        places = {key: place for place, key in enumerate(run.keys)}
+        restricted.append(_pick(run, [places[key] for key in order]))
+    return restricted
 
 
 def _pick(run: RunScores, places: list[int]) -> RunScores:
@@ -258,6 +307,7 @@ def _pick(run: RunScores, places: list[int]) -> RunScores:
         run_id=run.run_id,
         metric=run.metric,
         item_ids=[run.item_ids[place] for place in places],
+        keys=[run.keys[place] for place in places],
         values=run.values[places],
         clusters=None if run.clusters is None else [run.clusters[place] for place in places],
         score_range=run.score_range,
@@ -276,9 +326,3 @@ def _common_clusters(a: RunScores, b: RunScores) -> list[str] | None:
         f"runs {a.run_id!r} and {b.run_id!r} put item {item_id!r} into different clusters; "
         "evaluate both with the same cluster_field"
     )
-
-
-def _examples(a: RunScores, b: RunScores) -> str:
-    if not a.item_ids or not b.item_ids:
-        return ""
-    return f", with ids such as {a.item_ids[0]!r} and {b.item_ids[0]!r}"

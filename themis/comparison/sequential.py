@@ -17,17 +17,21 @@ from typing import Literal
 
 import numpy as np
 
+from themis.comparison.judging import describe_differences, how_to_judge_alike, judging_differences
 from themis.comparison.scores import (
+    ScoredRun,
     StoreLocation,
     common_metrics,
     is_higher_better,
     open_scores,
     open_store,
+    overlap_of_runs,
     refuse_no_mean,
 )
 from themis.core.entities import EvaluationRecord
 from themis.core.intervals import Floats
 from themis.exceptions import ConfigurationError, MetricError
+from themis.storage import ExperimentStorage
 
 Decision = Literal["undecided", "above", "below", "equivalent"]
 
@@ -194,10 +198,12 @@ class StopWhenDecided:
         alpha: Accepted rate of false alarms, however often is looked.
         margin: The difference that does not matter: with one, "equivalent" is a decision too.
         horizon: How many samples there can be, if that is known.
+        across: Pair items by id, whatever their content, and go on where the runs are judged differently.
 
     Raises:
         StorageError: The store or the run is not there.
-        MetricError: The run has no scores of the metric, or some outside 0 to 1.
+        MetricError: The run has no scores of the metric, or some outside 0 to 1; or, when the run begins, it shares no
+            item with the baseline or is judged differently.
 
     >>> import themis
     >>> rows = [{"id": n, "question": f"{n} + 1", "answer": str(n + 1)} for n in range(200)]
@@ -219,8 +225,9 @@ class StopWhenDecided:
         alpha: float = 0.05,
         margin: float | None = None,
         horizon: int | None = None,
+        across: bool = False,
     ) -> None:
-        runs = open_scores(open_store(storage, storage_path), [baseline])
+        runs = open_scores(open_store(storage, storage_path), [baseline], across=across)
         self.baseline = baseline
         self.metric = common_metrics(runs, [metric])[0]
         refuse_no_mean(runs[0], self.metric, "stopping early")
@@ -230,7 +237,36 @@ class StopWhenDecided:
         # A difference above zero is good, bad, or neither.
         self._words = _DECISION_WORDS[is_higher_better(runs, self.metric)]
         self.sequence = ConfidenceSequence(alpha=alpha, margin=margin, horizon=horizon)
+        self._run, self._found = runs[0], found
+        # What is said of a run that was compared across other content.
+        self._mark = ""
         self._scores = dict(zip(found.item_ids, map(float, found.values), strict=True))
+
+    def begin(self, storage: ExperimentStorage, run_id: str) -> None:
+        """Pairs the items of a run that begins with the baseline's, by what they hold.
+
+        Args:
+            storage: Where the run is kept.
+            run_id: The run.
+
+        Raises:
+            MetricError: It shares no item with the baseline, or is judged differently.
+        """
+        reader, across = storage.reader(run_id), self._run.across
+        config = {} if reader.evaluation is None else reader.evaluation_config(reader.evaluation)
+        beginning = ScoredRun(run_id, reader, reader.evaluation or 0, [], config, across)
+        overlap = overlap_of_runs(beginning, self._run)
+        if across:
+            self._mark = f", {overlap.count(beginning.items, self._run.items, (), ()).mark}"
+        differences = judging_differences(beginning, self._run, self.metric)
+        if differences and not across:
+            raise MetricError(
+                f"runs {run_id!r} and {self.baseline!r} are judged differently on {self.metric}: "
+                f"{describe_differences(differences)}; {how_to_judge_alike(beginning, self._run)}"
+            )
+        by_key = dict(zip(self._found.keys, map(float, self._found.values), strict=True))
+        mine = zip(beginning.items.item_ids, beginning.items.keys, strict=True)
+        self._scores = {item_id: by_key[key] for item_id, key in mine if key in by_key}
 
     def __call__(self, record: EvaluationRecord) -> str | None:
         values = [score.value for score in record.scores if score.metric_name == self.metric]
@@ -243,5 +279,5 @@ class StopWhenDecided:
         low, high = self.sequence.interval
         return (
             f"{self._words[self.sequence.decision]} {self.baseline} on {self.metric} after {self.sequence.count} samples: "
-            f"difference {self.sequence.mean:+.4f} [{low:+.4f}, {high:+.4f}]"
+            f"difference {self.sequence.mean:+.4f} [{low:+.4f}, {high:+.4f}]{self._mark}"
         )

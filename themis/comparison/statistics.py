@@ -181,6 +181,8 @@ class PairedTest:
     resamples: int | None = None
     seed: int | None = None
     note: str = ""
+    # The evidence points the other way than the difference of the means: ranks may.
+    opposes_mean: bool = False
 
     @property
     def significant(self) -> bool:
@@ -371,7 +373,9 @@ def mcnemar_test(a: Scores | Pairs, b: Scores | None = None, *, alpha: float = 0
 def wilcoxon_test(a: Scores | Pairs, b: Scores | None = None, *, alpha: float = 0.05) -> PairedTest:
     """Wilcoxon's signed-rank test: equal pairs are left out, equal magnitudes share their mean rank.
 
-    Exact, ties included, up to some 250 differing items; above that the normal approximation corrected for ties.
+    Exact, ties included, up to some 250 differing items; above that the normal approximation corrected for ties. It asks
+    whether the differences lie symmetrically around zero. Where they are skewed that is another question than whether
+    their mean is zero, and the note says so.
 
     Args:
         a: The first run's scores, or both runs' as `Pairs`.
@@ -397,8 +401,31 @@ def wilcoxon_test(a: Scores | Pairs, b: Scores | None = None, *, alpha: float = 
         p_value=p_value,
         alpha=alpha,
         exact=exact,
-        note=_why_out_of_reach(pairs, alpha),
+        note=_why_out_of_reach(pairs, alpha) or _why_not_the_mean(pairs, positive - negative, p_value, alpha),
+        opposes_mean=(positive - negative) * pairs.difference < 0,
     )
+
+
+def _why_not_the_mean(pairs: Pairs, rank_sum: float, p_value: float, alpha: float) -> str:
+    """Why a verdict on ranks is not one on the difference of the means; empty where both say the same."""
+    if p_value <= alpha and rank_sum * pairs.difference < 0:
+        return "the ranks favour the other run than the means do: this test weighs ranks, and its verdict is not on the means"
+    of_means = paired_t_test(pairs, alpha=alpha)
+    if of_means.p_value is not None and (p_value <= alpha) != (of_means.p_value <= alpha):
+        return (
+            f"this test weighs ranks; on the difference of the means Student's test has p = {of_means.p_value:.2g}, "
+            f"{'significant' if of_means.significant else 'not significant'}"
+        )
+    return "the differences are skewed, so a verdict on ranks need not hold for the means" if _is_skewed(pairs) else ""
+
+
+def _is_skewed(pairs: Pairs) -> bool:
+    """Whether mean and median of the differences lie farther apart than chance puts them where both are one."""
+    differences = pairs.differences
+    spread = float(differences.std(ddof=1))
+    gap = abs(float(differences.mean() - np.median(differences)))
+    # Three standard errors of mean minus median, 0.756 of the mean's for normal differences.
+    return gap > 3 * 0.756 * spread / math.sqrt(pairs.n)
 
 
 def holm(p_values: Sequence[float]) -> tuple[float, ...]:

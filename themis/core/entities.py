@@ -377,6 +377,7 @@ class MetricAggregate:
         truncated_count: How many are not kept.
         failed: Samples without a score, counted beside the mean and never in it.
         unparsed: Those among the scored whose answer no extractor could read, in none of the attempts.
+        partial: Those among the scored on which some judge of a panel gave no verdict.
         stderr: Standard error of the mean.
         ci: 95 % interval, inside the metric's `score_range`; None for fewer than two samples, and for equal scores that
             nothing bounds.
@@ -402,6 +403,7 @@ class MetricAggregate:
     truncated_count: int = 0
     failed: int = 0
     unparsed: int = 0
+    partial: int = 0
     stderr: float | None = None
     ci: tuple[float, float] | None = None
     ci_method: str | None = None
@@ -467,6 +469,7 @@ class MetricAggregate:
             "count": self.count,
             "failed": self.failed,
             "unparsed": self.unparsed,
+            "partial": self.partial,
             "stderr": self.stderr,
             "ci": list(self.ci) if self.ci else None,
             "ci_method": self.ci_method,

@@ -238,6 +238,21 @@ def wilson_interval(successes: float, n: int, level: float = 0.95) -> tuple[floa
     return (0.0 if successes == 0 else centre - half, 1.0 if successes == n else centre + half)
 
 
+def exact_interval(successes: float, n: int, level: float = 0.95) -> tuple[float, float]:
+    """Clopper and Pearson's interval for a proportion: covers at least as often as it says, however few there are.
+
+    `successes` may be a sum of grades from 0 to 1, which vary less than successes do. Of nothing it is everything.
+    """
+    from scipy.special import betaincinv
+
+    if not 0 <= successes <= n:
+        raise MetricError(f"an exact interval needs 0 <= successes <= n, got {successes} of {n}")
+    tail = (1 - check_level(level)) / 2
+    low = float(betaincinv(successes, n - successes + 1, tail)) if successes > 0 else 0.0
+    high = float(betaincinv(successes + 1, n - successes, 1 - tail)) if successes < n else 1.0
+    return low, high
+
+
 def student_interval(values: Scores, level: float = 0.95) -> tuple[float, float]:
     """Student's t interval for a mean of independent values."""
     estimate = estimate_mean(values)

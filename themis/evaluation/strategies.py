@@ -29,6 +29,7 @@ __all__ = [
     "DefaultEvaluationStrategy",
     "EvaluationStrategy",
     "FirstAttempt",
+    "FixedStrategy",
     "MajorityVote",
     "PassAtK",
     "PassHatK",
@@ -288,6 +289,23 @@ _REDUCERS: dict[str, Callable[[Sequence[Metric]], EvaluationStrategy]] = {
 }
 
 
+@dataclass(frozen=True)
+class FixedStrategy:
+    """Resolves the same strategy for every sample, and can be read in a description of how a run was judged.
+
+    Args:
+        strategy: How every sample's answers become its scores.
+
+    >>> FixedStrategy(FirstAttempt())(None)
+    FirstAttempt()
+    """
+
+    strategy: EvaluationStrategy
+
+    def __call__(self, record: GenerationRecord) -> EvaluationStrategy:
+        return self.strategy
+
+
 def strategy_from_name(name: str, metrics: Sequence[Metric] = (), *, attempts: int | None = None) -> EvaluationStrategy:
     """The built-in strategy of a name.
 
@@ -368,6 +386,8 @@ def _reduced_metadata(scores: Sequence[MetricScore]) -> dict[str, object]:
     metadata: dict[str, object] = {"attempts": len(scores)}
     if all(score.metadata.get("outcome") == "unparsed" for score in scores):
         metadata["outcome"] = "unparsed"
+    elif any(score.metadata.get("outcome") == "partial" for score in scores):
+        metadata["outcome"] = "partial"
     return metadata
 
 

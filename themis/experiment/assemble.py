@@ -19,7 +19,7 @@ from themis.evaluation.extractors import EXTRACTORS, IdentityExtractor
 from themis.evaluation.metrics import METRICS
 from themis.evaluation.pipeline import EvaluationPipeline
 from themis.evaluation.resolve import resolve_extractor, resolve_metric
-from themis.evaluation.strategies import strategy_from_name
+from themis.evaluation.strategies import FixedStrategy, strategy_from_name
 from themis.exceptions import ConfigurationError
 from themis.experiment.datasets import Source, StoredRows, resolve_dataset
 from themis.experiment.run import SampleDriver
@@ -98,7 +98,7 @@ def _build_pipeline(asked: SampleSpecification, source: Source) -> EvaluationPip
     return EvaluationPipeline(
         extractor=IdentityExtractor() if extractor is None else resolve_extractor(extractor),
         metrics=metrics,
-        strategy_resolver=None if strategy is None else lambda record: strategy,
+        strategy_resolver=None if strategy is None else FixedStrategy(strategy),
     )
 
 

@@ -50,7 +50,8 @@ def rejudge_memory_run(storage: ExperimentStorage, run_id: str, judge: Judge | N
         grades = list(_grades(storage, writer, found, judge, ended))
         number = 1 + sum(way.name.startswith("rejudged") for way in storage.reader(run_id).list_evaluations())
         name = f"rejudged {number}" + (f" by {judge.name}" if judge is not None else "")
-        config = {"extractor": None, "judge": None if judge is None else judge.name, "name": name}
+        own = storage.reader(run_id).identity.get("judge") or None
+        config = {"extractor": None, "judge": own if judge is None else judge.name, "name": name}
         add_evaluation(storage, writer, [name], config, [rows for rows, _ in grades])
     return load_results(storage, run_id)
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 from themis.core.entities import EvaluationRecord
@@ -28,6 +28,8 @@ class StoredResult(TestResult):
     __test__: ClassVar[bool] = False
 
     ended: bool = False
+    # Of what the test says and how it is judged: two runs have the same test where this is the same.
+    fingerprint: str = ""
     span_tokens: int = 0
     began_tokens: int = 0
     ended_tokens: int = 0
@@ -146,6 +148,8 @@ class RunResults:
     run: RunMetadata
     results: list[StoredResult]
     judged_as: str
+    # What is stored of that way of judging.
+    judging: Mapping[str, object] = field(default_factory=dict)
 
     @property
     def run_id(self) -> str:
@@ -191,23 +195,23 @@ def read_results(reader: RunReader, judged_as: str | None = None) -> RunResults:
     if run.kind != "memory":
         raise ConfigurationError(f"run {run.run_id!r} is a run of kind {run.kind!r}, expected a memory run")
     evaluation = reader.evaluation
-    name = "as run"
+    name, judging = "as run", dict[str, object]()
     if judged_as is not None or evaluation is not None:
         found = reader.find_evaluation(judged_as or str(evaluation))
-        evaluation, name = found.evaluation, found.name
+        evaluation, name, judging = found.evaluation, found.name, dict(found.config)
     records = {record.task.metadata["dataset_id"]: record for _, record in reader.records()}
     verdicts = {}
     if evaluation is not None:
         verdicts = {record.sample_id: record for _, record in reader.evaluations(evaluation)}
     results = []
     for sample in reader.samples():
-        result = _read_planned(run, sample.item_id, sample.row)
+        result = replace(_read_planned(run, sample.item_id, sample.row), fingerprint=sample.fingerprint)
         if (record := records.get(sample.item_id)) is not None:
             _add_record(result, record.metrics.get("memory", {}))
         if (verdict := verdicts.get(sample.item_id)) is not None:
             _add_verdict(result, verdict)
         results.append(result)
-    return RunResults(run, results, name)
+    return RunResults(run, results, name, judging)
 
 
 def _read_planned(run: RunMetadata, item_id: str, row: Mapping[str, Any]) -> StoredResult:

@@ -30,7 +30,7 @@ from themis.exceptions import ConfigurationError, ThemisError
 from themis.memory import definitions
 from themis.memory.assembling import assemble, default_run_id, load_config, parse_span
 from themis.memory.driver import MemoryDriver
-from themis.memory.report import RunView, read_view
+from themis.memory.report import RunView, read_view, ways_of_judging
 from themis.memory.report.charts import SpanPoint, SpanSeries
 from themis.memory.results import (
     RunResults,
@@ -287,7 +287,11 @@ def read_sweep(sweep: Sweep, storage: ExperimentStorage) -> SweepReport:
     return SweepReport(
         agents=[_pool_runs(agent, members) for agent, members in there.items()],
         spans=[SpanSeries(agent, _score_by_span(members)) for agent, members in there.items()],
-        comparisons=comparison.compare_scores({agent: _scores(members) for agent, members in there.items()}),
+        comparisons=comparison.compare_scores(
+            {agent: _scores(members) for agent, members in there.items()},
+            {agent: _contents(members) for agent, members in there.items()},
+            ways_of_judging({agent: [view for _, view in members] for agent, members in there.items()}),
+        ),
         missing=missing,
     )
 
@@ -307,12 +311,17 @@ def _score_by_span(members: Iterable[tuple[SweepRun, RunView]]) -> list[SpanPoin
     return points
 
 
-def _scores(members: Iterable[tuple[SweepRun, RunView]]) -> dict[tuple[Hashable, str], float]:
+def _scores(members: Iterable[tuple[SweepRun, RunView]]) -> dict[tuple[Hashable, str], float | None]:
     return {
-        ((one.span_tokens, one.seed), result.test_id): result.score
+        ((one.span_tokens, one.seed), result.test_id): result.score for one, view in members for result in view.results
+    }
+
+
+def _contents(members: Iterable[tuple[SweepRun, RunView]]) -> dict[tuple[Hashable, str], str]:
+    return {
+        ((one.span_tokens, one.seed), result.test_id): result.fingerprint
         for one, view in members
         for result in view.results
-        if result.score is not None
     }
 
 

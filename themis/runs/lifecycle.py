@@ -289,7 +289,9 @@ class OpenRun:
         self._notify(lambda observer: observer.on_progress(self._driver.progress))
 
     def notify_start(self) -> None:
-        """Tells where the run stands before its first call."""
+        """Tells where the run stands before its first call, also a rule that looks at its items first (`begin`)."""
+        if (begin := getattr(self.stop_when, "begin", None)) is not None:
+            begin(self.storage, self.run_id)
         total, done = self.reader.count_samples(), self.reader.count_records()[0]
         if done:
             logger.info("resuming %s: %d of %d items already answered", self.run_id, done, total)

@@ -25,6 +25,7 @@ from themis.evaluation.pipeline import aggregations, score_ranges
 from themis.exceptions import ConfigurationError
 
 __all__ = [
+    "BESIDE_JUDGING",
     "SCIENTIFIC_KEYS",
     "build_reproducibility_manifest",
     "call_identity",
@@ -228,23 +229,29 @@ def call_identity(
     }
 
 
+# What is stored with a way of judging without being part of it: scores are made the same whatever these say.
+BESIDE_JUDGING = ("metric_names", "higher_is_better", "score_range", "aggregation")
+
+
 def evaluation_identity(pipeline: Any) -> tuple[str, dict[str, Any]]:
     """The fingerprint of a way of judging, and what it is made of; a judge's key is part of neither.
 
-    Beside it stands which metrics are not better when higher, what their scores can be, and how those become one number
-    where that is no mean, for those who summarise and compare them. Where `unknown` names something that decides scores and
-    has no canonical form, no other evaluation has this fingerprint: such scores are made anew each time, and equal no other
-    run's.
+    Beside it stands what the metrics are called, which of them are not better when higher, what their scores can be, and
+    how those become one number where that is no mean, for those who summarise and compare them. Where `unknown` names
+    something that decides scores and has no canonical form, no other evaluation has this fingerprint: such scores are made
+    anew each time, and equal no other run's.
     """
     described = pipeline.evaluation_fingerprint()
     config = redact(described if isinstance(described, Mapping) else {"fingerprint": described})
     if unknown := find_unknown(config):
-        config = {**config, "unknown": unknown, "known_only_to": secrets.token_hex(8)}
-    directions = {metric.name: getattr(metric, "higher_is_better", True) for metric in getattr(pipeline, "metrics", ())}
+        config = {**config, "unknown": unknown, "identity": f"unknown ({secrets.token_hex(8)})"}
+    metrics = getattr(pipeline, "metrics", ())
+    directions = {metric.name: getattr(metric, "higher_is_better", True) for metric in metrics}
     others = {name: direction for name, direction in directions.items() if direction is not True}
     ranges = {name: list(found) for name, found in score_ranges(pipeline).items()}
-    beside = {"higher_is_better": others, "score_range": ranges, "aggregation": aggregations(pipeline)}
-    return fingerprint(config), {**config, **{name: told for name, told in beside.items() if told}}
+    told = [metric.name for metric in metrics], others, ranges, aggregations(pipeline)
+    beside = dict(zip(BESIDE_JUDGING, told, strict=True))
+    return fingerprint(config), {**config, **{name: value for name, value in beside.items() if value}}
 
 
 def run_identity(

@@ -72,7 +72,17 @@ EXAMPLE_COMPARISON: JSONObject = {
     "metrics": ["CountdownValidity"],
     "best_run_per_metric": {"CountdownValidity": "countdown-variant"},
     "overall_best_run": None,
-    "pairwise_results": [{"metric": "CountdownValidity", "delta": -0.04, "winner": "tie", "p_value": None}],
+    "pairwise_results": [
+        {
+            "metric": "CountdownValidity",
+            "delta": -0.04,
+            "winner": "tie",
+            "p_value": 0.6875,
+            "n": 50,
+            "pairing": {"n": 50, "items_a": 50, "items_b": 50, "left_out_a": 0, "left_out_b": 0, "changed": 0},
+            "judged_differently": "",
+        }
+    ],
 }
 
 
@@ -332,6 +342,9 @@ def _format_overview(found: Overview) -> JSONObject:
 # --- what runs differ in, and whether that is enough ------------------------------------------------------------------
 
 
+_ACROSS = "Pair items by id whatever they hold, and weigh runs that were judged differently; the answer says so."
+
+
 class ComparisonRequest(BaseModel):
     """Which runs, on which metrics, by which test."""
 
@@ -341,7 +354,7 @@ class ComparisonRequest(BaseModel):
                 {
                     "run_ids": ["countdown-baseline", "countdown-variant"],
                     "metrics": ["CountdownValidity"],
-                    "statistical_test": "bootstrap",
+                    "statistical_test": "auto",
                     "alpha": 0.05,
                 }
             ]
@@ -350,9 +363,10 @@ class ComparisonRequest(BaseModel):
 
     run_ids: list[str] = Field(max_length=_MOST_COMPARED)
     metrics: list[str] | None = None
-    statistical_test: str = "bootstrap"
+    statistical_test: str = "auto"
     alpha: float = Field(default=0.05, gt=0, lt=1)
     correction: str | None = Field(default="holm-bonferroni", description=f"{', '.join(CORRECTIONS)} or null")
+    across: bool = Field(default=False, description=_ACROSS)
 
 
 class DiffRequest(BaseModel):
@@ -365,6 +379,7 @@ class DiffRequest(BaseModel):
     threshold: float = Field(default=0.5, allow_inf_nan=False)
     limit: int = Field(default=100, ge=1, le=500)
     offset: int = Field(default=0, ge=0, le=100_000_000)
+    across: bool = Field(default=False, description=_ACROSS)
 
 
 class GateRequest(BaseModel):
@@ -382,6 +397,7 @@ class GateRequest(BaseModel):
     max_failed: int | None = Field(default=None, ge=0)
     require_same: list[str] = Field(default_factory=list, max_length=50)
     lower_is_better: bool | None = None
+    across: bool = Field(default=False, description=_ACROSS)
 
 
 @comparisons.post("/compare", summary="Compare runs", responses={**example(EXAMPLE_COMPARISON), **PROBLEMS})
@@ -397,24 +413,20 @@ def diff_stored(state: State, wanted: DiffRequest) -> Response:
         state.reader(run_id)
     metrics = None if wanted.metric is None else [wanted.metric]
     with state.limit_heavy():
-        diff = diff_runs(wanted.run_a, wanted.run_b, storage=state.store, metrics=metrics, threshold=wanted.threshold)
+        diff = diff_runs(
+            wanted.run_a,
+            wanted.run_b,
+            storage=state.store,
+            metrics=metrics,
+            threshold=wanted.threshold,
+            across=wanted.across,
+        )
         last = wanted.offset + wanted.limit
         found = list(islice(diff.items(only=wanted.only, limit=last + 1), wanted.offset, last + 1))
     items = [item_row(item) for item in found[: wanted.limit]]
     return json_answer(
         {
-            "run_a": wanted.run_a,
-            "run_b": wanted.run_b,
-            "threshold": wanted.threshold,
-            "metrics": {
-                name: {
-                    "counts": {change.value: count for change, count in metric.counts.items()},
-                    "shared": metric.shared,
-                    "unscored_a": metric.unscored_a,
-                    "unscored_b": metric.unscored_b,
-                }
-                for name, metric in diff.by_metric.items()
-            },
+            **diff.to_dict(),
             "items": state.redactor.deep(items),
             "next_offset": last if len(found) > wanted.limit else None,
         }

@@ -353,16 +353,18 @@ def compare_page(
     run: Annotated[list[str], Query()] = [],  # noqa: B006
     metric: str = "",
     test: str = StatisticalTest.AUTO.value,
+    across: bool = False,
 ) -> Response:
     run_ids = [run_id for run_id in dict.fromkeys(run) if run_id]
     known = find_runs(state.store.engine, limit=_MOST_SUGGESTED).runs if state.store.exists() else []
     suggested = [one.run_id for one in known]
     tests = [one.value for one in StatisticalTest]
     shared: JSONObject = {"chosen": run_ids, "suggested": suggested, "tests": tests, "test": test, "metric": metric}
+    shared["across"] = across
     if len(run_ids) < 2:
         return _page(pages, "compare.html", report=None, metrics=[], problem=None, **shared)
     try:
-        report = state.compare(run_ids, metrics=[metric] if metric else None, statistical_test=test)
+        report = state.compare(run_ids, metrics=[metric] if metric else None, statistical_test=test, across=across)
         metrics = comparison_view(state.store, report)
     except NotFound as error:
         return _page(pages, "compare.html", 404, report=None, metrics=[], problem=str(error), **shared)

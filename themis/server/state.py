@@ -75,6 +75,7 @@ class AppState:
         statistical_test: str,
         alpha: float = 0.05,
         correction: str | None = "holm-bonferroni",
+        across: bool = False,
     ) -> ComparisonReport:
         """Every two of the runs on the metrics that all have, or on those named."""
         for run_id in run_ids:
@@ -84,6 +85,7 @@ class AppState:
             statistical_test=statistical_test,
             alpha=alpha,
             multiple_comparison_correction=correction,
+            across=across,
         )
         with self.limit_heavy():
             return engine.compare_runs(run_ids, metrics=metrics)

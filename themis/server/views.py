@@ -492,9 +492,9 @@ def comparison_view(store: ExperimentStorage, report: ComparisonReport) -> list[
     """The report by metric, a memory run's overall one first; fixed and broken items are read for two runs only."""
     # Of a measure that is neither good nor bad, nothing is fixed or broken.
     sortable = [result.metric_name for result in report.pairwise_results if result.higher_is_better is not None]
-    diff = (
-        diff_runs(*report.run_ids, storage=store, metrics=sortable) if len(report.run_ids) == 2 and sortable else None
-    )
+    diff = None
+    if len(report.run_ids) == 2 and sortable:
+        diff = diff_runs(*report.run_ids, storage=store, metrics=sortable, across=report.metadata.get("across", False))
     found = []
     for metric in sorted(report.metrics, key=lambda name: name != OVERALL):
         results = report.get_metric_results(metric)

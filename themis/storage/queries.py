@@ -183,6 +183,11 @@ class RunReader:
         for position, item_id, content, *others in self._paged(self._sample_query(), schema.samples.c.position, -1):
             yield StoredSample(position, item_id, decode(content), *others)
 
+    def find_samples(self, item_ids: Collection[str]) -> dict[str, StoredSample]:
+        """Samples by their ids; what is not there is left out."""
+        query = self._sample_query().where(schema.samples.c.item_id.in_([one for one in item_ids if is_storable(one)]))
+        return {row[1]: StoredSample(row[0], row[1], decode(row[2]), *row[3:]) for row in self.read_rows(query)}
+
     def _sample_query(self) -> AnySelect:
         samples, items = schema.samples, schema.items
         return (
@@ -452,6 +457,27 @@ class RunReader:
             .where(scores.c.evaluation == evaluation, scores.c.metric == metric, scores.c.outcome != FAILED)
         )
         return map(ScoreValue._make, self._paged(query, scores.c.position, -1, then=scores.c.ordinal, size=_LARGE_PAGE))
+
+    def scores_by_position(self, evaluation: int, metric: str) -> Iterator[AnyRow]:
+        """(position, value) of every score of a metric that did not fail, in dataset order."""
+        scores = schema.scores
+        query = sa.select(scores.c.position, scores.c.value).where(
+            scores.c.evaluation == evaluation, scores.c.metric == metric, scores.c.outcome != FAILED
+        )
+        return self._paged(query, scores.c.position, -1, then=scores.c.ordinal, size=_LARGE_PAGE)
+
+    def items_with_scores(self, evaluation: int, metric: str) -> Iterator[AnyRow]:
+        """(position, item id, fingerprint, cluster, outcome, value) of every sample in order, with each of its scores of a
+        metric; outcome and value are None where it has none that did not fail."""
+        samples, scores = schema.samples, schema.scores
+        of_metric = (scores.c.evaluation == evaluation) & (scores.c.metric == metric) & (scores.c.outcome != FAILED)
+        query = (
+            sa.select(samples.c.position, samples.c.item_id, samples.c.fingerprint, samples.c.cluster)
+            .add_columns(scores.c.outcome, scores.c.value)
+            .outerjoin(scores, of_metric & (scores.c.position == samples.c.position))
+            .where(samples.c.run == self.run)
+        )
+        return self._paged(query, samples.c.position, -1, then=scores.c.ordinal, size=_LARGE_PAGE)
 
     def score_details(self, evaluation: int, metric: str) -> Iterator[ScoreDetails]:
         """What every score of a metric that has a value says of itself, in dataset order."""

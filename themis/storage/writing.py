@@ -260,7 +260,8 @@ class RunWriter:
             connection.execute(
                 insert_into(self._engine, table)
                 .values(run=self.run, fingerprint=fingerprint, config=encode(config), created_at=_now())
-                .on_conflict_do_nothing()
+                # What is told of it beside its identity may be more than was told the first time.
+                .on_conflict_do_update(index_elements=["run", "fingerprint"], set_={"config": encode(config)})
             )
             evaluation = connection.execute(
                 sa.select(table.c.evaluation).where(table.c.run == self.run, table.c.fingerprint == fingerprint)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from themis.memory.results import RunResults, RunSummary, StoredResult, load_results, points_of, summarise_results
@@ -48,6 +48,13 @@ def read_view(storage: ExperimentStorage, run_id: str, *, judged_as: str | None 
     )
     verbosity = memory.get("published_agent_tokens") or timeline.reply_tokens or None
     return RunView(run_id, found, summarise_results(found, verbosity_tokens=verbosity), timeline)
+
+
+def ways_of_judging(agents: Mapping[str, Sequence[RunView]]) -> dict[str, list[Mapping[str, object]]]:
+    """How the tests of each agent's runs were judged; judges that none of them has asked had no part in it."""
+    asked = any(view.found.run.judge_calls for views in agents.values() for view in views)
+    unasked: dict[str, object] = {} if asked else {"judge": None}
+    return {agent: [{**view.found.judging, **unasked} for view in views] for agent, views in agents.items()}
 
 
 def label_views(views: Sequence[RunView]) -> list[RunView]:

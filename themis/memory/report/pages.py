@@ -13,7 +13,7 @@ from themis.comparison.reports import TIE, ComparisonResult
 from themis.core.codec import format_value
 from themis.core.markup import Raw, escape_control, escape_markdown, format_table
 from themis.memory import report
-from themis.memory.report import RunView, label_views
+from themis.memory.report import RunView, label_views, ways_of_judging
 from themis.memory.report.charts import (
     Axis,
     DistanceSeries,
@@ -163,7 +163,7 @@ def agents_page(
     """Several runs beside each other. `spans` adds the curve of a sweep, `comparisons` its differences."""
     named = label_views(views)
     names = [view.name for view in named]
-    compared_agents = list(comparisons) if comparisons is not None else comparison.compare_scores(_scores(named))
+    compared_agents = _compare(named) if comparisons is None else list(comparisons)
     differing, compared = _find_differences(named)
     figures = agents_figures(named, spans)
     columns, rows = agents_table(named)
@@ -176,7 +176,7 @@ def agents_page(
         comparisons=compared_agents,
         clustered=any(_conversations(pair) > 1 for pair in compared_agents),
         span_sentences=span_sentences(views),
-        notes=[f"{pair.run_a_id} − {pair.run_b_id}: {pair.note}" for pair in compared_agents if pair.note],
+        notes=[note for pair in compared_agents for note in _notes_on(pair)],
         differing=differing,
         compared=compared,
         spans=figures.get("spans"),
@@ -231,8 +231,24 @@ def span_sentences(views: Sequence[RunView]) -> list[str]:
     return [f"effective span of {name}: {span.sentence}" for name, span in named if span is not None]
 
 
-def _scores(views: Sequence[RunView]) -> dict[str, dict[tuple[Hashable, str], float]]:
-    return {view.name: {("", r.test_id): r.score for r in view.results if r.score is not None} for view in views}
+def _compare(views: Sequence[RunView]) -> list[ComparisonResult]:
+    """Every two runs on the tests that are the same in both."""
+    scores: dict[str, dict[tuple[Hashable, str], float | None]] = {
+        view.name: {("", result.test_id): result.score for result in view.results} for view in views
+    }
+    contents: dict[str, dict[tuple[Hashable, str], str]] = {
+        view.name: {("", result.test_id): result.fingerprint for result in view.results} for view in views
+    }
+    return comparison.compare_scores(scores, contents, ways_of_judging({view.name: [view] for view in views}))
+
+
+def _notes_on(pair: ComparisonResult) -> list[str]:
+    """What must be read with a difference: what was left out of it, and what limits its verdict."""
+    whose = f"{pair.run_a_id} − {pair.run_b_id}"
+    notes = [f"{whose}: {remark}" for remark in pair.remarks]
+    if pair.pairing is not None and not pair.pairing.is_whole:
+        notes.insert(0, f"{whose}: {pair.pairing.describe(pair.run_a_id, pair.run_b_id)}")
+    return notes
 
 
 def _axes(summaries: Sequence[RunSummary]) -> list[Axis]:
@@ -260,7 +276,7 @@ def _relative(values: Sequence[float | None], *, least: bool = False) -> list[fl
 
 
 def _verdict(comparisons: Sequence[ComparisonResult]) -> str:
-    clear = [pair for pair in comparisons if pair.winner != TIE]
+    clear = [pair for pair in comparisons if pair.winner not in (TIE, None)]
     if not clear and comparisons and all("too few" in pair.note for pair in comparisons):
         held = max(_conversations(pair) for pair in comparisons)
         return f"{held} conversations are too few to tell any two agents apart, whatever they scored: use more seeds."
@@ -278,12 +294,12 @@ def _conversations(pair: ComparisonResult) -> int:
 
 def _find_differences(views: Sequence[RunView]) -> tuple[list[dict[str, object]], int]:
     """Tests on which agents do not agree, and how many were compared."""
-    by_test: dict[str, list[StoredResult | None]] = {}
+    by_test: dict[tuple[str, str], list[StoredResult | None]] = {}
     for number, view in enumerate(views):
         for result in view.results:
-            by_test.setdefault(result.test_id, [None] * len(views))[number] = result
+            by_test.setdefault((result.test_id, result.fingerprint), [None] * len(views))[number] = result
     found: list[tuple[float, dict[str, object]]] = []
-    for test_id, results in by_test.items():
+    for (test_id, _), results in by_test.items():
         scores = [None if result is None else result.score for result in results]
         known = [score for score in scores if score is not None]
         if len(set(known)) < 2:
