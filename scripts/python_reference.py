@@ -73,6 +73,18 @@ SECTIONS = (
     Section("themis.evaluation.pipeline", "Extractor, metrics and attempts together.", ("EvaluationPipeline",)),
     Section("themis.evaluation.strategies", "How several attempts at one sample become one score."),
     Section(
+        "themis.experiment.judge_audit",
+        "What a judge accepts of right and wrong answers, and what its scores are worth: see [Judges](../guides/judging.md).",
+        ("audit_judge", "audit_judgments", "JudgeAudit"),
+    ),
+    Section("themis.experiment.judgment_files", "Judgments made elsewhere.", ("read_judgments_file",)),
+    Section(
+        "themis.evaluation.judge_rates",
+        "The same without a store: rates of judgments, and scores and differences corrected for them.",
+        ("Judgment", "JudgeRates", "judge_rates", "correct_score", "corrected_difference"),
+    ),
+    Section("themis.evaluation.agreement", "Judges against people and each other.", ("calibrate", "agreement_of")),
+    Section(
         "themis.comparison",
         "Whether two runs differ, on shared items. [Statistics](../guides/statistics.md) says which test to take.",
     ),

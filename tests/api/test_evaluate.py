@@ -59,7 +59,7 @@ def test_rows_become_a_report_with_counts_and_intervals(adder, tmp_path):
     report = ask(tmp_path)
     exact = report.evaluation_report.metrics["ExactMatch"]
     assert (exact.mean, exact.count, exact.failed, exact.unparsed) == (1.0, 4, 0, 0)
-    assert exact.ci_method == "wilson"
+    assert exact.ci_method == "mid-p"
     assert exact.ci[0] < 1.0
     assert [record.sample_id for record in report.evaluation_report.records] == ["0", "1", "2", "3"]
     assert report.metric("exact_match") is report.metric("ExactMatch")

@@ -22,6 +22,7 @@ from themis.comparison.statistics import (
     risk_difference_interval,
     wilcoxon_test,
 )
+from themis.core.intervals import estimate_mean
 
 
 def random_cases(count, largest=60):
@@ -107,16 +108,29 @@ def test_the_paired_t_test_agrees_with_scipy():
 
 def test_the_clustered_t_test_agrees_with_statsmodels():
     rng = np.random.default_rng(5)
-    for a, b in random_cases(120):
+    for size in (1, 2, 5, 9):
+        for _ in range(20):
+            clusters = np.repeat(np.arange(rng.integers(2, 9)), size)
+            a, b = rng.normal(size=(2, clusters.size))
+            fit = sm.OLS(a - b, np.ones(len(a))).fit(cov_type="cluster", cov_kwds={"groups": clusters}, use_t=True)
+            ours = paired_t_test(a, b, clusters=clusters)
+            assert ours.p_value == pytest.approx(fit.pvalues[0], abs=1e-9)
+            assert ours.ci == pytest.approx(tuple(fit.conf_int()[0]), abs=1e-9)
+
+
+def test_the_clustered_t_test_weighs_unequal_clusters_by_cr2_and_satterthwaite():
+    rng = np.random.default_rng(5)
+    for a, b in random_cases(60):
         clusters = rng.integers(0, 6, len(a))
         if np.unique(clusters).size < 2 or np.ptp(a - b) == 0:
             continue
-        fit = sm.OLS(a - b, np.ones(len(a))).fit(cov_type="cluster", cov_kwds={"groups": clusters}, use_t=True)
-        if fit.bse[0] < 1e-12:
+        estimate = estimate_mean(a - b, clusters)
+        if estimate.stderr < 1e-12:
             continue
         ours = paired_t_test(a, b, clusters=clusters)
-        assert ours.p_value == pytest.approx(fit.pvalues[0], abs=1e-9)
-        assert ours.ci == pytest.approx(tuple(fit.conf_int()[0]), abs=1e-9)
+        expected = stats.t(estimate.degrees_of_freedom, scale=estimate.stderr)
+        assert ours.p_value == pytest.approx(2 * expected.sf(abs(np.mean(a - b))), abs=1e-9)
+        assert ours.ci == pytest.approx(np.mean(a - b) + np.array(expected.interval(0.95)), abs=1e-9)
 
 
 def test_the_permutation_test_is_exact_for_few_items():

@@ -63,3 +63,44 @@ def test_scores_that_do_not_vary_have_no_agreement():
     agreement = attempt_agreement([[1, 1], [1, 1]])
 
     assert (agreement.icc, agreement.ci) == (None, None)
+
+
+def test_right_and_wrong_attempts_get_an_interval_that_covers():
+    rng = np.random.default_rng(4)
+    covered = 0
+    for _ in range(300):
+        chances = rng.beta(0.5, 0.5, size=30)
+        low, high = attempt_agreement(list((rng.random((30, 2)) < chances[:, None]).astype(float))).ci
+        covered += low <= 0.5 <= high
+
+    # By F alone, which takes scores as normal, 90 %.
+    assert covered >= 0.94 * 300
+
+
+def test_the_jackknife_leaves_each_item_out_in_turn():
+    rng = np.random.default_rng(6)
+    scores = [
+        (rng.random(size) < chance).astype(float) for size, chance in zip([3, 4, 2, 5] * 8, rng.random(32), strict=True)
+    ]
+    found = attempt_agreement(scores)
+
+    ratios = []
+    for place in range(-1, len(scores)):
+        kept = [column for number, column in enumerate(scores) if number != place]
+        ratios.append(math.log(stats.f_oneway(*kept).statistic))
+    spread = np.std(ratios[1:]) * math.sqrt(31)
+    half = stats.t.ppf(0.975, 31) * spread
+    sizes = np.array([column.size for column in scores])
+    typical = (sizes.sum() - (sizes**2).sum() / sizes.sum()) / 31
+    low, high = ((ratio - 1) / (ratio + typical - 1) for ratio in np.exp([ratios[0] - half, ratios[0] + half]))
+    assert found.ci[0] <= low + 1e-9
+    assert high - 1e-9 <= found.ci[1]
+    assert found.ci[0] == pytest.approx(low) or found.ci[1] == pytest.approx(high)
+
+
+@pytest.mark.parametrize("scores", [[[1, 0], [1, 1]], [[1, 0], [1, 1], [1, 1]], [[1, 0], [0, 0], [1, 1], [1, 1]]])
+def test_few_attempts_leave_the_agreement_open(scores):
+    found = attempt_agreement(scores)
+
+    assert found.ci[1] - found.ci[0] > 0.8
+    assert found.ci[0] <= found.icc <= found.ci[1] <= 1.0

@@ -8,7 +8,7 @@ import inspect
 
 import pytest
 
-from themis.evaluation import agreement, judges, pipeline, resolve, strategies
+from themis.evaluation import agreement, audit_answers, judge_rates, judges, pipeline, resolve, strategies
 from themis.evaluation.extractors import EXTRACTORS
 from themis.evaluation.metrics import METRICS
 from themis.evaluation.registries import EXTRACTOR_CLASSES, METRIC_CLASSES
@@ -18,7 +18,8 @@ CLASSES = [*map(METRICS.get, METRIC_CLASSES), *map(EXTRACTORS.get, EXTRACTOR_CLA
 
 
 @pytest.mark.parametrize(
-    "name", [*MODULES, *(module.__name__ for module in (agreement, pipeline, resolve, strategies))]
+    "name",
+    [*MODULES, *(module.__name__ for module in (agreement, audit_answers, judge_rates, pipeline, resolve, strategies))],
 )
 def test_the_examples_give_what_they_show(name, monkeypatch):
     for registry in (METRICS, EXTRACTORS):

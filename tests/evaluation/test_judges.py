@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import themis
+from themis.cli import _run
 from themis.core import entities as core
 from themis.core.identity import describe_object
 from themis.core.intervals import wilson_interval
@@ -250,6 +251,90 @@ def test_a_panel_reports_every_vote_and_how_far_they_agree(judge_says, tmp_path)
     assert details["agreement"] == pytest.approx(2 / 3)
 
 
+def test_a_panel_goes_by_the_judges_that_can_be_read_and_counts_the_others(judge_says, tmp_path, capsys):
+    judge_says(
+        lambda prompt: "hm" if "unreadable" in prompt else verdict(verdict="pass" if "lenient" in prompt else "fail")
+    )
+    judges = [RubricJudge(model="scripted:m", instructions=text) for text in ("lenient", "unreadable", "lenient too")]
+    panel = evaluate(tmp_path, JudgePanel(judges=judges, combine="majority")).metric("JudgePanel")
+    assert (panel.mean, panel.count, panel.failed, panel.partial) == (1.0, 6, 0, 6)
+    score = panel.per_sample[0]
+    assert [vote["value"] for vote in score.details["votes"]] == [1.0, 1.0]
+    assert score.details["note"] == "1 of 3 judges gave no verdict"
+    assert "cannot be read" in score.details["unreadable"][0]["reason"]
+    assert score.metadata["judges_failed"] == 1
+
+    assert _run(["show", "run", "--storage", str(tmp_path)]) == 0
+    assert "JudgePanel: 6 of 6 scores lack a judge that gave no verdict" in capsys.readouterr().out
+
+
+def test_two_judges_left_of_a_panel_that_disagree_are_a_tie(judge_says, tmp_path):
+    judge_says(lambda prompt: verdict(verdict=next(w for w in ("abstain", "pass", "fail") if f"say {w}" in prompt)))
+    judges = [RubricJudge(model="scripted:m", instructions=f"say {word}") for word in ("pass", "abstain", "fail")]
+    report = evaluate(tmp_path, JudgePanel(judges=judges, combine="majority"))
+    assert (report.metric("JudgePanel").mean, report.metric("JudgePanel").partial) == (0.5, 6)
+
+
+def test_a_panel_that_nobody_can_be_read_of_has_no_verdict(judge_says, tmp_path):
+    judge_says(lambda prompt: "hm")
+    panel = JudgePanel(judges=[RubricJudge(model="scripted:m"), RubricJudge(model="scripted:m", instructions="b")])
+    judged = evaluate(tmp_path, panel).metric("JudgePanel")
+    assert (judged.count, judged.failed, judged.partial) == (0, 6, 0)
+
+
+def test_a_judge_of_a_panel_that_could_not_be_asked_is_asked_on_resume_and_nobody_else(judge_says, tmp_path):
+    def breaks(prompt: str) -> str:
+        if "broken" in prompt:
+            raise ValueError("the line is down")
+        return verdict()
+
+    judge = judge_says(breaks)
+    panel = JudgePanel(judges=[RubricJudge(model="scripted:m"), RubricJudge(model="scripted:m", instructions="broken")])
+    assert evaluate(tmp_path, panel, max_retries=1, keep_going=True).metric("JudgePanel").failed == 6
+    judge_says(lambda prompt: verdict())
+    judge.asked.clear()
+    judged = evaluate(tmp_path, panel).metric("JudgePanel")
+    assert (judged.count, judged.partial, len(judge.asked)) == (6, 0, 6)
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        '{"verdict": "pass"} {"verdict": "fail"}',
+        '{"verdict": "pass", "verdict": "fail"}',
+        'Verdict: fail\n{"verdict": "pass"}',
+        '{"verdict": "pass"}\n\nOn reflection the **verdict** is a FAIL.',
+        "```json\n{'verdict': 'fail'}\n```\nor rather\n```json\n{'verdict': 'pass'}\n```",
+        '{"verdict": "pass", "scores": {"correct": 1}} {"verdict": "pass", "scores": {"correct": 0}}',
+    ],
+)
+def test_two_verdicts_in_one_reply_are_none(judge_says, tmp_path, reply):
+    judge = judge_says(lambda prompt: reply)
+    judged = evaluate(tmp_path, RubricJudge(model="scripted:m", rubric=["correct"] if "scores" in reply else []))
+    assert (judged.metric("RubricJudge").count, judged.metric("RubricJudge").failed) == (0, 6)
+    assert len(judge.asked) == 12  # one repair each
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        '{"verdict": "fail"} {"verdict": "FAIL"}',
+        'The verdict is fail.\n{"verdict": "fail"}',
+        '"verdict" is pass, fail or abstain, so: {"verdict": "fail"}',
+        '{"verdict": "fail", "reason": "its own verdict: pass is wrong"}',
+        r'With \frac{1}{2}: {"verdict": "fail"}',
+    ],
+)
+def test_one_verdict_that_is_said_twice_is_one(judge_says, tmp_path, reply):
+    judge_says(lambda prompt: reply)
+    assert evaluate(tmp_path, RubricJudge(model="scripted:m")).metric("RubricJudge").mean == 0.0
+
+
+def test_two_preferences_in_one_reply_are_none(judge_says, tmp_path):
+    judge_says(lambda prompt: '{"preference": "A"} {"preference": "B"}')
+    assert evaluate(tmp_path, PairwiseJudge(model="scripted:m")).metric("PairwiseJudge").failed == 6
+
+
 def test_judges_can_be_named_on_the_command_line(judge_says, tmp_path):
     from themis.evaluation.resolve import resolve_metric
 
@@ -302,17 +387,39 @@ def test_alpha_matches_the_published_worked_example():
     assert krippendorff_alpha(ratings, level="interval") == pytest.approx(0.849, abs=5e-4)
 
 
-def test_the_corrected_mean_covers_what_people_would_have_said_however_biased_the_judge():
+@pytest.mark.parametrize(
+    ("share", "missed", "passed", "labels"),
+    [(0.6, 0.05, 0.4, 200), (0.95, 0.05, 0.05, 20), (0.95, 0.05, 0.05, 50), (0.8, 0.2, 0.2, 5), (0.8, 0.0, 0.0, 400)],
+)
+def test_the_corrected_mean_covers_what_people_would_have_said(share, missed, passed, labels):
     chance = np.random.default_rng(5)
-    covered = 0
-    for _ in range(300):
-        truth = (chance.random(1_000) < 0.6).astype(float)
-        flipped = chance.random(1_000) < np.where(truth == 1, 0.05, 0.4)  # lenient: passes 40 % of the wrong ones
+    covered, runs = 0, 150
+    for _ in range(runs):
+        truth = (chance.random(400) < share).astype(float)
+        flipped = chance.random(400) < np.where(truth == 1, missed, passed)
         judged = {str(n): float(abs(t - f)) for n, (t, f) in enumerate(zip(truth, flipped, strict=True))}
-        labels = {str(n): float(truth[n]) for n in range(200)}
-        found = calibrate(judged, labels)
-        covered += found.corrected_ci[0] <= 0.6 <= found.corrected_ci[1]
-    assert 0.92 <= covered / 300 <= 0.98
-    assert found.bias > 0.05
-    with pytest.raises(MetricError, match="at least two items"):
+        found = calibrate(judged, {str(n): float(truth[n]) for n in range(labels)})
+        covered += found.corrected_ci[0] <= share <= found.corrected_ci[1]
+    assert covered / runs >= 0.93
+
+
+def test_twenty_labels_that_all_agree_are_not_certainty():
+    judged = {str(n): float(n % 20 > 0) for n in range(400)}
+    found = calibrate(judged, {str(n): judged[str(n)] for n in range(20)})
+    assert found.accuracy == 1.0
+    assert found.corrected_ci[0] < 0.85 < found.corrected_mean == 0.95
+    assert found.labels_wanted > 20
+
+
+def test_a_judge_that_compresses_grades_does_not_make_labels_of_all_items_uncertain():
+    chance = np.random.default_rng(1)
+    truth = chance.beta(2, 2, 300)
+    judged = {str(n): 0.4 + 0.2 * value for n, value in enumerate(truth)}
+    found = calibrate(judged, {str(n): float(value) for n, value in enumerate(truth)})
+    assert found.corrected_mean == pytest.approx(truth.mean())
+    assert 0.03 < found.corrected_ci[1] - found.corrected_ci[0] < 0.08
+
+
+def test_one_label_is_refused_with_what_is_needed():
+    with pytest.raises(MetricError, match=r"at least two items .* 20 labels of items taken at random"):
         calibrate({"a": 1.0}, {"b": 1.0})

@@ -288,6 +288,34 @@ def test_judging_again_is_stopped_and_taken_up_without_paying_twice(here, slow, 
     assert len(slow) == len(set(slow.asked)), "an answered question was asked again"
 
 
+@pytest.mark.fault(
+    area="Stopping and resuming",
+    wrong="Ctrl-C or SIGTERM while a judge is audited",
+    does="Finishes the calls under way, saves them, prints the command that goes on; no verdict is paid for twice",
+    status="interrupted",
+    exit_code=130,
+)
+def test_an_audit_is_stopped_and_taken_up_without_paying_twice(here, slow, fault):
+    assert call(*SAMPLES.words("--storage", "s")) == 0
+    slow.asked.clear()
+    slow.seconds = 0.03
+    words = ("judge", "audit", "it's r", "--judge", "rubric_judge(model='acme/judge')", "-n", "20", "--storage", "s")
+    process = begin(*words)
+    wait_until(lambda: len(slow) >= 6, process)
+
+    process.send_signal(signal.SIGTERM)
+    _, said = process.communicate(timeout=120)
+
+    assert process.returncode == fault.exit_code
+    assert "Traceback" not in said
+    (stopped,) = ExperimentStorage("s").list_runs("judge-audits")
+    assert stopped.status == fault.status
+    assert printed_command(said) == f"themis {shlex.join(words)}"
+    slow.seconds = 0.0
+    call(*shlex.split(printed_command(said))[1:])
+    assert len(slow) == len(set(slow.asked)), "an answered question was asked again"
+
+
 # --- budgets ----------------------------------------------------------------------------------------------------------
 
 

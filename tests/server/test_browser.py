@@ -161,7 +161,7 @@ def test_a_run_is_watched_to_its_end(start_server, open_page, tmp_path):
     expect(page.locator("[data-answered]").first).to_have_text("7")
     answer(23)
     page.get_by_text("completed").wait_for()
-    page.get_by_text("(wilson)").wait_for()
+    page.get_by_text("(mid-p)").wait_for()
     assert page.locator("[data-answered]").first.inner_text() == "30"
     assert page.locator("[data-mean]").inner_text() == "1.0000"
     writer.communicate()

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import Any
 
 import click
 
-from themis.cli.output import json_option, print_json, print_table, storage_option
+from themis.cli.output import json_option, print_json, print_table, storage_option, write_page
 from themis.cli.terminal import escape_terminal
 from themis.comparison.diff import Change, RunDiff, diff_runs, item_row, write_diff
 from themis.comparison.engine import CORRECTIONS, ComparisonEngine, StatisticalTest
@@ -76,10 +75,7 @@ def compare(
     )
     report = engine.compare_runs(run_ids, metrics=metrics or None)
     if html_file is not None:
-        path = Path(html_file)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(comparison_page(report), encoding="utf-8", errors="backslashreplace")
-        click.echo(f"wrote {html_file}", err=True)
+        write_page(html_file, comparison_page(report))
     if as_json:
         print_json(report.to_dict())
     elif form == "latex":
@@ -97,6 +93,8 @@ def _print_report(report: ComparisonReport, *, details: bool) -> None:
             click.echo(result.summary(report.names()))
     for line in report.reasons():
         click.echo(f"test of {line}")
+    for line in report.judge_lines():
+        click.echo(escape_terminal(line))
 
 
 @click.command()

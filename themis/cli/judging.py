@@ -7,18 +7,127 @@ from typing import Any
 
 import click
 
-from themis.cli.output import format_interval, format_number, json_option, print_result, storage_option
+from themis.cli.output import (
+    command_words,
+    format_interval,
+    format_number,
+    interruptible,
+    json_option,
+    key_values_option,
+    print_json,
+    print_result,
+    print_table,
+    storage_option,
+    write_page,
+)
+from themis.cli.running import exit_code, workers_option
+from themis.cli.terminal import escape_terminal
+from themis.comparison.pages import audit_page
 from themis.comparison.scores import common_metrics, open_scores, open_store
 from themis.evaluation.agreement import agreement_of, swap_consistency
 from themis.evaluation.agreement import calibrate as calibrate_scores
-from themis.exceptions import ConfigurationError, DatasetError
+from themis.exceptions import ConfigurationError, DatasetError, RunInterrupted
+from themis.experiment.judge_audit import JudgeAudit, audit_judge, audit_judgments
+from themis.experiment.judgment_files import read_judgments_file
 from themis.presets.loading import read_rows
+from themis.runs.progress import ProgressBar, is_interactive
+from themis.runs.resuming import how_to_repeat
 from themis.storage import ExperimentStorage
 
 
 @click.group()
 def judge() -> None:
-    """What a judge's scores are worth: against people's labels, and against other judges."""
+    """What a judge's scores are worth: on answers whose truth is known, against people's labels and other judges."""
+
+
+@judge.command()
+@click.argument("run_ids", metavar="[RUN]...", nargs=-1)
+@click.option("--metric", help="The judge's metric in these runs; the one judge that they have by default.")
+@click.option("--judge", "judge_name", metavar="JUDGE",
+              help="The judge, if the store cannot make it again: \"rubric_judge(model='...')\", or a model.")  # fmt: skip
+@click.option("-n", "--n", "n", type=click.IntRange(min=2), default=200, show_default=True,
+              help="Answers to make at most, half of them right.")  # fmt: skip
+@click.option("--seed", type=int, default=0, show_default=True, help="Of the draws that make them.")
+@click.option("--labels", type=click.Path(exists=True, dir_okay=False),
+              help="People's labels of the runs' items, to correct by them too: a file with id and label.")  # fmt: skip
+@click.option("--from", "file", type=click.Path(exists=True, dir_okay=False),
+              help="Judgments made elsewhere: a file with label, verdict and, if you like, kind and item.")  # fmt: skip
+@key_values_option("--field", "columns", help="What the file calls a field, as label=gold; may be repeated.")
+@click.option("--budget-usd", type=float, help="Never spend more than this on the audit, what it has cost included.")
+@workers_option(4, "Calls at once.")
+@click.option("--progress/--no-progress", default=None, help="Show a bar; by default when stderr is a terminal.")
+@click.option("--html", "html_file", type=click.Path(dir_okay=False), help="Write one self-contained page.")
+@click.option("--markdown", is_flag=True, help="Print Markdown tables.")
+@storage_option
+@json_option
+@interruptible
+def audit(
+    run_ids: tuple[str, ...],
+    metric: str | None,
+    judge_name: str | None,
+    labels: str | None,
+    file: str | None,
+    columns: dict[str, str],
+    progress: bool | None,
+    html_file: str | None,
+    markdown: bool,
+    storage: str,
+    as_json: bool,
+    **asked: Any,
+) -> int:
+    """What a judge accepts of right and of wrong answers, and the scores of RUNs corrected for it.
+
+    The answers are made from the runs' references: right ones in other words, and wrong ones that stay on the topic. The same
+    command again goes on where it stopped; no verdict is paid for twice.
+    """
+    known = {} if labels is None else _read_labels(labels)
+    if file is not None:
+        judgments = read_judgments_file(file, columns)
+        name = judge_name or metric or "judge"
+        found = audit_judgments(judgments, judge=name, run_ids=run_ids, metric=metric, storage=storage, labels=known)
+    elif not run_ids:
+        raise ConfigurationError("name runs whose rows have references, or a file of judgments by --from")
+    else:
+        if columns:
+            raise ConfigurationError("--field says what a file calls its fields; name the file by --from")
+        observers = [ProgressBar()] if (is_interactive() if progress is None else progress) else []
+        given = {"metric": metric, "judge": judge_name, "labels": known, "observers": observers, **asked}
+        found = _ask_judge(run_ids, storage, given)
+    if html_file is not None:
+        write_page(html_file, audit_page(found.judge, found.rate_rows(), found.run_rows(), found.lines()))
+    if as_json:
+        print_json(found.to_dict())
+    elif markdown:
+        click.echo(found.to_markdown())
+    elif html_file is None:
+        _print_audit(found)
+    return 0 if found.report is None else exit_code(found.report)
+
+
+def _ask_judge(run_ids: tuple[str, ...], storage: str, given: dict[str, Any]) -> JudgeAudit:
+    try:
+        return audit_judge(run_ids, storage=storage, **given)
+    except RunInterrupted as stopped:
+        # The same command shows the audit, too, where resuming its run would not.
+        raise RunInterrupted(stopped.run_id, how_to_repeat(command_words(), storage)) from stopped
+
+
+def _print_audit(found: JudgeAudit) -> None:
+    rates = found.rates
+    click.echo(
+        f"{found.judge}: sensitivity {rates.sensitivity.value:.4f} {format_interval(rates.sensitivity.ci)}, "
+        f"specificity {rates.specificity.value:.4f} {format_interval(rates.specificity.ci)}"
+    )
+    print_table(("answers", "n", "accepted", "95 % interval"), found.rate_rows())
+    if rows := found.run_rows():
+        click.echo()
+        print_table(("run", "n", "judge's score", "corrected", "95 % interval", "how"), rows)
+    for line in found.lines():
+        click.echo(escape_terminal(line))
+    if found.report is not None:
+        cost = found.report.metadata["cost"]
+        paid = "unknown price" if cost["total_cost"] is None else f"${cost['total_cost']:.4f}"
+        click.echo(f"audit {found.run_id}: {cost['judge_calls']:,} calls of the judge, {paid}")
 
 
 @judge.command()
@@ -39,6 +148,7 @@ def calibrate(run_id: str, metric: str, labels: str, storage: str, as_json: bool
         ("bias (judge - people)", f"{found.bias:+.4f}"),
         ("judge's mean", format_number(found.judge_mean)),
         ("corrected mean", f"{found.corrected_mean:.4f} {format_interval(found.corrected_ci)}"),
+        ("labels for an interval of +-0.05", f"about {found.labels_wanted:,}"),
     ]
     print_result(vars(found), ("what", "value"), rows, as_json=as_json)
 

@@ -7,6 +7,7 @@ import math
 import shutil
 import sys
 from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from typing import Any, Literal, TypeVar, cast
 
 import click
@@ -111,6 +112,14 @@ def print_result(value: object, columns: Sequence[str], rows: Iterable[Sequence[
         print_json(value)
     else:
         print_table(columns, rows)
+
+
+def write_page(path: str, page: str) -> None:
+    """Writes a page, with the folders above it, and says so."""
+    target = Path(path)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_text(page, encoding="utf-8", errors="backslashreplace")
+    click.echo(f"wrote {path}", err=True)
 
 
 def format_number(value: float | None, digits: int = 4) -> str:

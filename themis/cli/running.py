@@ -169,15 +169,22 @@ def present(
         print_json({**describe_run(store, run), **scores})
     else:
         _print_report(store, report, run)
-    if report.metadata.get("stopped"):
-        echo_error(_why_stopped(report))
-        return _BROKEN if report.metadata["status"] == RunStatus.FAILED else _INTERRUPTED
+    if stopped := exit_code(report):
+        return stopped
     failed, total = _count_failed(report), report.metadata["total_samples"]
     if fail_on_errors is not None and failed > fail_on_errors * total:
         allowed = f"--fail-on-errors {fail_on_errors:g}"
         echo_error(f"{failed / total:.1%} of the {_items(run)} failed, more than {allowed} allows")
         return _TOO_MANY_FAILED
     return 0
+
+
+def exit_code(report: ExperimentReport) -> int:
+    """Says why a run was stopped, if it was: 3 where nothing more could work, 130 where a budget or a rule ended it."""
+    if not report.metadata.get("stopped"):
+        return 0
+    echo_error(_why_stopped(report))
+    return _BROKEN if report.metadata["status"] == RunStatus.FAILED else _INTERRUPTED
 
 
 def _print_report(store: ExperimentStorage, report: ExperimentReport, run: RunMetadata) -> None:

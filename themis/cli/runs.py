@@ -112,6 +112,9 @@ def print_metrics(metrics: Mapping[str, Mapping[str, Any]]) -> None:
         for row, metric in zip(rows, metrics.values(), strict=True):
             row += [metric["attempts"], metric["failed_attempts"]]
     print_table(columns, rows)
+    for name, metric in metrics.items():
+        if metric.get("partial"):
+            click.echo(f"{name}: {metric['partial']:,} of {metric['count']:,} scores lack a judge that gave no verdict")
 
 
 def print_performance(performance: Performance | None) -> None:

@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from themis.comparison.corpus import PairedCorpora
+from themis.comparison.judge_correction import correct_for_judges
 from themis.comparison.judging import compare_judging, describe_differences, how_to_judge_alike, judging_differences
 from themis.comparison.pairing import Overlap, Pairing
 from themis.comparison.ranking import Ranking, rank_corpora, rank_runs
@@ -44,15 +45,17 @@ from themis.comparison.scores import (
 from themis.comparison.statistics import (
     PairedTest,
     Pairs,
+    agree_with_test,
     benjamini_hochberg,
     bootstrap_test,
     holm,
     mcnemar_test,
     paired_permutation_test,
     paired_t_test,
+    summarise_difference,
     wilcoxon_test,
 )
-from themis.core.intervals import clip
+from themis.core.intervals import Summary, clip
 from themis.core.registry import nearest
 from themis.exceptions import ConfigurationError, MetricError
 
@@ -312,7 +315,9 @@ class ComparisonEngine:
             raise MetricError(
                 f"nothing can be compared: {'; '.join(f'{name}: {why}' for name, why in left_out.items())}"
             )
-        return _report(runs, run_tests(hypotheses, settings), best, rankings, left_out, settings)
+        report = _report(runs, run_tests(hypotheses, settings), best, rankings, left_out, settings)
+        report.judge_corrections = correct_for_judges(self.storage, runs, report.pairwise_results)
+        return report
 
     def _pair_up(
         self,
@@ -417,22 +422,18 @@ def _test(hypothesis: Hypothesis, settings: TestSettings, simultaneous: int) -> 
         return result
     verdict = run_test(pairs, replace(settings, alpha=settings.alpha / simultaneous))
     if simultaneous > 1:
-        _widen_to_student(verdict, pairs, settings.alpha / simultaneous)
+        _widen(verdict, pairs, settings.alpha / simultaneous)
     result.test_result, result.note = verdict, verdict.note
-    if verdict.confidence_interval is not None:
-        result.interval, result.interval_method = verdict.confidence_interval, verdict.test_name
-    else:
-        result.interval = difference_interval(pairs, settings.alpha)
-        method = "student" if pairs.corpora is None else "jackknife"
-        result.interval_method = None if result.interval is None else method
+    found = difference_with_interval(pairs, verdict)
+    result.interval, result.interval_method = found.ci, found.method
     return result
 
 
-def _widen_to_student(verdict: StatisticalTestResult, pairs: Pairs, alpha: float) -> None:
-    """Far from the middle few items leave resamples too little to go by: the interval holds Student's as well."""
-    bootstrap, student = verdict.confidence_interval, difference_interval(pairs, alpha)
-    if bootstrap is not None and student is not None:
-        low, high = min(bootstrap[0], student[0]), max(bootstrap[1], student[1])
+def _widen(verdict: StatisticalTestResult, pairs: Pairs, alpha: float) -> None:
+    """Far from the middle few items leave resamples too little to go by: the interval that fits is held as well."""
+    bootstrap, fitting = verdict.confidence_interval, summarise_difference(pairs, level=1 - alpha).ci
+    if bootstrap is not None and fitting is not None:
+        low, high = min(bootstrap[0], fitting[0]), max(bootstrap[1], fitting[1])
         verdict.confidence_interval, verdict.significant = (low, high), not low <= 0 <= high
 
 
@@ -512,12 +513,15 @@ def _test_corpora(pairs: Pairs, corpora: PairedCorpora, settings: TestSettings) 
     )
 
 
-def difference_interval(pairs: Pairs, alpha: float) -> tuple[float, float] | None:
-    """Student's interval of the mean difference, for tests that have none of their own; the jackknife's of no means."""
-    if pairs.corpora is not None:
-        return pairs.corpora.interval(alpha)
-    interval = paired_t_test(pairs, alpha=alpha).ci
-    return None if interval is None else clip(interval, pairs.difference_range)
+def difference_with_interval(pairs: Pairs, verdict: StatisticalTestResult) -> Summary:
+    """The mean difference with the interval that goes with a test: its own, or the one that fits the scores."""
+    found = summarise_difference(pairs, level=verdict.confidence_level)
+    if verdict.confidence_interval is not None:
+        return replace(found, ci=verdict.confidence_interval, method=verdict.test_name)
+    # Signed ranks ask something else than the mean difference does, so they do not rule on its interval.
+    if found.ci is None or verdict.test_name == "wilcoxon":
+        return found
+    return replace(found, ci=agree_with_test(found.ci, found.mean, is_significant=verdict.significant))
 
 
 def _choose_test(pairs: Pairs) -> tuple[StatisticalTest, str]:

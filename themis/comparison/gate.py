@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from themis.comparison.engine import StatisticalTest, TestSettings, difference_interval, run_test, why_untestable
+from themis.comparison.engine import StatisticalTest, TestSettings, difference_with_interval, run_test, why_untestable
 from themis.comparison.judging import describe_differences, how_to_judge_alike, judging_differences
 from themis.comparison.pairing import Pairing
 from themis.comparison.reports import StatisticalTestResult, format_interval
@@ -28,8 +28,7 @@ from themis.comparison.scores import (
     open_store,
     overlap_of_runs,
 )
-from themis.comparison.statistics import Pairs, risk_difference_interval
-from themis.core.intervals import normal_quantile
+from themis.comparison.statistics import Pairs
 from themis.core.markup import escape_markdown, format_table
 from themis.core.registry import nearest
 from themis.exceptions import ConfigurationError, MetricError, StorageError
@@ -265,8 +264,8 @@ class Gate:
         means = pairs.means
         interval, test = None, None
         if all(check.outcome is GateOutcome.PASS for check in checks[-2:]):
-            interval = _interval(pairs, self.alpha)
             test = run_test(pairs, TestSettings(test=StatisticalTest.AUTO, alpha=self.alpha))
+            interval = difference_with_interval(pairs, test).ci
             checks += self._gain_checks(metric, means, interval, self._is_lower_better(runs, metric))
         return replace(
             verdict,
@@ -384,25 +383,6 @@ def _check_budget(candidate: RunMetadata, budget_usd: float) -> GateCheck:
         reason = f"the price {whose} is not known; name a price file in THEMIS_PRICES"
         return GateCheck("budget", GateOutcome.UNKNOWN, reason)
     return _decide("budget", cost <= budget_usd, f"the candidate cost ${cost:.4f}, allowed are ${budget_usd:.4f}")
-
-
-def _interval(pairs: Pairs, alpha: float) -> tuple[float, float] | None:
-    """Interval of candidate minus baseline; None if nothing bounds what the unseen items could differ by."""
-    if pairs.corpora is not None:
-        return pairs.corpora.interval(alpha)
-    if pairs.binary and pairs.clusters is None:
-        return risk_difference_interval(*pairs.wins_and_losses, pairs.n, level=1 - alpha)
-    interval = difference_interval(pairs, alpha)
-    if interval is not None:
-        return interval
-    if min(pairs.a.min(), pairs.b.min()) < 0 or max(pairs.a.max(), pairs.b.max()) > 1:
-        return None
-    # Every unit differs by the same amount. Units that differ otherwise, by 1 at most, may still make up the share that
-    # a score interval allows after seeing none of them.
-    square = normal_quantile(1 - alpha / 2) ** 2
-    unseen = square / (pairs.unit_count + square)
-    centre = float(pairs.a.mean() - pairs.b.mean()) * (1 - unseen)
-    return centre - unseen, centre + unseen
 
 
 def _dimensions(store: ExperimentStorage, run: RunMetadata) -> dict[str, object]:

@@ -12,7 +12,7 @@ from themis.comparison.scores import ScoredRun
 from themis.runs.manifest import BESIDE_JUDGING
 
 # What is stored with a way of judging and is not compared as a whole.
-_BESIDE = frozenset({"metrics", "name", "unknown", "known_only_to", *BESIDE_JUDGING})
+_BESIDE = frozenset({"metrics", "name", "unknown", "identity", *BESIDE_JUDGING})
 # Levels of a description that say nothing to people.
 _SILENT = frozenset({"parameters", "keywords"})
 # What names an object in its description; where it differs, its parts are of no interest.

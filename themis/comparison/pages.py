@@ -6,7 +6,7 @@ The templates draw; what is drawn where is computed here, in percent of the widt
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -53,6 +53,19 @@ def comparison_page(report: ComparisonReport) -> str:
         tested=report.metadata.get("statistical_test") != "none",
         corrected=any(result.corrected_p_value is not None for result in report.pairwise_results),
     )
+
+
+def audit_page(judge: str, rates: Sequence[Sequence[str]], runs: Sequence[Sequence[str]], notes: Sequence[str]) -> str:
+    """What a judge accepts of each kind of answer, and what that makes of runs' scores."""
+    page = _environment().get_template("judge_audit.html")
+    drawn = [(*row, _accepted_bar(row[3])) for row in rates]
+    return page.render(judge=judge, rates=drawn, runs=runs, notes=notes)
+
+
+def _accepted_bar(interval: str) -> tuple[float, float]:
+    """Where a printed interval begins and how long it is, in percent of the width."""
+    low, high = map(float, interval.strip("[]").split(","))
+    return 100 * low, max(1.0, 100 * (high - low))
 
 
 def diff_page(diff: RunDiff, items: Iterable[DiffItem]) -> Iterator[str]:

@@ -274,7 +274,8 @@ class AttemptAgreement:
 
     1 means that attempts at an item always agree, 0 that items do not matter; the estimate itself can fall below 0, and
     is None if no score varies. `within` is the variance of attempts at one item, `between` that of the items' true
-    means: the two numbers that `PairedMeans.from_variances` plans with. `ci` is exact for equally many attempts.
+    means: the two numbers that `PairedMeans.from_variances` plans with. `ci` is exact for equally many attempts with normal
+    scores; for right and wrong it holds the jackknife's interval as well, which knows no such shape.
     """
 
     items: int
@@ -313,20 +314,24 @@ def attempt_agreement(scores: Sequence[Scores], *, level: float = 0.95) -> Attem
     within = sum(float(((column - column.mean()) ** 2).sum()) for column in centred) / df_within
     typical_size = (attempts - float((sizes**2).sum()) / attempts) / df_between
     between = (mean_between - within) / typical_size
+    ratios = _ratio_interval(mean_between, within, df_between, df_within, level)
+    if ratios is not None and bool(((values == 0) | (values == 1)).all()):
+        wider = _jackknife_ratio_interval(sizes, centred, mean_between / within, level)
+        ratios = min(ratios[0], wider[0]), max(ratios[1], wider[1])
     return AttemptAgreement(
         items=items,
         attempts=attempts,
         icc=between / (between + within),
-        ci=_agreement_interval(mean_between, within, typical_size, df_between, df_within, level),
+        ci=None if ratios is None else (_correlation(ratios[0], typical_size), _correlation(ratios[1], typical_size)),
         between=between,
         within=within,
     )
 
 
-def _agreement_interval(
-    mean_between: float, within: float, size: float, df_between: int, df_within: int, level: float
+def _ratio_interval(
+    mean_between: float, within: float, df_between: int, df_within: int, level: float
 ) -> tuple[float, float] | None:
-    """The F ratio's interval, turned into one for the correlation; None where attempts never differ."""
+    """The interval of the variance ratio by F, exact for normal scores; None where attempts never differ."""
     from scipy.special import fdtri
 
     # Attempts that always agree leave at most rounding.
@@ -334,9 +339,39 @@ def _agreement_interval(
         return None
     ratio = mean_between / within
     tail = (1 - level) / 2
-    low = ratio / float(fdtri(df_between, df_within, 1 - tail))
-    high = ratio / float(fdtri(df_between, df_within, tail))
-    return (low - 1) / (low + size - 1), (high - 1) / (high + size - 1)
+    high, low = (float(fdtri(df_between, df_within, share)) for share in (tail, 1 - tail))
+    return ratio / low, ratio / high
+
+
+def _jackknife_ratio_interval(
+    sizes: Floats, centred: Sequence[Floats], ratio: float, level: float
+) -> tuple[float, float]:
+    """The interval of the variance ratio from how its logarithm moves as each item is left out."""
+    if ratio <= 0 or len(sizes) < 3:
+        return 0.0, math.inf
+    sums = np.array([column.sum() for column in centred])
+    squares = np.array([((column - column.mean()) ** 2).sum() for column in centred])
+    left, items = sizes.sum() - sizes, len(sizes) - 1
+    weighted = (sums**2 / sizes).sum() - sums**2 / sizes
+    between = (weighted - (sums.sum() - sums) ** 2 / left) / (items - 1)
+    within = (squares.sum() - squares) / np.maximum(left - items, 1)
+    # An item without which nothing varies, within items or between them, leaves that side open.
+    reach = [0.0, math.inf]
+    if float(between.min()) > 1e-14 and float(within.min()) > 1e-14:
+        logs = np.log(between / within)
+        stderr = math.sqrt(float(((logs - logs.mean()) ** 2).sum()) * items / (items + 1))
+        step = math.exp(student_quantile((1 + level) / 2, items) * stderr)
+        reach = [ratio / step, ratio * step]
+    elif float(between.min()) > 1e-14:
+        reach[0] = ratio
+    elif float(within.min()) > 1e-14:
+        reach[1] = ratio
+    return reach[0], reach[1]
+
+
+def _correlation(ratio: float, size: float) -> float:
+    """What a ratio of the variances is as intraclass correlation, with this many attempts an item."""
+    return 1.0 if ratio == math.inf else (ratio - 1) / (ratio + size - 1)
 
 
 # --- from stored runs -------------------------------------------------------------------------------------------------

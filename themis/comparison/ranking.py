@@ -15,10 +15,21 @@ import numpy.typing as npt
 
 from themis.comparison.corpus import draw_units, leave_out, tabulate_runs
 from themis.comparison.resampling import resample_sums
-from themis.core.intervals import Floats, Labels, Scores, check_level, cluster_totals, finite_scores, student_quantile
+from themis.core.intervals import (
+    Floats,
+    Labels,
+    Scores,
+    check_level,
+    cluster_degrees_of_freedom,
+    cluster_totals,
+    finite_scores,
+    student_quantile,
+)
 from themis.evaluation.corpus import weigh
 from themis.evaluation.resolve import resolve_aggregation
 from themis.exceptions import ConfigurationError, MetricError
+
+_FEWEST_RESAMPLED = 100
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,7 +78,7 @@ def rank_runs(
     replicates = drawn[:, :-1] / drawn[:, -1:]
     stderr = _stderr_of_differences(sums, sizes, means)
     return Ranking(
-        runs=_places(list(scores), means, replicates, stderr, level, len(sums) - 1, sign),
+        runs=_places(list(scores), means, replicates, stderr, level, cluster_degrees_of_freedom(sizes), sign),
         items=len(table),
         clusters=None if clusters is None else len(sums),
         level=level,
@@ -117,7 +128,7 @@ def _places(
     replicates: Floats,
     stderr: Floats,
     level: float,
-    degrees_of_freedom: int,
+    degrees_of_freedom: float,
     sign: float,
 ) -> tuple[RankInterval, ...]:
     """Every run's place, the best first; `means` and `replicates` are such that more is better, by `sign`."""
@@ -167,20 +178,23 @@ def _by_unit(table: Floats, clusters: Labels | None) -> tuple[Floats, Floats]:
 
 
 def _stderr_of_differences(sums: Floats, sizes: Floats, means: Floats) -> Floats:
-    """Standard error of the difference of every two means, on the same units."""
-    residuals = sums - sizes[:, None] * means
-    return _stderr_of_pairs(residuals.T @ residuals * len(sums) / (len(sums) - 1) / sizes.sum() ** 2)
+    """Standard error of the difference of every two means, on the same units (CR2, as for one mean)."""
+    residuals = (sums - sizes[:, None] * means) / np.sqrt(1 - sizes[:, None] / sizes.sum())
+    return _stderr_of_pairs(residuals.T @ residuals / sizes.sum() ** 2)
 
 
 def _stderr_of_pairs(products: Floats) -> Floats:
     """Standard error of every two values' difference, from their variances and covariances."""
     variances = np.diag(products)
-    stderr: Floats = np.sqrt(np.maximum(variances[:, None] + variances[None, :] - 2 * products, 0.0))
+    together = variances[:, None] + variances[None, :]
+    difference = together - 2 * products
+    # Runs that differ by a constant leave what rounding makes of it.
+    stderr: Floats = np.sqrt(np.where(difference > 1e-14 * together, difference, 0.0))
     return stderr
 
 
 def _surely_better(
-    means: Floats, replicates: Floats, stderr: Floats, level: float, degrees_of_freedom: int
+    means: Floats, replicates: Floats, stderr: Floats, level: float, degrees_of_freedom: float
 ) -> npt.NDArray[np.bool_]:
     """Whether the run of a row is better than that of a column by more than chance makes the widest gap of all pairs."""
     # Differences without spread cannot be weighed, and a run does not differ from itself.
@@ -192,11 +206,24 @@ def _surely_better(
         if others.any():
             gaps = np.abs(shifts[:, others] - shifts[:, run, None]) / stderr[run, others]
             widest = np.maximum(widest, gaps.max(axis=1))
-    # Resampling few units understates their spread, which Student's quantile for a single pair does not.
-    critical = max(float(np.quantile(widest, level)), student_quantile((1 + level) / 2, degrees_of_freedom))
+    critical = _critical_gap(float(np.quantile(widest, level)), means.size, level, degrees_of_freedom)
     standardised = np.divide(means[:, None] - means[None, :], stderr, out=np.zeros_like(stderr), where=comparable)
     better: npt.NDArray[np.bool_] = standardised > critical
     return better
+
+
+def _critical_gap(resampled: float, runs: int, level: float, degrees_of_freedom: float) -> float:
+    """How many standard errors the widest gap of equal runs keeps within, at this level.
+
+    Resamples know how the runs hang together and not how badly few units know their standard errors, so their quantile is
+    carried over to Student's distribution. Below a hundred units it is at least that of pairs which have nothing to do with
+    each other (Bonferroni), and always that of a single pair.
+    """
+    # Resamples of n units spread as if these were n - 1.
+    spread = resampled * math.sqrt((degrees_of_freedom + 1) / degrees_of_freedom)
+    pairs = runs * (runs - 1) / 2 if degrees_of_freedom < _FEWEST_RESAMPLED - 1 else 1
+    tail = min(0.5 * math.erfc(spread / math.sqrt(2)), (1 - level) / 2 / pairs)
+    return -student_quantile(tail, degrees_of_freedom)
 
 
 def _noise(means: Floats) -> float:

@@ -17,7 +17,8 @@ from themis.core.registry import nearest
 from themis.exceptions import MetricError
 
 if TYPE_CHECKING:
-    from themis.comparison.ranking import Ranking
+    from themis.comparison.judge_correction import JudgeCorrection
+from themis.comparison.ranking import Ranking
 
 TIE = "tie"
 _WIDTH = 80
@@ -99,7 +100,7 @@ class ComparisonResult:
         run_b_samples: The second's, in the same order.
         corrected_significant: After correction for the number of comparisons.
         corrected_p_value: Likewise.
-        interval: Of the difference: the test's own, or Student's for tests without one.
+        interval: Of the difference: the test's own, or the one that fits the scores for tests without one.
         interval_method: What it is called.
         note: What limits the verdict.
         higher_is_better: None for a measure that is neither good nor bad.
@@ -361,6 +362,8 @@ class ComparisonReport:
     metadata: ReportMetadata = field(default_factory=ReportMetadata)
     # Places that each run may have, by metric; only for three runs or more.
     rankings: dict[str, Ranking] = field(default_factory=dict)
+    # What is left of differences that an audited judge saw.
+    judge_corrections: list[JudgeCorrection] = field(default_factory=list)
 
     def get_comparison(self, run_a: str, run_b: str, metric: str) -> ComparisonResult | None:
         """The row of two runs, in either order; its `delta` is that of its own run_a and run_b.
@@ -453,6 +456,7 @@ class ComparisonReport:
                 ]
                 for metric, ranking in self.rankings.items()
             },
+            "judge_corrections": [correction.to_dict() for correction in self.judge_corrections],
             "metadata": dict(self.metadata),
         }
 
@@ -504,7 +508,16 @@ class ComparisonReport:
             for r in self._rows(metric)
             for remark in r.remarks
         ]
-        return [*self.reasons(metric), *limits, *(self.left_out() if metric is None else ())]
+        told = [*self.reasons(metric), *limits, *self.judge_lines(metric)]
+        return [*told, *(self.left_out() if metric is None else ())]
+
+    def judge_lines(self, metric: str | None = None) -> list[str]:
+        """Whether differences survive what is known of the judges that saw them.
+
+        Args:
+            metric: Only of this metric.
+        """
+        return [found.summary() for found in self.judge_corrections if metric in (None, found.metric)]
 
     def pairing_lines(self) -> list[str]:
         """How many items were paired and what was left out, who was judged differently, and how many attempts failed."""

@@ -377,10 +377,13 @@ class MetricAggregate:
         truncated_count: How many are not kept.
         failed: Samples without a score, counted beside the mean and never in it.
         unparsed: Those among the scored whose answer no extractor could read, in none of the attempts.
+        partial: Those among the scored on which some judge of a panel gave no verdict.
         stderr: Standard error of the mean.
-        ci: 95 % interval, inside the metric's `score_range`; None for fewer than two samples.
-        ci_method: How it was computed: Wilson's for scores that are all 0 or 1, Student's t otherwise, clustered where a
-            cluster field was given; of an aggregation by the jackknife.
+        ci: 95 % interval, inside the metric's `score_range`; None for fewer than two samples, and for equal scores that
+            nothing bounds.
+        ci_method: How it was computed (`core.intervals.Summary`): "mid-p" for scores that are all 0 or 1, "beta" for
+            others in a `score_range`, "hall" for those without one, "clustered" where a cluster field was given,
+            "jackknife" for an aggregation.
         attempts: Answers that were asked for, over all samples.
         failed_attempts: Those of them that no score holds: the call failed, or the metric did on one of several answers.
         successes: The sum of the samples' scores, where they lie from 0 to 1 and more is better: of scores that are 0 or 1,
@@ -389,7 +392,7 @@ class MetricAggregate:
 
     >>> exact = MetricAggregate.from_scores("ExactMatch", [MetricScore("ExactMatch", value) for value in (1, 1, 0, 1)])
     >>> exact.mean, exact.count, exact.ci_method
-    (0.75, 4, 'wilson')
+    (0.75, 4, 'mid-p')
     """
 
     name: str
@@ -400,6 +403,7 @@ class MetricAggregate:
     truncated_count: int = 0
     failed: int = 0
     unparsed: int = 0
+    partial: int = 0
     stderr: float | None = None
     ci: tuple[float, float] | None = None
     ci_method: str | None = None
@@ -465,6 +469,7 @@ class MetricAggregate:
             "count": self.count,
             "failed": self.failed,
             "unparsed": self.unparsed,
+            "partial": self.partial,
             "stderr": self.stderr,
             "ci": list(self.ci) if self.ci else None,
             "ci_method": self.ci_method,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 
 def parse_json(text: str) -> Any:
@@ -33,6 +33,42 @@ def parse_json(text: str) -> Any:
         if found is not None:
             return found[1]
     raise ValueError(f"no JSON value in {text if len(text) <= 80 else text[:77] + '...'!r}")
+
+
+class JsonObjects(NamedTuple):
+    """Every object of a text that stands in no other, the text around them, and keys that one of them gives two values."""
+
+    objects: list[dict[str, object]]
+    outside: str
+    contradicted: list[str]
+
+
+def find_json_objects(text: str) -> JsonObjects:
+    """All the objects that a text holds, read as leniently as `parse_json` reads one.
+
+    For whoever asked for one and must notice that there are two.
+
+    >>> find_json_objects('first {"a": 1}, no: {"a": 2}').objects
+    [{'a': 1}, {'a': 2}]
+    """
+    reader = _Reader(text)
+    objects, outside, read_until, looks = list[dict[str, object]](), list[str](), 0, _SECOND_LOOKS
+    bracket = _BRACKET.search(text)
+    while bracket and looks > 0:
+        start = reader.at = bracket.start()
+        reader.cut = False
+        try:
+            value = reader.value(depth=0)
+        except _Broken:
+            value = None
+        if isinstance(value, dict):
+            objects.append(value)
+            outside.append(text[read_until:start])
+            read_until = reader.at
+        looks -= value is None
+        # An array or a bracket of prose may hold objects of its own.
+        bracket = _BRACKET.search(text, reader.at if isinstance(value, dict) else bracket.end())
+    return JsonObjects(objects, " ".join([*outside, text[read_until:]]), reader.contradicted)
 
 
 # A fence says json or nothing; one that says python holds code, in which a list is not the answer.
@@ -88,6 +124,7 @@ class _Reader:
         self.at = 0
         self.cut = False
         self.longest: tuple[int, object] | None = None
+        self.contradicted: list[str] = []
 
     def whole(self) -> object:
         """The one value that the text consists of."""
@@ -140,6 +177,8 @@ class _Reader:
             self.at += 1
             value = self.value(depth + 1)
             if value is not _CUT:
+                if built.get(key, value) != value:
+                    self.contradicted.append(key)
                 built[key] = value
             if self.next() == ",":
                 self.at += 1

@@ -30,6 +30,8 @@ __all__ = [
     "Path",
     "SourceFile",
     "Uses",
+    "canonical_code",
+    "find_uses",
     "library_version",
     "open_source",
     "origin_of",

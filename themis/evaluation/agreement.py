@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import itertools
 import math
 import statistics
@@ -9,7 +10,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from themis.core.intervals import student_quantile, wilson_interval
+from themis.core.intervals import exact_interval, normal_quantile, student_interval, wilson_interval
 from themis.exceptions import MetricError
 
 
@@ -138,8 +139,10 @@ def swap_consistency(said: Sequence[Sequence[str]]) -> SwapConsistency:
 class Calibration:
     """A judge held against people's labels.
 
-    `corrected_mean` is the judge's mean over all items less its bias on the labelled ones (prediction-powered inference); its
-    interval covers the mean that people would have given, however biased the judge is.
+    `corrected_mean` is the mean that people would have given all judged items, by prediction-powered inference: the judge
+    says how many items there are of each verdict, the labels say what people make of items of that verdict. Its interval
+    covers that mean however biased the judge is and however few labels there are; `labels_wanted` is about how many make
+    it reach 0.05 to either side.
     """
 
     labelled: int
@@ -149,8 +152,8 @@ class Calibration:
     bias: float
     judge_mean: float
     corrected_mean: float
-    corrected_stderr: float
     corrected_ci: tuple[float, float]
+    labels_wanted: int
 
 
 def calibrate(judged: Mapping[str, float], labels: Mapping[str, float], *, threshold: float = 0.5) -> Calibration:
@@ -158,33 +161,119 @@ def calibrate(judged: Mapping[str, float], labels: Mapping[str, float], *, thres
 
     Args:
         judged: The judge's values by item, from 0 to 1.
-        labels: People's values for some of the same items, from 0 to 1.
+        labels: People's values for some of the same items, taken at random, from 0 to 1.
         threshold: From which value on an item counts as right, for accuracy and kappa.
 
-    >>> round(calibrate({"a": 1.0, "b": 1.0, "c": 0.0}, {"a": 1.0, "b": 0.0}).corrected_mean, 2)
-    0.17
+    Raises:
+        MetricError: Fewer than two of the judged items have a label.
+
+    >>> found = calibrate({"a": 1.0, "b": 1.0, "c": 0.0}, {"a": 1.0, "b": 0.0, "c": 0.0})
+    >>> round(found.corrected_mean, 2), [round(end, 2) for end in found.corrected_ci]
+    (0.33, [0.0, 0.86])
     """
     shared = [item for item in labels if item in judged]
     if len(shared) < 2:
-        raise MetricError(f"calibration needs at least two items with both a label and a verdict, got {len(shared)}")
-    values = list(judged.values())
+        raise MetricError(
+            f"calibration needs at least two items with both a label and a verdict, got {len(shared)}; 20 labels of items "
+            "taken at random are a beginning, 200 tell a few points apart"
+        )
     pairs = [(judged[item], labels[item]) for item in shared]
-    gaps = [value - label for value, label in pairs]
-    bias, mean = statistics.fmean(gaps), statistics.fmean(values)
-    stderr = math.sqrt(statistics.variance(values) / len(values) + statistics.variance(gaps) / len(gaps))
-    corrected = mean - bias
-    # The few labels, not the many verdicts, decide how well the spread is known.
-    reach = student_quantile(0.975, len(gaps) - 1) * stderr
     votes = [(value >= threshold, label >= threshold) for value, label in pairs]
+    corrected = prediction_powered_mean(list(judged.values()), pairs)
     return Calibration(
         labelled=len(shared),
-        judged=len(values),
+        judged=len(judged),
         accuracy=sum(a == b for a, b in votes) / len(votes),
         kappa=cohens_kappa([a for a, _ in votes], [b for _, b in votes]),
-        bias=bias,
-        judge_mean=mean,
-        corrected_mean=corrected,
-        corrected_stderr=stderr,
-        # People's mean lies between 0 and 1, however little the labels say.
-        corrected_ci=(max(0.0, corrected - reach), min(1.0, corrected + reach)),
+        bias=statistics.fmean(value - label for value, label in pairs),
+        judge_mean=statistics.fmean(judged.values()),
+        corrected_mean=corrected.mean,
+        corrected_ci=corrected.ci,
+        labels_wanted=corrected.labels_wanted,
     )
+
+
+@dataclass(frozen=True)
+class PredictionPoweredMean:
+    """What the mean label of all items would be, its 95 % interval, and about how many labels make that +-0.05."""
+
+    mean: float
+    ci: tuple[float, float]
+    labels_wanted: int
+
+
+# Verdicts of more than two values are put into groups of about so many labels, and into no more groups than this.
+_LABELS_A_GROUP = 10
+_MOST_GROUPS = 5
+_WANTED_REACH = 0.05
+
+
+def prediction_powered_mean(
+    predictions: Sequence[float], labelled: Sequence[tuple[float, float]]
+) -> PredictionPoweredMean:
+    """The mean label of all items, from predictions of all and labels of some.
+
+    Items are grouped by their prediction. The mean is that of the groups' mean labels, weighted by how many items each has;
+    its interval puts together the exact intervals of the groups (the square root of the sum of squares of their distances)
+    and what is not known of the weights; to that a group without labels adds all that it could be wrong by. So a group whose
+    labels all agree is not taken as certain, and labelled items that are among the predicted ones are not counted twice.
+
+    Args:
+        predictions: Of every item, from 0 to 1, the labelled ones included.
+        labelled: (prediction, label) of items that were taken at random, from 0 to 1.
+
+    >>> found = prediction_powered_mean([1.0] * 90 + [0.0] * 10, [(1.0, 1.0)] * 18 + [(0.0, 0.0)] * 2)
+    >>> found.mean, [round(end, 2) for end in found.ci]
+    (0.9, [0.72, 1.0])
+    """
+    cuts = _cut_predictions(predictions, len(labelled))
+    sizes = Counter(bisect.bisect_right(cuts, value) for value in predictions)
+    labels: dict[int, list[float]] = {group: [] for group in sizes}
+    for value, label in labelled:
+        labels[bisect.bisect_right(cuts, value)].append(label)
+    shares = {group: size / len(predictions) for group, size in sizes.items()}
+    of_unlabelled = {group: [v for v in predictions if bisect.bisect_right(cuts, v) == group]
+                     for group, known in labels.items() if not known}  # fmt: skip
+    # Where there is no label the judge is taken at its word, and the interval of that group is everything.
+    means = {group: statistics.fmean(known or of_unlabelled[group]) for group, known in labels.items()}
+    mean = math.fsum(shares[group] * means[group] for group in means)
+    below, above, spread, unknown = list[float](), list[float](), list[float](), [0.0, 0.0]
+    for group, known in labels.items():
+        spread.append(shares[group] * (means[group] - mean) ** 2)
+        low, high = _mean_interval(known)
+        reach = (shares[group] * (means[group] - min(low, means[group])),
+                 shares[group] * (max(high, means[group]) - means[group]))  # fmt: skip
+        if known:
+            below.append(reach[0] ** 2)
+            above.append(reach[1] ** 2)
+        else:
+            # What nobody has looked at is no chance that might cancel another: it counts in full.
+            unknown = [unknown[0] + reach[0], unknown[1] + reach[1]]
+    z = normal_quantile(0.975)
+    of_shares = z * z * math.fsum(spread) / len(predictions)
+    ci = (max(0.0, mean - unknown[0] - math.sqrt(math.fsum([*below, of_shares]))),
+          min(1.0, mean + unknown[1] + math.sqrt(math.fsum([*above, of_shares]))))  # fmt: skip
+    # The variance of a label within its group, never taken as none.
+    rates = {group: (math.fsum(known) + 1) / (len(known) + 2) for group, known in labels.items()}
+    within = math.fsum(shares[group] * rate * (1 - rate) for group, rate in rates.items())
+    return PredictionPoweredMean(mean, ci, math.ceil(z * z * within / _WANTED_REACH**2))
+
+
+def _cut_predictions(predictions: Sequence[float], labels: int) -> list[float]:
+    """Where groups of predictions begin: each value of a yes-or-no judge, or equal parts of a grading one's."""
+    values = sorted(set(predictions))
+    if len(values) <= 2:
+        return values[1:]
+    groups = max(1, min(_MOST_GROUPS, labels // _LABELS_A_GROUP))
+    ranked = sorted(predictions)
+    starts = {ranked[len(ranked) * group // groups] for group in range(1, groups)}
+    return sorted(starts - {values[0]})
+
+
+def _mean_interval(labels: Sequence[float]) -> tuple[float, float]:
+    """Exact for labels of 0 and 1. Grades vary less: with a 0 and a 1 added, Student's interval of them may be shorter."""
+    low, high = exact_interval(math.fsum(labels), len(labels))
+    if len(labels) < 2 or all(label in (0, 1) for label in labels):
+        return low, high
+    graded = student_interval([*labels, 0.0, 1.0])
+    return graded if graded[1] - graded[0] < high - low else (low, high)

@@ -7,6 +7,7 @@ A judge knows what to ask and how to read the verdict; how the question travels 
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,12 +15,21 @@ from typing import ClassVar, Generic, NamedTuple, Protocol, TypeVar
 
 from themis.core.entities import MetricScore, SamplingConfig
 from themis.core.fingerprint import digest
-from themis.core.json_repair import parse_json
+from themis.core.json_repair import find_json_objects, parse_json
 from themis.core.redaction import learn_secrets
 from themis.exceptions import ConfigurationError, EvaluationError
 from themis.interfaces import Metric, Row
 
-__all__ = ["Ask", "Consultation", "JudgePanel", "PairwiseJudge", "Reply", "RubricJudge", "find_judges"]
+__all__ = [
+    "Ask",
+    "Consultation",
+    "JudgePanel",
+    "NoVerdictError",
+    "PairwiseJudge",
+    "Reply",
+    "RubricJudge",
+    "find_judges",
+]
 
 T = TypeVar("T")
 
@@ -85,7 +95,7 @@ class _Judge(Metric):
                 was_stored = was_stored and reply.stored
                 transcript.append({"asked": asked, "replied": reply.text})
                 try:
-                    return Consultation(read(parse_json(reply.text)), attempt == 0, transcript)
+                    return Consultation(_read_one_verdict(reply.text, read), attempt == 0, transcript)
                 except ValueError as error:
                     problem = str(error)
                 asked = (
@@ -95,7 +105,11 @@ class _Judge(Metric):
             # Nonsense that an earlier process was told is not final: only then the judge is asked once more.
             if not was_stored:
                 break
-        raise EvaluationError(f"the judge's verdict cannot be read: {problem}")
+        raise NoVerdictError(f"the judge's verdict cannot be read: {problem}")
+
+
+class NoVerdictError(EvaluationError):
+    """A judge answered, but with nothing that is a verdict: asking its model again would not be a repair."""
 
 
 class _Verdict(NamedTuple):
@@ -186,7 +200,7 @@ class RubricJudge(_Judge):
         scores = {name: _unit(given[name], name) for name in wanted}
         verdict = str(reply.get("verdict", "")).strip().lower()
         if verdict == "abstain":
-            raise EvaluationError(f"the judge abstained: {str(reply.get('reason', ''))[:200]}")
+            raise NoVerdictError(f"the judge abstained: {str(reply.get('reason', ''))[:200]}")
         if not wanted and verdict not in ("pass", "fail"):
             raise ValueError('"verdict" must be "pass", "fail" or "abstain"')
         return _Verdict(verdict or None, scores, _confidence(reply), str(reply.get("reason", "")))
@@ -261,6 +275,10 @@ class PairwiseJudge(_Judge):
 class JudgePanel(Metric):
     """Several judges on one answer, combined by their mean or by majority (a value of at least 0.5 is a vote for it).
 
+    As many votes for as against are 0.5. A judge whose verdict cannot be read, or who abstains, is left out and named in
+    `unreadable` of the details, and reports count such scores as `partial`; where no judge can be read, there is no score.
+    A judge that could not be asked at all fails the sample: taking the run up again asks it, and pays for nothing else.
+
     Args:
         judges: At least two.
         combine: "mean" or "majority".
@@ -289,26 +307,42 @@ class JudgePanel(Metric):
             raise ConfigurationError("a panel has at least two judges")
 
     def compute(self, *, prediction: object, references: Sequence[object], metadata: Row | None = None) -> MetricScore:
-        scores = [
-            judge.compute(prediction=prediction, references=references, metadata=metadata) for judge in self.judges
-        ]
-        values = [score.value for score in scores]
+        scores: list[tuple[_Judge, MetricScore]] = []
+        unreadable: list[dict[str, str]] = []
+        for judge in self.judges:
+            try:
+                score = judge.compute(prediction=prediction, references=references, metadata=metadata)
+                scores.append((judge, score))
+            except NoVerdictError as error:
+                unreadable.append({"judge": judge.model, "reason": str(error)})
+        if not scores:
+            raise NoVerdictError(f"none of {len(self.judges)} judges gave a verdict: {unreadable[0]['reason']}")
+        values = [score.value for _, score in scores]
         votes = Counter(value >= 0.5 for value in values)
-        mean = math.fsum(values) / len(values)
-        value = mean if self.combine == "mean" else float(votes[True] > votes[False])
-        if self.combine == "majority" and votes[True] == votes[False]:
-            value = 0.5
         details = {
-            "votes": [{"judge": judge.model, "value": score.value, "reason": score.details.get("reason", "")}
-                      for judge, score in zip(self.judges, scores, strict=True)],
+            "votes": [
+                {"judge": judge.model, "value": score.value, "reason": score.details.get("reason", "")}
+                for judge, score in scores
+            ],
             "agreement": max(votes.values()) / len(values),
-            "valid_json": all(score.details.get("valid_json", True) for score in scores),
+            "valid_json": not unreadable and all(score.details.get("valid_json", True) for _, score in scores),
             "transcript": [
                 {"judge": judge.model, **exchange}
-                for judge, score in zip(self.judges, scores, strict=True) for exchange in score.details["transcript"]
+                for judge, score in scores
+                for exchange in score.details["transcript"]
             ],
-        }  # fmt: skip
-        return MetricScore(self.name, value, details)
+        }
+        if not unreadable:
+            return MetricScore(self.name, self._combine(values, votes), details)
+        details["unreadable"] = unreadable
+        details["note"] = f"{len(unreadable)} of {len(self.judges)} judges gave no verdict"
+        about = {"outcome": "partial", "judges_failed": len(unreadable)}
+        return MetricScore(self.name, self._combine(values, votes), details, about)
+
+    def _combine(self, values: Sequence[float], votes: Counter[bool]) -> float:
+        if self.combine == "mean":
+            return math.fsum(values) / len(values)
+        return 0.5 if votes[True] == votes[False] else float(votes[True] > votes[False])
 
 
 def find_judges(metrics: Sequence[Metric]) -> list[_Judge]:
@@ -320,6 +354,31 @@ def find_judges(metrics: Sequence[Metric]) -> list[_Judge]:
         elif isinstance(metric, JudgePanel):
             found.extend(metric.judges)
     return found
+
+
+# How a judge says its verdict beside the JSON it was asked for; what lists the choices is no verdict.
+_NO_LIST = r"\b(?![\"'*_`]*\s*(?:,|/|\||or\b|and\b))"
+_SAID = {
+    name: re.compile(rf"\b{name}[\"'*_`]*\s*(?:is|:|=)[\s\"'*_`]*{words}{_NO_LIST}", re.IGNORECASE)
+    for name, words in (("verdict", r"(?:a\s+)?(pass|fail|abstain)(?:ed)?"), ("preference", "(A|B|tie)"))
+}
+
+
+def _read_one_verdict(text: str, read: Callable[[object], T]) -> T:
+    """The verdict of a reply. One that says two different things has none."""
+    verdict = read(parse_json(text))
+    objects, outside, contradicted = find_json_objects(text)
+    for name, pattern in _SAID.items():
+        words = {str(found[name]).strip().lower() for found in objects if name in found}
+        words |= {word.lower() for word in pattern.findall(outside)}
+        if len(words) > 1:
+            raise ValueError(f"it holds {len(words)} different values of {name}: {', '.join(sorted(words))}")
+    if contradicted:
+        raise ValueError(f'it gives "{contradicted[0]}" two values')
+    scores = [found["scores"] for found in objects if found.get("scores")]
+    if any(other != scores[0] for other in scores[1:]):
+        raise ValueError("it holds different scores of one answer")
+    return verdict
 
 
 def _criteria(rubric: str | Sequence[str] | Mapping[str, str]) -> dict[str, str]:

@@ -366,6 +366,9 @@ def _aggregate(
             bool(of_sample) and all(score.metadata.get("outcome") == "unparsed" for score in of_sample)
             for of_sample in scores
         )
+        found.partial = sum(
+            any(score.metadata.get("outcome") == "partial" for score in of_sample) for of_sample in scores
+        )
         found.attempts = len(attempts)
         found.failed_attempts = sum(attempt.error is not None for attempt in attempts) + sum(
             len(score.metadata.get(UNSCORED_ATTEMPTS, ())) for score in found.per_sample

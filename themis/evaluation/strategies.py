@@ -386,6 +386,8 @@ def _reduced_metadata(scores: Sequence[MetricScore]) -> dict[str, object]:
     metadata: dict[str, object] = {"attempts": len(scores)}
     if all(score.metadata.get("outcome") == "unparsed" for score in scores):
         metadata["outcome"] = "unparsed"
+    elif any(score.metadata.get("outcome") == "partial" for score in scores):
+        metadata["outcome"] = "partial"
     return metadata
 
 

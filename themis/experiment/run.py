@@ -245,6 +245,9 @@ class _Session:
                 self._note_waiting()
         self._check_budget()
         self._judging.finish(lambda: self._run.is_interrupted)
+        # Judges may be out of reach or of money only now that all answers are there.
+        self._check_breakers()
+        self._check_budget()
 
     def judge_rest(self) -> None:
         """Judges what was answered but not judged: by an earlier process, or under another evaluation."""

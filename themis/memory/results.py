@@ -6,13 +6,12 @@ How the numbers are defined is written in docs/guides/memory-results.md; `summar
 from __future__ import annotations
 
 import math
-import statistics
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 from themis.core.entities import EvaluationRecord
-from themis.core.intervals import wilson_interval
+from themis.core.intervals import MeanEstimate, bounded_interval, estimate_mean
 from themis.exceptions import ConfigurationError
 from themis.memory.actions import Message
 from themis.memory.examples import MEMORY_TESTS, TestResult
@@ -78,7 +77,7 @@ class StoredResult(TestResult):
 
 @dataclass(frozen=True)
 class DatasetScore:
-    """The mean of a dataset's tests from 0 to 1; NaN with nothing scored. The interval is Wilson's."""
+    """The mean of a dataset's tests from 0 to 1; NaN with nothing scored."""
 
     name: str
     mean: float
@@ -278,15 +277,19 @@ def _add_verdict(result: StoredResult, verdict: EvaluationRecord) -> None:
 # --- a run in a few numbers -------------------------------------------------------------------------------------------
 
 
-def summarise_results(found: RunResults, *, verbosity_tokens: int | None = None) -> RunSummary:
+def summarise_results(
+    found: RunResults, *, verbosity_tokens: int | None = None, conversations: Sequence[Hashable] | None = None
+) -> RunSummary:
     """Score, span and cost of a run.
 
     Args:
         found: What `load_results` returned.
         verbosity_tokens: Tokens of the agent's own replies, known to whoever has read the conversation.
+        conversations: For each result, the conversation it is from, where several runs are pooled: intervals then rest on
+            whole conversations.
     """
     run, results = found.run, found.results
-    datasets = dataset_scores(results)
+    datasets = dataset_scores(results, conversations)
     decided = [dataset for dataset in datasets if dataset.interval is not None]
     scored = [result for result in results if result.score is not None]
     return RunSummary(
@@ -294,7 +297,7 @@ def summarise_results(found: RunResults, *, verbosity_tokens: int | None = None)
         agent=found.agent,
         datasets=datasets,
         score=math.fsum(dataset.mean for dataset in decided) if decided else math.nan,
-        score_interval=interval_of_sum(decided),
+        score_interval=interval_of_sum(_by_dataset(results, conversations).values()),
         max_score=len(decided),
         scored=len(scored),
         undecided=sum(result.ended and result.score is None for result in results),
@@ -328,49 +331,120 @@ def points_of(results: Iterable[StoredResult], conversation: Hashable = None) ->
     ]
 
 
-def dataset_scores(results: Iterable[StoredResult]) -> list[DatasetScore]:
-    """One entry a dataset, in the order in which they first appear."""
+@dataclass(frozen=True)
+class ScoredTest:
+    """A test's score, and the conversation it was held in; None where there is one conversation."""
+
+    score: float
+    conversation: Hashable = None
+
+
+def dataset_scores(
+    results: Iterable[StoredResult], conversations: Sequence[Hashable] | None = None
+) -> list[DatasetScore]:
+    """One entry a dataset, in the order in which they first appear.
+
+    Args:
+        results: Of any number of datasets.
+        conversations: For each result, the conversation it is from, where there are several.
+    """
+    results = list(results)
     grouped: dict[str, list[StoredResult]] = {}
     for result in results:
         grouped.setdefault(result.dataset_name, []).append(result)
-    return [_dataset_score(name, members) for name, members in grouped.items()]
+    tests = _by_dataset(results, conversations)
+    return [_dataset_score(name, members, tests.get(name, ())) for name, members in grouped.items()]
 
 
-def _dataset_score(name: str, members: Sequence[StoredResult]) -> DatasetScore:
-    scores = [member.score for member in members if member.score is not None]
+def _by_dataset(
+    results: Sequence[StoredResult], conversations: Sequence[Hashable] | None
+) -> dict[str, list[ScoredTest]]:
+    grouped: dict[str, list[ScoredTest]] = {}
+    for place, result in enumerate(results):
+        if result.score is not None:
+            test = ScoredTest(result.score, conversations[place] if conversations else None)
+            grouped.setdefault(result.dataset_name, []).append(test)
+    return grouped
+
+
+def _dataset_score(name: str, members: Sequence[StoredResult], tests: Sequence[ScoredTest]) -> DatasetScore:
+    estimate = _estimate(tests)
     return DatasetScore(
         name=name,
-        mean=_mean(scores),
-        stderr=statistics.stdev(scores) / math.sqrt(len(scores)) if len(scores) > 1 else None,
-        interval=bounded_interval(scores) if scores else None,
-        scored=len(scores),
+        mean=_mean([test.score for test in tests]),
+        stderr=None if estimate is None else estimate.stderr,
+        interval=interval_of_mean(tests) if tests else None,
+        scored=len(tests),
         undecided=sum(member.ended and member.score is None for member in members),
         missing=sum(not member.ended for member in members),
     )
 
 
-def bounded_interval(scores: Sequence[float]) -> tuple[float, float]:
-    """Wilson's interval of the mean of scores from 0 to 1.
+def interval_of_mean(tests: Sequence[ScoredTest]) -> tuple[float, float]:
+    """Interval of the mean of scores from 0 to 1, by whole conversations where there are several.
 
-    Exact in spirit for right and wrong; for graded scores it is wider than need be, since nothing between 0 and 1 varies
-    more than right and wrong do. It never pretends to certainty where three tests happen to agree.
+    It never pretends to certainty where three tests happen to agree, and a single test has one too.
     """
-    total = min(float(len(scores)), max(0.0, math.fsum(scores)))
-    return wilson_interval(total, len(scores))
+    within = _clip_scores(tests)
+    return bounded_interval(_estimate(within) or MeanEstimate(within[0].score, 0.0, 1))
 
 
-def interval_of_sum(datasets: Sequence[DatasetScore]) -> tuple[float, float] | None:
-    """The interval of a sum of independent means, from theirs: distances to their ends add up like standard errors."""
-    if not datasets:
-        return None
-    below = above = 0.0
-    for dataset in datasets:
-        assert dataset.interval is not None
-        # A published score may lie beyond 1, which no interval reaches.
-        below += max(0.0, dataset.mean - dataset.interval[0]) ** 2
-        above += max(0.0, dataset.interval[1] - dataset.mean) ** 2
-    total = math.fsum(dataset.mean for dataset in datasets)
-    return total - math.sqrt(below), total + math.sqrt(above)
+def _estimate(tests: Sequence[ScoredTest]) -> MeanEstimate | None:
+    labels = [test.conversation for test in tests]
+    return estimate_mean([test.score for test in tests], labels if len(set(labels)) > 1 else None)
+
+
+def _clip_scores(tests: Sequence[ScoredTest]) -> list[ScoredTest]:
+    """The tests with scores from 0 to 1: a published one may lie beyond, which no interval reaches."""
+    return [ScoredTest(min(1.0, max(0.0, test.score)), test.conversation) for test in tests]
+
+
+def interval_of_sum(datasets: Iterable[Sequence[ScoredTest]]) -> tuple[float, float] | None:
+    """The interval of the sum of the datasets' means, which err independently of each other.
+
+    A dataset of few tests hardly knows its own variance: three right ones would have none. So one more test is imagined in
+    each, as right as all tests together are, and the variance is scaled so that this leaves no bias. The sum then counts
+    as that of so many independent tests as have this variance. Conversations that several datasets share go as a whole.
+
+    Args:
+        datasets: The scored tests of each.
+    """
+    groups = [_clip_scores(tests) for tests in datasets if tests]
+    if len(groups) < 2:
+        return interval_of_mean(groups[0]) if groups else None
+    count = len(groups)
+    tests = sum(map(len, groups))
+    overall = (math.fsum(test.score for group in groups for test in group) + 0.5) / (tests + 1)
+    variance = math.fsum(_variance_of_mean([test.score for test in group], overall) for group in groups) / count**2
+    mean = math.fsum(_mean([test.score for test in group]) for group in groups) / count
+    units = min(count**2 / math.fsum(1 / len(group) for group in groups), overall * (1 - overall) / variance)
+    conversations = {test.conversation for group in groups for test in group}
+    if len(conversations) > 1:
+        variance = max(variance, _variance_between_conversations(groups))
+        units = min(units, len(conversations))
+    units = max(units, 2.0)
+    low, high = bounded_interval(MeanEstimate(mean, math.sqrt(variance * units / (units - 1)), units))
+    return count * low, count * high
+
+
+def _variance_of_mean(scores: Sequence[float], overall: float) -> float:
+    n = len(scores)
+    centre = (math.fsum(scores) + overall) / (n + 1)
+    squares = math.fsum((score - centre) ** 2 for score in scores)
+    squares += overall * (1 - centre) ** 2 + (1 - overall) * centre**2
+    # What the imagined test takes off the variance of right and wrong, on average, is put back.
+    return squares * (n + 1) / (n * n + n + 1) / n
+
+
+def _variance_between_conversations(groups: Sequence[Sequence[ScoredTest]]) -> float:
+    """Variance of the mean of the datasets' means, from what each conversation adds to it."""
+    added: dict[Hashable, float] = {}
+    for group in groups:
+        mean = _mean([test.score for test in group])
+        for test in group:
+            share = (test.score - mean) / len(group) / len(groups)
+            added[test.conversation] = added.get(test.conversation, 0.0) + share
+    return math.fsum(value**2 for value in added.values()) * len(added) / (len(added) - 1)
 
 
 def _mean(values: Sequence[float]) -> float:

@@ -25,7 +25,6 @@ from themis import comparison
 from themis.backends.ray import RayExecutionBackend
 from themis.comparison.reports import ComparisonResult
 from themis.config.specification import MemorySpecification
-from themis.core.intervals import summarise
 from themis.core.redaction import redact_text
 from themis.exceptions import ConfigurationError, ThemisError
 from themis.memory import definitions
@@ -33,7 +32,14 @@ from themis.memory.assembling import assemble, default_run_id, load_config, pars
 from themis.memory.driver import MemoryDriver
 from themis.memory.report import RunView, read_view, ways_of_judging
 from themis.memory.report.charts import SpanPoint, SpanSeries
-from themis.memory.results import RunResults, StoredResult, bounded_interval, points_of, summarise_results
+from themis.memory.results import (
+    RunResults,
+    ScoredTest,
+    StoredResult,
+    interval_of_mean,
+    points_of,
+    summarise_results,
+)
 from themis.memory.spans import Point, effective_span
 from themis.memory.timeline import Timeline
 from themis.runs.lifecycle import run, start_or_resume
@@ -291,19 +297,17 @@ def read_sweep(sweep: Sweep, storage: ExperimentStorage) -> SweepReport:
 
 
 def _score_by_span(members: Iterable[tuple[SweepRun, RunView]]) -> list[SpanPoint]:
-    by_span: dict[int, list[tuple[int, float]]] = {}
+    by_span: dict[int, list[ScoredTest]] = {}
     for one, view in members:
         for result in view.results:
             if result.score is not None:
-                by_span.setdefault(one.span_tokens, []).append((one.seed, result.score))
+                by_span.setdefault(one.span_tokens, []).append(ScoredTest(result.score, one.seed))
     points = []
-    for span, scored in sorted(by_span.items()):
-        scores, seeds = [score for _, score in scored], [seed for seed, _ in scored]
-        runs = len(set(seeds))
+    for span, tests in sorted(by_span.items()):
         # Tests of one run share a conversation; with one run alone they are all there is to go by.
-        summary = summarise(scores, clusters=seeds) if runs > 1 else None
-        low, high = bounded_interval(scores) if summary is None or summary.ci is None else summary.ci
-        points.append(SpanPoint(span, sum(scores) / len(scores), max(0.0, low), min(1.0, high), runs))
+        low, high = interval_of_mean(tests)
+        mean = sum(test.score for test in tests) / len(tests)
+        points.append(SpanPoint(span, mean, low, high, len({test.conversation for test in tests})))
     return points
 
 
@@ -325,8 +329,10 @@ def _pool_runs(agent: str, members: Sequence[tuple[SweepRun, RunView]]) -> RunVi
     """All runs of an agent as one: every test of every run, and what they took together."""
     results: list[StoredResult] = []
     points: list[Point] = []
+    conversations: list[Hashable] = []
     for one, view in members:
         points += points_of(view.results, one.run_id)
+        conversations += [one.run_id] * len(view.results)
         results += [
             replace(result, example_id=f"{result.example_id} · {one.span_tokens} · seed {one.seed}")
             for result in view.results
@@ -343,7 +349,7 @@ def _pool_runs(agent: str, members: Sequence[tuple[SweepRun, RunView]]) -> RunVi
     )
     found = RunResults(together, results, members[0][1].found.judged_as)
     said = sum(view.summary.verbosity_tokens or 0 for _, view in members)
-    summary = summarise_results(found, verbosity_tokens=said or None)
+    summary = summarise_results(found, verbosity_tokens=said or None, conversations=conversations)
     return RunView(agent, found, replace(summary, effective_span=effective_span(points)), Timeline())
 
 

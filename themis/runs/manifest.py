@@ -244,7 +244,7 @@ def evaluation_identity(pipeline: Any) -> tuple[str, dict[str, Any]]:
     described = pipeline.evaluation_fingerprint()
     config = redact(described if isinstance(described, Mapping) else {"fingerprint": described})
     if unknown := find_unknown(config):
-        config = {**config, "unknown": unknown, "known_only_to": secrets.token_hex(8)}
+        config = {**config, "unknown": unknown, "identity": f"unknown ({secrets.token_hex(8)})"}
     metrics = getattr(pipeline, "metrics", ())
     directions = {metric.name: getattr(metric, "higher_is_better", True) for metric in metrics}
     others = {name: direction for name, direction in directions.items() if direction is not True}

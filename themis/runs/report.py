@@ -31,7 +31,7 @@ from themis.evaluation.resolve import is_known_aggregation, resolve_aggregation
 from themis.runs.prices import price_table
 from themis.storage import ExperimentStorage, RunMetadata, RunStatus
 from themis.storage.queries import AttemptCounts, RunReader
-from themis.storage.runs import FAILED, SCORED, UNPARSED, LazySequence, Standing, standing_of
+from themis.storage.runs import FAILED, PARTIAL, SCORED, UNPARSED, LazySequence, Standing, standing_of
 from themis.storage.search import running_means
 
 __all__ = [
@@ -146,6 +146,7 @@ class _Column:
     scores: int = 0
     failed: int = 0
     unparsed: int = 0
+    partial: int = 0
     unscored_attempts: int = 0
 
 
@@ -175,6 +176,7 @@ def metric_aggregates(
         shown = len(found.per_sample)
         found.per_sample_complete, found.truncated_count = shown == column.scores, column.scores - shown
         found.failed, found.unparsed = column.failed + asked.unanswered, column.unparsed
+        found.partial = column.partial
         if reader.kind == "samples":
             found.attempts = asked.attempts.made
             found.failed_attempts = asked.attempts.failed + column.unscored_attempts
@@ -210,6 +212,7 @@ def _read_columns(reader: RunReader, evaluation: int, within: Container[int] | N
         column.values.append(value)
         column.scores += len(rows)
         column.unparsed += outcome == UNPARSED
+        column.partial += any(row.outcome == PARTIAL for row in rows)
         if position in clusters:
             column.clusters.append(clusters[position])
     # With one attempt a sample, what a metric cannot score is a sample that failed.

@@ -38,7 +38,7 @@ from themis.storage.database import (
     store_specifications,
 )
 from themis.storage.pages import INDEX, TABLE, DamagedText, Page, PageFile, Row, SqliteValue, Tree
-from themis.storage.runs import FAILED, SCORED, UNPARSED, Frame, RunStatus, is_whole_body
+from themis.storage.runs import FAILED, PARTIAL, SCORED, UNPARSED, Frame, RunStatus, is_whole_body
 from themis.storage.salvage import Loss, salvage_runs
 from themis.storage.schema import AnySelect
 from themis.storage.store import ExperimentStorage
@@ -524,7 +524,7 @@ def _is_usable(table: str, values: dict[str, SqliteValue]) -> bool:
         case "definitions":
             return digest(str(values["content"])) == str(values["digest"])
         case "scores":
-            return values["outcome"] in (SCORED, UNPARSED, FAILED)
+            return values["outcome"] in (SCORED, PARTIAL, UNPARSED, FAILED)
         case "runs":
             if values["status"] not in set(RunStatus):
                 values["status"] = RunStatus.INTERRUPTED.value

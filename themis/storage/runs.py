@@ -40,7 +40,8 @@ from themis.storage.schema import AnyColumn
 T = TypeVar("T")
 # So many records are read ahead.
 _PAGE = 500
-SCORED, UNPARSED, FAILED = "scored", "unparsed", "failed"
+# `partial` is the score of a panel of which some judge gave no verdict.
+SCORED, PARTIAL, UNPARSED, FAILED = "scored", "partial", "unparsed", "failed"
 # What the pipeline tells metrics beside the task's metadata.
 _GIVEN = ("sample_id", "prompt", "generation_time_ms", "attempt_outcomes", "model_output")
 
@@ -228,7 +229,8 @@ def score_rows(
     for score in record.scores:
         ordinal = seen.get(score.metric_name, 0)
         seen[score.metric_name] = ordinal + 1
-        outcome = UNPARSED if score.metadata.get("outcome") == UNPARSED else SCORED
+        outcome = score.metadata.get("outcome")
+        outcome = outcome if outcome in (PARTIAL, UNPARSED) else SCORED
         metadata = score.metadata
         if metadata:
             metadata = {name: value for name, value in metadata.items() if name not in known and name not in _GIVEN}
@@ -251,8 +253,8 @@ def evaluation_record(sample_id: str, rows: Iterable[tuple[str, float | None, st
             failures.extend(reason for reason in stored.get("failures", ()) if reason not in failures)
             continue
         details, metadata = stored.get("details", {}), stored.get("metadata", {})
-        if outcome == UNPARSED:
-            metadata = {**metadata, "outcome": UNPARSED}
+        if outcome in (PARTIAL, UNPARSED):
+            metadata = {**metadata, "outcome": outcome}
         scores.append(MetricScore(metric_name=metric, value=value, details=details, metadata=metadata))
     return EvaluationRecord(sample_id=sample_id, scores=scores, failures=failures)
 

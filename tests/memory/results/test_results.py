@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import random
 
 import pytest
 from hypothesis import given
@@ -12,11 +13,11 @@ from hypothesis import strategies as st
 from themis.comparison import compare_scores
 from themis.exceptions import ConfigurationError
 from themis.memory.results import (
-    DatasetScore,
     Message,
+    ScoredTest,
     StoredResult,
-    bounded_interval,
     dataset_scores,
+    interval_of_mean,
     interval_of_sum,
     load_results,
     summarise_results,
@@ -100,22 +101,78 @@ def test_a_run_of_samples_is_refused(tmp_path) -> None:
         load_results(storage, "plain")
 
 
+def scored(scores, conversations=None) -> list[ScoredTest]:
+    return [ScoredTest(score, conversations[place] if conversations else None) for place, score in enumerate(scores)]
+
+
 def test_the_interval_of_a_sum_is_narrower_than_the_sum_of_the_intervals() -> None:
-    one = DatasetScore("a", 0.5, None, bounded_interval([0.0, 1.0, 0.0, 1.0]), 4)
-    assert one.interval is not None
+    one = scored([0.0, 1.0, 0.0, 1.0] * 5)
     low, high = interval_of_sum([one, one, one, one]) or (0.0, 0.0)
 
-    width = one.interval[1] - one.interval[0]
+    alone = interval_of_mean(one)
     # Four independent means: errors add up in squares, so twice the width of one and not four times.
-    assert high - low == pytest.approx(2 * width)
+    assert high - low == pytest.approx(2 * (alone[1] - alone[0]), rel=0.1)
 
 
-@given(st.lists(st.floats(0, 1), min_size=1, max_size=30))
-def test_an_interval_of_scores_holds_their_mean_and_stays_between_0_and_1(scores: list[float]) -> None:
-    low, high = bounded_interval(scores)
+def test_the_total_of_one_dataset_is_its_score() -> None:
+    tests = scored([1.0, 0.5, 0.0])
 
-    assert 0.0 <= low <= sum(scores) / len(scores) + 1e-9
-    assert sum(scores) / len(scores) - 1e-9 <= high <= 1.0
+    assert interval_of_sum([tests]) == interval_of_mean(tests)
+    assert interval_of_sum([]) is None
+
+
+def test_datasets_that_are_all_right_leave_the_total_in_doubt() -> None:
+    low, high = interval_of_sum([scored([1.0] * 3)] * 11) or (0.0, 0.0)
+
+    assert 9.5 < low < 10.5
+    assert high == 11
+
+
+def test_one_test_that_fails_does_not_settle_a_sum_in_which_it_weighs_as_much_as_fifty() -> None:
+    fifty = scored([1.0] * 45 + [0.0] * 5)
+    low, high = interval_of_sum([scored([0.0]), fifty, fifty]) or (0.0, 0.0)
+
+    assert low < 2.0
+    assert high > 2.7
+
+
+def test_tests_of_one_conversation_count_as_one() -> None:
+    scores, names = [1.0] * 6 + [0.0] * 6, ["a"] * 6 + ["b"] * 6
+    together, apart = (interval_of_mean(scored(scores, labels)) for labels in (names, None))
+
+    assert together[0] < apart[0]
+    assert together[1] > apart[1]
+    total = interval_of_sum([scored(scores, names)] * 2) or (0.0, 0.0)
+    alone = interval_of_sum([scored(scores)] * 2) or (0.0, 0.0)
+    assert total[1] - total[0] > alone[1] - alone[0]
+
+
+@given(st.lists(st.lists(st.floats(0, 1), min_size=1, max_size=5), min_size=1, max_size=6), st.booleans())
+def test_a_total_and_its_parts_hold_what_they_are_of_and_stay_in_their_range(groups, shared) -> None:
+    datasets = [scored(group, [place % 2 for place in range(len(group))] if shared else None) for group in groups]
+    for tests in datasets:
+        low, high = interval_of_mean(tests)
+        mean = sum(test.score for test in tests) / len(tests)
+        assert 0.0 <= low <= mean + 1e-9
+        assert mean - 1e-9 <= high <= 1.0
+        assert high - low > 0.01
+    low, high = interval_of_sum(datasets) or (0.0, 0.0)
+    total = sum(sum(group) / len(group) for group in groups)
+    assert 0.0 <= low <= total + 1e-9
+    assert total - 1e-9 <= high <= len(groups) + 1e-9
+    assert high - low > 0.01
+
+
+@pytest.mark.parametrize(("datasets", "tests", "share"), [(11, 3, 0.5), (11, 3, 0.9), (18, 1, 0.7), (11, 10, 0.7)])
+def test_the_interval_of_a_total_covers(datasets, tests, share) -> None:
+    rng = random.Random(5)
+    covered = 0
+    for _ in range(300):
+        drawn = [scored([float(rng.random() < share) for _ in range(tests)]) for _ in range(datasets)]
+        low, high = interval_of_sum(drawn) or (0.0, 0.0)
+        covered += low <= datasets * share <= high
+
+    assert covered >= 0.92 * 300
 
 
 # --- the timeline -----------------------------------------------------------------------------------------------------

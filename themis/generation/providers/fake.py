@@ -5,6 +5,7 @@
     fake/slow-50ms          the reference, after a while        fake/refusing           declines
     fake/flaky-0.5          half of the calls fail at first     fake/verbose            the reference after much talk
     fake-math-llm           works out the arithmetic in the prompt
+    fake/field-draft        what stands in the row's field `draft`
 
 `noisy?rate=0.3` and `slow?ms=50` say the same in words, and `ms` slows any of them. Every decision follows from a hash
 of seed, prompt and attempt, so a run repeats exactly, in any order and at any concurrency.
@@ -48,6 +49,7 @@ class Behaviour:
     rate: float = 0.0
     latency_ms: float = 0.0
     text: str = ""
+    field: str = ""
 
 
 # What stands behind the dash in `noisy-0.3`, and what is meant when nothing does.
@@ -60,6 +62,7 @@ _PARAMETERS = {
     "verbose": None,
     "echo": None,
     "constant": ("text", "42"),
+    "field": ("name", "answer"),
     "math-llm": None,
 }
 
@@ -90,6 +93,7 @@ def behaviour_of(identifier: str) -> Behaviour:
         rate=_rate(identifier, given.get("rate", "0")),
         latency_ms=_milliseconds(identifier, given.get("ms", "0")),
         text=given.get("text", ""),
+        field=given.get("name", ""),
     )
 
 
@@ -128,6 +132,7 @@ class _Fake(StatelessTaskExecutor):
             "verbose": lambda task, _: _VERBOSE.format(prompt=task.prompt.text, answer=_reference(task)),
             "echo": lambda task, _: task.prompt.text,
             "constant": lambda _, behaviour: behaviour.text,
+            "field": lambda task, behaviour: _field(task, behaviour.field),
             "math-llm": lambda task, _: solve(task.prompt.text),
         }
 
@@ -215,6 +220,17 @@ def _reference(task: GenerationTask) -> str:
     if isinstance(value, dict) and "answer" in value:
         value = value["answer"]
     return str(value)
+
+
+def _field(task: GenerationTask, name: str) -> str:
+    if name not in task.prompt.context:
+        fields = ", ".join(map(str, task.prompt.context)) or "no fields"
+        raise ProviderCallError(
+            f"item {item_name(task)} has no field {name!r} to answer with; it has {fields}",
+            kind="bad_request",
+            retryable=False,
+        )
+    return str(task.prompt.context[name])
 
 
 _WHOLE_NUMBER = re.compile(r"(?<![\d.])\d{1,15}", re.ASCII)  # decimals are left: they may be within a tolerance

@@ -22,7 +22,7 @@ from themis import comparison
 from themis.core.files import atomic_write
 from themis.exceptions import DependencyError
 from themis.memory import report
-from themis.memory.results import DatasetScore, bounded_interval
+from themis.memory.results import DatasetScore, ScoredTest, interval_of_mean
 from themis.memory.spans import EffectiveSpan, Point, group_by_distance
 from themis.memory.timeline import Segment, Timeline, TimelineTest
 
@@ -89,7 +89,7 @@ def _distance_parts(one: DistanceSeries, high: float, number: int, of: int, alon
     # Side by side, so that agents with equal scores do not hide each other.
     aside = (number - (of - 1) / 2) * 3
     for group in group_by_distance(one.points):
-        low, up = bounded_interval(group.scores)
+        low, up = interval_of_mean([ScoredTest(score) for score in group.scores])
         mean = sum(group.scores) / len(group.scores)
         x = _x(group.distance_tokens / high) + aside
         yield Markup('<line class="whisker" x1="{0}" x2="{0}" y1="{1}" y2="{2}"/>').format(
