@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
+from themis.comparison.effects import proportion_effects
 from themis.comparison.engine import StatisticalTest, TestSettings, difference_with_interval, run_test
 from themis.comparison.power import PairedProportions, attempt_agreement
 from themis.comparison.ranking import rank_runs
@@ -34,7 +35,6 @@ from themis.comparison.statistics import (
     pair,
     paired_permutation_test,
     paired_t_test,
-    proportion_effects,
     wilcoxon_test,
 )
 from themis.core.intervals import pass_at_k, summarise

@@ -11,14 +11,13 @@ from scipy import optimize, stats
 from statsmodels.stats.contingency_tables import mcnemar
 from statsmodels.stats.multitest import multipletests
 
+from themis.comparison.effects import paired_effects, proportion_effects
 from themis.comparison.statistics import (
     benjamini_hochberg,
     holm,
     mcnemar_test,
-    paired_effects,
     paired_permutation_test,
     paired_t_test,
-    proportion_effects,
     risk_difference_interval,
     wilcoxon_test,
 )

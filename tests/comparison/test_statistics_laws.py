@@ -8,16 +8,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from themis.comparison.effects import paired_effects, proportion_effects
 from themis.comparison.ranking import rank_runs
 from themis.comparison.statistics import (
     benjamini_hochberg,
     bootstrap_test,
     holm,
     mcnemar_test,
-    paired_effects,
     paired_permutation_test,
     paired_t_test,
-    proportion_effects,
     wilcoxon_test,
 )
 

@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 
+from themis.comparison.effects import paired_effects, proportion_effects
 from themis.comparison.resampling import bootstrap_interval
 from themis.comparison.statistics import (
     benjamini_hochberg,
@@ -12,10 +13,8 @@ from themis.comparison.statistics import (
     holm,
     mcnemar_test,
     pair,
-    paired_effects,
     paired_permutation_test,
     paired_t_test,
-    proportion_effects,
     risk_difference_interval,
     wilcoxon_test,
 )
