@@ -1,4 +1,7 @@
-"""Sizes of the difference between two runs' scores on the same items, beside the tests of `statistics`."""
+"""How large a difference is, in whichever unit: standard errors, standard deviations, wins, odds.
+
+Made of the `Pairs` that tests take; none of these decides anything.
+"""
 
 from __future__ import annotations
 

@@ -498,7 +498,7 @@ def _restore(adjusted: Floats, order: npt.NDArray[np.intp]) -> tuple[float, ...]
     return tuple(restored.tolist())
 
 
-# --- sizes of the difference ------------------------------------------------------------------------------------------
+# --- intervals of the difference --------------------------------------------------------------------------------------
 
 
 def summarise_difference(pairs: Pairs, *, level: float = 0.95) -> Summary:
