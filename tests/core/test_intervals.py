@@ -11,7 +11,6 @@ import statsmodels.api as sm
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
-from statsmodels.stats.proportion import proportion_confint
 
 from themis.core.intervals import (
     MeanEstimate,
@@ -21,7 +20,6 @@ from themis.core.intervals import (
     proportion_interval,
     student_interval,
     summarise,
-    wilson_interval,
 )
 from themis.exceptions import ConfigurationError, MetricError
 
@@ -104,16 +102,6 @@ def test_equal_scores_have_an_interval_only_if_something_bounds_the_unseen_ones(
 def test_zeros_and_ones_of_a_metric_with_another_range_are_no_shares():
     assert summarise([0, 1, 1, 0], score_range=(0, 10)).ci[1] > 1.0
     assert summarise([0, 1, 1, 0], score_range=(0, None)).method == "hall"
-
-
-def test_wilson_agrees_with_statsmodels_everywhere():
-    rng = np.random.default_rng(1)
-    for _ in range(500):
-        n = int(rng.integers(1, 5000))
-        successes = int(rng.integers(0, n + 1))
-        level = float(rng.uniform(0.5, 0.999))
-        expected = proportion_confint(successes, n, alpha=1 - level, method="wilson")
-        assert wilson_interval(successes, n, level) == pytest.approx(expected, abs=1e-9)
 
 
 def test_student_agrees_with_scipy_everywhere():
@@ -234,7 +222,6 @@ def test_what_is_not_a_finite_number_is_refused_and_counted(bad):
         (lambda: summarise([1.0, 0.0], clusters=["a"]), "1 cluster labels for 2 values"),
         (lambda: summarise([1.0, 0.0], clusters=["a", None]), "1 of 2 cluster labels are missing"),
         (lambda: student_interval([1.0]), "at least two values, got 1"),
-        (lambda: wilson_interval(3, 2), "3 of 2"),
         (lambda: proportion_interval(3, 2), "3 of 2"),
     ],
 )

@@ -15,7 +15,7 @@ import themis
 from themis.cli import _run
 from themis.core import entities as core
 from themis.core.identity import describe_object
-from themis.core.intervals import wilson_interval
+from themis.core.intervals import proportion_interval
 from themis.evaluation.agreement import calibrate, cohens_kappa, krippendorff_alpha, swap_consistency
 from themis.evaluation.extractors import IdentityExtractor
 from themis.evaluation.judges import JudgePanel, PairwiseJudge, RubricJudge
@@ -227,7 +227,7 @@ def test_a_pairwise_judge_is_asked_in_both_orders(judge_says, tmp_path):
 
     found = swap_consistency([record.scores[0].details["said"] for record in report.evaluation_report.records])
     assert (found.pairs, found.inconsistent, found.rate, found.first_place, found.second_place) == (6, 6, 1.0, 6, 0)
-    assert found.rate_ci == wilson_interval(6, 6)
+    assert found.rate_ci == proportion_interval(6, 6)
 
 
 def test_a_consistent_preference_counts(judge_says, tmp_path):

@@ -226,18 +226,6 @@ def clip(
     return max(interval[0], low), min(interval[1], high)
 
 
-def wilson_interval(successes: float, n: int, level: float = 0.95) -> tuple[float, float]:
-    """Wilson's score interval for a proportion: stays inside [0, 1] and keeps a width when all or none succeed."""
-    if n < 1 or not 0 <= successes <= n:
-        raise MetricError(f"Wilson's interval needs 0 <= successes <= n and n >= 1, got {successes} of {n}")
-    z = normal_quantile(0.5 + check_level(level) / 2)
-    share = successes / n
-    centre = (share + z * z / (2 * n)) / (1 + z * z / n)
-    half = z / (1 + z * z / n) * math.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
-    # The ends are exactly 0 and 1 when nothing or everything succeeded; arithmetic would miss them by an ulp.
-    return (0.0 if successes == 0 else centre - half, 1.0 if successes == n else centre + half)
-
-
 def exact_interval(successes: float, n: int, level: float = 0.95) -> tuple[float, float]:
     """Clopper and Pearson's interval for a proportion: covers at least as often as it says, however few there are.
 

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from themis.core.intervals import exact_interval, normal_quantile, student_interval, wilson_interval
+from themis.core.intervals import exact_interval, normal_quantile, proportion_interval, student_interval
 from themis.exceptions import MetricError
 
 
@@ -129,7 +129,7 @@ def swap_consistency(said: Sequence[Sequence[str]]) -> SwapConsistency:
         pairs=len(swapped),
         inconsistent=inconsistent,
         rate=inconsistent / len(swapped),
-        rate_ci=wilson_interval(inconsistent, len(swapped)),
+        rate_ci=proportion_interval(inconsistent, len(swapped)),
         first_place=swapped.count(("A", "A")),
         second_place=swapped.count(("B", "B")),
     )
