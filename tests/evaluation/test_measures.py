@@ -453,7 +453,7 @@ def test_scores_without_statistics_are_refused():
 
 
 def test_options_are_part_of_the_identity_of_a_metric():
-    from themis.core.fingerprint import describe_object
+    from themis.core.identity import describe_object
 
     assert describe_object(CorpusBleu()) == describe_object(CorpusBleu())
     assert describe_object(CorpusBleu()) != describe_object(CorpusBleu(tokenize="char"))

@@ -1,7 +1,4 @@
-"""How large a difference is, in whichever unit: standard errors, standard deviations, wins, odds.
-
-Made of the `Pairs` that tests take; none of these decides anything.
-"""
+"""Sizes of the difference between two runs' scores on the same items, beside the tests of `statistics`."""
 
 from __future__ import annotations
 

@@ -58,6 +58,7 @@ from themis.comparison.statistics import (
 from themis.core.intervals import Summary, clip
 from themis.core.registry import nearest
 from themis.exceptions import ConfigurationError, MetricError
+from themis.runs.judge_audits import AUDITS
 
 CORRECTIONS: dict[str, Callable[[Sequence[float]], Sequence[float]]] = {
     "holm-bonferroni": holm,
@@ -316,7 +317,8 @@ class ComparisonEngine:
                 f"nothing can be compared: {'; '.join(f'{name}: {why}' for name, why in left_out.items())}"
             )
         report = _report(runs, run_tests(hypotheses, settings), best, rankings, left_out, settings)
-        report.judge_corrections = correct_for_judges(self.storage, runs, report.pairwise_results)
+        if self.storage.has_experiment(AUDITS):
+            report.judge_corrections = correct_for_judges(self.storage, runs, report.pairwise_results)
         return report
 
     def _pair_up(

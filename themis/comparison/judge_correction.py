@@ -13,7 +13,7 @@ from typing import Protocol
 from themis.comparison.scores import ScoredRun
 from themis.core.intervals import student_interval
 from themis.evaluation.judge_rates import CorrectedDifference, JudgeRates, corrected_difference
-from themis.runs.judge_audits import ACCEPTED_FROM, StoredAudit, find_audit, has_audits, stored_judge
+from themis.runs.judge_audits import ACCEPTED_FROM, StoredAudit, find_audit, stored_judge
 from themis.storage import ExperimentStorage
 
 __all__ = ["JudgeCorrection", "correct_for_judges"]
@@ -86,8 +86,6 @@ def correct_for_judges(
     store: ExperimentStorage, runs: Sequence[ScoredRun], results: Iterable[_Compared]
 ) -> list[JudgeCorrection]:
     """One for every result that one audited judge saw in both runs."""
-    if not has_audits(store):
-        return []
     by_id = {run.run_id: run for run in runs}
     audits: dict[str, StoredAudit | None] = {}
     corrections = []

@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from themis.comparison.scores import ScoredRun
-from themis.core.identity import find_unknown
 from themis.runs.manifest import BESIDE_JUDGING
 
 # What is stored with a way of judging and is not compared as a whole.
@@ -59,8 +58,15 @@ def compare_judging(first: Mapping[str, object], second: Mapping[str, object], m
     if "metrics" in one or "metrics" in other:
         _match_unnamed(one, other)
     # What could not be known of an object may differ, even if everything that could is the same.
-    unknown = dict.fromkeys(name for side in (one, other) for name in find_unknown(side))
+    unknown = dict.fromkeys(name for side in (one, other) for name in _unknown(side))
     return [*_differences(one, other, ()), *(JudgingDifference(f"unknown: {name}") for name in unknown)]
+
+
+def _unknown(described: Mapping[str, object]) -> Iterator[str]:
+    """What the descriptions of the parts could not know; each of them says so itself."""
+    for part in described.values():
+        names = part.get("unknown") if isinstance(part, Mapping) else None
+        yield from map(str, names if isinstance(names, list) else ())
 
 
 def describe_differences(differences: Sequence[JudgingDifference]) -> str:

@@ -23,7 +23,6 @@ __all__ = [
     "TAG",
     "StoredAudit",
     "find_audit",
-    "has_audits",
     "identify_judge",
     "read_judgments",
     "stored_judge",
@@ -59,11 +58,6 @@ def stored_judge(reader: RunReader, evaluation: int, metric: str) -> str | None:
     if not named and len(described) == 1 and reader.metric_names(evaluation) == [metric]:
         named = described  # its name is none of its parameters, but there is no other
     return _digest(named[0]) if len(named) == 1 else None
-
-
-def has_audits(store: ExperimentStorage) -> bool:
-    """Whether any judge was audited."""
-    return bool(store.list_runs(AUDITS, limit=1))
 
 
 def find_audit(store: ExperimentStorage, identity: str) -> StoredAudit | None:

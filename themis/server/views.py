@@ -449,7 +449,8 @@ def run_view(reader: RunReader, wanted: SampleFilter, *, offset: int = 0, limit:
 
 def pictures(reader: RunReader) -> list[tuple[str, Markup]]:
     """The run's confusion matrix and reliability diagram, with their titles, where a metric has such."""
-    found = distinct_details(metric_details(reader).items())
+    details = metric_details(reader)
+    found = distinct_details(details.items()) if details else {}
     return [picture for details in found.values() for picture in figures(details)]
 
 

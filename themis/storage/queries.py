@@ -644,3 +644,9 @@ def find_run(engine: Engine, run_id: str) -> RunReader | None:
     query = sa.select(*run_columns()).where(schema.runs.c.run_id == run_id)
     row = retry_read(engine, lambda connection: connection.execute(query).first()) if is_storable(run_id) else None
     return None if row is None else RunReader(engine, row)
+
+
+def has_experiment(engine: Engine, name: str) -> bool:
+    """Whether any run belongs to an experiment."""
+    query = sa.select(schema.runs.c.run).where(schema.runs.c.experiment_id == name).limit(1)
+    return retry_read(engine, lambda connection: connection.execute(query).first()) is not None

@@ -29,7 +29,7 @@ from themis.core.registry import nearest
 from themis.exceptions import ConfigurationError, RunBusyError, StorageError
 from themis.storage import schema
 from themis.storage.database import Durability, database_file, is_url, open_database, retry_read
-from themis.storage.queries import RunReader, StoredDefinitions, find_run, run_columns
+from themis.storage.queries import RunReader, StoredDefinitions, find_run, has_experiment, run_columns
 from themis.storage.runs import (
     DEFAULT_EXPERIMENT,
     LazyMapping,
@@ -158,6 +158,14 @@ class ExperimentStorage:
             run_id: The run.
         """
         return self.find_run(run_id) is not None
+
+    def has_experiment(self, name: str) -> bool:
+        """Whether any run belongs to an experiment.
+
+        Args:
+            name: The experiment's.
+        """
+        return self.exists() and has_experiment(self.engine, name)
 
     def find_run(self, run_id: str) -> RunReader | None:
         """The run of an id to read from; None where there is none.
