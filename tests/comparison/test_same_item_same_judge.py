@@ -23,7 +23,7 @@ SUMS = [{"question": f"{n} + {n + 1}", "answer": str(2 * n + 1)} for n in range(
 PRODUCTS = [{"question": f"{n} * {n + 1}", "answer": str(n * (n + 1))} for n in range(20)]
 # Half of the rows are asked otherwise.
 EDITED = [{**row, "question": f"What is {row['question']}?"} if n % 2 else row for n, row in enumerate(SUMS)]
-LEFT_OUT = "10 with other content (question; such as '1') under the same id"
+LEFT_OUT = "10 with other content (question; such as item '1') under the same id"
 
 
 def answered(store, run_id, rows, model="fake/noisy-0.3", **options):
@@ -62,7 +62,7 @@ def test_sums_and_products_are_not_compared(tmp_path):
 def test_pairing_across_content_is_asked_for_and_marks_every_output(tmp_path):
     answered(tmp_path, "sums", SUMS, model="fake/perfect")
     answered(tmp_path, "products", PRODUCTS, model="fake/noisy-0.8")
-    mark = "paired by id across different content: 20 of the ids hold other content (question, answer; such as '0')"
+    mark = "paired by id across different content: 20 of the ids hold other content (question, answer; such as item '0')"
 
     report = compare_runs(["sums", "products"], storage_path=tmp_path, across=True)
     diff = diff_runs("sums", "products", storage_path=tmp_path, across=True)

@@ -137,7 +137,7 @@ class Pairing:
     def _other_content(self) -> str:
         if not self.changed_fields:
             return "other content"
-        return f"other content ({', '.join(self.changed_fields)}; such as {self.changed_example!r})"
+        return f"other content ({', '.join(self.changed_fields)}; such as item {self.changed_example!r})"
 
     def to_dict(self) -> dict[str, object]:
         """The numbers as plain values."""

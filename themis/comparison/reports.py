@@ -532,8 +532,7 @@ class ComparisonReport:
             if result.judged_differently:
                 differing.setdefault((result.judged_differently, result.judge_alike), []).append(result)
         for (what, way), results in differing.items():
-            metrics = ", ".join(dict.fromkeys(result.metric_name for result in results))
-            lines.append(f"Judged differently{self._whose(results)}: {metrics}: {what}; {way}")
+            lines.append(f"Judged differently{self._whose(results)}: {what}; {way}")
         counts = [
             f"{names[run_id]} {run['attempts']} ({run['failed_attempts']} failed)"
             for run_id, run in self.metadata.get("runs", {}).items()
@@ -563,14 +562,13 @@ class ComparisonReport:
         correction = self.metadata.get("multiple_comparison_correction")
         if test == "none":
             return "Test: none; the better mean wins"
-        count = len(self.pairwise_results)
         if corrected > 1:
             return f"Test: {test}, alpha {alpha}, {corrected} p-values corrected by {correction}"
         tests = [result.test_result for result in self.pairwise_results if result.test_result is not None]
         if test == "bootstrap" and correction is not None and len(tests) > 1:
             each = format_level(tests[0].confidence_level)
             return f"Test: {test}, alpha {alpha}, {len(tests)} intervals of {each} that hold together"
-        many = f"; {count} comparisons, not corrected for their number" if count > 1 else ""
+        many = f"; {len(tests)} comparisons, not corrected for their number" if len(tests) > 1 else ""
         return f"Test: {test}, alpha {alpha}{many}"
 
     def _rows(self, metric: str | None) -> list[ComparisonResult]:

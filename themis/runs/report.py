@@ -347,7 +347,7 @@ def performance_facts(found: Performance | None) -> dict[str, str]:
     if latency is not None:
         facts["latency"] = ", ".join(f"{name} {format_duration(seconds)}" for name, seconds in latency.items())
     if (share := found["truncated_share"]) is not None:
-        facts["truncated"] = f"{found['truncated']:,} answers ({share:.1%})" if found["truncated"] else "no answers"
+        facts["truncated"] = f"{found['truncated']:,} answers ({share:.1%})" if found["truncated"] else "none"
     costs, tokens = found["cost_per_success_usd"], found["tokens_per_success"]
     # What cost nothing costs nothing a success.
     if any(costs.values()):
