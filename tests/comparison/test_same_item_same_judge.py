@@ -62,7 +62,9 @@ def test_sums_and_products_are_not_compared(tmp_path):
 def test_pairing_across_content_is_asked_for_and_marks_every_output(tmp_path):
     answered(tmp_path, "sums", SUMS, model="fake/perfect")
     answered(tmp_path, "products", PRODUCTS, model="fake/noisy-0.8")
-    mark = "paired by id across different content: 20 of the ids hold other content (question, answer; such as item '0')"
+    mark = (
+        "paired by id across different content: 20 of the ids hold other content (question, answer; such as item '0')"
+    )
 
     report = compare_runs(["sums", "products"], storage_path=tmp_path, across=True)
     diff = diff_runs("sums", "products", storage_path=tmp_path, across=True)
