@@ -38,7 +38,7 @@ class Scripted(StatelessTaskExecutor):
         return GenerationRecord(task, ModelOutput(self.says[task.metadata["dataset_id"]]), None)
 
 
-themis.register_provider("scripted", Scripted)
+themis.register_provider("scored", Scripted)
 
 
 def scored_run(
@@ -64,7 +64,7 @@ def scored_run(
         rows = [{**row, name: value} for row, value in zip(rows, values, strict=True)]
     return themis.evaluate(
         rows,
-        model="scripted/numbers",
+        model="scored/numbers",
         provider_options={"says": {item_id: str(score) for item_id, score in by_id.items()}},
         prompt="{question}",
         metrics=list(metrics or [Number()]),

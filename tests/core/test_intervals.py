@@ -11,10 +11,12 @@ import statsmodels.api as sm
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
+from scipy.special import betainc
 
 from themis.core.intervals import (
     MeanEstimate,
     Summary,
+    beta_below,
     bounded_interval,
     estimate_mean,
     proportion_interval,
@@ -374,3 +376,13 @@ def test_summarising_never_loads_the_slow_half_of_scipy():
     )
 
     assert subprocess.check_output([sys.executable, "-c", code], text=True).strip() == "False"
+
+
+def test_our_own_incomplete_beta_function_is_scipys():
+    rng = np.random.default_rng(7)
+    for _ in range(2_000):
+        first, second = 10 ** rng.uniform(-1, 5, size=2)
+        mean = first / (first + second)
+        spread = (mean * (1 - mean) / (first + second + 1)) ** 0.5
+        point = float(np.clip(mean + rng.uniform(-6, 6) * spread, 0.0, 1.0))
+        assert beta_below(first, second, point) == pytest.approx(betainc(first, second, point), abs=1e-9)

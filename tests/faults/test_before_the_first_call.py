@@ -584,8 +584,7 @@ class Broken(Graded):
 def test_no_interval_leaves_the_range_that_a_metric_declares(tmp_path: Path, duck: str):
     low, high = ask(tmp_path, metrics=[Graded], run_id="graded").metric("graded").ci
 
-    assert 0.8 < low < 0.975
-    assert high == 1.0
+    assert 0.5 < low < 0.975 < high <= 1.0
 
 
 def test_no_interval_of_a_difference_leaves_the_width_of_the_range(tmp_path: Path):
@@ -596,11 +595,11 @@ def test_no_interval_of_a_difference_leaves_the_width_of_the_range(tmp_path: Pat
 
     for model in ("fake/perfect", "fake/constant?text=nothing"):
         ask(tmp_path, model=model, metrics=[NearlyAll], run_id=model[5:9])
-    for test in ("t_test", "permutation"):
+    # Four items are too few for a permutation test to rule out that nothing differs, and its interval says so.
+    for test, least in (("t_test", 0.8), ("permutation", -1e-9)):
         (row,) = compare_runs(["perf", "cons"], storage_path=tmp_path / "runs", statistical_test=test).pairwise_results
         assert row.interval is not None
-        assert 0.8 < row.interval[0] < row.delta
-        assert row.interval[1] == 1.0
+        assert least < row.interval[0] < row.delta < row.interval[1] <= 1.0
 
 
 def test_a_score_outside_the_declared_range_is_a_failure_of_the_metric(tmp_path: Path, duck: str):

@@ -1,13 +1,13 @@
 """Estimates from scores: a column's mean with its standard error and interval, and pass@k and pass^k of attempts.
 
-Every aggregate of a report is made here, so numpy and scipy are imported only when something is summarised, and only
+Every aggregate of a report is made here, so numpy is imported only when something is summarised, and of scipy only
 `scipy.special`: `scipy.stats` would cost a command more than its work.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -355,21 +355,68 @@ def _mixture_quantiles(
     lower: tuple[float, float] | None, upper: tuple[float, float] | None, level: float
 ) -> tuple[float, float]:
     """What cuts equal tails off two beta distributions together; None stands for all of one at 0, or at 1."""
-    from scipy.special import betainc
 
     def below(point: float) -> float:
-        at_lower = 1.0 if lower is None else float(betainc(*lower, point))
-        return (at_lower + (0.0 if upper is None else float(betainc(*upper, point)))) / 2
-
-    def find(share: float) -> float:
-        low, high = 0.0, 1.0
-        for _ in range(60):
-            middle = (low + high) / 2
-            low, high = (middle, high) if below(middle) < share else (low, middle)
-        return (low + high) / 2
+        at_lower = 1.0 if lower is None else beta_below(*lower, point)
+        return (at_lower + (0.0 if upper is None else beta_below(*upper, point))) / 2
 
     tail = (1 - level) / 2
-    return (0.0 if lower is None else find(tail)), (1.0 if upper is None else find(1 - tail))
+    return (0.0 if lower is None else _solve(below, tail)), (1.0 if upper is None else _solve(below, 1 - tail))
+
+
+def _solve(below: Callable[[float], float], share: float) -> float:
+    """Where a distribution on 0 to 1 reaches a share: by false position, whose idle end counts half (Illinois)."""
+    low, high, at_low, at_high = 0.0, 1.0, -share, 1 - share
+    side = 0
+    for step in range(200):
+        # Every third time the middle, so that a curve that is flat at one end costs no more than halving does.
+        point = (low + high) / 2 if step % 3 == 0 else low + (high - low) * at_low / (at_low - at_high)
+        value = below(point) - share
+        if value == 0:
+            return point
+        if value < 0:
+            low, at_low, at_high, side = point, value, at_high / 2 if side == -1 else at_high, -1
+        else:
+            high, at_high, at_low, side = point, value, at_low / 2 if side == 1 else at_low, 1
+        if high - low <= 1e-15 + 4e-16 * high:
+            break
+    return (low + high) / 2
+
+
+def beta_below(first: float, second: float, point: float) -> float:
+    """The share of a beta distribution below a point, by the continued fraction of the incomplete beta function.
+
+    As exact as scipy's, whose import would cost a command more than its work.
+
+    Args:
+        first: Its parameter at 1.
+        second: Its parameter at 0.
+        point: Between 0 and 1.
+
+    >>> round(beta_below(2.0, 3.0, 0.4), 4)
+    0.5248
+    """
+    if point <= 0 or point >= 1:
+        return float(point >= 1)
+    if point > (first + 1) / (first + second + 2):
+        return 1 - beta_below(second, first, 1 - point)
+    scale = math.lgamma(first + second) - math.lgamma(first) - math.lgamma(second)
+    front = math.exp(scale + first * math.log(point) + second * math.log1p(-point)) / first
+    if front == 0:
+        return 0.0
+    # Lentz's way of computing the fraction, from the front on.
+    ratio = 1 / (1 - (first + second) * point / (first + 1))
+    before, fraction = 1.0, ratio
+    for n in range(1, 100_000):
+        for term in (
+            n * (second - n) * point / ((first + 2 * n - 1) * (first + 2 * n)),
+            -(first + n) * (first + second + n) * point / ((first + 2 * n) * (first + 2 * n + 1)),
+        ):
+            ratio, before = 1 / (1 + term * ratio), 1 + term / before
+            fraction *= ratio * before
+        if abs(ratio * before - 1) < 1e-15:
+            break
+    return min(1.0, front * fraction)
 
 
 def _is_binary(scores: Floats) -> bool:

@@ -55,6 +55,8 @@ class TestsView:
     by_distance: list[Dot]
     longest_tokens: int
     colours: dict[str, int]
+    # What the tests say of the agent's effective span; None while the run goes on.
+    span: str | None
 
 
 @dataclass(frozen=True)
@@ -91,6 +93,7 @@ def gantt_view(reader: RunReader) -> TestsView:
         by_distance=_by_distance(cards),
         longest_tokens=max((card.distance_tokens for card in cards), default=0),
         colours=colours,
+        span=_span_sentence(reader),
     )
 
 
@@ -187,7 +190,7 @@ def _by_distance(cards: list[TestCard]) -> list[Dot]:
     ]
 
 
-def span_sentence(reader: RunReader) -> str | None:
+def _span_sentence(reader: RunReader) -> str | None:
     """What the tests of an ended run say of the agent's effective span."""
     if reader.metadata.status is RunStatus.IN_PROGRESS:
         return None

@@ -26,7 +26,7 @@ from themis.exceptions import ThemisError
 from themis.runs.report import format_duration, performance_facts
 from themis.runs.resuming import how_to_resume_stored
 from themis.server.api import LONGEST_SEARCH
-from themis.server.memory_views import chat_view, gantt_view, span_sentence
+from themis.server.memory_views import chat_view, gantt_view
 from themis.server.state import Answer, AppState, State, Version
 from themis.server.tokens import COOKIE, LIFETIME_SECONDS, is_token, new_session
 from themis.server.views import (
@@ -159,7 +159,6 @@ class Pages:
             "run.html",
             view=view,
             tests=gantt_view(reader) if is_memory else None,
-            span_sentence=span_sentence(reader) if is_memory else None,
             chat=chat_view(reader, after=after, test_id=test or None) if is_memory else None,
             chosen={**chosen, "metric": view.wanted.metric or ""},
             outcomes=OUTCOMES,
