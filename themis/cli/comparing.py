@@ -15,6 +15,7 @@ from themis.comparison.gate import Gate, GateOutcome, GateVerdict, append_github
 from themis.comparison.pages import comparison_page
 from themis.comparison.power import ComparisonPlan, plan_comparison
 from themis.comparison.reports import ComparisonReport, format_interval, latex_table, markdown_table
+from themis.core.markup import truncate
 
 _SHOWN_ITEMS = 20
 _LONGEST_TEXT = 200
@@ -191,7 +192,7 @@ def _print_items(found: RunDiff, wanted: tuple[Change, ...], limit: int) -> None
 
 def _print_text(label: str, text: str) -> None:
     flat = escape_terminal(" ".join(text.split()))
-    click.echo(f"  {label}: {flat if len(flat) <= _LONGEST_TEXT else f'{flat[: _LONGEST_TEXT - 1]}…'}")
+    click.echo(f"  {label}: {truncate(flat, _LONGEST_TEXT)}")
 
 
 @click.command()

@@ -15,6 +15,7 @@ import click
 from themis.api import perform
 from themis.cli.output import json_option, print_json, print_table, storage_option
 from themis.comparison.scores import open_store
+from themis.core.markup import truncate
 from themis.core.redaction import redact_text
 from themis.exceptions import ConfigurationError, RunFailedError
 from themis.experiment.audit import Audit, audit_runs, diff_everything, diff_science, flatten_manifest, load_manifest
@@ -192,4 +193,4 @@ def _format_value(value: object, beside: object = None) -> str:
         text = str(value)
     if re.fullmatch(r"[0-9a-f]{32,}", text):
         return f"{text[:_SHOWN_OF_HASH]}…"
-    return text if len(text) <= _LONGEST_VALUE else f"{text[: _LONGEST_VALUE - 1]}…"
+    return truncate(text, _LONGEST_VALUE)

@@ -29,7 +29,7 @@ from themis.comparison.scores import (
     overlap_of_runs,
 )
 from themis.comparison.statistics import Pairs
-from themis.core.markup import escape_markdown, format_table
+from themis.core.markup import escape_markdown, format_table, truncate
 from themis.core.registry import nearest
 from themis.exceptions import ConfigurationError, MetricError, StorageError
 from themis.runs.resuming import how_to_resume_stored
@@ -408,8 +408,7 @@ def _flat(value: Mapping[str, object], prefix: str = "") -> dict[str, object]:
 
 
 def _format_value(value: object) -> str:
-    text = str(value)
-    return repr(text if len(text) <= 60 else f"{text[:59]}…")
+    return repr(truncate(str(value), 60))
 
 
 # --- files ------------------------------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from themis.comparison.scores import ScoredRun
+from themis.core.markup import truncate
 from themis.runs.manifest import BESIDE_JUDGING
 
 # What is stored with a way of judging and is not compared as a whole.
@@ -159,5 +160,4 @@ def _format_value(value: object) -> str:
         return "none"
     if isinstance(value, Mapping) and (name := _name(value)):
         return name
-    text = repr(value)
-    return text if len(text) <= _LONGEST_VALUE else f"{text[: _LONGEST_VALUE - 1]}…"
+    return truncate(repr(value), _LONGEST_VALUE)

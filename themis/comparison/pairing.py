@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 
+from themis.core.markup import truncate
 from themis.exceptions import MetricError
 from themis.storage.queries import RunReader
 
@@ -233,8 +234,7 @@ def _differing_fields(changed: Sequence[str], readers: tuple[RunReader, RunReade
 
 
 def _format_value(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= _LONGEST_VALUE else f"{text[: _LONGEST_VALUE - 1]}…"
+    return truncate(repr(value), _LONGEST_VALUE)
 
 
 def refuse_without_pairs(first: str, second: str, a: RunItems, b: RunItems, overlap: Overlap) -> None:

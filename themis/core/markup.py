@@ -61,6 +61,19 @@ class Raw(str):
     """A cell that is markup already, such as a formula."""
 
 
+def truncate(text: str, longest: int) -> str:
+    """The text, or its beginning with a mark where it is longer than this.
+
+    Args:
+        text: Anything.
+        longest: The most characters, the mark included.
+
+    >>> truncate("a long story", 7)
+    'a long…'
+    """
+    return text if len(text) <= longest else f"{text[: longest - 1]}…"
+
+
 def format_table(
     columns: Sequence[str],
     rows: Iterable[Sequence[str]],

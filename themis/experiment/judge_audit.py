@@ -129,8 +129,7 @@ class JudgeAudit:
     def rate_rows(self) -> list[tuple[str, str, str, str]]:
         """What the judge accepts: of right answers, of wrong ones, and of each kind of them."""
         right, refused = self.rates.sensitivity, self.rates.specificity
-        low, high = refused.ci
-        wrong = replace(refused, count=refused.n - refused.count, value=1 - refused.value, ci=(1 - high, 1 - low))
+        wrong = _complement(refused)
         kinds = self.rates.by_kind
         rows = [("right (sensitivity)", right), *((f"  {kind}", kinds[kind]) for kind in self.rates.right_kinds)]
         rows += [("wrong (1 - specificity)", wrong), *((f"  {kind}", kinds[kind]) for kind in self.rates.wrong_kinds)]
@@ -319,10 +318,8 @@ def _find_judge(
 ) -> _ChosenJudge:
     if isinstance(judge, str):
         is_metric = judge.partition("(")[0].strip() in METRICS
-        written = judge if is_metric else None
         made = resolve_metric(judge) if is_metric else RubricJudge(model=judge)
-        if not is_metric:
-            written = f"rubric_judge(model={judge!r})"
+        written = judge if is_metric else f"rubric_judge(model={judge!r})"
         return _ChosenJudge(made, written, identify_judge(made))
     if judge is not None:
         made = resolve_metric(judge)
@@ -452,7 +449,7 @@ def _correct_scores(
     def corrected(specificity: Rate) -> CorrectedScore:
         return correct_score(share.count, share.n, rates.sensitivity, specificity, effective_n=share.effective_n)
 
-    by_kind = {kind: corrected(_refusing(rates.by_kind[kind])) for kind in rates.wrong_kinds}
+    by_kind = {kind: corrected(_complement(rates.by_kind[kind])) for kind in rates.wrong_kinds}
     overall = corrected(rates.specificity)
     judged = dict(zip(scores.item_ids, scores.values.tolist(), strict=True))
     labelled = calibrate(judged, labels) if len(labels.keys() & judged.keys()) >= 2 else None
@@ -462,9 +459,10 @@ def _correct_scores(
     return AuditedRun(run_id, overall, by_kind if len(by_kind) > 1 else {}, labelled, note)
 
 
-def _refusing(accepted: Rate) -> Rate:
-    low, high = accepted.ci
-    return replace(accepted, count=accepted.n - accepted.count, value=1 - accepted.value, ci=(1 - high, 1 - low))
+def _complement(rate: Rate) -> Rate:
+    """The share of what is not counted: of the accepted ones those that were refused, and the other way round."""
+    low, high = rate.ci
+    return replace(rate, count=rate.n - rate.count, value=1 - rate.value, ci=(1 - high, 1 - low))
 
 
 def _number(value: float) -> str:

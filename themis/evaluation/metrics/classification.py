@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from themis.core.entities import MetricScore
+from themis.core.markup import truncate
 from themis.evaluation.corpus import STATISTICS
 from themis.evaluation.metrics.reading import reference_texts, text_or_none
 from themis.exceptions import ConfigurationError, MetricError
@@ -57,9 +58,8 @@ class _OfClasses(Metric):
         # Of several right classes the one that was given is what was asked for.
         right = predicted if predicted is not None and predicted in expected else expected[0]
         value = float(predicted == right)
-        return MetricScore(
-            self.name, value, {STATISTICS: [_shorten(right), None if predicted is None else _shorten(predicted)]}
-        )
+        classes = [None if label is None else truncate(label, _LONGEST_LABEL) for label in (right, predicted)]
+        return MetricScore(self.name, value, {STATISTICS: classes})
 
     def _expected(self, references: Sequence[object]) -> list[str]:
         expected = [self._normalise(text) for text in reference_texts(self.name, references)]
@@ -75,10 +75,6 @@ class _OfClasses(Metric):
         if not self.case_sensitive:
             label = label.casefold()
         return (label.strip(string.punctuation + " ") or label) if self.ignore_punctuation else label
-
-
-def _shorten(label: str) -> str:
-    return label if len(label) <= _LONGEST_LABEL else f"{label[: _LONGEST_LABEL - 1]}…"
 
 
 @dataclass

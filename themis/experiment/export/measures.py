@@ -18,7 +18,7 @@ from markupsafe import Markup
 
 from themis.core.entities import ExperimentReport
 from themis.core.files import atomic_write
-from themis.core.markup import escape_control
+from themis.core.markup import escape_control, truncate
 from themis.experiment.export.as_tables import csv_safe
 from themis.experiment.export.charts import svg, svg_place, svg_text
 
@@ -235,5 +235,4 @@ def draw_reliability(bins: Sequence[Mapping[str, Any]]) -> Markup:
 
 
 def _label(text: str) -> str:
-    shown = escape_control(text)
-    return shown if len(shown) <= _LONGEST_LABEL else f"{shown[: _LONGEST_LABEL - 1]}…"
+    return truncate(escape_control(text), _LONGEST_LABEL)
