@@ -12,14 +12,11 @@ from themis.evaluation.extractors.exceptions import FieldExtractionError
 from themis.evaluation.registries import EXTRACTOR_CLASSES, EXTRACTORS, load_class
 
 if TYPE_CHECKING:
-    from themis.evaluation.extractors.answers import (
-        BoxedExtractor,
-        FinalAnswerExtractor,
-        LastNumberExtractor,
-        MultipleChoiceExtractor,
-    )
+    from themis.evaluation.extractors.answers import BoxedExtractor, FinalAnswerExtractor
+    from themis.evaluation.extractors.choice import MultipleChoiceExtractor
     from themis.evaluation.extractors.confidence import ConfidenceExtractor
     from themis.evaluation.extractors.countdown import CountdownExpressionExtractor
+    from themis.evaluation.extractors.numbers import LastNumberExtractor
     from themis.evaluation.extractors.structured import CodeBlockExtractor, JsonFieldExtractor, XmlTagExtractor
     from themis.evaluation.extractors.text import (
         ChainExtractor,

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from themis.evaluation.metrics.code import ExecutionAccuracy, PassAtK
     from themis.evaluation.metrics.combined import CompositeMetric, ConsistencyMetric
     from themis.evaluation.metrics.countdown import CountdownStrict, CountdownValidity
-    from themis.evaluation.metrics.maths import MathVerifyAccuracy, Numeric
+    from themis.evaluation.metrics.maths import MathVerifyAccuracy
+    from themis.evaluation.metrics.numeric import Numeric
     from themis.evaluation.metrics.overlap import (
         BertScore,
         Bleu,

@@ -11,7 +11,7 @@ from collections.abc import Hashable, Mapping, Sequence, Set
 from dataclasses import dataclass
 
 from themis.core.entities import MetricScore
-from themis.evaluation.extractors.answers import find_choice, parse_letters, parse_options
+from themis.evaluation.extractors.choice import find_choice, parse_letters, parse_options
 from themis.evaluation.metrics.reading import TextMetric, reference_texts, text_or_none, zero
 from themis.exceptions import ConfigurationError, MetricError
 from themis.interfaces import Metric, Row
