@@ -30,6 +30,7 @@ EXTRACTOR_CLASSES = {
 
 METRIC_CLASSES = {
     "answer_judge": "themis.evaluation.judges:AnswerJudge",
+    "bbh_match": "themis.evaluation.metrics.passages:BbhMatch",
     "bertscore": "themis.evaluation.metrics.overlap:BertScore",
     "accuracy": "themis.evaluation.metrics.classification:Accuracy",
     "balanced_accuracy": "themis.evaluation.metrics.classification:BalancedAccuracy",

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
         Rouge2,
         RougeL,
     )
-    from themis.evaluation.metrics.passages import DropScore, LongBenchScore, ReferencesFound
+    from themis.evaluation.metrics.passages import BbhMatch, DropScore, LongBenchScore, ReferencesFound
     from themis.evaluation.metrics.ranking import (
         MeanAveragePrecision,
         MeanReciprocalRank,
@@ -60,6 +60,7 @@ __all__ = [
     "METRICS",
     "Accuracy",
     "BalancedAccuracy",
+    "BbhMatch",
     "BertScore",
     "Bleu",
     "Brier",

@@ -1,4 +1,4 @@
-"""Scores of reading benchmarks by their own published rules: DROP and LongBench."""
+"""Scores of benchmarks by their own published rules: DROP, LongBench, RULER and BIG-Bench Hard."""
 
 from __future__ import annotations
 
@@ -12,6 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from themis.core.entities import MetricScore
+from themis.evaluation.extractors.choice import find_choice, parse_options
+from themis.evaluation.extractors.numbers import find_numbers
+from themis.evaluation.extractors.text import last_of
 from themis.evaluation.metrics.overlap import RougeL
 from themis.evaluation.metrics.reading import TextMetric, reference_texts, text_or_none, zero
 from themis.evaluation.metrics.text import overlap_f1, squad_words
@@ -211,3 +214,47 @@ class ReferencesFound(TextMetric):
         folded = answer.casefold()
         found = [text for text in texts if text.casefold() in folded]
         return MetricScore(self.name, len(found) / len(texts), {"found": found})
+
+
+# --- BIG-Bench Hard -----------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class BbhMatch(Metric):
+    """1 if the answer is the reference's: the letter of an option, a number, or the same words or brackets.
+
+    Args:
+        question_field: The row's field with the question, whose options an answer may spell out.
+        name: What the scores are reported as.
+
+    >>> BbhMatch().compute(prediction="B", references=["(B)"]).value
+    1.0
+    """
+
+    question_field: str = "input"
+    name: str = "BbhMatch"
+    score_range = (0.0, 1.0)
+    pass_fail = True
+
+    def compute(self, *, prediction: object, references: Sequence[object], metadata: Row | None = None) -> MetricScore:
+        texts = reference_texts(self.name, references)
+        answer = text_or_none(prediction)
+        if answer is None:
+            return zero(self.name, prediction)
+        question = str((metadata or {}).get(self.question_field, ""))
+        return MetricScore(self.name, float(any(_is_bbh_answer(answer, text, question) for text in texts)))
+
+
+def _is_bbh_answer(answer: str, expected: str, question: str) -> bool:
+    if letter := re.fullmatch(r"\(([A-Z])\)", expected.strip()):
+        letters = string.ascii_uppercase
+        return find_choice(answer, letters, parse_options(question, letters)) == letter[1]
+    if re.fullmatch(r"-?\d+", expected.strip()):
+        said = last_of(find_numbers(answer))
+        return said is not None and said.value == int(expected)
+    return _compact_words(answer) == _compact_words(expected)
+
+
+def _compact_words(text: str) -> str:
+    """Brackets are the answer of one task, so that only commas and a full stop are left out."""
+    return "".join(text.casefold().replace(",", " ").strip(" .*`\"'").split())
