@@ -17,14 +17,16 @@ from typing import Any
 from themis.config.specification import SampleSpecification
 from themis.core.codec import canonical_json, to_plain
 from themis.core.continuations import CONTINUATIONS, read_continuations
+from themis.core.entities import SamplingConfig
 from themis.core.fingerprint import digest
 from themis.core.registry import nearest
 from themis.exceptions import ConfigurationError, DatasetError, ThemisError
 from themis.generation.templates import PromptTemplate, TemplateRenderingError
 from themis.presets import BenchmarkPreset, get_benchmark_preset
 from themis.presets.loading import READABLE_SUFFIXES, FileRows
+from themis.presets.protocols import Continuations, Protocol
 from themis.storage import ExperimentStorage
-from themis.storage.runs import Item
+from themis.storage.runs import Frame, Item
 
 logger = logging.getLogger(__name__)
 
@@ -45,6 +47,15 @@ class Source:
     extractor: Any = None
     benchmark: str | None = None
     description: Mapping[str, Any] = field(default_factory=dict)
+    # A benchmark's; rows of one's own have none.
+    protocol: Protocol | None = None
+    continuations: Continuations | None = None
+
+    def complete(self, row: Row, prompt: str) -> dict[str, Any]:
+        """What a provider is told beside the row's fields and the prompt: what it scores, where that is the protocol's way."""
+        if self.continuations is None or row.get("continuations") is not None:
+            return {}
+        return {"continuations": [list(pair) for pair in self.continuations(dict(row), prompt)]}
 
 
 def resolve_dataset(asked: SampleSpecification) -> Source:
@@ -102,6 +113,11 @@ class StoredRows:
     def __iter__(self) -> Iterator[Row]:
         return iter(self._store.load_dataset(self._run_id))
 
+    @property
+    def frame(self) -> Frame:
+        """What the run's tasks have in common."""
+        return self._store.reader(self._run_id).frame
+
 
 def _hub_facts(dataset: object) -> dict[str, str]:
     """Where a Hugging Face dataset came from, as far as it says."""
@@ -139,6 +155,8 @@ def _benchmark(preset: BenchmarkPreset, asked: SampleSpecification, rows: Iterab
         extractor=preset.extractor,
         benchmark=preset.name,
         description={"kind": "benchmark", "name": preset.name},
+        protocol=preset.protocol,
+        continuations=preset.continuations,
     )
 
 
@@ -241,6 +259,7 @@ class RowReader:
             row = _as_row(raw, position)
             item_id = self._item_id(row, position)
             self._check_reference(row, position)
+            self._check_sampling(row, position)
             self._unlabelled += row.get(self.found_reference or "") is None
             if position == 0 and self.found_reference in self.template.fields:
                 logger.warning("the prompt shows the model the expected answer: it uses {%s}", self.found_reference)
@@ -330,6 +349,15 @@ class RowReader:
             read_continuations(row, prompt)
         except ConfigurationError as error:
             raise DatasetError(f"row {position}: {error}") from error
+
+    def _check_sampling(self, row: Mapping[str, Any], position: int) -> None:
+        # Rows of a stored run have been checked, or are of before rows had a sampling of their own.
+        if row.get("sampling") is None or isinstance(self.rows, StoredRows):
+            return
+        try:
+            SamplingConfig().override(row["sampling"])
+        except ConfigurationError as error:
+            raise ConfigurationError(f"row {position}: {error}") from None
 
     def _check_scoring(self, row: Mapping[str, Any], prompt: str, position: int) -> None:
         name = self.found_reference
