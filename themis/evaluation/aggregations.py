@@ -152,15 +152,24 @@ class AttemptedShare(Aggregation):
         return {"correct": _whole(correct), "attempted": _whole(attempted), "not_attempted": _whole(count - attempted)}
 
 
+@dataclass(frozen=True)
 class MeanOfGroups(Aggregation):
     """The mean of groups' means, each group counting alike; an item's statistics are (group, score).
+
+    Args:
+        low: The least that a score can be; None for no limit.
+        high: The most.
 
     >>> groups = MeanOfGroups()
     >>> groups.compute(groups.tabulate([["a", 1.0], ["a", 1.0], ["b", 0.0]]).sum(axis=0, keepdims=True))
     array([0.5])
     """
 
-    value_range = None
+    low: float | None = 0.0
+    high: float | None = 1.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "value_range", (self.low, self.high))
 
     def tabulate(self, statistics: Sequence[object]) -> Rows:
         pairs = [_group_and_score(one) for one in statistics]

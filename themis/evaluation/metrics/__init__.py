@@ -34,7 +34,7 @@ if TYPE_CHECKING:
         Rouge2,
         RougeL,
     )
-    from themis.evaluation.metrics.passages import BbhMatch, DropScore, LongBenchScore, ReferencesFound
+    from themis.evaluation.metrics.passages import BbhMatch, DropScore, LongBenchScore, PartsFound
     from themis.evaluation.metrics.ranking import (
         MeanAveragePrecision,
         MeanReciprocalRank,
@@ -96,10 +96,10 @@ __all__ = [
     "MultipleChoice",
     "Ndcg",
     "Numeric",
+    "PartsFound",
     "PassAtK",
     "PrecisionAtK",
     "RecallAtK",
-    "ReferencesFound",
     "RegexMatch",
     "ResponseLength",
     "Rouge1",
