@@ -29,11 +29,16 @@ EXTRACTOR_CLASSES = {
 }
 
 METRIC_CLASSES = {
+    "acc": "themis.evaluation.metrics.likelihood:OptionAccuracy",
+    "acc_mutual_info": "themis.evaluation.metrics.likelihood:MutualInformationAccuracy",
+    "acc_norm": "themis.evaluation.metrics.likelihood:NormalizedOptionAccuracy",
     "bertscore": "themis.evaluation.metrics.overlap:BertScore",
     "accuracy": "themis.evaluation.metrics.classification:Accuracy",
     "balanced_accuracy": "themis.evaluation.metrics.classification:BalancedAccuracy",
+    "bits_per_byte": "themis.evaluation.metrics.likelihood:BitsPerByte",
     "bleu": "themis.evaluation.metrics.overlap:Bleu",
     "brier": "themis.evaluation.metrics.calibration:Brier",
+    "byte_perplexity": "themis.evaluation.metrics.likelihood:BytePerplexity",
     "chrf": "themis.evaluation.metrics.overlap:Chrf",
     "composite": "themis.evaluation.metrics.combined:CompositeMetric",
     "consistency": "themis.evaluation.metrics.combined:ConsistencyMetric",
@@ -47,6 +52,7 @@ METRIC_CLASSES = {
     "exact_match": "themis.evaluation.metrics.text:ExactMatch",
     "execution_accuracy": "themis.evaluation.metrics.code:ExecutionAccuracy",
     "f1": "themis.evaluation.metrics.text:TokenF1",
+    "greedy_match": "themis.evaluation.metrics.likelihood:GreedyMatch",
     "includes": "themis.evaluation.metrics.text:Includes",
     "json_equal": "themis.evaluation.metrics.structured:JsonEqual",
     "json_schema": "themis.evaluation.metrics.structured:JsonSchema",
@@ -66,6 +72,7 @@ METRIC_CLASSES = {
     "numeric": "themis.evaluation.metrics.numeric:Numeric",
     "pairwise_judge": "themis.evaluation.judges:PairwiseJudge",
     "pass_at_k": "themis.evaluation.metrics.code:PassAtK",
+    "perplexity": "themis.evaluation.metrics.likelihood:Perplexity",
     "precision": "themis.evaluation.metrics.ranking:PrecisionAtK",
     "recall": "themis.evaluation.metrics.ranking:RecallAtK",
     "regex_match": "themis.evaluation.metrics.text:RegexMatch",
@@ -76,11 +83,13 @@ METRIC_CLASSES = {
     "rubric_judge": "themis.evaluation.judges:RubricJudge",
     "ter": "themis.evaluation.metrics.translation:Ter",
     "weighted_f1": "themis.evaluation.metrics.classification:WeightedF1",
+    "word_perplexity": "themis.evaluation.metrics.likelihood:WordPerplexity",
 }
 
 AGGREGATION_CLASSES = {
     "accuracy": "themis.evaluation.aggregations:AccuracyOfClasses",
     "balanced_accuracy": "themis.evaluation.aggregations:BalancedAccuracyOfClasses",
+    "bits_per_byte": "themis.evaluation.aggregations:BitsOfSums",
     "brier": "themis.evaluation.aggregations:BrierScore",
     "corpus_bleu": "themis.evaluation.aggregations:BleuOfSums",
     "corpus_chrf": "themis.evaluation.aggregations:ChrfOfSums",
@@ -88,6 +97,7 @@ AGGREGATION_CLASSES = {
     "kappa": "themis.evaluation.aggregations:KappaOfClasses",
     "macro_f1": "themis.evaluation.aggregations:MacroF1OfClasses",
     "mcc": "themis.evaluation.aggregations:MccOfClasses",
+    "perplexity": "themis.evaluation.aggregations:PerplexityOfSums",
     "ter": "themis.evaluation.aggregations:TerOfSums",
     "weighted_f1": "themis.evaluation.aggregations:WeightedF1OfClasses",
 }

@@ -22,6 +22,16 @@ if TYPE_CHECKING:
     from themis.evaluation.metrics.code import ExecutionAccuracy, PassAtK
     from themis.evaluation.metrics.combined import CompositeMetric, ConsistencyMetric
     from themis.evaluation.metrics.countdown import CountdownStrict, CountdownValidity
+    from themis.evaluation.metrics.likelihood import (
+        BitsPerByte,
+        BytePerplexity,
+        GreedyMatch,
+        MutualInformationAccuracy,
+        NormalizedOptionAccuracy,
+        OptionAccuracy,
+        Perplexity,
+        WordPerplexity,
+    )
     from themis.evaluation.metrics.maths import MathVerifyAccuracy
     from themis.evaluation.metrics.numeric import Numeric
     from themis.evaluation.metrics.overlap import (
@@ -60,8 +70,10 @@ __all__ = [
     "Accuracy",
     "BalancedAccuracy",
     "BertScore",
+    "BitsPerByte",
     "Bleu",
     "Brier",
+    "BytePerplexity",
     "Chrf",
     "CompositeMetric",
     "ConsistencyMetric",
@@ -74,6 +86,7 @@ __all__ = [
     "EmbeddingSimilarity",
     "ExactMatch",
     "ExecutionAccuracy",
+    "GreedyMatch",
     "Includes",
     "JsonEqual",
     "JsonSchema",
@@ -89,9 +102,13 @@ __all__ = [
     "MeanReciprocalRank",
     "Meteor",
     "MultipleChoice",
+    "MutualInformationAccuracy",
     "Ndcg",
+    "NormalizedOptionAccuracy",
     "Numeric",
+    "OptionAccuracy",
     "PassAtK",
+    "Perplexity",
     "PrecisionAtK",
     "RecallAtK",
     "RegexMatch",
@@ -102,6 +119,7 @@ __all__ = [
     "Ter",
     "TokenF1",
     "WeightedF1",
+    "WordPerplexity",
 ]
 
 
