@@ -34,6 +34,7 @@ from themis.cli.running import (
     workers_option,
 )
 from themis.config.specification import SampleSpecification
+from themis.core.continuations import CONTINUATIONS
 from themis.exceptions import ConfigurationError, DatasetError, RunFailedError, RunInterrupted
 from themis.experiment.assemble import settle, stored_pipeline
 from themis.experiment.datasets import resolve_dataset
@@ -278,7 +279,9 @@ def _complete(asked: SampleSpecification) -> SampleSpecification:
     if first is None:
         raise DatasetError(f"{path} has no rows")
     prompt = asked.prompt
-    if prompt is None:
+    # Pairs of a context and a continuation bring their own prompts.
+    scored = first.get(CONTINUATIONS) or [""]
+    if prompt is None and any(isinstance(one, str) for one in scored):
         field = next((name for name in _PROMPT_FIELDS if name in first), None)
         if field is None:
             raise ConfigurationError(

@@ -46,7 +46,6 @@ _scored = partial(
 # --- MMLU ---------------------------------------------------------------------------------------------------------------
 
 
-
 def _mmlu_correct(raw: Raw) -> int:
     """A number in the source's rows; in ours, which have the same fields, a letter."""
     answer = raw["answer"]
