@@ -148,6 +148,7 @@ class SampleSpecification(Specification):
         tokens_per_minute: The most to use; no limit by default.
         provider_options: Options of the provider, such as `base_url`; secrets in them are not stored.
         sample: Use the benchmark's few shipped rows.
+        task_options: Of a task of lm-eval: `include`, `chat`, `unsafe_code` and others.
         cache: Where stored answers may come from: this `run`, the whole `store`, or `off`.
         max_records_in_memory: How many records the report shows.
 
@@ -188,6 +189,7 @@ class SampleSpecification(Specification):
     # Where a benchmark's rows come from, if not from where they always do.
     data: str | None = _stored(None, "--data")
     sample: bool = _stored(False, "--sample")
+    task_options: Mapping[str, Any] | None = _stored(None)
     keep_going: bool = _transient(False)
     cache: str = _transient("run")
     max_records_in_memory: int | None = _transient(None)
@@ -232,6 +234,10 @@ class SampleSpecification(Specification):
         for metric in self.metrics or ():
             words += ["--metric", metric] if isinstance(metric, str) else []
         words += self._option_words()
+        for name, value in (self.task_options or {}).items():
+            for path in value if name == "include" else ():
+                words += ["--include", path]
+            words += [] if name == "include" else ["--task-option", f"{name}={write_word(value)}"]
         for name, value in (self.provider_options or {}).items():
             if name not in self.secret_options and (name != "seed" or value != self.seed):
                 words += ["--option", f"{name}={write_word(value)}"]

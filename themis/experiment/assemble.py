@@ -28,6 +28,7 @@ from themis.generation.engine import EngineSettings
 from themis.generation.providers import PROVIDERS, parse_model, provider_accepts, provider_maker
 from themis.generation.templates import PromptTemplate
 from themis.presets.catalogue import CATALOGUE
+from themis.presets.lm_eval.index import PREFIX
 from themis.runs.prices import is_paid, price_of
 from themis.storage import ExperimentStorage
 from themis.storage.runs import new_run_id, validate_run_id
@@ -88,6 +89,12 @@ def _build_pipeline(asked: SampleSpecification, source: Source) -> EvaluationPip
             raise ConfigurationError(f"evaluation_pipeline {type(custom).__name__} has no {', '.join(missing)}")
         pipeline: EvaluationPipeline = custom
         return pipeline
+    if source.pipeline is not None and asked.metrics is None and asked.extractor is None:
+        if asked.reducer is not None:
+            raise ConfigurationError(
+                f"{source.benchmark} judges its own attempts; leave the reducer out, or name metrics"
+            )
+        return source.pipeline
     extractor = asked.extractor if asked.extractor is not None else source.extractor
     metrics = [resolve_metric(metric) for metric in asked.metrics or source.metrics]
     strategy = None
@@ -226,7 +233,8 @@ def _why_program_is_needed(
         return "the evaluation_pipeline is the program's own"
     if isinstance(asked.prompt, PromptTemplate):
         return "the prompt is an object of the program's"
-    if source.benchmark is not None and source.benchmark.lower() not in CATALOGUE:
+    is_known = source.benchmark is None or source.benchmark.lower() in CATALOGUE or source.benchmark.startswith(PREFIX)
+    if not is_known:
         return f"the benchmark {source.benchmark!r} is the program's own"
     for kind, registry, named in (
         ("metric", METRICS, asked.metrics or ()),

@@ -18,9 +18,11 @@ from themis.config.specification import SampleSpecification
 from themis.core.codec import canonical_json, to_plain
 from themis.core.fingerprint import digest
 from themis.core.registry import nearest
+from themis.evaluation.pipeline import EvaluationPipeline
 from themis.exceptions import ConfigurationError, DatasetError, ThemisError
 from themis.generation.templates import PromptTemplate, TemplateRenderingError
 from themis.presets import BenchmarkPreset, get_benchmark_preset
+from themis.presets.lm_eval.benchmark import LmEvalBenchmark
 from themis.presets.loading import READABLE_SUFFIXES, FileRows
 from themis.storage import ExperimentStorage
 from themis.storage.runs import Item
@@ -44,6 +46,10 @@ class Source:
     extractor: Any = None
     benchmark: str | None = None
     description: Mapping[str, Any] = field(default_factory=dict)
+    # Judges it as a whole, in place of `metrics` and `extractor`.
+    pipeline: EvaluationPipeline | None = None
+    # The rows are limited already, each part of them on its own.
+    is_limited: bool = False
 
 
 def resolve_dataset(asked: SampleSpecification) -> Source:
@@ -52,7 +58,9 @@ def resolve_dataset(asked: SampleSpecification) -> Source:
     if (asked.data is not None or asked.sample) and (not isinstance(dataset, str) or is_row_file(dataset)):
         raise ConfigurationError("data and sample say where a benchmark's rows come from; here the rows are given")
     if asked.benchmark is not None:
-        return _benchmark(get_benchmark_preset(asked.benchmark), asked, rows=_as_rows(dataset))
+        return _benchmark(
+            get_benchmark_preset(asked.benchmark, options=asked.task_options), asked, rows=_as_rows(dataset)
+        )
     if isinstance(dataset, BenchmarkPreset):
         return _benchmark(dataset, asked)
     if isinstance(dataset, str | Path) and is_row_file(dataset):
@@ -61,7 +69,8 @@ def resolve_dataset(asked: SampleSpecification) -> Source:
             raise DatasetError(f"no file {str(dataset)!r}; a benchmark's name has no ending like {path.suffix!r}")
         return _custom(FileRows(path), asked, {"kind": "file", "path": str(dataset)})
     if isinstance(dataset, str):
-        return _benchmark(get_benchmark_preset(dataset, data=asked.data, sample=asked.sample), asked)
+        preset = get_benchmark_preset(dataset, data=asked.data, sample=asked.sample, options=asked.task_options)
+        return _benchmark(preset, asked)
     return _custom(_as_rows(dataset), asked, {"kind": type(dataset).__name__, **_hub_facts(dataset)})
 
 
@@ -128,6 +137,8 @@ def _custom(rows: Iterable[Row], asked: SampleSpecification, description: Mappin
 
 
 def _benchmark(preset: BenchmarkPreset, asked: SampleSpecification, rows: Iterable[Row] | None = None) -> Source:
+    if isinstance(preset, LmEvalBenchmark):
+        return _lm_eval_task(preset if rows is None else preset.read_stored(rows), asked, rows)
     return Source(
         # The loader is told the limit too: it may stand for more rows than it is asked for.
         rows=preset.load_dataset(asked.limit) if rows is None else rows,
@@ -138,6 +149,24 @@ def _benchmark(preset: BenchmarkPreset, asked: SampleSpecification, rows: Iterab
         extractor=preset.extractor,
         benchmark=preset.name,
         description={"kind": "benchmark", "name": preset.name},
+    )
+
+
+def _lm_eval_task(preset: LmEvalBenchmark, asked: SampleSpecification, rows: Iterable[Row] | None) -> Source:
+    if asked.prompt is not None and rows is None:
+        raise ConfigurationError(
+            f"{preset.name} has its own prompt; a task of your own goes into a YAML file, by --include"
+        )
+    return Source(
+        rows=preset.load_dataset(asked.limit) if rows is None else rows,
+        template=preset.prompt_template,
+        id_field=preset.dataset_id_field,
+        reference_field=preset.reference_field,
+        extractor=preset.extractor,
+        benchmark=preset.name,
+        description={"kind": "benchmark", "name": preset.name, "protocol": preset.facts},
+        pipeline=preset.pipeline,
+        is_limited=True,
     )
 
 

@@ -217,6 +217,11 @@ def _verify_copy(file: Path) -> None:
 # --- benchmarks by name -----------------------------------------------------------------------------------------------
 
 BENCHMARKS: Registry[BenchmarkPreset] = Registry("benchmark")
+# Benchmarks of other projects, as PROJECT:NAME: a function of the whole name, the task's options and a local folder of data.
+BenchmarkFinder = Callable[[str, Options | None, str | Path | None], BenchmarkPreset]
+FAMILIES: Registry[BenchmarkFinder] = Registry(
+    "family of benchmarks", {"lm-eval": "themis.presets.lm_eval.benchmark:find_lm_eval_task"}
+)
 
 
 def register_benchmark(preset: BenchmarkPreset) -> None:
@@ -239,21 +244,30 @@ def register_benchmark(preset: BenchmarkPreset) -> None:
     BENCHMARKS.register(preset.name.lower(), preset)
 
 
-def get_benchmark_preset(name: str, *, data: str | Path | None = None, sample: bool = False) -> BenchmarkPreset:
+def get_benchmark_preset(
+    name: str, *, data: str | Path | None = None, sample: bool = False, options: Options | None = None
+) -> BenchmarkPreset:
     """The benchmark of a name.
 
     Args:
-        name: Its name, whatever the letters' case.
+        name: Its name, whatever the letters' case, or `lm-eval:TASK`.
         data: A file or folder from which its rows are read instead.
         sample: Reads the few rows that are shipped with it, for a try without the internet.
+        options: Of a task of lm-eval: `include`, `chat`, `unsafe_code` and others.
 
     Raises:
-        ConfigurationError: There is no such benchmark, or it has no sample rows.
+        ConfigurationError: There is no such benchmark, it has no sample rows, or it takes no options.
 
     Example:
         >>> get_benchmark_preset("GSM8K").description
         'Grade-school word problems'
     """
+    family, colon, _ = name.partition(":")
+    if colon and family in FAMILIES:
+        found = FAMILIES.get(family)(name, options, data)
+        return found.read_from(data=data, sample=True) if sample else found
+    if options:
+        raise ConfigurationError(f"task options are of tasks of lm-eval, as lm-eval:TASK; {name!r} is none")
     preset = BENCHMARKS.get(name)
     return preset if data is None and not sample else preset.read_from(data=data, sample=sample)
 

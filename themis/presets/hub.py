@@ -44,7 +44,7 @@ def hub_rows(source: HubDataset, *, otherwise: str) -> HubRows:
     datasets = import_extra("datasets", "hub", f"loading {source} from the Hugging Face Hub")
     wanted = {"revision": source.revision, "data_dir": source.data_dir}
     try:
-        with _offline_unless_reachable(datasets) as unreachable:
+        with offline_unless_reachable(datasets) as unreachable:
             found = datasets.load_dataset(
                 source.dataset,
                 source.config,
@@ -59,7 +59,7 @@ def hub_rows(source: HubDataset, *, otherwise: str) -> HubRows:
         raise DatasetError(
             f"{source} cannot be loaded from the Hugging Face Hub: {reason}{gate}. {otherwise}"
         ) from error
-    return HubRows(found, _find_commit(found))
+    return HubRows(found, find_commit(found))
 
 
 def saved_rows(folder: Path) -> Iterable[Row]:
@@ -73,7 +73,7 @@ def saved_rows(folder: Path) -> Iterable[Row]:
 
 
 @contextlib.contextmanager
-def _offline_unless_reachable(datasets: Any) -> Iterator[bool]:
+def offline_unless_reachable(datasets: Any) -> Iterator[bool]:
     """Without a connection `datasets` waits and retries for half a minute before it looks into its cache."""
     before = datasets.config.HF_HUB_OFFLINE
     unreachable = not before and not _reachable(datasets.config.HF_ENDPOINT)
@@ -108,7 +108,7 @@ def _transport_errors() -> tuple[type[Exception], ...]:
     return tuple(library.HTTPError for library in loaded if library is not None)
 
 
-def _find_commit(dataset: object) -> str | None:
+def find_commit(dataset: object) -> str | None:
     checksums = getattr(getattr(dataset, "info", None), "download_checksums", None) or {}
     commits = {found[1] for url in checksums if (found := re.search(r"@([0-9a-f]{40})/", str(url)))}
     return commits.pop() if len(commits) == 1 else None

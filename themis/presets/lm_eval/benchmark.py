@@ -1,0 +1,113 @@
+"""A task of lm-eval as a benchmark of ours: its rows, its pipeline, and what is said of it in manifests and lists."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from themis.exceptions import ConfigurationError
+from themis.generation.templates import PromptTemplate
+from themis.interfaces import Row
+from themis.presets.benchmarks import BenchmarkPreset
+from themis.presets.lm_eval.index import PREFIX
+from themis.presets.lm_eval.scoring import LmEvalPipeline
+from themis.presets.lm_eval.tasks import LoadedTasks, TaskOptions, load_for_judging, load_tasks
+
+# A row brings its whole prompt, or the texts to be scored.
+_TEMPLATE = "{prompt}"
+
+
+def find_lm_eval_task(
+    name: str, options: Mapping[str, Any] | None = None, data: str | Path | None = None
+) -> LmEvalBenchmark:
+    """The benchmark behind `lm-eval:TASK`.
+
+    Args:
+        name: With the prefix.
+        options: Of the task, by the names of `TaskOptions`.
+        data: A local folder with its datasets.
+
+    Raises:
+        ConfigurationError: An option is wrong.
+    """
+    return LmEvalBenchmark(
+        name=name, task=name.removeprefix(PREFIX), options=TaskOptions.from_values(options or {}), data=data
+    )
+
+
+@dataclass(kw_only=True)
+class LmEvalBenchmark(BenchmarkPreset):
+    """A task, a group or a tag of lm-eval. Nothing is loaded before rows or metrics are asked for."""
+
+    task: str
+    options: TaskOptions = field(default_factory=TaskOptions)
+    data: str | Path | None = None
+    # Rows of a stored run, by which answers are judged without any dataset.
+    stored: Iterable[Mapping[str, Any]] | None = None
+    prompt_template: PromptTemplate = field(init=False)
+    metrics: Any = ()
+    extractor: Any = "identity"
+    dataset_loader: Any = field(init=False, repr=False, default=None)
+    reference_field: str = "target"
+
+    def __post_init__(self) -> None:
+        self.prompt_template = PromptTemplate(self.name, _TEMPLATE)
+        self.dataset_loader = lambda limit: TaskRows(self, limit)
+        self.description = f"lm-eval's task {self.task}"
+
+    def read_from(self, *, data: str | Path | None = None, sample: bool = False) -> LmEvalBenchmark:
+        if sample:
+            raise ConfigurationError(f"{self.name} has no sample rows; give a folder with its dataset by --data")
+        return replace(self, data=data)
+
+    def read_stored(self, rows: Iterable[Mapping[str, Any]]) -> LmEvalBenchmark:
+        """The same for judging the answers of a stored run, whose rows hold the documents."""
+        return replace(self, stored=rows)
+
+    @cached_property
+    def loaded(self) -> LoadedTasks:
+        """The tasks themselves."""
+        docs = {} if self.stored is None else _first_docs(self.stored)
+        if not docs:
+            return load_tasks(self.task, self.options, self.data)
+        return load_for_judging(self.task, self.options, docs)
+
+    @cached_property
+    def pipeline(self) -> LmEvalPipeline:
+        """How its answers are judged."""
+        return LmEvalPipeline(self.loaded)
+
+    @property
+    def facts(self) -> dict[str, object]:
+        """What decides its figure, for the manifest."""
+        options = {name: value for name, value in vars(self.options).items() if value not in (None, (), {}, False)}
+        return {
+            **self.loaded.judging_identity,
+            "shots": self.loaded.shots,
+            "options": options,
+            "datasets": self.loaded.datasets,
+        }
+
+
+@dataclass(frozen=True)
+class TaskRows:
+    """A task's rows, made anew each time they are gone through."""
+
+    benchmark: LmEvalBenchmark
+    limit: int | None = None
+
+    def __iter__(self) -> Iterator[Row]:
+        return self.benchmark.loaded.rows(self.limit)
+
+
+def _first_docs(rows: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """Each task's first document; nothing where one of them could not be stored."""
+    found: dict[str, Any] = {}
+    for row in rows:
+        if "doc" not in row:
+            return {}
+        found.setdefault(str(row["task"]), row["doc"])
+    return found
