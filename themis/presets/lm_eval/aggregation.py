@@ -281,7 +281,7 @@ class LmEvalAggregation(Aggregation):
         rows = self.tabulate(statistics)
         values, counts = self._by_task(np.asarray(weights @ rows).reshape(1, -1))
         told = {
-            name: {"value": float(value), "count": int(round(count))}
+            name: {"value": float(value), "count": round(count)}
             for name, value, count in zip(self._names, values[0], counts[0], strict=True)
             if count > 0
         }

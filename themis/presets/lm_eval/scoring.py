@@ -70,8 +70,8 @@ class LmEvalPipeline(EvaluationPipeline):
         needed = self._loaded.attempts
         if attempts % needed:
             raise MetricError(
-                f"lm-eval's {self._loaded.name!r} judges {needed} answers to a document together; --num-samples is a multiple of that, "
-                f"got {attempts}"
+                f"lm-eval's {self._loaded.name!r} judges {needed} answers to a document together; --num-samples is a multiple "
+                f"of that, got {attempts}"
             )
 
     def expected_metrics(self, record: GenerationRecord, judged: EvaluationRecord) -> Iterable[str]:
