@@ -17,6 +17,7 @@ from typing import Any
 
 from themis.config.specification import STORED_AS, SampleSpecification
 from themis.core.codec import canonical_json
+from themis.core.continuations import BASELINES, CONTINUATIONS
 from themis.core.entities import ExperimentReport, GenerationRecord, ModelSpec, Result, SamplingConfig
 from themis.core.fingerprint import digest, fingerprint
 from themis.core.redaction import Redactor
@@ -24,7 +25,7 @@ from themis.core.tokens import count_prompt_tokens
 from themis.evaluation.pipeline import EvaluationPipeline
 from themis.exceptions import ConfigurationError
 from themis.experiment.datasets import RowReader, Source
-from themis.generation.attempts import TRIPS_AFTER, Request, is_lost, own_words
+from themis.generation.attempts import TRIPS_AFTER, Request, explain_no_scorer, find_scorer, is_lost, own_words
 from themis.generation.engine import Engine, EngineSettings, Waiting
 from themis.generation.remote import RemotePool
 from themis.interfaces import StatelessTaskExecutor
@@ -124,6 +125,7 @@ class SampleDriver(Driver):
             limit=None if self.source.is_limited else self.specification.limit,
             compared=getattr(self.pipeline, "compared_with_rows", ()),
             check=getattr(self.pipeline, "row_check", None),
+            no_scorer="" if find_scorer(self.executor) else explain_no_scorer(self.spec.provider),
         )
 
     # --- what it does -------------------------------------------------------------------------------------------------
@@ -414,8 +416,10 @@ class _Session:
 
 
 def _conversation(row: Mapping[str, Any]) -> str:
-    """What a chat provider takes from a row beside the prompt."""
+    """What a provider takes from a row beside the prompt."""
     said = [row.get("system_prompt"), row.get("messages")]
+    if CONTINUATIONS in row:
+        said += [row[CONTINUATIONS], row.get(BASELINES)]
     return canonical_json(said) if any(said) else ""
 
 
