@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
@@ -81,7 +81,7 @@ class Corpus:
         weights: Floats = 1 / np.array([attempts[item] for item in items], dtype=np.float64)
         clusters = [given[owner].cluster for owner in owners]
         clustered = bool(clusters) and None not in clusters
-        labels: Sequence[object] = clusters if clustered else items
+        labels: Sequence[Hashable] = clusters if clustered else items
         rows, counts = _units(found, statistics, weights, group_units(labels) if found.costly else labels)
         return cls(found, rows, counts, len(set(items)), clustered, statistics, weights)
 
@@ -241,7 +241,7 @@ def _units(
     return rows, np.bincount(of_kind, minlength=len(kinds)).astype(np.float64)
 
 
-def group_units(labels: Sequence[object]) -> list[object]:
+def group_units(labels: Iterable[Hashable]) -> list[Hashable]:
     """At most 50 labels: units dealt out to groups in turn, which are then left out or drawn whole.
 
     >>> group_units(["a", "b", "a"])

@@ -23,7 +23,6 @@ from themis.evaluation.pipeline import EvaluationPipeline
 from themis.exceptions import ConfigurationError, DatasetError, ThemisError
 from themis.generation.templates import PromptTemplate, TemplateRenderingError
 from themis.presets import BenchmarkPreset, get_benchmark_preset
-from themis.presets.lm_eval.benchmark import LmEvalBenchmark
 from themis.presets.loading import READABLE_SUFFIXES, FileRows
 from themis.storage import ExperimentStorage
 from themis.storage.runs import Item
@@ -138,8 +137,11 @@ def _custom(rows: Iterable[Row], asked: SampleSpecification, description: Mappin
 
 
 def _benchmark(preset: BenchmarkPreset, asked: SampleSpecification, rows: Iterable[Row] | None = None) -> Source:
-    if isinstance(preset, LmEvalBenchmark):
-        return _lm_eval_task(preset if rows is None else preset.read_stored(rows), asked, rows)
+    preset = preset if rows is None else preset.read_stored(rows)
+    if preset.pipeline is not None and asked.prompt is not None and rows is None:
+        raise ConfigurationError(
+            f"{preset.name} has its own prompts; write a task of your own, and give it by --include"
+        )
     return Source(
         # The loader is told the limit too: it may stand for more rows than it is asked for.
         rows=preset.load_dataset(asked.limit) if rows is None else rows,
@@ -149,25 +151,9 @@ def _benchmark(preset: BenchmarkPreset, asked: SampleSpecification, rows: Iterab
         metrics=preset.metrics,
         extractor=preset.extractor,
         benchmark=preset.name,
-        description={"kind": "benchmark", "name": preset.name},
-    )
-
-
-def _lm_eval_task(preset: LmEvalBenchmark, asked: SampleSpecification, rows: Iterable[Row] | None) -> Source:
-    if asked.prompt is not None and rows is None:
-        raise ConfigurationError(
-            f"{preset.name} has its own prompt; a task of your own goes into a YAML file, by --include"
-        )
-    return Source(
-        rows=preset.load_dataset(asked.limit) if rows is None else rows,
-        template=preset.prompt_template,
-        id_field=preset.dataset_id_field,
-        reference_field=preset.reference_field,
-        extractor=preset.extractor,
-        benchmark=preset.name,
-        description={"kind": "benchmark", "name": preset.name, "protocol": preset.facts},
+        description={"kind": "benchmark", "name": preset.name, **preset.facts},
         pipeline=preset.pipeline,
-        is_limited=True,
+        is_limited=preset.limits_parts,
     )
 
 

@@ -19,6 +19,7 @@ from typing import Any
 
 from themis.core.files import atomic_write, file_sha256
 from themis.core.registry import Registry
+from themis.evaluation.pipeline import EvaluationPipeline
 from themis.exceptions import ConfigurationError, DatasetError
 from themis.generation.templates import PromptTemplate
 from themis.interfaces import Extractor, Metric
@@ -74,6 +75,29 @@ class BenchmarkPreset:
             limit: Only the first so many; all by default.
         """
         return self.dataset_loader(limit)
+
+    @property
+    def pipeline(self) -> EvaluationPipeline | None:
+        """What judges its answers as a whole, in place of extractor and metrics; nothing by default."""
+        return None
+
+    @property
+    def facts(self) -> Mapping[str, object]:
+        """What a manifest says of it beside its name."""
+        return {}
+
+    @property
+    def limits_parts(self) -> bool:
+        """Whether a limit is of each of its parts, which `load_dataset` then heeds itself."""
+        return False
+
+    def read_stored(self, rows: Iterable[Mapping[str, Any]]) -> BenchmarkPreset:
+        """The same benchmark for a stored run, whose rows may be all that is needed.
+
+        Args:
+            rows: As the run has stored them.
+        """
+        return self
 
     def read_from(self, *, data: str | Path | None = None, sample: bool = False) -> BenchmarkPreset:
         """The same benchmark with the rows of a file or folder.

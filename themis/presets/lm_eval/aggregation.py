@@ -227,7 +227,7 @@ class LmEvalAggregation(Aggregation):
         tasks: Of a group or a tag its tasks; a score's statistics are then [task, value].
         weighted: Whether a task counts by the number of its documents; otherwise all count alike. None says that too, of tasks
             of whose numbers lm-eval itself makes none.
-        groups: Groups within the group, with their tasks, for what is shown beside the number.
+        groups: Groups within the group, each with its own `weighted` and its tasks, for what is shown beside the number.
 
     >>> both = LmEvalAggregation("mean", tasks=["a", "b"])
     >>> rows = both.tabulate([["a", 1.0], ["a", 0.0], ["a", 0.0], ["b", 1.0]])
@@ -238,7 +238,7 @@ class LmEvalAggregation(Aggregation):
     function: str | dict[str, str] = "mean"
     tasks: list[str] | None = None
     weighted: bool | None = False
-    groups: dict[str, list[str]] = field(default_factory=dict)
+    groups: dict[str, tuple[bool, list[str]]] = field(default_factory=dict)
     _items: list[Item] = field(default_factory=list, init=False, repr=False)
     _owners: list[int] = field(default_factory=list, init=False, repr=False)
 
@@ -280,21 +280,14 @@ class LmEvalAggregation(Aggregation):
             return {}
         rows = self.tabulate(statistics)
         values, counts = self._by_task(np.asarray(weights @ rows).reshape(1, -1))
-        told = {
-            name: {"value": float(value), "count": round(count)}
-            for name, value, count in zip(self._names, values[0], counts[0], strict=True)
-            if count > 0
-        }
-        within = {
-            group: self._combine([told[name] for name in members if name in told])
-            for group, members in self.groups.items()
-        }
-        rule = {
-            True: "by documents",
-            False: "all alike",
-            None: "all alike (lm-eval itself gives no number for them together)",
-        }
-        return {"tasks": told, **({"groups": within} if within else {}), "tasks_count": rule[self.weighted]}
+        found = dict(zip(self._names, zip(values[0], counts[0], strict=True), strict=True))
+        told = [
+            self._tell(name, [found[one] for one in members], weighted)
+            for name, (weighted, members) in self.groups.items()
+        ]
+        told += [self._tell(name, [one], False) for name, one in found.items() if one[1] > 0]
+        rule = {True: "by their documents", False: "alike", None: "alike; lm-eval itself makes no number of them"}
+        return {"by_group": told, "tasks_count": rule[self.weighted]}
 
     # --- inside ------------------------------------------------------------------------------------------------------
 
@@ -335,12 +328,14 @@ class LmEvalAggregation(Aggregation):
                     values[line, place], counts[line, place] = call_function(wanted, items), len(items)
         return values, counts
 
-    def _combine(self, told: Sequence[Mapping[str, float]]) -> float:
-        weights = [one["count"] if self.weighted else 1 for one in told]
-        total = sum(weights)
-        return (
-            sum(one["value"] * weight for one, weight in zip(told, weights, strict=True)) / total if total else math.nan
-        )
+    @staticmethod
+    def _tell(name: str, tasks: Sequence[tuple[float, float]], weighted: bool) -> dict[str, object]:
+        """A line of what is shown beside the number: a task's own, or that of a group within the group."""
+        counted = [(value, count) for value, count in tasks if count > 0]
+        weights = [count if weighted else 1.0 for _, count in counted]
+        total = sum(value * weight for (value, _), weight in zip(counted, weights, strict=True))
+        mean = float(total / sum(weights)) if weights else math.nan
+        return {"group": name, "mean": mean, "count": round(sum(count for _, count in counted))}
 
 
 @dataclass

@@ -84,12 +84,17 @@ class LmEvalBenchmark(BenchmarkPreset):
     def facts(self) -> dict[str, object]:
         """What decides its figure, for the manifest."""
         options = {name: value for name, value in vars(self.options).items() if value not in (None, (), {}, False)}
-        return {
+        told = {
             **self.loaded.judging_identity,
             "shots": self.loaded.shots,
             "options": options,
             "datasets": self.loaded.datasets,
         }
+        return {"lm_eval": told}
+
+    @property
+    def limits_parts(self) -> bool:
+        return True
 
 
 @dataclass(frozen=True)

@@ -52,7 +52,7 @@ _ACTIVE: list[tuple[Answer, dict[str, str]]] = []
 @contextlib.contextmanager
 def answer_datasets(answer: Answer) -> Iterator[dict[str, str]]:
     """Lets a source answer every `datasets.load_dataset` of the block; the dict fills with where each dataset is from."""
-    datasets = import_extra("datasets", "lm-eval", "loading the dataset of an lm-eval task")
+    datasets: Any = import_extra("datasets", "lm-eval", "loading the dataset of an lm-eval task")
     origins: dict[str, str] = {}
     with _LOCK:
         original = datasets.load_dataset

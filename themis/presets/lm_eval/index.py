@@ -12,11 +12,12 @@ import importlib.util
 import json
 import os
 import re
+from collections import ChainMap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias, cast
 
 from themis.core.files import atomic_write, cache_folder
 from themis.core.fingerprint import digest
@@ -101,13 +102,14 @@ def load_index(include: Sequence[str | Path] = ()) -> TaskIndex:
         DependencyError: lm-eval is not installed.
         ConfigurationError: There is no such folder or file.
     """
-    entries = dict(_package_entries())
+    own: dict[str, Entry] = {}
     for one in include:
         path = Path(one).expanduser()
         if not path.exists():
             raise ConfigurationError(f"--include {str(one)!r}: there is no such file or folder")
-        entries.update(_index_files([path] if path.is_file() else _yaml_files(path)))
-    return TaskIndex(entries)
+        own.update(_index_files([path] if path.is_file() else _yaml_files(path)))
+    package = _package_entries()
+    return TaskIndex(ChainMap(own, cast("dict[str, Entry]", package)) if own else package)
 
 
 def lm_eval_version() -> str:
@@ -136,21 +138,40 @@ def tasks_folder() -> Path:
 
 
 @lru_cache(maxsize=1)
-def _package_entries() -> dict[str, Entry]:
+def _package_entries() -> Mapping[str, Entry]:
     folder = tasks_folder()
     path = cache_folder("lm-eval") / f"index-{digest(f'{_FORMAT} {_state_of(folder)}')[:16]}.json"
     try:
         stored = json.loads(path.read_bytes())
-        return {name: Entry(name, kind, at, output, tuple(of)) for name, kind, at, output, of in stored}
-    except (OSError, ValueError, TypeError):
-        entries = _index_files(_yaml_files(folder))
-    rows = [(one.name, one.kind, one.path, one.output_type, one.tasks) for one in entries.values()]
+        if isinstance(stored, dict):
+            return _StoredEntries(stored)
+    except (OSError, ValueError):
+        pass
+    entries = _index_files(_yaml_files(folder))
+    rows = {one.name: (one.kind, one.path, one.output_type, one.tasks) for one in entries.values()}
     with atomic_write(path) as file:
         file.write(json.dumps(rows).encode())
     for old in path.parent.glob("index-*.json"):
         if old != path:
             old.unlink(missing_ok=True)
     return entries
+
+
+class _StoredEntries(Mapping[str, Entry]):
+    """Entries of the cache, made when they are asked for: a run needs a few of 14,000."""
+
+    def __init__(self, stored: Mapping[str, Sequence[Any]]) -> None:
+        self._stored = stored
+
+    def __getitem__(self, name: str) -> Entry:
+        kind, path, output_type, tasks = self._stored[name]
+        return Entry(name, kind, path, output_type, tuple(tasks))
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._stored)
+
+    def __len__(self) -> int:
+        return len(self._stored)
 
 
 def _state_of(folder: Path) -> str:

@@ -9,11 +9,15 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
 from themis.core.entities import EvaluationRecord, GenerationRecord, MetricScore
+from themis.core.files import file_sha256
+from themis.core.fingerprint import digest
 from themis.evaluation.corpus import OF_ATTEMPTS, STATISTICS
 from themis.evaluation.extractors import IdentityExtractor
 from themis.evaluation.pipeline import EvaluationPipeline
@@ -63,8 +67,14 @@ class LmEvalPipeline(EvaluationPipeline):
     def compared_with_rows(self) -> list[str]:
         return []
 
-    def __themis_identity__(self) -> dict[str, object]:
-        return self._loaded.judging_identity
+    def evaluation_fingerprint(self) -> dict[str, object]:
+        """The task as its files say it, lm-eval's version, and our code between the two."""
+        return {
+            "pipeline": {"class": "lm-eval", "parameters": self._loaded.judging_identity, "code": _own_code()},
+            "metrics": [
+                {"class": metric.name, "parameters": {"aggregation": metric.aggregation}} for metric in self.metrics
+            ],
+        }
 
     def check_attempts(self, attempts: int) -> None:
         needed = self._loaded.attempts
@@ -94,7 +104,7 @@ class LmEvalPipeline(EvaluationPipeline):
             task = self._loaded.tasks[name]
             doc = row["doc"] if "doc" in row else self._document(name, int(row["document"]))
             made = [_values(task, doc, row, block) for block in _blocks(attempts, repeats_of(task))]
-            result.scores = [self._score(name, metric, [one[metric] for one in made]) for metric in made[0]]
+            result.scores = [self._make_score(name, metric, [one[metric] for one in made]) for metric in made[0]]
         except Exception as error:  # boundary: the task's own code
             result.failures.append(f"lm-eval's task {name}: {type(error).__name__}: {error}")
         return result
@@ -107,7 +117,7 @@ class LmEvalPipeline(EvaluationPipeline):
             self._documents[name] = list(self._loaded.tasks[name].eval_docs)
         return self._documents[name][index]
 
-    def _score(self, task: str, metric: str, items: Sequence[Any]) -> MetricScore:
+    def _make_score(self, task: str, metric: str, items: Sequence[Any]) -> MetricScore:
         """A score holds what the run's number is made of; several blocks of attempts count as one document."""
         numbers = [self._number(task, metric, item) for item in items]
         kept: list[object] = [pack(item) if self._loaded.is_single else [task, pack(item)] for item in items]
@@ -156,12 +166,17 @@ class LmEvalPipeline(EvaluationPipeline):
             return None if function == "mean" else f"lm_eval(function={function!r})"
         weighted = _is_weighted(self._loaded.groups.get(self._loaded.name), full)
         within = {
-            name: members
+            name: (rule, [one for one in _members(group) if one in functions])
             for name, group in self._loaded.groups.items()
-            if name != self._loaded.name and (members := [one for one in _members(group) if one in functions])
+            if name != self._loaded.name and (rule := _is_weighted(group, full)) is not None
         }
         kind = "lm_eval_mean" if weighted and function == "mean" else "lm_eval"
         return f"{kind}(function={function!r}, tasks={list(functions)!r}, weighted={weighted!r}, groups={within!r})"
+
+
+@lru_cache(maxsize=1)
+def _own_code() -> str:
+    return digest(" ".join(file_sha256(Path(__file__).with_name(name)) for name in ("scoring.py", "aggregation.py")))
 
 
 # --- one document --------------------------------------------------------------------------------------------------------

@@ -228,7 +228,7 @@ def _load(name: str, options: TaskOptions, source: Callable[[str], Answer], *, j
     factory_module = import_extra("lm_eval.tasks._factory", "lm-eval", f"running lm-eval's task {name!r}")
     index_module = import_extra("lm_eval.tasks._index", "lm-eval", f"running lm-eval's task {name!r}")
     factory = _make_factory(factory_module.TaskFactory, options, source, judging=judging)
-    registry = _registry(index_module, index)
+    registry = _Registry(index_module, index)
     if name not in registry:
         registry[name] = _lm_entry(index_module, entry)
     state = _RandomState()
@@ -343,8 +343,18 @@ def _quiet() -> None:
     import_extra("datasets", "lm-eval", "loading the dataset of an lm-eval task").disable_progress_bars()
 
 
-def _registry(module: Any, index: TaskIndex) -> dict[str, Any]:
-    return {name: _lm_entry(module, entry) for name, entry in index.entries.items()}
+class _Registry(dict[str, Any]):
+    """The index as lm-eval's factory reads it; an entry is made when it is asked for."""
+
+    def __init__(self, module: Any, index: TaskIndex) -> None:
+        self._module, self._index = module, index
+
+    def __contains__(self, name: object) -> bool:
+        return super().__contains__(name) or name in self._index.entries
+
+    def __missing__(self, name: str) -> Any:
+        self[name] = _lm_entry(self._module, self._index.entries[name])
+        return self[name]
 
 
 def _lm_entry(module: Any, entry: Entry) -> Any:
