@@ -52,11 +52,12 @@ def evaluate(
     extractor: Any = None,
     reducer: str | None = None,
     evaluation_pipeline: Any = None,
-    temperature: float = 0.0,
-    max_tokens: int = 512,
-    top_p: float = 0.95,
+    temperature: float | None = None,
+    max_tokens: int | None = None,
+    top_p: float | None = None,
+    stop: Sequence[str] | None = None,
     seed: int | None = None,
-    num_samples: int = 1,
+    num_samples: int | None = None,
     run_id: str | None = None,
     experiment: str | None = None,
     resume: bool = True,
@@ -104,11 +105,13 @@ def evaluate(
         extractor: How the answer is read from the reply, a name or an object; the whole reply by default.
         reducer: How several attempts at a row become one score: `average` (the default), `best`, `majority`, `pass@3`.
         evaluation_pipeline: A pipeline of your own in place of `metrics`, `extractor` and `reducer`.
-        temperature: Of sampling; 0 for the likeliest answer.
+        temperature: Of sampling, 0 for the likeliest answer. This and the next four are the benchmark's protocol's by default;
+            for rows of yours 0, 512, none, none and 1.
         max_tokens: Longest answer; -1 for no limit.
-        top_p: Of sampling.
-        seed: Of sampling, for providers that take one.
+        top_p: Of sampling; not sent where nobody says one.
+        stop: Texts at which an answer ends.
         num_samples: Attempts at each row.
+        seed: Of sampling, for providers that take one.
         run_id: Name of the run; made from the time by default.
         experiment: The group of runs that this one belongs to; `default` by default.
         resume: With False a stored run of this id is archived and the run starts anew.
@@ -168,6 +171,7 @@ def evaluate(
         temperature=temperature,
         max_tokens=max_tokens,
         top_p=top_p,
+        stop=stop,
         seed=seed,
         num_samples=num_samples,
         run_id=run_id,

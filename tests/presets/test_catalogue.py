@@ -11,7 +11,8 @@ from themis.evaluation.extractors.exceptions import FieldExtractionError
 from themis.evaluation.metrics.countdown import CountdownStrict
 from themis.evaluation.resolve import resolve_extractor, resolve_metric
 from themis.presets import get_benchmark_preset, list_benchmarks
-from themis.presets.catalogue import CATALOGUE, ShortAnswerExtractor
+from themis.presets.catalogue import CATALOGUE
+from themis.presets.catalogue.language import ShortAnswerExtractor
 from themis.presets.countdown import solve
 from themis.presets.hub import HubDataset
 from themis.presets.instructions import InstructionFollowing

@@ -35,7 +35,7 @@ from themis.cli.running import (
 )
 from themis.config.specification import SampleSpecification
 from themis.exceptions import ConfigurationError, DatasetError, RunFailedError, RunInterrupted
-from themis.experiment.assemble import stored_pipeline
+from themis.experiment.assemble import settle, stored_pipeline
 from themis.experiment.datasets import resolve_dataset
 from themis.generation.providers import parse_model, provider_factory
 from themis.memory.models import ChatModel
@@ -65,9 +65,11 @@ def _what_to_ask(function: F) -> F:
         click.option("--prompt", help="Template over the row's fields: 'Q: {question}'."),
         click.option("--prompt-file", type=click.Path(exists=True, dir_okay=False), help="Template from a file."),
         click.option(
-            "--num-samples", type=click.IntRange(min=1), default=1, show_default=True, help="Answers per row."
+            "--num-samples", type=click.IntRange(min=1), help="Answers per row.  [default: the protocol's, or 1]"
         ),
-        click.option("--max-tokens", type=int, default=512, show_default=True, help="Longest answer; -1 for no limit."),
+        click.option(
+            "--max-tokens", type=int, help="Longest answer; -1 for no limit.  [default: the protocol's, or 512]"
+        ),
         workers_option(4, "Calls at once."),
         click.option(
             "--data", type=click.Path(exists=True), help="Read the benchmark's rows from this file or folder."
@@ -110,8 +112,9 @@ def _execution_option(function: F) -> F:
 @click.option("--reference-field", help="Field with the expected answer.")
 @click.option("--id-field", "dataset_id_field", help="Field with the row's id.")
 @click.option("--cluster-field", help="Field that groups rows which are not independent (for the interval).")
-@click.option("--temperature", type=float, default=0.0, show_default=True)
-@click.option("--top-p", type=float, default=0.95, show_default=True)
+@click.option("--temperature", type=float, help="0 for the likeliest answer.  [default: the protocol's, or 0]")
+@click.option("--top-p", type=float, help="Not sent where neither you nor the protocol says one.")
+@click.option("--stop", multiple=True, metavar="TEXT", help="Text at which an answer ends, may be repeated.")
 @click.option("--seed", type=int, help="Sampling seed, for providers that take one.")
 @click.option(
     "--max-retries",
@@ -146,6 +149,7 @@ def evaluate_command(
     system: str | None,
     options: dict[str, Any],
     metrics: tuple[str, ...],
+    stop: tuple[str, ...],
     yes: bool,
     as_json: bool,
     **asked: Any,
@@ -158,6 +162,7 @@ def evaluate_command(
                 **_join_task_options(asked),
                 "prompt": _read_prompt(prompt, prompt_file),
                 "metrics": list(metrics) or None,
+                "stop": list(stop) or None,
                 "provider_options": options | ({} if system is None else {"system_prompt": system}),
             }
         )
@@ -316,6 +321,7 @@ def _estimate(
     spec = parse_model(asked.model, asked.provider_options)
     provider = provider_factory(spec.provider, asked.provider_options)
     source = resolve_dataset(asked)
+    settings = settle(asked, source)
     return estimate_run(
         source.rows,
         source.template,
@@ -324,8 +330,8 @@ def _estimate(
             spec.provider,
             is_local=bool(getattr(provider, "is_local", False)) or spec.provider == "fake",
         ),
-        max_tokens=asked.max_tokens,
-        num_samples=asked.num_samples,
+        max_tokens=settings.sampling.max_tokens,
+        num_samples=settings.attempts,
         workers=asked.workers,
         limit=None if source.is_limited else asked.limit,
         answer_tokens=answer_tokens,

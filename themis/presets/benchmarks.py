@@ -17,8 +17,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from themis.core.entities import SamplingConfig
 from themis.core.files import atomic_write, file_sha256
 from themis.core.registry import Registry
+from themis.evaluation.metrics import METRICS
 from themis.evaluation.pipeline import EvaluationPipeline
 from themis.exceptions import ConfigurationError, DatasetError
 from themis.generation.templates import PromptTemplate
@@ -26,6 +28,7 @@ from themis.interfaces import Extractor, Metric
 from themis.presets.fields import Raw, Row, RowMap, Value
 from themis.presets.hub import HubDataset, hub_rows, saved_rows
 from themis.presets.loading import MANIFEST_SUFFIX, FileRows, read_rows, readable_files, sample_rows
+from themis.presets.protocols import OWN, Continuations, FewShot, Protocol, Scoring
 
 # Takes the limit (None for all rows) as its one positional argument.
 DatasetLoader = Callable[[int | None], Iterable[Row]]
@@ -50,6 +53,15 @@ class BenchmarkPreset:
         reference_field: The field with the right answer.
         dataset_id_field: The field that names a row.
         description: One line for lists.
+        system_prompt: What the model is told before.
+        few_shot: Worked examples that stand before the question; none by default.
+        sampling: Temperature, top_p, token budget and stop; by default temperature 0 and 512 tokens.
+        attempts: Answers drawn for each row.
+        reducer: How several become one score; their average by default.
+        scoring: `generate`, or `loglikelihood`: what `continuations` makes is scored by its log-probability.
+        continuations: Of a row and its filled prompt, with `loglikelihood`: `[context, continuation]` for each option.
+        version: Of the protocol; counts up whenever a change of it changes figures.
+        protocol_source: Where these settings were published; `themis` where they are its own.
 
     Example:
         >>> preset = BenchmarkPreset("sums", PromptTemplate("sums", "{question}"), ["exact_match"], "last_number",
@@ -67,6 +79,34 @@ class BenchmarkPreset:
     reference_field: str = "answer"
     dataset_id_field: str = "id"
     description: str = ""
+    system_prompt: str | None = None
+    few_shot: FewShot | None = None
+    sampling: SamplingConfig = field(default_factory=SamplingConfig)
+    attempts: int = 1
+    reducer: str | None = None
+    scoring: Scoring = "generate"
+    continuations: Continuations | None = None
+    version: str = "1"
+    protocol_source: str = OWN
+
+    @property
+    def protocol(self) -> Protocol:
+        """Everything of it that decides its figure, as data."""
+        return Protocol(
+            benchmark=self.name,
+            version=self.version,
+            source=self.protocol_source,
+            prompt=self.prompt_template.template,
+            system_prompt=self.system_prompt,
+            few_shot=self.few_shot,
+            sampling=self.sampling,
+            attempts=self.attempts,
+            reducer=self.reducer,
+            extractor=_part_name(self.extractor),
+            metrics=tuple(_part_name(metric) for metric in self.metrics),
+            aggregation=tuple((_part_name(one), name) for one in self.metrics if (name := _aggregation_name(one))),
+            scoring=self.scoring,
+        )
 
     def load_dataset(self, limit: int | None = None) -> Iterable[Row]:
         """Its rows.
@@ -114,6 +154,19 @@ class BenchmarkPreset:
         return replace(self, dataset_loader=lambda limit: FileRows(data, limit))
 
 
+def _part_name(part: object) -> str:
+    """An extractor or a metric as it is named where it was chosen."""
+    if isinstance(part, str):
+        return part
+    named = getattr(part, "name", None)
+    return named if isinstance(named, str) else getattr(part, "__name__", type(part).__name__)
+
+
+def _aggregation_name(metric: object) -> str | None:
+    found = getattr(METRICS.get(metric.partition("(")[0]) if isinstance(metric, str) else metric, "aggregation", None)
+    return found if isinstance(found, str) else None
+
+
 # --- benchmarks that know their source --------------------------------------------------------------------------------
 
 
@@ -141,6 +194,21 @@ class CatalogueBenchmark(BenchmarkPreset):
     def __post_init__(self) -> None:
         self.prompt_template = PromptTemplate(name=self.name, template=self.prompt)
         self.dataset_loader = self._load
+
+    @property
+    def protocol(self) -> Protocol:
+        told = super().protocol
+        if not isinstance(self.source, HubDataset):
+            return replace(told, dataset="made by themis", licence=self.licence, citation=self.citation)
+        hub = self.source
+        dataset = " ".join(part for part in (hub.dataset, hub.config or hub.data_dir) if part)
+        return replace(
+            told,
+            dataset=f"{dataset}@{hub.revision or 'newest'}",
+            split=hub.split,
+            licence=self.licence,
+            citation=self.citation,
+        )
 
     def read_from(self, *, data: str | Path | None = None, sample: bool = False) -> CatalogueBenchmark:
         return replace(self, data=data, sample=sample)

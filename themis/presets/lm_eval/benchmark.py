@@ -12,9 +12,10 @@ from themis.exceptions import ConfigurationError
 from themis.generation.templates import PromptTemplate
 from themis.interfaces import Row
 from themis.presets.benchmarks import BenchmarkPreset
-from themis.presets.lm_eval.index import PREFIX
+from themis.presets.lm_eval.index import PREFIX, lm_eval_version
 from themis.presets.lm_eval.scoring import LmEvalPipeline
 from themis.presets.lm_eval.tasks import LoadedTasks, TaskOptions, load_for_judging, load_tasks
+from themis.presets.protocols import FewShot, Protocol
 
 # A row brings its whole prompt, or the texts to be scored.
 _TEMPLATE = "{prompt}"
@@ -95,6 +96,27 @@ class LmEvalBenchmark(BenchmarkPreset):
     @property
     def limits_parts(self) -> bool:
         return True
+
+    @property
+    def protocol(self) -> Protocol:
+        loaded, first = self.loaded, next(iter(self.loaded.tasks.values()))
+        text, shots = first.config.doc_to_text, loaded.shots
+        source = first.config.fewshot_split or first.config.training_split or first.config.validation_split or ""
+        return Protocol(
+            benchmark=self.name,
+            version=loaded.version,
+            source=f"lm-eval {lm_eval_version()}",
+            dataset=", ".join(loaded.datasets),
+            split=str(first.config.test_split or first.config.validation_split or ""),
+            prompt=text if isinstance(text, str) and loaded.is_single else "as lm-eval's task writes it",
+            system_prompt=self.options.system,
+            few_shot=FewShot(count=shots, split=source, reply="{target}", seed=self.options.seed) if shots else None,
+            sampling=loaded.sampling,
+            attempts=loaded.attempts,
+            extractor=", ".join(loaded.filters),
+            metrics=tuple(self.pipeline.metric_names),
+            scoring="generate" if first.OUTPUT_TYPE == "generate_until" else "loglikelihood",
+        )
 
 
 @dataclass(frozen=True)

@@ -112,6 +112,15 @@ def load_index(include: Sequence[str | Path] = ()) -> TaskIndex:
     return TaskIndex(ChainMap(own, cast("dict[str, Entry]", package)) if own else package)
 
 
+def is_lm_eval_task(name: str) -> bool:
+    """Whether a benchmark's name is that of a task of lm-eval.
+
+    >>> is_lm_eval_task("lm-eval:gsm8k"), is_lm_eval_task("gsm8k")
+    (True, False)
+    """
+    return name.startswith(PREFIX)
+
+
 def lm_eval_version() -> str:
     """The version of the installed lm-eval.
 

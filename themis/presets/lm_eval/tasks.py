@@ -32,8 +32,6 @@ _RANDOM_SEED, _NUMPY_SEED, FEWSHOT_SEED = 0, 1234, 1234
 # The longest answer where a task says nothing, as lm-eval's model classes have it.
 MAX_TOKENS = 256
 _TOKEN_LIMITS = ("max_gen_toks", "max_new_tokens", "max_tokens", "max_completion_tokens")
-# Settings of generation that concern lm-eval's own engines, or that our sampling says in its own words.
-_SAID_OTHERWISE = {"until", "do_sample", "temperature", "top_p", *_TOKEN_LIMITS}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,6 +128,19 @@ class LoadedTasks:
             "lm_eval": lm_eval_version(),
             "config": digest(canonical_json(to_plain(self.configs))),
         }
+
+    @property
+    def sampling(self) -> SamplingConfig:
+        """How answers are drawn, where all tasks say the same; each row says its own."""
+        given = [task.config.generation_kwargs for task in self.tasks.values() if task.OUTPUT_TYPE == "generate_until"]
+        usual = SamplingConfig(temperature=0.0, max_tokens=MAX_TOKENS)
+        found = {usual.override(read_sampling(one)) for one in given if isinstance(one, Mapping)}
+        return found.pop() if len(found) == 1 else usual
+
+    @property
+    def filters(self) -> list[str]:
+        """The names of the tasks' filters."""
+        return list(dict.fromkeys(one.name for task in self.tasks.values() for one in getattr(task, "_filters", ())))
 
     @property
     def shots(self) -> int | None:
@@ -467,16 +478,6 @@ def read_sampling(settings: Mapping[str, Any]) -> dict[str, Any]:
         found["top_p"] = float(settings["top_p"])
     stop = [text for text in ([until] if isinstance(until, str) else until) if text]
     return {**found, "stop": stop} if stop else found
-
-
-def unknown_settings(settings: Mapping[str, Any]) -> list[str]:
-    """Settings of generation that no row's `sampling` can say, such as `top_k`."""
-    return sorted(name for name in settings if name not in _SAID_OTHERWISE)
-
-
-def default_sampling() -> SamplingConfig:
-    """How an answer is drawn where neither the task nor its row says otherwise."""
-    return SamplingConfig(temperature=0.0, max_tokens=MAX_TOKENS)
 
 
 def _write_messages(messages: Sequence[Mapping[str, Any]], add_generation_prompt: bool = True) -> str:
