@@ -26,6 +26,8 @@ __all__ = ["MemorySpecification", "SampleSpecification", "Specification", "load_
 
 # Under this name the specification is stored beside a run.
 STORED_AS = "specification"
+# Before the name of a task of lm-eval, whose rows say their own sampling.
+LM_EVAL_PREFIX = "lm-eval:"
 
 
 def _stored(default: object, option: str = "") -> Any:
@@ -347,7 +349,7 @@ def load_specification(run: RunMetadata) -> Specification:
             "this run id, or, if it was imported, look at it with: themis show"
         )
     values = {name: value for name, value in stored.items() if name != "kind"}
-    if run.kind == SampleSpecification.kind:
+    if run.kind == SampleSpecification.kind and not str(values.get("dataset")).startswith(LM_EVAL_PREFIX):
         values = {**_started_with(run), **values}
     kinds: dict[str, type[Specification]] = {one.kind: one for one in (SampleSpecification, MemorySpecification)}
     loaded = kinds[run.kind].from_values(values)

@@ -24,6 +24,8 @@ from themis.presets.loading import READABLE_SUFFIXES, read_rows
 _FILE_BUILDERS = {"json", "csv", "parquet", "text"}
 _SHARD = re.compile(r"[-_.]\d{4,5}[-_.]of[-_.]\d{4,5}$")
 
+_SPLIT = re.compile(r"train|test|valid|val$|dev")
+
 Splits: TypeAlias = Mapping[str, Any]
 
 
@@ -126,10 +128,13 @@ class LocalFolder:
         below = [call.options.get("data_dir"), call.name]
         named = [str(one) for one in below if one]
         candidates = [folder / name for folder in folders for name in named] + folders
-        candidates += [self.root / name for name in named] + [self.root]
+        candidates += [self.root / name for name in named]
         for candidate in candidates:
             if candidate.is_dir() and _has_rows(candidate):
                 return candidate
+        # The folder itself may be the one dataset, if its files are named after splits.
+        if self.root.is_dir() and (_is_saved(self.root) or any(map(_SPLIT.match, _files_by_split(self.root)))):
+            return self.root
         raise DatasetError(
             f"there are no rows of the dataset {call} in {str(self.root)!r}; it should have {_expected_layout(call)}"
         )
@@ -180,9 +185,11 @@ def _expected_layout(call: DatasetCall) -> str:
 
 
 def _has_rows(folder: Path) -> bool:
-    return any((folder / name).is_file() for name in ("dataset_dict.json", "state.json")) or bool(
-        _files_by_split(folder)
-    )
+    return _is_saved(folder) or bool(_files_by_split(folder))
+
+
+def _is_saved(folder: Path) -> bool:
+    return any((folder / name).is_file() for name in ("dataset_dict.json", "state.json"))
 
 
 def _read_saved(folder: Path) -> Splits | None:

@@ -19,12 +19,12 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeAlias, cast
 
+from themis.config.specification import LM_EVAL_PREFIX as PREFIX
 from themis.core.files import atomic_write, cache_folder
 from themis.core.fingerprint import digest
 from themis.core.registry import nearest
 from themis.exceptions import ConfigurationError, DependencyError
 
-PREFIX = "lm-eval:"
 # Counted up whenever what is read from a file changes.
 _FORMAT = 1
 _IGNORED_FOLDERS = {"__pycache__", ".ipynb_checkpoints"}

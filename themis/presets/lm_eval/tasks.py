@@ -134,8 +134,8 @@ class LoadedTasks:
         """How answers are drawn, where all tasks say the same; each row says its own."""
         given = [task.config.generation_kwargs for task in self.tasks.values() if task.OUTPUT_TYPE == "generate_until"]
         usual = SamplingConfig(temperature=0.0, max_tokens=MAX_TOKENS)
-        found = {usual.override(read_sampling(one)) for one in given if isinstance(one, Mapping)}
-        return found.pop() if len(found) == 1 else usual
+        found = [usual.override(read_sampling(one)) for one in given if isinstance(one, Mapping)]
+        return found[0] if found and all(one == found[0] for one in found) else usual
 
     @property
     def filters(self) -> list[str]:
@@ -362,6 +362,9 @@ class _Registry(dict[str, Any]):
 
     def __contains__(self, name: object) -> bool:
         return super().__contains__(name) or name in self._index.entries
+
+    def get(self, name: str, default: Any = None) -> Any:
+        return self[name] if name in self else default  # noqa: SIM401 -- this is that method
 
     def __missing__(self, name: str) -> Any:
         self[name] = _lm_entry(self._module, self._index.entries[name])
