@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import json
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 Rows = list[dict[str, Any]]
@@ -563,3 +565,14 @@ def mmlu_rows(subjects: Iterable[str]) -> dict[str | None, dict[str, Rows]]:
         subject: {"dev": _make(5, _mmlu), "test": _make(MMLU_SIZES[place % len(MMLU_SIZES)], _mmlu, place)}
         for place, subject in enumerate(subjects)
     }
+
+
+def write_datasets(root: Path, datasets: Mapping[str, Mapping[str | None, Mapping[str, Rows]]]) -> None:
+    """Writes datasets as `--data` reads them: DATASET/CONFIGURATION/SPLIT.jsonl, and files that a task names by their name."""
+    for path, configurations in datasets.items():
+        for name, splits in configurations.items():
+            folder = root / path / (name or "") if path != "json" else root
+            folder.mkdir(parents=True, exist_ok=True)
+            for split, rows in splits.items():
+                file = folder / f"{split if path != 'json' else name}.jsonl"
+                file.write_text("".join(json.dumps(row) + "\n" for row in rows))
