@@ -16,6 +16,7 @@ import themis
 from themis.api import resume
 from themis.cli import themis as command_line
 from themis.exceptions import ConfigurationError, DatasetError, DependencyError
+from themis.presets import fetch_benchmark
 from themis.presets.lm_eval import index as indexing
 from themis.presets.lm_eval.aggregation import LmEvalAggregation, pack, unpack
 from themis.presets.lm_eval.index import load_index, tasks_folder
@@ -240,6 +241,25 @@ def test_a_dataset_is_read_in_the_layouts_it_comes_in(write: Any, tmp_path: Path
     rows = list(load_tasks("gsm8k", TaskOptions(), tmp_path).rows())
 
     assert [row["doc"] for row in rows] == _rows(4, 5)
+
+
+def test_fetched_datasets_are_read_back(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    import datasets
+
+    arc, sums = dataset_rows()["allenai/ai2_arc"], dataset_rows()["json"]["two_digit_addition"]
+
+    def load_dataset(path: str, name: str | None = None, **options: Any) -> Any:
+        splits = sums if path == "json" else arc[name]
+        return datasets.DatasetDict({split: datasets.Dataset.from_list(rows) for split, rows in splits.items()})
+
+    monkeypatch.setattr(datasets, "load_dataset", load_dataset)
+    fetched = [fetch_benchmark(f"lm-eval:{name}", tmp_path / "copy") for name in ("ai2_arc", "arithmetic_2da")]
+    monkeypatch.undo()
+
+    assert [one.rows for one in fetched] == [11, 5]
+    rows = list(load_tasks("ai2_arc", TaskOptions(), tmp_path / "copy").rows())
+    assert [row["doc"] for row in rows] == [*arc["ARC-Challenge"]["test"], *arc["ARC-Easy"]["test"]]
+    assert len(list(load_tasks("arithmetic_2da", TaskOptions(), tmp_path / "copy").rows())) == 5
 
 
 # --- what cannot run ---------------------------------------------------------------------------------------------------

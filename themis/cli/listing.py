@@ -9,6 +9,7 @@ import click
 
 from themis.cli import LazyGroup
 from themis.cli.output import json_option, print_json
+from themis.config.specification import LM_EVAL_PREFIX
 from themis.core.registry import Registry
 from themis.evaluation.registries import EXTRACTORS, METRICS
 from themis.evaluation.resolve import describe
@@ -18,7 +19,7 @@ from themis.memory.agents import AGENTS
 from themis.memory.examples import MEMORY_TESTS
 from themis.memory.filler import FILLERS
 from themis.presets.benchmarks import BENCHMARKS
-from themis.presets.lm_eval.index import PREFIX, lm_eval_version, load_index
+from themis.presets.lm_eval.index import lm_eval_version, load_index
 
 T = TypeVar("T")
 
@@ -49,8 +50,8 @@ def _add_listing(name: str, help_text: str, registry: Registry[T]) -> None:
     @click.option("--verbose", is_flag=True, help="What each one does, with an example.")
     @json_option
     def command(pattern: str | None, verbose: bool, as_json: bool) -> None:
-        if registry is BENCHMARKS and pattern is not None and pattern.startswith(PREFIX):
-            found = _describe_tasks(pattern.removeprefix(PREFIX))
+        if registry is BENCHMARKS and pattern is not None and pattern.startswith(LM_EVAL_PREFIX):
+            found = _describe_tasks(pattern.removeprefix(LM_EVAL_PREFIX))
         else:
             names = [entry for entry in registry.names() if pattern is None or fnmatch.fnmatch(entry, pattern)]
             found = [_describe(registry, entry) if verbose else {"name": entry} for entry in names]
@@ -78,17 +79,17 @@ def _describe_tasks(pattern: str) -> list[dict[str, str]]:
             f"{entry.kind} of {len(entry.tasks)} tasks" if entry.kind == "tag" else entry.kind.replace("class", "task")
         )
         about = f"{kind}, {entry.output_type}" if entry.output_type else kind
-        found.append({"name": f"{PREFIX}{entry.name}", "about": about, "example": ""})
+        found.append({"name": f"{LM_EVAL_PREFIX}{entry.name}", "about": about, "example": ""})
     return found
 
 
 def _mention_tasks() -> None:
     try:
-        version = lm_eval_version()
+        count, version = len(load_index().entries), lm_eval_version()
     except DependencyError:
         click.echo("  and every task of lm-eval as lm-eval:TASK, with pip install 'themis-eval[lm-eval]'")
         return
-    click.echo(f"  and {len(load_index().entries):,} tasks of lm-eval {version}: themis list benchmarks 'lm-eval:*'")
+    click.echo(f"  and {count:,} tasks of lm-eval {version}: themis list benchmarks 'lm-eval:*'")
 
 
 def _describe(registry: Registry[T], name: str) -> dict[str, str]:

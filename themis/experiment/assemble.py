@@ -62,7 +62,11 @@ def assemble(
             num_samples=settings.attempts,
             reducer=settings.reducer,
             # Rows of such a benchmark say their own sampling, which what is said for the whole run would replace.
-            **{name: value for name, value in vars(settings.sampling).items() if value != () and source.pipeline is None},
+            **{
+                name: value
+                for name, value in vars(settings.sampling).items()
+                if value != () and source.pipeline is None
+            },
         ),
         source=source,
         spec=spec,

@@ -126,6 +126,14 @@ class BenchmarkPreset:
         """What a manifest says of it beside its name."""
         return {}
 
+    def fetch(self, folder: Path) -> FetchedBenchmark | None:
+        """Writes what it reads to a folder for `data=`; None where there is nothing to fetch.
+
+        Args:
+            folder: Gets the files.
+        """
+        return None
+
     @property
     def limits_parts(self) -> bool:
         """Whether a limit is of each of its parts, which `load_dataset` then heeds itself."""
@@ -388,8 +396,9 @@ def fetch_benchmark(name: str, to_dir: str | Path, *, limit: int | None = None) 
     """Writes a benchmark's rows to a folder, for `data=` on a machine without internet.
 
     Args:
-        name: A benchmark of the catalogue.
-        to_dir: Gets NAME.jsonl, in the source's own layout, and NAME.manifest.json, which says where it came from.
+        name: A benchmark of the catalogue, or `lm-eval:TASK`.
+        to_dir: Gets NAME.jsonl, in the source's own layout, and NAME.manifest.json, which says where it came from; of a task of
+            lm-eval all the datasets that it reads, whole.
         limit: Only the first so many rows.
 
     Raises:
@@ -399,8 +408,10 @@ def fetch_benchmark(name: str, to_dir: str | Path, *, limit: int | None = None) 
     >>> fetch_benchmark("demo", "rows", limit=2).rows
     2
     """
-    benchmark = BENCHMARKS.get(name)
+    benchmark = get_benchmark_preset(name)
     if not isinstance(benchmark, CatalogueBenchmark):
+        if (fetched := benchmark.fetch(Path(to_dir))) is not None:
+            return fetched
         raise ConfigurationError(
             f"benchmark {name!r} was registered here and loads its own rows; there is nothing to fetch"
         )

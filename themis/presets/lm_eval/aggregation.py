@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache, partial
 from pathlib import Path
-from typing import Any, ClassVar, TypeAlias
+from typing import ClassVar, TypeAlias
 
 import numpy as np
 
@@ -22,11 +22,11 @@ from themis.core.intervals import Floats, ScoreRange
 from themis.core.registry import import_extra
 from themis.evaluation.aggregations import Aggregation, Rows
 from themis.exceptions import ConfigurationError, MetricError
-from themis.presets.lm_eval.index import load_index, tasks_folder
+from themis.presets.lm_eval.index import Foreign, load_index, tasks_folder
 
 # What lm-eval's `process_results` gives for a document under one metric.
-Item: TypeAlias = Any
-ItemFunction: TypeAlias = Callable[[Sequence[Item]], Any]
+Item: TypeAlias = Foreign
+ItemFunction: TypeAlias = Callable[[Sequence[Item]], Foreign]
 
 _TASK = "task:"
 
@@ -34,7 +34,7 @@ _TASK = "task:"
 # --- names of functions --------------------------------------------------------------------------------------------------
 
 
-def name_function(function: Any, task: str, metric: str) -> str:
+def name_function(function: Foreign, task: str, metric: str) -> str:
     """A name under which another process finds the function: lm-eval's own, a file's, or that of a Python task."""
     registry = import_extra("lm_eval.api.registry", "lm-eval", "aggregating lm-eval's metrics").AGGREGATION_REGISTRY
     if function is np.mean:
@@ -69,7 +69,7 @@ def find_function(name: str) -> ItemFunction:
     if not file.is_file():
         raise ConfigurationError(f"the figure is made by {function} of {path}, and that file is not here")
     loader = import_extra("lm_eval.tasks._yaml_loader", "lm-eval", "aggregating lm-eval's metrics")
-    target: Any = loader._load_module_with_cache(file.resolve())
+    target: Foreign = loader._load_module_with_cache(file.resolve())
     for part in function.split("."):
         target = getattr(target, part)
     return _as_function(target)
@@ -95,7 +95,7 @@ def _find_in_task(task: str, metric: str) -> ItemFunction:
     raise ConfigurationError(f"lm-eval's task {task!r} does not say how {metric} is aggregated")
 
 
-def _as_function(target: Any) -> ItemFunction:
+def _as_function(target: Foreign) -> ItemFunction:
     function: ItemFunction = target
     return function
 
@@ -110,7 +110,7 @@ def pack(item: Item) -> object:
     return _pack_part(item)
 
 
-def _pack_part(part: Any) -> object:
+def _pack_part(part: Foreign) -> object:
     if isinstance(part, set | frozenset):
         return {"set": to_plain(sorted(part, key=repr))}
     if isinstance(part, list):
@@ -131,7 +131,7 @@ def unpack(stored: object) -> Item:
     return _unpack_part(stored)
 
 
-def _unpack_part(part: object) -> Any:
+def _unpack_part(part: object) -> Foreign:
     if isinstance(part, Mapping) and len(part) == 1:
         if "list" in part:
             return part["list"]
@@ -170,7 +170,7 @@ def _brier(item: Item) -> list[float]:
     return [float(np.sum((np.asarray(probabilities) - expected) ** 2))]
 
 
-def _sacrebleu(make: Callable[[Any], Any], value_range: ScoreRange) -> _OfSums:
+def _sacrebleu(make: Callable[[Foreign], Foreign], value_range: ScoreRange) -> _OfSums:
     """sacrebleu's own statistics of a sentence, and its own score of their sums."""
 
     def columns(item: Item) -> list[float]:
@@ -197,7 +197,7 @@ def _sacrebleu(make: Callable[[Any], Any], value_range: ScoreRange) -> _OfSums:
 
 
 @lru_cache(maxsize=8)
-def _scorer(make: Callable[[Any], Any]) -> Any:
+def _scorer(make: Callable[[Foreign], Foreign]) -> Foreign:
     return make(import_extra("sacrebleu.metrics", "lm-eval", "aggregating lm-eval's metrics"))
 
 

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
+from themis.config.specification import LM_EVAL_PREFIX
+from themis.core.files import file_sha256, safe_filename
 from themis.exceptions import ConfigurationError
 from themis.generation.templates import PromptTemplate
 from themis.interfaces import Row
-from themis.presets.benchmarks import BenchmarkPreset
-from themis.presets.lm_eval.index import PREFIX, lm_eval_version
+from themis.presets.benchmarks import BenchmarkPreset, FetchedBenchmark
+from themis.presets.lm_eval.index import Foreign, lm_eval_version
 from themis.presets.lm_eval.scoring import LmEvalPipeline
-from themis.presets.lm_eval.tasks import LoadedTasks, TaskOptions, load_for_judging, load_tasks
+from themis.presets.lm_eval.tasks import LoadedTasks, TaskOptions, fetch_datasets, load_for_judging, load_tasks
+from themis.presets.loading import MANIFEST_SUFFIX
 from themis.presets.protocols import FewShot, Protocol
 
 # A row brings its whole prompt, or the texts to be scored.
@@ -22,7 +25,7 @@ _TEMPLATE = "{prompt}"
 
 
 def find_lm_eval_task(
-    name: str, options: Mapping[str, Any] | None = None, data: str | Path | None = None
+    name: str, options: Mapping[str, Foreign] | None = None, data: str | Path | None = None
 ) -> LmEvalBenchmark:
     """The benchmark behind `lm-eval:TASK`.
 
@@ -35,7 +38,7 @@ def find_lm_eval_task(
         ConfigurationError: An option is wrong.
     """
     return LmEvalBenchmark(
-        name=name, task=name.removeprefix(PREFIX), options=TaskOptions.from_values(options or {}), data=data
+        name=name, task=name.removeprefix(LM_EVAL_PREFIX), options=TaskOptions.from_values(options or {}), data=data
     )
 
 
@@ -47,11 +50,11 @@ class LmEvalBenchmark(BenchmarkPreset):
     options: TaskOptions = field(default_factory=TaskOptions)
     data: str | Path | None = None
     # Rows of a stored run, by which answers are judged without any dataset.
-    stored: Iterable[Mapping[str, Any]] | None = None
+    stored: Iterable[Mapping[str, Foreign]] | None = None
     prompt_template: PromptTemplate = field(init=False)
-    metrics: Any = ()
-    extractor: Any = "identity"
-    dataset_loader: Any = field(init=False, repr=False, default=None)
+    metrics: Foreign = ()
+    extractor: Foreign = "identity"
+    dataset_loader: Foreign = field(init=False, repr=False, default=None)
     reference_field: str = "target"
 
     def __post_init__(self) -> None:
@@ -64,7 +67,7 @@ class LmEvalBenchmark(BenchmarkPreset):
             raise ConfigurationError(f"{self.name} has no sample rows; give a folder with its dataset by --data")
         return replace(self, data=data)
 
-    def read_stored(self, rows: Iterable[Mapping[str, Any]]) -> LmEvalBenchmark:
+    def read_stored(self, rows: Iterable[Mapping[str, Foreign]]) -> LmEvalBenchmark:
         """The same for judging the answers of a stored run, whose rows hold the documents."""
         return replace(self, stored=rows)
 
@@ -92,6 +95,15 @@ class LmEvalBenchmark(BenchmarkPreset):
             "datasets": self.loaded.datasets,
         }
         return {"lm_eval": told}
+
+    def fetch(self, folder: Path) -> FetchedBenchmark:
+        """Writes its datasets to a folder for `--data`, with a manifest that says where they are from."""
+        loaded = fetch_datasets(self.task, self.options, folder)
+        counts = {name: len(task.eval_docs) for name, task in loaded.tasks.items()}
+        told = {"benchmark": self.name, "lm_eval": lm_eval_version(), "datasets": loaded.datasets, "documents": counts}
+        path = folder / f"{safe_filename(self.name)}{MANIFEST_SUFFIX}"
+        path.write_text(json.dumps(told, indent=2) + "\n", encoding="utf-8")
+        return FetchedBenchmark(self.name, folder, path, sum(counts.values()), file_sha256(path))
 
     @property
     def limits_parts(self) -> bool:
@@ -130,9 +142,9 @@ class TaskRows:
         return self.benchmark.loaded.rows(self.limit)
 
 
-def _first_docs(rows: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+def _first_docs(rows: Iterable[Mapping[str, Foreign]]) -> dict[str, Foreign]:
     """Each task's first document; nothing where one of them could not be stored."""
-    found: dict[str, Any] = {}
+    found: dict[str, Foreign] = {}
     for row in rows:
         if "doc" not in row:
             return {}

@@ -11,14 +11,15 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias
+from typing import Protocol, TypeAlias
 
 from themis.core.files import file_sha256
 from themis.core.fingerprint import digest
 from themis.core.registry import import_extra
 from themis.exceptions import DatasetError
 from themis.presets.hub import find_commit, offline_unless_reachable
-from themis.presets.loading import READABLE_SUFFIXES, read_rows
+from themis.presets.lm_eval.index import Foreign
+from themis.presets.loading import MANIFEST_SUFFIX, READABLE_SUFFIXES, read_rows
 
 # Builders of `datasets` that read files, which the task names itself.
 _FILE_BUILDERS = {"json", "csv", "parquet", "text"}
@@ -26,7 +27,7 @@ _SHARD = re.compile(r"[-_.]\d{4,5}[-_.]of[-_.]\d{4,5}$")
 
 _SPLIT = re.compile(r"train|test|valid|val$|dev")
 
-Splits: TypeAlias = Mapping[str, Any]
+Splits: TypeAlias = Mapping[str, Foreign]
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,7 @@ class DatasetCall:
 
     path: str
     name: str | None
-    options: Mapping[str, Any]
+    options: Mapping[str, Foreign]
 
     def __str__(self) -> str:
         return f"{self.path} ({self.name})" if self.name else self.path
@@ -44,7 +45,7 @@ class DatasetCall:
 class Answer(Protocol):
     """What a source says to a call: its splits, and where they are from in a few words."""
 
-    def __call__(self, call: DatasetCall, load: Callable[[], Any]) -> tuple[Any, str]: ...
+    def __call__(self, call: DatasetCall, load: Callable[[], Foreign]) -> tuple[Foreign, str]: ...
 
 
 _LOCK = threading.RLock()
@@ -54,12 +55,12 @@ _ACTIVE: list[tuple[Answer, dict[str, str]]] = []
 @contextlib.contextmanager
 def answer_datasets(answer: Answer) -> Iterator[dict[str, str]]:
     """Lets a source answer every `datasets.load_dataset` of the block; the dict fills with where each dataset is from."""
-    datasets: Any = import_extra("datasets", "lm-eval", "loading the dataset of an lm-eval task")
+    datasets: Foreign = import_extra("datasets", "lm-eval", "loading the dataset of an lm-eval task")
     origins: dict[str, str] = {}
     with _LOCK:
         original = datasets.load_dataset
 
-        def load_dataset(path: str, name: str | None = None, **options: Any) -> Any:
+        def load_dataset(path: str, name: str | None = None, **options: Foreign) -> Foreign:
             # Modules of tasks keep this function, so it must go on working outside of the block.
             if not _ACTIVE:
                 return original(path, name, **options)
@@ -78,7 +79,7 @@ def answer_datasets(answer: Answer) -> Iterator[dict[str, str]]:
             _ACTIVE.pop()
 
 
-def from_hub(call: DatasetCall, load: Callable[[], Any]) -> tuple[Any, str]:
+def from_hub(call: DatasetCall, load: Callable[[], Foreign]) -> tuple[Foreign, str]:
     """As lm-eval loads it, without waiting half a minute where the Hub cannot be reached."""
     datasets = import_extra("datasets", "lm-eval", "loading the dataset of an lm-eval task")
     with offline_unless_reachable(datasets) as unreachable:
@@ -98,14 +99,42 @@ def from_hub(call: DatasetCall, load: Callable[[], Any]) -> tuple[Any, str]:
 
 
 @dataclass(frozen=True)
+class SavedFromHub:
+    """Datasets of the Hub, each written to a folder as `LocalFolder` reads it."""
+
+    root: Path
+
+    def __call__(self, call: DatasetCall, load: Callable[[], Foreign]) -> tuple[Foreign, str]:
+        datasets = import_extra("datasets", "lm-eval", f"saving {call}")
+        found, origin = from_hub(call, load)
+        splits = datasets.DatasetDict(found if isinstance(found, Mapping) else {str(call.options["split"]): found})
+        if call.path in _FILE_BUILDERS:
+            for split, given in _files_of(call).items():
+                splits[split].to_json(self.root / f"{Path(given[0]).stem}.jsonl")
+        else:
+            splits.save_to_disk(self.root / Path(*call.path.split("/")) / (call.name or ""))
+        return found, origin
+
+
+def _files_of(call: DatasetCall) -> dict[str, list[str]]:
+    """The files that a task names itself, by split."""
+    given = call.options.get("data_files")
+    by_split = given if isinstance(given, Mapping) else {"train": given}
+    return {
+        str(split): [str(one) for one in ([files] if isinstance(files, str) else files or ())]
+        for split, files in by_split.items()
+    }
+
+
+@dataclass(frozen=True)
 class LocalFolder:
     """Datasets in a folder, each in its own layout."""
 
     root: Path
 
-    def __call__(self, call: DatasetCall, load: Callable[[], Any]) -> tuple[Any, str]:
+    def __call__(self, call: DatasetCall, load: Callable[[], Foreign]) -> tuple[Foreign, str]:
         if call.path in _FILE_BUILDERS and call.options.get("data_files") is not None:
-            files = self._named_files(call.options["data_files"])
+            files = self._named_files(call)
             if files is None:
                 return load(), "files that the task names"
         else:
@@ -139,16 +168,16 @@ class LocalFolder:
             f"there are no rows of the dataset {call} in {str(self.root)!r}; it should have {_expected_layout(call)}"
         )
 
-    def _named_files(self, data_files: Any) -> dict[str, list[Path]] | None:
-        """The files of a task that names them, found by name in the folder; None where one is not there."""
-        by_split = data_files if isinstance(data_files, Mapping) else {"train": data_files}
+    def _named_files(self, call: DatasetCall) -> dict[str, list[Path]] | None:
+        """The files of a task that names them, found by their names in the folder; None where one is not there."""
         found: dict[str, list[Path]] = {}
-        for split, given in by_split.items():
-            names = [Path(str(one)).name for one in ([given] if isinstance(given, str) else given)]
-            paths = [next(iter(sorted(self.root.rglob(name))), None) for name in names]
-            if None in paths:
-                return None
-            found[str(split)] = [path for path in paths if path is not None]
+        for split, given in _files_of(call).items():
+            for name in (Path(one).name for one in given):
+                # Compressed or converted ones have another ending.
+                here = sorted([*self.root.rglob(name), *self.root.rglob(f"{name.partition('.')[0]}.jsonl")])
+                if not here:
+                    return None
+                found.setdefault(split, []).append(here[0])
         return found
 
 
@@ -156,19 +185,19 @@ class LocalFolder:
 class StoredDocs:
     """The rows that a stored run has kept, in place of every split: enough to judge answers by, without any dataset."""
 
-    docs: Sequence[Mapping[str, Any]]
+    docs: Sequence[Mapping[str, Foreign]]
 
-    def __call__(self, call: DatasetCall, load: Callable[[], Any]) -> tuple[Any, str]:
+    def __call__(self, call: DatasetCall, load: Callable[[], Foreign]) -> tuple[Foreign, str]:
         return _AnySplit(_Docs(self.docs)), "the rows of the run"
 
 
-class _Docs(list[Any]):
+class _Docs(list[Foreign]):
     @property
-    def features(self) -> Mapping[str, Any]:
+    def features(self) -> Mapping[str, Foreign]:
         return self[0] if self else {}
 
 
-class _AnySplit(dict[str, Any]):
+class _AnySplit(dict[str, Foreign]):
     def __init__(self, docs: _Docs) -> None:
         self._docs = docs
 
@@ -217,7 +246,8 @@ def _files_by_split(folder: Path) -> dict[str, list[Path]]:
 
 
 def _row_files(folder: Path) -> list[Path]:
-    return sorted(path for path in folder.iterdir() if path.suffix.lower() in READABLE_SUFFIXES and path.is_file())
+    files = (path for path in folder.iterdir() if path.suffix.lower() in READABLE_SUFFIXES and path.is_file())
+    return sorted(path for path in files if not path.name.endswith(MANIFEST_SUFFIX))
 
 
 def _is_part(path: Path) -> bool:
@@ -225,7 +255,7 @@ def _is_part(path: Path) -> bool:
     return re.fullmatch(r"(?:data|rows|part|shard)?[-_.]?\d*", _SHARD.sub("", path.stem)) is not None
 
 
-def _read_split(paths: Sequence[Path]) -> Any:
+def _read_split(paths: Sequence[Path]) -> Foreign:
     datasets = import_extra("datasets", "lm-eval", f"reading {paths[0]}")
     if all(path.suffix.lower() == ".parquet" for path in paths):
         import pyarrow.parquet
@@ -238,7 +268,7 @@ def _read_split(paths: Sequence[Path]) -> Any:
     return datasets.Dataset.from_list(rows)
 
 
-def _choose(splits: Splits, call: DatasetCall) -> Any:
+def _choose(splits: Splits, call: DatasetCall) -> Foreign:
     datasets = import_extra("datasets", "lm-eval", f"reading {call}")
     split = call.options.get("split")
     if split is None:

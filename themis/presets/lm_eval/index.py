@@ -19,7 +19,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeAlias, cast
 
-from themis.config.specification import LM_EVAL_PREFIX as PREFIX
+from themis.config.specification import LM_EVAL_PREFIX
 from themis.core.files import atomic_write, cache_folder
 from themis.core.fingerprint import digest
 from themis.core.registry import nearest
@@ -35,6 +35,8 @@ _NEXT = re.compile(r"^(?:[^\s#-]|---)", re.MULTILINE)
 _PLAIN = re.compile(r"[A-Za-z_][\w./+@-]*")
 _NOT_TEXT = {"null", "true", "false", "yes", "no", "on", "off"}
 
+# An object of lm-eval's or of `datasets`', which say nothing of their types, or a value of a task's own.
+Foreign: TypeAlias = Any
 # The keys of a file's head that it has, with their values.
 Head: TypeAlias = dict[str, object]
 
@@ -69,8 +71,8 @@ class TaskIndex:
         if found is None:
             raise ConfigurationError(
                 f"lm-eval has no task {name!r}{self._suggest(name)}; "
-                f"look with `themis list benchmarks '{PREFIX}{name.split('_')[0]}*'`, or give the folder of a task of your "
-                "own with --include"
+                f"look with `themis list benchmarks '{LM_EVAL_PREFIX}{name.split('_')[0]}*'`, or give the folder of a task of "
+                "your own with --include"
             )
         return found
 
@@ -118,7 +120,7 @@ def is_lm_eval_task(name: str) -> bool:
     >>> is_lm_eval_task("lm-eval:gsm8k"), is_lm_eval_task("gsm8k")
     (True, False)
     """
-    return name.startswith(PREFIX)
+    return name.startswith(LM_EVAL_PREFIX)
 
 
 def lm_eval_version() -> str:
@@ -169,7 +171,7 @@ def _package_entries() -> Mapping[str, Entry]:
 class _StoredEntries(Mapping[str, Entry]):
     """Entries of the cache, made when they are asked for: a run needs a few of 14,000."""
 
-    def __init__(self, stored: Mapping[str, Sequence[Any]]) -> None:
+    def __init__(self, stored: Mapping[str, Sequence[Foreign]]) -> None:
         self._stored = stored
 
     def __getitem__(self, name: str) -> Entry:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, ClassVar, TypeAlias
+from typing import ClassVar, TypeAlias
 
 import numpy as np
 
@@ -24,10 +24,11 @@ from themis.evaluation.pipeline import EvaluationPipeline
 from themis.exceptions import MetricError
 from themis.interfaces import Metric, Row
 from themis.presets.lm_eval.aggregation import call_function, name_function, pack
+from themis.presets.lm_eval.index import Foreign
 from themis.presets.lm_eval.tasks import Group, LoadedTasks, Task, repeats_of
 
 # Values by "metric,filter", as lm-eval's `process_results` gave them.
-Values: TypeAlias = dict[str, Any]
+Values: TypeAlias = dict[str, Foreign]
 
 # Metrics of lm-eval itself whose values are 0 or 1, or a share.
 _SHARES = ("acc", "acc_norm", "acc_bytes", "acc_mutual_info", "exact_match")
@@ -60,7 +61,7 @@ class LmEvalPipeline(EvaluationPipeline):
     def __init__(self, loaded: LoadedTasks) -> None:
         self._loaded = loaded
         self._functions: dict[tuple[str, str], str] = {}
-        self._documents: dict[str, list[Any]] = {}
+        self._documents: dict[str, list[Foreign]] = {}
         super().__init__(extractor=IdentityExtractor(), metrics=list(self._declare()))
 
     @property
@@ -111,13 +112,13 @@ class LmEvalPipeline(EvaluationPipeline):
 
     # --- inside ------------------------------------------------------------------------------------------------------
 
-    def _document(self, name: str, index: int) -> Any:
+    def _document(self, name: str, index: int) -> Foreign:
         """A document that no store can hold as it is, from the task's dataset."""
         if name not in self._documents:
             self._documents[name] = list(self._loaded.tasks[name].eval_docs)
         return self._documents[name][index]
 
-    def _make_score(self, task: str, metric: str, items: Sequence[Any]) -> MetricScore:
+    def _make_score(self, task: str, metric: str, items: Sequence[Foreign]) -> MetricScore:
         """A score holds what the run's number is made of; several blocks of attempts count as one document."""
         numbers = [self._number(task, metric, item) for item in items]
         kept: list[object] = [pack(item) if self._loaded.is_single else [task, pack(item)] for item in items]
@@ -127,7 +128,7 @@ class LmEvalPipeline(EvaluationPipeline):
             return MetricScore(metric, value)
         return MetricScore(metric, value, {STATISTICS: kept[0]} if len(kept) == 1 else {OF_ATTEMPTS: kept})
 
-    def _number(self, task: str, metric: str, item: Any) -> float:
+    def _number(self, task: str, metric: str, item: Foreign) -> float:
         """lm-eval's own value where it is a number, else what its aggregation makes of this document alone."""
         if isinstance(item, bool | int | float | np.bool_ | np.number):
             return float(item)
@@ -187,7 +188,7 @@ def _blocks(attempts: Sequence[GenerationRecord], size: int) -> list[Sequence[Ge
     return [attempts[start : start + size] for start in range(0, len(attempts) - size + 1, size)]
 
 
-def _values(task: Task, doc: Any, row: Mapping[str, Any], attempts: Sequence[GenerationRecord]) -> Values:
+def _values(task: Task, doc: Foreign, row: Mapping[str, Foreign], attempts: Sequence[GenerationRecord]) -> Values:
     """lm-eval's way from replies to a document's values."""
     from lm_eval.api.instance import Instance
 
@@ -206,7 +207,7 @@ def _values(task: Task, doc: Any, row: Mapping[str, Any], attempts: Sequence[Gen
     return found
 
 
-def _replies(task: Task, row: Mapping[str, Any], attempt: GenerationRecord) -> list[Any]:
+def _replies(task: Task, row: Mapping[str, Foreign], attempt: GenerationRecord) -> list[Foreign]:
     """What a model of lm-eval's would have returned to each request of the document."""
     output = attempt.output
     if "continuations" not in row:

@@ -11,7 +11,7 @@ import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from themis.core.codec import canonical_json, to_plain
 from themis.core.entities import SamplingConfig
@@ -20,12 +20,12 @@ from themis.core.fingerprint import digest
 from themis.core.registry import import_extra, nearest
 from themis.exceptions import ConfigurationError, ThemisError
 from themis.interfaces import Row
-from themis.presets.lm_eval.data import Answer, LocalFolder, StoredDocs, answer_datasets, from_hub
-from themis.presets.lm_eval.index import Entry, TaskIndex, lm_eval_version, load_index, tasks_folder
+from themis.presets.lm_eval.data import Answer, LocalFolder, SavedFromHub, StoredDocs, answer_datasets, from_hub
+from themis.presets.lm_eval.index import Entry, Foreign, TaskIndex, lm_eval_version, load_index, tasks_folder
 
 # lm-eval's objects: it has no types that a checker could know.
-Task: TypeAlias = Any
-Group: TypeAlias = Any
+Task: TypeAlias = Foreign
+Group: TypeAlias = Foreign
 
 # What `lm_eval.simple_evaluate` seeds by default before it loads tasks.
 _RANDOM_SEED, _NUMPY_SEED, FEWSHOT_SEED = 0, 1234, 1234
@@ -57,11 +57,11 @@ class TaskOptions:
     multiturn: bool = True
     system: str | None = None
     unsafe_code: bool = False
-    generation: Mapping[str, Any] = field(default_factory=dict)
-    metadata: Mapping[str, Any] = field(default_factory=dict)
+    generation: Mapping[str, Foreign] = field(default_factory=dict)
+    metadata: Mapping[str, Foreign] = field(default_factory=dict)
 
     @classmethod
-    def from_values(cls, values: Mapping[str, Any]) -> TaskOptions:
+    def from_values(cls, values: Mapping[str, Foreign]) -> TaskOptions:
         """From names and values, as a command line or a store has them.
 
         Raises:
@@ -69,7 +69,7 @@ class TaskOptions:
         """
         known = {name: type(default) for name, default in vars(cls()).items()}
         expected = {"shots": int, "system": str, "include": tuple}
-        kept: dict[str, Any] = {}
+        kept: dict[str, Foreign] = {}
         for name, value in values.items():
             if name not in known:
                 raise ConfigurationError(
@@ -97,7 +97,7 @@ class LoadedTasks:
     # The group of that name with its subgroups; empty where it is no group.
     groups: dict[str, Group]
     # Each task's configuration as its files say it, with code by its fingerprint.
-    configs: dict[str, dict[str, Any]]
+    configs: dict[str, dict[str, Foreign]]
     # Where each dataset was loaded from.
     datasets: dict[str, str]
     state: _RandomState
@@ -168,7 +168,7 @@ class LoadedTasks:
                     break
                 yield row
 
-    def _row(self, name: str, task: Task, index: int, doc: Any) -> Row:
+    def _row(self, name: str, task: Task, index: int, doc: Foreign) -> Row:
         options = self.options
         try:
             context = task.fewshot_context(
@@ -227,7 +227,13 @@ def load_tasks(name: str, options: TaskOptions, data: str | Path | None = None) 
     return _load(name, options, lambda task: source, judging=False)
 
 
-def load_for_judging(name: str, options: TaskOptions, docs: Mapping[str, Any]) -> LoadedTasks:
+def fetch_datasets(name: str, options: TaskOptions, folder: Path) -> LoadedTasks:
+    """The same from the Hub, with every dataset written to a folder for `load_tasks`."""
+    source = SavedFromHub(folder)
+    return _load(name, options, lambda task: source, judging=False)
+
+
+def load_for_judging(name: str, options: TaskOptions, docs: Mapping[str, Foreign]) -> LoadedTasks:
     """The same from the first stored document of each task: enough to judge by, without any dataset."""
     return _load(name, options, lambda task: StoredDocs([docs[task]]), judging=True)
 
@@ -280,7 +286,7 @@ def _configure(name: str, task: Task, options: TaskOptions) -> None:
     task.set_fewshot_seed(seed=options.seed)
 
 
-def _make_factory(base: type, options: TaskOptions, source: Callable[[str], Answer], *, judging: bool) -> Any:
+def _make_factory(base: type, options: TaskOptions, source: Callable[[str], Answer], *, judging: bool) -> Foreign:
     """lm-eval's factory, which says why a task cannot run before it tries, and keeps what each is made of."""
     loader = import_extra("lm_eval.tasks._yaml_loader", "lm-eval", "reading lm-eval's tasks")
     # Documents are stored as they are asked: for judging nothing is drawn, loaded or prepared again.
@@ -295,10 +301,10 @@ def _make_factory(base: type, options: TaskOptions, source: Callable[[str], Answ
     class Factory(base):  # type: ignore[misc]
         def __init__(self) -> None:
             super().__init__(meta=dict(options.metadata))
-            self.configs: dict[str, dict[str, Any]] = {}
+            self.configs: dict[str, dict[str, Foreign]] = {}
             self.origins: dict[str, str] = {}
 
-        def _build_task(self, entry: Any, overrides: dict[str, Any] | None) -> Task:
+        def _build_task(self, entry: Foreign, overrides: dict[str, Foreign] | None) -> Task:
             written = (
                 loader.load_yaml(entry.yaml_path, resolve_func=False) if entry.yaml_path else dict(entry.cfg or {})
             )
@@ -319,7 +325,7 @@ def _make_factory(base: type, options: TaskOptions, source: Callable[[str], Answ
     return Factory()
 
 
-def _refuse_unfit(name: str, config: Mapping[str, Any], options: TaskOptions) -> None:
+def _refuse_unfit(name: str, config: Mapping[str, Foreign], options: TaskOptions) -> None:
     if config.get("unsafe_code") and not options.unsafe_code:
         raise ConfigurationError(
             f"lm-eval's task {name!r} runs the code that the model writes, on this machine and outside of our sandbox; if that "
@@ -354,35 +360,35 @@ def _quiet() -> None:
     import_extra("datasets", "lm-eval", "loading the dataset of an lm-eval task").disable_progress_bars()
 
 
-class _Registry(dict[str, Any]):
+class _Registry(dict[str, Foreign]):
     """The index as lm-eval's factory reads it; an entry is made when it is asked for."""
 
-    def __init__(self, module: Any, index: TaskIndex) -> None:
+    def __init__(self, module: Foreign, index: TaskIndex) -> None:
         self._module, self._index = module, index
 
     def __contains__(self, name: object) -> bool:
         return super().__contains__(name) or name in self._index.entries
 
-    def get(self, name: str, default: Any = None) -> Any:
+    def get(self, name: str, default: Foreign = None) -> Foreign:
         return self[name] if name in self else default  # noqa: SIM401 -- this is that method
 
-    def __missing__(self, name: str) -> Any:
+    def __missing__(self, name: str) -> Foreign:
         self[name] = _lm_entry(self._module, self._index.entries[name])
         return self[name]
 
 
-def _lm_entry(module: Any, entry: Entry) -> Any:
+def _lm_entry(module: Foreign, entry: Entry) -> Foreign:
     kinds = {"task": "TASK", "class": "PY_TASK", "group": "GROUP", "tag": "TAG"}
     path = None if entry.path is None else Path(entry.path)
     return module.Entry(entry.name, module.Kind[kinds[entry.kind]], path, tags=set(entry.tasks))
 
 
-def _describe_config(config: Mapping[str, Any], path: Path | None) -> dict[str, Any]:
+def _describe_config(config: Mapping[str, Foreign], path: Path | None) -> dict[str, Foreign]:
     """A task's configuration without places of this machine: code is known by its file's content."""
     folders = [str(folder) for folder in ([] if path is None else [Path(path).resolve().parent, Path(path).parent])]
     roots = [str(tasks_folder().resolve()), *folders]
 
-    def describe(value: Any) -> Any:
+    def describe(value: Foreign) -> Foreign:
         if isinstance(value, Mapping):
             return {str(key): describe(one) for key, one in value.items()}
         if isinstance(value, list | tuple):
@@ -409,11 +415,11 @@ class _RandomState:
         import numpy
 
         self._numpy = numpy.random
-        self._ours: tuple[Any, Any] = (
+        self._ours: tuple[Foreign, Foreign] = (
             random.Random(_RANDOM_SEED).getstate(),
             self._numpy.RandomState(_NUMPY_SEED).get_state(),
         )
-        self._others: tuple[Any, Any] | None = None
+        self._others: tuple[Foreign, Foreign] | None = None
         self._marked = self._ours
 
     def __enter__(self) -> None:
@@ -432,7 +438,7 @@ class _RandomState:
     def rewind(self) -> None:
         self._ours = self._marked
 
-    def _set(self, states: tuple[Any, Any]) -> None:
+    def _set(self, states: tuple[Foreign, Foreign]) -> None:
         random.setstate(states[0])
         self._numpy.set_state(states[1])
 
@@ -440,7 +446,7 @@ class _RandomState:
 # --- requests -----------------------------------------------------------------------------------------------------------
 
 
-def _request_fields(name: str, requests: Sequence[Any], options: TaskOptions) -> Row:
+def _request_fields(name: str, requests: Sequence[Foreign], options: TaskOptions) -> Row:
     """What a document's requests become in a row: a prompt with its sampling, or texts to score."""
     kinds = {request.request_type for request in requests}
     if kinds == {"generate_until"} and len(requests) == 1:
@@ -464,7 +470,7 @@ def _request_fields(name: str, requests: Sequence[Any], options: TaskOptions) ->
     )
 
 
-def read_sampling(settings: Mapping[str, Any]) -> dict[str, Any]:
+def read_sampling(settings: Mapping[str, Foreign]) -> dict[str, Foreign]:
     """lm-eval's settings of generation as a row's `sampling`.
 
     >>> read_sampling({"until": ["Q:"], "do_sample": False, "temperature": 0.7, "max_gen_toks": 64})
@@ -473,7 +479,7 @@ def read_sampling(settings: Mapping[str, Any]) -> dict[str, Any]:
     until = settings.get("until") or []
     limit = next((settings[name] for name in _TOKEN_LIMITS if settings.get(name) is not None), MAX_TOKENS)
     draws = settings.get("do_sample", True) is not False
-    found: dict[str, Any] = {
+    found: dict[str, Foreign] = {
         "temperature": float(settings.get("temperature") or 0.0) if draws else 0.0,
         "max_tokens": int(limit),
     }
@@ -483,12 +489,12 @@ def read_sampling(settings: Mapping[str, Any]) -> dict[str, Any]:
     return {**found, "stop": stop} if stop else found
 
 
-def _write_messages(messages: Sequence[Mapping[str, Any]], add_generation_prompt: bool = True) -> str:
+def _write_messages(messages: Sequence[Mapping[str, Foreign]], add_generation_prompt: bool = True) -> str:
     """Chat messages as lm-eval's own chat models take them: a text that holds them."""
     return json.dumps(list(messages), ensure_ascii=False)
 
 
-def _target(task: Task, doc: Any) -> Any:
+def _target(task: Task, doc: Foreign) -> Foreign:
     """The right answer as a person reads it; only shown, since the task itself compares."""
     try:
         found = task.doc_to_target(doc)
@@ -500,7 +506,7 @@ def _target(task: Task, doc: Any) -> Any:
     return found if _is_plain(found) else str(found)
 
 
-def _is_plain(value: Any) -> bool:
+def _is_plain(value: Foreign) -> bool:
     """Whether a store gives back exactly this."""
     try:
         return bool(json.loads(canonical_json(value)) == value)
