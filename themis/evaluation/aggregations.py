@@ -45,6 +45,8 @@ class Aggregation(ABC):
     is_mean: ClassVar[bool] = False
     # How `interval` is computed, as reports call it.
     interval_name: ClassVar[str] = "jackknife"
+    # Each value takes as long as a look at all items: intervals then stand on groups of items, comparisons on fewer resamples.
+    costly: bool = False
 
     def tabulate(self, statistics: Sequence[object]) -> Rows:
         """The items' statistics as rows of numbers that can be added up.

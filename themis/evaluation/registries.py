@@ -101,6 +101,8 @@ AGGREGATION_CLASSES = {
     "corpus_chrf": "themis.evaluation.aggregations:ChrfOfSums",
     "ece": "themis.evaluation.aggregations:CalibrationError",
     "kappa": "themis.evaluation.aggregations:KappaOfClasses",
+    "lm_eval": "themis.presets.lm_eval.aggregation:LmEvalAggregation",
+    "lm_eval_mean": "themis.presets.lm_eval.aggregation:LmEvalMean",
     "macro_f1": "themis.evaluation.aggregations:MacroF1OfClasses",
     "mean_of_groups": "themis.evaluation.aggregations:MeanOfGroups",
     "mcc": "themis.evaluation.aggregations:MccOfClasses",

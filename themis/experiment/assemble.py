@@ -29,6 +29,7 @@ from themis.generation.providers import PROVIDERS, parse_model, provider_accepts
 from themis.generation.templates import PromptTemplate
 from themis.presets.benchmarks import JUDGE
 from themis.presets.catalogue import CATALOGUE
+from themis.presets.lm_eval.index import is_lm_eval_task
 from themis.runs.prices import is_paid, price_of
 from themis.storage import ExperimentStorage
 from themis.storage.runs import new_run_id, validate_run_id
@@ -61,7 +62,12 @@ def assemble(
             tags=redact(dict(asked.tags or {})),
             num_samples=settings.attempts,
             reducer=settings.reducer,
-            **{name: value for name, value in vars(settings.sampling).items() if value != ()},
+            # Rows of such a benchmark say their own sampling, which what is said for the whole run would replace.
+            **{
+                name: value
+                for name, value in vars(settings.sampling).items()
+                if value != () and source.pipeline is None
+            },
         ),
         source=source,
         spec=spec,
@@ -96,6 +102,12 @@ def _build_pipeline(asked: SampleSpecification, source: Source, settings: Settin
             raise ConfigurationError(f"evaluation_pipeline {type(custom).__name__} has no {', '.join(missing)}")
         pipeline: EvaluationPipeline = custom
         return pipeline
+    if source.pipeline is not None and asked.metrics is None and asked.extractor is None:
+        if asked.reducer is not None:
+            raise ConfigurationError(
+                f"{source.benchmark} judges its own attempts; leave the reducer out, or name metrics"
+            )
+        return source.pipeline
     extractor = asked.extractor if asked.extractor is not None else source.extractor
     metrics = [resolve_metric(metric) for metric in asked.metrics or _name_judge(source, asked.judge)]
     strategy = None
@@ -287,7 +299,8 @@ def _why_program_is_needed(
         return "the evaluation_pipeline is the program's own"
     if isinstance(asked.prompt, PromptTemplate):
         return "the prompt is an object of the program's"
-    if source.benchmark is not None and source.benchmark.lower() not in CATALOGUE:
+    is_known = source.benchmark is None or source.benchmark.lower() in CATALOGUE or is_lm_eval_task(source.benchmark)
+    if not is_known:
         return f"the benchmark {source.benchmark!r} is the program's own"
     for kind, registry, named in (
         ("metric", METRICS, asked.metrics or ()),

@@ -20,9 +20,11 @@ from themis.core.continuations import BASELINES, CONTINUATIONS, read_continuatio
 from themis.core.entities import SamplingConfig
 from themis.core.fingerprint import digest
 from themis.core.registry import nearest
+from themis.evaluation.pipeline import EvaluationPipeline
 from themis.exceptions import ConfigurationError, DatasetError, ThemisError
 from themis.generation.templates import PromptTemplate, TemplateRenderingError
 from themis.presets import BenchmarkPreset, get_benchmark_preset
+from themis.presets.lm_eval.index import is_lm_eval_task
 from themis.presets.loading import READABLE_SUFFIXES, FileRows
 from themis.presets.protocols import Continuations, Protocol
 from themis.storage import ExperimentStorage
@@ -47,6 +49,10 @@ class Source:
     extractor: Any = None
     benchmark: str | None = None
     description: Mapping[str, Any] = field(default_factory=dict)
+    # Judges it as a whole, in place of `metrics` and `extractor`.
+    pipeline: EvaluationPipeline | None = None
+    # The rows are limited already, each part of them on its own.
+    is_limited: bool = False
     # A benchmark's; rows of one's own have none.
     protocol: Protocol | None = None
     continuations: Continuations | None = None
@@ -64,7 +70,9 @@ def resolve_dataset(asked: SampleSpecification) -> Source:
     if (asked.data is not None or asked.sample) and (not isinstance(dataset, str) or is_row_file(dataset)):
         raise ConfigurationError("data and sample say where a benchmark's rows come from; here the rows are given")
     if asked.benchmark is not None:
-        return _benchmark(get_benchmark_preset(asked.benchmark), asked, rows=_as_rows(dataset))
+        return _benchmark(
+            get_benchmark_preset(asked.benchmark, options=_task_options(asked)), asked, rows=_as_rows(dataset)
+        )
     if isinstance(dataset, BenchmarkPreset):
         return _benchmark(dataset, asked)
     if isinstance(dataset, str | Path) and is_row_file(dataset):
@@ -73,8 +81,26 @@ def resolve_dataset(asked: SampleSpecification) -> Source:
             raise DatasetError(f"no file {str(dataset)!r}; a benchmark's name has no ending like {path.suffix!r}")
         return _custom(FileRows(path), asked, {"kind": "file", "path": str(dataset)})
     if isinstance(dataset, str):
-        return _benchmark(get_benchmark_preset(dataset, data=asked.data, sample=asked.sample), asked)
+        preset = get_benchmark_preset(dataset, data=asked.data, sample=asked.sample, options=_task_options(asked))
+        return _benchmark(preset, asked)
     return _custom(_as_rows(dataset), asked, {"kind": type(dataset).__name__, **_hub_facts(dataset)})
+
+
+def _task_options(asked: SampleSpecification) -> dict[str, Any]:
+    """What is said of a task of lm-eval, with the sampling that is asked for in lm-eval's own words."""
+    options = dict(asked.task_options or {})
+    if not is_lm_eval_task(asked.benchmark or str(asked.dataset)):
+        return options
+    said = {
+        "max_gen_toks": asked.max_tokens,
+        "temperature": asked.temperature,
+        "do_sample": None if asked.temperature is None else asked.temperature > 0,
+        "top_p": asked.top_p,
+        "until": None if asked.stop is None else list(asked.stop),
+    }
+    sampling = {name: value for name, value in said.items() if value is not None}
+    generation = {**options.get("generation", {}), **sampling}
+    return {**options, "generation": generation} if generation else options
 
 
 def is_row_file(dataset: str | Path) -> bool:
@@ -171,6 +197,11 @@ def usual_metrics(row: Row) -> tuple[str, ...]:
 
 
 def _benchmark(preset: BenchmarkPreset, asked: SampleSpecification, rows: Iterable[Row] | None = None) -> Source:
+    preset = preset if rows is None else preset.read_stored(rows)
+    if preset.pipeline is not None and asked.prompt is not None and rows is None:
+        raise ConfigurationError(
+            f"{preset.name} has its own prompts; write a task of your own, and give it by --include"
+        )
     return Source(
         # The loader is told the limit too: it may stand for more rows than it is asked for.
         rows=preset.load_dataset(asked.limit) if rows is None else rows,
@@ -180,7 +211,9 @@ def _benchmark(preset: BenchmarkPreset, asked: SampleSpecification, rows: Iterab
         metrics=preset.metrics,
         extractor=preset.extractor,
         benchmark=preset.name,
-        description={"kind": "benchmark", "name": preset.name},
+        description={"kind": "benchmark", "name": preset.name, **preset.facts},
+        pipeline=preset.pipeline,
+        is_limited=preset.limits_parts,
         protocol=preset.protocol,
         continuations=preset.continuations,
     )
