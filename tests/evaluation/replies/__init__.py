@@ -121,12 +121,8 @@ def _same_code(expected: object, given: object) -> bool:
 
 
 def _lines_of(code: str) -> list[str]:
-    lines = [line.rstrip() for line in code.replace("\r\n", "\n").split("\n")]
-    while lines and not lines[0]:
-        lines.pop(0)
-    while lines and not lines[-1]:
-        lines.pop()
-    return lines
+    """The lines of a program: blank ones, such as those between blocks that belong together, do not count."""
+    return [line.rstrip() for line in code.splitlines() if line.strip()]
 
 
 def _same_text(expected: object, given: object) -> bool:
@@ -159,6 +155,7 @@ _TYPESETTING: tuple[tuple[str, str], ...] = (
 def _plain(answer: str) -> str:
     for pattern, replacement in _TYPESETTING:
         answer = re.sub(pattern, replacement, answer)
+    answer = re.sub(r"\s*,?\s+and\s+", ",", answer)
     answer = re.sub(r"\s+", "", answer).casefold()
     return answer.strip("*_~'").rstrip(".。।,;!").strip("*_~'")
 
