@@ -52,6 +52,8 @@ def find_bare_code(text: str) -> str | None:
         first -= 1
     while first > 0 and lines[first][:1] in (" ", "\t") and _leads_in(lines[first - 1]):
         first -= 1
+    # Only prose is left out: a line that is neither prose nor code is code that is broken.
+    first = next((place for place in range(first) if not _may_introduce(lines[place])), first)
     last = len(kinds) - 1 - kinds[::-1].index(True)
     chosen = lines[first : last + 1]
     return "\n".join(chosen).rstrip() if _holds_together(chosen, kinds[first : last + 1]) else None
@@ -60,6 +62,10 @@ def find_bare_code(text: str) -> str | None:
 def _leads_in(line: str) -> bool:
     """Whether the indented line below belongs to this one: unless it is blank, or prose that announces it."""
     return bool(line.strip()) and (not line.rstrip().endswith((".", ":")) or bool(re.search(r"[=(){}\[\];<>]", line)))
+
+
+def _may_introduce(line: str) -> bool:
+    return not line.strip() or bool(_LABEL.fullmatch(line) or re.search(r"[.:!?。：！)*_>]\s*$|^\s*[#>*-]", line))
 
 
 # A line of code is not longer; of one that is, its beginning tells.
