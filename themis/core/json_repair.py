@@ -158,6 +158,8 @@ _STRINGS = {
     '"': re.compile(r'"([^"\\]*+(?:\\.[^"\\]*+)*+)("?)', re.DOTALL),
     "'": re.compile(r"'((?:[^'\\]|\\.|'(?=\w))*+)('?)", re.DOTALL),
     "“": re.compile(r"“([^”\\]*+(?:\\.[^”\\]*+)*+)(”?)", re.DOTALL),
+    "‘": re.compile(r"‘((?:[^’\\]|\\.|’(?=\w))*+)(’?)", re.DOTALL),
+    "`": re.compile(r"`([^`\\]*+(?:\\.[^`\\]*+)*+)(`?)", re.DOTALL),
 }
 # A quote after which the JSON goes on: with its end, or with a comma or nothing before the next key or value.
 _CLOSES = re.compile(
@@ -175,6 +177,10 @@ _LITERALS: dict[str, object] = {
     "None": None,
     "NaN": float("nan"),
 }
+_NAMES = {"true": True, "false": False, "null": None, "none": None, "undefined": None}
+# A value without its quotes, as far as nothing else can be meant.
+_BARE = re.compile(r"[\w$€£+-][\w%$€£./ :+-]*+(?=\s*[,;}])")
+_SEPARATOR = re.compile(r":|=>?")
 _CUT: Final = object()  # stands for a value of which the text holds only a part
 _MAX_DEPTH = 100
 _ELLIPSES = ("...", "…")
@@ -212,11 +218,17 @@ class _Reader:
             return self.container(depth)
         if first in _STRINGS:
             return self.string()
-        if number := _NUMBER.match(self.text, self.at):
+        number = _NUMBER.match(self.text, self.at)
+        if number and not (self.loose and self.text.startswith("%", number.end())):
             return self.number(number, depth)
+        if self.loose and depth and (bare := _BARE.match(self.text, self.at)) and bare[0].rstrip().casefold() not in _NAMES:
+            self.at = bare.end()
+            return bare[0].rstrip()
         word = self.word()
         if word in _LITERALS:
             return _LITERALS[word]
+        if word.casefold() in _NAMES:
+            return _NAMES[word.casefold()]
         if self.at < len(self.text):
             raise _Broken
         return self.cut_off()
@@ -227,7 +239,9 @@ class _Reader:
         start = self.at
         self.at += 1
         built = self.members(depth) if self.text[start] == "{" else self.elements(depth)
-        if self.next():
+        if self.next() == "}" and self.text[start] == "[" and depth:
+            pass  # the brace of the object closes the list in it, too
+        elif self.next():
             self.at += 1
         elif not built:
             return self.cut_off()
@@ -246,15 +260,15 @@ class _Reader:
                 break
             if not self.next():
                 break
-            if self.next() != ":" or not (quoted or key):
+            if not (separator := _SEPARATOR.match(self.text, self.at)) or not (quoted or key):
                 raise _Broken
-            self.at += 1
+            self.at = separator.end()
             value = self.value(depth + 1)
             if value is not _CUT:
                 if built.get(key, value) != value:
                     self.contradicted.append(key)
                 built[key] = value
-            if self.next() == ",":
+            if self.next() in (",", ";"):
                 self.at += 1
             elif self.next() not in ("}", "", *_STRINGS):
                 raise _Broken
@@ -262,13 +276,13 @@ class _Reader:
 
     def elements(self, depth: int) -> list[object]:
         built: list[object] = []
-        while self.next() not in ("]", ""):
+        while self.next() not in ("]", "") and not (depth and self.next() == "}"):
             value = self.value(depth + 1)
             if value is not _CUT:
                 built.append(value)
             if self.next() == ",":
                 self.at += 1
-            elif self.next() not in ("]", ""):
+            elif self.next() not in ("]", "") and not (depth and self.next() == "}"):
                 raise _Broken
         return built
 

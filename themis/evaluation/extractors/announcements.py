@@ -32,7 +32,8 @@ class Language:
             rf"{_LINE_START}(?P<before>(?:{_WORD}(?:'s)?[ \u00a0]){{0,3}}?(?:最终|最終|正确|正確|參考|최종 ?|अंतिम "
             rf"|सही )?)(?P<noun>{self.noun})"
             rf"(?P<after>(?:[ \u00a0](?!is\b|are\b|was\b)[(]?{_WORD}[)]?){{0,3}}?)[*_`\s]{{0,6}}?"
-            r"(?P<mark>[:：=]|[ \u00a0][-–—→](?=[ \u00a0])|[*_#]{0,4}[ \t]*(?:\r?\n|\Z))[*_`\s]{0,20}",
+            r"(?P<mark>[:：=]|[*_ ]{0,4}\|(?=[^|\n]+\|)|[ \u00a0][-–—→](?=[ \u00a0])|[*_#]{0,4}[ \t]*(?:\r?\n"
+            r"|\Z))[*_`\s]{0,20}",
             re.IGNORECASE | re.MULTILINE,
         )
 
@@ -40,7 +41,8 @@ class Language:
     def announcement(self) -> re.Pattern[str]:
         """A noun and, in the same clause, a verb or a colon after it."""
         return re.compile(
-            rf"{self.noun}(?P<between>[^\n.:=。：;]{{0,60}}?)(?:{self.verbs}|[:：=])[\s:*_]{{0,20}}(?=\S)",
+            rf"{self.noun}(?P<between>(?:\"[^\"\n]{{0,150}}\"|[^\n.:=。：;\"]){{0,60}}?)(?:{self.verbs}"
+            rf"|[:：=])[\s:*_]{{0,20}}(?=\S)",
             re.IGNORECASE,
         )
 
@@ -53,10 +55,12 @@ _WORD = r"[^\W\d_]+"
 # Reasons are cut wherever they begin; turns only after a comma, a dash or a bracket.
 LANGUAGES = (
     Language(
-        ("answer", "ans", "solution", "result", "conclusion", "verdict"),
+        ("answer", "ans", "solution", "result", "conclusion", "verdict", "guess", "tl;dr", "tldr", "bottom line"),
+        r"(?<!\byou\s)(?<!\bwe\s)(?<!\bthey\s)(?<!\bI\s)(?<!\bthat\s)(?<!\bwhich\s)"
         r"\b(?:(?:will|would|must|should|has to|have to|might|may|could|can)\s+(?:\w+\s+)?be|turns? out (?:to be|as)"
         r"|comes? (?:out )?(?:to|as)|is|are|was|were|be|being|equals|becomes|remains|given by)\b",
-        r"because|since|due to|given that|rather than|instead of|as opposed to|in contrast to|based on the fact|considering"
+        r"because|since|and not|but not|due to|given that|rather than|instead of|as opposed to|in contrast to"
+        r"|based on the fact|considering"
         r"|according to|owing to|after (?:all|accounting)",
         r"not|but|though|although|however|whereas|while|which|where|who|whose|that is|i\.e\.|meaning|assuming|so"
         r"|as|for|and not"
@@ -175,7 +179,8 @@ def languages_of(text: str) -> list[Language]:
 
 # Alone these head a working as often as an answer; "final" or "my" before them makes the difference.
 WEAK_NOUN = re.compile(
-    r"solution|result|conclusion|verdict|ergebnis|lösung|résultat|resultado|solución|solução|risultato|soluzione|решение"
+    r"solution|result|conclusion|verdict|guess|tl;dr|tldr|bottom line|ergebnis|lösung|résultat|resultado"
+    r"|solución|solução|risultato|soluzione|решение"
     r"|результат|النتيجة|الحل|परिणाम|wynik",
     re.IGNORECASE,
 )
@@ -186,7 +191,8 @@ FIRM_LABEL = re.compile(
 NOT_MEANT = re.compile(
     r"\b(?:wrong|incorrect|not|no|bad|tempting|alternative|previous|original|old|possible|example|sample|initial"
     r"|first|naive"
-    r"|student|students|student's|your|user's|intermediate|partial|common|earlier|falsche?|mauvaise|incorrecta"
+    r"|long|longer|detailed|student|students|student's|your|user's|intermediate|partial|common|earlier|falsche?"
+    r"|mauvaise|incorrecta"
     r"|errada|sbagliata"
     r"|неправильн\w+|неверн\w+|错误|错误的)\b|错误",
     re.IGNORECASE,
@@ -211,6 +217,13 @@ SUPPOSED = re.compile(
     r"|если|бы)\b|如果",
     re.IGNORECASE,
 )
+# "I'd go with 5": no noun, but nothing else it could be.
+CHOOSES = re.compile(
+    r"\bI(?:'d|’d| would|'ll|’ll| will|'m going to| am going to)? (?:(?:have to |rather )?(?:go|going) (?:with"
+    r"|for)|say(?: that)?(?: it(?:'s| is))?"
+    r"|answer(?: with)?|choose|pick|conclude(?: that)?(?: it(?:'s| is))?)[\s:*_]{1,9}(?=\S)",
+    re.IGNORECASE,
+)
 NEGATED = re.compile(
     r"(?:\bnot\b|n't\b|n’t\b|\bcannot\b|\bnever\b|\bneither\b|\bnor\b|\bnicht\b|\bkeine?\b|\bpas\b|(?<!\w)не(?!\w)|不|ない"
     r"|\bwrong\b|\bincorrect\b|\bno (?:es|son)\b|\bnão\b|\bnon è\b|\bne serait\b|\bcan never\b|\bfalsch\b)",
@@ -218,7 +231,7 @@ NEGATED = re.compile(
 )
 # The announced thing is no answer: it only says where to find one, or what is to be thought of it.
 NO_CONTENT = re.compile(
-    r"(?:not|n't|nicht|pas|no|não|non|не|不)\b(?!\s*[.,;:!]?\s*(?:$|because|since|because|weil|car|porque))|不是"
+    r"(?:not|n't|nicht|pas|не|不|no longer|no es|non è|não é)\b(?!\s*[.,;:!]?\s*$)|不是"
     r"|(?:in|on|below|above|found|shown|given|based|unknown|unclear|correct|incorrect|wrong|right|obvious|clear|simple|easy"
     r"|straightforward|as follows|required|needed|asked|expected|to be|here|there|supposed|in the form|of the form|what)\b"
     r"(?=\s+\w|\s*[.,:;]|\s*$)"
@@ -252,7 +265,7 @@ _TURN = re.compile(
     rf"(?:\s*[,;]\s+|\s+[–—]\s*|\s+-\s+|\s+\()(?:{_join('turns', spaced=True)})(?!\w)"
     rf"|[，、;；(（,]\s*(?:{_join('turns', spaced=False)})"
     r"|\s+[–—]\s+(?=[^\W\d])|\s+-\s+(?=[^\W\d_]{3,})|\s*;\s|\s+\((?=[^()]{0,20}[^\W\d_]{2,} [^\W\d_]{2,} )"
-    r"|\s+\((?=(?:=|not|see)\b)"
+    r"|\s+\((?=(?:=|not|see)\b)|\s+\((?=[^()\n]*=)|\s+[–—]\s+(?=[^\n]*=)"
     r"|\s*(?:→|⇒|=>)\s",
     re.IGNORECASE,
 )

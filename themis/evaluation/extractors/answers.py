@@ -10,6 +10,7 @@ from enum import IntEnum
 
 from themis.evaluation.extractors.announcements import (
     ANNOUNCED_AFTER,
+    CHOOSES,
     FIRM_LABEL,
     NEGATED,
     NO_CONTENT,
@@ -20,7 +21,7 @@ from themis.evaluation.extractors.announcements import (
     languages_of,
     trim_answer,
 )
-from themis.evaluation.extractors.conclusions import ends_open, find_bare, find_conclusion, find_predicate
+from themis.evaluation.extractors.conclusions import ends_open, find_bare, find_predicate, find_stated
 from themis.evaluation.extractors.exceptions import FieldExtractionError
 from themis.evaluation.extractors.structured import find_json_field
 from themis.evaluation.extractors.text import shorten, strip_thinking, text_of
@@ -92,7 +93,7 @@ class FinalAnswerExtractor:
     def extract(self, raw_output: str) -> str:
         said = text_of(raw_output)
         text = strip_thinking(said)
-        answer = find_final_answer(text) or (None if ends_open(text) else find_conclusion(text) or find_bare(text))
+        answer = find_final_answer(text) or (None if ends_open(text) else find_stated(text))
         if not answer:
             raise FieldExtractionError(f"no announced answer in {shorten(said)}")
         return answer
@@ -151,6 +152,7 @@ def find_statements(text: str) -> list[Statement]:
         *(one for language in languages_of(text) for one in _find_labelled(text, language)),
         *(one for language in languages_of(text) for one in _find_announced(text, language)),
         *_find_announced_after(text),
+        *_find_chosen(text),
     ]
 
 
@@ -267,6 +269,10 @@ def _find_labelled(text: str, language: Language) -> Iterator[Statement]:
         if NOT_MEANT.search(around) or NEGATED.search(around):
             continue
         content = _content_at(text, label.end())
+        if "|" in label["mark"]:
+            content = content.partition("|")[0]
+            if re.match(r"[^\n]*\n[ \t]*\|[-: |]+\|", text[label.end() : label.end() + 500]):
+                continue  # the head of a table
         if not content.strip() or NO_CONTENT.match(content.strip("*_`\"' ")):
             continue
         weak = WEAK_NOUN.fullmatch(label["noun"]) and not FIRM_LABEL.search(around)
@@ -303,6 +309,7 @@ def _content_at(text: str, at: int) -> str:
 # --- announced in words -------------------------------------------------------------------------------------------------
 
 _SENTENCE_LOOKED_BACK = 160
+_DENIED = re.compile(r"\b(?:no|non|não)\s*$", re.IGNORECASE)
 _SENTENCE_START = re.compile(
     r"(?<!\bSt)(?<!\bMt)(?<!\bDr)(?<!\b[A-Z])[.!?;]\s|\n|[。！？；]|,\s*(?:but|so)\b|\bhowever\b", re.IGNORECASE
 )
@@ -311,7 +318,11 @@ _SENTENCE_START = re.compile(
 def _find_announced(text: str, language: Language) -> Iterator[Statement]:
     for found in deque(language.announcement.finditer(text), maxlen=_LOOKED_AT):
         before = _sentence_before(text, found.start())
-        if NEGATED.search(found["between"]) or NOT_MEANT.search(" ".join(before.split()[-3:])):
+        if (
+            NEGATED.search(found["between"])
+            or _DENIED.search(found["between"])
+            or NOT_MEANT.search(" ".join(before.split()[-3:]))
+        ):
             continue
         content = _content_at(text, found.end())
         if not content.strip() or NO_CONTENT.match(content.strip("*_`\"' ")):
@@ -335,6 +346,12 @@ def _find_announced_after(text: str) -> Iterator[Statement]:
         said = _LEADS_TO.sub("", before)
         if 0 < len(said.split()) <= 10:
             yield Statement(Evidence.SUPPOSED if SUPPOSED.search(before) else Evidence.ANNOUNCED, found.start(), said)
+
+
+def _find_chosen(text: str) -> Iterator[Statement]:
+    """What follows "I'd go with"."""
+    for found in deque(CHOOSES.finditer(text), maxlen=_LOOKED_AT):
+        yield Statement(Evidence.SUPPOSED, found.start(), _content_at(text, found.end()))
 
 
 def _sentence_before(text: str, at: int) -> str:

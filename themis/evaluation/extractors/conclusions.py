@@ -13,7 +13,7 @@ _LOOKED_AT = 20_000
 _LINE = 1_000
 
 _OPENS = re.compile(
-    r"(?:[^\w$\\]*(?:so|therefore|thus|hence|consequently|finally|overall|in total|in conclusion|in this case|altogether"
+    r"(?:[^\w$\\]*(?:so|therefore|thus|hence|consequently|finally|overall|in total|in conclusion|in summary|in short|to sum up|to summari[sz]e|in this case|altogether"
     r"|as a result"
     r"|and|then|this means(?: that)?|we (?:conclude|find|see)(?: that)?|which means(?: that)?|it follows that"
     r"|also|daher|also|somit"
@@ -28,7 +28,8 @@ _SUBJECT = re.compile(
 _VERB = re.compile(
     r"\s(?:(?:is|are|was|were|will be|would be|must be|should be|equals?|has|have|had|makes?|made|gets?|got"
     r"|needs?|costs?|earns?|pays?"
-    r"|takes?|weighs?|contains?|becomes?|gives?|ist|sind|beträgt|lautet|est|sont|vaut|es|son|é|são|è|sono|равно"
+    r"|takes?|weighs?|contains?|becomes?|gives?|comes? (?:out )?to|amounts? to|totals?|works? out (?:to|at)"
+    r"|turns? out to be|ends? up with|ist|sind|beträgt|lautet|est|sont|vaut|es|son|é|são|è|sono|равно"
     r"|равна|равен)"
     r"(?:\s+(?:therefore|thus|then|exactly|now|also|equal to|given by|called|known as|named))?)[\s:]+(?=\S)"
     r"|\s*(?:=|≈)\s*|\s*(?:是|为|は)\s*",
@@ -86,7 +87,8 @@ _FLUFF = re.compile(
 )
 _SENTENCES = re.compile(r"(?<=[.!?])[*_\"')\]$]{0,4}\s+(?=[^\s])|\n+|(?<=[。！？])")
 _CONCLUDES = re.compile(
-    r"[^\w]*(?:so|therefore|thus|hence|consequently|finally|overall|in total|in conclusion|altogether"
+    r"[^\w]*(?:so|therefore|thus|hence|consequently|finally|overall|in total|in conclusion|in summary|in short"
+    r"|to sum up|to summari[sz]e|altogether"
     r"|as a result|this means"
     r"|conclusion|result|daher|also|somit|donc|ainsi|por lo tanto|portanto|quindi|следовательно|因此|所以)\b",
     re.IGNORECASE,
@@ -129,13 +131,20 @@ def _is_finished(text: str) -> bool:
 
 
 def _concluded(sentence: str) -> str | None:
+    sentence = re.sub(r"\A\*\*([^*]+)\*\*\Z", r"\1", sentence.strip())
     emphasised = _EMPHASISED.findall(sentence)
     if len(emphasised) == 1 and not sentence.startswith("**"):
         return trim_answer(emphasised[0][0] or emphasised[0][1]) or None
     trimmed = trim_answer(sentence.lstrip("#>-*• "))
     start = _OPENS.match(trimmed)
     said = find_predicate(trimmed) or find_predicate("The " + trimmed[start.end() if start else 0 :])
+    if said is None and _CONCLUDES.match(trimmed) and (quantity := _QUANTITY.search(trimmed)):
+        said = quantity.group()
     return (trim_answer(said) or None) if said else None
+
+
+# At the end of a conclusion, a figure with its unit: "so she earned $10", "thus they walk 12 km a day".
+_QUANTITY = re.compile(r"(?:[-−$€£¥]\s?)?\d[\d,.:/]*(?:\s?%|\s?°[CF]?|(?:\s+[^\W\d]+){1,3})?$")
 
 
 _WHOLE_FENCE = re.compile(r"\A(?:```|~~~)\w*\n(.*?)\n?(?:```|~~~)\Z", re.DOTALL)
@@ -143,6 +152,18 @@ _VERDICT = re.compile(
     r"\W*(yes|no|true|false|ja|nein|oui|non|sí|sim|não|sì|да|нет)\b(?=\W*(?:$|\n|[,.;:!–—-]|because|since|it|the|this))",
     re.I,
 )
+
+
+def find_stated(text: str) -> str | None:
+    """The answer of a reply that announces none: yes or no, what it concludes, or what it begins with; else None."""
+    if labelled := _LETTER_A.match(text.strip()):
+        text = text.strip()[labelled.end() :]
+    verdict = _VERDICT.match(text.strip()[:_LINE])
+    return verdict[1] if verdict else find_conclusion(text) or find_bare(text)
+
+
+# The A of questions and answers; before a B it would be the first of several options.
+_LETTER_A = re.compile(r"A:\s+(?=\S)(?![^\0]*\nB[:.)])")
 
 
 def find_bare(text: str) -> str | None:
