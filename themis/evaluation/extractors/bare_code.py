@@ -135,6 +135,9 @@ _INLINE = re.compile(r"(?<!`)`([^`\n]{3,500})`(?!`)")
 
 
 def find_inline_code(text: str) -> str | None:
-    """The longest span of prose that is set as code and is a statement or a call; or None."""
+    """What is set as code in a line of prose: the whole reply, or the longest statement or call; or None."""
+    alone = _INLINE.fullmatch(text.strip()) if len(text) < 2_000 else None
+    if alone and re.search(r"[^\w\s.,]", alone[1]):
+        return alone[1].strip()
     found = [one[1].strip() for one in _INLINE.finditer(text[:_LOOKED_AT])]
     return max((code for code in found if is_expression(code)), key=len, default=None)

@@ -125,8 +125,10 @@ def find_code_blocks(text: str) -> list[CodeBlock]:
     for fence in _find_fences(text):
         if opened is None:
             opened = fence
-        elif not fence.late and fence.mark.startswith(opened.mark) and not fence.info.strip():
-            blocks.append(_block(text, opened, fence.start, prose_from))
+        elif fence.mark.startswith(opened.mark) and (not fence.info.strip() or fence.info.lstrip().startswith("<")):
+            # The last line of the code may stand before its closing fence, and a tag after it.
+            end = fence.start + len(fence.before) if fence.late else fence.start
+            blocks.append(_block(text, opened, end, prose_from))
             opened, prose_from = None, fence.end
     if opened is not None:
         rest = _block(text, opened, len(text), prose_from)
