@@ -181,7 +181,12 @@ def continuations_of(task: GenerationTask) -> list[Continuation]:
 
 
 def likelihood_output(
-    task: GenerationTask, found: Sequence[Likelihood], *, evaluated_tokens: int, **raw: object
+    task: GenerationTask,
+    found: Sequence[Likelihood],
+    *,
+    evaluated_tokens: int,
+    generated_tokens: int = 0,
+    **raw: object,
 ) -> ModelOutput:
     """The output of a call that scored a task's continuations.
 
@@ -192,6 +197,7 @@ def likelihood_output(
         task: What was asked.
         found: One for each continuation, in their order.
         evaluated_tokens: Tokens that the model really read for it.
+        generated_tokens: Tokens that it wrote, where a server generates at least one.
         **raw: What else is worth keeping, such as how many tokens of a context were cut off.
 
     Raises:
@@ -208,7 +214,11 @@ def likelihood_output(
     output = ModelOutput(
         text="",
         raw={CONTINUATIONS: listed, "model": task.model.identifier, **raw},
-        usage={"prompt_tokens": evaluated_tokens, "completion_tokens": 0, "total_tokens": evaluated_tokens},
+        usage={
+            "prompt_tokens": evaluated_tokens,
+            "completion_tokens": generated_tokens,
+            "total_tokens": evaluated_tokens + generated_tokens,
+        },
     )
     check_likelihoods(output, task)
     return ModelOutput(_choose(pairs, found, read_baselines(task.metadata)), output.raw, output.usage)
