@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
-from themis.core.entities import GenerationTask, ModelOutput
+from themis.core.entities import GenerationRecord, GenerationTask, ModelOutput
 from themis.exceptions import ConfigurationError, ProviderCallError
 
 __all__ = [
@@ -18,9 +18,11 @@ __all__ = [
     "CONTINUATIONS",
     "Continuation",
     "Likelihood",
+    "ScoredContinuation",
     "check_likelihoods",
     "continuations_of",
     "likelihood_output",
+    "list_scored",
     "move_spaces",
     "option_continuations",
     "read_baselines",
@@ -285,3 +287,30 @@ def _read_likelihood(one: object) -> Likelihood:
         return Likelihood(math.nan, False, 0)
     tokens = one.get("tokens")
     return Likelihood(float(logprob or 0.0), bool(one.get("greedy")), tokens if isinstance(tokens, int) else 0)
+
+
+# --- what people are shown ------------------------------------------------------------------------------------------------
+
+
+class ScoredContinuation(NamedTuple):
+    """A pair with what the model made of it, as a line of what a record shows."""
+
+    pair: Continuation
+    found: Likelihood
+    is_baseline: bool
+    is_likeliest: bool
+
+
+def list_scored(record: GenerationRecord) -> list[ScoredContinuation]:
+    """The continuations of a stored record with their log-probabilities; nothing of a record that has none."""
+    found = read_likelihoods(record.output)
+    if not found or CONTINUATIONS not in record.task.metadata:
+        return []
+    pairs = read_continuations(record.task.metadata, record.task.prompt.text)
+    baselines = set(read_baselines(record.task.metadata))
+    options = [place for place in range(len(pairs)) if place not in baselines]
+    likeliest = max(options, key=lambda place: found[place].logprob) if len(options) > 1 else None
+    return [
+        ScoredContinuation(pair, one, place in baselines, place == likeliest)
+        for place, (pair, one) in enumerate(zip(pairs, found, strict=True))
+    ]
