@@ -20,7 +20,7 @@ if TYPE_CHECKING:
         WeightedF1,
     )
     from themis.evaluation.metrics.code import ExecutionAccuracy, PassAtK
-    from themis.evaluation.metrics.combined import CompositeMetric, ConsistencyMetric
+    from themis.evaluation.metrics.combined import CompositeMetric, ConsistencyMetric, GroupMean
     from themis.evaluation.metrics.countdown import CountdownStrict, CountdownValidity
     from themis.evaluation.metrics.likelihood import (
         BitsPerByte,
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
         Rouge2,
         RougeL,
     )
+    from themis.evaluation.metrics.passages import BbhMatch, DropScore, LongBenchScore, PartsFound
     from themis.evaluation.metrics.ranking import (
         MeanAveragePrecision,
         MeanReciprocalRank,
@@ -69,6 +70,7 @@ __all__ = [
     "METRICS",
     "Accuracy",
     "BalancedAccuracy",
+    "BbhMatch",
     "BertScore",
     "BitsPerByte",
     "Bleu",
@@ -81,12 +83,14 @@ __all__ = [
     "CorpusChrf",
     "CountdownStrict",
     "CountdownValidity",
+    "DropScore",
     "Ece",
     "EditSimilarity",
     "EmbeddingSimilarity",
     "ExactMatch",
     "ExecutionAccuracy",
     "GreedyMatch",
+    "GroupMean",
     "Includes",
     "JsonEqual",
     "JsonSchema",
@@ -95,6 +99,7 @@ __all__ = [
     "Latency",
     "LengthDifferenceTolerance",
     "ListF1",
+    "LongBenchScore",
     "MacroF1",
     "MathVerifyAccuracy",
     "Mcc",
@@ -107,6 +112,7 @@ __all__ = [
     "NormalizedOptionAccuracy",
     "Numeric",
     "OptionAccuracy",
+    "PartsFound",
     "PassAtK",
     "Perplexity",
     "PrecisionAtK",
