@@ -166,6 +166,7 @@ KINDS = {
     "coqa": (short_replies, lambda row: "a purple elephant"),
     "humaneval": CODE,
     "mbpp": CODE,
+    "mbpp-sanitized": CODE,
     "ifeval": (lambda row: [row["reference"]["answer"]], lambda row: "Yes, of course."),
     "countdown": COUNTDOWN,
     "countdown-3": COUNTDOWN,

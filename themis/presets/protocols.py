@@ -27,8 +27,9 @@ class FewShot:
     """Worked examples that stand before the question: how many, which, and how they are written.
 
     Args:
-        count: How many.
+        count: How many; 0 for a protocol without examples, of which `--shots` can ask for some.
         split: The split of the benchmark's own dataset, at the same revision, that they come from.
+        rows: The examples themselves, in place of a split.
         reply: Text over an example's fields: how it is answered. In one text it follows the example's question at once.
         question: Text over an example's fields: how it is asked; by default as the row is.
         row: Makes an example's fields from the split's raw row; by default as for the benchmark's own rows.
@@ -43,8 +44,9 @@ class FewShot:
     """
 
     count: int
-    split: str
     reply: str
+    split: str = ""
+    rows: Sequence[Row] = ()
     question: str | None = None
     row: RowMap | None = field(default=None, compare=False)
     group: str | None = None
@@ -58,6 +60,8 @@ class FewShot:
             raise ConfigurationError(
                 f"the number of examples (shots) is a whole number of at least 0, got {self.count!r}"
             )
+        if bool(self.split) == bool(self.rows):
+            raise ConfigurationError("examples come from a split or are rows: give one of the two")
 
 
 @dataclass(frozen=True, kw_only=True)
