@@ -257,13 +257,13 @@ def test_a_draw_is_the_same_each_time_and_another_with_another_seed():
 def test_rows_are_shown_examples_of_their_own_group(echo, tmp_path):
     rows = [{**row, "kind": "odd" if n % 2 else "even"} for n, row in enumerate(ROWS)]
     shown = [{**row, "kind": "odd" if n % 2 else "even"} for n, row in enumerate(SHOWN)]
-    few_shot = FewShot(count=1, rows=shown, reply="{answer}", group="kind", introduction="Sums that are {kind}.\n")
+    few_shot = FewShot(count=1, rows=shown, reply="{answer}", group="kind", introduction="Sums that are {kind}.")
 
     ask_preset(preset(few_shot=few_shot, dataset_loader=lambda limit: rows, attempts=1), tmp_path, limit=2)
 
     assert [task.prompt.text for task in echo] == [
-        "Sums that are even.\n5+2=7\n\n0+1=",
-        "Sums that are odd.\n6+2=8\n\n1+1=",
+        "Sums that are even.\n\n5+2=7\n\n0+1=",
+        "Sums that are odd.\n\n6+2=8\n\n1+1=",
     ]
 
 

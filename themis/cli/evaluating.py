@@ -99,6 +99,7 @@ def _execution_option(function: F) -> F:
 @storage_option
 @click.option("--metric", "metrics", multiple=True, help="Metric by name, may be repeated: see `themis list metrics`.")
 @click.option("--extractor", help="Extractor by name: see `themis list extractors`.")
+@click.option("--judge", metavar="MODEL", help="Who grades answers, for benchmarks that a model grades: simpleqa, hle.")
 @click.option("--reducer", help="How attempts become a score: average, best, majority, pass@3, ...")
 @click.option("--reference-field", help="Field with the expected answer.")
 @click.option("--id-field", "dataset_id_field", help="Field with the row's id.")

@@ -29,6 +29,8 @@ EXTRACTOR_CLASSES = {
 }
 
 METRIC_CLASSES = {
+    "answer_judge": "themis.evaluation.judges:AnswerJudge",
+    "bbh_match": "themis.evaluation.metrics.passages:BbhMatch",
     "bertscore": "themis.evaluation.metrics.overlap:BertScore",
     "accuracy": "themis.evaluation.metrics.classification:Accuracy",
     "balanced_accuracy": "themis.evaluation.metrics.classification:BalancedAccuracy",
@@ -42,11 +44,13 @@ METRIC_CLASSES = {
     "countdown_strict": "themis.evaluation.metrics.countdown:CountdownStrict",
     "countdown_validity": "themis.evaluation.metrics.countdown:CountdownValidity",
     "ece": "themis.evaluation.metrics.calibration:Ece",
+    "drop": "themis.evaluation.metrics.passages:DropScore",
     "edit_similarity": "themis.evaluation.metrics.text:EditSimilarity",
     "embedding_similarity": "themis.evaluation.metrics.overlap:EmbeddingSimilarity",
     "exact_match": "themis.evaluation.metrics.text:ExactMatch",
     "execution_accuracy": "themis.evaluation.metrics.code:ExecutionAccuracy",
     "f1": "themis.evaluation.metrics.text:TokenF1",
+    "group_mean": "themis.evaluation.metrics.combined:GroupMean",
     "includes": "themis.evaluation.metrics.text:Includes",
     "json_equal": "themis.evaluation.metrics.structured:JsonEqual",
     "json_schema": "themis.evaluation.metrics.structured:JsonSchema",
@@ -55,6 +59,7 @@ METRIC_CLASSES = {
     "latency": "themis.evaluation.metrics.text:Latency",
     "length_difference": "themis.evaluation.metrics.text:LengthDifferenceTolerance",
     "list_f1": "themis.evaluation.metrics.structured:ListF1",
+    "longbench": "themis.evaluation.metrics.passages:LongBenchScore",
     "macro_f1": "themis.evaluation.metrics.classification:MacroF1",
     "map": "themis.evaluation.metrics.ranking:MeanAveragePrecision",
     "math_verify": "themis.evaluation.metrics.maths:MathVerifyAccuracy",
@@ -65,6 +70,7 @@ METRIC_CLASSES = {
     "ndcg": "themis.evaluation.metrics.ranking:Ndcg",
     "numeric": "themis.evaluation.metrics.numeric:Numeric",
     "pairwise_judge": "themis.evaluation.judges:PairwiseJudge",
+    "parts_found": "themis.evaluation.metrics.passages:PartsFound",
     "pass_at_k": "themis.evaluation.metrics.code:PassAtK",
     "precision": "themis.evaluation.metrics.ranking:PrecisionAtK",
     "recall": "themis.evaluation.metrics.ranking:RecallAtK",
@@ -87,7 +93,9 @@ AGGREGATION_CLASSES = {
     "ece": "themis.evaluation.aggregations:CalibrationError",
     "kappa": "themis.evaluation.aggregations:KappaOfClasses",
     "macro_f1": "themis.evaluation.aggregations:MacroF1OfClasses",
+    "mean_of_groups": "themis.evaluation.aggregations:MeanOfGroups",
     "mcc": "themis.evaluation.aggregations:MccOfClasses",
+    "attempted_share": "themis.evaluation.aggregations:AttemptedShare",
     "ter": "themis.evaluation.aggregations:TerOfSums",
     "weighted_f1": "themis.evaluation.aggregations:WeightedF1OfClasses",
 }

@@ -16,6 +16,7 @@ from typing import Any
 
 from themis.config.specification import SampleSpecification
 from themis.core.codec import canonical_json, to_plain
+from themis.core.continuations import CONTINUATIONS, read_continuations
 from themis.core.entities import SamplingConfig
 from themis.core.fingerprint import digest
 from themis.core.registry import nearest
@@ -250,6 +251,8 @@ class RowReader:
     compared: Sequence[str] = ()
     # Raises where no answer to a row could be scored; takes the reference, and the row with its prompt.
     check: Callable[[Any, Mapping[str, Any]], None] | None = None
+    # Why a row with `continuations` cannot be asked, where it cannot.
+    no_scorer: str = ""
 
     fingerprint: str = ""
     # A template of the user's own class fills prompts by code: they are known by what came out.
@@ -282,6 +285,8 @@ class RowReader:
                 raise TemplateRenderingError(f"row {position}: {error}") from None
             if is_code:
                 prompts.update(f"{len(prompt)}:{prompt}".encode("utf-8", "surrogatepass"))
+            if CONTINUATIONS in row:
+                self._check_continuations(row, prompt, position)
             self._check_scoring(row, prompt, position)
             content = canonical_json(row)
             item = Item(position, item_id, digest(content), content, self._cluster(row, item_id))
@@ -351,6 +356,14 @@ class RowReader:
             self._without_reference.append(position)
             if len(self._without_reference) >= _SHOWN_ROWS or position == 0:
                 self._refuse_missing_references(row)
+
+    def _check_continuations(self, row: Mapping[str, Any], prompt: str, position: int) -> None:
+        if self.no_scorer:
+            raise ConfigurationError(f"row {position} has `continuations`, and {self.no_scorer}")
+        try:
+            read_continuations(row, prompt)
+        except ConfigurationError as error:
+            raise DatasetError(f"row {position}: {error}") from error
 
     def _check_sampling(self, row: Mapping[str, Any], position: int) -> None:
         # Rows of a stored run have been checked, or are of before rows had a sampling of their own.

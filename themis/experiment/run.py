@@ -17,6 +17,7 @@ from typing import Any
 
 from themis.config.specification import STORED_AS, SampleSpecification
 from themis.core.codec import canonical_json
+from themis.core.continuations import BASELINES, CONTINUATIONS
 from themis.core.entities import ExperimentReport, GenerationRecord, ModelSpec, Result, SamplingConfig
 from themis.core.fingerprint import digest, fingerprint
 from themis.core.redaction import Redactor
@@ -24,7 +25,7 @@ from themis.core.tokens import count_prompt_tokens
 from themis.evaluation.pipeline import EvaluationPipeline
 from themis.exceptions import ConfigurationError
 from themis.experiment.datasets import RowReader, Source
-from themis.generation.attempts import TRIPS_AFTER, Request, is_lost, own_words
+from themis.generation.attempts import TRIPS_AFTER, Request, explain_no_scorer, find_scorer, is_lost, own_words
 from themis.generation.engine import Engine, EngineSettings, Waiting
 from themis.generation.remote import RemotePool
 from themis.interfaces import StatelessTaskExecutor
@@ -137,6 +138,7 @@ class SampleDriver(Driver):
             limit=self.specification.limit,
             compared=getattr(self.pipeline, "compared_with_rows", ()),
             check=getattr(self.pipeline, "row_check", None),
+            no_scorer="" if find_scorer(self.executor) else explain_no_scorer(self.spec.provider),
         )
 
     # --- what it does -------------------------------------------------------------------------------------------------
@@ -436,7 +438,7 @@ def _conversation(row: Mapping[str, Any]) -> str:
     """What a provider takes from a row beside the prompt."""
     said = [row.get("system_prompt"), row.get("messages")]
     # Those that most rows do not have add nothing to the key of a row without them.
-    said += [{name: row[name]} for name in ("sampling", "continuations") if row.get(name) is not None]
+    said += [{name: row[name]} for name in ("sampling", CONTINUATIONS, BASELINES) if row.get(name) is not None]
     return canonical_json(said) if any(said) else ""
 
 
@@ -532,7 +534,7 @@ def _manifest(run: SampleDriver, reader: RowReader) -> dict[str, Any]:
     )
 
 
-def _describe_protocol(asked_with: Settings) -> dict[str, Any] | None:
+def _describe_protocol(asked_with: Settings) -> dict[str, object] | None:
     protocol = asked_with.protocol
     return None if protocol is None else {**protocol.to_dict(), "deviations": list(asked_with.deviations)}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Self
+from typing import Self
 
 import msgspec
 
@@ -62,7 +62,7 @@ class FewShotTemplate(PromptTemplate):
         if self.examples.as_messages:
             return question
         shown = [example.question + example.reply for example in self._choose(row, question)]
-        return self._introduce(row) + self.examples.separator.join([*shown, question])
+        return self.examples.separator.join([*self._introduce(row), *shown, question])
 
     def messages(self, row: Mapping[str, object]) -> list[dict[str, str]] | None:
         """The examples and the question as turns of a chat, where that is how they are shown."""
@@ -75,11 +75,11 @@ class FewShotTemplate(PromptTemplate):
             for role, text in (("user", example.question), ("assistant", example.reply.strip()))
         ]
         turns.append({"role": "user", "content": question})
-        turns[0]["content"] = self._introduce(row) + turns[0]["content"]
+        turns[0]["content"] = self.examples.separator.join([*self._introduce(row), turns[0]["content"]])
         return turns
 
-    def _introduce(self, row: Mapping[str, object]) -> str:
-        return self._introduction.fill(row) if self.examples.introduction else ""
+    def _introduce(self, row: Mapping[str, object]) -> list[str]:
+        return [self._introduction.fill(row)] if self.examples.introduction else []
 
     @cached_property
     def _introduction(self) -> PromptTemplate:
@@ -110,7 +110,7 @@ class FewShotTemplate(PromptTemplate):
 
 
 def make_examples(
-    rows: Sequence[Mapping[str, Any]], *, asked: PromptTemplate, question: PromptTemplate, reply: PromptTemplate
+    rows: Sequence[Mapping[str, object]], *, asked: PromptTemplate, question: PromptTemplate, reply: PromptTemplate
 ) -> list[Example]:
     """Rows as examples: `asked` is how a row itself is asked, by which it is known again."""
     return [Example(digest(asked.fill(row)), question.fill(row), reply.fill(row)) for row in rows]

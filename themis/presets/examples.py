@@ -28,8 +28,9 @@ def with_examples(
     count = shots if shots is not None else 0 if few_shot is None else few_shot.count
     if not count:
         # What introduces the examples tells how to answer, too.
-        introduction = few_shot.introduction if few_shot is not None and prompt is None else ""
-        return replace(template, template=introduction + template.template) if introduction else template
+        if few_shot is None or not few_shot.introduction or prompt is not None:
+            return template
+        return replace(template, template=f"{few_shot.introduction}{few_shot.separator}{template.template}")
     if few_shot is None:
         raise ConfigurationError(
             f"benchmark {preset.name!r} knows no examples to show before a question, as its dataset has none; leave shots "

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
 from themis.core.entities import SamplingConfig
 from themis.exceptions import ConfigurationError
@@ -35,7 +35,7 @@ class FewShot:
         row: Makes an example's fields from the split's raw row; by default as for the benchmark's own rows.
         group: A field: a row is shown examples of its own group only, such as its `category`.
         seed: Of the draw; None takes the first ones, in the split's order.
-        introduction: Text over the row's fields that stands before the examples.
+        introduction: Text over the row's fields that stands before the examples, and before the question where there are none.
         separator: What stands between two examples, and before the question.
         as_messages: As turns of a chat, in place of one text.
 
@@ -116,7 +116,7 @@ class Protocol:
         """How many examples stand before the question."""
         return 0 if self.few_shot is None else self.few_shot.count
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """As plain values, as a manifest holds it; what makes an example's fields is code, and left out.
 
         >>> Protocol(benchmark="sums", prompt="{question}").to_dict()["sampling"]["max_tokens"]

@@ -84,7 +84,7 @@ def build_reproducibility_manifest(
     benchmark_id: str | None = None,
     cwd: str | Path | None = None,
     dataset_source: Mapping[str, Any] | None = None,
-    protocol: Mapping[str, Any] | None = None,
+    protocol: Mapping[str, object] | None = None,
     shots: int = 0,
 ) -> dict[str, Any]:
     """What a run is made from, with the versions, the commit and the machine that made it; secrets are redacted.

@@ -166,7 +166,7 @@ class Frame:
         )
 
 
-def _examples(given: Mapping[str, Any]) -> dict[str, Any]:
+def _examples(given: Mapping[str, object]) -> dict[str, object]:
     return {"examples": given["examples"]} if "examples" in given else {}
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
         WeightedF1,
     )
     from themis.evaluation.metrics.code import ExecutionAccuracy, PassAtK
-    from themis.evaluation.metrics.combined import CompositeMetric, ConsistencyMetric
+    from themis.evaluation.metrics.combined import CompositeMetric, ConsistencyMetric, GroupMean
     from themis.evaluation.metrics.countdown import CountdownStrict, CountdownValidity
     from themis.evaluation.metrics.maths import MathVerifyAccuracy
     from themis.evaluation.metrics.numeric import Numeric
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         Rouge2,
         RougeL,
     )
+    from themis.evaluation.metrics.passages import BbhMatch, DropScore, LongBenchScore, PartsFound
     from themis.evaluation.metrics.ranking import (
         MeanAveragePrecision,
         MeanReciprocalRank,
@@ -59,6 +60,7 @@ __all__ = [
     "METRICS",
     "Accuracy",
     "BalancedAccuracy",
+    "BbhMatch",
     "BertScore",
     "Bleu",
     "Brier",
@@ -69,11 +71,13 @@ __all__ = [
     "CorpusChrf",
     "CountdownStrict",
     "CountdownValidity",
+    "DropScore",
     "Ece",
     "EditSimilarity",
     "EmbeddingSimilarity",
     "ExactMatch",
     "ExecutionAccuracy",
+    "GroupMean",
     "Includes",
     "JsonEqual",
     "JsonSchema",
@@ -82,6 +86,7 @@ __all__ = [
     "Latency",
     "LengthDifferenceTolerance",
     "ListF1",
+    "LongBenchScore",
     "MacroF1",
     "MathVerifyAccuracy",
     "Mcc",
@@ -91,6 +96,7 @@ __all__ = [
     "MultipleChoice",
     "Ndcg",
     "Numeric",
+    "PartsFound",
     "PassAtK",
     "PrecisionAtK",
     "RecallAtK",

@@ -47,7 +47,7 @@ CHOICE = (
             ),
             introduction=(
                 "The following are multiple choice questions (with answers) about {category}. Think step by step and then "
-                'finish your answer with "the answer is (X)" where X is the correct letter choice.\n\n'
+                'finish your answer with "the answer is (X)" where X is the correct letter choice.'
             ),
             reply=" {solution}",
         ),
