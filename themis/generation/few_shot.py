@@ -112,5 +112,12 @@ class FewShotTemplate(PromptTemplate):
 def make_examples(
     rows: Sequence[Mapping[str, object]], *, asked: PromptTemplate, question: PromptTemplate, reply: PromptTemplate
 ) -> list[Example]:
-    """Rows as examples: `asked` is how a row itself is asked, by which it is known again."""
-    return [Example(digest(asked.fill(row)), question.fill(row), reply.fill(row)) for row in rows]
+    """Rows as examples: `asked` is how a row itself is asked, by which it is known again where it has those fields."""
+    return [
+        Example(
+            digest(asked.fill(row)) if all(name in row for name in asked.fields) else "",
+            question.fill(row),
+            reply.fill(row),
+        )
+        for row in rows
+    ]

@@ -29,8 +29,6 @@ from themis.presets.hub import HubDataset, hub_rows, saved_rows
 from themis.presets.loading import MANIFEST_SUFFIX, FileRows, read_rows, readable_files, sample_rows
 from themis.presets.protocols import OWN, Continuations, FewShot, Protocol, Scoring
 
-# Ends the name of a file with the rows that examples before a question are made of.
-EXAMPLES_SUFFIX = ".examples"
 # Where the first ones of a split are shown, so many of them are fetched.
 _MOST_EXAMPLES = 1_000
 
@@ -284,8 +282,9 @@ class CatalogueBenchmark(BenchmarkPreset):
 
     @property
     def _file_stem(self) -> str:
-        """Under which its rows are shipped and fetched."""
-        return f"{self.name}{EXAMPLES_SUFFIX}" if self.reads_examples else self.name
+        """Under which its rows are shipped and fetched; those of another split have its name behind theirs."""
+        split = self.source.split if isinstance(self.source, HubDataset) else ""
+        return f"{self.name}.{split}" if self.reads_examples else self.name
 
     def _find_local(self, path: Path) -> RawRows:
         """In a folder: this benchmark's fetched copy, a dataset saved by `datasets`, the files of its split, or all files."""
@@ -416,7 +415,7 @@ def fetch_benchmark(name: str, to_dir: str | Path, *, limit: int | None = None) 
     Args:
         name: A benchmark of the catalogue.
         to_dir: Gets NAME.jsonl, in the source's own layout, and NAME.manifest.json, which says where it came from; also
-            NAME.examples.jsonl, where the protocol can show examples.
+            NAME.SPLIT.jsonl with the rows of which examples can be made, where there are such.
         limit: Only the first so many rows.
 
     Raises:
@@ -435,7 +434,7 @@ def fetch_benchmark(name: str, to_dir: str | Path, *, limit: int | None = None) 
     if few_shot is not None and few_shot.split and isinstance(source, HubDataset):
         is_chosen_from_all = few_shot.seed is not None or few_shot.group is not None
         most = None if is_chosen_from_all else _MOST_EXAMPLES
-        _fetch(benchmark, replace(source, split=few_shot.split), Path(to_dir), most, EXAMPLES_SUFFIX)
+        _fetch(benchmark, replace(source, split=few_shot.split), Path(to_dir), most, f".{few_shot.split}")
     return _fetch(benchmark, source, Path(to_dir), limit)
 
 
