@@ -181,6 +181,7 @@ KINDS = {
     "coqa": (short_replies, lambda row: "a purple elephant"),
     "humaneval": CODE,
     "mbpp": CODE,
+    "mbpp-sanitized": CODE,
     "ifeval": (lambda row: [row["reference"]["answer"]], lambda row: "Yes, of course."),
     **dict.fromkeys(("mmlu", "arc-easy", "arc-challenge", "hellaswag", "winogrande"), LETTERS),
     "math": FORMULAS,

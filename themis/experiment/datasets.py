@@ -24,6 +24,7 @@ from themis.evaluation.pipeline import EvaluationPipeline
 from themis.exceptions import ConfigurationError, DatasetError, ThemisError
 from themis.generation.templates import PromptTemplate, TemplateRenderingError
 from themis.presets import BenchmarkPreset, get_benchmark_preset
+from themis.presets.examples import with_examples
 from themis.presets.lm_eval.index import is_lm_eval_task
 from themis.presets.loading import READABLE_SUFFIXES, FileRows
 from themis.presets.protocols import Continuations, Protocol
@@ -58,10 +59,13 @@ class Source:
     continuations: Continuations | None = None
 
     def complete(self, row: Row, prompt: str) -> dict[str, Any]:
-        """What a provider is told beside the row's fields and the prompt: what it scores, where that is the protocol's way."""
-        if self.continuations is None or row.get("continuations") is not None:
-            return {}
-        return {"continuations": [list(pair) for pair in self.continuations(dict(row), prompt)]}
+        """What a provider is told beside the row's fields and the prompt: a chat's turns, and what it scores."""
+        added: dict[str, Any] = {}
+        if row.get("messages") is None and (turns := self.template.messages(row)) is not None:
+            added["messages"] = turns
+        if self.continuations is not None and row.get("continuations") is None:
+            added["continuations"] = [list(pair) for pair in self.continuations(dict(row), prompt)]
+        return added
 
 
 def resolve_dataset(asked: SampleSpecification) -> Source:
@@ -159,6 +163,10 @@ def _hub_facts(dataset: object) -> dict[str, str]:
 
 
 def _custom(rows: Iterable[Row], asked: SampleSpecification, description: Mapping[str, Any]) -> Source:
+    if asked.shots and not isinstance(asked.dataset, StoredRows):
+        raise ConfigurationError(
+            "shots are examples of a benchmark's own; for rows of yours write them into the prompt, or into each row's messages"
+        )
     first, rows = _look_ahead(rows)
     scored = first.get(CONTINUATIONS)
     if asked.prompt is None and (not scored or any(isinstance(one, str) for one in scored)):
@@ -205,7 +213,7 @@ def _benchmark(preset: BenchmarkPreset, asked: SampleSpecification, rows: Iterab
     return Source(
         # The loader is told the limit too: it may stand for more rows than it is asked for.
         rows=preset.load_dataset(asked.limit) if rows is None else rows,
-        template=preset.prompt_template if asked.prompt is None else _template(asked.prompt),
+        template=_benchmark_template(preset, asked, is_stored=rows is not None),
         id_field=asked.dataset_id_field or preset.dataset_id_field,
         reference_field=preset.reference_field if asked.reference_field is None else asked.reference_field,
         metrics=preset.metrics,
@@ -217,6 +225,13 @@ def _benchmark(preset: BenchmarkPreset, asked: SampleSpecification, rows: Iterab
         protocol=preset.protocol,
         continuations=preset.continuations,
     )
+
+
+def _benchmark_template(preset: BenchmarkPreset, asked: SampleSpecification, *, is_stored: bool) -> PromptTemplate:
+    prompt = None if asked.prompt is None else _template(asked.prompt)
+    if is_stored and prompt is not None:
+        return prompt  # with the examples it was started with
+    return with_examples(preset, prompt=prompt, shots=asked.shots)
 
 
 def _template(prompt: str | PromptTemplate) -> PromptTemplate:

@@ -9,7 +9,7 @@ from themis.evaluation.extractors.answers import find_announced_line, find_final
 from themis.evaluation.extractors.exceptions import FieldExtractionError
 from themis.evaluation.extractors.text import strip_thinking
 from themis.presets.benchmarks import CatalogueBenchmark
-from themis.presets.catalogue.sources import SEE_PAGE
+from themis.presets.catalogue.sources import SEE_PAGE, SHORT
 from themis.presets.fields import conversation_turns, mapped
 from themis.presets.hub import HubDataset
 from themis.presets.instructions import InstructionFollowing
@@ -57,7 +57,9 @@ LANGUAGE = (
             "{history}Question: {question}\nAnswer:"
         ),
         extractor=ShortAnswerExtractor,
-        metrics=("f1", "exact_match"),
+        sampling=SHORT,
+        # As its own scorer compares: without case, punctuation and articles.
+        metrics=("f1", "exact_match(ignore_punctuation=True, ignore_articles=True)"),
         metadata_fields=("turn",),
         licence=SEE_PAGE,
         citation="Reddy et al. 2019, arXiv:1808.07042",
@@ -76,6 +78,7 @@ LANGUAGE = (
         ),
         row_id="key",
         prompt="{prompt}",
+        sampling=SHORT,
         metrics=(InstructionFollowing,),
         reference_field="reference",
         licence="Apache-2.0",
