@@ -63,7 +63,7 @@ _TIMES = {
 _PARTS = {"half": 2, "halves": 2, "third": 3, "thirds": 3, "quarter": 4, "quarters": 4, "fourth": 4, "fourths": 4,
           "fifth": 5, "fifths": 5, "sixth": 6, "sixths": 6, "eighth": 8, "eighths": 8, "tenth": 10, "tenths": 10}  # fmt: skip
 _WORD = "|".join(sorted(map(re.escape, {*_SMALL, *_TIMES, *_PARTS}), key=len, reverse=True))
-_JOIN = r"(?:\s+(?:and|y|e|et|und|point)(?:\s+an?)?\s+|\s+|-)"
+_JOIN = r"(?:\s+(?:and|y|e|et|und|point)(?:\s+an?)?\s+|\s+(?:an?\s+)?|-)"
 _SPELLED = re.compile(
     rf"""
     (?P<minus>\b(?:minus|negative|moins|menos|meno|минус)\s+|[负負]|マイナス)?
@@ -87,6 +87,8 @@ def _words(spelled: str) -> Fraction | None:
         if whole is None or not digits or max(digits) > 9:
             return None
         return whole + Fraction(int("".join(map(str, digits))), 10 ** len(digits))
+    if tokens[0] == "half" and len(tokens) == 2 and tokens[1] in _TIMES:  # half a million
+        return Fraction(_TIMES[tokens[1]], 2)
     if tokens[-1] in _PARTS:
         *before, last = tokens
         split = max((place for place, token in enumerate(before) if token == "and"), default=-1)

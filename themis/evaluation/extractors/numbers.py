@@ -71,8 +71,8 @@ def find_numbers(text: str) -> Iterator[WrittenNumber]:
 def find_plain_numbers(text: str) -> Iterator[WrittenNumber]:
     """The numbers of a text that `to_plain_text` made, at their places in it."""
     comma_is_decimal = _writes_decimal_commas(text)
-    markers = [found.start("marker") for found in _LIST_MARKER.finditer(text)]
-    of_a_list = set(markers if len(markers) > 1 else ())
+    markers = list(_LIST_MARKER.finditer(text))
+    of_a_list = {marker.start("marker") for marker in markers if len(markers) > 1 or marker["alone"]}
     for found in _NUMBER.finditer(text):
         if found["skipped"] or found.start("number") in of_a_list:
             continue
@@ -125,6 +125,7 @@ _PLAIN_SPELLINGS: list[tuple[re.Pattern[str], str | Callable[[re.Match[str]], st
     (re.compile(r"\\([$%])"), r"\1"),
     (re.compile(r"\^\{?\\circ\}?"), "°"),
     (re.compile(r"\\(?:text|mathrm|mathbf|textbf|mathit|textit|operatorname|mbox)\s?\{([^{}\n]{0,200})\}"), r" \1 "),
+    (re.compile(r" +(?=\^)|(?<=\d)/-(?!\d)|~~[^~\n]{1,200}~~"), ""),
     (re.compile(r"(?<!\w)__(?=\S)([^\n_]{1,200})(?<=\S)__(?!\w)"), r"**\1**"),
     (re.compile(r"(?<!\w)_(?=\S)([^\n_]{1,200})(?<=\S)_(?!\w)"), r"*\1*"),
 ]
@@ -149,6 +150,7 @@ _NUMBER = re.compile(
     rf"""
     (?P<skipped>
         (?<![\w.]) (?:
+            (?:https?://|www\.)\S+ |
             \d{{4}}-\d\d-\d\d (?:T[\d:.]+Z?)?                             # dates
           | \d{{1,2}} (?P<mark>[./]) \d{{1,2}} (?P=mark) (?:\d{{4}}|\d\d)(?!\d)
           | {_MONTH}\s\d{{1,2}}(?:st|nd|rd|th)? (?:,?\s\d{{4}}(?!\d)|(?=[.;)\n]|$))
@@ -187,7 +189,7 @@ _NUMBER = re.compile(
     """,
     re.VERBOSE | re.IGNORECASE,
 )
-_LIST_MARKER = re.compile(r"^[ \t>*#-]{0,20}\(?(?P<marker>\d{1,2})[.)](?=[ \t*]{1,9}\S)", re.MULTILINE)
+_LIST_MARKER = re.compile(r"^[ \t>*#-]{0,20}\(?(?P<marker>\d{1,2})[.)](?=[ \t*]{1,9}(?P<alone>[$€£-]{0,2}\d[\d.,]*[ \t]*$)?\S?)", re.MULTILINE)
 _MAX_DIGITS = 400  # of a number, whether written out or by an exponent
 
 

@@ -28,7 +28,7 @@ from themis.evaluation.extractors.text import last_of, strip_thinking
 def find_stated_number(text: str) -> WrittenNumber | None:
     """The number that a careful reader takes for the answer, or None where the reply gives none."""
     reply = _Reply(_first_turn(_without_programs(to_plain_text(strip_thinking(text)))))
-    for evidence in (_formal, _standing_alone, _declined, _cut_off, _concluded, _said_last):
+    for evidence in (_formal, _standing_alone, _declined, _cut_off, _answered_first, _concluded, _said_last):
         found = evidence(reply)
         if found is not None:
             return found.number
@@ -100,10 +100,11 @@ class _Reply:
 
 def _first_turn(text: str) -> str:
     """The text up to where the model goes on with a question of its own, after it has answered."""
-    for turn in _NEXT_TURN.finditer(text):
-        if _ANNOUNCES.search(text, 0, turn.start()) or _HASHES.search(text, 0, turn.start()):
-            return text[: turn.start()]
-    return text
+    turn = next((turn for turn in _NEXT_TURN.finditer(text) if text[: turn.start()].strip()), None)
+    if turn is None:
+        return text
+    before = _Reply(text[: turn.start()])
+    return before.text if _formal(before) or _standing_alone(before) else text
 
 
 
@@ -126,7 +127,7 @@ _BOLD = re.compile(
     re.IGNORECASE,
 )
 _REJECTS_NEXT = re.compile(
-    r"(?:\b(?:not|rather than|instead of|isn't|wasn't|aren't|never|nicht|statt|pas|não|non|no es|не|а не)|n't|不是|而不是|ではなく)"
+    r"(?:\b(?:not|rather than|instead of|isn't|wasn't|aren't|never|cannot be|can't be|nicht|statt|pas|não|non|no es|не|а не)|n't|不是|而不是|ではなく)"
     r"\s*(?:just|only|the|be|by|equal to|exactly)?\s*[$€£*_\"'(]*$",
     re.IGNORECASE,
 )
@@ -140,13 +141,22 @@ _REJECTS_LAST = re.compile(
 
 def _formal(reply: _Reply) -> _Found | None:
     """The last formal answer that states a number, or that there is none."""
-    for answer in sorted(_formal_answers(reply), key=lambda answer: answer.start, reverse=True):
+    answers = sorted(_formal_answers(reply), key=lambda answer: answer.start, reverse=True)
+    for answer in answers:
         if _NO_ANSWER.match(reply.text, answer.start):
             return _Found(None)
         number = _stated(reply, answer)
-        if number is not None:
+        if number is not None and not _is_cut(reply, number, answers):
             return _Found(_corrected(reply, number.end) or number)
     return None
+
+
+def _is_cut(reply: _Reply, number: WrittenNumber, answers: Sequence[_Answer]) -> bool:
+    """Whether the text ends within a number that it has stated before, as that of a model that repeats itself."""
+    if number.end < len(reply.text.rstrip()):
+        return False
+    earlier = (_stated(reply, answer) for answer in answers[:3] if answer.end < number.start)
+    return any(one is not None and one != number and str(one).startswith(str(number)) for one in earlier)
 
 
 @dataclass(frozen=True)
@@ -226,7 +236,7 @@ _ANNOUNCES = re.compile(
     re.VERBOSE | re.IGNORECASE,
 )
 _HEADING = re.compile(rf"^[ \t#*_>]{{0,9}}(?:the\s|my\s)?(?:final\s)?(?:{_NOUNS})[ \t*_:#]{{0,9}}\n\s*", re.MULTILINE | re.IGNORECASE)
-_SUPPOSES = re.compile(r"\b(?:if|whether|suppose|supposing|assuming|unless|wrong|incorrect)\s(?:the\s|your\s|my\s)?(?:\w+\s)?$|\b(?:to|can|could|cannot|can't|I|we|please)\s$", re.IGNORECASE)
+_SUPPOSES = re.compile(r"\b(?:if|whether|suppose|supposing|assuming|unless|wrong|incorrect|long|longer|detailed)\s(?:the\s|your\s|my\s)?(?:\w+\s)?$|\b(?:to|can|could|cannot|can't|I|we|please)\s$", re.IGNORECASE)
 _LEAD = re.compile(
     r"(?:[\s*_`\"'“<\[({|~≈:>=\\-]|\$(?!\d)|(?:approximately|approx\.?|about|around|exactly|roughly|nearly|probably|likely|maybe|just"
     r"|only|simply|indeed|clearly|equal to|a total of|USD|EUR|GBP|INR|Rs\.?|CHF|US|R(?=\$)|ungefähr|etwa|environ|aproximadamente|circa"
@@ -261,9 +271,9 @@ def _standing_alone(reply: _Reply) -> _Found | None:
             continue
         if (alone := _alone(reply, line)) is not None:
             return _Found(alone)
-    first = reply.sentences[0] if reply.sentences else None
-    if first is not None and (alone := _alone(reply, first)) is not None:
-        return _Found(alone)
+    for first in reply.sentences[:1]:
+        if (alone := _alone(reply, first) or _begins(reply, first)) is not None:
+            return _Found(alone)
     if (explained := _explained(reply)) is not None:
         return _Found(explained)
     in_bold = [_read_sentence(reply, span) for span in reply.bold]
@@ -277,9 +287,18 @@ def _alone(reply: _Reply, span: _Span) -> WrittenNumber | None:
     numbers = reply.numbers_in(span)
     if len(numbers) != 1:
         return None
-    before, after = reply.text[span.start : numbers[0].start], reply.text[numbers[0].end : span.end]
-    alone = _BEFORE_ALONE.fullmatch(before) and _AFTER_ALONE.fullmatch(after)
-    return numbers[0] if alone else None
+    return numbers[0] if _stands_alone(reply, span, numbers[0], _AFTER_ALONE) else None
+
+
+def _begins(reply: _Reply, span: _Span) -> WrittenNumber | None:
+    """The number that a sentence begins with before it explains it: `40 hours: 8 a day`, `24 - that is 4!`."""
+    first = next(iter(reply.numbers_in(span)), None)
+    return first if first is not None and _stands_alone(reply, span, first, _BEFORE_REMARK) else None
+
+
+def _stands_alone(reply: _Reply, span: _Span, number: WrittenNumber, after: re.Pattern[str]) -> bool:
+    before = _BEFORE_ALONE.fullmatch(reply.text, span.start, number.start)
+    return before is not None and after.fullmatch(reply.text, number.end, span.end) is not None
 
 
 def _explained(reply: _Reply) -> WrittenNumber | None:
@@ -290,13 +309,18 @@ def _explained(reply: _Reply) -> WrittenNumber | None:
 
 
 _EXPLAINS = re.compile(
-    r"[\s*_#>(\-•]*(?:breakdown|explanation|here(?:'s|’s| is) (?:why|how|the)|reasoning|reason|because|why|details|working|steps|calculation|how"
+    r"[\s*_#>(\-•]*(?:breakdown|explanation|using|here(?:'s|’s| is) (?:why|how|the)|reasoning|reason|because|why|details|working|steps|calculation|how"
     r"|erklärung|begründung|explication|explicación|explicação|spiegazione|объяснение|解释|解析|説明|설명|الشرح|व्याख्या)\b",
     re.IGNORECASE,
 )
 _LINE = re.compile(r"[^\n]*\S[^\n]*")
 _ROW_OR_BULLET = re.compile(r"\s*(?:\||[-*•+]\s)")
-_BEFORE_ALONE = re.compile(r"(?:[^\w+×·÷/%.,]|\b(?:it's|it is|that's|USD|EUR|Rs\.?|about|approximately|so|yes)\b)*", re.IGNORECASE)
+_BEFORE_ALONE = re.compile(
+    r"(?:[^\w+×·÷/%.,]|\b(?:it's|it is|that's|USD|EUR|GBP|INR|Rs\.?|about|approximately|so|yes|sure|TL;DR|short answer|in short)\b)*", re.IGNORECASE
+)
+_BEFORE_REMARK = re.compile(
+    r"[*_$)%°]{0,4}(?:\s[^\W\d_]+){0,3}(?:\^\d)?[*_$)]{0,4}(?::|\s?[—(;]|\s-|,(?=\s[a-z])|\s(?=because\b|since\b|as\b))\s?(?=[^\d\s]|\d+\s[a-z]{3,})(?s:.*)"
+)
 _AFTER_ALONE = re.compile(r"[^\w=+×÷?.]*(?:[^\W\d_]+[^\w=+×÷?.]{1,3}){0,3}(?:[^\W\d_]+)?(?:\^\d)?[^\w=+×÷?.]*(?:\.(?!\.)[^\w=+×÷?.]*)?")
 
 # --- 3. no answer ----------------------------------------------------------------------------------------------------
@@ -318,22 +342,35 @@ def _cut_off(reply: _Reply) -> _Found | None:
     if last is None or _ENDS.search(text):
         return None
     sentence = text[last.start : last.end]
-    breaks_off = _BREAKS_OFF.search(text) or (
-        not reply.numbers_in(last) and len(sentence.split()) > 1 and not _ASIDE.match(sentence)
-    )
-    return _Found(None) if breaks_off else None
+    return _Found(None) if _BREAKS_OFF.search(text) or _is_unfinished(reply, last, sentence) else None
+
+
+def _is_unfinished(reply: _Reply, last: _Span, sentence: str) -> bool:
+    """Whether a last sentence without a full stop does not come to anything, in a text that else has them."""
+    if _ASIDE.match(sentence) or len(sentence.split()) < 2:
+        return False
+    numbers = reply.numbers_in(last)
+    if not numbers:
+        return True
+    if _concludes(reply, last) or _ends_equation(reply, last) or not _MORE_WORDS.match(sentence, numbers[-1].end - last.start):
+        return False
+    repeats = any(number == numbers[-1] for number in reply.numbers if number.end <= last.start)
+    return not repeats and (_FULL_STOP.search(reply.text, 0, last.start) or _OPENS.match(reply.text)) is not None
 
 
 _DECLINES = re.compile(
     r"\b(?:I(?:'m|’m| am) (?:sorry|unable|not able)|I (?:can(?:'t|’t|not)|won't|will not|could not|couldn't) (?:help|assist|answer|provide|determine"
-    r"|say|tell|solve|compute|give|do)|as an AI|not enough (?:information|data|details)|insufficient|(?:can(?:not|'t| not)|could not) (?:be )?"
+    r"|say|tell|solve|compute|give|do)|as an AI|(?:not|no) enough\b|without (?:more|further)\b|nicht (?:bestimmen|möglich|berechnen)|insufficient|(?:can(?:not|'t| not)|could not) (?:be )?"
     r"(?:determine|answer|say|tell|compute|calculate|solve|found|work)\w*|unable to|impossible to|not possible to|does(?:n't|n’t| not) (?:say|give|specif|provide"
     r"|state|tell|mention|contain|include)|no (?:real |unique |integer )?solutions?|is undefined|depends on|I (?:do not|don't|don’t) (?:know|have)"
     r"|need more information|weiß (?:es |ich )?nicht|nicht genug|je ne (?:sais|peux)|no (?:puedo|sé|hay suficiente)|não (?:sei|posso|há)|non (?:posso|so)\b)"
-    r"|не могу|не знаю|недостаточно|无法|無法|不知道|信息不足|わかりません|できません|لا أستطيع|لا يمكن|알 수 없",
+    r"|n['’]t enough\b|не могу|не знаю|недостаточно|无法|無法|不知道|信息不足|わかりません|できません|لا أستطيع|لا يمكن|알 수 없",
     re.IGNORECASE,
 )
 _ENDS = re.compile(r"[.!?。！？।)\]}>|`\"'”*✓✔☺-⟿😀-🫿]$")
+_FULL_STOP = re.compile(r"[a-z)][.!?]\s")
+_OPENS = re.compile(r"[\s*_#>]*(?:we know|let(?:'s| us| me)|first|to (?:find|solve|determine|calculate)|given|step|okay|ok|alright|start)\b", re.IGNORECASE)
+_MORE_WORDS = re.compile(r"(?:\W+[^\W\d_]+){3}")
 _BREAKS_OFF = re.compile(
     r"(?:[=+×·÷*/(,:;-]|\b(?:the|a|an|of|is|are|and|or|to|so|we|which|that|for|with|by|in|at|on|from|then|than|be|has|have|was|were|if|because"
     r"|since|as|need|will|it|each|per|there|when|where|their|his|her))$",
@@ -343,31 +380,60 @@ _BREAKS_OFF = re.compile(
 # --- 4. conclusions --------------------------------------------------------------------------------------------------
 
 
+def _answered_first(reply: _Reply) -> _Found | None:
+    """The number of a first sentence that reads like an answer, where nothing else is concluded after it."""
+    if not reply.told or reply.told[0] != reply.sentences[0]:
+        return None
+    first, rest = reply.told[0], [span for span in reply.told[1:] if reply.numbers_in(span)]
+    stated = _free_numbers(reply.text, _main_numbers(reply, first))
+    sentence = reply.text[first.start : first.end]
+    if len(stated) != 1 or not rest or not _ANSWERS.match(sentence) or _TELLS_A_GIVEN.search(sentence):
+        return None
+    number = stated[0]
+    concluded = _conclusion(reply, [span for span in rest if _concludes(reply, span) or _ends_equation(reply, span)])
+    return _Found(number) if concluded is None or concluded == number else None
+
+
 def _concluded(reply: _Reply) -> _Found | None:
     number = _conclusion(reply, reply.told)
     return _Found(number) if number is not None else None
 
 
 def _conclusion(reply: _Reply, sentences: Sequence[_Span]) -> WrittenNumber | None:
-    """The number of the last sentence that concludes; one in bold first."""
-    for span in reversed(sentences):
-        bold = [inside for inside in reply.bold if span.start <= inside.start < span.end]
-        for part in (*reversed(bold), span):
-            if part is span and not _MARKER.search(reply.text, span.start, span.end) and not _ends_equation(reply, span):
-                continue
-            number = _read_sentence(reply, part)
-            if number is not None:
-                return number
-    return None
+    """The number of the last sentence that concludes; what is calculated after it makes it a step of the way."""
+    told = [span for span in sentences if reply.numbers_in(span)]
+    for place in reversed(range(len(told))):
+        if _concludes(reply, told[place]):
+            if any(_ends_equation(reply, span) for span in told[place + 1 :]):
+                return _last_read(reply, told)
+            bold = [inside for inside in reply.bold if told[place].start <= inside.start < told[place].end]
+            return _read_sentence(reply, bold[-1] if bold else told[place])
+    return _last_read(reply, told) if any(_ends_equation(reply, span) for span in told) else None
+
+
+def _concludes(reply: _Reply, span: _Span) -> bool:
+    in_bold = any(span.start <= inside.start < span.end for inside in reply.bold)
+    return in_bold or _MARKER.search(reply.text, span.start, span.end) is not None
 
 
 def _ends_equation(reply: _Reply, span: _Span) -> bool:
-    return any(sign.start() > span.start for sign in _EQUALS.finditer(reply.text, span.start, span.end))
+    return _EQUALS.search(reply.text, span.start, span.end) is not None
 
 
+_ANSWERS = re.compile(
+    r"[\s*_#>]*(?:it|that|this|you|they|she|he|we|the|there|an?|its|es|er|sie|das|der|die|il|elle|c'est|la|le|el|ela|ele|o)\b[^\n=]*?"
+    r"\b(?:is|are|it's|takes?|needs?|costs?|would|will|should|must|can|paid|pays?|equals|ist|sind|dauert|kostet|braucht|est|faut|coûte|es|son|cuesta"
+    r"|necesita|é|são|custa|precisa|sono|costa|serve)\b",
+    re.IGNORECASE,
+)
+_TELLS_A_GIVEN = re.compile(
+    r"\b(?:has|have|had|starts?|started|begins?|began|buys?|bought|sells|gets?|got|gives?|gave|first|initially|originally|if|let|given|since"
+    r"|each|every|per|know|want|asks?|find|hat|hatte|kauft|avait|tenía|tinha|aveva)\b|\bthere (?:are|is|were|was)\b",
+    re.IGNORECASE,
+)
 _MARKER = re.compile(
     r"\b(?:so|therefore|thus|hence|consequently|in total|in all|altogether|overall|finally|(?<!sub)total|totals|together|result|conclusion"
-    r"|this means|that means|which means|we get|leaves|leaving|remain|remains|remaining|left|also|daher|somit|insgesamt|folglich|ergebnis|donc"
+    r"|this means|that means|which means|we get|leaves|leaving|giving|gives|makes|in the end|ends up|remain|remains|remaining|left|also|daher|somit|insgesamt|folglich|ergebnis|donc"
     r"|ainsi|au total|par conséquent|résultat|por lo tanto|por tanto|entonces|en total|así que|resultado|portanto|logo|então|no total|quindi"
     r"|perciò|in totale|dunque|risultato|следовательно|таким образом|итого|значит|всего|dus|derfor|alltså|totalt|jadi|vậy)\b"
     r"|所以|因此|一共|总共|共有|故|剩|したがって|よって|合計|残り|따라서|그러므로|لذلك|إذن|المجموع|अतः|इसलिए|कुल|[⇒→]|=>",
@@ -407,7 +473,7 @@ def _read_sentence(reply: _Reply, span: _Span) -> WrittenNumber | None:
         return numbers[0] if numbers else None
     if _IS_SUBJECT.match(text, numbers[0].end) and not text[span.start : numbers[0].start].strip(" *_$-"):
         return numbers[0]
-    free = [number for number in numbers if not _GIVEN.search(text, max(0, number.start - 30), number.start)]
+    free = _free_numbers(text, numbers)
     for number in reversed(numbers):
         states = _STATES.search(text, max(span.start, number.start - 40), number.start)
         if states and (number in free or states["sign"]):
@@ -418,6 +484,21 @@ def _read_sentence(reply: _Reply, span: _Span) -> WrittenNumber | None:
             if states["sign"] and before:
                 return before[-1]
     return (free or numbers)[-1]
+
+
+def _free_numbers(text: str, numbers: Sequence[WrittenNumber]) -> list[WrittenNumber]:
+    """Those that no preposition or article marks as given; what is joined to a given one is given as well."""
+    free: list[WrittenNumber] = []
+    last: WrittenNumber | None = None
+    given = False
+    for number in numbers:
+        joined = last is not None and _JOINS.fullmatch(text, last.end, number.start)
+        if not joined or not given:
+            given = _GIVEN.search(text, max(0, number.start - 40), number.start) is not None
+        if not given:
+            free.append(number)
+        last = number
+    return free
 
 
 def _last_step(reply: _Reply, span: _Span) -> _Span:
@@ -454,17 +535,20 @@ _STEP = re.compile(
 )
 _IS_SUBJECT = re.compile(r"[*_$)]{0,4}\s(?:is|are|was|were)\s", re.IGNORECASE)
 _STATES = re.compile(
-    r"(?:(?P<sign>[=≈⇒→:]|=>)|\b(?:is|are|was|were|be|equals?|equal to|gives?|gets?|makes?|leaves?|has|have|had|becomes?|means|yields?|(?:comes|adds up"
+    r"(?:(?P<sign>[=≈⇒→:]|=>)|\b(?:is|are|was|were|be|(?:it|that|there|he|she)['’]s|equals?|equal to|gives?|gets?|makes?|leaves?|has|have|had|becomes?|means|yields?|(?:comes|adds up"
     r"|amounts|sums) to|ist|sind|beträgt|hat|haben|bleiben|est|sont|reste|restent|es|son|hay|quedan|é|são|tem|restam|è|sono|ha|restano|равно|осталось)"
     r"|是|为|有|は|了)(?:\s|[*_$€£~(\\]|\b(?:about|approximately|only|just|exactly|then|still|now|a total of|now|also|de)\b)*$",
     re.IGNORECASE,
 )
 _GIVEN = re.compile(
-    r"\b(?:of|in|for|from|at|after|before|between|per|by|with|over|on|among|than|below|above|under|the|these|those|all|every|each|first|last|next"
-    r"|to|reach|until|within|during|out of|day|week|room|group|was|were|von|für|aus|mit|nach|den|der|auf|bei|pro|des|les|en|pour|par|dans|sur|avec"
-    r"|para|por|las|los|con|entre|em|nas|nos|das|dos|com|di|nei|per|dei|из|в|за|на|по|для|от)\s(?:the\s|about\s|its\s|their\s|his\s|her\s|only\s)?[$€£(*]*$",
+    r"(?:\b(?:in|for|from|at|after|before|between|per|by|with|over|on|among|than|below|above|under|the|these|those|all|every|each|first|last|next"
+    r"|to|reach|until|within|during|out of|day|week|room|group|was|were|both|remaining|other|original|entire|initial|same|von|für|aus|mit|nach|den|der"
+    r"|auf|bei|pro|des|les|en|pour|par|dans|sur|avec|para|por|las|los|con|entre|em|nas|nos|das|dos|com|di|nei|per|dei|из|в|за|на|по|для|от)"
+    r"|(?<!\btotal)(?<!\bsum)(?<!crease)(?<!\bprofit)(?<!\bloss)(?<!\baverage)(?<!\bchange)(?<!\bdifference)(?<!\bvalue)(?<!\bspeed)(?<!\bscore)\s+of"
+    r"|^of)\s(?:the\s|about\s|its\s|their\s|his\s|her\s|only\s)?[$€£(*]*$",
     re.IGNORECASE,
 )
+_JOINS = re.compile(r"[%*$]{0,3}\s?(?:,|and|or|&|und|et|y|e|и)?,?\s?(?:and\s|or\s)?[$€£(*]*")
 
 # --- what is said besides --------------------------------------------------------------------------------------------
 
