@@ -16,7 +16,11 @@ def find_number_words(text: str) -> Iterator[WrittenNumber]:
     ['-2', '23.5']
     """
     for found in _SPELLED.finditer(text):
-        value = _chinese(found["chinese"]) if found["chinese"] else _words(found["words"].lower())
+        if found["chinese"]:
+            below = _chinese(found["below"]) if found["below"] else Fraction(1)
+            value = _chinese(found["chinese"]) / below if below else None
+        else:
+            value = _words(found["words"].lower())
         if value is not None:
             sign = -1 if found["minus"] else 1
             yield WrittenNumber(sign * value, found["percent"] is not None, found.start(), found.end())
@@ -64,13 +68,14 @@ _PARTS = {"half": 2, "halves": 2, "third": 3, "thirds": 3, "quarter": 4, "quarte
           "fifth": 5, "fifths": 5, "sixth": 6, "sixths": 6, "eighth": 8, "eighths": 8, "tenth": 10, "tenths": 10}  # fmt: skip
 _WORD = "|".join(sorted(map(re.escape, {*_SMALL, *_TIMES, *_PARTS}), key=len, reverse=True))
 _JOIN = r"(?:\s+(?:and|y|e|et|und|point)(?:\s+an?)?\s+|\s+(?:an?\s+)?|-)"
+_CHINESE = "[零〇一二三四五六七八九十百千万两]{1,12}"
 _SPELLED = re.compile(
     rf"""
     (?P<minus>\b(?:minus|negative|moins|menos|meno|минус)\s+|[负負]|マイナス)?
     (?:
         \b(?P<words>(?:an?\s+)?(?:{_WORD})(?:{_JOIN}(?:{_WORD})\b){{0,12}})\b
         (?P<percent>\s?(?:%|percent\b|per\scent\b|prozent\b))?
-      | (?:(?<=[是为為は：:\s负負ス])|^) (?P<chinese>[零〇一二三四五六七八九十百千万两]{{1,12}})
+      | (?:(?<=[是为為は：:\s负負ス])|^) (?:(?P<below>{_CHINESE})分之)?(?P<chinese>{_CHINESE})
     )
     """,
     re.VERBOSE | re.IGNORECASE,

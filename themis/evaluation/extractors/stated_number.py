@@ -132,6 +132,7 @@ _REJECTS_NEXT = re.compile(
     re.IGNORECASE,
 )
 _REJECTS_LAST = re.compile(
+    r"[*_`]{0,4}(?:,|\.\.\.|…|\s?[—-])\s?(?:I mean\b|I meant\b|sorry\b|no, |wait, |or rather\b|make that\b|scratch that\b)|"
     r"[*_`\"')]{0,4}\s(?:\w+\s)?(?:(?:is|was|would be|seems|looks)\s(?:clearly\s|also\s)?(?:wrong|incorrect|not|too)\b|cannot be\b|can't be\b)",
     re.IGNORECASE,
 )
@@ -272,6 +273,8 @@ def _standing_alone(reply: _Reply) -> _Found | None:
         if (alone := _alone(reply, line)) is not None:
             return _Found(alone)
     for first in reply.sentences[:1]:
+        if (spelled := _alone_in_words(reply.text[first.start : first.end])) is not None:
+            return _Found(spelled)
         if (alone := _alone(reply, first) or _begins(reply, first)) is not None:
             return _Found(alone)
     if (explained := _explained(reply)) is not None:
@@ -288,6 +291,13 @@ def _alone(reply: _Reply, span: _Span) -> WrittenNumber | None:
     if len(numbers) != 1:
         return None
     return numbers[0] if _stands_alone(reply, span, numbers[0], _AFTER_ALONE) else None
+
+
+def _alone_in_words(sentence: str) -> WrittenNumber | None:
+    spelled = next(find_number_words(sentence), None)
+    if spelled is None or sentence[: spelled.start].strip(" *_#>-"):
+        return None
+    return spelled if _AFTER_ALONE.fullmatch(sentence, spelled.end) else None
 
 
 def _begins(reply: _Reply, span: _Span) -> WrittenNumber | None:
@@ -391,7 +401,8 @@ def _answered_first(reply: _Reply) -> _Found | None:
         return None
     number = stated[0]
     concluded = _conclusion(reply, [span for span in rest if _concludes(reply, span) or _ends_equation(reply, span)])
-    return _Found(number) if concluded is None or concluded == number else None
+    confirmed = concluded is None or any(_read_sentence(reply, span) == number for span in rest if _ends_equation(reply, span))
+    return _Found(number) if confirmed or concluded == number else None
 
 
 def _concluded(reply: _Reply) -> _Found | None:
@@ -412,8 +423,10 @@ def _conclusion(reply: _Reply, sentences: Sequence[_Span]) -> WrittenNumber | No
 
 
 def _concludes(reply: _Reply, span: _Span) -> bool:
-    in_bold = any(span.start <= inside.start < span.end for inside in reply.bold)
-    return in_bold or _MARKER.search(reply.text, span.start, span.end) is not None
+    """Whether a sentence has a number in bold, sums up, or draws a conclusion that has a number."""
+    if any(span.start <= inside.start < span.end for inside in reply.bold) or _MARKER.search(reply.text, span.start, span.end):
+        return True
+    return any(reply.numbers_in(_Span(step.end(), span.end)) for step in _STEP.finditer(reply.text, span.start, span.end))
 
 
 def _ends_equation(reply: _Reply, span: _Span) -> bool:
@@ -421,9 +434,10 @@ def _ends_equation(reply: _Reply, span: _Span) -> bool:
 
 
 _ANSWERS = re.compile(
-    r"[\s*_#>]*(?:it|that|this|you|they|she|he|we|the|there|an?|its|es|er|sie|das|der|die|il|elle|c'est|la|le|el|ela|ele|o)\b[^\n=]*?"
+    r"[\s*_#>]*(?:it|that|this|you|they|she|he|we|the|there|an?|its|es|er|sie|das|der|die|man|il|elle|c'est|la|le|el|ela|ele|o)\b[^\n=]*?"
     r"\b(?:is|are|it's|takes?|needs?|costs?|would|will|should|must|can|paid|pays?|equals|ist|sind|dauert|kostet|braucht|est|faut|coûte|es|son|cuesta"
-    r"|necesita|é|são|custa|precisa|sono|costa|serve)\b",
+    r"|necesita|é|são|custa|precisa|sono|costa|serve)\b"
+    r"|[\s*_#>]*(?:son|es|são|é|sono|è|hay|si|se necesitan?|hacen falta|ci vogliono|ci sono|há|нужно|потребуется|понадобится|надо|需要|要)\b",
     re.IGNORECASE,
 )
 _TELLS_A_GIVEN = re.compile(
@@ -432,11 +446,10 @@ _TELLS_A_GIVEN = re.compile(
     re.IGNORECASE,
 )
 _MARKER = re.compile(
-    r"\b(?:so|therefore|thus|hence|consequently|in total|in all|altogether|overall|finally|(?<!sub)total|totals|together|result|conclusion"
-    r"|this means|that means|which means|we get|leaves|leaving|giving|gives|makes|in the end|ends up|remain|remains|remaining|left|also|daher|somit|insgesamt|folglich|ergebnis|donc"
-    r"|ainsi|au total|par conséquent|résultat|por lo tanto|por tanto|entonces|en total|así que|resultado|portanto|logo|então|no total|quindi"
-    r"|perciò|in totale|dunque|risultato|следовательно|таким образом|итого|значит|всего|dus|derfor|alltså|totalt|jadi|vậy)\b"
-    r"|所以|因此|一共|总共|共有|故|剩|したがって|よって|合計|残り|따라서|그러므로|لذلك|إذن|المجموع|अतः|इसलिए|कुल|[⇒→]|=>",
+    r"\b(?:in total|totaal|in all|altogether|overall|finally|(?<!sub)total|totals|together|result|conclusion"
+    r"|this means|that means|which means|we get|leaves|leaving|giving|gives|makes|in the end|ends up|remain|remains|remaining|left|insgesamt|ergebnis|bleiben"
+    r"|au total|résultat|restent|en total|resultado|quedan|no total|restam|in totale|risultato|итого|всего|осталось|totalt)\b"
+    r"|一共|总共|共有|剩|合計|残り|المجموع|कुल",
     re.IGNORECASE,
 )
 _EQUALS = re.compile(r"(?<![<>!=])[=≈](?![=>])")
@@ -476,7 +489,7 @@ def _read_sentence(reply: _Reply, span: _Span) -> WrittenNumber | None:
     free = _free_numbers(text, numbers)
     for number in reversed(numbers):
         states = _STATES.search(text, max(span.start, number.start - 40), number.start)
-        if states and (number in free or states["sign"]):
+        if states and number in free:
             if not _CALCULATES.match(text, number.end):
                 return number
             # "12 = 3 x 4": what stands before the equals sign.
@@ -494,7 +507,8 @@ def _free_numbers(text: str, numbers: Sequence[WrittenNumber]) -> list[WrittenNu
     for number in numbers:
         joined = last is not None and _JOINS.fullmatch(text, last.end, number.start)
         if not joined or not given:
-            given = _GIVEN.search(text, max(0, number.start - 40), number.start) is not None
+            before = max(0, number.start - 40), number.start
+            given = _GIVEN.search(text, *before) is not None and _STATES.search(text, *before) is None
         if not given:
             free.append(number)
         last = number
@@ -516,7 +530,8 @@ def _main_numbers(reply: _Reply, span: _Span) -> list[WrittenNumber]:
     numbers = reply.numbers_in(span)
     brackets = [found.span() for found in _BRACKETS.finditer(text, span.start, span.end)]
     outside = [number for number in numbers if not any(start < number.start < end for start, end in brackets)] or numbers
-    for clause in _CLAUSE.finditer(text, outside[0].end, span.end) if outside else ():
+    free = _free_numbers(text, outside) or outside
+    for clause in _CLAUSE.finditer(text, free[0].end, span.end) if free else ():
         if clause["result"] and _EXPRESSION.search(text, span.start, clause.start()):
             continue
         return [number for number in outside if number.start < clause.start()]
@@ -525,27 +540,31 @@ def _main_numbers(reply: _Reply, span: _Span) -> list[WrittenNumber]:
 
 _BRACKETS = re.compile(r"(?<![\w^\\])\([^()\n]{2,300}\)")
 _CLAUSE = re.compile(
-    r",?\s(?:because|since|where|given|who|whose|when|while|although|assuming|provided|i\.e\.|that is,|as there)\b|,\s(?:with|not|if)\b|(?P<result>,\swhich\b)"
+    r",?\s(?:because|since|where|given|who|whose|when|while|although|assuming|provided|i\.e\.|that is,|as there|cioè|soit|es decir|ou seja|das heißt|d\.h\.|то есть)\b|,\s(?:with|not|if|of which|including|up from|down from)\b"
+    r"|,\s(?=\S{1,9}\s(?:\w+\s)?(?:more|fewer|less|higher|lower)\sthan\b)|(?P<result>,\swhich\b)"
     r"|:\s(?=[^\n:=]*\d[^\n=\d]+\d[^\n=]*$)|\s(?:weil|denn|da|wobei|car|parce que|puisque|porque|ya que|pois|perché|poiché|потому|так как)\s",
     re.IGNORECASE,
 )
-_EXPRESSION = re.compile(r"[=≈×+*/]|\.\.\.|…|\d\s?-\s?\d")
+_EXPRESSION = re.compile(r"[=≈×+*/]|\.\.\.|…|\d\s?-\s?\d|\b(?:multiplied|divided|times|plus|minus|added|subtracted)\b")
 _STEP = re.compile(
-    r"\b(?:so|therefore|thus|hence|which means|meaning|donc|also|por lo tanto|así que|entonces|portanto|então|quindi|значит|поэтому)\b", re.IGNORECASE
+    r"\b(?:so|therefore|thus|hence|consequently|which means|meaning|also|daher|somit|folglich|donc|ainsi|par conséquent|por lo tanto|por tanto|así que"
+    r"|entonces|portanto|logo|então|quindi|perciò|dunque|следовательно|таким образом|значит|поэтому|dus|derfor|alltså|jadi|vậy)\b"
+    r"|所以|因此|故|したがって|よって|따라서|그러므로|لذلك|إذن|अतः|इसलिए|[⇒→➜]|=>",
+    re.IGNORECASE,
 )
 _IS_SUBJECT = re.compile(r"[*_$)]{0,4}\s(?:is|are|was|were)\s", re.IGNORECASE)
 _STATES = re.compile(
-    r"(?:(?P<sign>[=≈⇒→:]|=>)|\b(?:is|are|was|were|be|(?:it|that|there|he|she)['’]s|equals?|equal to|gives?|gets?|makes?|leaves?|has|have|had|becomes?|means|yields?|(?:comes|adds up"
-    r"|amounts|sums) to|ist|sind|beträgt|hat|haben|bleiben|est|sont|reste|restent|es|son|hay|quedan|é|são|tem|restam|è|sono|ha|restano|равно|осталось)"
-    r"|是|为|有|は|了)(?:\s|[*_$€£~(\\]|\b(?:about|approximately|only|just|exactly|then|still|now|a total of|now|also|de)\b)*$",
+    r"(?:(?P<sign>[=≈⇒→:]|=>)|\b(?:is|are|was|were|be|(?:it|that|there|he|she)['’]s|equals?|equal to|gives?|gets?|makes?|leaves?|has|have|had|becomes?|means|yields?|(?:comes?|arrives?|works?|adds?|amounts?|sums?|totals?|reduces?|simplifies|rounds?|drops?|rises?|grows?|turns?)"
+    r"(?:\s(?:out|up|down))?\s(?:to|at)|ist|sind|beträgt|hat|haben|bleiben|est|sont|reste|restent|es|son|hay|quedan|é|são|tem|restam|è|sono|ha|restano|равно|осталось)"
+    r"|是|为|有|は|了)(?:\s|[*_$€£~(\\]|\b(?:about|approximately|only|just|exactly|then|still|now|a total of|also|de|di)\b)*$",
     re.IGNORECASE,
 )
 _GIVEN = re.compile(
     r"(?:\b(?:in|for|from|at|after|before|between|per|by|with|over|on|among|than|below|above|under|the|these|those|all|every|each|first|last|next"
-    r"|to|reach|until|within|during|out of|day|week|room|group|was|were|both|remaining|other|original|entire|initial|same|von|für|aus|mit|nach|den|der"
+    r"|to|reach|until|within|during|out of|day|week|room|group|both|remaining|other|original|entire|initial|same|von|für|aus|mit|nach|den|der"
     r"|auf|bei|pro|des|les|en|pour|par|dans|sur|avec|para|por|las|los|con|entre|em|nas|nos|das|dos|com|di|nei|per|dei|из|в|за|на|по|для|от)"
     r"|(?<!\btotal)(?<!\bsum)(?<!crease)(?<!\bprofit)(?<!\bloss)(?<!\baverage)(?<!\bchange)(?<!\bdifference)(?<!\bvalue)(?<!\bspeed)(?<!\bscore)\s+of"
-    r"|^of)\s(?:the\s|about\s|its\s|their\s|his\s|her\s|only\s)?[$€£(*]*$",
+    r"|^of)\s(?:(?:the|about|its|their|his|her|only|de|den|het|die|das|der|les|las|los|le|gli|as|os|la|el|il)\s)?[$€£(*]*$",
     re.IGNORECASE,
 )
 _JOINS = re.compile(r"[%*$]{0,3}\s?(?:,|and|or|&|und|et|y|e|и)?,?\s?(?:and\s|or\s)?[$€£(*]*")
