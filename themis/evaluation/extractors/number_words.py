@@ -52,12 +52,22 @@ _SMALL = {
     for step, first, part in zip((1, 10), (0, 2), names.split("|"), strict=True)
     for number, word in enumerate(part.split())
 } | {"eine": 1, "une": 1, "una": 1, "uma": 1, "quatre-vingt": 80, "сто": 100, "двести": 200, "cien": 100, "cento": 100}
-_GERMAN_TENS = "zwanzig dreißig vierzig fünfzig sechzig siebzig achtzig neunzig".split()
-_SMALL |= {
-    f"{unit}und{tens}": ones + 20 + 10 * place
-    for place, tens in enumerate(_GERMAN_TENS)
-    for ones, unit in enumerate("ein zwei drei vier fünf sechs sieben acht neun".split(), 1)
-}
+
+
+def _compounds() -> Iterator[tuple[str, int]]:
+    """Tens and ones in one word, as in `einundzwanzig`, `eenentwintig`, `veintiuno`, `ventuno`."""
+    _, german, _, spanish, _, italian, _, dutch = (names.replace("|", "").split() for names in _COUNTING)
+    for tens in range(2, 10):
+        for ones in range(1, 10):
+            value, place = 10 * tens + ones, 18 + tens
+            yield f"{'ein' if ones == 1 else german[ones]}und{german[place]}", value
+            yield f"{dutch[ones]}{'ën' if dutch[ones].endswith('e') else 'en'}{dutch[place]}", value
+            yield (italian[place][:-1] if ones in (1, 8) else italian[place]) + italian[ones].replace("tre", "tré"), value
+    yield from ((f"veinti{ones}", 20 + value) for value, ones in enumerate(spanish[1:10], 1))
+    yield from {"veintidós": 22, "veintitrés": 23, "veintiséis": 26}.items()
+
+
+_SMALL |= dict(_compounds())
 _TIMES = {
     "hundred": 100, "hundert": 100, "cent": 100, "cents": 100, "ciento": 100, "cem": 100,
     "thousand": 1000, "tausend": 1000, "mille": 1000, "mil": 1000, "mila": 1000, "тысяча": 1000, "тысяч": 1000,

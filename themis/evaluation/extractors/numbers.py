@@ -70,13 +70,13 @@ def find_numbers(text: str) -> Iterator[WrittenNumber]:
 
 def find_plain_numbers(text: str) -> Iterator[WrittenNumber]:
     """The numbers of a text that `to_plain_text` made, at their places in it."""
-    comma_is_decimal = _writes_decimal_commas(text)
+    groups = _grouping_marks(text)
     markers = list(_LIST_MARKER.finditer(text))
     of_a_list = {marker.start("marker") for marker in markers if len(markers) > 1 or marker["alone"]}
     for found in _NUMBER.finditer(text):
         if found["skipped"] or found.start("number") in of_a_list:
             continue
-        number = _read(found, comma_is_decimal)
+        number = _read(found, groups)
         if number is not None:
             yield number
 
@@ -123,6 +123,7 @@ _PLAIN_SPELLINGS: list[tuple[re.Pattern[str], str | Callable[[re.Match[str]], st
     (re.compile(r"\\approx(?![a-z])"), "≈"),
     (re.compile(r"\\(?:implies|Rightarrow|to|rightarrow)(?![a-z])"), "⇒"),
     (re.compile(r"\\([$%])"), r"\1"),
+    (re.compile(r"\\(boxed|fbox)(?=\d)"), r"\\\1 "),
     (re.compile(r"\^\{?\\circ\}?"), "°"),
     (re.compile(r"\\(?:text|mathrm|mathbf|textbf|mathit|textit|operatorname|mbox)\s?\{([^{}\n]{0,200})\}"), r" \1 "),
     (re.compile(r" +(?=\^)|(?<=\d)/-(?!\d)|~~[^~\n]{1,200}~~"), ""),
@@ -193,7 +194,7 @@ _LIST_MARKER = re.compile(r"^[ \t>*#-]{0,20}\(?(?P<marker>\d{1,2})[.)](?=[ \t*]{
 _MAX_DIGITS = 400  # of a number, whether written out or by an exponent
 
 
-def _read(found: re.Match[str], comma_is_decimal: bool) -> WrittenNumber | None:
+def _read(found: re.Match[str], groups: str) -> WrittenNumber | None:
     """None for numbers beyond all use, which would only cost time."""
     if found["whole"]:
         part = Fraction(int(found["top"]), int(found["bottom"])) if int(found["bottom"]) else None
@@ -202,7 +203,7 @@ def _read(found: re.Match[str], comma_is_decimal: bool) -> WrittenNumber | None:
         mixed = part < 1
         value, start = (int(found["whole"]) + part, found.start("number")) if mixed else (part, found.start("top"))
     else:
-        exact = _exact_value(found, comma_is_decimal)
+        exact = _exact_value(found, groups)
         if exact is None:
             return None
         value, start = exact, found.start("number")
@@ -211,8 +212,8 @@ def _read(found: re.Match[str], comma_is_decimal: bool) -> WrittenNumber | None:
     return WrittenNumber(value * _scale(found), found["percent"] is not None, start, found.end())
 
 
-def _exact_value(found: re.Match[str], comma_is_decimal: bool) -> Fraction | None:
-    digits = _point_decimals(found["digits"], comma_is_decimal)
+def _exact_value(found: re.Match[str], groups: str) -> Fraction | None:
+    digits = _point_decimals(found["digits"], groups)
     denominator = found["denominator"] or "1"
     if found["tower"] or max(len(found[name] or "") for name in ("exponent", "power", "raised")) > 6:
         return None
@@ -226,7 +227,7 @@ def _exact_value(found: re.Match[str], comma_is_decimal: bool) -> Fraction | Non
     return base**raised * Fraction(10) ** exponent / Fraction(denominator)
 
 
-def _point_decimals(digits: str, comma_is_decimal: bool) -> str:
+def _point_decimals(digits: str, groups: str) -> str:
     """Only digits and a decimal point are left; see the rule at the head of this module."""
     digits = re.sub(r"[^\d.,]", "", digits)
     decimal = digits[max(digits.rfind(","), digits.rfind("."))] if "," in digits or "." in digits else "."
@@ -234,7 +235,7 @@ def _point_decimals(digits: str, comma_is_decimal: bool) -> str:
     if other not in digits:
         before, _, after = digits.rpartition(decimal)
         could_group = len(after) == 3 and 1 <= len(before) <= 3 and before[0] != "0"
-        if decimal in before or (could_group and comma_is_decimal == (decimal == ".")):
+        if decimal in before or (could_group and decimal in groups):
             return digits.replace(decimal, "")
     return digits.replace(other, "").replace(decimal, ".")
 
@@ -254,7 +255,10 @@ _OF_COMMA_LANGUAGES = re.compile(
 )
 
 
-def _writes_decimal_commas(text: str) -> bool:
+def _grouping_marks(text: str) -> str:
+    """Which of comma and dot separate thousands where the number itself does not say."""
     if _DECIMAL_POINT.search(text):
-        return False
-    return bool(_DECIMAL_COMMA.search(text) or _OF_COMMA_LANGUAGES.search(text))
+        return ","
+    if _DECIMAL_COMMA.search(text):
+        return "."
+    return ",." if _OF_COMMA_LANGUAGES.search(text) else ","

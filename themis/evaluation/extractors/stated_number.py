@@ -110,12 +110,12 @@ def _first_turn(text: str) -> str:
 
 def _without_programs(text: str) -> str:
     """The text without blocks of code and the marks of others, unless there is nothing else in it."""
-    rest = _FENCE.sub("", _PROGRAM.sub("", text))
+    rest = _RULE.sub("", _PROGRAM.sub("", text))
     return rest if rest.strip() else text
 
 
 _PROGRAM = re.compile(r"^```(?!json|text|txt|latex|tex|markdown|md|math)[A-Za-z+]{1,20}\n(?:(?!```)[^\n]*\n)*(?:```|\Z)", re.MULTILINE)
-_FENCE = re.compile(r"^\s{0,3}```\w*[ \t]*$", re.MULTILINE)
+_RULE = re.compile(r"^[ \t]{0,3}(?:```\w*|-{3,}|\*{3,}|_{3,}|={3,})[ \t]*$", re.MULTILINE)
 _NEXT_TURN = re.compile(r"\n[ \t*#]{0,9}(?:Q|Question|User|Human|Problem)\s?\d{0,3}[ *]{0,3}:")
 _SENTENCE_END = re.compile(
     r"(?<!\bi\.e\.)(?<!\be\.g\.)(?<!\bd\.h\.)(?<!\bz\.B\.)(?<!\bRs\.)(?<!\bapprox\.)(?<!\bMr\.)(?<!\bMrs\.)(?<!\bDr\.)"
@@ -178,6 +178,8 @@ def _formal_answers(reply: _Reply) -> Iterator[_Answer]:
     for said in _ANNOUNCES.finditer(text):
         if _SUPPOSES.search(text, max(0, said.start() - 40), said.start()):
             continue
+        if (said["says"] or "").startswith(("would", "could", "might")) and _CONDITION.search(text, max(0, said.start() - 200), said.start()):
+            continue
         end = _end_of_line(text, said.end())
         if said["says"] and (sentence := _SENTENCE_END.search(text, said.end(), end)):
             end = sentence.start()
@@ -229,8 +231,8 @@ _VERBS = (
 _ANNOUNCES = re.compile(
     rf"""
     (?<![A-Za-z/]) (?<!</final_) (?:{_NOUNS}) (?![^\W_])
-    (?: [^\n.:=|]{{0,30}}? (?: [:=|>] | \s[-→—](?=\s) )
-      | [^\n.:=|]{{0,160}}? \b(?P<says>{_VERBS})(?!\w) )
+    (?: [^\n.:=|]{{0,160}}? \b(?P<says>{_VERBS})(?!\w)
+      | [^\n.:=|\d]{{0,30}}? (?: [:=|>] | \s[-→—](?=\s) ) )
     [\s:*_]{{0,20}} (?!not\b)
   | (?:{_BARE_NOUNS}) [\s*]{{0,4}} (?:应该是|應該是|就是|是|为|為|は|가|은|는|هو|هي|[:=|])? [\s:*_]{{0,20}}
     """,
@@ -238,6 +240,7 @@ _ANNOUNCES = re.compile(
 )
 _HEADING = re.compile(rf"^[ \t#*_>]{{0,9}}(?:the\s|my\s)?(?:final\s)?(?:{_NOUNS})[ \t*_:#]{{0,9}}\n\s*", re.MULTILINE | re.IGNORECASE)
 _SUPPOSES = re.compile(r"\b(?:if|whether|suppose|supposing|assuming|unless|wrong|incorrect|long|longer|detailed)\s(?:the\s|your\s|my\s)?(?:\w+\s)?$|\b(?:to|can|could|cannot|can't|I|we|please)\s$", re.IGNORECASE)
+_CONDITION = re.compile(r"(?:^|[.!?\n]\s?)[\s*_(]*(?:if|had|without|otherwise|with)\b[^.!?\n]*$", re.IGNORECASE)
 _LEAD = re.compile(
     r"(?:[\s*_`\"'“<\[({|~≈:>=\\-]|\$(?!\d)|(?:approximately|approx\.?|about|around|exactly|roughly|nearly|probably|likely|maybe|just"
     r"|only|simply|indeed|clearly|equal to|a total of|USD|EUR|GBP|INR|Rs\.?|CHF|US|R(?=\$)|ungefähr|etwa|environ|aproximadamente|circa"
@@ -294,8 +297,8 @@ def _alone(reply: _Reply, span: _Span) -> WrittenNumber | None:
 
 
 def _alone_in_words(sentence: str) -> WrittenNumber | None:
-    spelled = next(find_number_words(sentence), None)
-    if spelled is None or sentence[: spelled.start].strip(" *_#>-"):
+    spelled, *more = [*find_number_words(sentence), None]
+    if spelled is None or more != [None] or sentence[: spelled.start].strip(" *_#>-"):
         return None
     return spelled if _AFTER_ALONE.fullmatch(sentence, spelled.end) else None
 
@@ -326,12 +329,12 @@ _EXPLAINS = re.compile(
 _LINE = re.compile(r"[^\n]*\S[^\n]*")
 _ROW_OR_BULLET = re.compile(r"\s*(?:\||[-*•+]\s)")
 _BEFORE_ALONE = re.compile(
-    r"(?:[^\w+×·÷/%.,]|\b(?:it's|it is|that's|USD|EUR|GBP|INR|Rs\.?|about|approximately|so|yes|sure|TL;DR|short answer|in short)\b)*", re.IGNORECASE
+    r"(?:[^\w+×·÷/%.,]|\b(?:it's|it is|that's|USD|EUR|GBP|INR|Rs\.?|about|approximately|so|yes|only|just|exactly|sure|TL;DR|short answer|in short)\b)*", re.IGNORECASE
 )
 _BEFORE_REMARK = re.compile(
-    r"[*_$)%°]{0,4}(?:\s[^\W\d_]+){0,3}(?:\^\d)?[*_$)]{0,4}(?::|\s?[—(;]|\s-|,(?=\s[a-z])|\s(?=because\b|since\b|as\b))\s?(?=[^\d\s]|\d+\s[a-z]{3,})(?s:.*)"
+    r"[*_$)%°]{0,4}(?:\s[^\W\d_]+){0,3}(?:\^\d)?[*_$)]{0,4}(?::|\s?[—(;]|\s-|,(?=\s[a-z])|\s(?=because\b|since\b|as\b))\s?(?=[^\W\d_]|[\"'(√]|\d+\s[a-z]{3,})(?s:.*)"
 )
-_AFTER_ALONE = re.compile(r"[^\w=+×÷?.]*(?:[^\W\d_]+[^\w=+×÷?.]{1,3}){0,3}(?:[^\W\d_]+)?(?:\^\d)?[^\w=+×÷?.]*(?:\.(?!\.)[^\w=+×÷?.]*)?")
+_AFTER_ALONE = re.compile(r"[^\w=+×÷?.]*(?:(?!(?:is|are|was|were|plus|minus|times|has|have)\b)[^\W\d_]+[^\w=+×÷?.]{1,3}){0,2}(?:[^\W\d_]+)?(?:\^\d)?[^\w=+×÷?.]*(?:\.(?!\.)[^\w=+×÷?.]*)?")
 
 # --- 3. no answer ----------------------------------------------------------------------------------------------------
 
@@ -413,6 +416,8 @@ def _concluded(reply: _Reply) -> _Found | None:
 def _conclusion(reply: _Reply, sentences: Sequence[_Span]) -> WrittenNumber | None:
     """The number of the last sentence that concludes; what is calculated after it makes it a step of the way."""
     told = [span for span in sentences if reply.numbers_in(span)]
+    if told and _STATEMENT.match(reply.text, told[-1].start, told[-1].end):
+        return _last_read(reply, told)
     for place in reversed(range(len(told))):
         if _concludes(reply, told[place]):
             if any(_ends_equation(reply, span) for span in told[place + 1 :]):
@@ -433,11 +438,13 @@ def _ends_equation(reply: _Reply, span: _Span) -> bool:
     return _EQUALS.search(reply.text, span.start, span.end) is not None
 
 
+_STATEMENT = re.compile(r"[\s*_]*(?:the|this|that)\b[^.!?\n=:]*\s(?:is|equals)\s[*$(\\]*-?[$€£]?\d[\d.,]*[^\s]*(?:\s[^\W\d_]+){0,2}\s*$", re.IGNORECASE)
 _ANSWERS = re.compile(
     r"[\s*_#>]*(?:it|that|this|you|they|she|he|we|the|there|an?|its|es|er|sie|das|der|die|man|il|elle|c'est|la|le|el|ela|ele|o)\b[^\n=]*?"
     r"\b(?:is|are|it's|takes?|needs?|costs?|would|will|should|must|can|paid|pays?|equals|ist|sind|dauert|kostet|braucht|est|faut|coûte|es|son|cuesta"
     r"|necesita|é|são|custa|precisa|sono|costa|serve)\b"
-    r"|[\s*_#>]*(?:son|es|são|é|sono|è|hay|si|se necesitan?|hacen falta|ci vogliono|ci sono|há|нужно|потребуется|понадобится|надо|需要|要)\b",
+    r"|[\s*_#>]*(?:son|es|são|é|sono|è|hay|si|se necesitan?|hacen falta|ci vogliono|ci sono|há|нужно|потребуется|понадобится|надо|需要|要)\b"
+    r"|[\s*_#>]*\$?\d[^\n=]*?\b(?:are|is|will be)\s(?:needed|required|necessary|enough|left)\b",
     re.IGNORECASE,
 )
 _TELLS_A_GIVEN = re.compile(
@@ -447,7 +454,7 @@ _TELLS_A_GIVEN = re.compile(
 )
 _MARKER = re.compile(
     r"\b(?:in total|totaal|in all|altogether|overall|finally|(?<!sub)total|totals|together|result|conclusion"
-    r"|this means|that means|which means|we get|leaves|leaving|giving|gives|makes|in the end|ends up|remain|remains|remaining|left|insgesamt|ergebnis|bleiben"
+    r"|this means|that means|which means|we get|(?:leaves|leaving|giving|gives|makes)\s(?:(?:her|him|them|us|you|with|a|total|of|it)\s){0,3}\$?\d|in the end|ends up|remain|remains|remaining|left|insgesamt|ergebnis|bleiben"
     r"|au total|résultat|restent|en total|resultado|quedan|no total|restam|in totale|risultato|итого|всего|осталось|totalt)\b"
     r"|一共|总共|共有|剩|合計|残り|المجموع|कुल",
     re.IGNORECASE,
@@ -463,7 +470,13 @@ def _said_last(reply: _Reply) -> _Found | None:
 
 
 def _last_read(reply: _Reply, sentences: Sequence[_Span]) -> WrittenNumber | None:
-    return next((number for span in reversed(sentences) if (number := _read_sentence(reply, span)) is not None), None)
+    """The number of the last sentence that has one; a year in passing only where there is nothing else."""
+    read = [number for span in reversed(sentences) if (number := _read_sentence(reply, span)) is not None]
+    return next((number for number in read if not _is_year(reply.text, number)), read[0] if read else None)
+
+
+def _is_year(text: str, number: WrittenNumber) -> bool:
+    return bool(_YEAR.fullmatch(text, number.start, number.end) and _GIVEN_YEAR.search(text, max(0, number.start - 20), number.start))
 
 
 def _last_word(reply: _Reply) -> WrittenNumber | None:
@@ -507,12 +520,18 @@ def _free_numbers(text: str, numbers: Sequence[WrittenNumber]) -> list[WrittenNu
     for number in numbers:
         joined = last is not None and _JOINS.fullmatch(text, last.end, number.start)
         if not joined or not given:
-            before = max(0, number.start - 40), number.start
-            given = _GIVEN.search(text, *before) is not None and _STATES.search(text, *before) is None
+            given = _is_given(text, number)
         if not given:
             free.append(number)
         last = number
     return free
+
+
+def _is_given(text: str, number: WrittenNumber) -> bool:
+    before = max(0, number.start - 40), number.start
+    if _SUPPOSED.search(text, *before) or _is_year(text, number):
+        return True
+    return _GIVEN.search(text, *before) is not None and _STATES.search(text, *before) is None
 
 
 def _last_step(reply: _Reply, span: _Span) -> _Span:
@@ -532,7 +551,7 @@ def _main_numbers(reply: _Reply, span: _Span) -> list[WrittenNumber]:
     outside = [number for number in numbers if not any(start < number.start < end for start, end in brackets)] or numbers
     free = _free_numbers(text, outside) or outside
     for clause in _CLAUSE.finditer(text, free[0].end, span.end) if free else ():
-        if clause["result"] and _EXPRESSION.search(text, span.start, clause.start()):
+        if clause["result"] and (_EXPRESSION.search(text, span.start, clause.start()) or _MARKER.search(text, clause.end(), span.end)):
             continue
         return [number for number in outside if number.start < clause.start()]
     return outside
@@ -540,7 +559,7 @@ def _main_numbers(reply: _Reply, span: _Span) -> list[WrittenNumber]:
 
 _BRACKETS = re.compile(r"(?<![\w^\\])\([^()\n]{2,300}\)")
 _CLAUSE = re.compile(
-    r",?\s(?:because|since|where|given|who|whose|when|while|although|assuming|provided|i\.e\.|that is,|as there|cioè|soit|es decir|ou seja|das heißt|d\.h\.|то есть)\b|,\s(?:with|not|if|of which|including|up from|down from)\b"
+    r",?\s(?:because|since|where|given|who|whose|when|while|although|assuming|provided|i\.e\.|that is,|as there|cioè|soit|es decir|ou seja|das heißt|d\.h\.|то есть)\b|,\s(?:with|not|if|of which|including|up from|down from|about|roughly|around|approximately|almost|nearly|attained|achieved|reached)\b|;\s(?=[^=]*$)"
     r"|,\s(?=\S{1,9}\s(?:\w+\s)?(?:more|fewer|less|higher|lower)\sthan\b)|(?P<result>,\swhich\b)"
     r"|:\s(?=[^\n:=]*\d[^\n=\d]+\d[^\n=]*$)|\s(?:weil|denn|da|wobei|car|parce que|puisque|porque|ya que|pois|perché|poiché|потому|так как)\s",
     re.IGNORECASE,
@@ -554,7 +573,7 @@ _STEP = re.compile(
 )
 _IS_SUBJECT = re.compile(r"[*_$)]{0,4}\s(?:is|are|was|were)\s", re.IGNORECASE)
 _STATES = re.compile(
-    r"(?:(?P<sign>[=≈⇒→:]|=>)|\b(?:is|are|was|were|be|(?:it|that|there|he|she)['’]s|equals?|equal to|gives?|gets?|makes?|leaves?|has|have|had|becomes?|means|yields?|(?:comes?|arrives?|works?|adds?|amounts?|sums?|totals?|reduces?|simplifies|rounds?|drops?|rises?|grows?|turns?)"
+    r"(?:(?P<sign>[=≈⇒→:]|=>)|\b(?:is|are|was|were|be|(?:it|that|there|he|she)['’]s|equals?|equal to|gives?|gets?|makes?|leaves?|returns?|prints?|outputs?|has|have|had|becomes?|means|yields?|(?:comes?|arrives?|evaluates?|corresponds?|works?|adds?|amounts?|sums?|totals?|reduces?|simplifies|rounds?|drops?|rises?|grows?|turns?)"
     r"(?:\s(?:out|up|down))?\s(?:to|at)|ist|sind|beträgt|hat|haben|bleiben|est|sont|reste|restent|es|son|hay|quedan|é|são|tem|restam|è|sono|ha|restano|равно|осталось)"
     r"|是|为|有|は|了)(?:\s|[*_$€£~(\\]|\b(?:about|approximately|only|just|exactly|then|still|now|a total of|also|de|di)\b)*$",
     re.IGNORECASE,
@@ -567,6 +586,14 @@ _GIVEN = re.compile(
     r"|^of)\s(?:(?:the|about|its|their|his|her|only|de|den|het|die|das|der|les|las|los|le|gli|as|os|la|el|il)\s)?[$€£(*]*$",
     re.IGNORECASE,
 )
+# "for n = 5", "to get 100 ml": a condition or an aim, whatever the verb says.
+_SUPPOSED = re.compile(
+    r"\b(?:for|with|when|at|if|where|let|setting|substituting|using|taking|plugging in)\s+[$*]{0,2}[a-z]{1,3}\s?=\s?[$*]{0,2}$"
+    r"|\bto\s(?:reach|get|make|fill|have|earn|buy|cover|finish)\s(?:the\s|a\s|at least\s)?[$€£*]{0,2}$",
+    re.IGNORECASE,
+)
+_GIVEN_YEAR = re.compile(r"\b(?:in|since|by|until|of|from|the|year|im Jahr|en|in the)\s$", re.IGNORECASE)
+_YEAR = re.compile(r"(?:1[5-9]|20)\d\d")
 _JOINS = re.compile(r"[%*$]{0,3}\s?(?:,|and|or|&|und|et|y|e|и)?,?\s?(?:and\s|or\s)?[$€£(*]*")
 
 # --- what is said besides --------------------------------------------------------------------------------------------
