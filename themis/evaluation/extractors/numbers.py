@@ -167,7 +167,8 @@ _NUMBER = re.compile(
     )
   | (?<![A-Za-z0-9_^.]) (?<![A-Za-z]-) (?<!\^-) (?<!\^\{{) (?<!\^\{{-)     # not inside a word, an exponent or a version
     (?P<number>
-        (?P<sign> (?<![)\]])[-+] | (?:(?<=\bis[ ])|(?<==[ ])|(?<=:[ ]))-[ ] | (?<=\s)—(?=\d) )?
+        (?P<sign> (?<![)\]])[-+] | (?:(?<=\bis[ ])|(?<==[ ])|(?<=:[ ]))-[ ] | (?<=\s)—(?=\d)
+            | (?:(?<=\bis[ ])|(?<==[ ])|(?<=:[ ])|(?<=\bof[ ])|^) (?:minus|negative)[ ] )?
         (?:[$€£¥₹]\s?)? (?P<inner_sign>-)?
         (?:
             (?P<whole>\d{{1,4}}) (?:\s(?:and\s)?|-) (?P<top>\d{{1,3}})\s?/\s?(?P<bottom>\d{{1,3}}) (?!\d|/|\.\d|\s?[=+*×])
@@ -207,7 +208,7 @@ def _read(found: re.Match[str], groups: str) -> WrittenNumber | None:
         if exact is None:
             return None
         value, start = exact, found.start("number")
-    if "-" in (found["sign"] or "").replace("—", "-") + (found["inner_sign"] or ""):
+    if (found["sign"] or "+").strip() != "+" or found["inner_sign"]:
         value = -value
     return WrittenNumber(value * _scale(found), found["percent"] is not None, start, found.end())
 

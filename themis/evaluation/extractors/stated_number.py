@@ -239,8 +239,8 @@ _ANNOUNCES = re.compile(
     re.VERBOSE | re.IGNORECASE,
 )
 _HEADING = re.compile(rf"^[ \t#*_>]{{0,9}}(?:the\s|my\s)?(?:final\s)?(?:{_NOUNS})[ \t*_:#]{{0,9}}\n\s*", re.MULTILINE | re.IGNORECASE)
-_SUPPOSES = re.compile(r"\b(?:if|whether|suppose|supposing|assuming|unless|wrong|incorrect|long|longer|detailed)\s(?:the\s|your\s|my\s)?(?:\w+\s)?$|\b(?:to|can|could|cannot|can't|I|we|please)\s$", re.IGNORECASE)
-_CONDITION = re.compile(r"(?:^|[.!?\n]\s?)[\s*_(]*(?:if|had|without|otherwise|with)\b[^.!?\n]*$", re.IGNORECASE)
+_SUPPOSES = re.compile(r"\b(?:if|whether|suppose|supposing|assuming|unless|wrong|incorrect|long|longer|detailed|first|initial|previous|original|old|earlier)\s(?:the\s|your\s|my\s)?(?:\w+\s)?$|\b(?:to|can|could|cannot|can't|I|we|please)\s$", re.IGNORECASE)
+_CONDITION = re.compile(r"(?:^|[.!?:\n]\s?)[\s*_(]*(?:if|had|without|otherwise|with)\b[^.!?\n]*$", re.IGNORECASE)
 _LEAD = re.compile(
     r"(?:[\s*_`\"'“<\[({|~≈:>=\\-]|\$(?!\d)|(?:approximately|approx\.?|about|around|exactly|roughly|nearly|probably|likely|maybe|just"
     r"|only|simply|indeed|clearly|equal to|a total of|USD|EUR|GBP|INR|Rs\.?|CHF|US|R(?=\$)|ungefähr|etwa|environ|aproximadamente|circa"
@@ -385,7 +385,7 @@ _FULL_STOP = re.compile(r"[a-z)][.!?]\s")
 _OPENS = re.compile(r"[\s*_#>]*(?:we know|let(?:'s| us| me)|first|to (?:find|solve|determine|calculate)|given|step|okay|ok|alright|start)\b", re.IGNORECASE)
 _MORE_WORDS = re.compile(r"(?:\W+[^\W\d_]+){3}")
 _BREAKS_OFF = re.compile(
-    r"(?:[=+×·÷*/(,:;-]|\b(?:the|a|an|of|is|are|and|or|to|so|we|which|that|for|with|by|in|at|on|from|then|than|be|has|have|was|were|if|because"
+    r"(?:[=+×·÷*/({,:;-]|\b(?:the|a|an|of|is|are|and|or|to|so|we|which|that|for|with|by|in|at|on|from|then|than|be|has|have|was|were|if|because"
     r"|since|as|need|will|it|each|per|there|when|where|their|his|her))$",
     re.IGNORECASE,
 )
@@ -465,7 +465,8 @@ _EQUALS = re.compile(r"(?<![<>!=])[=≈](?![=>])")
 
 
 def _said_last(reply: _Reply) -> _Found | None:
-    number = _last_read(reply, reply.told) or last_of(reply.numbers) or _last_word(reply)
+    aside = [span for span in reply.sentences if not _ASKS.match(reply.text, span.start)]
+    number = _last_read(reply, reply.told) or _last_read(reply, aside) or _last_word(reply)
     return _Found(number) if number is not None else None
 
 
@@ -573,14 +574,15 @@ _STEP = re.compile(
 )
 _IS_SUBJECT = re.compile(r"[*_$)]{0,4}\s(?:is|are|was|were)\s", re.IGNORECASE)
 _STATES = re.compile(
-    r"(?:(?P<sign>[=≈⇒→:]|=>)|\b(?:is|are|was|were|be|(?:it|that|there|he|she)['’]s|equals?|equal to|gives?|gets?|makes?|leaves?|returns?|prints?|outputs?|has|have|had|becomes?|means|yields?|(?:comes?|arrives?|evaluates?|corresponds?|works?|adds?|amounts?|sums?|totals?|reduces?|simplifies|rounds?|drops?|rises?|grows?|turns?)"
+    r"(?:(?P<sign>[=≈⇒→:]|=>)|\b(?:is|are|was|were|be|(?:it|that|there|he|she)['’]s|equals?|equal to|gives?|gets?|makes?|leaves?|returns?|prints?|outputs?|has|have|had|becomes?|means|yields?|(?:faster|slower|taller|longer|shorter|older|younger|heavier|cheaper|creased?|rose|fell|dropped|grew|up|down|higher|lower|larger|smaller)\sby"
+    r"|(?:comes?|arrives?|evaluates?|corresponds?|works?|adds?|amounts?|sums?|totals?|reduces?|simplifies|rounds?|drops?|rises?|grows?|turns?)"
     r"(?:\s(?:out|up|down))?\s(?:to|at)|ist|sind|beträgt|hat|haben|bleiben|est|sont|reste|restent|es|son|hay|quedan|é|são|tem|restam|è|sono|ha|restano|равно|осталось)"
     r"|是|为|有|は|了)(?:\s|[*_$€£~(\\]|\b(?:about|approximately|only|just|exactly|then|still|now|a total of|also|de|di)\b)*$",
     re.IGNORECASE,
 )
 _GIVEN = re.compile(
     r"(?:\b(?:in|for|from|at|after|before|between|per|by|with|over|on|among|than|below|above|under|the|these|those|all|every|each|first|last|next"
-    r"|to|reach|until|within|during|out of|day|week|room|group|both|remaining|other|original|entire|initial|same|von|für|aus|mit|nach|den|der"
+    r"|to|reach|until|within|during|out of|day|week|room|group|both|remaining|other|original|entire|initial|same|adding|subtracting|multiplying|dividing|combining|von|für|aus|mit|nach|den|der"
     r"|auf|bei|pro|des|les|en|pour|par|dans|sur|avec|para|por|las|los|con|entre|em|nas|nos|das|dos|com|di|nei|per|dei|из|в|за|на|по|для|от)"
     r"|(?<!\btotal)(?<!\bsum)(?<!crease)(?<!\bprofit)(?<!\bloss)(?<!\baverage)(?<!\bchange)(?<!\bdifference)(?<!\bvalue)(?<!\bspeed)(?<!\bscore)\s+of"
     r"|^of)\s(?:(?:the|about|its|their|his|her|only|de|den|het|die|das|der|les|las|los|le|gli|as|os|la|el|il)\s)?[$€£(*]*$",
@@ -609,4 +611,5 @@ _ASIDE = re.compile(
     re.IGNORECASE,
 )
 _ASIDE_HEADING = re.compile(rf"[\s*_#>(\-•]*(?:{_ASIDE_WORDS})[\s*_:]*$", re.IGNORECASE)
+_ASKS = re.compile(r"[\s*_]*(?:do|did|could|can|would|should|shall|what|how|which|who|are|does)\b", re.IGNORECASE)
 _IS_QUESTION = re.compile(r"\?[\s*_\"')]*$")
