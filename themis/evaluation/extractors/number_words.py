@@ -62,7 +62,10 @@ def _compounds() -> Iterator[tuple[str, int]]:
             value, place = 10 * tens + ones, 18 + tens
             yield f"{'ein' if ones == 1 else german[ones]}und{german[place]}", value
             yield f"{dutch[ones]}{'ën' if dutch[ones].endswith('e') else 'en'}{dutch[place]}", value
-            yield (italian[place][:-1] if ones in (1, 8) else italian[place]) + italian[ones].replace("tre", "tré"), value
+            yield (
+                (italian[place][:-1] if ones in (1, 8) else italian[place]) + italian[ones].replace("tre", "tré"),
+                value,
+            )
     yield from ((f"veinti{ones}", 20 + value) for value, ones in enumerate(spanish[1:10], 1))
     yield from {"veintidós": 22, "veintitrés": 23, "veintiséis": 26}.items()
 
@@ -122,7 +125,7 @@ def _whole(tokens: list[str]) -> Fraction | None:
             current = (current or 1) * times
         elif token in _SMALL:
             small, rest = _SMALL[token], current % 100
-            if rest and (small > 9 and rest not in (60, 80) or rest < 20 or rest % 10):
+            if rest and ((small > 9 and rest not in (60, 80)) or rest < 20 or rest % 10):
                 return None
             current += small
         elif token in _PARTS:

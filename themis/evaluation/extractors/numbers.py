@@ -126,7 +126,7 @@ _PLAIN_SPELLINGS: list[tuple[re.Pattern[str], str | Callable[[re.Match[str]], st
     (re.compile(r"\\(boxed|fbox)(?=\d)"), r"\\\1 "),
     (re.compile(r"\^\{?\\circ\}?"), "°"),
     (re.compile(r"\\(?:text|mathrm|mathbf|textbf|mathit|textit|operatorname|mbox)\s?\{([^{}\n]{0,200})\}"), r" \1 "),
-    (re.compile(r" +(?=\^)|(?<=\d)/-(?!\d)|~~[^~\n]{1,200}~~"), ""),
+    (re.compile(r"(?<! ) {1,9}(?=\^)|(?<=\d)/-(?!\d)|~~[^~\n]{1,200}~~"), ""),
     (re.compile(r"(?<!\w)__(?=\S)([^\n_]{1,200})(?<=\S)__(?!\w)"), r"**\1**"),
     (re.compile(r"(?<!\w)_(?=\S)([^\n_]{1,200})(?<=\S)_(?!\w)"), r"*\1*"),
 ]
@@ -135,7 +135,7 @@ _SCALES = {
     "hundred": 10**2,
     "百": 10**2,
     "dozens?": 12,
-    "thousands?|tausend|mille|mil|mila|тысяч[аи]?|тыс|千": 10**3,
+    r"thousands?|tausend|mille|mil(?!\smillones)|mila|тысяч[аи]?|тыс|千": 10**3,
     "万|萬": 10**4,
     "lakhs?|lacs?|लाख": 10**5,
     "millions?|mio|mln|mn|millionen|millones|mill[oó]n|milh(?:ões|ão)|milion[ei]|миллион(?:а|ов)?|млн": 10**6,
@@ -191,7 +191,9 @@ _NUMBER = re.compile(
     """,
     re.VERBOSE | re.IGNORECASE,
 )
-_LIST_MARKER = re.compile(r"^[ \t>*#-]{0,20}\(?(?P<marker>\d{1,2})[.)](?=[ \t*]{1,9}(?P<alone>[$€£-]{0,2}\d[\d.,]*[ \t]*$)?\S?)", re.MULTILINE)
+_LIST_MARKER = re.compile(
+    r"^[ \t>*#-]{0,20}\(?(?P<marker>\d{1,2})[.)](?=[ \t*]{1,9}(?P<alone>[$€£-]{0,2}\d[\d.,]*[ \t]*$)?\S?)", re.MULTILINE
+)
 _MAX_DIGITS = 400  # of a number, whether written out or by an exponent
 
 
