@@ -150,7 +150,7 @@ DECLINES = _pattern(
 )
 ENDS = _pattern(r"[.!?。！？।)\]}>|`\"'”*✓✔☺-⟿😀-🫿]$")
 BREAKS_OFF = _pattern(
-    r"(?:[=+×·÷*/({,:;-]|\b(?:the|a|an|of|is|are|and|or|to|so|we|which|that|for|with|by|in|at|on|from|then|than|be|has|have"
+    r"(?:[=+×·÷*/({,:;-]|\d\s?x|\b(?:the|a|an|of|is|are|and|or|to|so|we|which|that|for|with|by|in|at|on|from|then|than|be|has|have"
     r"|was|were|if|because|since|as|need|will|it|each|per|there|when|where|their|his|her))$"
 )
 FULL_STOP = _pattern(r"[a-z)][.!?]\s")

@@ -250,7 +250,7 @@ def _scale(found: re.Match[str]) -> int:
 
 
 _DECIMAL_COMMA = re.compile(r"(?<![\d,.(\[])\d+,\d{1,2}(?!\d|,\d)|\d\.\d{3},\d|\d\.\d{3}\s?€|R\$\s?\d")
-_DECIMAL_POINT = re.compile(r"(?<![\d,.])\d+\.(?:\d{1,2}|\d{4,})(?!\d|[.,]\d)|\d,\d{3}\.\d")
+_DECIMAL_POINT = re.compile(r"(?<![\d,.])\d+\.(?:\d{1,2}|\d{4,})(?!\d|[.,]\d)|\d,\d{3}\.\d|\d,\d{2,3},\d{3}")
 _OF_COMMA_LANGUAGES = re.compile(
     r"\b(?:und|ist|sind|beträgt|antwort|ergebnis|insgesamt|est|réponse|donc|respuesta|resultado|tanto|resposta|total é"
     r"|portanto|risposta|quindi|risultato|antwoord|cevap|jawaban|odpowiedź|svaret|ответ|итого)\b",

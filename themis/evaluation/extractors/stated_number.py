@@ -180,7 +180,11 @@ def _alone_on_a_line(reply: Reply) -> WrittenNumber | None:
         if (alone := _alone(reply, line)) is not None:
             return alone
     for first in reply.sentences[:1]:
-        return _alone_in_words(reply.text[first.start : first.end]) or _alone(reply, first) or _begins(reply, first)
+        return (
+            _alone_in_words(reply.text[first.start : min(first.end, first.start + 200)])
+            or _alone(reply, first)
+            or _begins(reply, first)
+        )
     return None
 
 
@@ -321,7 +325,7 @@ def _said_last(reply: Reply) -> _Found | None:
 def _last_in_words(reply: Reply) -> WrittenNumber | None:
     """A number in words, of the last sentence that has one; "one" is more often no number."""
     for span in reversed(reply.told):
-        spelled = last_of(find_number_words(reply.text[span.start : span.end]))
+        spelled = last_of(find_number_words(reply.text[max(span.start, span.end - LONGEST_SENTENCE) : span.end]))
         if spelled is not None and (spelled.value != 1 or len(reply.text.split()) < 3):
             return spelled
     return None
