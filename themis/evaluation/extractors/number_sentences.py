@@ -110,7 +110,7 @@ def read_sentence(reply: Reply, span: Span) -> WrittenNumber | None:
         before = [earlier for earlier in numbers if earlier.end <= states.start()]
         if states["sign"] and before:
             return before[-1]
-    return (free or numbers)[-1]
+    return (free or [number for number in numbers if not _is_year(text, number)] or numbers)[-1]
 
 
 def read_last(reply: Reply, sentences: Sequence[Span]) -> WrittenNumber | None:

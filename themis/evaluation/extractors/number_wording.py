@@ -166,17 +166,17 @@ CONCLUDES = _pattern(
     r"\b(?:"
     + _any(
         r"in total|in all|altogether|overall|finally|(?<!sub)total|totals|together|result|conclusion|in the end|ends up",
-        r"this means|that means|which means|we get|remain|remains|remaining|left",
-        r"(?:leaves|leaving|giving|gives|makes)\s(?:(?:her|him|them|us|you|with|a|total|of|it)\s){0,3}\$?\d",
+        r"this means|that means|which means|we get|remain|remains|remaining|left|still (?:has|have|needs?|owes?)",
         r"insgesamt|ergebnis|bleiben|au total|résultat|restent|en total|resultado|quedan|no total|restam|in totale|risultato",
         r"итого|всего|осталось|totalt|totaal",
     )
-    + r")\b|一共|总共|共有|剩|合計|残り|المجموع|कुल"
+    + r")\b|\b(?:leaves|leaving|giving|gives|makes)\s(?:(?:her|him|them|us|you|with|a|total|of|it)\s){0,3}\$?\d"
+    r"|一共|总共|共有|剩|合計|残り|المجموع|कुल"
 )
 STEP = _pattern(
     r"\b(?:"
     + _any(
-        r"so|therefore|thus|hence|consequently|which means|meaning",
+        r"so|therefore|thus|hence|consequently|which means|meaning|we (?:find|obtain)|adding (?:both|these|them|everything)",
         r"also|daher|somit|folglich|donc|ainsi|par conséquent|por lo tanto|por tanto|así que|entonces",
         r"portanto|logo|então|quindi|perciò|dunque|следовательно|таким образом|значит|поэтому|dus|derfor|alltså|jadi|vậy",
     )
@@ -204,9 +204,13 @@ TELLS_A_GIVEN = _pattern(
     r"|given|since|each|every|per|know|want|asks?|find|hat|hatte|kauft|avait|tenía|tinha|aveva)\b|\bthere (?:are|is|were|was)\b"
 )
 
+HYPOTHETICAL = _pattern(r"\b(?:would|could have)\b|['’]d\b")
+
 # --- within a sentence -----------------------------------------------------------------------------------------------
 
 REJECTS_NEXT = _pattern(
+    r"\b(?:some|many|most|people|others?|you|one)\s(?:\w+\s){0,2}(?:say|think|answer|guess|expect|claim|assume)\s"
+    r"(?:it(?:'s| is)\s|of\s)?$|"
     r"(?:\b(?:not|rather than|instead of|as opposed to|isn't|wasn't|aren't|never|cannot be|can't be|nicht|statt|pas|não|non|no es"
     r"|не|а не)|n't|不是|而不是|ではなく)\s*(?:just|only|the|be|by|equal to|exactly)?\s*[$€£*_\"'(]*$"
 )
@@ -264,8 +268,9 @@ CLAUSE = _pattern(
         r"because|since|where|given|who|whose|when|while|although|assuming|provided|i\.e\.|that is,|as there",
         r"cioè|soit|es decir|ou seja|das heißt|d\.h\.|то есть",
     )
-    + r")\b|,\s(?:with|not|if|of which|including|up from|down from|about|roughly|around|approximately|almost|nearly|attained"
-    r"|achieved|reached)\b|,\s(?=\S{1,9}\s(?:\w+\s)?(?:more|fewer|less|higher|lower)\sthan\b)|(?P<result>,\swhich\b)"
+    + r")\b|,\s(?:with|not|if|of which|namely|nämlich|à savoir|a saber|ossia|including|up from|down from|about|roughly"
+    r"|around|approximately|almost|nearly|attained"
+    r"|achieved|reached)\b|,\s(?=\S{1,9}\s(?:\w+\s)?(?:more|fewer|less|higher|lower)\sthan\b)|(?P<result>,\swhich\b)|,\s(?:and|whereas)\s(?:her|his|their|its)\b"
     r"|;\s(?=[^=]*$)|:\s(?=[^\n:=]*\d[^\n=\d]+\d[^\n=]*$)"
     r"|\s(?:weil|denn|da|wobei|car|parce que|puisque|porque|ya que|pois|perché|poiché|потому|так как)\s"
 )
