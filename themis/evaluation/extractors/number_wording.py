@@ -191,8 +191,8 @@ ANSWERS = _pattern(
     + "(?:"
     + _any(
         r"(?:it|that|this|you|they|she|he|we|the|there|an?|its|es|er|sie|das|der|die|man|il|elle|c'est|la|le|el|ela|ele|o)\b"
-        r"[^\n=]*?\b(?:is|are|it's|takes?|needs?|costs?|would|will|should|must|can|paid|pays?|equals|ist|sind|dauert|kostet"
-        r"|braucht|est|faut|coûte|es|son|cuesta|necesita|é|são|custa|precisa|sono|costa|serve)\b",
+        r"[^\n=]*?\b(?:is|are|it's|takes?|needs?|costs?|would|will|should|must|can|ha(?:s|ve) to|paid|pays?|equals|ist|sind"
+        r"|dauert|kostet|braucht|est|faut|coûte|es|son|cuesta|necesita|é|são|custa|precisa|sono|costa|serve)\b",
         r"(?:son|es|são|é|sono|è|hay|si|se necesitan?|hacen falta|ci vogliono|ci sono|há)\b",
         r"(?:нужно|потребуется|понадобится|надо|需要|要)",
         r"\$?\d[^\n=]*?\b(?:are|is|will be)\s(?:needed|required|necessary|enough|left)\b",
@@ -200,7 +200,8 @@ ANSWERS = _pattern(
     + ")"
 )
 TELLS_A_GIVEN = _pattern(
-    r"\b(?:has|have|had|starts?|started|begins?|began|buys?|bought|sells|gets?|got|gives?|gave|first|initially|originally|if|let"
+    r"\b(?:has(?! to)|have(?! to)|had|starts?|started|begins?|began|buys?|bought|sells|gets?|got|gives?|gave|first"
+    r"|initially|originally|if|let"
     r"|given|since|each|every|per|know|want|asks?|find|hat|hatte|kauft|avait|tenía|tinha|aveva)\b|\bthere (?:are|is|were|was)\b"
 )
 
@@ -260,17 +261,22 @@ SUPPOSED = _pattern(
 BEFORE_YEAR = _pattern(r"\b(?:in|since|by|until|of|from|the|year|im Jahr|en|in the)\s$")
 YEAR = _pattern(r"(?:1[5-9]|20)\d\d")
 JOINS = _pattern(r"[%*$]{0,3}\s?(?:,|and|or|&|und|et|y|e|и)?,?\s?(?:and\s|or\s)?[$€£(*]*")
+# "6 teams can be formed and 2 players stay behind": what is added after the statement, unless it is what is left.
+ADDS = _pattern(r"[^\W\d_]+\s+(?:and|y|und|et|e|и)\s(?:about\s|only\s|the\s)?[$€£*]*$")
+IS_LEFT = _pattern(r"[^.;\n]*\b(?:left(?! out| over| behind)|remain\w*|in total|altogether|in all|total)\b")
 BRACKETS = _pattern(r"(?<![\w^\\])\([^()\n]{2,300}\)")
 # Where the main clause ends; after a calculation "which is" goes on with it.
 CLAUSE = _pattern(
     r",?\s(?:"
     + _any(
-        r"because|since|where|given|who|whose|when|while|although|assuming|provided|i\.e\.|that is,|as there",
+        r"because|since|where|given|who|whose|when|while|although|assuming|provided|as there",
         r"cioè|soit|es decir|ou seja|das heißt|d\.h\.|то есть",
     )
     + r")\b|,\s(?:with|not|if|of which|namely|nämlich|à savoir|a saber|ossia|including|up from|down from|about|roughly"
     r"|around|approximately|almost|nearly|attained"
-    r"|achieved|reached)\b|,\s(?=\S{1,9}\s(?:\w+\s)?(?:more|fewer|less|higher|lower)\sthan\b)|(?P<result>,\swhich\b)|,\s(?:and|whereas)\s(?:her|his|their|its)\b"
+    r"|achieved|reached)\b|,\s(?=\S{1,9}\s(?:\w+\s)?(?:more|fewer|less|higher|lower)\sthan\b)"
+    r"|(?P<result>,\s(?:which|that is|i\.e\.))"
+    r"|,?\s(?:and|whereas|und|et|y|e)\s(?:her|his|their|its|sein|seine|ihr|ihre|son|sa|su|sus|seu|sua|suo)\b"
     r"|;\s(?=[^=]*$)|:\s(?=[^\n:=]*\d[^\n=\d]+\d[^\n=]*$)"
     r"|\s(?:weil|denn|da|wobei|car|parce que|puisque|porque|ya que|pois|perché|poiché|потому|так как)\s"
 )
@@ -290,5 +296,6 @@ ASIDE = _pattern(
     r"|wenn\b|si\b|se\b|если\b|如果)|[^\n]{0,400}?[✓✔]|\s*\([^()\n]*\)\W*$"
 )
 ASIDE_HEADING = _pattern(rf"{_MARKUP}(?:{_CHECKS})[\s*_:]*$")
+ORDINAL = _pattern(r"(?<![\w.])(?P<number>\d{1,9})(?:st|nd|rd|th)\b")
 ASKS = _pattern(r"[\s*_]*(?:do|did|could|can|would|should|shall|what|how|which|who|are|does)\b")
 IS_QUESTION = _pattern(r"\?[\s*_\"')]*$")

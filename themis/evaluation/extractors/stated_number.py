@@ -17,6 +17,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 
 from themis.evaluation.extractors import number_wording as wording
 from themis.evaluation.extractors.answers import find_boxes
@@ -326,7 +327,14 @@ def _calculates(reply: Reply, span: Span) -> bool:
 
 def _said_last(reply: Reply) -> _Found | None:
     unasked = [span for span in reply.sentences if not wording.ASKS.match(reply.text, span.start)]
-    return _found(read_last(reply, reply.told) or read_last(reply, unasked) or _last_in_words(reply))
+    number = read_last(reply, reply.told) or read_last(reply, unasked)
+    return _found(number or _last_in_words(reply) or _last_ordinal(reply))
+
+
+def _last_ordinal(reply: Reply) -> WrittenNumber | None:
+    """A place in an order, where a reply has no other number: "She came 5th"."""
+    ordinal = last_of(wording.ORDINAL.finditer(reply.text))
+    return None if ordinal is None else WrittenNumber(Fraction(ordinal["number"]), False, *ordinal.span())
 
 
 def _last_in_words(reply: Reply) -> WrittenNumber | None:
