@@ -273,7 +273,7 @@ CLAUSE = _pattern(
         r"cioè|soit|es decir|ou seja|das heißt|d\.h\.|то есть",
     )
     + r")\b|,\s(?:with|not|if|of which|namely|nämlich|à savoir|a saber|ossia|including|up from|down from|about|roughly"
-    r"|around|approximately|almost|nearly|attained"
+    r"|around|approximately|almost|nearly|maybe|perhaps|possibly|attained"
     r"|achieved|reached)\b|,\s(?=\S{1,9}\s(?:\w+\s)?(?:more|fewer|less|higher|lower)\sthan\b)"
     r"|(?P<result>,\s(?:which|that is|i\.e\.))"
     r"|,?\s(?:and|whereas|und|et|y|e)\s(?:her|his|their|its|sein|seine|ihr|ihre|son|sa|su|sus|seu|sua|suo)\b"

@@ -141,7 +141,8 @@ _SCALES = {
     "millions?|mio|mln|mn|millionen|millones|mill[oó]n|milh(?:ões|ão)|milion[ei]|миллион(?:а|ов)?|млн": 10**6,
     "crores?|करोड़": 10**7,
     "億|亿": 10**8,
-    "billions?|bn|milliarden?|milliards?|mil millones|miliard[oi]|bilh(?:ões|ão)|миллиард(?:а|ов)?|млрд": 10**9,
+    r"billions?|bn|milliarden?|milliards?|mil\smillones|mrd\.?|miliard[oi]|bilh(?:ões|ão)|миллиард(?:а|ов)?|млрд": 10
+    ** 9,
     "trillions?|tn|兆": 10**12,
 }
 _SCALE_NAMES = "|".join(f"(?P<scale{power}>{names})" for power, names in enumerate(_SCALES))
