@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import re
 
+from themis.evaluation.extractors.announcements import LANGUAGES, WEAK_NOUN
+
 
 def _pattern(pattern: str, flags: re.RegexFlag = re.IGNORECASE) -> re.Pattern[str]:
     """Capitals do not matter, unless the flags say so."""
@@ -41,13 +43,16 @@ NEXT_TURN = _pattern(r"\n[ \t*#]{0,9}(?:Q|Question|User|Human|Problem)\s?\d{0,3}
 
 # --- formal answers --------------------------------------------------------------------------------------------------
 
-_NOUNS = _any(
-    r"answer|ans",
-    r"antwort|endergebnis",
-    r"réponse|respuesta|resposta|risposta|răspuns|antwoord|svar|svaret|vastaus|válasz|cevap|yanıt",
-    r"odpowiedź|odpověď|ответ|відповідь|απάντηση|jawaban|jawabannya|đáp án|đáp số",
-)
-_NOUNS_WITHOUT_VERB = r"答案|答え|解答|正解|答|정답|답|الجواب|الإجابة(?:\sالنهائية)?|جواب|پاسخ|उत्तर|คำตอบ|תשובה|উত্তর"
+
+def _nouns(*, spaced: bool) -> str:
+    """The nouns that announce an answer and nothing less, of the languages whose words blanks part, or of the others."""
+    languages = [language for language in LANGUAGES if language.spaced is spaced]
+    nouns = (noun for language in languages for noun in language.nouns if not WEAK_NOUN.fullmatch(noun))
+    return "|".join(noun.replace(" ", r"\s") for noun in nouns)
+
+
+_NOUNS = _nouns(spaced=True)
+_NOUNS_WITHOUT_VERB = _any(_nouns(spaced=False), r"پاسخ|উত্তর")
 _VERBS = _any(
     r"(?:would|should|must|will|could|might|has to|have to)\s(?:\w+\s)?be|is|was|equals|comes (?:out )?to|becomes",
     r"ist|lautet|wäre|beträgt",
@@ -60,7 +65,8 @@ ANNOUNCES = re.compile(
     (?: [^\n.:=|]{{0,160}}? \b(?P<says>{_VERBS})(?!\w)
       | [^\n.:=|\d]{{0,30}}? (?: [:=|>] | \s[-→—](?=\s) ) )
     [\s:*_]{{0,20}} (?!not\b)
-  | (?:{_NOUNS_WITHOUT_VERB}) [\s*]{{0,4}} (?:应该是|應該是|就是|是|为|為|は|가|은|는|هو|هي|[:=|])? [\s:*_]{{0,20}}
+  | (?:{_NOUNS_WITHOUT_VERB}) (?:\sالنهائية)? [\s*]{{0,4}} (?:应该是|應該是|就是|是|为|為|は|가|은|는|هو|هي|[:=|])?
+    [\s:*_]{{0,20}}
     """,
     re.VERBOSE | re.IGNORECASE,
 )
@@ -123,7 +129,7 @@ EXPLAINS = _pattern(
     _MARKUP
     + "(?:"
     + _any(
-        r"breakdown|explanation|using|here(?:'s|’s| is) (?:why|how|the)|reasoning|reason|because|why|details|working|steps",
+        r"breakdown|explanation|(?:using|because)(?![^.\n]*,)|here(?:'s|’s| is) (?:why|how|the)|reasoning|reason|why|details|working|steps",
         r"calculation|how|erklärung|begründung|explication|explicación|explicação|spiegazione|объяснение",
         r"解释|解析|説明|설명|الشرح|व्याख्या",
     )

@@ -121,6 +121,8 @@ _PLAIN_SPELLINGS: list[tuple[re.Pattern[str], str | Callable[[re.Match[str]], st
     (re.compile(r"[₀-₉]+|(?<=[A-Za-z)\d])_\{[^{}\n]{0,40}\}|(?<=[A-Za-z)])_\d+(?![\d_])"), ""),
     (re.compile(r"\\(?:times|cdot)(?![a-z])"), "×"),
     (re.compile(r"\\approx(?![a-z])"), "≈"),
+    (re.compile(r"\\equiv(?![a-z])"), "="),
+    (re.compile(r"\\p?mod\s?(?:\{\s?\d+\s?\}|\d+)|\(mod\s\d+\)"), ""),
     (re.compile(r"\\(?:implies|Rightarrow|to|rightarrow)(?![a-z])"), "⇒"),
     (re.compile(r"\\([$%])"), r"\1"),
     (re.compile(r"\\(boxed|fbox)(?=\d)"), r"\\\1 "),
