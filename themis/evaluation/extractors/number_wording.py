@@ -129,8 +129,8 @@ EXPLAINS = _pattern(
     _MARKUP
     + "(?:"
     + _any(
-        r"breakdown|explanation|(?:using|because)(?![^.\n]*,)|here(?:'s|’s| is) (?:why|how|the)|reasoning|reason|why|details|working|steps",
-        r"calculation|how|erklärung|begründung|explication|explicación|explicação|spiegazione|объяснение",
+        r"breakdown|explanation|(?:using|because)(?![^.\n]*,)|here(?:'s|’s| is) (?:why|how|the)",
+        r"reasoning|reason|why|details|working|steps|calculation|how|erklärung|begründung|explication|explicación|explicação|spiegazione|объяснение",
         r"解释|解析|説明|설명|الشرح|व्याख्या",
     )
     + r")\b"
