@@ -85,22 +85,26 @@ def find_choice(text: str, letters: str, options: Mapping[str, str] | None = Non
     """The letter, upper case, of the option that the reply chooses, or None where it chooses none or several."""
     options = options or {}
     letters = "".join(letter for letter in letters if letter in options) or letters
-    reply = _plain(strip_thinking(text), letters)
+    text = strip_thinking(text)
+    reply = _plain(text, letters)
     texts = {letter: _plain(option, letters).strip().rstrip(".") for letter, option in options.items()}
+    bold = {_plain(found, letters).strip(" .:,").casefold() for found in _BOLD.findall(text)}
+    emphasised = {letter for letter, option in texts.items() if option.casefold() in bold}
     # A base model goes on with questions of its own: what it answers to them is not meant.
     further = next(
         (match.start() for match in words.NEXT_QUESTION.finditer(reply) if reply[: match.start()].strip()), 0
     )
-    return (_read(reply[:further], letters, texts) if further else None) or _read(reply, letters, texts)
+    head = _read(reply[:further], letters, texts, emphasised) if further else None
+    return head or _read(reply, letters, texts, emphasised)
 
 
-def _read(reply: str, letters: str, options: Mapping[str, str]) -> str | None:
+def _read(reply: str, letters: str, options: Mapping[str, str], emphasised: Set[str]) -> str | None:
     """The order of evidence, read down the page."""
     page = _Page(reply)
     weighed = _forget_retracted(reply, _weigh_all(page, _join(reply, _find_mentions(reply, letters, options)), letters))
 
-    def by(*evidence: Evidence) -> list[_Mention]:
-        return [mention for mention, weight in weighed if weight in evidence]
+    def by(evidence: Evidence) -> list[_Mention]:
+        return [mention for mention, weight in weighed if weight is evidence]
 
     formal, stated = by(Evidence.FORMAL), by(Evidence.STATED)
     for answers in ([mention for mention in formal if not mention.spelled], formal):
@@ -115,8 +119,8 @@ def _read(reply: str, letters: str, options: Mapping[str, str]) -> str | None:
     for closing in by(Evidence.CLOSING)[-1:]:
         return _only(closing.letters)
     rejected = _letters(by(Evidence.REJECTED))
-    left = set(letters) - rejected
-    return (_only(left) if len(rejected) > 1 else None) or _only(_letters(by(Evidence.MENTIONED)) - rejected)
+    left = set(letters) - rejected if len(rejected) > 1 else set()
+    return _only(emphasised - rejected) or _only(left) or _only(_letters(by(Evidence.MENTIONED)) - rejected)
 
 
 def _letters(mentions: Iterable[_Mention]) -> set[str]:
@@ -199,7 +203,7 @@ _LETTER = (
     r"(?<!\d )(?<![A-Za-z]\()(?<!N/)"
     "[{letters}{small}]"
     # C++ · B-52 · A.M. · A ∩ B · A = 5, but A/B and A = wrong
-    rf"(?![{_LATIN}]|['’]\w|/(?![{{letters}}]\b)\w|[-+#^]\w|\+\+|#|\.\w|\s?[∩∪×+<]\s"
+    rf"(?![{_LATIN}]|['’](?![dt][iı]r)\w|/(?![{{letters}}]\b)\w|[-+#^]\w|\+\+|#|\.\w|\s?[∩∪×+<]\s"
     r"|\s?=(?!\s?(?i:wrong|right|true|false|correct|incorrect|yes|no)\b))"
 )
 
@@ -211,17 +215,17 @@ def _some_of(matches: Iterator[re.Match[str]]) -> Iterator[re.Match[str]]:
 
 
 def _is_set_apart(letter: str, before: str, after: str) -> bool:
-    if re.match(r"\s*(?:[).,:;!?\]\"'”>|]|$|\n)", after):
+    if re.match(r"\s*(?:[).,:;!?\]\"'”>|]|$|\n)|\s+(?:because|since|bc)\b", after):
         return True
     return letter not in "ai" and words.NAMED_BEFORE.search(before) is not None
 
 
 def _is_word(letter: str, before: str, after: str) -> bool:
     """The article, which is a capital only where a sentence begins, or the pronoun."""
-    if letter not in "AI" or not re.match(r"[ \t]+[a-zß-ÿ]", after):
+    if letter not in "AI" or not re.match(r"[ \t]+[a-zß-ÿ]" if letter == "A" else r",?[ \t]+[a-zß-ÿ]", after):
         return False
     if letter == "I":
-        return not re.match(r"\s+(?:is|because|since)\b", after)
+        return not re.match(r",?\s+(?:is|because|since)\b", after)
     begins = re.search(r"(?:\A|[.!?:\n—–])[\s\"'“]*\Z", before)
     return bool(begins) and not words.AFTER_A_LETTER.match(after)
 
@@ -281,7 +285,8 @@ class _Page:
         # A last sentence without an end, after others that had one.
         unended = re.search(r"[.!?。！？:\n][^.!?。！？\n]*[^\W\d_]{2}\s*\Z", reply[-400:])
         announced = words.ANNOUNCES_NEXT_LINE.fullmatch(reply[slice(*self.last_line)][-80:]) if lines else None
-        self.is_cut_off = bool(announced or (unended and self._ends))
+        row = re.search(r"(?:\A|\n)\|[^\n]*[^|\s]\s*\Z", reply[-400:])
+        self.is_cut_off = bool(announced or row or (unended and self._ends))
 
     def sentence(self, mention: _Mention) -> tuple[int, int]:
         """Where the sentence of a mention begins, and where it ends."""
@@ -293,6 +298,14 @@ class _Page:
             after += self.reply[mention.end] != "\n"
         end = self._ends[after] if after < len(self._ends) else len(self.reply)
         return max(start, mention.start - _WINDOW), min(end, mention.end + _WINDOW)
+
+    def clause(self, mention: _Mention) -> str:
+        """Its sentence without what another `but` says."""
+        start, end = self.sentence(mention)
+        before, after = self.reply[start : mention.start], self.reply[mention.end : end]
+        return (
+            re.split(r", but\b", before)[-1] + self.reply[mention.start : mention.end] + re.split(r", but\b", after)[0]
+        )
 
     def begins_line(self, mention: _Mention) -> bool:
         before = self.reply[max(0, mention.start - 12) : mention.start].rpartition("\n")[2]
@@ -311,14 +324,14 @@ class _Page:
         return Evidence.ASIDE if reply is None else Evidence.STATED if reply[1] else Evidence.REJECTED
 
     def verdict_on(self, mention: _Mention) -> re.Match[str] | None:
-        """A later sentence of an entry that the option heads: `A) Paris. It is large. This is incorrect.`"""
-        end = mention.end + 400
-        entry = re.match(r"[^\n]*(?:\n{1,2}(?!\W{0,3}\w[).:])[^\n]*)?", self.reply[mention.end : end])
-        if entry is None or not self.begins_line(mention):
-            entry = re.match(r"[.:]?\s(?=That|This)[^.!?\n]*", self.reply[mention.end : end])
-        sentences = re.split(r"[.!?:;—–]\s|\n", entry.group()) if entry else []
-        verdicts = (words.SAID.match(words.OF_THIS.sub("", sentence)) for sentence in sentences[1:])
-        return next(filter(None, verdicts), None)
+        """A later sentence about an option: `A) Paris. This is incorrect.`, or the line below one that heads a section."""
+        rest, _, below = self.reply[mention.end : mention.end + 400].partition("\n")
+        sentences = re.split(r"[.!?:;—–]\s", rest)[1:]
+        if not self.begins_line(mention):
+            sentences = [sentence for sentence in sentences[:1] if re.match(r"This|That", sentence)]
+        elif not re.match(r"\W{0,3}\w[).:]", below.lstrip()):
+            sentences += re.split(r"[.!?;—–]\s", below.lstrip())[:1]
+        return next(filter(None, (words.SAID.match(words.OF_THIS.sub("", sentence)) for sentence in sentences)), None)
 
 
 _WINDOW = 140
@@ -341,21 +354,21 @@ def _weigh_all(page: _Page, mentions: Sequence[_Mention], letters: str) -> list[
         if index + 1 < len(mentions):
             # B, not C: what turns to the next is not said of this one.
             after = words.REJECTED.sub("", after[: max(0, mentions[index + 1].start - mention.end)])
-        sentence = page.reply[start:end]
-        weighed.append((mention, _weigh(page, mention, before, after, sentence, index in listed)))
+        weighed.append((mention, _weigh(page, mention, before, after, index in listed)))
     return weighed
 
 
-def _weigh(page: _Page, mention: _Mention, before: str, after: str, sentence: str, is_listed: bool) -> Evidence:
+def _weigh(page: _Page, mention: _Mention, before: str, after: str, is_listed: bool) -> Evidence:
     """What one mention says, by the first of these that applies."""
-    if sentence.rstrip(" \"'”)]").endswith("?"):
+    clause = page.clause(mention)
+    if clause.rstrip(" \"'”)]").endswith("?"):
         return page.answer_to_itself(mention)
     if words.EXCEPTED.search(before):
         return Evidence.STATED
     marked = before[-6:] if page.begins_line(mention) else ""
     if words.REJECTED.search(before) or words.LISTED_AS_WRONG.search(before) or words.MARKED_AS_WRONG.search(marked):
         return Evidence.REJECTED
-    supposed = words.SUPPOSED.search(sentence) or words.BY_OTHERS.search(before)
+    supposed = words.SUPPOSED.search(clause) or words.BY_OTHERS.search(before)
     if _is_announced(before, after) or words.IS_ANSWER.match(after):
         taken_back = words.TAKES_BACK.match(after)
         return Evidence.REJECTED if taken_back else Evidence.ASIDE if supposed else Evidence.FORMAL
@@ -364,8 +377,9 @@ def _weigh(page: _Page, mention: _Mention, before: str, after: str, sentence: st
         return Evidence.REJECTED
     if supposed or words.CONCEDED.search(before):
         return Evidence.ASIDE
-    if not is_listed and _stands_alone(page, mention, after):
-        return Evidence.FORMAL
+    standing = None if is_listed else _standing(page, mention, after)
+    if standing:
+        return standing
     if words.CHOSEN.search(before) or words.MARKED_AS_RIGHT.search(marked) or (said and not mention.spelled):
         return Evidence.STATED
     if words.AND_THIS_IS.match(after):
@@ -378,28 +392,40 @@ def _weigh(page: _Page, mention: _Mention, before: str, after: str, sentence: st
 
 
 def _is_announced(before: str, after: str) -> bool:
-    announced = words.ANNOUNCED.search(before)
-    if announced is None:
-        announced = words.NAMED.search(before)
-        if (
-            announced
-            and re.match(r"[\s)\]]{0,3}(?![\s)\]])[^\W\d_]", after)
-            and not re.match(r"\W*[^\x00-\u024f]", after)
-        ):
-            return False
-    return announced is not None and not words.NOT_THE_ANSWER.search(before[: announced.start()])
+    """By the noun nearest to the mention: the false statement is C, so the answer is C."""
+    start = _last_start(words.ANNOUNCED, before)
+    if start is None and not re.match(r"[\s)\]]{0,3}(?![\s)\]])[a-zß-ÿа-я]", after, re.IGNORECASE):
+        start = _last_start(words.NAMED, before)
+    return start is not None and not words.NOT_THE_ANSWER.search(before[:start])
 
 
-def _stands_alone(page: _Page, mention: _Mention, after: str) -> bool:
-    """A line that holds nothing else, or the beginning of the reply: B. It is the only one that …"""
+def _last_start(pattern: re.Pattern[str], text: str) -> int | None:
+    start = None
+    match = pattern.search(text)
+    while match:
+        start = match.start()
+        match = pattern.search(text, start + 1)
+    return start
+
+
+def _standing(page: _Page, mention: _Mention, after: str) -> Evidence | None:
+    """What a line of its own says, or the beginning of the reply: `B. It is the only one that …`"""
+    if words.ONLY_NAMED.fullmatch(page.clause(mention)):
+        return Evidence.FORMAL
     if not page.begins_line(mention):
-        return False
+        return None
     opens, closes = mention.start < page.first_line[1], mention.start >= page.last_line[0]
     if page.ends_line(mention) or re.match(r"[\s\"')\].]*\n", after):
-        return not mention.spelled or opens or closes
-    if mention.spelled or mention.faint:
-        return opens and bool(re.match(r"[)\],]|\s*[–—.:]\s", after))
-    return opens and bool(re.match(r"[)\].:,;!]|\s*[–—-]\s|\s+(?:because|since|as|weil|porque|car|因为)\b", after))
+        is_bare = mention.end - mention.start == 1
+        if mention.spelled and not opens and not closes:
+            return None
+        return Evidence.FORMAL if opens or (closes and (is_bare or mention.spelled)) else Evidence.STATED
+    if opens and mention.spelled:
+        return Evidence.FORMAL if re.match(r",|\s*[–—.:]\s", after) else None
+    if opens and re.match(r"[)\].:,;!]|\s*[–—-]\s|\s+(?:because|since|as|bc|weil|porque|car|因为)\b", after):
+        # B) describes …, C) describes …: the first of a discussion is not yet an answer.
+        return Evidence.STATED if re.match(r"[).:]\s+[a-zß-ÿ]", after) else Evidence.FORMAL
+    return None
 
 
 def _find_listed(page: _Page, mentions: Sequence[_Mention], letters: str) -> set[int]:
@@ -410,8 +436,8 @@ def _find_listed(page: _Page, mentions: Sequence[_Mention], letters: str) -> set
     for one, other in pairwise(heads):
         between = page.reply[mentions[one].end : mentions[other].start]
         alike = page.reply[mentions[one].start + 1] == page.reply[mentions[other].start + 1 :][:1]
-        adjoin = between.count("\n") == 1 and alike
-        if places[other] == places[one] + 1 or adjoin:
+        adjoin = between.count("\n") == 1
+        if alike and (places[other] == places[one] + 1 or adjoin):
             listed |= {one, other}
     return listed
 
@@ -428,6 +454,7 @@ _ANSWER_TAG = re.compile(
 )
 _LINE_TAG = re.compile(r"<br\s?/?>|</(?:p|div|li|answer|choice|option)>", re.IGNORECASE)
 _OTHER_TAG = re.compile(r"</?[a-zA-Z]\w{1,20}(?:\s[^<>]{0,80})?/?>")
+_BOLD = re.compile(r"\*\*([^*\n]{1,200})\*\*")
 _STRUCK = re.compile(r"~~[^~]{1,300}~~")
 _BOLD_LETTER = re.compile(r"(\*\*|__)[\s(\[\"']{0,2}(\w)[\s).:\]\"']{0,2}\1(?!\w)")
 # An option set in bold, letter and text.
@@ -457,7 +484,7 @@ def _plain(text: str, letters: str) -> str:
     text = re.sub(r"[{}$*`\\]", "", _BOLD_LETTER.sub(r"(\2)", text)).replace("_", " ").replace("~", " ")
     if not _FOREIGN_ALPHABET.search(text):
         text = _FOREIGN_LETTER.sub(lambda match: match.group().translate(_LOOKALIKES), text)
-    text = _BULLET.sub("", text)
+    text = re.sub(r"\b([Aa]ns|ANS)\.(?=\s)", r"\1:", _BULLET.sub("", text))
     return _join_announcements(text if letters.isdigit() else _NUMBERED.sub("", text))
 
 
@@ -472,14 +499,14 @@ def _unbox(text: str) -> str:
 
 
 def _join_announcements(text: str) -> str:
-    """`## Answer`, and the letter on the next line."""
-    lines: list[str] = []
-    announced = False
-    for line in text.splitlines():
-        if announced and line.strip():
-            lines[-1] = f"answer: {line}"
-        elif not announced:
-            lines.append(line)
-        if line.strip():
-            announced = len(line) <= 80 and words.ANNOUNCES_NEXT_LINE.fullmatch(line) is not None
+    """`## Answer`, and the letter on the next line; but a list of options is no letter."""
+    lines = text.split("\n")
+    filled = [place for place, line in enumerate(lines) if line.strip()]
+    for one, other, third in zip(filled, filled[1:], [*filled[2:], -1], strict=False):
+        is_list = third > 0 and _ENTRY.match(lines[other]) and _ENTRY.match(lines[third])
+        if not is_list and len(lines[one]) <= 80 and words.ANNOUNCES_NEXT_LINE.fullmatch(lines[one]):
+            lines[one], lines[other] = "", f"answer: {lines[other]}"
     return "\n".join(lines)
+
+
+_ENTRY = re.compile(r"\W{0,3}\w(?:[).:]|\s?[–—-])\s")

@@ -64,6 +64,8 @@ ANNOUNCED = _compile(
 )
 # Answer B · cevap D · 答案B, where nothing of a sentence follows the letter.
 NAMED = _compile(ANSWER + _FILLER)
+# Option B. · Letra D!
+ONLY_NAMED = _compile(rf"\W*(?:{CHOICE}|{ANSWER})[\s(\[\"']{{0,4}}\w[\s)\]\"']{{0,4}}[.!]\s*")
 # option b · answer: 3, where a small letter or a digit is an option.
 NAMED_BEFORE = _compile(rf"(?:{ANSWER}|{CHOICE})\W{{0,3}}(?:{LINK}\W{{0,3}})?\Z")
 LINKED = _compile(LINK + r"\s*\Z")
@@ -146,18 +148,18 @@ LOOKED_AT = _compile(
 # … is the correct answer · が正解です
 IS_ANSWER = _compile(
     rf"\W{{0,6}}번?(?:(?:{LINK}|\b(?:must|would|should|has to|remains)\b(?: be)?)\W{{0,3}})?"
-    rf"(?:\b(?:the|our|my|your|la|le|die|der|das|het|de|el|il|a|o)\b\s?)?(?:{CORRECT}\s?)?"
-    rf"(?:{ANSWER}|\b(?:final )?(?:option|choice)\b|\bthe one\b)"
+    r"(?:\b(?:the|our|my|your|la|le|die|der|das|het|de|el|il|a|o)\b\s?)?"
+    rf"(?:(?:{CORRECT}\s?)?{ANSWER}(?! that\b)|(?:{CORRECT}|\b(?:my|our|final))\s?{CHOICE}|\bthe one\b)"
 )
 _YES = _any(
     "fits holds works matches satisfies yes the_answer remains wins stands survives better stimmt passt convient sí sì",
-    "[✓✔✅☑] 成立 适合",
+    "[✓✔✅☑] 成立 适合 を選 를_선택 을_선택",
 )
 _NO = _any(
     """not cannot never nor neither nope incorrect incorrectly wrong wrongly false untrue inaccurate invalid impossible
     implausible unlikely irrelevant fails? out ruled eliminated? excluded? rejected? dismissed discarded contradicts? misses
-    ignores lacks confuses distractors? tempting trap attractive close plausible runner-up mistake misconception too unrelated
-    less weaker partially partly falsch nicht scheidet scheiden kein keine unzutreffend fausse? faux incorrecte pas inexacte
+    ignores lacks confuses distractors? tempting trap attractive close plausible runner-up mistake misconception too off-topic
+    unrelated less weaker partially partly falsch nicht scheidet scheiden kein keine unzutreffend fausse? faux incorrecte pas inexacte
     incorrect[ao]s? fals[ao]s? err[oó]ne[ao] errad[ao]s? não sbagliat[ao] errat[ao] non onjuist fout niet błędn[aey]
     niepoprawn[aey] nieprawidłow[aey] yanlış değil невер[а-я]+ неправ[а-я]+ не ошибоч[а-я]+ salah""",
     r"""(?<=[:–—|-]_)no\b n['’]t\b [✗✘❌☒×] 不 错 錯 誤 間違 正しくない ではない 않 틀 아닙 아니 오답 غير خاطئ خطأ ليس गलत नहीं
@@ -168,7 +170,7 @@ SAID = _compile(f"(?P<yes>{CORRECT}|{_YES})|(?P<no>{_NO})")
 # This option is (incorrect)
 OF_THIS = _compile(
     r"\A[\s*:–-]*(?:(?:verdict|status|so|therefore|thus|hence|but)\b[\s,:]*)?"
-    r"(?:(?:this|that|it|das|dies|cela|esto|isso|questo|это)\b(?:\s(?:option|statement|choice|one|answer))?"
+    r"(?:(?:this|that|das|dies|cela|esto|isso|questo|это)\b(?:\s(?:option|statement|choice|one|answer))?"
     r"\s?(?:is|are|ist|est|es|é|è)?\s?(?:also|therefore|thus)?\s?)?"
 )
 # Neither A nor C is right; B is.
@@ -206,7 +208,7 @@ AFTER_A_LETTER = re.compile(
 # Said of a case that is not at hand …
 SUPPOSED = _compile(
     r"\bif\b(?! (?:i|we) (?:had|have|were|must|am|need) )[^.!?]{0,160}\b(?:would|could|might|['’]d)\b"
-    r"|\b(?:would|could|might)\b[^.!?]{0,40}\b(?:if|only|had|unless)\b|\bhad the\b|\b(?:could|would|might) have been\b"
+    r"|\b(?:would|could|might)\b[^.!?]{0,40}\b(?:if(?! i\b)|only|had|unless)\b|\bhad the\b|\b(?:could|would|might) have been\b"
     r"|\bonly if\b|\bif (?:you|one|someone) (?:pick|choose|chose|answer)|\bfor\b[^.!?]{0,30}\bto be (?:right|correct|true)\b"
     r"|\b(?:wenn|falls)\b[^.!?]{0,80}\bwäre\b|\bwäre\b[^.!?]{0,60}\b(?:wenn|falls)\b|\bsi\b[^.!?]{0,80}\b(?:serait|sería)\b"
     r"|\bse\b[^.!?]{0,80}\b(?:seria|sarebbe)\b|\bесли бы\b|如果"
