@@ -94,13 +94,14 @@ def find_choice(text: str, letters: str, options: Mapping[str, str] | None = Non
     further = next(
         (match.start() for match in words.NEXT_QUESTION.finditer(reply) if reply[: match.start()].strip()), 0
     )
-    head = _read(reply[:further], letters, texts, emphasised) if further else None
-    return head or _read(reply, letters, texts, emphasised)
+    head = _read(_Page(reply[:further]), letters, texts, emphasised) if further else None
+    is_open_object = text.rfind('{"') > text.rfind("}")
+    return head or _read(_Page(reply, is_cut_off=is_open_object), letters, texts, emphasised)
 
 
-def _read(reply: str, letters: str, options: Mapping[str, str], emphasised: Set[str]) -> str | None:
+def _read(page: _Page, letters: str, options: Mapping[str, str], emphasised: Set[str]) -> str | None:
     """The order of evidence, read down the page."""
-    page = _Page(reply)
+    reply = page.reply
     weighed = _forget_retracted(reply, _weigh_all(page, _join(reply, _find_mentions(reply, letters, options)), letters))
 
     def by(evidence: Evidence) -> list[_Mention]:
@@ -112,15 +113,29 @@ def _read(reply: str, letters: str, options: Mapping[str, str], emphasised: Set[
             return _only(_pick_of_several(answers[-1], stated))
     if words.UNDECIDED.search(reply):
         return None
+    rejected = _letters(by(Evidence.REJECTED))
     if stated:
-        return _only(stated[-1].letters)
+        odd_one_out = set(letters) - _letters(stated)
+        return _only(odd_one_out if len(letters) > 3 and _only(odd_one_out) else stated[-1].letters)
     if page.is_cut_off:
         return None
     for closing in by(Evidence.CLOSING)[-1:]:
         return _only(closing.letters)
-    rejected = _letters(by(Evidence.REJECTED))
     left = set(letters) - rejected if len(rejected) > 1 else set()
-    return _only(emphasised - rejected) or _only(left) or _only(_letters(by(Evidence.MENTIONED)) - rejected)
+    mentioned = by(Evidence.MENTIONED)
+    return (
+        _only(emphasised - rejected)
+        or _only(left)
+        or _only(_letters(mentioned) - rejected)
+        or _only(_letters(_opening(page, mentioned, letters)))
+    )
+
+
+def _opening(page: _Page, mentioned: Sequence[_Mention], letters: str) -> list[_Mention]:
+    """The option that the first sentence is about, unless the reply seems to go through all of them."""
+    return [
+        one for one in mentioned[:1] if page.sentence(one)[0] == 0 and letters[0] not in one.letters and not one.spelled
+    ]
 
 
 def _letters(mentions: Iterable[_Mention]) -> set[str]:
@@ -277,7 +292,7 @@ def _join(reply: str, mentions: Sequence[_Mention]) -> list[_Mention]:
 class _Page:
     """A reply with the places where its lines and sentences begin and end."""
 
-    def __init__(self, reply: str) -> None:
+    def __init__(self, reply: str, *, is_cut_off: bool = False) -> None:
         self.reply = reply
         self._ends = [match.end() for match in _SENTENCE_END.finditer(reply)]
         lines = [match.span() for match in re.finditer(r"[^\n]*\S[^\n]*", reply)]
@@ -286,7 +301,7 @@ class _Page:
         unended = re.search(r"[.!?。！？:\n][^.!?。！？\n]*[^\W\d_]{2}\s*\Z", reply[-400:])
         announced = words.ANNOUNCES_NEXT_LINE.fullmatch(reply[slice(*self.last_line)][-80:]) if lines else None
         row = re.search(r"(?:\A|\n)\|[^\n]*[^|\s]\s*\Z", reply[-400:])
-        self.is_cut_off = bool(announced or row or (unended and self._ends))
+        self.is_cut_off = bool(is_cut_off or announced or row or (unended and self._ends))
 
     def sentence(self, mention: _Mention) -> tuple[int, int]:
         """Where the sentence of a mention begins, and where it ends."""
@@ -315,13 +330,10 @@ class _Page:
         return not re.search(r"\w", self.reply[mention.end : mention.end + 12].partition("\n")[0])
 
     def answer_to_itself(self, mention: _Mention) -> Evidence:
-        """B? No, because … C? Yes."""
-        reply = re.match(
-            r"[^?\n]{0,60}\?\W{0,3}(?:(yes|correct|right|sí|oui|ja)|(no|wrong|not|nope|nein|non))\b",
-            self.reply[mention.end :][:90],
-            re.I,
-        )
-        return Evidence.ASIDE if reply is None else Evidence.STATED if reply[1] else Evidence.REJECTED
+        """B? No, because … C? It has the right units, yes."""
+        reply = re.match(r"[^?\n]{0,60}\?\W{0,3}([^.!?\n]{0,60})", self.reply[mention.end : mention.end + 130])
+        said = words.REPLIES.search(reply[1]) if reply else None
+        return Evidence.ASIDE if said is None else Evidence.STATED if said["yes"] else Evidence.REJECTED
 
     def verdict_on(self, mention: _Mention) -> re.Match[str] | None:
         """A later sentence about an option: `A) Paris. This is incorrect.`, or the line below one that heads a section."""
@@ -484,7 +496,7 @@ def _plain(text: str, letters: str) -> str:
     text = re.sub(r"[{}$*`\\]", "", _BOLD_LETTER.sub(r"(\2)", text)).replace("_", " ").replace("~", " ")
     if not _FOREIGN_ALPHABET.search(text):
         text = _FOREIGN_LETTER.sub(lambda match: match.group().translate(_LOOKALIKES), text)
-    text = re.sub(r"\b([Aa]ns|ANS)\.(?=\s)", r"\1:", _BULLET.sub("", text))
+    text = re.sub(r"\b([Aa]ns|ANS)\.(?=\s)", r"\1:", _BULLET.sub("", text)).replace("TL;DR", "TLDR")
     return _join_announcements(text if letters.isdigit() else _NUMBERED.sub("", text))
 
 

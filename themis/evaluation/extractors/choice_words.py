@@ -33,10 +33,10 @@ CORRECT = _any(
     "正确 正確 正しい 正解 맞는 맞습 맞다 옳은 옳 الصحيحة الصحيح صحيحة صحيح सही đúng",
 )
 ANSWER = _any(
-    """answer ans answer_key key solution conclusion tl;?dr selection selected pick verdict response result prediction decision
-    summary bottom_line final antwort lösung ergebnis auswahl réponse respuesta soluci[oó]n resposta gabarito solução risposta
-    soluzione antwoord oplossing odpowiedź odpowiedzią cevap cevabı yanıt yanıtı ответ ответом відповідь svar svaret vastaus
-    válasz răspuns răspunsul odpověď απάντηση jawaban jawapan đáp_án""",
+    """answer ans answer_key key solution conclusion tldr selection selected pick verdict response result prediction decision
+    summary bottom_line final exception antwort lösung ergebnis auswahl réponse respuesta soluci[oó]n resposta gabarito
+    solução risposta soluzione antwoord oplossing odpowiedź odpowiedzią cevap cevabı yanıt yanıtı ответ ответом відповідь
+    svar svaret vastaus válasz răspuns răspunsul odpověď απάντηση jawaban jawapan đáp_án""",
     "答案 答え 解答 正解 回答 정답 답 الإجابة الاجابة الجواب جواب उत्तर जवाब উত্তর คำตอบ תשובה پاسخ 故选 故選 应选 應選",
 )
 LINK = _any(
@@ -46,10 +46,11 @@ LINK = _any(
 )
 _BETWEEN = _any(
     """the a an option choice letter answer alternative statement number item correct right best most likely probably possibly
-    definitely clearly certainly simply just indeed therefore thus then hence actually final one either both but rather instead
-    in_fact obviously surely still now again only of_course la le el il lo l die der das de het donc clairement lettre
-    claramente entonces portanto quindi dunque also daher somit wohl vermutlich buchstabe opci[oó]n opção opzione optie letra
-    lettera réponse respuesta resposta risposta alternativa вариант под_буквой буква именно soit ou_bien entweder""",
+    definitely clearly certainly simply just indeed therefore thus then hence actually final one either both but rather
+    instead in_fact obviously surely still now again only of_course about approximately around roughly la le el il lo l die
+    der das de het donc clairement lettre claramente entonces portanto quindi dunque also daher somit wohl vermutlich
+    buchstabe opci[oó]n opção opzione optie letra lettera réponse respuesta resposta risposta alternativa вариант под_буквой
+    буква именно soit ou_bien entweder""",
     "选项 選項 選択肢 应该是 应该 應該 是 为 الخيار الحرف विकल्प 선택지 보기",
 )
 # What may stand between an announcement and its letter without changing what is meant.
@@ -73,8 +74,8 @@ LINKED = _compile(LINK + r"\s*\Z")
 NOT_THE_ANSWER = _compile(
     _any(
         """incorrect wrong second other rejected alternative next previous first initial original earlier old common popular
-        typical bad worst no not_an? not_the possible tempting mistaken intuitive naive draft tentative falsche mauvaise otra
-        otras incorrecta errada sbagliata неправильный неверный""",
+        typical bad worst no not_an? not_the possible tempting mistaken intuitive naive draft tentative falsche mauvaise
+        otra otras incorrecta errada sbagliata неправильный неверный""",
         "错误 誤った",
     )
     + r"\s{0,3}\Z"
@@ -83,13 +84,13 @@ CHOSEN = _compile(
     _any(
         r"""choose chose choosing chosen pick picked picking select selected selecting opt_for go_with going_with going_for
         go_for went_with settle_on stick_with lean(?:ing)?_towards? vote_for leaves(?:_us_with)? leaving left_with left_is
-        remaining(?:_\w+)?_is remains must_be has_to_be should_be would_be will_be gotta_be can_only_be it_is it_was it['’]?s
-        that['’]s that_is this_is points_to point_to matches match matching corresponds?_(?:to|with) corresponding_to
-        consistent_with agrees_with so hence thus therefore say believe think guess reckon suggest stands conclude answer_with
-        mark marked which_is namely i\.e only changed?_to changing_\w+_\w+_to listed_(?:as|under) under switch_to
-        wähle nehme bleibt entspricht ist sind choisis choisir reste s['’]agit_de s['’]agit_donc_de est c['’]est
-        elijo escojo queda corresponde_a es escolho marque resta é scelgo rimane è kies blijft wybieram seçiyorum
-        выбираю остаётся остается значит это является""",
+        remaining(?:_\w+)?_is remains must_be has_to_be should_be would_be will_be gotta_be can_only_be it_is it_was
+        it['’]?s that['’]s that_is this_is points_to point_to matches match matching corresponds?_(?:to|with)
+        corresponding_to consistent_with agrees_with so hence thus therefore say believe think guess reckon suggest stands
+        conclude answer_with mark marked which_is namely i\.e only changed?_to changing_\w+_\w+_to listed_(?:as|under) under
+        switch_to wähle nehme bleibt entspricht ist sind choisis choisir reste s['’]agit_de s['’]agit_donc_de est c['’]est
+        elijo escojo queda corresponde_a es escolho marque resta é scelgo rimane è kies blijft wybieram seçiyorum выбираю
+        остаётся остается значит это является""",
         "→ ⇒ => -> 选择 选 選択 選 よって したがって 따라서 고르 نختار أختار चुनता चुनूंगा",
     )
     + _FILLER
@@ -137,8 +138,8 @@ CONCEDED = _compile(
 LOOKED_AT = _compile(
     _any(
         """consider check checking examine look_at looking_at test testing regarding about as_for for now evaluate analy[sz]e
-        verify through among between choose_among prüfen betrachten examinons consideremos appendix figure table section plan
-        vitamin type group hepatitis grade class part step case team point triangle angle"""
+        verify through among between choose_among prüfen betrachten examinons consideremos appendix figure table section
+        plan vitamin type group hepatitis grade class part step case team point triangle angle from of at in on let"""
     )
     + _FILLER
 )
@@ -149,24 +150,28 @@ LOOKED_AT = _compile(
 IS_ANSWER = _compile(
     rf"\W{{0,6}}번?(?:(?:{LINK}|\b(?:must|would|should|has to|remains)\b(?: be)?)\W{{0,3}})?"
     r"(?:\b(?:the|our|my|your|la|le|die|der|das|het|de|el|il|a|o)\b\s?)?"
-    rf"(?:(?:{CORRECT}\s?)?{ANSWER}(?! that\b)|(?:{CORRECT}|\b(?:my|our|final))\s?{CHOICE}|\bthe one\b)"
+    rf"(?:(?:{CORRECT}\s?)?{ANSWER}(?! that\b)|(?:{CORRECT}|\b(?:my|our|final))\s?{CHOICE}|\bthe one\b"
+    r"|\bthe (?:odd|only|exception|false|incorrect)\b)"
 )
 _YES = _any(
-    "fits holds works matches satisfies yes the_answer remains wins stands survives better stimmt passt convient sí sì",
+    """fits holds works matches satisfies passes supported yes the_answer remains wins stands survives better stimmt passt
+    convient sí sì""",
     "[✓✔✅☑] 成立 适合 を選 를_선택 을_선택",
 )
 _NO = _any(
     """not cannot never nor neither nope incorrect incorrectly wrong wrongly false untrue inaccurate invalid impossible
-    implausible unlikely irrelevant fails? out ruled eliminated? excluded? rejected? dismissed discarded contradicts? misses
-    ignores lacks confuses distractors? tempting trap attractive close plausible runner-up mistake misconception too off-topic
-    unrelated less weaker partially partly falsch nicht scheidet scheiden kein keine unzutreffend fausse? faux incorrecte pas inexacte
-    incorrect[ao]s? fals[ao]s? err[oó]ne[ao] errad[ao]s? não sbagliat[ao] errat[ao] non onjuist fout niet błędn[aey]
-    niepoprawn[aey] nieprawidłow[aey] yanlış değil невер[а-я]+ неправ[а-я]+ не ошибоч[а-я]+ salah""",
-    r"""(?<=[:–—|-]_)no\b n['’]t\b [✗✘❌☒×] 不 错 錯 誤 間違 正しくない ではない 않 틀 아닙 아니 오답 غير خاطئ خطأ ليس गलत नहीं
-    sai""",
+    implausible unlikely irrelevant inconsistent unsupported absurd violates? fails? out ruled eliminated? excluded?
+    rejected? dismissed discarded contradicts? misses ignores lacks confuses distractors? tempting trap attractive close
+    plausible runner-up mistake misconception too off-topic unrelated less weaker partially partly falsch nicht scheidet
+    scheiden kein keine unzutreffend fausse? faux incorrecte pas inexacte incorrect[ao]s? fals[ao]s? err[oó]ne[ao]
+    errad[ao]s? não sbagliat[ao] errat[ao] non onjuist fout niet błędn[aey] niepoprawn[aey] nieprawidłow[aey] yanlış değil
+    невер[а-я]+ неправ[а-я]+ не ошибоч[а-я]+ salah""",
+    r"""(?<=[:–—|-]_)no\b n['’]t\b [✗✘❌☒×] 不 错 錯 誤 間違 正しくない ではない
+    않 틀 아닙 아니 오답 غير خاطئ خطأ ليس गलत नहीं sai""",
 )
 # What is said of an option right behind it; of several the first counts.
 SAID = _compile(f"(?P<yes>{CORRECT}|{_YES})|(?P<no>{_NO})")
+REPLIES = _compile(rf"(?P<yes>{CORRECT}|{_YES}|\b(?:oui|ja|да)\b)|(?P<no>{_NO}|\b(?:no|nein|нет)\b)")
 # This option is (incorrect)
 OF_THIS = _compile(
     r"\A[\s*:–-]*(?:(?:verdict|status|so|therefore|thus|hence|but)\b[\s,:]*)?"
@@ -174,7 +179,7 @@ OF_THIS = _compile(
     r"\s?(?:is|are|ist|est|es|é|è)?\s?(?:also|therefore|thus)?\s?)?"
 )
 # Neither A nor C is right; B is.
-AND_THIS_IS = _compile(r"[)\]\"']?\s+(?:is|does|can|do|ist|est|es)[.!]?\s*\Z")
+AND_THIS_IS = _compile(r"[)\]\"']?\s+(?:it\s)?(?:is|does|can|do|ist|est|es)[.!]?\s*\Z")
 # Straight behind a formal answer only a verb takes it back: the answer B is wrong.
 TAKES_BACK = _compile(
     r"\W{0,4}(?:(?:is|are|was|were|can|could|does|do|did|would|will|seems?|est|ist|es|é|è|está)\b\s*){1,2}"
@@ -196,10 +201,11 @@ AFTER_A_LETTER = re.compile(
     r"\s+"
     + _any(
         """is isn are was were can cannot could would should must may might does doesn do did has have because since as and or
-        but not nor fails? seems? looks? fits? holds for rather over instead with in at by if due though although while which
-        that it then to says states? describes? gives? also only alone remains follows stands wins works matches misses through
-        correctly incorrectly violates contradicts makes requires out here exactly directly best above ist weil kann und oder
-        scheidet est car parce et ou es porque y o está pois e é è perché want en jest bo ponieważ çünkü seçeneği"""
+        but not nor fails? seems? looks? fits? holds for rather over instead with in at by if due though although while
+        which that it then to says states? describes? gives? also only alone remains follows stands wins works matches
+        misses through correctly incorrectly violates contradicts makes requires out here exactly directly best above ist
+        weil kann und oder scheidet est car parce et ou es porque y o está pois e é è perché want en jest bo ponieważ çünkü
+        seçeneği"""
     )
 )
 
@@ -251,8 +257,7 @@ RETRACTS = _compile(
 UNDECIDED = _compile(
     _any(
         r"""none_of_(?:the|these|them) neither_of no_option all_of_(?:the|these)_\w+_are_(?:wrong|incorrect)
-        (?:can['’]?t|cannot|can_not)_decide it_depends keine_der aucune?_des ninguna_de nenhuma_das nessuna_delle
-        ни_один_из""",
+        (?:can['’]?t|cannot|can_not)_decide it_depends keine_der aucune?_des ninguna_de nenhuma_das nessuna_delle ни_один_из""",
         "都不",
     )
 )
