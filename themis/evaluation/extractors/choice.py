@@ -333,7 +333,10 @@ class _Page:
         """B? No, because … C? It has the right units, yes."""
         reply = re.match(r"[^?\n]{0,60}\?\W{0,3}([^.!?\n]{0,60})", self.reply[mention.end : mention.end + 130])
         said = words.REPLIES.search(reply[1]) if reply else None
-        return Evidence.ASIDE if said is None else Evidence.STATED if said["yes"] else Evidence.REJECTED
+        if said:
+            return Evidence.STATED if said["yes"] else Evidence.REJECTED
+        asks = len(self.clause(mention).split()) > 4 or words.ASKS.match(self.clause(mention))
+        return Evidence.ASIDE if asks else Evidence.MENTIONED
 
     def verdict_on(self, mention: _Mention) -> re.Match[str] | None:
         """A later sentence about an option: `A) Paris. This is incorrect.`, or the line below one that heads a section."""
@@ -343,7 +346,8 @@ class _Page:
             sentences = [sentence for sentence in sentences[:1] if re.match(r"This|That", sentence)]
         elif not re.match(r"\W{0,3}\w[).:]", below.lstrip()):
             sentences += re.split(r"[.!?;—–]\s", below.lstrip())[:1]
-        return next(filter(None, (words.SAID.match(words.OF_THIS.sub("", sentence)) for sentence in sentences)), None)
+        sentences = [words.OF_THIS.sub("", sentence) for sentence in sentences if not words.OF_ANOTHER.match(sentence)]
+        return next(filter(None, map(words.SAID.match, sentences)), None)
 
 
 _WINDOW = 140
@@ -396,7 +400,7 @@ def _weigh(page: _Page, mention: _Mention, before: str, after: str, is_listed: b
         return Evidence.STATED
     if words.AND_THIS_IS.match(after):
         return Evidence.STATED
-    if is_listed or mention.faint or words.LOOKED_AT.search(before):
+    if is_listed or mention.faint or words.LOOKED_AT.search(before) or words.NO_OPTION.search(before):
         return Evidence.ASIDE
     is_last = mention.start >= page.last_line[0] and not re.search(r"\w", page.reply[mention.end :])
     leads_up = not mention.spelled or words.LINKED.search(before)

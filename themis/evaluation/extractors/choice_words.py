@@ -134,14 +134,21 @@ CONCEDED = _compile(
     _any("although though while whereas even_if granted admittedly obwohl bien_que aunque embora sebbene хотя")
     + r"[^,]{0,60}\Z"
 )
-# Being looked at is not being chosen; and these are not options: Figure A, vitamin C, triangle B.
+# Being looked at is not being chosen.
 LOOKED_AT = _compile(
     _any(
         """consider check checking examine look_at looking_at test testing regarding about as_for for now evaluate analy[sz]e
-        verify through among between choose_among prüfen betrachten examinons consideremos appendix figure table section
-        plan vitamin type group hepatitis grade class part step case team point triangle angle from of at in on let"""
+        verify through among between choose_among prüfen betrachten examinons consideremos"""
     )
     + _FILLER
+)
+# Figure A · vitamin C · the altitude from B
+NO_OPTION = _compile(
+    _any(
+        """appendix figure table section plan vitamin type group hepatitis grade class part step case team point triangle angle
+        from of at in on let"""
+    )
+    + r"\s+\Z"
 )
 
 # --- behind a mention
@@ -178,6 +185,7 @@ OF_THIS = _compile(
     r"(?:(?:this|that|das|dies|cela|esto|isso|questo|это)\b(?:\s(?:option|statement|choice|one|answer))?"
     r"\s?(?:is|are|ist|est|es|é|è)?\s?(?:also|therefore|thus)?\s?)?"
 )
+OF_ANOTHER = _compile(r"\W*not\W+(?:\w+\W+)?\w\b(?!['’])")
 # Neither A nor C is right; B is.
 AND_THIS_IS = _compile(r"[)\]\"']?\s+(?:it\s)?(?:is|does|can|do|ist|est|es)[.!]?\s*\Z")
 # Straight behind a formal answer only a verb takes it back: the answer B is wrong.
@@ -210,6 +218,9 @@ AFTER_A_LETTER = re.compile(
 )
 
 # --- around it
+
+# Is it B? · Why not B? But not: hm, B?
+ASKS = _compile(r"\W*(?:why|what|how|is|isn['’]t|shall|should|would|do|does|did|could|can|are|which)\b")
 
 # Said of a case that is not at hand …
 SUPPOSED = _compile(
