@@ -190,7 +190,7 @@ def _find_mentions(reply: str, letters: str, options: Mapping[str, str]) -> list
         if last and mention.start < last.end:
             continue
         gap = reply[last.end : mention.start] if last else ""
-        if last and mention.spelled and not last.spelled and re.fullmatch(r"[ \t).:,(\[\]\"'|–—-]{1,5}", gap):
+        if last and mention.spelled and last.end == last.start + 1 and re.fullmatch(r"[ \t).:,(\[\]\"'|–—-]{1,5}", gap):
             mentions[-1] = replace(last, end=mention.end)
         elif last and last.spelled and not mention.spelled and gap.strip(" ") in ("(", "["):
             mentions[-1] = replace(mention, start=last.start)
@@ -257,7 +257,9 @@ def _find_texts(reply: str, options: Mapping[str, str]) -> Iterator[_Mention]:
 
 
 def _text_pattern(text: str) -> str:
-    """The text with any spacing and case; a number not as a part of another."""
+    """The text with any spacing and case, with or without its article; a number not as a part of another."""
+    article = re.match(r"(?:the|an?)\s+(?=\w)", text, re.IGNORECASE)
+    text = text[article.end() :] if article else text
     pattern = r"\s*".join(map(re.escape, re.findall(r"\w+|[^\w\s]", text)))
     pattern = re.sub(r"(?<=\w)\\s\*(?=\w)", r"\\s+", pattern)
     start = rf"(?<![{_LATIN}])" if re.match(rf"[{_LATIN}]", text) else ""
@@ -266,7 +268,7 @@ def _text_pattern(text: str) -> str:
         start += r"(?<![\d][.,/])(?<![-−^/.])"
     if text[-1:].isdigit():
         end += r"(?![.,/^]\d)(?!\s?%)"
-    return start + pattern + end
+    return start + (r"(?:(?:the|an?)\s+)?" if article else "") + pattern + end
 
 
 def _join(reply: str, mentions: Sequence[_Mention]) -> list[_Mention]:
@@ -385,7 +387,7 @@ def _weigh(page: _Page, mention: _Mention, before: str, after: str, is_listed: b
     if words.REJECTED.search(before) or words.LISTED_AS_WRONG.search(before) or words.MARKED_AS_WRONG.search(marked):
         return Evidence.REJECTED
     supposed = words.SUPPOSED.search(clause) or words.BY_OTHERS.search(before)
-    if _is_announced(before, after) or words.IS_ANSWER.match(after):
+    if _is_announced(before, after) or words.IS_ANSWER.match(after) or words.DECIDED.search(before):
         taken_back = words.TAKES_BACK.match(after)
         return Evidence.REJECTED if taken_back else Evidence.ASIDE if supposed else Evidence.FORMAL
     said = words.SAID.search(words.REASON.split(after, maxsplit=1)[0][:90]) or page.verdict_on(mention)
@@ -450,10 +452,11 @@ def _find_listed(page: _Page, mentions: Sequence[_Mention], letters: str) -> set
     places = {index: letters.find(next(iter(mentions[index].letters))) for index in heads}
     listed = set()
     for one, other in pairwise(heads):
-        between = page.reply[mentions[one].end : mentions[other].start]
-        alike = page.reply[mentions[one].start + 1] == page.reply[mentions[other].start + 1 :][:1]
-        adjoin = between.count("\n") == 1
-        if alike and (places[other] == places[one] + 1 or adjoin):
+        first, second = mentions[one], mentions[other]
+        adjoin = page.reply.count("\n", first.end, second.start) == 1
+        spelled = first.spelled and second.spelled
+        alike = page.reply[first.start + 1] == (page.reply[second.start + 1 : second.start + 2] or "\n")
+        if (spelled or alike) and (adjoin or (not spelled and places[other] == places[one] + 1)):
             listed |= {one, other}
     return listed
 
@@ -480,6 +483,7 @@ _BULLET = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 _NUMBERED = re.compile(r"^\d{1,2}[.)]\s+(?=\S)", re.MULTILINE)
+_QUOTES = str.maketrans("’‘“”−", "''\"\"-")
 _LOOKALIKES = str.maketrans("АВСЕНΑΒΕΗΙ", "ABCEHABEHI")
 _FOREIGN_LETTER = re.compile(rf"(?<![{_LATIN}'’])[АВСЕНΑΒΕΗΙ](?![{_LATIN}'’]|\s+\w)")
 _FOREIGN_ALPHABET = re.compile(rf"(?<![{_LATIN}])[БГДΓΔ][).]")
@@ -487,7 +491,7 @@ _FOREIGN_ALPHABET = re.compile(rf"(?<![{_LATIN}])[БГДΓΔ][).]")
 
 def _plain(text: str, letters: str) -> str:
     """One alphabet, no typesetting; boxes and tags as answer lines."""
-    text = unicodedata.normalize("NFKC", text)
+    text = unicodedata.normalize("NFKC", text).translate(_QUOTES)
     text = re.sub(r"\[[xX✓✔]\](?!\()", "✅", re.sub(r"\[ \]", "☐", text))
     bold = _BOLD_OPTION.findall(text)
     if len(bold) == 1:
