@@ -240,7 +240,9 @@ def _is_word(letter: str, before: str, after: str) -> bool:
     if letter not in "AI" or not re.match(r"[ \t]+[a-zß-ÿ]" if letter == "A" else r",?[ \t]+[a-zß-ÿ]", after):
         return False
     if letter == "I":
-        return not re.match(r",?\s+(?:is|because|since)\b", after)
+        return not re.match(r",?\s+(?:is|because|since)\b", after) and not re.search(
+            r"\b(?:only|option|choice)\s\Z", before, re.I
+        )
     begins = re.search(r"(?:\A|[.!?:\n—–])[\s\"'“]*\Z", before)
     return bool(begins) and not words.AFTER_A_LETTER.match(after)
 
@@ -312,7 +314,7 @@ class _Page:
         start = self._ends[before - 1] if before else 0
         # A letter's own full stop (B. Paris) does not end its sentence where it begins a line.
         if after < len(self._ends) and self._ends[after] == mention.end + 1 and self.begins_line(mention):
-            after += self.reply[mention.end] != "\n"
+            after += self.reply[mention.end] == "."
         end = self._ends[after] if after < len(self._ends) else len(self.reply)
         return max(start, mention.start - _WINDOW), min(end, mention.end + _WINDOW)
 
@@ -330,6 +332,19 @@ class _Page:
 
     def ends_line(self, mention: _Mention) -> bool:
         return not re.search(r"\w", self.reply[mention.end : mention.end + 12].partition("\n")[0])
+
+    def set_alike(self, one: _Mention, other: _Mention) -> bool:
+        """Whether both are texts, or letters with the same signs around them."""
+        if one.spelled or other.spelled:
+            return one.spelled and other.spelled
+        first, second = (
+            (
+                self.reply[max(0, place - 1) : place] in ("(", "["),
+                self.reply[place + 1 : place + 3].lstrip(" ")[:1] or "\n",
+            )
+            for place in (one.start, other.start)
+        )
+        return first == second and not first[1].isalnum()
 
     def answer_to_itself(self, mention: _Mention) -> Evidence:
         """B? No, because … C? It has the right units, yes."""
@@ -379,7 +394,7 @@ def _weigh_all(page: _Page, mentions: Sequence[_Mention], letters: str) -> list[
 def _weigh(page: _Page, mention: _Mention, before: str, after: str, is_listed: bool) -> Evidence:
     """What one mention says, by the first of these that applies."""
     clause = page.clause(mention)
-    if clause.rstrip(" \"'”)]").endswith("?"):
+    if clause.rstrip("\n \"'”)]").endswith("?"):
         return page.answer_to_itself(mention)
     if words.EXCEPTED.search(before):
         return Evidence.STATED
@@ -390,10 +405,16 @@ def _weigh(page: _Page, mention: _Mention, before: str, after: str, is_listed: b
     if _is_announced(before, after) or words.IS_ANSWER.match(after) or words.DECIDED.search(before):
         taken_back = words.TAKES_BACK.match(after)
         return Evidence.REJECTED if taken_back else Evidence.ASIDE if supposed else Evidence.FORMAL
-    said = words.SAID.search(words.REASON.split(after, maxsplit=1)[0][:90]) or page.verdict_on(mention)
+    reason = words.REASON.search(after)
+    said = words.SAID.search(after[: min(90, reason.start() if reason else 90)]) or page.verdict_on(mention)
     if said and said["no"]:
         return Evidence.REJECTED
-    if supposed or words.CONCEDED.search(before):
+    if (
+        supposed
+        or words.CONCEDED.search(before)
+        or words.AT_FIRST.search(before)
+        or (said and reason and words.BUT.match(reason.group()))
+    ):
         return Evidence.ASIDE
     standing = None if is_listed else _standing(page, mention, after)
     if standing:
@@ -428,11 +449,12 @@ def _last_start(pattern: re.Pattern[str], text: str) -> int | None:
 
 def _standing(page: _Page, mention: _Mention, after: str) -> Evidence | None:
     """What a line of its own says, or the beginning of the reply: `B. It is the only one that …`"""
-    if words.ONLY_NAMED.fullmatch(page.clause(mention)):
+    opens, closes = mention.start < page.first_line[1], mention.start >= page.last_line[0]
+    line = page.reply[slice(*(page.first_line if opens else page.last_line))] + "." if opens or closes else ""
+    if words.ONLY_NAMED.fullmatch(line) or words.ONLY_NAMED.fullmatch(page.clause(mention)):
         return Evidence.FORMAL
     if not page.begins_line(mention):
         return None
-    opens, closes = mention.start < page.first_line[1], mention.start >= page.last_line[0]
     if page.ends_line(mention) or re.match(r"[\s\"')\].]*\n", after):
         is_bare = mention.end - mention.start == 1
         if mention.spelled and not opens and not closes:
@@ -447,18 +469,15 @@ def _standing(page: _Page, mention: _Mention, after: str) -> Evidence | None:
 
 
 def _find_listed(page: _Page, mentions: Sequence[_Mention], letters: str) -> set[int]:
-    """Those that head the entries of a list of options: A) …, B) …, C) …"""
+    """Those that head the entries of a list of options: A) …, B) …, C) …, on lines that adjoin, or else in their order."""
     heads = [index for index, one in enumerate(mentions) if len(one.letters) == 1 and page.begins_line(one)]
+    alike = [(one, other) for one, other in pairwise(heads) if page.set_alike(mentions[one], mentions[other])]
+    adjoining = [
+        (one, other) for one, other in alike if page.reply.count("\n", mentions[one].end, mentions[other].start) == 1
+    ]
     places = {index: letters.find(next(iter(mentions[index].letters))) for index in heads}
-    listed = set()
-    for one, other in pairwise(heads):
-        first, second = mentions[one], mentions[other]
-        adjoin = page.reply.count("\n", first.end, second.start) == 1
-        spelled = first.spelled and second.spelled
-        alike = page.reply[first.start + 1] == (page.reply[second.start + 1 : second.start + 2] or "\n")
-        if (spelled or alike) and (adjoin or (not spelled and places[other] == places[one] + 1)):
-            listed |= {one, other}
-    return listed
+    in_order = [(one, other) for one, other in alike if places[other] == places[one] + 1 and not mentions[one].spelled]
+    return {index for pair in adjoining or in_order for index in pair}
 
 
 # --- the text without its typesetting
