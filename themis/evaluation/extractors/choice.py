@@ -361,7 +361,9 @@ class _Page:
         sentences = re.split(r"[.!?:;—–]\s", rest)[1:]
         if not self.begins_line(mention):
             sentences = [sentence for sentence in sentences[:1] if re.match(r"This|That", sentence)]
-        elif not re.match(r"\W{0,3}\w[).:]", below.lstrip()):
+        elif (self.ends_line(mention) or not below.startswith("\n")) and not re.match(
+            r"\W{0,3}\w[).:]", below.lstrip()
+        ):
             sentences += re.split(r"[.!?;—–]\s", below.lstrip())[:1]
         sentences = [words.OF_THIS.sub("", sentence) for sentence in sentences if not words.OF_ANOTHER.match(sentence)]
         return next(filter(None, map(words.SAID.match, sentences)), None)

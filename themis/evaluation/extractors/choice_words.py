@@ -61,7 +61,7 @@ _FILLER_WITHOUT_COLON = rf"(?:[\s\"'“”‘’«»()\[\]<>,*`「」『』【�
 
 # The answer is … B · Correct option: B · 答案是B
 ANNOUNCED = _compile(
-    rf"(?:{ANSWER}|{CHOICE}|{CORRECT}(?=\s{{0,2}}(?:one\b|:|is\b|ist\b|est\b)))[^.!?;。！？]{{0,60}}?{LINK}{_FILLER}"
+    rf"(?:{ANSWER}|{CHOICE}|{CORRECT}(?=\s{{0,2}}(?:one\b|(?:\w+\s?)?:|is\b|ist\b|est\b)))[^.!?;。！？]{{0,60}}?{LINK}{_FILLER}"
 )
 # Answer B · cevap D · 答案B, where nothing of a sentence follows the letter.
 NAMED = _compile(ANSWER + _FILLER)
