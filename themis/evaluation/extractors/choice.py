@@ -134,7 +134,12 @@ def _read(page: _Page, letters: str, options: Mapping[str, str], emphasised: Set
 def _opening(page: _Page, mentioned: Sequence[_Mention], letters: str) -> list[_Mention]:
     """The option that the first sentence is about, unless the reply seems to go through all of them."""
     return [
-        one for one in mentioned[:1] if page.sentence(one)[0] == 0 and letters[0] not in one.letters and not one.spelled
+        one
+        for one in mentioned[:1]
+        if page.sentence(one)[0] == 0
+        and letters[0] not in one.letters
+        and not one.spelled
+        and page.reply[one.end : one.end + 1] != ":"
     ]
 
 
@@ -153,9 +158,10 @@ def _pick_of_several(answer: _Mention, stated: Sequence[_Mention]) -> Set[str]:
 
 
 def _forget_retracted(reply: str, weighed: list[tuple[_Mention, Evidence]]) -> list[tuple[_Mention, Evidence]]:
-    """The answer is A. Wait: … it's B. What follows the taking back counts, if it chooses."""
+    """The answer is A. Wait: … it's B. What was taken back no longer counts, if another was chosen or it was called wrong."""
     chosen = [mention.start for mention, weight in weighed if weight in (Evidence.FORMAL, Evidence.STATED)]
     retracted = last_of(words.RETRACTS.finditer(reply[: chosen[-1]])) if len(chosen) > 1 else None
+    retracted = retracted or words.RENOUNCES.search(reply, chosen[-1] if chosen else 0)
     return [(mention, weight) for mention, weight in weighed if not retracted or mention.start > retracted.start()]
 
 
@@ -304,7 +310,7 @@ class _Page:
         # A last sentence without an end, after others that had one.
         unended = re.search(r"[.!?。！？:\n][^.!?。！？\n]*[^\W\d_]{2}\s*\Z", reply[-400:])
         announced = words.ANNOUNCES_NEXT_LINE.fullmatch(reply[slice(*self.last_line)][-80:]) if lines else None
-        row = re.search(r"(?:\A|\n)\|[^\n]*[^|\s]\s*\Z", reply[-400:])
+        row = re.search(r"(?:\A|\n)\|[^\n]*[^|\s]\s*\Z|[,:]\s*\Z", reply[-400:])
         self.is_cut_off = bool(is_cut_off or announced or row or (unended and self._ends))
 
     def sentence(self, mention: _Mention) -> tuple[int, int]:

@@ -47,10 +47,10 @@ LINK = _any(
 _BETWEEN = _any(
     """the a an option choice letter answer alternative statement number item correct right best most likely probably
     possibly definitely clearly certainly simply just indeed therefore thus then hence actually final one either both but
-    rather instead in_fact obviously surely still now again only of_course about approximately around roughly la le el il
-    lo l die der das de het donc clairement lettre claramente entonces portanto quindi dunque also daher somit wohl
-    vermutlich buchstabe opci[oó]n opção opzione optie letra lettera réponse respuesta resposta risposta alternativa
-    вариант под_буквой буква именно soit ou_bien entweder""",
+    rather instead in_fact obviously surely still now again only of_course approximately around roughly la le el il lo l
+    die der das de het donc clairement lettre claramente entonces portanto quindi dunque also daher somit wohl vermutlich
+    buchstabe opci[oó]n opção opzione optie letra lettera réponse respuesta resposta risposta alternativa вариант
+    под_буквой буква именно soit ou_bien entweder""",
     "选项 選項 選択肢 应该是 应该 應該 是 为 الخيار الحرف विकल्प 선택지 보기",
 )
 # What may stand between an announcement and its letter without changing what is meant.
@@ -91,12 +91,12 @@ CHOSEN = _compile(
         going_with going_for go_for went_with settle_on stick_with lean(?:ing)?_towards? vote_for leaves(?:_us_with)?
         leaving left_with left_is remaining(?:_\w+)?_is remains must_be has_to_be should_be would_be will_be gotta_be
         can_only_be it_is it_was it['’]?s that['’]s that_is this_is points_to point_to matches match matching
-        corresponds?_(?:to|with) corresponding_to consistent_with agrees_with so hence thus therefore say believe think
-        guess reckon suggest stands conclude answer_with mark marked which_is namely i\.e only definitely certainly surely
-        obviously probably maybe perhaps changed?_to changing_\w+_\w+_to listed_(?:as|under) under switch_to wähle nehme
-        bleibt entspricht ist sind choisis choisir reste s['’]agit_de s['’]agit_donc_de est c['’]est elijo escojo queda
-        corresponde_a es escolho marque resta é scelgo rimane è kies blijft wybieram seçiyorum выбираю остаётся остается
-        значит это является""",
+        corresponds?_(?:to|with) corresponding_to consistent_with agrees_with so so_about hence thus therefore say believe
+        think guess reckon suggest stands conclude answer_with mark marked which_is namely i\.e only definitely certainly
+        surely obviously probably maybe perhaps changed?_to changing_\w+_\w+_to listed_(?:as|under) under switch_to wähle
+        nehme bleibt entspricht ist sind choisis choisir reste s['’]agit_de s['’]agit_donc_de est c['’]est elijo escojo
+        queda corresponde_a es escolho marque resta é scelgo rimane è kies blijft wybieram seçiyorum выбираю остаётся
+        остается значит это является""",
         "→ ⇒ => -> 选择 选 選択 選 よって したがって 따라서 고르 نختار أختار चुनता चुनूंगा",
     )
     + _FILLER
@@ -147,8 +147,8 @@ AT_FIRST = _compile(
 # Being looked at is not being chosen.
 LOOKED_AT = _compile(
     _any(
-        """consider check checking examine look_at looking_at test testing regarding about as_for for now evaluate analy[sz]e
-        verify through among between choose_among prüfen betrachten examinons consideremos"""
+        """consider compar(?:e|es|ed|ing) check checking examine look_at looking_at test testing regarding about as_for for
+        now evaluate analy[sz]e verify through among between choose_among prüfen betrachten examinons consideremos"""
     )
     + _FILLER
 )
@@ -173,7 +173,8 @@ IS_ANSWER = _compile(
 # Of verbs only one that follows at once: `B fits`, not `B says that the opposite holds`.
 _YES = (
     _any("supported yes the_answer better stimmt passt convient sí sì", "[✓✔✅☑] 成立 适合 を選 를_선택 을_선택")
-    + r"|\A[\W|]{0,6}(?:(?!that|which)\w+\s)?(?:fits|holds|works|matches|satisfies|passes|remains|wins|stands|survives)\b"
+    + r"|\A[\W|]{0,6}(?:(?:also|still|clearly|alone|only|best|indeed|really|does)\s)?"
+    + r"(?:fits|holds|works|matches|satisfies|passes|remains|wins|stands|survives)\b"
 )
 _NO = _any(
     """not cannot never nor neither nope incorrect incorrectly wrong wrongly false untrue inaccurate invalid impossible
@@ -282,6 +283,11 @@ RETRACTS = _compile(
         let_me_correct i_take_that_back i_meant mi_correggo""",
         "算错",
     )
+)
+# Wait, that is wrong.
+RENOUNCES = _compile(
+    r"(?:\A|[.!?…\n—–])\W{0,5}(?:wait|hmm|no|oops|hold on|sorry|actually)\b[^.!?\n]{0,30}"
+    r"\b(?:that|this|it)(?: is|['’]s| was) (?:wrong|incorrect|not right|not correct|a mistake)\b"
 )
 UNDECIDED = _compile(
     _any(
