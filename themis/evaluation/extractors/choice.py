@@ -326,18 +326,19 @@ class _Page:
 
     def clause(self, mention: _Mention) -> str:
         """Its sentence without what another `but` says."""
-        start, end = self.sentence(mention)
-        before, after = self.reply[start : mention.start], self.reply[mention.end : end]
-        return (
-            re.split(r", but\b", before)[-1] + self.reply[mention.start : mention.end] + re.split(r", but\b", after)[0]
-        )
+        after = re.split(r", but\b", self.reply[mention.end : self.sentence(mention)[1]])[0]
+        return self.clause_before(mention) + self.reply[mention.start : mention.end] + after
+
+    def clause_before(self, mention: _Mention) -> str:
+        return re.split(r", but\b", self.reply[self.sentence(mention)[0] : mention.start])[-1]
 
     def begins_line(self, mention: _Mention) -> bool:
         before = self.reply[max(0, mention.start - 12) : mention.start].rpartition("\n")[2]
         return not re.search(r"\w", before) and (mention.start <= 12 or len(before) < 12)
 
     def ends_line(self, mention: _Mention) -> bool:
-        return not re.search(r"\w", self.reply[mention.end : mention.end + 12].partition("\n")[0])
+        rest = self.reply[mention.end : mention.end + 12].partition("\n")[0]
+        return not re.search(r"\w", words.COPULA.sub("", rest))
 
     def set_alike(self, one: _Mention, other: _Mention) -> bool:
         """Whether both are texts, or letters with the same signs around them."""
@@ -409,13 +410,14 @@ def _weigh(page: _Page, mention: _Mention, before: str, after: str, is_listed: b
     marked = before[-6:] if page.begins_line(mention) else ""
     if words.REJECTED.search(before) or words.LISTED_AS_WRONG.search(before) or words.MARKED_AS_WRONG.search(marked):
         return Evidence.REJECTED
-    supposed = words.SUPPOSED.search(clause) or words.BY_OTHERS.search(before)
+    # What is supposed of the next option is not supposed of this one.
+    supposed = words.SUPPOSED.search(page.clause_before(mention) + after) or words.BY_OTHERS.search(before)
     if _is_announced(before, after) or words.IS_ANSWER.match(after) or words.DECIDED.search(before):
-        taken_back = words.TAKES_BACK.match(after)
+        taken_back = words.TAKES_BACK.match(after) or words.NEGATED_BEHIND.search(after[:30])
         return Evidence.REJECTED if taken_back else Evidence.ASIDE if supposed else Evidence.FORMAL
     reason = words.REASON.search(after)
     said = words.SAID.search(after[: min(90, reason.start() if reason else 90)]) or page.verdict_on(mention)
-    if said and said["no"]:
+    if said and (said["no"] or words.NEGATED_BEHIND.search(after[:30])):
         return Evidence.REJECTED
     if (
         supposed

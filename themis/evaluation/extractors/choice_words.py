@@ -28,8 +28,8 @@ CHOICE = _any(
 CORRECT = _any(
     """correct right best true most_(?:appropriate|accurate|likely|suitable|plausible) appropriate accurate proper valid
     richtige?[rs]? korrekte?[rs]? zutreffende? correcte bonne? exacte? juste vraie? correct[ao] verdader[ao] corret[ao]
-    cert[ao] verdadeir[ao] corrett[ao] giust[ao] esatt[ao] juiste? goede? prawidłow[aey] poprawn[aey] doğru правильн[а-я]+
-    верн[а-я]+ верен benar rätt riktig""",
+    cert[ao] verdadeir[ao] corrett[ao] giust[ao] esatt[ao] juiste? goede? prawidłow[aey] poprawn[aey] doğru(?:dur)?
+    правильн[а-я]+ верн[а-я]+ верен benar rätt riktig""",
     "正确 正確 正しい 正解 맞는 맞습 맞다 옳은 옳 الصحيحة الصحيح صحيحة صحيح सही đúng",
 )
 ANSWER = _any(
@@ -182,11 +182,11 @@ _NO = _any(
     rejected? dismissed discarded contradicts? misses ignores lacks confuses
     (?:might|may|could)_(?:seem|look|appear|sound) distractors? tempting trap attractive close plausible runner-up mistake
     misconception too off-topic unrelated less weaker partially partly falsch nicht scheidet scheiden kein keine
-    unzutreffend fausse? faux incorrecte pas inexacte incorrect[ao]s? fals[ao]s? err[oó]ne[ao] errad[ao]s? não
-    sbagliat[ao] errat[ao] non onjuist fout niet błędn[aey] niepoprawn[aey] nieprawidłow[aey] yanlış değil невер[а-я]+
-    неправ[а-я]+ не ошибоч[а-я]+ salah""",
-    r"""(?<=[:–—|-]_)no\b n['’]t\b [✗✘❌☒×] 不 错 錯 誤 間違 正しくない ではない 않 틀 아닙 아니 오답 غير خاطئ خطأ ليس गलत
-    नहीं sai""",
+    unzutreffend ne fausse? faux incorrecte pas inexacte incorrect[ao]s? fals[ao]s? err[oó]ne[ao] errad[ao]s? não
+    sbagliat[ao] errat[ao] non onjuist fout niet błędn[aey] niepoprawn[aey] nieprawidłow[aey] yanlış(?:tır)? değil
+    невер[а-я]+ неправ[а-я]+ не ошибоч[а-я]+ salah""",
+    r"""(?<=[:–—|-]_)no\b n['’]t\b [✗✘❌☒×] 不 错 錯 誤 間違 正しくない ではない ません 違 不適切 않 틀 아닙 아니 오답 غير
+    خاطئ خطأ ليس गलत नहीं sai""",
 )
 # What is said of an option right behind it; of several the first counts.
 SAID = _compile(
@@ -212,6 +212,9 @@ TAKES_BACK = _compile(
     r"|\W{0,4}(?:cannot|can['’]t|isn['’]t|doesn['’]t|不|غير|गलत|fails?\b)"
 )
 _BUT = _any("but though although yet however aber mais pero mas ma но")
+# Where the verb comes last: Cは正解ではありません · C는 정답이 아닙니다 · C सही नहीं है
+NEGATED_BEHIND = re.compile("아닙|아니|않|ではありません|ではない|じゃない|くない|くありません|नहीं|değil")
+COPULA = re.compile(r"\A[)\]\"']?\s?(?:です|だ|である|입니다|이다|है)(?=\W|\Z)")
 # What follows these tells why, and no longer what.
 REASON = _compile(
     _any(
@@ -244,10 +247,12 @@ ASKS = _compile(r"\W*(?:why|what|how|is|isn['’]t|shall|should|would|do|does|di
 # Said of a case that is not at hand …
 SUPPOSED = _compile(
     r"\bif\b(?! (?:i|we) (?:had|have|were|must|am|need) )[^.!?]{0,160}\b(?:would|could|might|['’]d)\b"
-    r"|\b(?:would|could|might)\b[^.!?]{0,40}\b(?:if(?! i\b)|only|had|unless)\b|\bhad the\b|\b(?:could|would|might) have been\b"
-    r"|\bonly if\b|\bif (?:you|one|someone) (?:pick|choose|chose|answer)|\bfor\b[^.!?]{0,30}\bto be (?:right|correct|true)\b"
-    r"|\b(?:wenn|falls)\b[^.!?]{0,80}\bwäre\b|\bwäre\b[^.!?]{0,60}\b(?:wenn|falls)\b|\bsi\b[^.!?]{0,80}\b(?:serait|sería)\b"
-    r"|\bse\b[^.!?]{0,80}\b(?:seria|sarebbe)\b|\bесли бы\b|如果"
+    r"|\b(?:would|could|might)\b[^.!?]{0,40}\b(?:if(?! i\b)|only (?:if|in|when|under|for|be)|had|unless)\b|\bhad the\b"
+    r"|\b(?:could|would|might) have been\b|\bonly if\b|\bif (?:you|one|someone) (?:pick|choose|chose|answer)"
+    r"|\bfor\b[^.!?]{0,30}\bto be (?:right|correct|true)\b"
+    r"|\b(?:wenn|falls)\b[^.!?]{0,80}\bwäre\b|\bwäre\b[^.!?]{0,60}\b(?:wenn|falls)\b"
+    r"|\bs[ie]\b[^.!?]{0,80}\b(?:serait|sería|seria|sarebbe)\b|\b(?:serait|sería|seria|sarebbe)\b[^.!?]{0,60}\bs[ie]\b"
+    r"|\bесли бы\b|如果"
 )
 # … or by somebody else.
 BY_OTHERS = _compile(
@@ -294,6 +299,5 @@ UNDECIDED = _compile(
         r"""none_of_(?:the|these|them) neither_of no_option all_of_(?:the|these)_\w+_are_(?:wrong|incorrect)
         (?:can['’]?t|cannot|can_not)_decide it_depends keine_der aucune?_des ninguna_de nenhuma_das nessuna_delle
         ни_один_из""",
-        "都不",
     )
 )
