@@ -40,8 +40,8 @@ ANSWER = _any(
     "答案 答え 解答 正解 回答 정답 답 الإجابة الاجابة الجواب جواب उत्तर जवाब উত্তর คำตอบ תשובה پاسخ 故选 故選 应选 應選",
 )
 LINK = _any(
-    """is was be becomes are equals ist wäre lautet est serait es sería ser é seria è sarebbe jest to это является är er este
-    adalah là""",
+    """is was be becomes are equals ist wäre lautet est serait es sería ser é seria è sarebbe jest (?<=odpowiedź_)to это
+    является är er este adalah là""",
     "[:=→⇒—–>-] 是 为 為 は が 은 는 이 가 هي هو है",
 )
 _BETWEEN = _any(
@@ -61,7 +61,8 @@ _FILLER_WITHOUT_COLON = rf"(?:[\s\"'“”‘’«»()\[\]<>,*`「」『』【�
 
 # The answer is … B · Correct option: B · 答案是B
 ANNOUNCED = _compile(
-    rf"(?:{ANSWER}|{CHOICE}|{CORRECT}(?=\s{{0,2}}(?:one\b|(?:\w+\s?)?:|is\b|ist\b|est\b)))[^.!?;。！？]{{0,60}}?{LINK}{_FILLER}"
+    rf"(?:(?:{ANSWER}|{CORRECT}(?=\s{{0,2}}(?:one\b|(?:\w+\s?)?:|is\b|ist\b|est\b)))[^.!?;。！？]{{0,60}}?"
+    rf"|{CHOICE}[^.!?;,。！？]{{0,60}}?){LINK}{_FILLER}"
 )
 # Answer B · cevap D · 答案B, where nothing of a sentence follows the letter.
 NAMED = _compile(ANSWER + _FILLER)
@@ -83,20 +84,20 @@ NOT_THE_ANSWER = _compile(
 # I choose B · we'd go with B
 DECIDED = _compile(
     r"\b(?:i|we)(?:['’](?:d|ll|m)| would| will| am| are)?(?: \w+)? (?:choose|pick|select|take|go with|going with|go for|going for"
-    r"|vote for|opt for|stick with|settle on)\b" + _FILLER
+    r"|vote for|opt for|stick with|sticking with|settle on)\b" + _FILLER
 )
 CHOSEN = _compile(
     _any(
         r"""choose chose choosing chosen pick picked picking select selected selecting opt_for lock_in put_down go_with
-        going_with going_for go_for went_with settle_on stick_with lean(?:ing)?_towards? vote_for leaves(?:_us_with)?
-        leaving left_with left_is remaining(?:_\w+)?_is remains must_be has_to_be should_be would_be will_be gotta_be
-        can_only_be it_is it_was it['’]?s that['’]s that_is this_is points_to point_to matches match matching
-        corresponds?_(?:to|with) corresponding_to consistent_with agrees_with so so_about hence thus therefore say believe
-        think guess reckon suggest stands conclude answer_with mark marked which_is namely i\.e only definitely certainly
-        surely obviously probably maybe perhaps changed?_to changing_\w+_\w+_to listed_(?:as|under) under switch_to wähle
-        nehme bleibt entspricht ist sind choisis choisir reste s['’]agit_de s['’]agit_donc_de est c['’]est elijo escojo
-        queda corresponde_a es escolho marque resta é scelgo rimane è kies blijft wybieram seçiyorum выбираю остаётся
-        остается значит это является""",
+        going_with going_for go_for went_with settle_on stick(?:ing)?_with lean(?:ing)?_towards? vote_for
+        leaves(?:_us_with)? leaving left_with left_is remaining(?:_\w+)?_is remains must_be has_to_be should_be would_be
+        will_be gotta_be can_only_be it_is it_was it['’]?s that['’]s that_is this_is points_to point_to matches match
+        matching corresponds?_(?:to|with) corresponding_to consistent_with agrees_with so so_about hence thus therefore
+        say believe think guess reckon suggest stands conclude answer_with mark marked which_is namely i\.e only
+        definitely certainly surely obviously probably maybe perhaps changed?_to changing_\w+_\w+_to listed_(?:as|under)
+        under switch_to wähle nehme bleibt entspricht ist sind choisis choisir reste s['’]agit_de s['’]agit_donc_de est
+        c['’]est elijo escojo queda corresponde_a es escolho marque resta é scelgo rimane è kies blijft wybieram seçiyorum
+        выбираю остаётся остается значит это является""",
         "→ ⇒ => -> 选择 选 選択 選 よって したがって 따라서 고르 نختار أختار चुनता चुनूंगा",
     )
     + _FILLER
@@ -142,7 +143,8 @@ CONCEDED = _compile(
 )
 # I initially chose B, but …
 AT_FIRST = _compile(
-    r"\b(?:initially|originally|at first|previously|first (?:thought|chose|guess|instinct|picked|said))\b[^,.!?:]{0,40}\Z"
+    r"\b(?:initially|originally|at first|previously|earlier|(?:considered|thought about|tempted|going to) \w+"
+    r"|first (?:thought|chose|guess|instinct|picked|said))\b[^,.!?:]{0,40}\Z"
 )
 # Being looked at is not being chosen.
 LOOKED_AT = _compile(
@@ -180,11 +182,11 @@ _NO = _any(
     """not cannot never nor neither nope incorrect incorrectly wrong wrongly false untrue inaccurate invalid impossible
     implausible unlikely irrelevant inconsistent unsupported absurd violates? fails? out ruled eliminated? excluded?
     rejected? dismissed discarded contradicts? misses ignores lacks confuses
-    (?:might|may|could)_(?:seem|look|appear|sound) distractors? tempting trap attractive close plausible runner-up mistake
-    misconception too off-topic unrelated less weaker partially partly falsch nicht scheidet scheiden kein keine
-    unzutreffend ne fausse? faux incorrecte pas inexacte incorrect[ao]s? fals[ao]s? err[oó]ne[ao] errad[ao]s? não
-    sbagliat[ao] errat[ao] non onjuist fout niet błędn[aey] niepoprawn[aey] nieprawidłow[aey] yanlış(?:tır)? değil
-    невер[а-я]+ неправ[а-я]+ не ошибоч[а-я]+ salah""",
+    (?:might|may|could)_(?:seem|look|appear|sound) distractors? tempting trap attractive close plausible runner-up
+    second-best next-best second_best next_best mistake misconception too off-topic unrelated less weaker partially partly
+    falsch nicht scheidet scheiden kein keine unzutreffend ne fausse? faux incorrecte pas inexacte incorrect[ao]s?
+    fals[ao]s? err[oó]ne[ao] errad[ao]s? não sbagliat[ao] errat[ao] non onjuist fout niet błędn[aey] niepoprawn[aey]
+    nieprawidłow[aey] yanlış(?:tır)? değil невер[а-я]+ неправ[а-я]+ не ошибоч[а-я]+ salah""",
     r"""(?<=[:–—|-]_)no\b n['’]t\b [✗✘❌☒×] 不 错 錯 誤 間違 正しくない ではない ません 違 不適切 않 틀 아닙 아니 오답 غير
     خاطئ خطأ ليس गलत नहीं sai""",
 )
@@ -207,7 +209,7 @@ AND_THIS_IS = _compile(r"[)\]\"']?\s+(?:it\s)?(?:is|does|can|do|ist|est|es)[.!]?
 # Straight behind a formal answer only a verb takes it back: the answer B is wrong.
 TAKES_BACK = _compile(
     r"\W{0,4}(?:(?:is|are|was|were|can|could|does|do|did|would|will|seems?|est|ist|es|é|è|está)\b\s*){1,2}"
-    r"(?:be\s+|also\s+|therefore\s+)?(?:(?:not|cannot|wrong|incorrect|false|ruled|eliminated|impossible|out|excluded|falsch"
+    r"(?:be\s+|also\s+|therefore\s+)?(?:(?:not|cannot|wrong|incorrect|false|ruled|eliminated|impossible|out|excluded|dismissed|discarded|rejected|falsch"
     r"|nicht|fausse?|faux|incorrecte?|incorrect[ao]|errad[ao]|sbagliat[ao])\b|n['’]t\b)"
     r"|\W{0,4}(?:cannot|can['’]t|isn['’]t|doesn['’]t|不|غير|गलत|fails?\b)"
 )
