@@ -238,7 +238,9 @@ def _some_of(matches: Iterator[re.Match[str]]) -> Iterator[re.Match[str]]:
 def _is_set_apart(letter: str, before: str, after: str) -> bool:
     if re.match(r"\s*(?:[).,:;!?\]\"'”>|]|$|\n)|\s+(?:because|since|bc)\b", after):
         return True
-    return letter not in "ai" and words.NAMED_BEFORE.search(before) is not None
+    # An article may follow `the answer is`, but not `option`.
+    named = words.CHOICE_BEFORE if letter in "ai" else words.NAMED_BEFORE
+    return named.search(before) is not None
 
 
 def _is_word(letter: str, before: str, after: str) -> bool:
@@ -486,7 +488,13 @@ def _find_listed(page: _Page, mentions: Sequence[_Mention], letters: str) -> set
         (one, other) for one, other in alike if page.reply.count("\n", mentions[one].end, mentions[other].start) == 1
     ]
     places = {index: letters.find(next(iter(mentions[index].letters))) for index in heads}
-    in_order = [(one, other) for one, other in alike if places[other] == places[one] + 1 and not mentions[one].spelled]
+    in_order = [
+        (one, other)
+        for one, other in alike
+        if places[other] == places[one] + 1
+        and not mentions[one].spelled
+        and page.ends_line(mentions[one]) == page.ends_line(mentions[other])
+    ]
     return {index for pair in adjoining or in_order for index in pair}
 
 

@@ -70,6 +70,7 @@ NAMED = _compile(ANSWER + _FILLER)
 ONLY_NAMED = _compile(rf"\W*(?:{CHOICE}|{ANSWER})[\s(\[\"']{{0,4}}\w[\s)\]\"']{{0,4}}[.!]{{1,2}}\s*")
 # option b · answer: 3, where a small letter or a digit is an option.
 NAMED_BEFORE = _compile(rf"(?:{ANSWER}|{CHOICE})\W{{0,3}}(?:{LINK}\W{{0,3}})?\Z")
+CHOICE_BEFORE = _compile(CHOICE + r"\s\Z")
 LINKED = _compile(LINK + r"\s*\Z")
 # What makes an announcement that of something else: my first answer was B.
 NOT_THE_ANSWER = _compile(
