@@ -42,7 +42,7 @@ class Language:
         """A noun and, in the same clause, a verb or a colon after it."""
         return re.compile(
             rf"{self.noun}(?P<between>(?:\"[^\"\n]{{0,150}}\"|[^\n.:=。：;\"]){{0,60}}?)(?:{self.verbs}"
-            rf"|[:：=])[\s:*_]{{0,20}}(?=\S)",
+            rf"|[:：=])[\s:*_,]{{0,20}}(?=\S)",
             re.IGNORECASE,
         )
 
@@ -55,7 +55,19 @@ _WORD = r"[^\W\d_]+"
 # Reasons are cut wherever they begin; turns only after a comma, a dash or a bracket.
 LANGUAGES = (
     Language(
-        ("answer", "ans", "solution", "result", "conclusion", "verdict", "guess", "tl;dr", "tldr", "bottom line"),
+        (
+            "answer",
+            "ans",
+            "solution",
+            "result",
+            "conclusion",
+            "verdict",
+            "guess",
+            "tl;dr",
+            "tldr",
+            "bottom line",
+            "short version",
+        ),
         r"(?<!\byou\s)(?<!\bwe\s)(?<!\bthey\s)(?<!\bI\s)(?<!\bthat\s)(?<!\bwhich\s)"
         r"\b(?:(?:will|would|must|should|has to|have to|might|may|could|can)\s+(?:\w+\s+)?be|turns? out (?:to be|as)"
         r"|comes? (?:out )?(?:to|as)|is|are|was|were|be|being|equals|becomes|remains|given by)\b",
@@ -69,7 +81,8 @@ LANGUAGES = (
         r"|nor|thus|hence"
         r"|therefore|making|giving|leaving|having|being|they're|it's|that's|rounded|calculated|computed|obtained"
         r"|found|see|per",
-        r"probably|likely|most (?:likely|probably)|very likely|quite (?:likely|possibly)|maybe|perhaps|possibly"
+        r"likely to be|probably|likely|to be|most (?:likely|probably)|very likely|quite (?:likely|possibly)"
+        r"|maybe|perhaps|possibly"
         r"|presumably|surely"
         r"|certainly|definitely|clearly|simply|just|actually|indeed|in fact|of course|then|therefore|thus|hence|now|still"
         r"|arguably|apparently|seemingly|approximately|approx\.?|about|around|roughly|nearly|close to|exactly|precisely"
@@ -144,7 +157,7 @@ LANGUAGES = (
         r"ربما|تقريبا|تقريبًا|على الأرجح",
         spaced=False,
     ),
-    Language(("उत्तर", "जवाब", "परिणाम"), r"(?!)", r"क्योंकि", r"लेकिन|न कि", r"शायद|लगभग", spaced=False),
+    Language(("उत्तर", "जवाब", "परिणाम"), r"(?=\s+[^:\n]{1,60}है)", r"क्योंकि", r"लेकिन|न कि", r"शायद|लगभग", spaced=False),
     Language(
         ("odpowiedź", "odpowiedzią", "odpowiedzi", "wynik"),
         r"\b(?:to|jest|brzmi|wynosi)\b",
@@ -179,7 +192,7 @@ def languages_of(text: str) -> list[Language]:
 
 # Alone these head a working as often as an answer; "final" or "my" before them makes the difference.
 WEAK_NOUN = re.compile(
-    r"solution|result|conclusion|verdict|guess|tl;dr|tldr|bottom line|ergebnis|lösung|résultat|resultado"
+    r"solution|result|conclusion|verdict|guess|tl;dr|tldr|bottom line|short version|ergebnis|lösung|résultat|resultado"
     r"|solución|solução|risultato|soluzione|решение"
     r"|результат|النتيجة|الحل|परिणाम|wynik",
     re.IGNORECASE,
@@ -242,7 +255,8 @@ NO_CONTENT = re.compile(
 DECLINES = re.compile(
     r"\b(?:I(?:'m|’m| am) (?:sorry|unable|not able|not sure|unsure|afraid)|I (?:can(?:'t|’t|not)|could not"
     r"|couldn't|won't|will not)\b"
-    r"|I (?:do not|don't|don’t) (?:know|have|think I can|understand)|as an AI|not enough information"
+    r"|I (?:do not|don't|don’t) (?:know|have|think I can|understand)|as an AI|as a (?:large )?language model"
+    r"|no opinion|not enough information"
     r"|insufficient information"
     r"|(?:cannot|can't|can not) (?:be )?(?:determined?|answer|help|assist|say|tell|provide|solve|give)"
     r"|need more information"

@@ -21,7 +21,7 @@ from themis.evaluation.extractors.announcements import (
     languages_of,
     trim_answer,
 )
-from themis.evaluation.extractors.conclusions import ends_open, find_bare, find_predicate, find_stated
+from themis.evaluation.extractors.conclusions import ends_open, find_bare, find_predicate, find_stated, take_result
 from themis.evaluation.extractors.exceptions import FieldExtractionError
 from themis.evaluation.extractors.structured import find_json_field
 from themis.evaluation.extractors.text import shorten, strip_thinking, text_of
@@ -121,7 +121,7 @@ class Statement:
         if self.whole:
             return trim_whole(self.said)
         trimmed = trim_answer(self.said)
-        return trim_answer(find_predicate(trimmed) or trimmed)
+        return take_result(trim_answer(find_predicate(trimmed) or trimmed))
 
 
 def find_final_answer(text: str) -> str | None:
@@ -202,7 +202,10 @@ def _find_hashes(text: str) -> Iterator[Statement]:
             yield Statement(Evidence.FORMAL, found.start(), found["said"])
 
 
-_TAG = re.compile(r"<(?P<close>/?)(?:final[_ -]?answer|answer|final_result|ans)(?:\s[^<>\n]{0,80})?>", re.IGNORECASE)
+_TAG = re.compile(
+    r"<(?P<close>/?)(?:final[_ -]?answer|answer|final_result|ans|final|result|output)(?:\s[^<>\n]{0,80})?>",
+    re.IGNORECASE,
+)
 
 
 def _find_tagged(text: str) -> Iterator[Statement]:
@@ -309,9 +312,16 @@ def _content_at(text: str, at: int) -> str:
 # --- announced in words -------------------------------------------------------------------------------------------------
 
 _SENTENCE_LOOKED_BACK = 160
+# "not iron; it is copper": what is denied makes room for what is meant.
+_NOT_BUT = re.compile(
+    r"(?:not|nicht|pas|no|non|не)\s[^;,.:\n]{1,60}[;,.:–—-]\s*(?:but(?: rather)?|it(?:'s| is)|rather|instead"
+    r"|sondern|mais|sino|ma|bensì|а)"
+    r"\b[\s,:]*(?P<said>\S[^\n]*)",
+    re.IGNORECASE,
+)
 _DENIED = re.compile(r"\b(?:no|non|não)\s*$", re.IGNORECASE)
 _SENTENCE_START = re.compile(
-    r"(?<!\bSt)(?<!\bMt)(?<!\bDr)(?<!\b[A-Z])[.!?;]\s|\n|[。！？；]|,\s*(?:but|so)\b|\bhowever\b", re.IGNORECASE
+    r"(?<!\bSt)(?<!\bMt)(?<!\bDr)(?<!\b[A-Z])[.!?;:]\s|\n|[。！？；]|,\s*(?:but|so)\b|\bhowever\b", re.IGNORECASE
 )
 
 
@@ -325,6 +335,8 @@ def _find_announced(text: str, language: Language) -> Iterator[Statement]:
         ):
             continue
         content = _content_at(text, found.end())
+        if corrected := _NOT_BUT.match(content.strip("*_`\"' ")):
+            content = corrected["said"]
         if not content.strip() or NO_CONTENT.match(content.strip("*_`\"' ")):
             continue
         supposed = SUPPOSED.search(before) or SUPPOSED.search(found.group()) or WEAK_NOUN.match(found.group())
