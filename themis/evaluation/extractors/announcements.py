@@ -249,7 +249,7 @@ NO_CONTENT = re.compile(
     r"|straightforward|as follows|required|needed|asked|expected|to be|here|there|supposed|in the form|of the form|what)\b"
     r"(?=\s+\w|\s*[.,:;]|\s*$)"
     r"|<(?:your|the|number|letter|answer|value|final|insert|text|x)[^<>\n]{0,30}>|\[(?:your|the"
-    r"|insert)\b[^\]\n]{0,30}\]|\.{3}|…",
+    r"|insert)\b[^\]\n]{0,30}\]|\.{3}|…|\\boxed\b",
     re.IGNORECASE,
 )
 DECLINES = re.compile(
@@ -323,7 +323,7 @@ def trim_answer(said: str) -> str:
         answer = _strip_marks(_cut_sentence(answer))
         answer = _strip_marks(_cut(answer, _REASON))
         answer = _strip_marks(_cut(answer, _TURN))
-        answer = _strip_marks(_AFTERTHOUGHT.sub("", answer))
+        answer = _strip_marks(_AFTERTHOUGHT.sub("", _cut_apposition(answer)))
         hedge = _HEDGE.match(answer)
         answer = _strip_marks(answer[hedge.end() :] if hedge else answer)
         if answer == before:
@@ -339,6 +339,24 @@ def _cut(answer: str, at: re.Pattern[str]) -> str:
         if kept.strip() and all(kept.count(opens) <= kept.count(closes) for opens, closes in ("()", "{}", "[]")):
             return kept
     return answer
+
+
+_APPOSITION = re.compile(r",\s+(?=(?:the|an?|one of)\s+\w+\s+\w+(?!.*\band\b))")
+_ADVERBIAL = re.compile(
+    r"(?:so|therefore|thus|hence|consequently|finally|overall|altogether|then|in|after|according|based|from|for"
+    r"|at|on|by|with|given"
+    r"|as|to|when|since|if|while|because|during|before)\b",
+    re.IGNORECASE,
+)
+
+
+def _cut_apposition(answer: str) -> str:
+    """A name without what explains it: "Paris, the capital of France"."""
+    found = _APPOSITION.search(answer)
+    kept = answer[: found.start()] if found else ""
+    words = kept.split()
+    is_name = 0 < len(words) <= 5 and (words[-1][:1].isupper() or words[-1][-1:].isdecimal())
+    return kept if is_name and not _ADVERBIAL.match(kept) else answer
 
 
 def _cut_sentence(answer: str) -> str:
@@ -371,7 +389,7 @@ def _strip_marks(answer: str) -> str:
     answer = _TOKENS.sub("", answer)
     for _ in range(6):
         before = answer
-        answer = answer.strip().strip(_PICTURES).strip().strip("|").strip()
+        answer = answer.strip().lstrip("、，,").strip(_PICTURES).strip().strip("|").strip()
         if not answer.endswith("..."):
             answer = answer.rstrip(";,!。！।:：") if answer.endswith(tuple(";,!。！।:：")) else answer
             answer = answer.rstrip("?").rstrip() or answer

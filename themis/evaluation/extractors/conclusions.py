@@ -48,8 +48,11 @@ def _find_set_apart(text: str) -> str | None:
     if bold and not bold["said"].rstrip().endswith((":", "?")) and not _CONCLUDES.match(bold["said"]):
         return trim_answer(find_predicate(bold["said"]) or bold["said"]) or None
     if all(_EQUATION.fullmatch(line[:200]) for line in lines):
-        return take_result(trim_answer(lines[-1]))
+        return take_result(trim_answer(_LABELLED.sub("", lines[-1])))
     return None
+
+
+_LABELLED = re.compile(r"\A[^\W\d][^:=\n]{0,40}:\s*")
 
 
 # --- conclusions ------------------------------------------------------------------------------------------------------------
@@ -69,7 +72,7 @@ _CLAUSE = re.compile(r"[,;]\s+(?:and\s+)?(?=(?:so|thus|therefore|hence|which mea
 _SUBJECT = re.compile(
     r"(?:the|an?|our|my|his|her|their|its|your|there|it|this|that|these|those|we|he|she|they|you|each|every|one"
     r"|both|all|in|after|at"
-    r"|der|die|das|es|eine?|les?|la|l'|il|elle|el|los|las|os?|as|i|gli|lo|[A-Z][\w'-]*)(?![\w-])",
+    r"|der|die|das|es|eine?|les?|la|l'|il|elle|el|los|las|os?|as|i|gli|lo|[A-Z][\w'-]*|[a-z](?= equals ))(?![\w-])",
 )
 _VERB = re.compile(
     r"(?<=\s)(?:is|are|was|were|will be|would be|must be|should be|equals?|has|have|had|makes?|made|gets?|got|needs?|costs?"
@@ -103,12 +106,14 @@ _SENTENCES = re.compile(r"(?<=[.!?])[*_\"')\]$]{0,4}\s+(?=[^\s])|\n+|(?<=[。！
 
 def find_conclusion(text: str) -> str | None:
     """What the last conclusion of a text says, else its last sentence that says anything; None where none does."""
+    if _BROKEN_OFF.search(text.rstrip("*_ \n")[-80:]):
+        return None
     sentences = [one.strip()[:_LINE] for one in _SENTENCES.split(text[-_LOOKED_AT:]) if one and one.strip()]
     if sentences and not _is_finished(text):
         sentences.pop()
     clauses = [clause for sentence in sentences for clause in _CLAUSE.split(sentence)]
     concluding = [one for one in clauses if _CONCLUDES.match(one)]
-    plain = [] if _begins_bare(text) else [one for one in sentences if _may_state(one)]
+    plain = [] if _begins_bare(text) else [one for one in sentences if _may_state(one, alone=len(sentences) == 1)]
     for clause in [*reversed(concluding), *plain[-1:]]:
         if answer := _read_clause(clause):
             return answer
@@ -117,8 +122,18 @@ def find_conclusion(text: str) -> str | None:
     return None
 
 
-def _may_state(sentence: str) -> bool:
-    return not (_FLUFF.match(sentence) or SUPPOSED.search(sentence) or sentence.endswith(("?", ":", "：")))
+# Words and signs that no text ends with, unless it is cut off.
+_BROKEN_OFF = re.compile(
+    r"(?:\b(?:is|are|was|the|an?|of|to|that|which|and|or|then|with|by|in|for|we|so|if|as|at|from|be|this|these"
+    r"|another|each)"
+    r"|[,(+*/=<>-]|\\[a-z]+\{?)\s*\Z",
+)
+
+
+def _may_state(sentence: str, *, alone: bool) -> bool:
+    return not (
+        _FLUFF.match(sentence) or (SUPPOSED.search(sentence) and not alone) or sentence.endswith(("?", ":", "："))
+    )
 
 
 def _is_finished(text: str) -> bool:
@@ -135,8 +150,8 @@ def _read_clause(clause: str) -> str | None:
     emphasised = _EMPHASISED.findall(clause)
     if len(emphasised) == 1 and not clause.startswith("**"):
         return take_result(trim_answer(emphasised[0][0] or emphasised[0][1])) or None
-    trimmed = trim_answer(clause.lstrip("#>-*• "))
-    trimmed = trimmed[_end_of_opening(trimmed) :]
+    clause = clause.lstrip("#>-*• ")
+    trimmed = trim_answer(clause[_end_of_opening(clause) :])
     if there_are := _THERE_ARE.match(trimmed):
         return trim_answer(there_are["said"])
     said = find_predicate(trimmed) or find_predicate("The " + trimmed)
@@ -146,8 +161,19 @@ def _read_clause(clause: str) -> str | None:
 
 
 def _end_of_opening(sentence: str) -> int:
+    """Where a sentence begins in earnest: after "so", "in total", "according to the passage"."""
     opening = _OPENS.match(sentence)
-    return opening.end() if opening else 0
+    end = opening.end() if opening else 0
+    setting = _SETTING.match(sentence, end)
+    return setting.end() if setting else end
+
+
+_SETTING = re.compile(
+    r"(?:according to|based on|in|after|from|for|at|on|by|with|given|as|during|if)\s[^,.\n]{1,80},\s+(?=(?:the"
+    r"|an?|it|he|she|they|there|we"
+    r"|you|this|that|[A-Z])\b)",
+    re.IGNORECASE,
+)
 
 
 def find_predicate(sentence: str) -> str | None:
@@ -161,6 +187,7 @@ def find_predicate(sentence: str) -> str | None:
             continue
         if _DESCRIBES.match(said) and _is_name(subject):
             return subject  # Paris is the capital of France
+        said = _DONE_BY.sub("", said)
         if len(said.split()) <= _ANSWER_WORDS and not re.match(r"(?:not|n't|to|in|at|that|because)\b", said):
             return said
     return None
@@ -168,6 +195,8 @@ def find_predicate(sentence: str) -> str | None:
 
 # The subject after its verb: "also kostet das Ticket 15 Euro".
 _TURNED = re.compile(r"(?:der|die|das|den|er|sie|es|man|wir)\b", re.IGNORECASE)
+# "was signed in 1848", "was written by Jane Austen"
+_DONE_BY = re.compile(r"\A[a-z]{2,}(?:ed|en|wn|rn|un|lt|de|ght|ng|nd) (?:in|by|on|at|to|from)\s+(?=\S)")
 _DESCRIBES = re.compile(r"(?:the|an?|not|no longer|that|also|often|known|called|very|so|too)\b")
 
 
@@ -205,7 +234,11 @@ def ends_open(text: str) -> bool:
     return _OPEN_END.search(text[-200:]) is not None
 
 
-_OPEN_END = re.compile(rf"(?:{NOUNS})[^\n.]{{0,40}}(?:[:：=]|\bis|\bist|\best|\bes|是|は)[\s*_]*\Z", re.IGNORECASE)
+_OPEN_END = re.compile(
+    rf"(?:{NOUNS})[^\n.]{{0,40}}(?:[:：=]|\bis|\bist|\best|\bes|是|は)[\s*_]*\Z|(?:{NOUNS})\s*\Z"
+    rf"|\\boxed\s*\{{[^{{}}]{{0,40}}\Z",
+    re.IGNORECASE,
+)
 _WHOLE_FENCE = re.compile(r"\A(?:```|~~~)\w*\n(.*?)\n?(?:```|~~~)\Z", re.DOTALL)
 
 
@@ -227,6 +260,7 @@ def _first_line(text: str) -> str:
     return text.partition("\n")[0][:_LINE]
 
 
+_PLACED = re.compile(r"(?:in|on|at|by|from|during|since|until|after|before|about)\b", re.IGNORECASE)
 _BOLD_FIRST = re.compile(r"\*\*[^*\n]{1,60}\*\*\s*(?:[–—,-]|$|is\b|because\b)")
 
 
@@ -245,6 +279,13 @@ def _begins_bare(text: str) -> bool:
     words = len(answer.split())
     if not answer or words > _BARE_WORDS or find_predicate(answer) or _CONCLUDES.match(line):
         return False
+    before = answer[: quantity.start()].split() if (quantity := _QUANTITY.search(answer)) else []
+    if (
+        len([word for word in before if word.isalpha()]) > 1
+        and not _PLACED.match(answer)
+        and any(word.islower() for word in before)
+    ):
+        return False  # a sentence that ends with a figure
     if "=" in answer and (rest or words < len(line.split())):
         return False  # a working that goes on
     # What goes on without a sentence's end was cut off, and what goes on in the same line was no bare answer.
