@@ -256,13 +256,15 @@ DECLINES = re.compile(
     r"\b(?:I(?:'m|’m| am) (?:sorry|unable|not able|not sure|unsure|afraid)|I (?:can(?:'t|’t|not)|could not"
     r"|couldn't|won't|will not)\b"
     r"|I (?:do not|don't|don’t) (?:know|have|think I can|understand)|as an AI|as a (?:large )?language model"
-    r"|no opinion|not enough information"
+    r"|no opinion|(?:not|n't) (?:contain|have|provide|give|include|offer) (?:enough|sufficient|access|any)"
+    r"|not enough information"
     r"|insufficient information"
     r"|(?:cannot|can't|can not) (?:be )?(?:determined?|answer|help|assist|say|tell|provide|solve|give)"
     r"|need more information"
     r"|unable to|no idea|es tut mir leid|ich (?:weiß (?:es |das )?nicht|kann (?:das |diese |dir |ihnen )?)"
     r"|je ne (?:sais|peux)"
-    r"|désolée?|lo siento|no lo sé|no (?:puedo|sé)|desculpe|não (?:sei|posso)|mi dispiace|non (?:lo )?so\b|non posso)"
+    r"|désolée?|lo siento|no lo sé|no tengo|suficiente información|no (?:puedo|sé)|desculpe|não (?:sei|posso)"
+    r"|mi dispiace|non (?:lo )?so\b|non posso)"
     r"|(?:не знаю|не могу|извините|к сожалению|抱歉|不知道|无法|無法|わかりません|申し訳|できません|آسف|لا أعرف|لا أستطيع"
     r"|क्षमा|माफ़|नहीं जानता|नहीं पता|죄송|모르겠)",
     re.IGNORECASE,
@@ -317,7 +319,7 @@ def trim_answer(said: str) -> str:
     >>> trim_answer(r"probably \(\frac{1}{2}\), since two of four are red. Check it.")
     '\\frac{1}{2}'
     """
-    answer = _strip_marks(said[:_LONGEST])
+    answer = _strip_marks(_TAKEN_BACK.sub("", re.sub(r"~~[^~\n]+~~(?=\s*\S)", "", said[:_LONGEST])))
     for _ in range(4):
         before = answer
         answer = _strip_marks(_cut_sentence(answer))
@@ -329,6 +331,15 @@ def trim_answer(said: str) -> str:
         if answer == before:
             break
     return answer
+
+
+# "15 — wait, no, 18": what is taken back in the same breath.
+_TAKEN_BACK = re.compile(
+    r"\A[^\n]{1,60}?(?:[—–,;]|--|\.\.\.|…|\s-)\s*(?:no,? )?(?:wait|sorry|scratch that|I mean|make that"
+    r"|correction|oops|hold on|actually,? no)\b"
+    r"(?:[\s,:.!—–-]|\b(?:no|it's|it is|that's|make that|I mean|actually|should be)\b)*(?=\S)",
+    re.IGNORECASE,
+)
 
 
 def _cut(answer: str, at: re.Pattern[str]) -> str:

@@ -21,7 +21,14 @@ from themis.evaluation.extractors.announcements import (
     languages_of,
     trim_answer,
 )
-from themis.evaluation.extractors.conclusions import ends_open, find_bare, find_predicate, find_stated, take_result
+from themis.evaluation.extractors.conclusions import (
+    ends_open,
+    find_bare,
+    find_conclusion,
+    find_predicate,
+    find_stated,
+    take_result,
+)
 from themis.evaluation.extractors.exceptions import FieldExtractionError
 from themis.evaluation.extractors.structured import find_json_field
 from themis.evaluation.extractors.text import shorten, strip_thinking, text_of
@@ -235,6 +242,8 @@ def _find_in_json(text: str) -> Iterator[Statement]:
             value = find_json_field(text, field)
         except FieldExtractionError:
             continue
+        if isinstance(value, dict):
+            value = next((value[key] for key in ("value", "answer", "text", "result", "final") if key in value), value)
         if isinstance(value, list) and not any(isinstance(one, dict | list) for one in value):
             value = ", ".join(map(_spell, value))
         if not isinstance(value, dict | list) and value is not None:
@@ -248,9 +257,10 @@ def _spell(value: object) -> str:
 
 def _as_whole(said: str, start: int) -> Iterator[Statement]:
     """What a tag or a field holds: the answer, or a sentence that announces it."""
-    said = said.strip()
+    said = re.sub(r"\A<!\[CDATA\[(.*)\]\]>\Z", r"\1", said.strip(), flags=re.DOTALL).strip()
     if said and not NO_CONTENT.fullmatch(said):
-        yield Statement(Evidence.FORMAL, start, find_final_answer(said) or find_bare(said) or said, whole=True)
+        inside = find_final_answer(said) or find_bare(said) or find_conclusion(said) or said
+        yield Statement(Evidence.FORMAL, start, inside, whole=True)
 
 
 def trim_whole(said: str) -> str:
@@ -276,13 +286,20 @@ def _find_labelled(text: str, language: Language) -> Iterator[Statement]:
             content = content.partition("|")[0]
             if re.match(r"[^\n]*\n[ \t]*\|[-: |]+\|", text[label.end() : label.end() + 500]):
                 continue  # the head of a table
-        if not content.strip() or NO_CONTENT.match(content.strip("*_`\"' ")):
+        if _says_nothing(text, content):
             continue
         weak = WEAK_NOUN.fullmatch(label["noun"]) and not FIRM_LABEL.search(around)
         long = len(trim_answer(content).split()) > _LONG_WORDS or language.announcement.search(content) is not None
         if weak and long:
             continue
         yield Statement(Evidence.SUPPOSED if weak or long else Evidence.FORMAL, label.start(), content)
+
+
+def _says_nothing(text: str, content: str) -> bool:
+    """Whether what follows an announcement is no answer: nothing, only where to find one, or one that is cut off."""
+    said = content.strip("*_`\"' ")
+    is_cut = text.rstrip().endswith(content.rstrip()) and content.count("{") > content.count("}")
+    return not said or is_cut or NO_CONTENT.match(said) is not None
 
 
 _DISPLAY = (("$$", "$$"), ("\\[", "\\]"), ("```", "```"), ("~~~", "~~~"))
@@ -337,7 +354,7 @@ def _find_announced(text: str, language: Language) -> Iterator[Statement]:
         content = _content_at(text, found.end())
         if corrected := _NOT_BUT.match(content.strip("*_`\"' ")):
             content = corrected["said"]
-        if not content.strip() or NO_CONTENT.match(content.strip("*_`\"' ")):
+        if _says_nothing(text, content):
             continue
         supposed = SUPPOSED.search(before) or SUPPOSED.search(found.group()) or WEAK_NOUN.match(found.group())
         yield Statement(Evidence.SUPPOSED if supposed else Evidence.ANNOUNCED, found.start(), content)

@@ -23,11 +23,17 @@ def find_stated(text: str) -> str | None:
     text = text.strip()
     if labelled := _LETTER_A.match(text):
         text = text[labelled.end() :]
-    if not text or DECLINES.search(text[:_LOOKED_AT]):
+    if not text or _is_other(text) or DECLINES.search(text[:_LOOKED_AT]):
         return None
     if verdict := _VERDICT.match(text[:_LINE]):
         return verdict[1]
     return _find_set_apart(text) or find_conclusion(text) or find_bare(text)
+
+
+def _is_other(text: str) -> bool:
+    """Whether a text is no prose: JSON that has no answer, or a formula that is cut off."""
+    last = text[-_LINE:].rpartition("\n")[2]
+    return (text[0] in "{[" and text[-1] in "}]" and '"' in text) or last.count("{") > last.count("}")
 
 
 # The A of questions and answers; before a B it would be the first of several options.
@@ -98,6 +104,8 @@ _FLUFF = re.compile(
     r"|determine|get)"
     r"|first|next|step|check|candidates|could|would you|are you|do you|is there|what|why|how|which|if you|i can|i am|i'm"
     r"|explanation|because|since|reasoning|verification|both|now|there is not|people|many|some|this (?:follows|is because)"
+    r"|fun fact|did you know|by the way|interestingly|remember|keep in mind|additionally|for (?:reference"
+    r"|context|comparison|example)|p\.?s\.?|disclaimer|as a side note|tip"
     r"|solution|given|consider|suppose|assume|looking|thinking|before|after that)\b",
     re.IGNORECASE,
 )
@@ -114,7 +122,8 @@ def find_conclusion(text: str) -> str | None:
     clauses = [clause for sentence in sentences for clause in _CLAUSE.split(sentence)]
     concluding = [one for one in clauses if _CONCLUDES.match(one)]
     plain = [] if _begins_bare(text) else [one for one in sentences if _may_state(one, alone=len(sentences) == 1)]
-    for clause in [*reversed(concluding), *plain[-1:]]:
+    emphatic = [one for one in plain if len(_EMPHASISED.findall(one)) == 1 and not one.startswith("**")]
+    for clause in [*reversed(concluding), *emphatic[-1:], *plain[-1:]]:
         if answer := _read_clause(clause):
             return answer
     if len(sentences) > 1 and sentences[-2].endswith("?") and 0 < len(sentences[-1].split()) <= _BARE_WORDS:
