@@ -202,8 +202,8 @@ def find_predicate(sentence: str) -> str | None:
     return None
 
 
-# The subject after its verb: "also kostet das Ticket 15 Euro".
-_TURNED = re.compile(r"(?:der|die|das|den|er|sie|es|man|wir)\b", re.IGNORECASE)
+# Somebody between verb and figure: "also kostet das Ticket 15 Euro", "it took them 4 hours".
+_TURNED = re.compile(r"(?:der|die|das|den|er|sie|es|man|wir|them|him|her|us|me|you|it)\b", re.IGNORECASE)
 # "was signed in 1848", "was written by Jane Austen"
 _DONE_BY = re.compile(r"\A[a-z]{2,}(?:ed|en|wn|rn|un|lt|de|ght|ng|nd) (?:in|by|on|at|to|from)\s+(?=\S)")
 _DESCRIBES = re.compile(r"(?:the|an?|not|no longer|that|also|often|known|called|very|so|too)\b")

@@ -43,6 +43,8 @@ class JsonFieldExtractor:
 def find_json_field(text: str, path: str) -> object:
     """The value of a field of the JSON in a text, by dotted path; raises FieldExtractionError where there is none."""
     text = strip_thinking(text)
+    if _ESCAPED_WHOLE.match(text):
+        text = text.replace('\\"', '"')
     try:
         whole = parse_json(text)
     except ValueError as error:
@@ -59,6 +61,8 @@ def find_json_field(text: str, path: str) -> object:
     return _look_up(values or [whole], path)
 
 
+# JSON that was put into a text, without the text's own quotes.
+_ESCAPED_WHOLE = re.compile(r"\A\s*[\[{]\s*(?:\{\s*)?\\\"")
 # A reply that goes on where the prompt left off, after an opening brace.
 _CUT_OPEN = re.compile(r"\A\s*(?:```\w*\s*)?\"[^\"\n]{1,80}\"\s*:")
 _FENCE_OPENS = re.compile(r"\A\s*```\w*\s*")
