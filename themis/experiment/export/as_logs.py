@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from themis.core.codec import JsonObjectWriter, format_value, json_bytes, to_plain
+from themis.core.continuations import ScoredContinuation, list_scored
 from themis.core.entities import ExperimentReport, GenerationRecord, MetricScore
 from themis.core.files import atomic_write, safe_filename
 from themis.core.redaction import redact
@@ -268,7 +269,7 @@ def export_lm_eval(
     return [samples, results]
 
 
-def _line(number: int, sample: Sample, sampling: Mapping[str, float | None]) -> dict[str, object]:
+def _line(number: int, sample: Sample, sampling: Mapping[str, Any]) -> dict[str, object]:
     record = sample.record
     row: dict[str, object] = {} if record is None else dict(record.task.prompt.context)
     # Rows without an id are numbered; the number must survive, because scores are paired by it.
@@ -276,13 +277,18 @@ def _line(number: int, sample: Sample, sampling: Mapping[str, float | None]) -> 
     target, scores = format_value(sample.reference if sample.reference is not None else ""), sample.mean_scores
     arguments = {**sampling, "do_sample": bool(sampling.get("temperature"))}
     answers = [attempt.output.text for attempt in (record.attempts if record else ()) if attempt.output is not None]
+    asked: dict[str, object] = {
+        "arguments": {"gen_args_0": {"arg_0": sample.prompt, "arg_1": arguments}},
+        "resps": [answers],
+        "filtered_resps": [sample.output],
+    }
+    if record is not None and (scored := list_scored(record)):
+        asked = _scored_requests(scored)
     return {
         "doc_id": number,
         "doc": row,
         "target": target,
-        "arguments": {"gen_args_0": {"arg_0": sample.prompt, "arg_1": arguments}},
-        "resps": [answers],
-        "filtered_resps": [sample.output],
+        **asked,
         "filter": "none",
         "metrics": list(scores),
         "doc_hash": _sha(json_bytes(row)),
@@ -293,8 +299,30 @@ def _line(number: int, sample: Sample, sampling: Mapping[str, float | None]) -> 
     }
 
 
+def _scored_requests(scored: list[ScoredContinuation]) -> dict[str, object]:
+    """A request a continuation, as the harness writes them: the log-probability and whether it was greedy, as texts."""
+    told = [[str(one.found.logprob), str(one.found.greedy)] for one in scored]
+    return {
+        "arguments": {
+            f"gen_args_{place}": {"arg_0": one.pair.context, "arg_1": one.pair.text} for place, one in enumerate(scored)
+        },
+        "resps": [[one] for one in told],
+        "filtered_resps": told,
+    }
+
+
+def _output_type(report: ExperimentReport) -> str:
+    first = next(iter(report.generation_results), None)
+    scored = list_scored(first) if first is not None else []
+    if not scored:
+        return "generate_until"
+    if len(scored) > 1:
+        return "multiple_choice"
+    return "loglikelihood" if scored[0].pair.context else "loglikelihood_rolling"
+
+
 def _lm_eval_results(
-    report: ExperimentReport, task: str, created: datetime.datetime, written: int, sampling: Mapping[str, float | None]
+    report: ExperimentReport, task: str, created: datetime.datetime, written: int, sampling: Mapping[str, Any]
 ) -> dict[str, object]:
     provider, _, model = str(report.metadata.get("model") or ":").partition(":")
     numbers: dict[str, object] = {"alias": task}
@@ -309,7 +337,7 @@ def _lm_eval_results(
             task: {
                 "task": task,
                 "dataset_path": (manifest.get("dataset") or {}).get("benchmark_id"),
-                "output_type": "generate_until",
+                "output_type": _output_type(report),
                 "generation_kwargs": sampling,
                 "repeats": int(manifest.get("num_samples") or 1),
             }
