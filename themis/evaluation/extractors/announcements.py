@@ -29,10 +29,11 @@ class Language:
     def label(self) -> re.Pattern[str]:
         """A noun that opens a line or a sentence and is followed by a colon, a dash, or nothing on its line."""
         return re.compile(
-            rf"{_LINE_START}(?P<before>(?:{_WORD}(?:'s)?[ \u00a0]){{0,3}}?(?:最终|最終|正确|正確|參考|최종 ?|अंतिम "
+            rf"{_LINE_START}\[?(?P<before>(?:{_WORD}(?:'s)?[ \u00a0]){{0,3}}?(?:最终|最終|正确|正確|參考|최종 ?|अंतिम "
             rf"|सही )?)(?P<noun>{self.noun})"
             rf"(?P<after>(?:[ \u00a0](?!is\b|are\b|was\b)[(]?{_WORD}[)]?){{0,3}}?)[*_`\s]{{0,6}}?"
-            r"(?P<mark>[:：=]|[*_ ]{0,4}\|(?=[^|\n]+\|)|[ \u00a0][-–—→](?=[ \u00a0])|[*_#]{0,4}[ \t]*(?:\r?\n"
+            r"(?P<mark>[:：=]|[*_]{2}[ ](?=[^\s|])|\][ ]?(?=\S)|(?<=\bans)\.[ ]"
+            r"|[ ](?=-?[$\d(\\])|[*_ ]{0,4}\|(?=[^|\n]+\|)|[ \u00a0][-–—→](?=[ \u00a0])|[*_#]{0,4}[ \t]*(?:\r?\n"
             r"|\Z))[*_`\s]{0,20}",
             re.IGNORECASE | re.MULTILINE,
         )
@@ -70,7 +71,7 @@ LANGUAGES = (
         ),
         r"(?<!\byou\s)(?<!\bwe\s)(?<!\bthey\s)(?<!\bI\s)(?<!\bthat\s)(?<!\bwhich\s)"
         r"\b(?:(?:will|would|must|should|has to|have to|might|may|could|can)\s+(?:\w+\s+)?be|turns? out (?:to be|as)"
-        r"|comes? (?:out )?(?:to|as)|is|are|was|were|be|being|equals|becomes|remains|given by)\b",
+        r"|comes? (?:out )?(?:to|as)|(?:is|was)(?:n['’]t)?|are|were|be|being|equals|becomes|remains|given by)\b|['’]s\b",
         r"because|since|and not|but not|due to|given that|rather than|instead of|as opposed to|in contrast to"
         r"|based on the fact|considering"
         r"|according to|owing to|after (?:all|accounting)",
@@ -81,7 +82,7 @@ LANGUAGES = (
         r"|nor|thus|hence"
         r"|therefore|making|giving|leaving|having|being|they're|it's|that's|rounded|calculated|computed|obtained"
         r"|found|see|per",
-        r"likely to be|probably|likely|to be|most (?:likely|probably)|very likely|quite (?:likely|possibly)"
+        r"likely to be|either|probably|likely|to be|most (?:likely|probably)|very likely|quite (?:likely|possibly)"
         r"|maybe|perhaps|possibly"
         r"|presumably|surely"
         r"|certainly|definitely|clearly|simply|just|actually|indeed|in fact|of course|then|therefore|thus|hence|now|still"
@@ -242,14 +243,22 @@ NEGATED = re.compile(
     r"|\bwrong\b|\bincorrect\b|\bno (?:es|son)\b|\bnão\b|\bnon è\b|\bne serait\b|\bcan never\b|\bfalsch\b)",
     re.IGNORECASE,
 )
+# What stands in an instruction for the answer, and a box that never closes.
+PLACEHOLDER = re.compile(
+    r"<(?:your|the|number|letter|answer|value|final|insert|text|x)[^<>\n]{0,30}>|\[(?:your|the"
+    r"|insert)\b[^\]\n]{0,30}\]|\.{3}|…|\\boxed\b"
+    r"|(?:answer|your answer)$",
+    re.IGNORECASE,
+)
 # The announced thing is no answer: it only says where to find one, or what is to be thought of it.
 NO_CONTENT = re.compile(
-    r"(?:not|n't|nicht|pas|не|不|no longer|no es|non è|não é)\b(?!\s*[.,;:!]?\s*$)|不是"
-    r"|(?:in|on|below|above|found|shown|given|based|unknown|unclear|correct|incorrect|wrong|right|obvious|clear|simple|easy"
-    r"|straightforward|as follows|required|needed|asked|expected|to be|here|there|supposed|in the form|of the form|what)\b"
-    r"(?=\s+\w|\s*[.,:;]|\s*$)"
-    r"|<(?:your|the|number|letter|answer|value|final|insert|text|x)[^<>\n]{0,30}>|\[(?:your|the"
-    r"|insert)\b[^\]\n]{0,30}\]|\.{3}|…|\\boxed\b",
+    rf"(?:{PLACEHOLDER.pattern})|(?:not|n't|nicht|pas|не|不|no longer|no es|non è|não é)\b(?!\s*[.,;:!]?\s*$)|不是"
+    r"|(?:found|given|shown|listed|stated|explained|provided|hidden|supposed|required|needed|asked|expected"
+    r"|based)\s+(?:in|on|below|above|by|as|to|for)\b"
+    r"|(?:in|on|at) the (?:text|passage|table|figure|question|article|back|box|book|end|form|following|last|second|first)\b"
+    r"|(?:below|above|here|there|unknown|unclear|correct|incorrect|wrong|right|obvious|clear|simple|easy"
+    r"|straightforward|as follows)"
+    r"(?=\s*[.,:;!]|\s*$|\s+(?:because|since|from|if|when|in|and|but))",
     re.IGNORECASE,
 )
 DECLINES = re.compile(
@@ -401,10 +410,9 @@ def _strip_marks(answer: str) -> str:
     for _ in range(6):
         before = answer
         answer = answer.strip().lstrip("、，,").strip(_PICTURES).strip().strip("|").strip()
-        if not answer.endswith("..."):
-            answer = answer.rstrip(";,!。！।:：") if answer.endswith(tuple(";,!。！।:：")) else answer
-            answer = answer.rstrip("?").rstrip() or answer
-            answer = answer[:-1] if _ends_in_full_stop(answer) else answer
+        answer = re.sub(r"\A(?:=>|->|[→⇒∴])\s*", "", answer)
+        answer = answer.rstrip(";,!。！।:：…?").rstrip() or answer
+        answer = answer.rstrip(".") if answer.endswith("..") else answer[:-1] if _ends_in_full_stop(answer) else answer
         answer = _POLITE_ENDS.sub("", answer).strip()
         for opens, closes in _PAIRS:
             if answer.startswith(opens) and answer.endswith(closes) and len(answer) > len(opens) + len(closes):
@@ -416,7 +424,7 @@ def _strip_marks(answer: str) -> str:
             answer = (whole[1] if whole[1] is not None else whole[2]).strip()
         if answer == before:
             break
-    return _SET_AS.sub(r"\1", answer) if "\\" in answer else answer
+    return _SET_AS.sub(r"\1", re.sub(r"\\([$%#&])", r"\1", answer)) if "\\" in answer else answer
 
 
 def _ends_in_full_stop(answer: str) -> bool:
@@ -426,7 +434,7 @@ def _ends_in_full_stop(answer: str) -> bool:
 def _strip_lonely(answer: str) -> str:
     """Without half a pair at either end, and without emphasis inside: **10** sides."""
     answer = re.sub(r"\*\*(?=\S)(.*?)(?<=\S)\*\*", r"\1", answer)
-    if re.fullmatch(r"\$(?!\s)[^$]*(?<!\\)\$", answer):
+    if re.fullmatch(r"\$(?:[^$\\]|\\.)+\$", answer, re.DOTALL):
         answer = answer[1:-1].strip()
     elif answer.count("$") == 2 and re.match(r"\$[^$]+(?<!\\)\$\s*[^\d$]", answer):  # $12$ cm
         answer = answer.replace("$", "", 2)

@@ -15,6 +15,7 @@ from themis.evaluation.extractors.announcements import (
     NEGATED,
     NO_CONTENT,
     NOT_MEANT,
+    PLACEHOLDER,
     SUPPOSED,
     WEAK_NOUN,
     Language,
@@ -181,7 +182,7 @@ def find_boxed_answers(text: str) -> list[Statement]:
     end = None
     for box in find_boxes(text):
         said = text[box.inside].strip()
-        if not said or NO_CONTENT.fullmatch(said):
+        if not said or PLACEHOLDER.fullmatch(said):
             continue
         joins = _CONNECTS.fullmatch(text, end, box.start) if end is not None and end <= box.start <= end + 30 else None
         if joins and (joins["word"] or "," in joins.group() or ";" in joins.group()):
@@ -205,7 +206,7 @@ _HEADING = re.compile(
 
 def _find_hashes(text: str) -> Iterator[Statement]:
     for found in _HASHES.finditer(text):
-        if not _HEADING.match(found["said"]) and not NO_CONTENT.match(found["said"]):
+        if not _HEADING.match(found["said"]) and not PLACEHOLDER.match(found["said"]):
             yield Statement(Evidence.FORMAL, found.start(), found["said"])
 
 
@@ -258,7 +259,7 @@ def _spell(value: object) -> str:
 def _as_whole(said: str, start: int) -> Iterator[Statement]:
     """What a tag or a field holds: the answer, or a sentence that announces it."""
     said = re.sub(r"\A<!\[CDATA\[(.*)\]\]>\Z", r"\1", said.strip(), flags=re.DOTALL).strip()
-    if said and not NO_CONTENT.fullmatch(said):
+    if said and not PLACEHOLDER.fullmatch(said):
         inside = find_final_answer(said) or find_bare(said) or find_conclusion(said) or said
         yield Statement(Evidence.FORMAL, start, inside, whole=True)
 
@@ -286,7 +287,7 @@ def _find_labelled(text: str, language: Language) -> Iterator[Statement]:
             content = content.partition("|")[0]
             if re.match(r"[^\n]*\n[ \t]*\|[-: |]+\|", text[label.end() : label.end() + 500]):
                 continue  # the head of a table
-        if _says_nothing(text, content):
+        if _says_nothing(text, content, PLACEHOLDER):
             continue
         weak = WEAK_NOUN.fullmatch(label["noun"]) and not FIRM_LABEL.search(around)
         long = len(trim_answer(content).split()) > _LONG_WORDS or language.announcement.search(content) is not None
@@ -295,11 +296,11 @@ def _find_labelled(text: str, language: Language) -> Iterator[Statement]:
         yield Statement(Evidence.SUPPOSED if weak or long else Evidence.FORMAL, label.start(), content)
 
 
-def _says_nothing(text: str, content: str) -> bool:
+def _says_nothing(text: str, content: str, empty: re.Pattern[str]) -> bool:
     """Whether what follows an announcement is no answer: nothing, only where to find one, or one that is cut off."""
     said = content.strip("*_`\"' ")
     is_cut = text.rstrip().endswith(content.rstrip()) and content.count("{") > content.count("}")
-    return not said or is_cut or NO_CONTENT.match(said) is not None
+    return not said or is_cut or empty.match(said) is not None
 
 
 _DISPLAY = (("$$", "$$"), ("\\[", "\\]"), ("```", "```"), ("~~~", "~~~"))
@@ -352,9 +353,11 @@ def _find_announced(text: str, language: Language) -> Iterator[Statement]:
         ):
             continue
         content = _content_at(text, found.end())
+        if re.search(r"n['’]t\W*\Z", found.group()):
+            content = f"not {content}"
         if corrected := _NOT_BUT.match(content.strip("*_`\"' ")):
             content = corrected["said"]
-        if _says_nothing(text, content):
+        if _says_nothing(text, content, NO_CONTENT):
             continue
         supposed = SUPPOSED.search(before) or SUPPOSED.search(found.group()) or WEAK_NOUN.match(found.group())
         yield Statement(Evidence.SUPPOSED if supposed else Evidence.ANNOUNCED, found.start(), content)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from themis.evaluation.extractors.announcements import DECLINES, NOUNS, SUPPOSED, trim_answer
+from themis.evaluation.extractors.announcements import DECLINES, NEGATED, NOUNS, SUPPOSED, trim_answer
 
 # An answer has few words; what has more is a sentence about something.
 _ANSWER_WORDS = 8
@@ -141,7 +141,10 @@ _BROKEN_OFF = re.compile(
 
 def _may_state(sentence: str, *, alone: bool) -> bool:
     return not (
-        _FLUFF.match(sentence) or (SUPPOSED.search(sentence) and not alone) or sentence.endswith(("?", ":", "："))
+        _FLUFF.match(sentence)
+        or NEGATED.search(sentence)
+        or (SUPPOSED.search(sentence) and not alone)
+        or sentence.endswith(("?", ":", "："))
     )
 
 

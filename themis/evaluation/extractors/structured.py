@@ -185,6 +185,7 @@ class XmlTagExtractor:
             found = closed[-1 if self.last else 0]
         elif opened:
             found = slice(opened[-1 if self.last else 0], len(text))
+            text = _CLOSES_ANOTHER.sub("", text)
         else:
             raise FieldExtractionError(f"no <{self.tag}> in {shorten(said)}")
         inside = text[found].strip()
@@ -203,6 +204,7 @@ class XmlTagExtractor:
         return sorted(closed, key=lambda inside: inside.start), opened
 
 
+_CLOSES_ANOTHER = re.compile(r"(?:</[\w:.-]{1,40}\s?>\s*)+\Z")
 _CDATA = re.compile(r"<!\[CDATA\[.*\]\]>", re.DOTALL)
 
 
