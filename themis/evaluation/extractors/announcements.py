@@ -58,9 +58,12 @@ LANGUAGES = (
     Language(
         (
             "answer",
+            "answers",
             "ans",
             "solution",
+            "solutions",
             "result",
+            "results",
             "conclusion",
             "verdict",
             "guess",
@@ -193,7 +196,7 @@ def languages_of(text: str) -> list[Language]:
 
 # Alone these head a working as often as an answer; "final" or "my" before them makes the difference.
 WEAK_NOUN = re.compile(
-    r"solution|result|conclusion|verdict|guess|tl;dr|tldr|bottom line|short version|ergebnis|lösung|résultat|resultado"
+    r"solutions?|results?|conclusion|verdict|guess|tl;dr|tldr|bottom line|short version|ergebnis|lösung|résultat|resultado"
     r"|solución|solução|risultato|soluzione|решение"
     r"|результат|النتيجة|الحل|परिणाम|wynik",
     re.IGNORECASE,
@@ -290,7 +293,8 @@ _TURN = re.compile(
     rf"(?:\s*[,;]\s+|\s+[–—]\s*|\s+-\s+|\s+\()(?:{_join('turns', spaced=True)})(?!\w)"
     rf"|[，、;；(（,]\s*(?:{_join('turns', spaced=False)})"
     r"|\s+[–—]\s+(?=[^\W\d])|\s+-\s+(?=[^\W\d_]{3,})|\s*;\s|\s+\((?=[^()]{0,20}[^\W\d_]{2,} [^\W\d_]{2,} )"
-    r"|\s+\((?=(?:=|not|see)\b)|\s+\((?=[^()\n]*=)|\s+[–—]\s+(?=[^\n]*=)"
+    r"|\s+\((?=(?:=|not|see|about|approx\w*|or|i\.e|that is|rounded)\b|[≈~]|\d[\d.,]*\s?%\)$)|\s+\((?=[^()\n]*=)"
+    r"|\s+[–—]\s+(?=[^\n]*=)"
     r"|\s*(?:→|⇒|=>)\s",
     re.IGNORECASE,
 )

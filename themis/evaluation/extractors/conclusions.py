@@ -23,6 +23,8 @@ def find_stated(text: str) -> str | None:
     text = text.strip()
     if labelled := _LETTER_A.match(text):
         text = text[labelled.end() :]
+    if "\n" not in text:
+        text = _CONTRACTED.sub(r"\1 is", _LIST_MARK.sub("", text))
     if not text or _is_other(text) or DECLINES.search(text[:_LOOKED_AT]):
         return None
     if verdict := _VERDICT.match(text[:_LINE]):
@@ -36,10 +38,12 @@ def _is_other(text: str) -> bool:
     return (text[0] in "{[" and text[-1] in "}]" and '"' in text) or last.count("{") > last.count("}")
 
 
+_LIST_MARK = re.compile(r"\A(?:[>•*-]|\d[.)](?=(?:\s+\S+){1,4}\Z))\s+(?=\S)")
 # The A of questions and answers; before a B it would be the first of several options.
 _LETTER_A = re.compile(r"A:\s+(?=\S)(?![^\0]*\nB[:.)])")
 _VERDICT = re.compile(
-    r"\W*(yes|no|true|false|ja|nein|oui|non|sí|sim|não|sì|да|нет)\b(?=\W*(?:$|\n|[,.;:!–—-]|because|since|it|the|this))",
+    r"\W*(yes|no|true|false|ja|nein|oui|non|sí|sim|não|sì|да|нет)\b(?!\.\s*\d)(?=\W*(?:$|\n|[,.;:!–—-]|because"
+    r"|since|it|the|this))",
     re.IGNORECASE,
 )
 _WHOLLY_BOLD = re.compile(r"\*\*(?P<said>[^*\n]{1,80})\*\*[.!]?")
@@ -48,16 +52,24 @@ _WHOLLY_BOLD = re.compile(r"\*\*(?P<said>[^*\n]{1,80})\*\*[.!]?")
 def _find_set_apart(text: str) -> str | None:
     """The last line where it alone is bold, or the last of several equations."""
     lines = [line.strip() for line in text[-_LOOKED_AT:].split("\n") if line.strip()]
-    if len(lines) < 2:
+    if not lines or (len(lines) < 2 and not _TOTAL.fullmatch(lines[-1][:200])):
         return None
     bold = _WHOLLY_BOLD.fullmatch(lines[-1][:_LINE])
     if bold and not bold["said"].rstrip().endswith((":", "?")) and not _CONCLUDES.match(bold["said"]):
         return trim_answer(find_predicate(bold["said"]) or bold["said"]) or None
+    total = _TOTAL.fullmatch(lines[-1][:200])
+    if total and _QUANTITY.fullmatch(trim_answer(total["said"])):
+        return trim_answer(total["said"])
     if all(_EQUATION.fullmatch(line[:200]) for line in lines):
         return take_result(trim_answer(_LABELLED.sub("", lines[-1])))
     return None
 
 
+_TOTAL = re.compile(
+    r"\W*(?:total|sum|average|mean|cost|price|difference|product|summe|gesamt|somme|suma"
+    r"|totale?)\b[^:\n]{0,30}:(?P<said>.+)",
+    re.IGNORECASE,
+)
 _LABELLED = re.compile(r"\A[^\W\d][^:=\n]{0,40}:\s*")
 
 
@@ -78,7 +90,7 @@ _CLAUSE = re.compile(r"[,;]\s+(?:and\s+)?(?=(?:so|thus|therefore|hence|which mea
 _SUBJECT = re.compile(
     r"(?:the|an?|our|my|his|her|their|its|your|there|it|this|that|these|those|we|he|she|they|you|each|every|one"
     r"|both|all|in|after|at"
-    r"|der|die|das|es|eine?|les?|la|l'|il|elle|el|los|las|os?|as|i|gli|lo|[A-Z][\w'-]*|[a-z](?= equals ))(?![\w-])",
+    r"|der|die|das|es|eine?|les?|la|l'|il|elle|el|los|las|os?|as|i|gli|lo|[A-Z][\w'-]*|[a-z](?= equals ))(?![\w-])|\$|\\\(",
 )
 _VERB = re.compile(
     r"(?<=\s)(?:is|are|was|were|will be|would be|must be|should be|equals?|has|have|had|makes?|made|gets?|got|needs?|costs?"
@@ -94,7 +106,9 @@ _VERB = re.compile(
 # A figure with its unit, last in a sentence: "so she earned $10", "thus they walk 12 km a day".
 _QUANTITY = re.compile(r"(?<![\w.^])(?:[-−$€£¥]\s?)?\d[\d,.:/]*(?:\s?%|\s?°[CF]?|(?:\s+[^\W\d]+){1,3})?$")
 _THERE_ARE = re.compile(
-    r"there (?:are|is|were|will be|would be)\s+(?P<said>(?:exactly |only )?\d[\d,.]*(?:\s+[^\W\d]+)?)", re.IGNORECASE
+    r"there (?:are|is|were|will be|would be)\s+(?P<said>(?:exactly |only )?\d[\d,.]*(?:\s+(?!(?:of|in|for|on|at"
+    r"|to|with|left)\b)[^\W\d]+)?)",
+    re.IGNORECASE,
 )
 _EMPHASISED = re.compile(r"\*\*([^*\n]{1,80})\*\*|\$\$([^$]{1,200})\$\$")
 _FLUFF = re.compile(
@@ -102,7 +116,8 @@ _FLUFF = re.compile(
     r"|ok|hi|hey|hello"
     r"|thanks|thank|certainly|of course|here|i will|i'll|i would|i need|we need|we will|to (?:find|solve|answer"
     r"|determine|get)"
-    r"|first|next|step|check|candidates|could|would you|are you|do you|is there|what|why|how|which|if you|i can|i am|i'm"
+    r"|first|next|step|check|candidates|could|would you|are you|do you|is there|what|why|how|which (?:of|one)"
+    r"|if you|i can|i am|i'm"
     r"|explanation|because|since|reasoning|verification|both|now|there is not|people|many|some|this (?:follows|is because)"
     r"|fun fact|did you know|by the way|interestingly|remember|keep in mind|additionally|for (?:reference"
     r"|context|comparison|example)|p\.?s\.?|disclaimer|as a side note|tip"
@@ -162,14 +177,17 @@ def _read_clause(clause: str) -> str | None:
     emphasised = _EMPHASISED.findall(clause)
     if len(emphasised) == 1 and not clause.startswith("**"):
         return take_result(trim_answer(emphasised[0][0] or emphasised[0][1])) or None
-    clause = clause.lstrip("#>-*• ")
+    clause = _CONTRACTED.sub(r"\1 is", clause.lstrip("#>-*• "))
     trimmed = trim_answer(clause[_end_of_opening(clause) :])
     if there_are := _THERE_ARE.match(trimmed):
         return trim_answer(there_are["said"])
     said = find_predicate(trimmed) or find_predicate("The " + trimmed)
-    if (said is None or _TURNED.match(said)) and (quantity := _QUANTITY.search(trimmed)):
+    if (said is None or _TURNED.match(said)) and "=" not in trimmed and (quantity := _QUANTITY.search(trimmed)):
         said = quantity.group()
     return (take_result(trim_answer(said)) or None) if said else None
+
+
+_CONTRACTED = re.compile(r"\b(that|it|there|he|she|here|what)['’]s\b", re.IGNORECASE)
 
 
 def _end_of_opening(sentence: str) -> int:
@@ -193,7 +211,10 @@ def find_predicate(sentence: str) -> str | None:
     sentence = sentence[_end_of_opening(sentence) :]
     if not _SUBJECT.match(sentence) or len(sentence) > 500:
         return None
-    for verb in reversed(list(_VERB.finditer(sentence))):
+    verbs = list(_VERB.finditer(sentence))
+    if sum("=" in verb.group() for verb in verbs) > 1 and re.search(r"\s(?:or|and)\s", sentence):
+        return None  # x = 3 or x = 5
+    for verb in reversed(verbs):
         subject, said = sentence[: verb.start()].strip(), sentence[verb.end() :].strip()
         if not said or not subject or _is_inside(sentence, verb.start()):
             continue
@@ -209,11 +230,11 @@ def find_predicate(sentence: str) -> str | None:
 _TURNED = re.compile(r"(?:der|die|das|den|er|sie|es|man|wir|them|him|her|us|me|you|it)\b", re.IGNORECASE)
 # "was signed in 1848", "was written by Jane Austen"
 _DONE_BY = re.compile(r"\A[a-z]{2,}(?:ed|en|wn|rn|un|lt|de|ght|ng|nd) (?:in|by|on|at|to|from)\s+(?=\S)")
-_DESCRIBES = re.compile(r"(?:the|an?|not|no longer|that|also|often|known|called|very|so|too)\b")
+_DESCRIBES = re.compile(r"(?:the|an?|not|no longer|that|also|often|known|called|very|so|too|correct|right)\b")
 
 
 def _is_name(subject: str) -> bool:
-    return (
+    return subject.startswith(("$", "\\(")) or (
         len(subject.split()) <= 4
         and subject[:1].isupper()
         and not re.match(r"(?:The|A|An|It|This|That|There|So|He|She|We|They|You|I)\b", subject)
@@ -229,7 +250,10 @@ def _is_inside(sentence: str, at: int) -> bool:
 
 
 _EQUATION = re.compile(r"[^=\n]{1,60}=[^=\n]{1,60}(?:=[^=\n]{1,60}){0,3}")
-_WORKING = re.compile(r"[\d\s+\-−*/×÷·^().,%$€£]*[+\-−*/×÷·^][\d\s+\-−*/×÷·^().,%$€£]*|[^\W\d_]{3,}(?: [^\W\d_]+){0,4}")
+_WORKING = re.compile(
+    r"[\d\s+\-−*/×÷·^().,%$€£]*[+\-−*/×÷·^][\d\s+\-−*/×÷·^().,%$€£]*|[^\W\d_]{3,}(?: [^\W\d_]+){0,4}"
+    r"|(?:\\[a-zA-Z]+|[\d\s+\-−*/×÷·^().,%${}!])*\\[a-zA-Z]+(?:\\[a-zA-Z]+|[\d\s+\-−*/×÷·^().,%${}!])*"
+)
 
 
 def take_result(answer: str) -> str:
@@ -261,7 +285,11 @@ def find_bare(text: str) -> str | None:
         text = fenced[1].strip()
     if verdict := _VERDICT.match(text[:_LINE]):
         return verdict[1]
-    return take_result(trim_answer(_first_line(text))) or None if _begins_bare(text) else None
+    if not _begins_bare(text):
+        return None
+    line = _first_line(text)
+    bold = _BOLD_FIRST.match(line.strip())
+    return take_result(trim_answer(bold[1] if bold else line)) or None
 
 
 def _first_line(text: str) -> str:
@@ -272,8 +300,9 @@ def _first_line(text: str) -> str:
     return text.partition("\n")[0][:_LINE]
 
 
+_GIVES_REASON = re.compile(r"(?:because|since)\b", re.IGNORECASE)
 _PLACED = re.compile(r"(?:in|on|at|by|from|during|since|until|after|before|about)\b", re.IGNORECASE)
-_BOLD_FIRST = re.compile(r"\*\*[^*\n]{1,60}\*\*\s*(?:[–—,-]|$|is\b|because\b)")
+_BOLD_FIRST = re.compile(r"\*\*([^*\n]{1,60})\*\*\s*(?:[–—,-]|$|is\b|because\b)")
 
 
 def _begins_bare(text: str) -> bool:
@@ -281,7 +310,11 @@ def _begins_bare(text: str) -> bool:
     text = text.strip()
     line = _first_line(text).strip()
     rest = text[len(line) :].strip()
-    if not re.search(r"\w", line) or _FLUFF.match(line) or line.endswith((":", "?", "：")):
+    if (
+        not re.search(r"[\w∞∅]", line)
+        or (_FLUFF.match(line) and not (not rest and _GIVES_REASON.match(line)))
+        or line.endswith((":", "?", "："))
+    ):
         return False
     if rest and re.match(r"#|[-*•]\s|\d+[.)]\s|\||>|```", line):
         return False
