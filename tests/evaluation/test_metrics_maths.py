@@ -12,7 +12,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from themis.evaluation.metrics import algebra
-from themis.evaluation.metrics.maths import MathVerifyAccuracy, stated_expression
+from themis.evaluation.metrics.expressions import stated_expression
+from themis.evaluation.metrics.maths import MathVerifyAccuracy
 from themis.exceptions import MetricError
 
 GSM8K = "She eats 3 and bakes 4, so 16 - 3 - 4 = <<16-3-4=9>>9 eggs.\nShe makes 9 * 2 = $<<9*2=18>>18.\n#### 18"
