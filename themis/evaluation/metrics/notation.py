@@ -97,7 +97,7 @@ _CHARACTERS = str.maketrans(
     | {digit: f"_{{{value}}}" for digit, value in zip("₀₁₂₃₄₅₆₇₈₉", "0123456789", strict=True)}
     | {chr(0xFF10 + digit): str(digit) for digit in range(10)}
     | {
-        fraction: "\\frac{%s}{%s}" % tuple(unicodedata.normalize("NFKC", fraction).split("⁄"))
+        fraction: "\\frac{{{}}}{{{}}}".format(*unicodedata.normalize("NFKC", fraction).split("⁄"))
         for fraction in "½⅓⅔¼¾⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞"
     }
 )  # fmt: skip
