@@ -256,6 +256,10 @@ class _Expression:
     def _lists_the_same(self, answer: _Expression) -> bool:
         """Each of the answers once, in any order."""
         ours, theirs = self._pieces(), answer._pieces()
+        if bool(_INDEX.search(self._latex)) != bool(_INDEX.search(answer._latex)):
+            ours, theirs = (
+                [_Expression(self._library, _INDEX.sub("", one._latex)) for one in side] for side in (ours, theirs)
+            )
         if len(ours) != len(theirs) or len(ours) < 2:
             return False
         for piece in ours:
@@ -288,6 +292,7 @@ class _Expression:
 
 _DECIMAL_COMMA = re.compile(r"(-?\d+),(\d+)")
 _COLUMN = re.compile(r"\\begin\{[pbvB]?matrix\}([^&]*?)\\end\{[pbvB]?matrix\}", re.DOTALL)
+_INDEX = re.compile(r"(?<=[A-Za-z])_\s?(?:\{\s?\d\s?\}|\d)(?=\s*=)")
 _BRACES = re.compile(r"\s*\\\{(.*)\\\}\s*", re.DOTALL)
 _AND = re.compile(r"\\text\s*\{\s*,?\s*and\s*\}|\\land\b")
 _RELATION = re.compile(r"[<>]|\\(?:le|ge|ne|neq|lt|gt)\b")

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from themis.evaluation.extractors.answers import find_announced_line, find_boxes
-from themis.evaluation.extractors.text import strip_thinking
+from themis.evaluation.extractors.text import last_of, strip_thinking
 from themis.evaluation.metrics.notation import to_latex, words_of
 from themis.evaluation.metrics.sentences import connects, find_formulas, is_expression, split_sentences, value_of
 
@@ -127,23 +127,43 @@ _SIGN_BEFORE = re.compile(r"(?:[=$]|\bis)\s*(\\pm|±|-|−)\s*$")
 
 
 def _announced(text: str) -> Iterator[_Found]:
-    """The announcing lines from the last to the first, without those that are said to be wrong."""
+    """The announcing lines from the last to the first, without those that are said to be wrong or state nothing."""
+    for label in _LABEL.finditer(text):
+        line = text[label.end() :].partition("\n\n")[0]
+        yield _Found(label.end(), label.end() + len(line), line[:_MAX_LINE])
     for _ in range(8):
-        line = find_announced_line(text)
-        if line is None or not line.strip():
+        line = find_announced_line(text) or ""
+        if not line.strip():
             return
         start = text.rfind(line)
-        before = re.split(r"[.!?]\s|\n", text[max(0, start - 200) : max(start, 0)])[-1]
-        if not _REJECTED.search(before):
+        before = re.split(r"[.!?;]\s|\n|\b(?:but|however)\b", text[max(0, start - 200) : max(start, 0)])[-1]
+        if not _REJECTED.search(before) and not _STATES_NOTHING.match(line):
             yield _Found(max(start, 0), start + len(line), line[:_MAX_LINE])
         if start <= 0:
             return
         text = text[:start].rstrip(" \t\n:=*")
 
 
+# A line that begins with the word for it, in the languages that models are mostly asked in.
+_LABEL = re.compile(
+    r"""
+    ^[\s>*_#\[(-]{0,12}
+    (?:(?:final|correct|réponse|respuesta|resposta|risposta|endgültige|окончательный|अंतिम|最终|最終)\s*)?
+    (?:answer|ans|result|réponse(?:\ finale)?|résultat|antwort|ergebnis|respuesta(?:\ final)?|resultado|resposta(?:\ final)?
+      |risposta(?:\ finale)?|risultato|ответ|答案|答え|答|उत्तर|الجواب|الإجابة|الإجابة\ النهائية|답|정답|cevap|đáp\ án
+      |odpowiedź|jawaban|antwoord)
+    [\s*_\])]{0,6}(?:[:：=]|\.(?=[\s*_])|(?<=\])|\s-\s)[\s*_]{0,6}(?=\S)
+    """,
+    re.IGNORECASE | re.MULTILINE | re.VERBOSE,
+)
 _REJECTED = re.compile(
     r"\b(?:(?:might|may|could|would|can) (?:be tempted to )?(?:think|say|guess|expect|believe|assume|conclude|answer)"
-    r"|mistake\w*|wrong\w*|incorrect\w*|not|cannot|can't|isn't|tempting|if|suppose|unless)\b",
+    r"|mistake\w*|wrong\w*|incorrect\w*|not|cannot|can't|isn't|tempting|if|suppose|unless|previous\w*|originally)\b",
+    re.IGNORECASE,
+)
+_STATES_NOTHING = re.compile(
+    r"\W*(?:correct|right|consistent|reasonable|valid|verified|confirmed|plausible|unique|indeed|obtained|expected|clear"
+    r"|obvious|independent|wrong|incorrect|not|in (?:the|simplest)|therefore correct|already)\b",
     re.IGNORECASE,
 )
 
@@ -167,6 +187,8 @@ def _of_ending(text: str) -> str | None:
     if listed:
         return listed
     for place, sentence in enumerate(reversed(sentences)):
+        if not place and _ENDS_IN_A_FORMULA.search(sentence):
+            return None
         found = value_of(sentence, announced=False)
         if found:
             cut_off = place and not _CONCLUDES.search(sentence) and _is_cut_off(sentences[-1])
@@ -187,6 +209,9 @@ _BULLET = re.compile(r"\s*(?:[-*•]|\d+[.)])\s+")
 _SEVERAL = re.compile(
     r"\b(?:solutions|values|roots|answers|pairs|triples|points|numbers|functions|possibilities)\b.*:\W*$", re.IGNORECASE
 )
+
+
+_ENDS_IN_A_FORMULA = re.compile(r"(?:[-+/=^{(\\]|(?<!\*)\*)\s*$")
 
 
 def _is_cut_off(sentence: str) -> bool:
@@ -226,7 +251,11 @@ def _without_asides(text: str) -> str:
 
 def _mentions(sentence: str, expected: str) -> bool:
     """As whole words, and not only to be rejected."""
-    found = re.search(rf"(?<!\w){re.escape(expected)}(?!\w)", words_of(sentence))
-    return found is not None and not re.search(
-        r"\b(?:not|isn t|never)\s+(?:\w+\s+){0,2}$", words_of(sentence)[: found.start()]
-    )
+    words = re.split(r"\b(?:namely|that is|i\.e)\b", words_of(sentence))[-1]
+    found = last_of(re.finditer(rf"(?<!\w){re.escape(expected)}(?!\w)", words))
+    if found is None or re.search(r"\b(?:not|isn t|never)\s+(?:\w+\s+){0,2}$", words[: found.start()]):
+        return False
+    return not (_WEEKDAY.search(expected) and _WEEKDAY.search(words, found.end()))
+
+
+_WEEKDAY = re.compile(r"\b(?:mon|tues|wednes|thurs|fri|satur|sun)day\b")

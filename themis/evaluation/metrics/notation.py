@@ -127,7 +127,7 @@ _PLAIN_TEXT: _Stage = [
     (r"\\surd\s*\(([^()]*)\)|\\surd\s*\{([^{}]*)\}", r"\\sqrt{\1\2}"),
     (r"\\surd\s*(\d+|\w)", r"\\sqrt{\1}"),
     (r"\\cuberoot\s*(\d+|\w)", r"\\sqrt[3]{\1}"),
-    (r"(?<![\w.\\])(\d+(?:\.\d+)?)[eE]([+-]?\d+)(?![\w.])", r"\1 \\cdot 10^{\2}"),
+    (r"(?<![\w.\\])(\d+(?:\.\d+)?)(?:e|(?<=\.\d)E|E(?=[+-]))([+-]?\d+)(?![\w.])", r"\1 \\cdot 10^{\2}"),
     (r"(?<![\\A-Za-z])(?:sqrt|Sqrt)\s*\(((?:[^()]|\([^()]*\))*)\)", r"\\sqrt{\1}"),
     (r"(?<![\\A-Za-z])(?:cbrt)\s*\(([^()]*)\)", r"\\sqrt[3]{\1}"),
     (r"(?<![\\A-Za-z])(sin|cos|tan|cot|arctan|arcsin|arccos|log|ln|exp)(?=[\s(\d^_])", r"\\\1"),
@@ -174,6 +174,7 @@ def _last_row(expression: str) -> str:
 def _conclusion(expression: str) -> str:
     r"""What the expression ends in: behind \implies; and without the decimals of an exact value (\approx)."""
     expression = re.split(r"\\(?:implies|Rightarrow|Longrightarrow|iff)\b|=>", expression)[-1]
+    expression = re.sub(r"=\s*-?\d*\.\d+\s*(?:\\l?dots\b|…|\.\.\.)[\s.]*$", "", expression)
     exact, *rounded = re.split(r"\\(?:approx|simeq|cong|doteq)\b", expression)
     if rounded:
         value = exact.rpartition("=")[2]
@@ -188,7 +189,7 @@ _PER = r"\\frac\s*\{\s*" + _UNIT + r"\s*\}\s*\{\s*" + _UNIT + r"\s*\}"
 _PLAIN_UNIT = re.compile(
     r"(?P<value>.*[\d})])\s*(?:(?<=\s)|(?<=\d))"
     r"(?!(?:sin|cos|tan|cot|log|ln|exp|mod|choose|or|and|if|for|pi)\b)(?<!\\)"
-    r"(?:[A-Za-z]{3,}|cm|mm|km|kg|ft|in|hr?s?|mi|lb|oz|ml|mL|[mgs](?=\^|$))(?:[\s/]+[A-Za-z]+|\^\{?-?[23]\}?)*\.?\s*",
+    r"(?:[A-Za-z]{3,}|cm|mm|km|kg|ft|in|hr?s?|mi|lb|oz|ml|mL|[mgsJNWVL](?=\^|$))(?:[\s/]+[A-Za-z]+|\^\{?-?[23]\}?)*\.?\s*",
     re.DOTALL,
 )  # fmt: skip
 

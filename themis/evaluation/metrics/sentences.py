@@ -24,12 +24,19 @@ def value_of(sentence: str, *, announced: bool) -> str | None:
     >>> value_of("The maximum is $9$ when $x = 3$.", announced=False)
     '9'
     """
-    sentence = re.sub(r"\bnot\b[^.]{1,40}?\bbut\b", "", sentence)
+    sentence = re.sub(r"\bnot\b[^.]{1,40}?\bbut\b", "", _last_cell(sentence))
+    sentence = re.sub(r"(?<=\w)[\W]{0,3}\b(?:and |but )?if\b.*\bwould\b.*", "", sentence)
     if not announced:
         conclusion = last_of(_SO.finditer(_mask(sentence)))
         if conclusion and _value_in(sentence[conclusion.end() :]):
             sentence = sentence[conclusion.end() :]
     return _value_in(_main_clause(sentence))
+
+
+def _last_cell(line: str) -> str:
+    """Of a table's row."""
+    line = line.strip()
+    return line.strip("| ").rpartition("|")[2] if line.startswith("|") and line.endswith("|") else line
 
 
 def _main_clause(sentence: str) -> str:
@@ -53,7 +60,13 @@ def _has_value(before: str, rest: str) -> bool:
         return bool(found) or _value_in(value) is not None
     if not found and re.match(r"[\s*$€£`\"'(]*[-+−]?[$€£]?\d", value):
         return True
+    if found and re.search(r"\bof\s*$", value[: found[-1].start]) and _is_number(value[found[-1].inside]):
+        return True
     return bool(found) and "=" in value[found[-1].inside] and not _COPULA.search(rest)
+
+
+def _is_number(formula: str) -> bool:
+    return re.search(r"\d", formula) is not None and not re.search(r"[A-Za-z=]", _COMMAND.sub("", formula))
 
 
 def _value_in(clause: str) -> str | None:
@@ -81,6 +94,7 @@ _CLAUSE = re.compile(
     (?:
         \b(?:because|since|as|where|when|whenever|if|for|with|attained|achieved|occurring|by|after|instead|rather|not|but|given
            |using|at|although|while|who|weil|da|car|parce|porque|perché|если|так\ как)\b
+      | \band\ (?:its|her|his|their|the\ (?:other|remainder|rest))\b
       | \bwhich\b(?!\s+(?:is|equals|gives|simplifies\ to)\s+[-$€£\d\x01\\])   # "..., which is 20" goes on to the value
       | (?<=\s)[(（](?=[^()]*[^\W\d_]{3}|\s?≈)
       | \s+or\ (?:about|approximately|roughly)\b | \bapproximately\b | \babout\b | ≈ | ~\s?\d
@@ -91,7 +105,7 @@ _CLAUSE = re.compile(
 _SO = re.compile(r"[,;]?\s*\b(?:so|therefore|thus|hence|giving|meaning)\b|[,;:]?\s*(?:所以|因此|故)", re.IGNORECASE)
 _COPULA = re.compile(
     r"""
-    \b(?:is|are|was|were|equals?|be|becomes?|remains?|gives?|giving|yields?|gets?|obtain|find|has|have|simplifies\ to
+    \b(?:is|are|(?:that|it|there|here)['’]s|was|were|equals?|be|becomes?|remains?|gives?|giving|yields?|gets?|obtain|find|has|have|simplifies\ to
        |reduces\ to|comes\ to|est|sont|ist|sind|lautet|beträgt|es|son|è|é|são|sono|equivale)\b
     (?:\s+(?:equal\ to|exactly|simply|just|therefore|thus|then|probably|likely|given\ by|at|an?|the))*
     | (?<!\d)[:：] | [:：](?!\d) | (?<![<>!=])=> | -+> | [→⇒] | равн\w* | равен | 是 | 为 | 為 | は | 等于
@@ -204,6 +218,8 @@ def _plain_value(text: str) -> str | None:
         value = _value_itself(part)
         if value:
             return value
+    if copula and re.search(r"\d", text[copula.end() :]):
+        text = text[copula.end() :]
     runs = [run.strip(" \t\n,;:.") for run in _RUN.findall(text)]
     runs = [run for run in runs if re.search(r"[\d∞]", run) and _OPERATOR.search(run[1:])]
     if runs and not re.fullmatch(r"[\d.,/ :-]+", runs[-1]):
@@ -231,9 +247,11 @@ def join_neighbours(text: str, formulas: Sequence[Formula]) -> str:
     run: list[str] = []
     end: int | None = None
     for formula in formulas:
-        if end is None or not connects(text[end : formula.start]):
+        inside = text[formula.inside]
+        # "... is $\\frac{5}{14}$ and $m+n = 19$" goes on to another answer.
+        if end is None or not connects(text[end : formula.start]) or ("=" in inside and "=" not in run[-1]):
             run.clear()
-        run.append(text[formula.inside])
+        run.append(inside)
         end = formula.end
     return ", ".join(run)
 
@@ -247,7 +265,7 @@ _NOT_WORDS = re.compile(r"\\text\s*\{([^{}]*)\}|\\q?quad|\\[()\[\],;: ]|[$*~]")
 _CONNECTS = re.compile(
     r"""
     \s*(?:[^\W\d_]+\s+|\(\w\)\s+){0,3}
-    (?:[,;]\s*(?:(?:and|or)\b)?|(?:and|or|y|e|et|ou|und|oder|и|или)\b|[和或、及])\s*
+    (?:[,;，；]\s*(?:(?:and|or)\b)?|(?:and|or|y|e|et|ou|und|oder|и|или)\b|[和或、及])\s*
     (?:[A-Za-z](?:_\{?\w+\}?)?(?:\([a-z]\))?\s*(?:=|\bis\b|\\in\b))?\s*
     """,
     re.VERBOSE,
