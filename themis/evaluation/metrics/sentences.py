@@ -105,8 +105,8 @@ _CLAUSE = re.compile(
 _SO = re.compile(r"[,;]?\s*\b(?:so|therefore|thus|hence|giving|meaning)\b|[,;:]?\s*(?:所以|因此|故)", re.IGNORECASE)
 _COPULA = re.compile(
     r"""
-    \b(?:is|are|(?:that|it|there|here)['’]s|was|were|equals?|be|becomes?|remains?|gives?|giving|yields?|gets?|obtain|find|has|have|simplifies\ to
-       |reduces\ to|comes\ to|est|sont|ist|sind|lautet|beträgt|es|son|è|é|são|sono|equivale)\b
+    \b(?:is|are|(?:that|it|there|here)['’]s|was|were|equals?|be|becomes?|remains?|gives?|giving|yields?|gets?|obtain|find
+       |has|have|simplifies\ to|reduces\ to|comes\ to|est|sont|ist|sind|lautet|beträgt|es|son|è|é|são|sono|equivale)\b
     (?:\s+(?:equal\ to|exactly|simply|just|therefore|thus|then|probably|likely|given\ by|at|an?|the))*
     | (?<!\d)[:：] | [:：](?!\d) | (?<![<>!=])=> | -+> | [→⇒] | равн\w* | равен | 是 | 为 | 為 | は | 等于
     """,
