@@ -68,15 +68,15 @@ def _clean(latex: str) -> str:
     return "\\frac{1}{2}" if latex == "0.5" else latex
 
 
-_UNITS = ("square ways integers dollars mph inches ft hours km units points feet minutes digits cents degrees cm gm pounds "
-          "meters meals edges students multiples").split()  # fmt: skip
+_UNITS = re.compile(
+    r"(?<!\\)\b(?:square|ways|integers|dollars|mph|inches|ft|hours|km|units|points|feet|minutes|digits|cents|degrees|cm|gm"
+    r"|pounds|meters|meals|edges|students|multiples)\b"
+)
 
 
 def _normalise(answer: str) -> str:
     """Behind the last equals sign, without spaces, unit words and wrapping."""
-    answer = answer.split("=")[-1]
-    for unit in _UNITS:
-        answer = re.sub(rf"(?<!\\)\b{unit}\b", "", answer)
+    answer = _UNITS.sub("", answer.split("=")[-1])
     for dropped in (
         "an ",
         "a ",

@@ -43,13 +43,14 @@ def states_words(text: str, expected: str) -> bool:
     """
     text, expected = _readable(text), words_of(expected)
     for found in _formal_answers(text):
-        line = found.text if found.whole else next(split_sentences(found.text), "")
+        line = (found.text if found.whole else next(split_sentences(found.text), ""))[:_MAX_LINE]
         return words_of(line) == expected or (not found.whole and _mentions(line, expected))
     ending = list(split_sentences(_without_asides(text)))
     verdict = re.match(r"\W*(yes|no|true|false)\b", text, re.IGNORECASE)
     if verdict and expected in ("yes", "no", "true", "false"):
         return verdict[1].casefold() == expected
-    return bool(ending) and (words_of(ending[-1]) == expected or _mentions(ending[-1], expected))
+    last = ending[-1][-_MAX_LINE:] if ending else ""
+    return words_of(last) == expected or _mentions(last, expected)
 
 
 def formal_text(text: str) -> str:

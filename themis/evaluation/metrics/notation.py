@@ -12,12 +12,18 @@ from collections.abc import Callable
 from fractions import Fraction
 
 
+# What is longer is nobody's answer, and not worth the time.
+_MAX_LENGTH = 3_000
+
+
 def to_latex(expression: str) -> str | None:
     r"""The expression in the LaTeX that the comparer reads; None where nothing is left.
 
     >>> to_latex(r"**$\dfrac{1}{2}~\mathrm{cm}$**")
     '\\frac{1}{2}'
     """
+    if len(expression) > _MAX_LENGTH:
+        return expression.strip() or None
     expression = _unescape(expression).translate(_CHARACTERS)
     for stage in (_MARKUP, _SPACES, _PLAIN_TEXT):
         expression = _rewrite(expression, stage)
@@ -36,7 +42,7 @@ def words_of(expression: str) -> str:
     expression = _TEXT_COMMAND.sub(" ", _rewrite(_unescape(expression), _SPACES).replace("{:}", ":"))
     expression = re.sub(r"\b([AaPp])\.?\s?[Mm](?:\.|\b)", r" \1m ", expression)
     expression = re.sub(r"[^\w:,/+.%-]|_|(?<!\d)\.|\.(?!\d)|\\", " ", expression.casefold())
-    expression = re.sub(r"\s*,\s*(?:and\s+)?|\s+and\s+", ", ", expression)
+    expression = re.sub(r"\s?,\s?(?:and\s)?|\sand\s", ", ", " ".join(expression.split()))
     return " ".join(re.sub(r"^\s*(?:the|an|a(?=\s+\w{2}))\s+", "", expression).split()).strip(",-: ")
 
 

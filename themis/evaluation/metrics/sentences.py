@@ -10,7 +10,7 @@ from themis.evaluation.extractors.numbers import find_numbers
 from themis.evaluation.extractors.text import last_of
 from themis.evaluation.metrics.notation import FUNCTIONS, to_latex
 
-# A sentence that is longer than this states nothing.
+# What a sentence states stands within so many characters of its end, or of its beginning where it is announced.
 _MAX_LINE = 1_000
 
 
@@ -24,6 +24,7 @@ def value_of(sentence: str, *, announced: bool) -> str | None:
     >>> value_of("The maximum is $9$ when $x = 3$.", announced=False)
     '9'
     """
+    sentence = sentence[:_MAX_LINE] if announced else sentence[-_MAX_LINE:]
     sentence = re.sub(r"\bnot\b[^.]{1,40}?\bbut\b", "", _last_cell(sentence))
     sentence = re.sub(r"(?<=\w)[\W]{0,3}\b(?:and |but )?if\b.*\bwould\b.*", "", sentence)
     if not announced:
@@ -127,9 +128,9 @@ class Formula:
 
 
 _DELIMITED = re.compile(
-    r"\$\$(?P<display>.+?)\$\$|\\\[(?P<bracket>.+?)\\\]|\\\((?P<inline>.+?)\\\)"
+    r"\$\$(?P<display>.{1,3000}?)\$\$|\\\[(?P<bracket>.{1,3000}?)\\\]|\\\((?P<inline>.{1,1000}?)\\\)"
     r"|(?<![\\\d])\$(?P<dollar>(?:\\.|[^$\\]){1,1000}?)\$(?!\d)"
-    r"|(?P<environment>\\begin\{(?P<name>\w+\*?)\}.+?\\end\{(?P=name)\})",
+    r"|(?P<environment>\\begin\{(?P<name>\w+\*?)\}.{1,3000}?\\end\{(?P=name)\})",
     re.DOTALL,
 )
 
