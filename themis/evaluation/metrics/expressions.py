@@ -44,6 +44,9 @@ def states_words(text: str, expected: str) -> bool:
     text, expected = _readable(text), words_of(expected)
     for found in _formal_answers(text):
         line = (found.text if found.whole else next(split_sentences(found.text), ""))[:_MAX_LINE]
+        option = re.match(r"\W*\\?\w*\W*\(([A-Z])\)", line)
+        if option and len(expected) == 1:
+            return option[1].casefold() == expected
         return words_of(line) == expected or (not found.whole and _mentions(line, expected))
     ending = list(split_sentences(_without_asides(text)))
     verdict = re.match(r"\W*(yes|no|true|false)\b", text, re.IGNORECASE)

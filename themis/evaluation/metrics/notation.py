@@ -11,7 +11,6 @@ import unicodedata
 from collections.abc import Callable
 from fractions import Fraction
 
-
 # What is longer is nobody's answer, and not worth the time.
 _MAX_LENGTH = 3_000
 

@@ -73,7 +73,7 @@ def _is_number(formula: str) -> bool:
 def _value_in(clause: str) -> str | None:
     """The last formula of a clause, or the number that it is said to be."""
     formulas = [
-        formula for formula in find_formulas(clause) if re.search(r"\w", _SIGN_OFF.sub("", clause[formula.inside]))
+        formula for formula in find_formulas(clause) if _SAYS_SOMETHING.match(_SIGN_OFF.sub("", clause[formula.inside]))
     ]
     if not formulas:
         return _plain_value(clause)
@@ -84,6 +84,7 @@ def _value_in(clause: str) -> str | None:
     return to_latex(join_neighbours(clause, formulas))
 
 
+_SAYS_SOMETHING = re.compile(r"(?!\s*\^).*\w", re.DOTALL)  # not the power of a unit: 30 cm$^2$
 _SIGN_OFF = re.compile(
     r"\\(?:blacksquare|square|Box|qed|checkmark|text\{\s*(?:QED|Q\.E\.D\.)\s*\}|[a-z]*space|q?quad)\b"
 )
