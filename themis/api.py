@@ -52,11 +52,13 @@ def evaluate(
     extractor: Any = None,
     reducer: str | None = None,
     evaluation_pipeline: Any = None,
-    temperature: float = 0.0,
-    max_tokens: int = 512,
-    top_p: float = 0.95,
+    judge: str | None = None,
+    temperature: float | None = None,
+    max_tokens: int | None = None,
+    top_p: float | None = None,
+    stop: Sequence[str] | None = None,
     seed: int | None = None,
-    num_samples: int = 1,
+    num_samples: int | None = None,
     run_id: str | None = None,
     experiment: str | None = None,
     resume: bool = True,
@@ -78,6 +80,7 @@ def evaluate(
     cluster_field: str | None = None,
     data: str | Path | None = None,
     sample: bool = False,
+    task_options: Mapping[str, Any] | None = None,
     on_result: Callable[[GenerationRecord], Any] | None = None,
     stop_when: Callable[[EvaluationRecord], str | None] | None = None,
     progress: bool | None = None,
@@ -90,8 +93,9 @@ def evaluate(
     The same call with the same `run_id` goes on where an earlier one stopped and never makes a finished call again.
 
     Args:
-        benchmark_or_dataset: A benchmark's name, a file (`.jsonl`, `.json`, `.csv`, `.tsv`, `.parquet`), a table (a DataFrame
-            of pandas or polars, a dataset of the Hub, an Arrow table), or any iterable of dicts.
+        benchmark_or_dataset: A benchmark's name, a task of lm-eval as `lm-eval:TASK`, a file (`.jsonl`, `.json`, `.csv`, `.tsv`,
+            `.parquet`), a table (a DataFrame of pandas or polars, a dataset of the Hub, an Arrow table), or any
+            iterable of dicts.
         model: Who answers, as `provider/model`: `openai/gpt-4o`, `local/smollm2`, `fake/perfect`.
         limit: Only the first so many rows; all by default.
         prompt: Text over the row's fields, such as `"Q: {question}"`. A benchmark has its own; rows of yours need one.
@@ -102,11 +106,14 @@ def evaluate(
         extractor: How the answer is read from the reply, a name or an object; the whole reply by default.
         reducer: How several attempts at a row become one score: `average` (the default), `best`, `majority`, `pass@3`.
         evaluation_pipeline: A pipeline of your own in place of `metrics`, `extractor` and `reducer`.
-        temperature: Of sampling; 0 for the likeliest answer.
+        judge: The model that grades answers, as `provider/model`, for benchmarks whose answers a model grades (`simpleqa`).
+        temperature: Of sampling, 0 for the likeliest answer. This and the next four are the benchmark's protocol's by default;
+            for rows of yours 0, 512, none, none and 1.
         max_tokens: Longest answer; -1 for no limit.
-        top_p: Of sampling.
-        seed: Of sampling, for providers that take one.
+        top_p: Of sampling; not sent where nobody says one.
+        stop: Texts at which an answer ends.
         num_samples: Attempts at each row.
+        seed: Of sampling, for providers that take one.
         run_id: Name of the run; made from the time by default.
         experiment: The group of runs that this one belongs to; `default` by default.
         resume: With False a stored run of this id is archived and the run starts anew.
@@ -129,6 +136,8 @@ def evaluate(
         cluster_field: The row's field that groups rows which are not independent, for the interval.
         data: A file or folder to read a benchmark's rows from.
         sample: Use the benchmark's few shipped rows: a smoke test, not a result.
+        task_options: Of an `lm-eval:TASK`: `include` (folders with tasks of your own), `chat`, `multiturn`, `system`, `seed`,
+            `generation`, `metadata`, and `unsafe_code` where a task runs what the model writes.
         on_result: Called with each sample's record after it is stored; an exception ends the run.
         stop_when: Called with each verdict; a text ends the run, as the reason.
         progress: Whether to draw a bar on stderr; by default if someone is watching.
@@ -161,9 +170,11 @@ def evaluate(
         extractor=extractor,
         reducer=reducer,
         evaluation_pipeline=evaluation_pipeline,
+        judge=judge,
         temperature=temperature,
         max_tokens=max_tokens,
         top_p=top_p,
+        stop=stop,
         seed=seed,
         num_samples=num_samples,
         run_id=run_id,
@@ -184,6 +195,7 @@ def evaluate(
         cluster_field=cluster_field,
         data=None if data is None else str(data),
         sample=sample,
+        task_options=task_options,
         tags=tags,
     )
     store = _open_storage(storage, storage_path, storage_backend)

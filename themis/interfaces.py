@@ -23,7 +23,9 @@ class StatelessTaskExecutor(ABC):
 
     `execute` may be a plain method (called from `workers` threads) or `async def` (all calls share one event loop).
     It may raise, or return a record with an error: both are failures of the world and are tried again when that makes
-    sense. The constructor receives the provider options as keywords.
+    sense. The constructor receives the provider options as keywords. A provider that knows log-probabilities of given texts
+    has a method `score_continuations(task)` too, sync or async like `execute`, which is called for rows with `continuations`
+    (`themis.core.continuations`).
 
     >>> from themis.core.entities import ModelOutput
     >>> class Echo(StatelessTaskExecutor):
@@ -38,8 +40,8 @@ class StatelessTaskExecutor(ABC):
     ExperimentReport(e: 1 samples; ExactMatch=1.0000)
     """
 
-    # Only what is said decides the answer (the prompt, and a row's `system_prompt` and `messages`), not the rest of the
-    # row: lets runs over other rows share cached answers.
+    # Only what is said decides the answer (the prompt, and a row's `system_prompt`, `messages` and `continuations`), not the
+    # rest of the row: lets runs over other rows share cached answers.
     prompt_only: ClassVar[bool] = False
     # Returns at once and never blocks: called where it stands, without threads or deadlines.
     instant: ClassVar[bool] = False

@@ -385,7 +385,6 @@ def test_a_budget_without_a_known_price_is_refused(adder, tmp_path):
         ({"max_records_in_memory": 0}, ConfigurationError, "max_records_in_memory"),
         ({"workers": "4"}, ConfigurationError, "workers is a whole number of at least 1, got '4'"),
         ({"temperature": "hot"}, ConfigurationError, "temperature is a number of at least 0, got 'hot'"),
-        ({"temperature": None}, ConfigurationError, "temperature is a number of at least 0, got None"),
         ({"top_p": 95}, ConfigurationError, "top_p is a number from 0 to 1, got 95"),
         ({"max_tokens": "many"}, ConfigurationError, "max_tokens is a whole number, got 'many'"),
         ({"max_retries": "3"}, ConfigurationError, "max_retries is a whole number of at least 0, got '3'"),

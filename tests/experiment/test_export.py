@@ -173,7 +173,7 @@ def test_the_summary_has_the_few_numbers_that_gates_read(report, tmp_path):
         *("run_id", "total_samples", "metrics", "metadata", "cost_usd", "failures", "failure_rate", "performance"),
     }
     assert summary["metrics"]["ExactMatch"]["mean"] == report.metric("exact_match").mean
-    assert summary["metadata"]["sampling"] == {"temperature": 0.0, "top_p": 0.95, "max_tokens": 512}
+    assert summary["metadata"]["sampling"] == {"temperature": 0.0, "top_p": None, "max_tokens": 512}
     assert (summary["cost_usd"], summary["failures"], summary["failure_rate"]) == (0.0, 0, 0.0)
 
 

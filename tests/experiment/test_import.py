@@ -91,7 +91,7 @@ def test_an_inspect_log_becomes_a_run_with_its_scores(store, tmp_path):
     manifest = run.config_snapshot["reproducibility_manifest"]
     assert manifest["package_versions"] == {"inspect_ai": "0.3"}
     assert manifest["git_commit_hash"] == "abc123"
-    assert manifest["sampling"] == {"temperature": 0.5, "top_p": 1.0, "max_tokens": 64}
+    assert manifest["sampling"] == {"temperature": 0.5, "top_p": None, "max_tokens": 64}
     record = build_report(store, imported.run_id).generation_results[0]
     assert (record.task.prompt.text, record.output.text) == ("question of a", "answer 1 of a")
     assert record.task.reference.value == "right"

@@ -54,7 +54,6 @@ def test_rows_from_python_are_written_from_the_store(tmp_path):
         "--reference-field": ["answer"],
         "--metric": ["exact_match", "includes"],
         "--temperature": ["0.3"],
-        "--top-p": ["0.95"],
         "--max-tokens": ["512"],
         "--num-samples": ["2"],
         "--workers": ["2"],

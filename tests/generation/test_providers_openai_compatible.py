@@ -52,7 +52,6 @@ async def test_a_task_becomes_one_chat_completion_request(server, task):
         "model": "some/model",
         "messages": [{"role": "user", "content": "Hello?"}],
         "temperature": 0.3,
-        "top_p": 0.95,
         "max_tokens": 64,
     }
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -34,8 +34,9 @@ from themis.cli.running import (
     workers_option,
 )
 from themis.config.specification import SampleSpecification
+from themis.core.continuations import CONTINUATIONS
 from themis.exceptions import ConfigurationError, DatasetError, RunFailedError, RunInterrupted
-from themis.experiment.assemble import stored_pipeline
+from themis.experiment.assemble import settle, stored_pipeline
 from themis.experiment.datasets import resolve_dataset
 from themis.generation.providers import parse_model, provider_factory
 from themis.memory.models import ChatModel
@@ -59,21 +60,35 @@ _ID_FIELDS = ("id", "sample_id", "dataset_id", "unique_id", "uid")
 def _what_to_ask(function: F) -> F:
     """Options that say what is asked: shared by eval and estimate."""
     options = (
-        click.argument("dataset", metavar="BENCHMARK|FILE"),
+        click.argument("dataset", metavar="BENCHMARK|lm-eval:TASK|FILE"),
         click.option("-m", "--model", required=True, help="provider/model, for example openai/gpt-4o or fake/perfect."),
         click.option("-n", "--limit", type=click.IntRange(min=1), help="Only the first so many rows."),
         click.option("--prompt", help="Template over the row's fields: 'Q: {question}'."),
         click.option("--prompt-file", type=click.Path(exists=True, dir_okay=False), help="Template from a file."),
         click.option(
-            "--num-samples", type=click.IntRange(min=1), default=1, show_default=True, help="Answers per row."
+            "--num-samples", type=click.IntRange(min=1), help="Answers per row.  [default: the protocol's, or 1]"
         ),
-        click.option("--max-tokens", type=int, default=512, show_default=True, help="Longest answer; -1 for no limit."),
+        click.option(
+            "--max-tokens", type=int, help="Longest answer; -1 for no limit.  [default: the protocol's, or 512]"
+        ),
         workers_option(4, "Calls at once."),
         click.option(
             "--data", type=click.Path(exists=True), help="Read the benchmark's rows from this file or folder."
         ),
         click.option(
             "--sample", is_flag=True, help="Use the benchmark's few shipped rows: a smoke test, not a result."
+        ),
+        click.option(
+            "--include",
+            multiple=True,
+            type=click.Path(exists=True, resolve_path=True),
+            help="Folder or file with YAML tasks of your own for lm-eval:TASK, may be repeated.",
+        ),
+        key_values_option(
+            "--task-option",
+            "task_options",
+            typed=True,
+            help="Option of an lm-eval:TASK, may be repeated: chat, multiturn, system, seed, generation, metadata, unsafe_code.",
         ),
     )
     return apply_options(options, function)
@@ -94,12 +109,14 @@ def _execution_option(function: F) -> F:
 @storage_option
 @click.option("--metric", "metrics", multiple=True, help="Metric by name, may be repeated: see `themis list metrics`.")
 @click.option("--extractor", help="Extractor by name: see `themis list extractors`.")
+@click.option("--judge", metavar="MODEL", help="Who grades answers, for benchmarks that a model grades: simpleqa, hle.")
 @click.option("--reducer", help="How attempts become a score: average, best, majority, pass@3, ...")
 @click.option("--reference-field", help="Field with the expected answer.")
 @click.option("--id-field", "dataset_id_field", help="Field with the row's id.")
 @click.option("--cluster-field", help="Field that groups rows which are not independent (for the interval).")
-@click.option("--temperature", type=float, default=0.0, show_default=True)
-@click.option("--top-p", type=float, default=0.95, show_default=True)
+@click.option("--temperature", type=float, help="0 for the likeliest answer.  [default: the protocol's, or 0]")
+@click.option("--top-p", type=float, help="Not sent where neither you nor the protocol says one.")
+@click.option("--stop", multiple=True, metavar="TEXT", help="Text at which an answer ends, may be repeated.")
 @click.option("--seed", type=int, help="Sampling seed, for providers that take one.")
 @click.option(
     "--max-retries",
@@ -134,6 +151,7 @@ def evaluate_command(
     system: str | None,
     options: dict[str, Any],
     metrics: tuple[str, ...],
+    stop: tuple[str, ...],
     yes: bool,
     as_json: bool,
     **asked: Any,
@@ -143,9 +161,10 @@ def evaluate_command(
     specification = _complete(
         SampleSpecification.from_values(
             {
-                **asked,
+                **_join_task_options(asked),
                 "prompt": _read_prompt(prompt, prompt_file),
                 "metrics": list(metrics) or None,
+                "stop": list(stop) or None,
                 "provider_options": options | ({} if system is None else {"system_prompt": system}),
             }
         )
@@ -188,7 +207,9 @@ def estimate(
     **asked: Any,
 ) -> None:
     """Calls, tokens, dollars and minutes of an evaluation, before anything is spent."""
-    specification = _complete(SampleSpecification.from_values({**asked, "prompt": _read_prompt(prompt, prompt_file)}))
+    specification = _complete(
+        SampleSpecification.from_values({**_join_task_options(asked), "prompt": _read_prompt(prompt, prompt_file)})
+    )
     result = _estimate(specification, answer_tokens=answer_tokens, seconds_per_call=seconds_per_call)
     if as_json:
         print_json(vars(result))
@@ -258,6 +279,13 @@ def _read_prompt(text: str | None, file: str | None) -> str | None:
     return Path(file).read_text(encoding="utf-8") if file is not None else text
 
 
+def _join_task_options(asked: Mapping[str, Any]) -> dict[str, Any]:
+    """What is said of a task, in one place."""
+    joined = {name: value for name, value in asked.items() if name != "include"}
+    options = {**joined["task_options"], **({"include": list(asked["include"])} if asked["include"] else {})}
+    return {**joined, "task_options": options or None}
+
+
 def _complete(asked: SampleSpecification) -> SampleSpecification:
     """With the prompt and the fields of a file, as far as its first row shows them."""
     dataset = str(asked.dataset)
@@ -272,7 +300,9 @@ def _complete(asked: SampleSpecification) -> SampleSpecification:
     if first is None:
         raise DatasetError(f"{path} has no rows")
     prompt = asked.prompt
-    if prompt is None:
+    # Pairs of a context and a continuation bring their own prompts.
+    scored = first.get(CONTINUATIONS) or [""]
+    if prompt is None and any(isinstance(one, str) for one in scored):
         field = next((name for name in _PROMPT_FIELDS if name in first), None)
         if field is None:
             raise ConfigurationError(
@@ -295,6 +325,7 @@ def _estimate(
     spec = parse_model(asked.model, asked.provider_options)
     provider = provider_factory(spec.provider, asked.provider_options)
     source = resolve_dataset(asked)
+    settings = settle(asked, source)
     return estimate_run(
         source.rows,
         source.template,
@@ -303,10 +334,10 @@ def _estimate(
             spec.provider,
             is_local=bool(getattr(provider, "is_local", False)) or spec.provider == "fake",
         ),
-        max_tokens=asked.max_tokens,
-        num_samples=asked.num_samples,
+        max_tokens=settings.sampling.max_tokens,
+        num_samples=settings.attempts,
         workers=asked.workers,
-        limit=asked.limit,
+        limit=None if source.is_limited else asked.limit,
         answer_tokens=answer_tokens,
         seconds_per_call=seconds_per_call,
     )

@@ -26,11 +26,13 @@ __all__ = ["MemorySpecification", "SampleSpecification", "Specification", "load_
 
 # Under this name the specification is stored beside a run.
 STORED_AS = "specification"
+# Before the name of a task of lm-eval, whose rows say their own sampling.
+LM_EVAL_PREFIX = "lm-eval:"
 
 
-def _stored(default: object, option: str = "", *, always: bool = False) -> Any:
-    """A field that is stored. `option` is its name on the command line; with `always` its default is printed too."""
-    return field(default=default, metadata={"stored": True, "option": option, "always": always})
+def _stored(default: object, option: str = "") -> Any:
+    """A field that is stored. `option` is its name on the command line."""
+    return field(default=default, metadata={"stored": True, "option": option})
 
 
 def _transient(default: object) -> Any:
@@ -135,9 +137,11 @@ class SampleSpecification(Specification):
         metrics: Names, or objects of the program's.
         extractor: A name, or an object of the program's.
         evaluation_pipeline: In place of metrics, extractor and reducer.
+        judge: The model that grades answers, for benchmarks whose answers a model grades.
         temperature: Of sampling; 0 for the likeliest answer.
-        top_p: Of sampling.
+        top_p: Of sampling; not sent where neither you nor the benchmark's protocol says one.
         max_tokens: Longest answer; -1 for no limit.
+        stop: Texts at which an answer ends.
         num_samples: Attempts at each row.
         reducer: How several attempts become one score; `average` by default.
         cluster_field: The row's field that groups rows which are not independent.
@@ -148,6 +152,7 @@ class SampleSpecification(Specification):
         tokens_per_minute: The most to use; no limit by default.
         provider_options: Options of the provider, such as `base_url`; secrets in them are not stored.
         sample: Use the benchmark's few shipped rows.
+        task_options: Of a task of lm-eval: `include`, `chat`, `unsafe_code` and others.
         cache: Where stored answers may come from: this `run`, the whole `store`, or `off`.
         max_records_in_memory: How many records the report shows.
 
@@ -156,7 +161,7 @@ class SampleSpecification(Specification):
 
     >>> asked = SampleSpecification(dataset="gsm8k", model="openai/gpt-4o", limit=200)
     >>> " ".join(asked.command())
-    'eval gsm8k --model openai/gpt-4o --limit 200 --temperature 0 --top-p 0.95 --max-tokens 512'
+    'eval gsm8k --model openai/gpt-4o --limit 200'
     """
 
     kind: ClassVar[str] = "samples"
@@ -171,10 +176,13 @@ class SampleSpecification(Specification):
     metrics: Sequence[object] | None = _stored(None)
     extractor: object = _stored(None)
     evaluation_pipeline: object = _stored(None)
-    temperature: float = _stored(0.0, "--temperature", always=True)
-    top_p: float = _stored(0.95, "--top-p", always=True)
-    max_tokens: int = _stored(512, "--max-tokens", always=True)
-    num_samples: int = _stored(1, "--num-samples")
+    judge: str | None = _stored(None, "--judge")
+    # What is None of these is the benchmark's to say; once a run is assembled, all are said.
+    temperature: float | None = _stored(None, "--temperature")
+    top_p: float | None = _stored(None, "--top-p")
+    max_tokens: int | None = _stored(None, "--max-tokens")
+    stop: Sequence[str] | None = _stored(None)
+    num_samples: int | None = _stored(None, "--num-samples")
     reducer: str | None = _stored(None, "--reducer")
     cluster_field: str | None = _stored(None, "--cluster-field")
     max_retries: int = _stored(3, "--max-retries")
@@ -188,6 +196,7 @@ class SampleSpecification(Specification):
     # Where a benchmark's rows come from, if not from where they always do.
     data: str | None = _stored(None, "--data")
     sample: bool = _stored(False, "--sample")
+    task_options: Mapping[str, Any] | None = _stored(None)
     keep_going: bool = _transient(False)
     cache: str = _transient("run")
     max_records_in_memory: int | None = _transient(None)
@@ -231,7 +240,13 @@ class SampleSpecification(Specification):
             words += [option, value] if isinstance(value, str) else []
         for metric in self.metrics or ():
             words += ["--metric", metric] if isinstance(metric, str) else []
+        for text in self.stop or ():
+            words += ["--stop", text]
         words += self._option_words()
+        for name, value in (self.task_options or {}).items():
+            for path in value if name == "include" else ():
+                words += ["--include", path]
+            words += [] if name == "include" else ["--task-option", f"{name}={write_word(value)}"]
         for name, value in (self.provider_options or {}).items():
             if name not in self.secret_options and (name != "seed" or value != self.seed):
                 words += ["--option", f"{name}={write_word(value)}"]
@@ -336,9 +351,18 @@ def load_specification(run: RunMetadata) -> Specification:
             "this run id, or, if it was imported, look at it with: themis show"
         )
     values = {name: value for name, value in stored.items() if name != "kind"}
+    if run.kind == SampleSpecification.kind and not str(values.get("dataset")).startswith(LM_EVAL_PREFIX):
+        values = {**_started_with(run), **values}
     kinds: dict[str, type[Specification]] = {one.kind: one for one in (SampleSpecification, MemorySpecification)}
     loaded = kinds[run.kind].from_values(values)
     return replace(loaded, run_id=run.run_id)
+
+
+def _started_with(run: RunMetadata) -> dict[str, object]:
+    """What the run's answers were drawn with, which its specification may not say: it was the default of its time."""
+    task = run.config_snapshot.get("task") or {}
+    values = {**task.get("sampling", {}), "num_samples": task.get("attempts")}
+    return {name: value for name, value in values.items() if value not in (None, [])}
 
 
 # --- values -----------------------------------------------------------------------------------------------------------
@@ -373,7 +397,7 @@ def _with_secrets(options: Mapping[str, Any]) -> list[str]:
 
 def _words_of(one: Field[Any], value: object) -> list[str]:
     option, default = one.metadata["option"], one.default
-    if not option or value is None or (value == default and not one.metadata["always"]):
+    if not option or value is None or value == default:
         return []
     if isinstance(value, bool):
         return [option]
@@ -421,6 +445,11 @@ _EXPECTED: tuple[tuple[str, tuple[str, ...], Callable[[Any], bool]], ...] = (
         "a dict",
         ("provider_options", "agent_options", "judge_options", "tags"),
         lambda value: isinstance(value, Mapping),
+    ),
+    (
+        "a list of texts at which an answer ends",
+        ("stop",),
+        lambda value: isinstance(value, list | tuple) and all(isinstance(text, str) and text for text in value),
     ),
     ("a name, such as 'average' or 'pass@3'", ("reducer",), lambda value: isinstance(value, str)),
     ("a name", ("experiment",), lambda value: isinstance(value, str) and bool(value.strip())),

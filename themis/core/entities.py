@@ -6,13 +6,13 @@ Users construct the first ones in their providers and metrics and read the last 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeVar
 
 from themis.core.intervals import Labels, Scores, summarise
 from themis.core.registry import nearest, snake_case
-from themis.exceptions import MetricError
+from themis.exceptions import ConfigurationError, MetricError
 
 __all__ = [
     "EvaluationFailure",
@@ -49,27 +49,79 @@ class SamplingConfig:
 
     Args:
         temperature: 0 for the likeliest token each time.
-        top_p: Draw from the likeliest tokens that together have this probability.
+        top_p: Draw from the likeliest tokens that together have this probability; None leaves it to the provider.
         max_tokens: Longest answer; negative for no limit of ours.
+        stop: Texts at which the answer ends, none of them in it.
 
     >>> SamplingConfig.from_params(temperature=0.8)
-    SamplingConfig(temperature=0.8, top_p=0.95, max_tokens=2048)
+    SamplingConfig(temperature=0.8, top_p=None, max_tokens=2048, stop=())
     """
 
     temperature: float = 0.0
-    top_p: float = 0.95
+    top_p: float | None = None
     max_tokens: int = 512
+    stop: tuple[str, ...] = ()
 
     @classmethod
-    def from_params(cls, temperature: float = 0.0, top_p: float = 0.95, max_tokens: int = 2048) -> SamplingConfig:
+    def from_params(
+        cls,
+        temperature: float = 0.0,
+        top_p: float | None = None,
+        max_tokens: int = 2048,
+        stop: Sequence[str] = (),
+    ) -> SamplingConfig:
         """As the constructor, with room for longer answers.
 
         Args:
             temperature: 0 for the likeliest token each time.
-            top_p: Draw from the likeliest tokens that together have this probability.
+            top_p: Draw from the likeliest tokens that together have this probability; None leaves it to the provider.
             max_tokens: Longest answer; negative for no limit of ours.
+            stop: Texts at which the answer ends.
         """
-        return cls(temperature=temperature, top_p=top_p, max_tokens=max_tokens)
+        return cls(temperature=temperature, top_p=top_p, max_tokens=max_tokens, stop=tuple(stop))
+
+    def override(self, given: object) -> SamplingConfig:
+        """With what a row's field `sampling` says in place of what is said here.
+
+        Args:
+            given: A dict with some of `temperature`, `top_p`, `max_tokens` and `stop`.
+
+        Raises:
+            ConfigurationError: It is something else; says what to do with a field that only has that name.
+
+        >>> SamplingConfig().override({"max_tokens": 64, "stop": ["\\n\\n"]})
+        SamplingConfig(temperature=0.0, top_p=None, max_tokens=64, stop=('\\n\\n',))
+        """
+        if not isinstance(given, Mapping) or not given.keys() <= _SAMPLING.keys():
+            raise _no_sampling(given)
+        for name, value in given.items():
+            if not _SAMPLING[name](value):
+                raise _no_sampling(given)
+        stop = given.get("stop")
+        told = {} if stop is None else {"stop": (stop,) if isinstance(stop, str) else tuple(stop)}
+        return replace(self, **{**given, **told})
+
+
+def _no_sampling(given: object) -> ConfigurationError:
+    return ConfigurationError(
+        "the field 'sampling' of a row says how its answer is drawn, as a dict with some of temperature, top_p, max_tokens "
+        f"and stop, got {str(given)[:80]!r}; if it is data, rename the field"
+    )
+
+
+def _is_number(value: object, most: float = math.inf) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= most
+
+
+_SAMPLING: dict[str, Callable[[Any], bool]] = {
+    "temperature": _is_number,
+    "top_p": lambda value: value is None or _is_number(value, 1.0),
+    "max_tokens": lambda value: isinstance(value, int) and not isinstance(value, bool) and (value > 0 or value == -1),
+    "stop": lambda value: (
+        isinstance(value, str)
+        or (isinstance(value, list | tuple) and all(isinstance(text, str) and text for text in value))
+    ),
+}
 
 
 @dataclass(frozen=True)

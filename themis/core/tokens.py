@@ -21,7 +21,15 @@ def count_tokens(text: str, name: str = DEFAULT_TOKENIZER) -> int:
 
 
 def count_prompt_tokens(prompt: str, row: Mapping[str, Any]) -> int:
-    """Tokens of all that a model is told: the row's conversation, or else the prompt, after the row's system prompt."""
+    """Tokens of all that a model is told: the row's conversation, or else the prompt, after the row's system prompt.
+
+    Of a row with `continuations`, those of every context and text.
+    """
+    scored = row.get("continuations")
+    if isinstance(scored, list | tuple):
+        return sum(
+            count_tokens(text) for one in scored for text in _texts([prompt, one] if isinstance(one, str) else one)
+        )
     conversation = row.get("messages")
     told = _texts([row.get("system_prompt"), prompt if conversation is None else conversation])
     return sum(count_tokens(text) for text in told)

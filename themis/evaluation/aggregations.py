@@ -45,6 +45,8 @@ class Aggregation(ABC):
     is_mean: ClassVar[bool] = False
     # How `interval` is computed, as reports call it.
     interval_name: ClassVar[str] = "jackknife"
+    # Each value takes as long as a look at all items: intervals then stand on groups of items, comparisons on fewer resamples.
+    costly: bool = False
 
     def tabulate(self, statistics: Sequence[object]) -> Rows:
         """The items' statistics as rows of numbers that can be added up.
@@ -125,6 +127,88 @@ class FunctionAggregation(Aggregation):
 
     def compute(self, sums: Floats) -> Floats:
         return np.asarray(self.function(sums), dtype=np.float64).reshape(len(sums))
+
+
+@dataclass(frozen=True)
+class AttemptedShare(Aggregation):
+    """Of [correct, attempted, 1]: the correct share of what was attempted, or its harmonic mean with that of all.
+
+    Args:
+        harmonic: Whether it is the mean with the correct share of all items.
+
+    >>> AttemptedShare().compute(np.array([[3.0, 4, 6]]))
+    array([0.75])
+    """
+
+    harmonic: bool = False
+
+    def compute(self, sums: Floats) -> Floats:
+        correct, attempted, count = sums[:, 0], sums[:, 1], sums[:, 2]
+        below = (attempted + count) / 2 if self.harmonic else attempted
+        with np.errstate(divide="ignore", invalid="ignore"):
+            share: Floats = np.where(below > 0, correct / below, 0.0)
+        return share
+
+    def describe(self, statistics: Sequence[object], weights: Floats) -> dict[str, object]:
+        correct, attempted, count = (weights @ self.tabulate(statistics)).tolist()
+        return {"correct": _whole(correct), "attempted": _whole(attempted), "not_attempted": _whole(count - attempted)}
+
+
+@dataclass(frozen=True)
+class MeanOfGroups(Aggregation):
+    """The mean of groups' means, each group counting alike; an item's statistics are (group, score).
+
+    Args:
+        low: The least that a score can be; None for no limit.
+        high: The most.
+
+    >>> groups = MeanOfGroups()
+    >>> groups.compute(groups.tabulate([["a", 1.0], ["a", 1.0], ["b", 0.0]]).sum(axis=0, keepdims=True))
+    array([0.5])
+    """
+
+    low: float | None = 0.0
+    high: float | None = 1.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "value_range", (self.low, self.high))
+
+    def tabulate(self, statistics: Sequence[object]) -> Rows:
+        pairs = [_group_and_score(one) for one in statistics]
+        number = {group: place for place, group in enumerate(sorted({group for group, _ in pairs}))}
+        rows = np.zeros((len(pairs), 2 * len(number)))
+        for line, (group, score) in enumerate(pairs):
+            rows[line, 2 * number[group]] = score
+            rows[line, 2 * number[group] + 1] = 1.0
+        return rows
+
+    def compute(self, sums: Floats) -> Floats:
+        totals, counts = sums[:, 0::2], sums[:, 1::2]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            means = np.where(counts > 0, totals / counts, 0.0)
+        value: Floats = means.sum(axis=1) / (counts > 0).sum(axis=1)
+        return value
+
+    def describe(self, statistics: Sequence[object], weights: Floats) -> dict[str, object]:
+        totals: dict[str, list[float]] = {}
+        for one, weight in zip(statistics, weights.tolist(), strict=True):
+            group, score = _group_and_score(one)
+            total = totals.setdefault(group, [0.0, 0.0])
+            total[0] += weight * score
+            total[1] += weight
+        return {
+            "by_group": [
+                {"group": group, "mean": total / count, "count": _whole(count)}
+                for group, (total, count) in sorted(totals.items())
+                if count
+            ]
+        }
+
+
+def _group_and_score(statistics: object) -> tuple[str, float]:
+    if isinstance(statistics, list | tuple) and len(statistics) == 2:
+        return str(statistics[0]), float(statistics[1])
+    raise MetricError(f"a group's statistics are (group, score), got {statistics!r:.80}")
 
 
 # --- texts -------------------------------------------------------------------------------------------------------------
@@ -231,6 +315,45 @@ class TerOfSums(Aggregation):
     def describe(self, statistics: Sequence[object], weights: Floats) -> dict[str, object]:
         edits, words = weights @ self.tabulate(statistics)
         return {"edits": float(edits), "reference_words": float(words)}
+
+
+# --- log-probabilities --------------------------------------------------------------------------------------------------
+
+# A larger exponent is no number any more.
+_LARGEST_EXPONENT = 700.0
+
+
+@dataclass(frozen=True)
+class PerplexityOfSums(Aggregation):
+    """Perplexity a unit of text (a target, a word, a byte), from [log-probability in nats, units].
+
+    >>> PerplexityOfSums().compute(np.array([[-6.931471805599453, 10]]))
+    array([2.])
+    """
+
+    value_range = (1.0, None)
+
+    def compute(self, sums: Floats) -> Floats:
+        perplexity: Floats = np.exp(np.clip(_divide(-sums[:, 0], sums[:, 1]), 0.0, _LARGEST_EXPONENT))
+        return perplexity
+
+    def describe(self, statistics: Sequence[object], weights: Floats) -> dict[str, object]:
+        logprob, units = weights @ self.tabulate(statistics)
+        return {"logprob": float(logprob), "units": _whole(float(units))}
+
+
+class BitsOfSums(PerplexityOfSums):
+    """Bits a unit of text, from [log-probability in nats, units].
+
+    >>> BitsOfSums().compute(np.array([[-6.931471805599453, 10]]))
+    array([1.])
+    """
+
+    value_range = (0.0, None)
+
+    def compute(self, sums: Floats) -> Floats:
+        bits: Floats = np.maximum(_divide(-sums[:, 0], sums[:, 1]), 0.0) / math.log(2)
+        return bits
 
 
 # --- classes -----------------------------------------------------------------------------------------------------------

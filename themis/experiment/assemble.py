@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import json
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -22,12 +22,14 @@ from themis.evaluation.resolve import resolve_extractor, resolve_metric
 from themis.evaluation.strategies import FixedStrategy, strategy_from_name
 from themis.exceptions import ConfigurationError
 from themis.experiment.datasets import Source, StoredRows, resolve_dataset
-from themis.experiment.run import SampleDriver
+from themis.experiment.run import SampleDriver, Settings
 from themis.generation.attempts import TRIPS_AFTER, Retry
 from themis.generation.engine import EngineSettings
 from themis.generation.providers import PROVIDERS, parse_model, provider_accepts, provider_maker
 from themis.generation.templates import PromptTemplate
+from themis.presets.benchmarks import JUDGE
 from themis.presets.catalogue import CATALOGUE
+from themis.presets.lm_eval.index import is_lm_eval_task
 from themis.runs.prices import is_paid, price_of
 from themis.storage import ExperimentStorage
 from themis.storage.runs import new_run_id, validate_run_id
@@ -41,7 +43,8 @@ def assemble(
     spec = parse_model(asked.model, asked.provider_options or {})
     options = _provider_options(spec, asked)
     source = resolve_dataset(asked)
-    pipeline = _build_pipeline(asked, source)
+    settings = settle(asked, source, store)
+    pipeline = _build_pipeline(asked, source, settings)
     wiring = {"answers": _stored_answers(store, spec.identifier)} if spec.provider == "replay" else {}
     make_executor = provider_maker(spec.provider, {**options, **wiring}, model_identifier=spec.identifier)
     executor = make_executor()
@@ -53,11 +56,22 @@ def assemble(
     obstacle = _why_program_is_needed(spec, source, asked, options)
     return SampleDriver(
         specification=replace(
-            asked, run_id=validate_run_id(run_id), needs_program=obstacle, tags=redact(dict(asked.tags or {}))
+            asked,
+            run_id=validate_run_id(run_id),
+            needs_program=obstacle,
+            tags=redact(dict(asked.tags or {})),
+            num_samples=settings.attempts,
+            reducer=settings.reducer,
+            # Rows of such a benchmark say their own sampling, which what is said for the whole run would replace.
+            **{
+                name: value
+                for name, value in vars(settings.sampling).items()
+                if value != () and source.pipeline is None
+            },
         ),
         source=source,
         spec=spec,
-        sampling=SamplingConfig(asked.temperature, asked.top_p, asked.max_tokens),
+        asked_with=settings,
         executor=executor,
         pipeline=pipeline,
         provider_options=options,
@@ -76,7 +90,7 @@ def assemble(
     )
 
 
-def _build_pipeline(asked: SampleSpecification, source: Source) -> EvaluationPipeline:
+def _build_pipeline(asked: SampleSpecification, source: Source, settings: Settings) -> EvaluationPipeline:
     """How answers are judged: as the specification says, or as the dataset is judged by default."""
     custom: Any = asked.evaluation_pipeline
     if custom is not None:
@@ -88,18 +102,76 @@ def _build_pipeline(asked: SampleSpecification, source: Source) -> EvaluationPip
             raise ConfigurationError(f"evaluation_pipeline {type(custom).__name__} has no {', '.join(missing)}")
         pipeline: EvaluationPipeline = custom
         return pipeline
+    if source.pipeline is not None and asked.metrics is None and asked.extractor is None:
+        if asked.reducer is not None:
+            raise ConfigurationError(
+                f"{source.benchmark} judges its own attempts; leave the reducer out, or name metrics"
+            )
+        return source.pipeline
     extractor = asked.extractor if asked.extractor is not None else source.extractor
-    metrics = [resolve_metric(metric) for metric in asked.metrics or source.metrics]
+    metrics = [resolve_metric(metric) for metric in asked.metrics or _name_judge(source, asked.judge)]
     strategy = None
-    if asked.reducer is not None:
-        strategy = strategy_from_name(asked.reducer, metrics, attempts=asked.num_samples)
-    elif asked.num_samples > 1:
+    if settings.reducer is not None:
+        strategy = strategy_from_name(settings.reducer, metrics, attempts=settings.attempts)
+    elif settings.attempts > 1:
         strategy = strategy_from_name("average")
     return EvaluationPipeline(
         extractor=IdentityExtractor() if extractor is None else resolve_extractor(extractor),
         metrics=metrics,
         strategy_resolver=None if strategy is None else FixedStrategy(strategy),
     )
+
+
+# --- the protocol, and what is asked otherwise ------------------------------------------------------------------------
+
+# What was sent where nothing was said, before a benchmark had a protocol.
+_ONCE_THE_DEFAULT = SamplingConfig(temperature=0.0, top_p=0.95, max_tokens=512)
+
+
+def settle(asked: SampleSpecification, source: Source, store: ExperimentStorage | None = None) -> Settings:
+    """What is asked for, and for the rest what the protocol says; of a stored run, what it was started with."""
+    usual = _find_defaults(asked, source, store)
+    sampling = SamplingConfig(
+        temperature=usual.sampling.temperature if asked.temperature is None else asked.temperature,
+        top_p=usual.sampling.top_p if asked.top_p is None else asked.top_p,
+        max_tokens=usual.sampling.max_tokens if asked.max_tokens is None else asked.max_tokens,
+        stop=usual.sampling.stop if asked.stop is None else tuple(asked.stop),
+    )
+    attempts = usual.attempts if asked.num_samples is None else asked.num_samples
+    reducer = usual.reducer if asked.reducer is None else asked.reducer
+    return Settings(sampling=sampling, attempts=attempts, reducer=reducer, protocol=usual.protocol)
+
+
+def _find_defaults(asked: SampleSpecification, source: Source, store: ExperimentStorage | None) -> Settings:
+    if isinstance(asked.dataset, StoredRows):
+        frame = asked.dataset.frame
+        return Settings(sampling=frame.sampling, attempts=frame.attempts)
+    protocol = source.protocol
+    if store is not None and _is_older(asked, store):
+        return Settings(sampling=_ONCE_THE_DEFAULT, protocol=protocol)
+    if protocol is None:
+        return Settings(sampling=SamplingConfig())
+    return Settings(sampling=protocol.sampling, attempts=protocol.attempts, reducer=protocol.reducer, protocol=protocol)
+
+
+def _is_older(asked: SampleSpecification, store: ExperimentStorage) -> bool:
+    """Whether the run that is gone on with was started when benchmarks had no protocol."""
+    if asked.run_id is None or not asked.resume or not store.run_exists(asked.run_id):
+        return False
+    reader = store.reader(asked.run_id)
+    return reader.has_dataset and not reader.frame.rows_have_sampling
+
+
+def _name_judge(source: Source, judge: str | None) -> Sequence[Any]:
+    """The dataset's own metrics, with the user's model where a model is to grade."""
+    if not any(isinstance(metric, str) and JUDGE in metric for metric in source.metrics):
+        return source.metrics
+    if judge is None:
+        raise ConfigurationError(
+            f"answers to {source.benchmark} are graded by a model: name one, judge='provider/model' (--judge MODEL), or judge "
+            "them otherwise with metrics of your own (--metric)"
+        )
+    return [metric.replace(JUDGE, judge) if isinstance(metric, str) else metric for metric in source.metrics]
 
 
 # --- stored runs ------------------------------------------------------------------------------------------------------
@@ -160,7 +232,8 @@ def stored_pipeline(
     loaded = load_sample_specification(store, run_id, for_judging=metrics is not None)
     chosen = {"metrics": metrics, "extractor": extractor, "reducer": reducer}
     asked = replace(loaded, **{name: value for name, value in chosen.items() if value is not None})  # type: ignore[arg-type]
-    return _build_pipeline(asked, resolve_dataset(asked))
+    source = resolve_dataset(asked)
+    return _build_pipeline(asked, source, settle(asked, source))
 
 
 def _refuse_lost_secrets(loaded: SampleSpecification, *, for_judging: bool) -> None:
@@ -226,7 +299,8 @@ def _why_program_is_needed(
         return "the evaluation_pipeline is the program's own"
     if isinstance(asked.prompt, PromptTemplate):
         return "the prompt is an object of the program's"
-    if source.benchmark is not None and source.benchmark.lower() not in CATALOGUE:
+    is_known = source.benchmark is None or source.benchmark.lower() in CATALOGUE or is_lm_eval_task(source.benchmark)
+    if not is_known:
         return f"the benchmark {source.benchmark!r} is the program's own"
     for kind, registry, named in (
         ("metric", METRICS, asked.metrics or ()),

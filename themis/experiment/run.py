@@ -17,6 +17,7 @@ from typing import Any
 
 from themis.config.specification import STORED_AS, SampleSpecification
 from themis.core.codec import canonical_json
+from themis.core.continuations import BASELINES, CONTINUATIONS
 from themis.core.entities import ExperimentReport, GenerationRecord, ModelSpec, Result, SamplingConfig
 from themis.core.fingerprint import digest, fingerprint
 from themis.core.redaction import Redactor
@@ -24,10 +25,11 @@ from themis.core.tokens import count_prompt_tokens
 from themis.evaluation.pipeline import EvaluationPipeline
 from themis.exceptions import ConfigurationError
 from themis.experiment.datasets import RowReader, Source
-from themis.generation.attempts import TRIPS_AFTER, Request, is_lost, own_words
+from themis.generation.attempts import TRIPS_AFTER, Request, explain_no_scorer, find_scorer, is_lost, own_words
 from themis.generation.engine import Engine, EngineSettings, Waiting
 from themis.generation.remote import RemotePool
 from themis.interfaces import StatelessTaskExecutor
+from themis.presets.protocols import Protocol
 from themis.runs.judging import JudgingQueue, connect_judges, open_evaluation
 from themis.runs.lifecycle import Driver, OpenRun, Stop
 from themis.runs.manifest import (
@@ -50,6 +52,17 @@ logger = logging.getLogger(__name__)
 _LATE_SECONDS = 30.0
 
 
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """What decides answers beside the rows and the prompt. `deviations` say what is not as the protocol has it."""
+
+    sampling: SamplingConfig
+    attempts: int = 1
+    reducer: str | None = None
+    protocol: Protocol | None = None
+    deviations: tuple[str, ...] = ()
+
+
 @dataclass(kw_only=True)
 class SampleDriver(Driver):
     """Rows x prompt x model: everything such a run is made of, resolved and checked."""
@@ -57,7 +70,7 @@ class SampleDriver(Driver):
     specification: SampleSpecification
     source: Source
     spec: ModelSpec
-    sampling: SamplingConfig
+    asked_with: Settings
     executor: StatelessTaskExecutor
     pipeline: EvaluationPipeline
     provider_options: Mapping[str, Any] = field(default_factory=dict)
@@ -88,7 +101,7 @@ class SampleDriver(Driver):
         if hasattr(self.pipeline, "check_machine"):
             self.pipeline.check_machine()
         if hasattr(self.pipeline, "check_attempts"):
-            self.pipeline.check_attempts(self.specification.num_samples)
+            self.pipeline.check_attempts(self.asked_with.attempts)
 
     def find_drift(self, storage: ExperimentStorage) -> list[str]:
         if iter(self.source.rows) is self.source.rows and self.specification.allow_drift:
@@ -121,9 +134,10 @@ class SampleDriver(Driver):
             id_field=self.source.id_field,
             reference_field=self.source.reference_field,
             cluster_field=self.specification.cluster_field,
-            limit=self.specification.limit,
+            limit=None if self.source.is_limited else self.specification.limit,
             compared=getattr(self.pipeline, "compared_with_rows", ()),
             check=getattr(self.pipeline, "row_check", None),
+            no_scorer="" if find_scorer(self.executor) else explain_no_scorer(self.spec.provider),
         )
 
     # --- what it does -------------------------------------------------------------------------------------------------
@@ -170,7 +184,7 @@ class _Session:
         self._driver = driver
         self._run = run
         self._reader = run.reader
-        self._attempts = driver.specification.num_samples
+        self._attempts = driver.asked_with.attempts
         self._call_identity = fingerprint(_identify_calls(driver))
         # Not before the judges can be asked: the run keeps the scores it has if they cannot.
         self._evaluation = open_evaluation(run.writer, run.run_id, driver.evaluation)
@@ -190,7 +204,7 @@ class _Session:
         self._waiting: Waiting | None = None
         self._priced: PricedCalls | None = None
         if run.budget.is_capped and driver.price is not None:
-            self._priced = PricedCalls(run.budget, driver.price, max_completion_tokens(driver.sampling.max_tokens))
+            self._priced = PricedCalls(run.budget, driver.price)
         self._engine = Engine(
             driver.executor,
             driver.settings,
@@ -274,7 +288,10 @@ class _Session:
         wanted = range(self._attempts)
         for sample, stored in self._reader.unfinished(self._attempts):
             text = template.fill(sample.row)
-            material = _conversation(sample.row) if executor.prompt_only else sample.fingerprint
+            added = driver.source.complete(sample.row, text)
+            material = _conversation({**sample.row, **added}) if executor.prompt_only else sample.fingerprint
+            if added and not executor.prompt_only:
+                material = digest(material, canonical_json(added))
             attempts = [attempt for attempt in wanted if attempt not in stored]
             if stored or len(attempts) > 1:
                 self._missing[sample.position] = len(attempts)
@@ -283,6 +300,7 @@ class _Session:
             for attempt in attempts:
                 key = digest(self._call_identity, text, material, str(attempt))
                 task = frame.task(sample.item_id, sample.row, text, attempt)
+                task.metadata.update(added)
                 request = Request(sample.position, attempt, key, task)
                 if not self._reuse(request):
                     yield request
@@ -401,8 +419,10 @@ class _Session:
 
     def _admit(self, request: Request) -> bool:
         assert self._priced is not None
-        tokens = count_prompt_tokens(request.task.prompt.text, request.task.metadata)
-        return self._priced.admit((request.position, request.attempt), tokens)
+        task = request.task
+        tokens = count_prompt_tokens(task.prompt.text, task.metadata)
+        most = max_completion_tokens(task.sampling.max_tokens)
+        return self._priced.admit((request.position, request.attempt), tokens, most)
 
     def _on_result(self, result: Result) -> None:
         assert self._priced is not None
@@ -414,8 +434,10 @@ class _Session:
 
 
 def _conversation(row: Mapping[str, Any]) -> str:
-    """What a chat provider takes from a row beside the prompt."""
+    """What a provider takes from a row beside the prompt."""
     said = [row.get("system_prompt"), row.get("messages")]
+    # Those that most rows do not have add nothing to the key of a row without them.
+    said += [{name: row[name]} for name in ("sampling", CONTINUATIONS, BASELINES) if row.get(name) is not None]
     return canonical_json(said) if any(said) else ""
 
 
@@ -431,7 +453,7 @@ def _identify_calls(run: SampleDriver) -> dict[str, str]:
         provider=run.spec.provider,
         model=run.spec.identifier,
         options=run.provider_options,
-        sampling=run.sampling,
+        sampling=run.asked_with.sampling,
         seed=run.specification.seed,
     )
 
@@ -442,7 +464,7 @@ def _identify_run(run: SampleDriver, reader: RowReader) -> dict[str, str]:
         _identify_calls(run),
         prompt=_identify_prompt(run, reader),
         dataset=f"{reader.count} rows, {reader.fingerprint[:16]}",
-        num_samples=run.specification.num_samples,
+        num_samples=run.asked_with.attempts,
         reference_field=reader.found_reference,
     )
 
@@ -461,12 +483,12 @@ def _describe_run(run: SampleDriver, reader: RowReader) -> RunDescription:
     stamp = manifest_hash(manifest)
     frame = Frame(
         model=run.spec,
-        sampling=run.sampling,
+        sampling=run.asked_with.sampling,
         prompt=run.source.template.spec,
         id_field=run.source.id_field,
         reference_field=reader.found_reference,
         manifest_hash=stamp,
-        attempts=run.specification.num_samples,
+        attempts=run.asked_with.attempts,
     )
     config = {
         "reproducibility_manifest": manifest,
@@ -485,8 +507,8 @@ def _manifest(run: SampleDriver, reader: RowReader) -> dict[str, Any]:
         model=run.spec.identifier,
         provider=run.spec.provider,
         provider_options=run.provider_options,
-        sampling=run.sampling,
-        num_samples=run.specification.num_samples,
+        sampling=run.asked_with.sampling,
+        num_samples=run.asked_with.attempts,
         evaluation_config={
             "metrics": sorted(f"{_class_name(metric)}:{metric.name}" for metric in metrics)
             or sorted(pipeline.metric_names),

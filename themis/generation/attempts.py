@@ -1,4 +1,5 @@
-"""Decides what to do after a call: is it finished, does trying again make sense and when, would every other call fail too?
+"""Decides how a call is made and what to do after it: is it finished, does trying again make sense and when, would every
+other call fail too?
 
 Nothing here acts: the engine does what comes out.
 """
@@ -8,13 +9,17 @@ from __future__ import annotations
 import asyncio
 import random
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import msgspec
 
+from themis.core.continuations import CONTINUATIONS, check_likelihoods
 from themis.core.entities import GenerationRecord, GenerationTask, ModelError
 from themis.exceptions import ProviderCallError
 from themis.generation.limits import LONGEST_WAIT_SECONDS
+from themis.interfaces import StatelessTaskExecutor
 
 _TRANSIENT_STATUS = {408, 409, 425, 429}
 _FINAL_WORDS = (
@@ -71,6 +76,40 @@ class Request(msgspec.Struct, eq=False):
     @property
     def calls(self) -> int:
         return self.tries + self.rate_limited + self.lost
+
+
+# --- which method of a provider a task is for ---------------------------------------------------------------------------
+
+Call = Callable[[GenerationTask], Any]
+
+
+def provider_call(executor: StatelessTaskExecutor) -> Call:
+    """What makes the call of a task; a coroutine comes out where `execute` is async."""
+    execute, score = executor.execute, find_scorer(executor)
+    if score is None:
+        return execute
+
+    def call(task: GenerationTask) -> Any:
+        return score(task) if CONTINUATIONS in task.metadata else execute(task)
+
+    return call
+
+
+def find_scorer(executor: StatelessTaskExecutor) -> Call | None:
+    """The provider's method that scores continuations; None where it has none, or its endpoint only chats."""
+    score = getattr(executor, "score_continuations", None)
+    return score if callable(score) and not getattr(executor, "chat_only", False) else None
+
+
+def explain_no_scorer(provider: str) -> str:
+    """Why rows with `continuations` cannot go to a provider, and which ones they can go to."""
+    return (
+        f"the provider {provider!r} gives no log-probabilities of `continuations`; local models (local/NAME), servers of text "
+        "completions with echo (vllm/NAME, llamacpp/NAME, or openai_compatible/NAME with base_url) and fake/likelihood do"
+    )
+
+
+# --- what a reply means --------------------------------------------------------------------------------------------------
 
 
 def error_from(error: BaseException) -> ModelError:
@@ -158,7 +197,10 @@ def record_of(result: object, task: GenerationTask) -> GenerationRecord:
     """What a call gave, as a record: what the provider returned or raised."""
     if not isinstance(result, BaseException):
         try:
-            return _check_record(result)
+            record = _check_record(result)
+            if record.error is None and task is not None and CONTINUATIONS in task.metadata:
+                check_likelihoods(record.output, task)
+            return record
         except ProviderCallError as unusable:
             result = unusable
     return GenerationRecord(task=task, output=None, error=error_from(result))

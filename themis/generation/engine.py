@@ -29,6 +29,7 @@ from themis.generation.attempts import (
     final_error,
     is_lost,
     is_rate_limit,
+    provider_call,
     record_of,
     retry_delay,
 )
@@ -196,7 +197,7 @@ class Engine:
         while True:
             self._throttle(request)
             began = time.perf_counter()
-            reply = _call(self.executor.execute, request.task)
+            reply = _call(provider_call(self.executor), request.task)
             if inspect.isawaitable(reply):
                 reply = asyncio.run(_await_within(reply, self.settings.timeout_seconds))
             request.reply, request.reply_seconds = reply, time.perf_counter() - began
@@ -260,7 +261,7 @@ class Engine:
     # --- instant providers: called on the spot -----------------------------------------------------------------------
 
     def _run_here(self, requests: Iterator[Request]) -> Iterator[list[Result]]:
-        execute, clock = self.executor.execute, time.perf_counter
+        execute, clock = provider_call(self.executor), time.perf_counter
         batch: list[Result] = []
         opened = time.monotonic()
         for request in requests:

@@ -20,7 +20,7 @@ from typing import Any, Protocol
 
 from themis.core.entities import GenerationRecord, GenerationTask
 from themis.exceptions import ProviderCallError
-from themis.generation.attempts import Request
+from themis.generation.attempts import Request, provider_call
 from themis.interfaces import StatelessTaskExecutor
 
 logger = logging.getLogger(__name__)
@@ -144,7 +144,7 @@ class AsyncPool:
 
     async def _work_off(self, caller: _Caller) -> None:
         """Makes one call after another while there is work and the limit allows it."""
-        execute: Any = self._executor.execute
+        execute = provider_call(self._executor)
         try:
             while self._backlog and self._active <= self._limit:
                 pause = self._resume_at - time.monotonic()
@@ -320,7 +320,7 @@ class ThreadPool:
         threading.Thread(target=self._work_off, args=(worker,), name=f"themis-call-{number}", daemon=True).start()
 
     def _work_off(self, worker: _Worker) -> None:
-        execute: Any = self._executor.execute
+        execute = provider_call(self._executor)
         while True:
             while worker.number >= self._limit and not self._closed:
                 time.sleep(_PARKED_SECONDS)

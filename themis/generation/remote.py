@@ -407,7 +407,9 @@ class CallReporter:
             line.sendall(self.secret + name)
             line.setblocking(False)
             # On the object: whatever else it has stays as it is.
-            setattr(executor, "execute", _report_calls(executor.execute, line))  # noqa: B010
+            for method in ("execute", "score_continuations"):
+                if callable(call := getattr(executor, method, None)):
+                    setattr(executor, method, _report_calls(call, line))
         except (OSError, AttributeError):
             return b""
         return name

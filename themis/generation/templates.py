@@ -115,7 +115,7 @@ class PromptTemplate:
     ) -> None:
         r"""Raises where the row is not what is asked: the text uses none of its fields, only seems to, or they are empty.
 
-        A row that has its own `messages` or `system_prompt` says something of its own.
+        A row that has its own `messages`, `system_prompt` or `continuations` says something of its own.
 
         Args:
             row: The fields by name.
@@ -138,7 +138,7 @@ class PromptTemplate:
     def _refuse_seeming(self, row: Mapping[str, object], not_asked: Container[str]) -> None:
         seeming = [name for name in self._braced if name in row and name not in self.fields]
         names = [name for name in seeming if name not in not_asked] or ([] if self.fields else seeming)
-        speaks_itself = bool(row.get("messages") or row.get("system_prompt"))
+        speaks_itself = any(row.get(name) for name in ("messages", "system_prompt", "continuations"))
         if not names and (self.fields or speaks_itself):
             return
         other = next((str(name) for name in row if name != "id" and name not in not_asked), "question")

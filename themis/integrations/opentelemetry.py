@@ -175,10 +175,11 @@ class _Trace:
             "gen_ai.provider.name": task.model.provider,
             "gen_ai.request.model": task.model.identifier,
             "gen_ai.request.temperature": task.sampling.temperature,
-            "gen_ai.request.top_p": task.sampling.top_p,
             "themis.sample_id": str(task.metadata.get("dataset_id", "")),
             "themis.attempt": int(task.metadata.get("attempts", 0)),
         }
+        if task.sampling.top_p is not None:
+            attributes["gen_ai.request.top_p"] = task.sampling.top_p
         if task.sampling.max_tokens > 0:
             attributes["gen_ai.request.max_tokens"] = task.sampling.max_tokens
         usage = (output.usage if output is not None else None) or {}

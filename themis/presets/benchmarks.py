@@ -17,15 +17,21 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from themis.core.entities import SamplingConfig
 from themis.core.files import atomic_write, file_sha256
 from themis.core.registry import Registry
+from themis.evaluation.metrics import METRICS
+from themis.evaluation.pipeline import EvaluationPipeline
 from themis.exceptions import ConfigurationError, DatasetError
 from themis.generation.templates import PromptTemplate
 from themis.interfaces import Extractor, Metric
 from themis.presets.fields import Raw, Row, RowMap, Value
 from themis.presets.hub import HubDataset, hub_rows, saved_rows
 from themis.presets.loading import MANIFEST_SUFFIX, FileRows, read_rows, readable_files, sample_rows
+from themis.presets.protocols import OWN, Continuations, FewShot, Protocol, Scoring
 
+# In a metric's text: the model that the user names as the judge.
+JUDGE = "{judge}"
 # Takes the limit (None for all rows) as its one positional argument.
 DatasetLoader = Callable[[int | None], Iterable[Row]]
 Options = Mapping[str, Any]
@@ -42,13 +48,23 @@ class BenchmarkPreset:
     Args:
         name: Under which it is registered and stored.
         prompt_template: How the model is asked; its fields are those of a row.
-        metrics: Objects, classes or registered names; names are looked up when they are used.
+        metrics: Objects, classes or registered names; names are looked up when they are used. Where a model grades, it is
+            written `{judge}`, as in `answer_judge(model='{judge}')`, and the user names it.
         extractor: The same, for what reads the answer in a reply.
         dataset_loader: Takes the limit (None for all rows) and returns the rows.
         metadata_fields: Fields of a row that the metrics are given.
         reference_field: The field with the right answer.
         dataset_id_field: The field that names a row.
         description: One line for lists.
+        system_prompt: What the model is told before.
+        few_shot: Worked examples that stand before the question; none by default.
+        sampling: Temperature, top_p, token budget and stop; by default temperature 0 and 512 tokens.
+        attempts: Answers drawn for each row.
+        reducer: How several become one score; their average by default.
+        scoring: `generate`, or `loglikelihood`: what `continuations` makes is scored by its log-probability.
+        continuations: Of a row and its filled prompt, with `loglikelihood`: `[context, continuation]` for each option.
+        version: Of the protocol; counts up whenever a change of it changes figures.
+        protocol_source: Where these settings were published; `themis` where they are its own.
 
     Example:
         >>> preset = BenchmarkPreset("sums", PromptTemplate("sums", "{question}"), ["exact_match"], "last_number",
@@ -66,6 +82,34 @@ class BenchmarkPreset:
     reference_field: str = "answer"
     dataset_id_field: str = "id"
     description: str = ""
+    system_prompt: str | None = None
+    few_shot: FewShot | None = None
+    sampling: SamplingConfig = field(default_factory=SamplingConfig)
+    attempts: int = 1
+    reducer: str | None = None
+    scoring: Scoring = "generate"
+    continuations: Continuations | None = None
+    version: str = "1"
+    protocol_source: str = OWN
+
+    @property
+    def protocol(self) -> Protocol:
+        """Everything of it that decides its figure, as data."""
+        return Protocol(
+            benchmark=self.name,
+            version=self.version,
+            source=self.protocol_source,
+            prompt=self.prompt_template.template,
+            system_prompt=self.system_prompt,
+            few_shot=self.few_shot,
+            sampling=self.sampling,
+            attempts=self.attempts,
+            reducer=self.reducer,
+            extractor=_part_name(self.extractor),
+            metrics=tuple(_part_name(metric) for metric in self.metrics),
+            aggregation=tuple((_part_name(one), name) for one in self.metrics if (name := _aggregation_name(one))),
+            scoring=self.scoring,
+        )
 
     def load_dataset(self, limit: int | None = None) -> Iterable[Row]:
         """Its rows.
@@ -74,6 +118,37 @@ class BenchmarkPreset:
             limit: Only the first so many; all by default.
         """
         return self.dataset_loader(limit)
+
+    @property
+    def pipeline(self) -> EvaluationPipeline | None:
+        """What judges its answers as a whole, in place of extractor and metrics; nothing by default."""
+        return None
+
+    @property
+    def facts(self) -> Mapping[str, object]:
+        """What a manifest says of it beside its name."""
+        return {}
+
+    def fetch(self, folder: Path) -> FetchedBenchmark | None:
+        """Writes what it reads to a folder for `data=`; None where there is nothing to fetch.
+
+        Args:
+            folder: Gets the files.
+        """
+        return None
+
+    @property
+    def limits_parts(self) -> bool:
+        """Whether a limit is of each of its parts, which `load_dataset` then heeds itself."""
+        return False
+
+    def read_stored(self, rows: Iterable[Mapping[str, Any]]) -> BenchmarkPreset:
+        """The same benchmark for a stored run, whose rows may be all that is needed.
+
+        Args:
+            rows: As the run has stored them.
+        """
+        return self
 
     def read_from(self, *, data: str | Path | None = None, sample: bool = False) -> BenchmarkPreset:
         """The same benchmark with the rows of a file or folder.
@@ -90,6 +165,19 @@ class BenchmarkPreset:
         return replace(self, dataset_loader=lambda limit: FileRows(data, limit))
 
 
+def _part_name(part: object) -> str:
+    """An extractor or a metric as it is named where it was chosen."""
+    if isinstance(part, str):
+        return part
+    named = getattr(part, "name", None)
+    return named if isinstance(named, str) else getattr(part, "__name__", type(part).__name__)
+
+
+def _aggregation_name(metric: object) -> str | None:
+    found = getattr(METRICS.get(metric.partition("(")[0]) if isinstance(metric, str) else metric, "aggregation", None)
+    return found if isinstance(found, str) else None
+
+
 # --- benchmarks that know their source --------------------------------------------------------------------------------
 
 
@@ -97,8 +185,9 @@ class BenchmarkPreset:
 class CatalogueBenchmark(BenchmarkPreset):
     """A benchmark of the catalogue: where its rows come from, and how a raw row becomes one of ours.
 
-    `raw_fields` are those by which a row of the source's layout is known from one of ours. `data` and `sample` say where rows
-    are read instead of from the source.
+    `raw_fields` are those by which a row of the source's layout is known from one of ours, and `keep` says which of its rows
+    belong to the benchmark. `data` and `sample` say where rows are read instead of from the source; `sample_name` names the file
+    of samples of another benchmark that has the same rows.
     """
 
     prompt: str
@@ -109,6 +198,8 @@ class CatalogueBenchmark(BenchmarkPreset):
     citation: str
     extractor: Extractor | str | type[Extractor] = "think_tag_stripper"
     row_id: Value | None = None
+    keep: Callable[[Raw], bool] | None = None
+    sample_name: str = ""
     data: str | Path | None = None
     sample: bool = False
     prompt_template: PromptTemplate = field(init=False)
@@ -117,6 +208,21 @@ class CatalogueBenchmark(BenchmarkPreset):
     def __post_init__(self) -> None:
         self.prompt_template = PromptTemplate(name=self.name, template=self.prompt)
         self.dataset_loader = self._load
+
+    @property
+    def protocol(self) -> Protocol:
+        told = super().protocol
+        if not isinstance(self.source, HubDataset):
+            return replace(told, dataset="made by themis", licence=self.licence, citation=self.citation)
+        hub = self.source
+        dataset = " ".join(part for part in (hub.dataset, hub.config or hub.data_dir) if part)
+        return replace(
+            told,
+            dataset=f"{dataset}@{hub.revision or 'newest'}",
+            split=hub.split,
+            licence=self.licence,
+            citation=self.citation,
+        )
 
     def read_from(self, *, data: str | Path | None = None, sample: bool = False) -> CatalogueBenchmark:
         return replace(self, data=data, sample=sample)
@@ -157,7 +263,7 @@ class CatalogueBenchmark(BenchmarkPreset):
         if not isinstance(source, HubDataset):
             return _BenchmarkRows(self, lambda: source(limit), "its generator", limit)
         if self.sample:
-            return _BenchmarkRows(self, lambda: sample_rows(self.name), "its sample", limit)
+            return _BenchmarkRows(self, lambda: sample_rows(self.sample_name or self.name), "its sample", limit)
         otherwise = (
             "Give a local copy (--data PATH or data=PATH), made where there is internet by "
             f"`themis data fetch {self.name} --to DIR`, or try its few sample rows (--sample or sample=True)"
@@ -199,7 +305,8 @@ class _BenchmarkRows:
     def _all(self) -> Iterator[Row]:
         for index, raw in enumerate(self.raw()):
             try:
-                yield from self.benchmark.rows_of(raw, index)
+                if self.benchmark.keep is None or self.benchmark.keep(raw):
+                    yield from self.benchmark.rows_of(raw, index)
             except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
                 reason = f"the field {error} is missing" if isinstance(error, KeyError) else str(error)
                 raise DatasetError(f"{self.benchmark.name}: row {index + 1} of {self.where}: {reason}") from error
@@ -217,6 +324,11 @@ def _verify_copy(file: Path) -> None:
 # --- benchmarks by name -----------------------------------------------------------------------------------------------
 
 BENCHMARKS: Registry[BenchmarkPreset] = Registry("benchmark")
+# Benchmarks of other projects, as PROJECT:NAME: a function of the whole name, the task's options and a local folder of data.
+BenchmarkFinder = Callable[[str, Options | None, str | Path | None], BenchmarkPreset]
+FAMILIES: Registry[BenchmarkFinder] = Registry(
+    "family of benchmarks", {"lm-eval": "themis.presets.lm_eval.benchmark:find_lm_eval_task"}
+)
 
 
 def register_benchmark(preset: BenchmarkPreset) -> None:
@@ -239,21 +351,30 @@ def register_benchmark(preset: BenchmarkPreset) -> None:
     BENCHMARKS.register(preset.name.lower(), preset)
 
 
-def get_benchmark_preset(name: str, *, data: str | Path | None = None, sample: bool = False) -> BenchmarkPreset:
+def get_benchmark_preset(
+    name: str, *, data: str | Path | None = None, sample: bool = False, options: Options | None = None
+) -> BenchmarkPreset:
     """The benchmark of a name.
 
     Args:
-        name: Its name, whatever the letters' case.
+        name: Its name, whatever the letters' case, or `lm-eval:TASK`.
         data: A file or folder from which its rows are read instead.
         sample: Reads the few rows that are shipped with it, for a try without the internet.
+        options: Of a task of lm-eval: `include`, `chat`, `unsafe_code` and others.
 
     Raises:
-        ConfigurationError: There is no such benchmark, or it has no sample rows.
+        ConfigurationError: There is no such benchmark, it has no sample rows, or it takes no options.
 
     Example:
         >>> get_benchmark_preset("GSM8K").description
         'Grade-school word problems'
     """
+    family, colon, _ = name.partition(":")
+    if colon and family in FAMILIES:
+        found = FAMILIES.get(family)(name, options, data)
+        return found.read_from(data=data, sample=True) if sample else found
+    if options:
+        raise ConfigurationError(f"task options are of tasks of lm-eval, as lm-eval:TASK; {name!r} is none")
     preset = BENCHMARKS.get(name)
     return preset if data is None and not sample else preset.read_from(data=data, sample=sample)
 
@@ -282,8 +403,9 @@ def fetch_benchmark(name: str, to_dir: str | Path, *, limit: int | None = None) 
     """Writes a benchmark's rows to a folder, for `data=` on a machine without internet.
 
     Args:
-        name: A benchmark of the catalogue.
-        to_dir: Gets NAME.jsonl, in the source's own layout, and NAME.manifest.json, which says where it came from.
+        name: A benchmark of the catalogue, or `lm-eval:TASK`.
+        to_dir: Gets NAME.jsonl, in the source's own layout, and NAME.manifest.json, which says where it came from; of a task of
+            lm-eval all the datasets that it reads, whole.
         limit: Only the first so many rows.
 
     Raises:
@@ -293,8 +415,10 @@ def fetch_benchmark(name: str, to_dir: str | Path, *, limit: int | None = None) 
     >>> fetch_benchmark("demo", "rows", limit=2).rows
     2
     """
-    benchmark = BENCHMARKS.get(name)
+    benchmark = get_benchmark_preset(name)
     if not isinstance(benchmark, CatalogueBenchmark):
+        if (fetched := benchmark.fetch(Path(to_dir))) is not None:
+            return fetched
         raise ConfigurationError(
             f"benchmark {name!r} was registered here and loads its own rows; there is nothing to fetch"
         )

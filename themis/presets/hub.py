@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,18 +17,26 @@ from themis.presets.fields import Row
 
 @dataclass(frozen=True, kw_only=True)
 class HubDataset:
-    """One split of a dataset. `revision` is a commit or a branch; None is the newest."""
+    """One split of a dataset. `revision` is a commit or a branch; None is the newest.
+
+    Of several `configs` the rows come one after the other, each with its configuration's name in the field `subset`.
+    """
 
     dataset: str
     split: str
     config: str | None = None
+    configs: tuple[str, ...] = ()
     revision: str | None = None
+    # The files of the split, where the dataset's own form needs code of its own to be read.
+    data_files: tuple[str, ...] = ()
     # For branches of converted files, which have folders where the original has configurations.
     data_dir: str | None = None
     gated: bool = False
 
     def __str__(self) -> str:
-        return f"{self.dataset} ({', '.join(part for part in (self.config or self.data_dir, self.split) if part)})"
+        several = f"{len(self.configs)} configurations" if self.configs else None
+        parts = (several or self.config or self.data_dir, self.split)
+        return f"{self.dataset} ({', '.join(part for part in parts if part)})"
 
 
 @dataclass(frozen=True)
@@ -42,15 +50,14 @@ class HubRows:
 def hub_rows(source: HubDataset, *, otherwise: str) -> HubRows:
     """Loads a split; where that is impossible, one line says why and what to do `otherwise`."""
     datasets = import_extra("datasets", "hub", f"loading {source} from the Hugging Face Hub")
-    wanted = {"revision": source.revision, "data_dir": source.data_dir}
+    wanted = {"revision": source.revision, "data_dir": source.data_dir, "data_files": list(source.data_files) or None}
+    given = {name: value for name, value in wanted.items() if value is not None}
     try:
-        with _offline_unless_reachable(datasets) as unreachable:
-            found = datasets.load_dataset(
-                source.dataset,
-                source.config,
-                split=source.split,
-                **{name: value for name, value in wanted.items() if value is not None},
-            )
+        with offline_unless_reachable(datasets) as unreachable:
+            found = [
+                datasets.load_dataset(source.dataset, config, split=source.split, **given)
+                for config in source.configs or (source.config,)
+            ]
     except (OSError, ValueError, RuntimeError, datasets.exceptions.DatasetsError, *_transport_errors()) as error:
         reason = " ".join(str(error).split())[:200] or type(error).__name__
         if unreachable:
@@ -59,7 +66,14 @@ def hub_rows(source: HubDataset, *, otherwise: str) -> HubRows:
         raise DatasetError(
             f"{source} cannot be loaded from the Hugging Face Hub: {reason}{gate}. {otherwise}"
         ) from error
-    return HubRows(found, _find_commit(found))
+    rows = _name_subsets(found, source.configs) if source.configs else found[0]
+    return HubRows(rows, find_commit(found[0]))
+
+
+def _name_subsets(found: Sequence[Iterable[Row]], configs: Sequence[str]) -> Iterator[Row]:
+    for config, rows in zip(configs, found, strict=True):
+        for row in rows:
+            yield {"subset": config, **row}
 
 
 def saved_rows(folder: Path) -> Iterable[Row]:
@@ -73,7 +87,7 @@ def saved_rows(folder: Path) -> Iterable[Row]:
 
 
 @contextlib.contextmanager
-def _offline_unless_reachable(datasets: Any) -> Iterator[bool]:
+def offline_unless_reachable(datasets: Any) -> Iterator[bool]:
     """Without a connection `datasets` waits and retries for half a minute before it looks into its cache."""
     before = datasets.config.HF_HUB_OFFLINE
     unreachable = not before and not _reachable(datasets.config.HF_ENDPOINT)
@@ -108,7 +122,7 @@ def _transport_errors() -> tuple[type[Exception], ...]:
     return tuple(library.HTTPError for library in loaded if library is not None)
 
 
-def _find_commit(dataset: object) -> str | None:
+def find_commit(dataset: object) -> str | None:
     checksums = getattr(getattr(dataset, "info", None), "download_checksums", None) or {}
     commits = {found[1] for url in checksums if (found := re.search(r"@([0-9a-f]{40})/", str(url)))}
     return commits.pop() if len(commits) == 1 else None

@@ -56,6 +56,7 @@ SCIENTIFIC_KEYS = (
     "sampling.temperature",
     "sampling.top_p",
     "sampling.max_tokens",
+    "sampling.stop",
     "num_samples",
     "dataset.fingerprint",
     "dataset.benchmark_id",
@@ -89,7 +90,7 @@ def build_reproducibility_manifest(
         model: The model's name at its provider.
         provider: Who serves it.
         provider_options: Its options.
-        sampling: `temperature`, `top_p` and `max_tokens`.
+        sampling: `temperature`, `top_p`, `max_tokens` and `stop`.
         num_samples: Attempts at each row.
         evaluation_config: How answers are judged; has `metrics` and `extractor`.
         seeds: `provider_seed` and `sampling_seed`; None by default.
@@ -120,8 +121,9 @@ def build_reproducibility_manifest(
         },
         "sampling": {
             "temperature": float(values["temperature"]),
-            "top_p": float(values["top_p"]),
+            "top_p": None if values["top_p"] is None else float(values["top_p"]),
             "max_tokens": int(values["max_tokens"]),
+            **({"stop": list(values["stop"])} if values.get("stop") else {}),
         },
         "num_samples": int(num_samples),
         "evaluation": dict(evaluation_config),
@@ -223,10 +225,16 @@ def call_identity(
         "provider": provider,
         "model": model,
         "provider_options": canonical_json(redact_options(deciding)) if deciding else "",
-        "sampling": f"temperature={sampling.temperature:g} top_p={sampling.top_p:g} max_tokens={sampling.max_tokens}",
+        "sampling": _identify_sampling(sampling),
         "seed": "" if seed is None else str(seed),
         "endpoint": redact(endpoint),
     }
+
+
+def _identify_sampling(sampling: SamplingConfig) -> str:
+    nucleus = "" if sampling.top_p is None else f" top_p={sampling.top_p:g}"
+    stop = f" stop={canonical_json(list(sampling.stop))}" if sampling.stop else ""
+    return f"temperature={sampling.temperature:g}{nucleus} max_tokens={sampling.max_tokens}{stop}"
 
 
 # What is stored with a way of judging without being part of it: scores are made the same whatever these say.

@@ -243,23 +243,22 @@ class PricedCalls:
     is applied to every later reservation.
     """
 
-    def __init__(self, budget: Budget, price: Price, most_completion_tokens: int) -> None:
+    def __init__(self, budget: Budget, price: Price) -> None:
         self.budget = budget
         self.exhausted = False
         self._price = price
-        self._completion = most_completion_tokens
         # The prompt's tokens as we count them, and what is set aside.
         self._reserved: dict[Hashable, tuple[int, float]] = {}
         # Not known before the first answer, so the first call is made alone.
         self._ratio: float | None = None
 
-    def admit(self, call: Hashable, prompt_tokens: int) -> bool:
+    def admit(self, call: Hashable, prompt_tokens: int, most_completion_tokens: int) -> bool:
         """Whether the call may be made; a retry replaces the reservation of the call before it."""
         _, replaced = self._reserved.pop(call, (0, 0.0))
         self.budget.spend(0.0, reserved_usd=replaced)
         if self._ratio is None and self._reserved:
             return False
-        most = self._price.of(round(prompt_tokens * (self._ratio or 1.0)), self._completion)
+        most = self._price.of(round(prompt_tokens * (self._ratio or 1.0)), most_completion_tokens)
         self.exhausted = not self.budget.reserve(most)
         if not self.exhausted:
             self._reserved[call] = (prompt_tokens, most)

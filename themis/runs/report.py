@@ -72,7 +72,7 @@ def build_report(
     good, failed = reader.count_records()
     asked = Asked(unanswered=failed, attempts=reader.count_attempts())
     judged = 0 if evaluation is None else reader.count_evaluated(evaluation)
-    names = list(pipeline.metric_names) if pipeline is not None else None
+    names = None if pipeline is None or _names_late(reader, evaluation, pipeline) else list(pipeline.metric_names)
     # Sequences show what comes after this position: everything, or the last `keep` records.
     after = -1 if keep is None or keep >= good + failed else reader.position_before_last(keep)
     metrics = {} if evaluation is None else metric_aggregates(reader, evaluation, asked, names=names, after=after)
@@ -124,6 +124,12 @@ def build_report(
             "status": run.status.value,
         },
     )
+
+
+def _names_late(reader: RunReader, evaluation: int | None, pipeline: Any) -> bool:
+    """Whether the stored scores say better than the pipeline which metrics there are."""
+    late = getattr(pipeline, "names_metrics_late", False)
+    return bool(late and evaluation is not None and reader.metric_names(evaluation))
 
 
 # --- means ------------------------------------------------------------------------------------------------------------

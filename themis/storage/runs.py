@@ -104,6 +104,8 @@ class Frame:
     manifest_hash: str | None = None
     # With more than one, every attempt's task says which it is.
     attempts: int = 1
+    # Runs of before rows had a sampling of their own may have data in a field of that name.
+    rows_have_sampling: bool = True
 
     def task(self, item_id: str, row: Mapping[str, Any], text: str, attempt: int = 0) -> GenerationTask:
         metadata = dict(row)
@@ -118,7 +120,12 @@ class Frame:
         if self.attempts > 1:
             metadata["attempts"] = attempt
         prompt = PromptRender(self.prompt, text, dict(row))
-        return GenerationTask(prompt, self.model, self.sampling, metadata, reference)
+        return GenerationTask(prompt, self.model, self.sampling_of(row), metadata, reference)
+
+    def sampling_of(self, row: Mapping[str, Any]) -> SamplingConfig:
+        """The run's, or with what the row's own field `sampling` says."""
+        own = row.get("sampling") if self.rows_have_sampling else None
+        return self.sampling if own is None else self.sampling.override(own)
 
     def read(self, body: str, item_id: str, row: Mapping[str, Any], attempt: int = 0) -> GenerationRecord:
         """One stored call as the record it was."""
@@ -148,12 +155,13 @@ class Frame:
         model, sampling, prompt = config.get("model", {}), config.get("sampling", {}), config.get("prompt", {})
         return cls(
             model=ModelSpec(model.get("identifier", ""), model.get("provider", ""), metadata=model.get("metadata", {})),
-            sampling=SamplingConfig(**sampling),
+            sampling=SamplingConfig(**{**sampling, "stop": tuple(sampling.get("stop", ()))}),
             prompt=PromptSpec(prompt.get("name", "default"), prompt.get("template", "")),
             id_field=config.get("id_field", "id"),
             reference_field=config.get("reference_field"),
             manifest_hash=manifest_hash,
             attempts=config.get("attempts", 1),
+            rows_have_sampling="stop" in sampling,
         )
 
 

@@ -20,8 +20,18 @@ if TYPE_CHECKING:
         WeightedF1,
     )
     from themis.evaluation.metrics.code import ExecutionAccuracy, PassAtK
-    from themis.evaluation.metrics.combined import CompositeMetric, ConsistencyMetric
+    from themis.evaluation.metrics.combined import CompositeMetric, ConsistencyMetric, GroupMean
     from themis.evaluation.metrics.countdown import CountdownStrict, CountdownValidity
+    from themis.evaluation.metrics.likelihood import (
+        BitsPerByte,
+        BytePerplexity,
+        GreedyMatch,
+        MutualInformationAccuracy,
+        NormalizedOptionAccuracy,
+        OptionAccuracy,
+        Perplexity,
+        WordPerplexity,
+    )
     from themis.evaluation.metrics.maths import MathVerifyAccuracy
     from themis.evaluation.metrics.numeric import Numeric
     from themis.evaluation.metrics.overlap import (
@@ -34,6 +44,7 @@ if TYPE_CHECKING:
         Rouge2,
         RougeL,
     )
+    from themis.evaluation.metrics.passages import BbhMatch, DropScore, LongBenchScore, PartsFound
     from themis.evaluation.metrics.ranking import (
         MeanAveragePrecision,
         MeanReciprocalRank,
@@ -59,9 +70,12 @@ __all__ = [
     "METRICS",
     "Accuracy",
     "BalancedAccuracy",
+    "BbhMatch",
     "BertScore",
+    "BitsPerByte",
     "Bleu",
     "Brier",
+    "BytePerplexity",
     "Chrf",
     "CompositeMetric",
     "ConsistencyMetric",
@@ -69,11 +83,14 @@ __all__ = [
     "CorpusChrf",
     "CountdownStrict",
     "CountdownValidity",
+    "DropScore",
     "Ece",
     "EditSimilarity",
     "EmbeddingSimilarity",
     "ExactMatch",
     "ExecutionAccuracy",
+    "GreedyMatch",
+    "GroupMean",
     "Includes",
     "JsonEqual",
     "JsonSchema",
@@ -82,6 +99,7 @@ __all__ = [
     "Latency",
     "LengthDifferenceTolerance",
     "ListF1",
+    "LongBenchScore",
     "MacroF1",
     "MathVerifyAccuracy",
     "Mcc",
@@ -89,9 +107,14 @@ __all__ = [
     "MeanReciprocalRank",
     "Meteor",
     "MultipleChoice",
+    "MutualInformationAccuracy",
     "Ndcg",
+    "NormalizedOptionAccuracy",
     "Numeric",
+    "OptionAccuracy",
+    "PartsFound",
     "PassAtK",
+    "Perplexity",
     "PrecisionAtK",
     "RecallAtK",
     "RegexMatch",
@@ -102,6 +125,7 @@ __all__ = [
     "Ter",
     "TokenF1",
     "WeightedF1",
+    "WordPerplexity",
 ]
 
 

@@ -1,4 +1,4 @@
-"""Metrics made of other metrics or of several answers: a weighted composite, and consistency across attempts."""
+"""Metrics made of other metrics or of several answers: composites, means of groups, consistency across attempts."""
 
 from __future__ import annotations
 
@@ -75,6 +75,56 @@ class CompositeMetric(Metric):
         weights = self.weights or ()
         value = sum(score.value * weight for score, weight in zip(scores, weights, strict=True)) / sum(weights)
         return MetricScore(self.name, value, {"parts": {score.metric_name: score.value for score in scores}})
+
+
+@dataclass
+class GroupMean(Metric):
+    """Another metric's mean over groups of rows, each of which counts alike however many rows it has.
+
+    Args:
+        metric: The metric, a name or an object.
+        field: The row's field that names its group, such as `subject`.
+        name: What the scores are reported as; by default the metric's name with the field's.
+
+    >>> GroupMean("exact_match", field="subject").compute(prediction="4", references=["4"], metadata={"subject": "sums"}).value
+    1.0
+    """
+
+    metric: str | Metric
+    field: str
+    name: str = ""
+    aggregation = "mean_of_groups"
+
+    def __post_init__(self) -> None:
+        self.metric = self._part = resolve_metric(self.metric)
+        if getattr(self._part, "aggregation", None) is not None:
+            raise ConfigurationError(
+                f"group_mean: {self._part.name} is a number over a whole run, of which there is no mean"
+            )
+        self.name = self.name or f"{self._part.name}_by_{self.field}"
+        for taken in ("higher_is_better", "score_range", "requires_reference", "pass_fail"):
+            setattr(self, taken, getattr(self._part, taken))
+        low, high = self.score_range or (None, None)
+        if (low, high) != (0, 1):
+            self.aggregation = f"mean_of_groups(low={low}, high={high})"
+        self.slow = getattr(self._part, "slow", False)
+
+    def check_machine(self) -> None:
+        self._part.check_machine()
+
+    def check_row(self, references: Sequence[object], row: Mapping[str, object]) -> None:
+        if row.get(self.field) in (None, ""):
+            raise MetricError(f"{self.name}: the row has no {self.field!r}, by which rows are grouped")
+        self._part.check_row(references, row)
+
+    def compute(self, *, prediction: object, references: Sequence[object], metadata: Row | None = None) -> MetricScore:
+        group = str((metadata or {}).get(self.field))
+        # An answer that cannot be read counts as zero in its group.
+        value, details = 0.0, dict[str, Any]()
+        if prediction is not None:
+            score = self._part.compute(prediction=prediction, references=references, metadata=metadata)
+            value, details = score.value, score.details
+        return MetricScore(self.name, value, {**details, "statistics": [group, value]})
 
 
 @dataclass

@@ -268,7 +268,7 @@ def export_lm_eval(
     return [samples, results]
 
 
-def _line(number: int, sample: Sample, sampling: Mapping[str, float | None]) -> dict[str, object]:
+def _line(number: int, sample: Sample, sampling: Mapping[str, Any]) -> dict[str, object]:
     record = sample.record
     row: dict[str, object] = {} if record is None else dict(record.task.prompt.context)
     # Rows without an id are numbered; the number must survive, because scores are paired by it.
@@ -294,7 +294,7 @@ def _line(number: int, sample: Sample, sampling: Mapping[str, float | None]) -> 
 
 
 def _lm_eval_results(
-    report: ExperimentReport, task: str, created: datetime.datetime, written: int, sampling: Mapping[str, float | None]
+    report: ExperimentReport, task: str, created: datetime.datetime, written: int, sampling: Mapping[str, Any]
 ) -> dict[str, object]:
     provider, _, model = str(report.metadata.get("model") or ":").partition(":")
     numbers: dict[str, object] = {"alias": task}

@@ -162,7 +162,9 @@ def _columns(report: ExperimentReport) -> dict[str, Column]:
     for name in sorted(fields):
         # A row may have a field named as one of ours.
         column = name if name not in columns else f"row:{name}"
-        columns[column] = (_common(fields[name]), partial(_field, name))
+        # Of most runs it is never set, and is a number all the same.
+        kinds = fields[name] | ({float} if name == "sampling_top_p" else set())
+        columns[column] = (_common(kinds), partial(_field, name))
     return columns
 
 

@@ -1,6 +1,6 @@
-"""What explains a measure, for people: a confusion matrix and a reliability diagram, as tables and as pictures.
+"""What explains a measure, for people: a confusion matrix, a reliability diagram, groups of rows, as tables and as pictures.
 
-Both are made from the details of an aggregate (`MetricAggregate.details`), by the terminal, the page of a report and the server.
+All are made from the details of an aggregate (`MetricAggregate.details`), by the terminal, the page of a report and the server.
 """
 
 from __future__ import annotations
@@ -26,6 +26,9 @@ from themis.experiment.export.charts import svg, svg_place, svg_text
 _MOST_DRAWN = 16
 _MOST_WITH_NUMBERS = 10
 _LONGEST_LABEL = 14
+_LONGEST_GROUP = 34
+# What details hold that can be shown.
+_KINDS = ("confusion", "reliability", "by_group")
 
 
 @dataclass(frozen=True)
@@ -50,7 +53,7 @@ def distinct_details(details: Iterable[tuple[str, Mapping[str, Any]]]) -> dict[s
     """What several metrics have in common once, under the first one's name: of one confusion matrix come many numbers."""
     found: dict[str, Mapping[str, Any]] = {}
     for name, one in details:
-        if ("confusion" in one or "reliability" in one) and one not in found.values():
+        if any(kind in one for kind in _KINDS) and one not in found.values():
             found[name] = one
     return found
 
@@ -85,6 +88,9 @@ def tables(details: Mapping[str, Any], most: int = _MOST_WITH_NUMBERS) -> list[T
             for one in bins
         ]
         found.append(Table("Confidence and correctness", ["confidence", "answers", "mean confidence", "right"], rows))
+    if "by_group" in details:
+        rows = [[one["group"], f"{one['count']:g}", f"{one['mean']:.4f}"] for one in details["by_group"]]
+        found.append(Table("By group", ["group", "rows", "mean"], rows))
     return found
 
 
@@ -158,6 +164,8 @@ def figures(details: Mapping[str, Any]) -> list[tuple[str, Markup]]:
         found.append(("Confusion matrix: expected (rows) and answered", draw_confusion(details)))
     if "reliability" in details:
         found.append(("Reliability: how often right at each confidence", draw_reliability(details["reliability"])))
+    if details.get("by_group"):
+        found.append(("Each group's mean", draw_groups(details["by_group"])))
     return found
 
 
@@ -232,6 +240,24 @@ def draw_reliability(bins: Sequence[Mapping[str, Any]]) -> Markup:
             )
         )
     return svg(width, height, "reliability diagram", parts)
+
+
+def draw_groups(groups: Sequence[Mapping[str, Any]]) -> Markup:
+    """A bar a group, as long as its mean is of the largest."""
+    left, width, line = 220, 460, 20
+    most = max(1.0, *(one["mean"] for one in groups))
+    parts = []
+    for place, one in enumerate(groups):
+        y, length = place * line + 4, max(0.0, one["mean"]) / most * (width - left - 60)
+        label = truncate(escape_control(one["group"]), _LONGEST_GROUP)
+        parts.append(svg_text(left - 8, y + 12, label, anchor="end"))
+        parts.append(
+            Markup('<rect class="group" x="{}" y="{}" width="{}" height="{}"><title>{}</title></rect>').format(
+                left, y, svg_place(length), line - 6, f"{one['count']:g} rows, mean {one['mean']:.4f}"
+            )
+        )
+        parts.append(svg_text(left + length + 6, y + 12, f"{one['mean']:.3f}", anchor="start"))
+    return svg(width, len(groups) * line + 8, "means of groups", parts)
 
 
 def _label(text: str) -> str:

@@ -9,6 +9,7 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import chain, islice
+from typing import Any
 
 from themis.core.entities import (
     EvaluationFailure,
@@ -118,13 +119,13 @@ def report_run_id(report: ExperimentReport, run_id: str | None = None) -> str:
     return run_id or str(report.metadata.get("run_id") or "run")
 
 
-def report_sampling(report: ExperimentReport) -> Mapping[str, float | None]:
+def report_sampling(report: ExperimentReport) -> Mapping[str, Any]:
     """The sampling of the manifest; of a report without one, of its first sample."""
     manifest = report.metadata.get("reproducibility_manifest") or {}
     if manifest.get("sampling"):
         return dict(manifest["sampling"])
     first = next(iter(report.generation_results), None)
-    return {} if first is None else dict(vars(first.task.sampling))
+    return {} if first is None else {name: value for name, value in vars(first.task.sampling).items() if value != ()}
 
 
 def format_mean(metric: MetricAggregate, digits: int = 4) -> str:

@@ -480,6 +480,6 @@ def _sampling(given: Json, max_tokens: float | None) -> SamplingConfig:
     """What was not set is the provider's default, which for a limit is none of ours."""
     return SamplingConfig(
         temperature=float(given.get("temperature") or 0.0),
-        top_p=float(given.get("top_p") or 1.0),
+        top_p=None if given.get("top_p") is None else float(given["top_p"]),
         max_tokens=-1 if max_tokens is None else int(max_tokens),
     )

@@ -89,8 +89,11 @@ class Anthropic(HttpProvider):
             "messages": [message for message in messages if message["role"] != "system"],
             "max_tokens": sampling.max_tokens if sampling.max_tokens >= 0 else self._unlimited_max_tokens,
             "temperature": sampling.temperature,
-            "top_p": sampling.top_p,
         }
+        if sampling.top_p is not None:
+            fields["top_p"] = sampling.top_p
+        if sampling.stop:
+            fields["stop_sequences"] = list(sampling.stop)
         # The API has no role for the system: what it says is a field of its own.
         system = [message["content"] for message in messages if message["role"] == "system"]
         if system:

@@ -28,8 +28,11 @@ def completion_fields(
         "model": task.model.identifier,
         "messages": messages_of(task, system_prompt),
         "temperature": sampling.temperature,
-        "top_p": sampling.top_p,
     }
+    if sampling.top_p is not None:
+        fields["top_p"] = sampling.top_p
+    if sampling.stop:
+        fields["stop"] = list(sampling.stop)
     if sampling.max_tokens >= 0:
         fields[limit_field] = sampling.max_tokens
     if seed is not None:

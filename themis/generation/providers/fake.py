@@ -6,6 +6,7 @@
     fake/flaky-0.5          half of the calls fail at first     fake/verbose            the reference after much talk
     fake-math-llm           works out the arithmetic in the prompt
     fake/field-draft        what stands in the row's field `draft`
+    fake/likelihood         log-probabilities for rows with `continuations`
 
 `noisy?rate=0.3` and `slow?ms=50` say the same in words, and `ms` slows any of them. Every decision follows from a hash
 of seed, prompt and attempt, so a run repeats exactly, in any order and at any concurrency.
@@ -16,6 +17,7 @@ from __future__ import annotations
 import ast
 import asyncio
 import hashlib
+import math
 import operator
 import re
 import threading
@@ -26,6 +28,7 @@ from functools import lru_cache
 from typing import Any, ClassVar
 from urllib.parse import parse_qsl
 
+from themis.core.continuations import Likelihood, continuations_of, likelihood_output, move_spaces
 from themis.core.entities import GenerationRecord, GenerationTask, ModelOutput
 from themis.core.fingerprint import digest
 from themis.core.registry import nearest
@@ -36,9 +39,10 @@ from themis.interfaces import StatelessTaskExecutor
 
 def fake_model(*, model_identifier: str = "", seed: int = 0) -> StatelessTaskExecutor:
     """The provider of a fake model; one that is told of no model is prepared for slow ones too."""
-    if model_identifier and behaviour_of(model_identifier).latency_ms == 0:
-        return FakeModel(seed=seed)
-    return SlowFakeModel(seed=seed)
+    behaviour = behaviour_of(model_identifier) if model_identifier else None
+    made = SlowFakeModel(seed=seed) if behaviour is None or behaviour.latency_ms else FakeModel(seed=seed)
+    made.chat_only = behaviour is not None and behaviour.kind != _LIKELIHOOD
+    return made
 
 
 @dataclass(frozen=True)
@@ -64,7 +68,9 @@ _PARAMETERS = {
     "constant": ("text", "42"),
     "field": ("name", "answer"),
     "math-llm": None,
+    "likelihood": None,
 }
+_LIKELIHOOD = "likelihood"
 
 
 @lru_cache(maxsize=256)
@@ -118,6 +124,8 @@ class _Fake(StatelessTaskExecutor):
     """What the models say. Only flaky ones remember anything: which calls they have already failed."""
 
     is_local: ClassVar[bool] = True
+    # Of all kinds but one.
+    chat_only: bool = False
 
     def __init__(self, *, seed: int = 0) -> None:
         self._seed = seed
@@ -134,6 +142,7 @@ class _Fake(StatelessTaskExecutor):
             "constant": lambda _, behaviour: behaviour.text,
             "field": lambda task, behaviour: _field(task, behaviour.field),
             "math-llm": lambda task, _: solve(task.prompt.text),
+            _LIKELIHOOD: lambda task, _: _refuse_to_speak(task),
         }
 
     def _record(self, task: GenerationTask, behaviour: Behaviour) -> GenerationRecord:
@@ -144,6 +153,22 @@ class _Fake(StatelessTaskExecutor):
         prompt, completion = len(task.prompt.text.split()), len(text.split())
         usage = {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion}
         return GenerationRecord(task=task, output=ModelOutput(text=text, raw=raw, usage=usage), error=None)
+
+    def _score(self, task: GenerationTask) -> GenerationRecord:
+        """Every word has a probability that follows from a hash of all before it: one above a half is the likeliest word."""
+        found, evaluated = [], 0
+        for pair in map(move_spaces, continuations_of(task)):
+            read, logprob, greedy = pair.context, 0.0, True
+            words = _WORD.findall(pair.text)
+            for word in words:
+                # Never 0, whose logarithm is no score.
+                probability = (1 + self._hash(_LIKELIHOOD, read, word)) / (2**64 + 1)
+                logprob += math.log(probability)
+                greedy = greedy and probability > 0.5
+                read += word
+            found.append(Likelihood(logprob, greedy, len(words)))
+            evaluated += len(_WORD.findall(read))
+        return GenerationRecord(task, likelihood_output(task, found, evaluated_tokens=evaluated), error=None)
 
     def _noisy(self, task: GenerationTask, behaviour: Behaviour) -> str:
         draw = self._draw(task, "noise")
@@ -169,9 +194,11 @@ class _Fake(StatelessTaskExecutor):
 
     def _draw(self, task: GenerationTask, purpose: str) -> float:
         """A number from 0 to 1 that depends on nothing but its inputs."""
-        text = f"{self._seed}\0{task.model.identifier}\0{attempt_index(task)}\0{purpose}\0{task.prompt.text}"
-        drawn = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
-        return int.from_bytes(drawn, "big") / 2**64
+        return self._hash(task.model.identifier, attempt_index(task), purpose, task.prompt.text) / 2**64
+
+    def _hash(self, *parts: object) -> int:
+        text = "\0".join(map(str, (self._seed, *parts)))
+        return int.from_bytes(hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "big")
 
 
 class FakeModel(_Fake):
@@ -181,6 +208,9 @@ class FakeModel(_Fake):
 
     def execute(self, task: GenerationTask) -> GenerationRecord:
         return self._record(task, behaviour_of(task.model.identifier))
+
+    def score_continuations(self, task: GenerationTask) -> GenerationRecord:
+        return self._score(task)
 
 
 class SlowFakeModel(_Fake):
@@ -192,7 +222,13 @@ class SlowFakeModel(_Fake):
             await asyncio.sleep(behaviour.latency_ms / 1000)
         return self._record(task, behaviour)
 
+    async def score_continuations(self, task: GenerationTask) -> GenerationRecord:
+        await asyncio.sleep(behaviour_of(task.model.identifier).latency_ms / 1000)
+        return self._score(task)
 
+
+# A word with the white space before it, as tokens of real models mostly are.
+_WORD = re.compile(r"\s*\S+|\s+$")
 _REFUSAL = "I'm sorry, but I can't help with that."
 _VERBOSE = """\
 Let me think about this step by step.
@@ -204,6 +240,14 @@ one could look for a pattern that makes the work short. Each has its merits, and
 elsewhere. Having weighed them, I have worked through the most careful one, checked the result, and checked it again.
 
 The answer is {answer}"""
+
+
+def _refuse_to_speak(task: GenerationTask) -> str:
+    raise ProviderCallError(
+        f"fake/likelihood scores `continuations`, and item {item_name(task)} has none",
+        kind="bad_request",
+        retryable=False,
+    )
 
 
 def _reference(task: GenerationTask) -> str:
@@ -335,6 +379,9 @@ class Replay(StatelessTaskExecutor):
         return GenerationRecord(
             task=task, output=stored.output, error=None, metrics={**stored.metrics, "replayed": run}
         )
+
+    def score_continuations(self, task: GenerationTask) -> GenerationRecord:
+        return self.execute(task)
 
 
 def _no_answer(message: str) -> ProviderCallError:
