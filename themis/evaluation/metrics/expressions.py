@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from themis.evaluation.extractors.answers import find_announced_line, find_boxes
+from themis.evaluation.extractors.answers import Evidence, find_boxes, find_statements
 from themis.evaluation.extractors.text import last_of, strip_thinking
 from themis.evaluation.metrics.notation import to_latex, words_of
 from themis.evaluation.metrics.sentences import connects, find_formulas, is_expression, split_sentences, value_of
@@ -88,23 +88,33 @@ def _readable(text: str) -> str:
 
 
 def _formal_answers(text: str) -> list[_Found]:
-    """Boxes, tags, fields and announcing lines, the last of them first."""
+    """Boxes, tags, fields and announcing lines: the firmest first, of equally firm ones the last."""
     boxes = list(_boxed(text))
-    found = [answer for answer in _announced(text) if not any(box.start < answer.start < box.end for box in boxes)]
-    found += boxes
-    for pattern in (_TAG, _FIELD):
-        found += [_Found(match.start(), match.end(), match[match.lastindex or 0]) for match in pattern.finditer(text)]
-    found.sort(key=lambda answer: answer.start, reverse=True)
+    inside = {box.start for box in find_boxes(text)}
+    found = [(Evidence.FORMAL, box) for box in boxes]
+    for one in find_statements(text):
+        if one.evidence is Evidence.SUPPOSED or one.start in inside or _STATES_NOTHING.match(one.said):
+            continue
+        if not any(box.start < one.start < box.end for box in boxes):
+            final = re.match(r"\W{0,9}(?:\w+\W+){0,2}final answer\b", text[one.start : one.start + 60], re.IGNORECASE)
+            evidence = Evidence.FORMAL if final else one.evidence
+            found.append((evidence, _Found(one.start, one.start, one.said[:_MAX_LINE])))
+    found += [(Evidence.FORMAL, _Found(label.start(), label.end(), label[1])) for label in _IN_A_PAPER.finditer(text)]
+    found.sort(key=lambda one: (one[0], one[1].start), reverse=True)
+    answers = [answer for _, answer in found]
     opening = _OPENING.match(text)
     if opening and is_expression(opening[1]):
-        found.append(_Found(0, opening.end(), opening[1]))
-    return found
+        answers.append(_Found(0, opening.end(), opening[1]))
+    return answers
 
 
-_TAG = re.compile(r"<(?:final[_ -]?)?answer>\s*(.*?)\s*(?:</|$)", re.DOTALL | re.IGNORECASE)
-_FIELD = re.compile(
-    r'"(?:final_?|correct_?)?answer"\s*:\s*(?:"((?:[^"\\]|\\.)*)"|([-\d./]+|\[[^\]]*\]))', re.IGNORECASE
+_STATES_NOTHING = re.compile(
+    r"\W*(?:correct|right|consistent|reasonable|valid|verified|confirmed|plausible|unique|indeed|obtained|expected|clear"
+    r"|obvious|independent|wrong|incorrect|not|in (?:the|simplest)|therefore correct|already)\b",
+    re.IGNORECASE,
 )
+# As papers head it: "*Answer.* All powers of two. *Proof.* ..."
+_IN_A_PAPER = re.compile(r"^\W{1,4}Answer\.\W{1,4}\s(.{1,1000})", re.MULTILINE)
 # A value alone on the first line, the explanation after it.
 _OPENING = re.compile(r"(\*\*[^*\n]{1,80}\*\*|\$[^$\n]{1,80}\$|-?\d[\d,./]{0,20})\.?[ \t]*\n\s*\S")
 
@@ -128,48 +138,6 @@ def _boxed(text: str) -> Iterator[_Found]:
 
 
 _SIGN_BEFORE = re.compile(r"(?:[=$]|\bis)\s*(\\pm|±|-|−)\s*$")
-
-
-def _announced(text: str) -> Iterator[_Found]:
-    """The announcing lines from the last to the first, without those that are said to be wrong or state nothing."""
-    for label in _LABEL.finditer(text):
-        line = text[label.end() :].partition("\n\n")[0]
-        yield _Found(label.end(), label.end() + len(line), line[:_MAX_LINE])
-    for _ in range(8):
-        line = find_announced_line(text) or ""
-        if not line.strip():
-            return
-        start = text.rfind(line)
-        before = re.split(r"[.!?;]\s|\n|\b(?:but|however)\b", text[max(0, start - 200) : max(start, 0)])[-1]
-        if not _REJECTED.search(before) and not _STATES_NOTHING.match(line):
-            yield _Found(max(start, 0), start + len(line), line[:_MAX_LINE])
-        if start <= 0:
-            return
-        text = text[:start].rstrip(" \t\n:=*")
-
-
-# A line that begins with the word for it, in the languages that models are mostly asked in.
-_LABEL = re.compile(
-    r"""
-    ^[\s>*_#\[(-]{0,12}
-    (?:(?:final|correct|réponse|respuesta|resposta|risposta|endgültige|окончательный|अंतिम|最终|最終)\s*)?
-    (?:answer|ans|result|réponse(?:\ finale)?|résultat|antwort|ergebnis|respuesta(?:\ final)?|resultado|resposta(?:\ final)?
-      |risposta(?:\ finale)?|risultato|ответ|答案|答え|答|उत्तर|الجواب|الإجابة|الإجابة\ النهائية|답|정답|cevap|đáp\ án
-      |odpowiedź|jawaban|antwoord)
-    [\s*_\])]{0,6}(?:[:：=]|\.(?=[\s*_])|(?<=\])|\s-\s)[\s*_]{0,6}(?=\S)
-    """,
-    re.IGNORECASE | re.MULTILINE | re.VERBOSE,
-)
-_REJECTED = re.compile(
-    r"\b(?:(?:might|may|could|would|can) (?:be tempted to )?(?:think|say|guess|expect|believe|assume|conclude|answer)"
-    r"|mistake\w*|wrong\w*|incorrect\w*|not|cannot|can't|isn't|tempting|if|suppose|unless|previous\w*|originally)\b",
-    re.IGNORECASE,
-)
-_STATES_NOTHING = re.compile(
-    r"\W*(?:correct|right|consistent|reasonable|valid|verified|confirmed|plausible|unique|indeed|obtained|expected|clear"
-    r"|obvious|independent|wrong|incorrect|not|in (?:the|simplest)|therefore correct|already)\b",
-    re.IGNORECASE,
-)
 
 
 # --- endings --------------------------------------------------------------------------------------------------------

@@ -11,6 +11,8 @@ import unicodedata
 from collections.abc import Callable
 from fractions import Fraction
 
+from themis.evaluation.extractors.number_words import find_number_words
+
 # What is longer is nobody's answer, and not worth the time.
 _MAX_LENGTH = 3_000
 
@@ -29,7 +31,10 @@ def to_latex(expression: str) -> str | None:
     expression = _conclusion(_last_row(_rewrite(expression, _STYLES)))
     expression = _rewrite(_without_units(expression), _NOTATION)
     expression = _REPEATING.sub(_repeating_decimal, expression)
-    return _balance(expression) or None
+    expression = _balance(expression)
+    spelled = _TEXT_ONLY.fullmatch(expression)
+    number = next(find_number_words(spelled[1]), None) if spelled else None
+    return str(number) if number else expression or None
 
 
 def words_of(expression: str) -> str:
@@ -62,6 +67,7 @@ def is_text(expression: str) -> bool:
     return bool(words) and not all(word.lower() in FUNCTIONS for word in words)
 
 
+_TEXT_ONLY = re.compile(r"\\text\s*\{([^{}]*)\}")
 _TEXT_COMMAND = re.compile(r"\\(?:text(?:bf|it|rm|sf|tt|sc)?|mathrm|mathbf|mathit|mathsf|mbox|emph|boxed)\b")
 _MONTH = "January|February|March|April|May|June|July|August|September|October|November|December"
 _DATE_OR_TIME = re.compile(rf"\b(?:{_MONTH})\s+\d{{1,2}}\b|\d[\s}}]*(?:[ap]\.\s?m\b|[ap]m\b)", re.IGNORECASE)

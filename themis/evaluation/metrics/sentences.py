@@ -6,12 +6,14 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from themis.evaluation.extractors.numbers import find_numbers
+from themis.evaluation.extractors.number_words import find_number_words
+from themis.evaluation.extractors.numbers import WrittenNumber, find_numbers
 from themis.evaluation.extractors.text import last_of
 from themis.evaluation.metrics.notation import FUNCTIONS, to_latex
 
 # What a sentence states stands within so many characters of its end, or of its beginning where it is announced.
 _MAX_LINE = 1_000
+_MAX_VALUE = 400  # of an expression in plain text
 
 
 def value_of(sentence: str, *, announced: bool) -> str | None:
@@ -220,23 +222,30 @@ def _plain_value(text: str) -> str | None:
         value = _value_itself(part)
         if value:
             return value
-    if copula and re.search(r"\d", text[copula.end() :]):
+    if copula and (re.search(r"\d", text[copula.end() :]) or not re.search(r"\d", text)):
         text = text[copula.end() :]
     runs = [run.strip(" \t\n,;:.") for run in _RUN.findall(text)]
     runs = [run for run in runs if re.search(r"[\d∞]", run) and _OPERATOR.search(run[1:])]
     if runs and not re.fullmatch(r"[\d.,/ :-]+", runs[-1]):
         return to_latex(re.sub(r"^(?:a|I|A)\s+(?=[\w(])|\s(?:a|I|or|and)$|^(?:and|or)\s", "", runs[-1]))
-    number = last_of(find_numbers(text))
+    number = last_of(find_numbers(text)) or _spelled_number(text)
     if number is None:
         return None
     return f"{number}\\%" if number.percent else str(number)
+
+
+def _spelled_number(text: str) -> WrittenNumber | None:
+    """In words, where a short text begins with it: "five apples"."""
+    text = text.strip(_WRAPPING)
+    number = next(find_number_words(text), None)
+    return number if number and number.start == 0 and len(text[number.end :].split()) <= 3 else None
 
 
 def _value_itself(text: str) -> str | None:
     """The text where it is an expression or a number with its unit, else None."""
     text = re.sub(r"</?[A-Za-z]\w*>", " ", text).strip(_WRAPPING)
     text = _WRAPPED.sub(r"\1\2", text).strip(_WRAPPING).rstrip(".")
-    if not re.search(r"[\w∞]", text) or len(text) > _MAX_LINE or "\n" in text:
+    if not re.search(r"[\w∞]", text) or len(text) > _MAX_VALUE or "\n" in text:
         return None
     quantity = _QUANTITY.fullmatch(text)
     if quantity and not _NO_UNIT.search(text):
