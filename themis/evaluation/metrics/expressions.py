@@ -158,6 +158,8 @@ def _of_ending(text: str) -> str | None:
     listed = _of_bullets(sentences)
     if listed:
         return listed
+    # A sentence in brackets is a remark.
+    sentences = [one for one in sentences if not re.fullmatch(r"[(（].*[)）]\W?", one, re.DOTALL)] or sentences
     for place, sentence in enumerate(reversed(sentences)):
         if not place and _ENDS_IN_A_FORMULA.search(sentence):
             return None
@@ -170,6 +172,7 @@ def _of_ending(text: str) -> str | None:
 
 def _of_bullets(sentences: list[str]) -> str | None:
     """All of them where the text ends with a list of several solutions."""
+    sentences = re.sub(r"^(\d{1,2}\.)\n", r"\1 ", "\n".join(sentences), flags=re.MULTILINE).split("\n")
     items = list(itertools.takewhile(_BULLET.match, reversed(sentences)))
     if len(items) < 2 or len(items) == len(sentences) or not _SEVERAL.search(sentences[-len(items) - 1]):
         return None

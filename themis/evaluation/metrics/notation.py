@@ -276,4 +276,4 @@ def _balance(expression: str) -> str:
             expression = expression[:-surplus].rstrip()
         elif surplus < 0 and expression.startswith(opening * -surplus):
             expression = expression[-surplus:].lstrip()
-    return re.sub(r"^\((-?[\d.]+)\)$", r"\1", re.sub(r"\s+", " ", expression)).strip(" ,;")
+    return re.sub(r"^\((-?[\d.]+)\)$", r"\1", re.sub(r"\s+", " ", expression)).lstrip(" ,;").rstrip(" .,;")

@@ -29,11 +29,21 @@ def value_of(sentence: str, *, announced: bool) -> str | None:
     sentence = sentence[:_MAX_LINE] if announced else sentence[-_MAX_LINE:]
     sentence = re.sub(r"\bnot\b[^.]{1,40}?\bbut\b", "", _last_cell(sentence))
     sentence = re.sub(r"(?<=\w)[\W]{0,3}\b(?:and |but )?if\b.*\bwould\b.*", "", sentence)
+    sentence = _restated(sentence)
     if not announced:
         conclusion = last_of(_SO.finditer(_mask(sentence)))
         if conclusion and _value_in(sentence[conclusion.end() :]):
             sentence = sentence[conclusion.end() :]
     return _value_in(_main_clause(sentence))
+
+
+def _restated(sentence: str) -> str:
+    """What follows "that is", where it holds a value: the same again, in the form that was asked for."""
+    words = last_of(_RESTATES.finditer(_mask(sentence)))
+    return sentence[words.end() :] if words and _value_in(sentence[words.end() :]) else sentence
+
+
+_RESTATES = re.compile(r"(?<!\w)(?:i\.\s?e\.|that is,?|namely|in other words|or equivalently),?\s", re.IGNORECASE)
 
 
 def _last_cell(line: str) -> str:
@@ -100,7 +110,7 @@ _CLAUSE = re.compile(
            |using|at|although|while|who|weil|da|car|parce|porque|perché|если|так\ как)\b
       | \band\ (?:its|her|his|their|the\ (?:other|remainder|rest))\b
       | \bwhich\b(?!\s+(?:is|equals|gives|simplifies\ to)\s+[-$€£\d\x01\\])   # "..., which is 20" goes on to the value
-      | (?<=\s)[(（](?=[^()]*[^\W\d_]{3}|\s?≈)
+      | (?<=\s)[(](?=[^()]*(?:[^\W\d_]{3}|\x01)|\s?≈) | （
       | \s+or\ (?:about|approximately|roughly)\b | \bapproximately\b | \babout\b | ≈ | ~\s?\d
     )
     """,
@@ -110,6 +120,7 @@ _SO = re.compile(r"[,;]?\s*\b(?:so|therefore|thus|hence|giving|meaning)\b|[,;:]?
 _COPULA = re.compile(
     r"""
     \b(?:is|are|(?:that|it|there|here)['’]s|was|were|equals?|be|becomes?|remains?|gives?|giving|yields?|gets?|obtain|find
+       |needs?|takes?|costs?|requires?|earns?|pays?|makes?|contains?|weighs?|measures?|lasts?|totals?|spends?|spent|saves?
        |has|have|simplifies\ to|reduces\ to|comes\ to|est|sont|ist|sind|lautet|beträgt|es|son|è|é|são|sono|equivale)\b
     (?:\s+(?:equal\ to|exactly|simply|just|therefore|thus|then|probably|likely|given\ by|at|an?|the))*
     | (?<!\d)[:：] | [:：](?!\d) | (?<![<>!=])=> | -+> | [→⇒] | равн\w* | равен | 是 | 为 | 為 | は | 等于
