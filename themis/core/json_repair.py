@@ -221,7 +221,12 @@ class _Reader:
         number = _NUMBER.match(self.text, self.at)
         if number and not (self.loose and self.text.startswith("%", number.end())):
             return self.number(number, depth)
-        if self.loose and depth and (bare := _BARE.match(self.text, self.at)) and bare[0].rstrip().casefold() not in _NAMES:
+        if (
+            self.loose
+            and depth
+            and (bare := _BARE.match(self.text, self.at))
+            and bare[0].rstrip().casefold() not in _NAMES
+        ):
             self.at = bare.end()
             return bare[0].rstrip()
         word = self.word()
