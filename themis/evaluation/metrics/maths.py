@@ -25,8 +25,9 @@ from themis.interfaces import Metric, Row
 class MathVerifyAccuracy(Metric):
     r"""1 if the answer is mathematically equal to a reference: numbers, expressions, sets, intervals, matrices, units.
 
-    In a longer text the last \boxed{...} counts, else what follows #### or "answer is", else the last formula or
-    number; of a reference likewise, so that worked solutions can be references.
+    In a longer text a formal answer counts (the last \boxed{...}, #### 7, <answer>, "Answer: ..."), else an announced one,
+    else the last sentence with a formula or number; of a reference likewise, so that worked solutions can be references.
+    Units and prose are left out on both sides. Answers in words (`\text{Tuesday}`) are compared as words.
 
     Args:
         timeout_seconds: Processor time for one comparison; an answer that takes longer scores 0, with the reason in the
