@@ -57,10 +57,17 @@ class MathVerifyAccuracy(Metric):
         for key in keys:
             if key.words and states_words(text, key.words):
                 return MetricScore(self.name, 1.0, {"answer": key.words})
-        answer = stated_expression(text)
+        expected = [key.latex for key in keys if key.latex]
+        found = self._compare(expected, stated_expression(text))
+        if found.value == 0.0 and _ROUNDED.search(text) and any(_NUMBER.fullmatch(latex) for latex in expected):
+            # Of a value that is given exactly and rounded, the reference asks for the rounded one.
+            rounded = self._compare(expected, stated_expression(_ROUNDED.sub("=", text)))
+            return rounded if rounded.value else found
+        return found
+
+    def _compare(self, expected: list[str], answer: str | None) -> MetricScore:
         if answer is None:
             return MetricScore(self.name, 0.0, {"reason": "no mathematical expression in the answer"})
-        expected = [key.latex for key in keys if key.latex]
         known = [_equal_at_sight(latex, answer) for latex in expected]
         if True in known or all(equal is False for equal in known):
             return MetricScore(self.name, float(True in known), {"answer": answer[:_MAX_EXPRESSION]})
@@ -121,4 +128,5 @@ def _equal_at_sight(expected: str, answer: str) -> bool | None:
 
 
 _NUMBER = re.compile(r"(?P<digits>-?(?:\d{1,3}(?:,\d{3})+|\d{1,300})(?:\.\d{1,300})?)(?P<percent>\s?\\%)?")
+_ROUNDED = re.compile(r"\\(?:approx|simeq)\b|≈")
 _IN_BASE = re.compile(r"([0-9A-Fa-f]+)\s?_\s?\{?\s?\w+\s?\}?")

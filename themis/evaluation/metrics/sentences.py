@@ -109,7 +109,8 @@ _CLAUSE = re.compile(
         \b(?:because|since|as|where|when|whenever|if|for|with|attained|achieved|occurring|by|after|instead|rather|not|but|given
            |using|at|although|while|who|weil|da|car|parce|porque|perché|если|так\ как)\b
       | \band\ (?:its|her|his|their|the\ (?:other|remainder|rest))\b
-      | \bwhich\b(?!\s+(?:is|equals|gives|simplifies\ to)\s+[-$€£\d\x01\\])   # "..., which is 20" goes on to the value
+        # "..., which is 20" goes on to the value.
+      | \bwhich\b(?!\s+(?:is|equals|gives|(?:rounds|simplifies|reduces|comes)\ to)\s+[-$€£\d\x01\\])
       | (?<=\s)[(](?=[^()]*(?:[^\W\d_]{3}|\x01)|\s?≈) | （
       | \s+or\ (?:about|approximately|roughly)\b | \bapproximately\b | \babout\b | ≈ | ~\s?\d
     )
@@ -121,7 +122,7 @@ _COPULA = re.compile(
     r"""
     \b(?:is|are|(?:that|it|there|here)['’]s|was|were|equals?|be|becomes?|remains?|gives?|giving|yields?|gets?|obtain|find
        |needs?|takes?|costs?|requires?|earns?|pays?|makes?|contains?|weighs?|measures?|lasts?|totals?|spends?|spent|saves?
-       |has|have|simplifies\ to|reduces\ to|comes\ to|est|sont|ist|sind|lautet|beträgt|es|son|è|é|são|sono|equivale)\b
+       |has|have|(?:rounds|simplifies|reduces|comes)\ to|est|sont|ist|sind|lautet|beträgt|es|son|è|é|são|sono|equivale)\b
     (?:\s+(?:equal\ to|exactly|simply|just|therefore|thus|then|probably|likely|given\ by|at|an?|the))*
     | (?<!\d)[:：] | [:：](?!\d) | (?<![<>!=])=> | -+> | [→⇒] | равн\w* | равен | 是 | 为 | 為 | は | 等于
     """,
