@@ -52,6 +52,7 @@ def evaluate(
     extractor: Any = None,
     reducer: str | None = None,
     evaluation_pipeline: Any = None,
+    judge: str | None = None,
     temperature: float | None = None,
     max_tokens: int | None = None,
     top_p: float | None = None,
@@ -105,6 +106,7 @@ def evaluate(
         extractor: How the answer is read from the reply, a name or an object; the whole reply by default.
         reducer: How several attempts at a row become one score: `average` (the default), `best`, `majority`, `pass@3`.
         evaluation_pipeline: A pipeline of your own in place of `metrics`, `extractor` and `reducer`.
+        judge: The model that grades answers, as `provider/model`, for benchmarks whose answers a model grades (`simpleqa`).
         temperature: Of sampling, 0 for the likeliest answer. This and the next four are the benchmark's protocol's by default;
             for rows of yours 0, 512, none, none and 1.
         max_tokens: Longest answer; -1 for no limit.
@@ -168,6 +170,7 @@ def evaluate(
         extractor=extractor,
         reducer=reducer,
         evaluation_pipeline=evaluation_pipeline,
+        judge=judge,
         temperature=temperature,
         max_tokens=max_tokens,
         top_p=top_p,

@@ -7,7 +7,7 @@ import pytest
 import themis
 from themis.core.entities import GenerationRecord, ModelOutput
 from themis.evaluation.judges import AnswerJudge
-from themis.evaluation.metrics import DropScore, GroupMean, LongBenchScore, ReferencesFound
+from themis.evaluation.metrics import DropScore, GroupMean, LongBenchScore, PartsFound
 from themis.exceptions import ConfigurationError, MetricError
 
 
@@ -20,10 +20,12 @@ from themis.exceptions import ConfigurationError, MetricError
         ("40-yard field goal", ["40 yard"], 0.67, 0.0),
         # Without the right number nothing counts.
         ("13 yards", ["12 yards"], 0.0, 0.0),
-        ("Dutch; Frisian", ["Frisian", "Dutch"], 1.0, 1.0),
-        ("Dutch\nFrisian\nEnglish", ["Frisian", "Dutch"], 0.67, 0.0),
-        ("Dutch", ["Frisian", "Dutch"], 0.5, 0.0),
+        ("Dutch; Frisian", ["Frisian; Dutch"], 1.0, 1.0),
+        ("Dutch\nFrisian\nEnglish", ["Frisian; Dutch"], 0.67, 0.0),
+        ("Dutch", ["Frisian; Dutch"], 0.5, 0.0),
         ("", ["Frisian"], 0.0, 0.0),
+        # Of several references the best counts.
+        ("12", ["13", "12"], 1.0, 1.0),
     ],
 )
 def test_drop_matches_parts_as_its_authors_do(said, expected, f1, exact):
@@ -57,8 +59,8 @@ def test_a_row_of_an_unknown_longbench_task_is_refused_before_the_first_call():
         LongBenchScore().check_row(["x"], {"task": "poetry"})
 
 
-def test_every_reference_that_is_named_counts():
-    assert ReferencesFound().compute(prediction="ABC and DEF", references=["abc", "xyz"]).value == 0.5
+def test_every_part_that_is_named_counts():
+    assert PartsFound().compute(prediction="ABC and DEF", references=["abc; xyz"]).value == 0.5
 
 
 def test_a_mean_of_groups_counts_each_group_alike(tmp_path):

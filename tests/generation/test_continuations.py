@@ -70,8 +70,8 @@ def test_every_pool_scores_continuations_and_asks_the_other_rows(tmp_path, provi
     rows = [*ROWS, {"id": "plain", "question": "plain", "answer": "said"}]
 
     themis.evaluate(
-        rows, model="scorer/any", prompt="{question}", run_id="r", storage=tmp_path, execution_backend=backend,
-        progress=False,
+        rows, model="scorer/any", prompt="{question}", metrics=["exact_match"], run_id="r", storage=tmp_path,
+        execution_backend=backend, progress=False,
     )  # fmt: skip
 
     records = {

@@ -138,10 +138,25 @@ def countdown_replies(row: dict) -> list[str]:
     ]
 
 
+def part_replies(row: dict) -> list[str]:
+    answer = row["answer"]
+    return [answer, f"Answer: {answer}", f"<think>Let me see.</think>\n{answer}", f"**{answer}**"]
+
+
+def first_replies(row: dict) -> list[str]:
+    return short_replies({"answer": row["answer"][0]})
+
+
+def longbench_replies(row: dict) -> list[str]:
+    return [row["answer"][0], f"<think>The text is long.</think>\n{row['answer'][0]}"]
+
+
 NUMBERS = (number_replies, wrong_number)
 FORMULAS = (formula_replies, lambda row: "The answer is $\\boxed{-123456789}$.")
 LETTERS = (letter_replies, wrong_letter)
 CODE = (code_replies, wrong_code)
+FIRST = (first_replies, lambda row: "a purple elephant")
+PARTS = (part_replies, lambda row: "Answer: a purple elephant")
 COUNTDOWN = (countdown_replies, lambda row: f"Expression: {row['target']} + 0")
 KINDS = {
     "demo": NUMBERS,
@@ -167,6 +182,15 @@ KINDS = {
     "humaneval": CODE,
     "mbpp": CODE,
     "ifeval": (lambda row: [row["reference"]["answer"]], lambda row: "Yes, of course."),
+    **dict.fromkeys(("mmlu", "arc-easy", "arc-challenge", "hellaswag", "winogrande"), LETTERS),
+    "math": FORMULAS,
+    "triviaqa": FIRST,
+    "nq": FIRST,
+    "bbh": (short_replies, lambda row: "Answer: none of these words"),
+    "drop": PARTS,
+    "longbench": (longbench_replies, lambda row: "xyzzy"),
+    "ruler-4k": PARTS,
+    "livecodebench": CODE,
     "countdown": COUNTDOWN,
     "countdown-3": COUNTDOWN,
     "countdown-4": COUNTDOWN,
@@ -175,12 +199,20 @@ KINDS = {
 }
 
 
+# Metrics that give something for a part of the answer.
+PARTLY = ("F1", "InstructionFollowing", "drop_f1", "LongBench", "PartsFound")
+# Graded by a model; scored by log-probabilities; the same rows in other lengths.
+GRADED = ("simpleqa", "hle")
+SCORED = [name for name in CATALOGUE if name.endswith("-likelihood")]
+LONGER = [f"ruler-{length}k" for length in (8, 16, 32, 64, 128)]
+
+
 def test_every_entry_is_listed_and_tested_here():
-    assert set(KINDS) == set(CATALOGUE)
+    assert {*KINDS, *GRADED, *SCORED, *LONGER} == set(CATALOGUE)
     assert set(CATALOGUE) <= set(list_benchmarks())
 
 
-@pytest.mark.parametrize("name", CATALOGUE)
+@pytest.mark.parametrize("name", KINDS)
 def test_a_right_answer_scores_one_however_it_is_phrased(name):
     replies, _ = KINDS[name]
     rows = sample_of(name)
@@ -191,7 +223,7 @@ def test_a_right_answer_scores_one_however_it_is_phrased(name):
             assert set(scores(name, row, reply)) == {1.0}, (row["id"], reply)
 
 
-@pytest.mark.parametrize("name", CATALOGUE)
+@pytest.mark.parametrize("name", KINDS)
 def test_a_wrong_answer_scores_zero(name):
     _, wrong = KINDS[name]
 
@@ -200,16 +232,17 @@ def test_a_wrong_answer_scores_zero(name):
         assert set(scores(name, row, "")) == {0.0}
 
 
-@pytest.mark.parametrize("name", CATALOGUE)
+@pytest.mark.parametrize("name", KINDS)
 def test_a_run_with_a_perfect_model_scores_one_and_with_a_wrong_one_less(name, tmp_path):
     preset = get_benchmark_preset(name, sample=True)
-    perfect = themis.evaluate(preset, model="fake/perfect", storage=tmp_path, progress=False)
-    wrong = themis.evaluate(preset, model="fake/noisy-1", storage=tmp_path, progress=False)
+    asked = {"limit": 11, "num_samples": 1, "storage": tmp_path, "progress": False}
+    perfect = themis.evaluate(preset, model="fake/perfect", **asked)
+    wrong = themis.evaluate(preset, model="fake/noisy-1", **asked)
 
     for metric, result in perfect.evaluation_report.metrics.items():
         assert (result.mean, result.failed, result.unparsed) == (1.0, 0, 0)
         # Some of a changed reply may be right still: a word of it, or the instructions it follows.
-        assert wrong.metric(metric).mean <= (0.8 if metric in ("F1", "InstructionFollowing") else 0)
+        assert wrong.metric(metric).mean <= (0.8 if metric.startswith(PARTLY) else 0)
 
 
 @pytest.mark.parametrize("name", CATALOGUE)

@@ -34,6 +34,7 @@ from themis.cli.running import (
     workers_option,
 )
 from themis.config.specification import SampleSpecification
+from themis.core.continuations import CONTINUATIONS
 from themis.exceptions import ConfigurationError, DatasetError, RunFailedError, RunInterrupted
 from themis.experiment.assemble import settle, stored_pipeline
 from themis.experiment.datasets import resolve_dataset
@@ -108,6 +109,7 @@ def _execution_option(function: F) -> F:
 @storage_option
 @click.option("--metric", "metrics", multiple=True, help="Metric by name, may be repeated: see `themis list metrics`.")
 @click.option("--extractor", help="Extractor by name: see `themis list extractors`.")
+@click.option("--judge", metavar="MODEL", help="Who grades answers, for benchmarks that a model grades: simpleqa, hle.")
 @click.option("--reducer", help="How attempts become a score: average, best, majority, pass@3, ...")
 @click.option("--reference-field", help="Field with the expected answer.")
 @click.option("--id-field", "dataset_id_field", help="Field with the row's id.")
@@ -298,7 +300,9 @@ def _complete(asked: SampleSpecification) -> SampleSpecification:
     if first is None:
         raise DatasetError(f"{path} has no rows")
     prompt = asked.prompt
-    if prompt is None:
+    # Pairs of a context and a continuation bring their own prompts.
+    scored = first.get(CONTINUATIONS) or [""]
+    if prompt is None and any(isinstance(one, str) for one in scored):
         field = next((name for name in _PROMPT_FIELDS if name in first), None)
         if field is None:
             raise ConfigurationError(

@@ -137,6 +137,7 @@ class SampleSpecification(Specification):
         metrics: Names, or objects of the program's.
         extractor: A name, or an object of the program's.
         evaluation_pipeline: In place of metrics, extractor and reducer.
+        judge: The model that grades answers, for benchmarks whose answers a model grades.
         temperature: Of sampling; 0 for the likeliest answer.
         top_p: Of sampling; not sent where neither you nor the benchmark's protocol says one.
         max_tokens: Longest answer; -1 for no limit.
@@ -175,6 +176,7 @@ class SampleSpecification(Specification):
     metrics: Sequence[object] | None = _stored(None)
     extractor: object = _stored(None)
     evaluation_pipeline: object = _stored(None)
+    judge: str | None = _stored(None, "--judge")
     # What is None of these is the benchmark's to say; once a run is assembled, all are said.
     temperature: float | None = _stored(None, "--temperature")
     top_p: float | None = _stored(None, "--top-p")

@@ -154,15 +154,24 @@ class AttemptedShare(Aggregation):
         return {"correct": _whole(correct), "attempted": _whole(attempted), "not_attempted": _whole(count - attempted)}
 
 
+@dataclass(frozen=True)
 class MeanOfGroups(Aggregation):
     """The mean of groups' means, each group counting alike; an item's statistics are (group, score).
+
+    Args:
+        low: The least that a score can be; None for no limit.
+        high: The most.
 
     >>> groups = MeanOfGroups()
     >>> groups.compute(groups.tabulate([["a", 1.0], ["a", 1.0], ["b", 0.0]]).sum(axis=0, keepdims=True))
     array([0.5])
     """
 
-    value_range = None
+    low: float | None = 0.0
+    high: float | None = 1.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "value_range", (self.low, self.high))
 
     def tabulate(self, statistics: Sequence[object]) -> Rows:
         pairs = [_group_and_score(one) for one in statistics]
@@ -306,6 +315,45 @@ class TerOfSums(Aggregation):
     def describe(self, statistics: Sequence[object], weights: Floats) -> dict[str, object]:
         edits, words = weights @ self.tabulate(statistics)
         return {"edits": float(edits), "reference_words": float(words)}
+
+
+# --- log-probabilities --------------------------------------------------------------------------------------------------
+
+# A larger exponent is no number any more.
+_LARGEST_EXPONENT = 700.0
+
+
+@dataclass(frozen=True)
+class PerplexityOfSums(Aggregation):
+    """Perplexity a unit of text (a target, a word, a byte), from [log-probability in nats, units].
+
+    >>> PerplexityOfSums().compute(np.array([[-6.931471805599453, 10]]))
+    array([2.])
+    """
+
+    value_range = (1.0, None)
+
+    def compute(self, sums: Floats) -> Floats:
+        perplexity: Floats = np.exp(np.clip(_divide(-sums[:, 0], sums[:, 1]), 0.0, _LARGEST_EXPONENT))
+        return perplexity
+
+    def describe(self, statistics: Sequence[object], weights: Floats) -> dict[str, object]:
+        logprob, units = weights @ self.tabulate(statistics)
+        return {"logprob": float(logprob), "units": _whole(float(units))}
+
+
+class BitsOfSums(PerplexityOfSums):
+    """Bits a unit of text, from [log-probability in nats, units].
+
+    >>> BitsOfSums().compute(np.array([[-6.931471805599453, 10]]))
+    array([1.])
+    """
+
+    value_range = (0.0, None)
+
+    def compute(self, sums: Floats) -> Floats:
+        bits: Floats = np.maximum(_divide(-sums[:, 0], sums[:, 1]), 0.0) / math.log(2)
+        return bits
 
 
 # --- classes -----------------------------------------------------------------------------------------------------------

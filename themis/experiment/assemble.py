@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import json
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -27,6 +27,7 @@ from themis.generation.attempts import TRIPS_AFTER, Retry
 from themis.generation.engine import EngineSettings
 from themis.generation.providers import PROVIDERS, parse_model, provider_accepts, provider_maker
 from themis.generation.templates import PromptTemplate
+from themis.presets.benchmarks import JUDGE
 from themis.presets.catalogue import CATALOGUE
 from themis.presets.lm_eval.index import is_lm_eval_task
 from themis.runs.prices import is_paid, price_of
@@ -108,7 +109,7 @@ def _build_pipeline(asked: SampleSpecification, source: Source, settings: Settin
             )
         return source.pipeline
     extractor = asked.extractor if asked.extractor is not None else source.extractor
-    metrics = [resolve_metric(metric) for metric in asked.metrics or source.metrics]
+    metrics = [resolve_metric(metric) for metric in asked.metrics or _name_judge(source, asked.judge)]
     strategy = None
     if settings.reducer is not None:
         strategy = strategy_from_name(settings.reducer, metrics, attempts=settings.attempts)
@@ -159,6 +160,18 @@ def _is_older(asked: SampleSpecification, store: ExperimentStorage) -> bool:
         return False
     reader = store.reader(asked.run_id)
     return reader.has_dataset and not reader.frame.rows_have_sampling
+
+
+def _name_judge(source: Source, judge: str | None) -> Sequence[Any]:
+    """The dataset's own metrics, with the user's model where a model is to grade."""
+    if not any(isinstance(metric, str) and JUDGE in metric for metric in source.metrics):
+        return source.metrics
+    if judge is None:
+        raise ConfigurationError(
+            f"answers to {source.benchmark} are graded by a model: name one, judge='provider/model' (--judge MODEL), or judge "
+            "them otherwise with metrics of your own (--metric)"
+        )
+    return [metric.replace(JUDGE, judge) if isinstance(metric, str) else metric for metric in source.metrics]
 
 
 # --- stored runs ------------------------------------------------------------------------------------------------------

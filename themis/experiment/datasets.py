@@ -16,7 +16,7 @@ from typing import Any
 
 from themis.config.specification import SampleSpecification
 from themis.core.codec import canonical_json, to_plain
-from themis.core.continuations import CONTINUATIONS, read_continuations
+from themis.core.continuations import BASELINES, CONTINUATIONS, read_continuations
 from themis.core.entities import SamplingConfig
 from themis.core.fingerprint import digest
 from themis.core.registry import nearest
@@ -159,15 +159,41 @@ def _hub_facts(dataset: object) -> dict[str, str]:
 
 
 def _custom(rows: Iterable[Row], asked: SampleSpecification, description: Mapping[str, Any]) -> Source:
-    if asked.prompt is None:
+    first, rows = _look_ahead(rows)
+    scored = first.get(CONTINUATIONS)
+    if asked.prompt is None and (not scored or any(isinstance(one, str) for one in scored)):
         raise ConfigurationError('rows of your own need a prompt, for example prompt="Q: {question}\\nA:"')
     return Source(
         rows=rows,
-        template=_template(asked.prompt),
+        # Pairs bring their own contexts.
+        template=_template(asked.prompt or ""),
         id_field=asked.dataset_id_field or "id",
         reference_field=asked.reference_field,
+        metrics=usual_metrics(first) if scored else Source.metrics,
         description=description,
     )
+
+
+def _look_ahead(rows: Iterable[Row]) -> tuple[Row, Iterable[Row]]:
+    """The first row, and all of them; what is wrong with it is found by whoever reads them."""
+    if iter(rows) is not rows:
+        first = next(iter(rows), {})
+    else:
+        taken = list(itertools.islice(rows, 1))
+        first, rows = next(iter(taken), {}), itertools.chain(taken, rows)
+    return first if isinstance(first, Mapping) else {}, rows
+
+
+def usual_metrics(row: Row) -> tuple[str, ...]:
+    """What rows with `continuations` are judged by where nobody says otherwise: options, one target, or a text by itself."""
+    scored = row[CONTINUATIONS]
+    if row.get(BASELINES):
+        return ("acc", "acc_norm", "acc_mutual_info")
+    if not isinstance(scored, list | tuple) or len(scored) != 1:
+        return ("acc", "acc_norm")
+    if isinstance(scored[0], str) or scored[0][:1] != [""]:
+        return ("greedy_match", "perplexity")
+    return ("word_perplexity", "byte_perplexity", "bits_per_byte")
 
 
 def _benchmark(preset: BenchmarkPreset, asked: SampleSpecification, rows: Iterable[Row] | None = None) -> Source:

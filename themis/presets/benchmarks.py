@@ -30,6 +30,8 @@ from themis.presets.hub import HubDataset, hub_rows, saved_rows
 from themis.presets.loading import MANIFEST_SUFFIX, FileRows, read_rows, readable_files, sample_rows
 from themis.presets.protocols import OWN, Continuations, FewShot, Protocol, Scoring
 
+# In a metric's text: the model that the user names as the judge.
+JUDGE = "{judge}"
 # Takes the limit (None for all rows) as its one positional argument.
 DatasetLoader = Callable[[int | None], Iterable[Row]]
 Options = Mapping[str, Any]
@@ -46,7 +48,8 @@ class BenchmarkPreset:
     Args:
         name: Under which it is registered and stored.
         prompt_template: How the model is asked; its fields are those of a row.
-        metrics: Objects, classes or registered names; names are looked up when they are used.
+        metrics: Objects, classes or registered names; names are looked up when they are used. Where a model grades, it is
+            written `{judge}`, as in `answer_judge(model='{judge}')`, and the user names it.
         extractor: The same, for what reads the answer in a reply.
         dataset_loader: Takes the limit (None for all rows) and returns the rows.
         metadata_fields: Fields of a row that the metrics are given.
@@ -182,8 +185,9 @@ def _aggregation_name(metric: object) -> str | None:
 class CatalogueBenchmark(BenchmarkPreset):
     """A benchmark of the catalogue: where its rows come from, and how a raw row becomes one of ours.
 
-    `raw_fields` are those by which a row of the source's layout is known from one of ours. `data` and `sample` say where rows
-    are read instead of from the source.
+    `raw_fields` are those by which a row of the source's layout is known from one of ours, and `keep` says which of its rows
+    belong to the benchmark. `data` and `sample` say where rows are read instead of from the source; `sample_name` names the file
+    of samples of another benchmark that has the same rows.
     """
 
     prompt: str
@@ -194,6 +198,8 @@ class CatalogueBenchmark(BenchmarkPreset):
     citation: str
     extractor: Extractor | str | type[Extractor] = "think_tag_stripper"
     row_id: Value | None = None
+    keep: Callable[[Raw], bool] | None = None
+    sample_name: str = ""
     data: str | Path | None = None
     sample: bool = False
     prompt_template: PromptTemplate = field(init=False)
@@ -257,7 +263,7 @@ class CatalogueBenchmark(BenchmarkPreset):
         if not isinstance(source, HubDataset):
             return _BenchmarkRows(self, lambda: source(limit), "its generator", limit)
         if self.sample:
-            return _BenchmarkRows(self, lambda: sample_rows(self.name), "its sample", limit)
+            return _BenchmarkRows(self, lambda: sample_rows(self.sample_name or self.name), "its sample", limit)
         otherwise = (
             "Give a local copy (--data PATH or data=PATH), made where there is internet by "
             f"`themis data fetch {self.name} --to DIR`, or try its few sample rows (--sample or sample=True)"
@@ -299,7 +305,8 @@ class _BenchmarkRows:
     def _all(self) -> Iterator[Row]:
         for index, raw in enumerate(self.raw()):
             try:
-                yield from self.benchmark.rows_of(raw, index)
+                if self.benchmark.keep is None or self.benchmark.keep(raw):
+                    yield from self.benchmark.rows_of(raw, index)
             except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
                 reason = f"the field {error} is missing" if isinstance(error, KeyError) else str(error)
                 raise DatasetError(f"{self.benchmark.name}: row {index + 1} of {self.where}: {reason}") from error

@@ -22,6 +22,16 @@ if TYPE_CHECKING:
     from themis.evaluation.metrics.code import ExecutionAccuracy, PassAtK
     from themis.evaluation.metrics.combined import CompositeMetric, ConsistencyMetric, GroupMean
     from themis.evaluation.metrics.countdown import CountdownStrict, CountdownValidity
+    from themis.evaluation.metrics.likelihood import (
+        BitsPerByte,
+        BytePerplexity,
+        GreedyMatch,
+        MutualInformationAccuracy,
+        NormalizedOptionAccuracy,
+        OptionAccuracy,
+        Perplexity,
+        WordPerplexity,
+    )
     from themis.evaluation.metrics.maths import MathVerifyAccuracy
     from themis.evaluation.metrics.numeric import Numeric
     from themis.evaluation.metrics.overlap import (
@@ -34,7 +44,7 @@ if TYPE_CHECKING:
         Rouge2,
         RougeL,
     )
-    from themis.evaluation.metrics.passages import DropScore, LongBenchScore, ReferencesFound
+    from themis.evaluation.metrics.passages import BbhMatch, DropScore, LongBenchScore, PartsFound
     from themis.evaluation.metrics.ranking import (
         MeanAveragePrecision,
         MeanReciprocalRank,
@@ -60,9 +70,12 @@ __all__ = [
     "METRICS",
     "Accuracy",
     "BalancedAccuracy",
+    "BbhMatch",
     "BertScore",
+    "BitsPerByte",
     "Bleu",
     "Brier",
+    "BytePerplexity",
     "Chrf",
     "CompositeMetric",
     "ConsistencyMetric",
@@ -76,6 +89,7 @@ __all__ = [
     "EmbeddingSimilarity",
     "ExactMatch",
     "ExecutionAccuracy",
+    "GreedyMatch",
     "GroupMean",
     "Includes",
     "JsonEqual",
@@ -93,12 +107,16 @@ __all__ = [
     "MeanReciprocalRank",
     "Meteor",
     "MultipleChoice",
+    "MutualInformationAccuracy",
     "Ndcg",
+    "NormalizedOptionAccuracy",
     "Numeric",
+    "OptionAccuracy",
+    "PartsFound",
     "PassAtK",
+    "Perplexity",
     "PrecisionAtK",
     "RecallAtK",
-    "ReferencesFound",
     "RegexMatch",
     "ResponseLength",
     "Rouge1",
@@ -107,6 +125,7 @@ __all__ = [
     "Ter",
     "TokenF1",
     "WeightedF1",
+    "WordPerplexity",
 ]
 
 

@@ -6,7 +6,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import InitVar, dataclass, field, fields
+from dataclasses import InitVar, dataclass, field, fields, replace
 from itertools import islice
 
 from themis.core.entities import MetricScore
@@ -64,7 +64,7 @@ class ExecutionAccuracy(_RunsCode):
 
     The reference holds the tests: `{"inputs": [...], "expected": [...], "function_name": "f"}` to call a function,
     `{"inputs": [...], "outputs": [...]}` for a program's standard input and output, assert statements as in MBPP, or
-    HumanEval's `test` with the row's `entry_point` and `prompt`.
+    HumanEval's `test` with the row's `entry_point` and `prompt`. A `prelude` of imports is run before the code.
 
     Args:
         limits: What the code may use of the machine, as `Limits` or a dict such as `{'cpu_seconds': 2}`.
@@ -165,16 +165,21 @@ def _limits(given: Limits | Mapping[str, int]) -> Limits:
 
 @dataclass(frozen=True)
 class Suite:
-    """A row's tests, and the unfinished function that the model was asked to complete, if that was the task."""
+    """A row's tests, and the unfinished function that the model was asked to complete, if that was the task.
+
+    `prelude` is run before the solution: imports that it need not make itself.
+    """
 
     tests: Sequence[CodeTest]
     wanted: tuple[str, ...] = ()
     prompt: str = ""
+    prelude: str = ""
 
     def judge(self, answer: str, sandbox: Sandbox) -> list[Verdict]:
         code = find_code(answer, self.wanted)
         if self.prompt:
             code = complete_prompt(self.prompt, code, self.wanted)
+        code = f"{self.prelude}\n{code}" if self.prelude else code
         verdicts = sandbox.run_tests(code, self.tests)
         for number, verdict in enumerate(verdicts, start=1):
             if verdict.outcome == "broken":
@@ -195,7 +200,7 @@ def read_suite(references: Sequence[object], row: Mapping[str, object], toleranc
         raise MetricError(f"tests are assert statements or one of the known descriptions, got {kinds}")
     suites = [_suite(description, row, tolerance) for description in descriptions]
     tests = [test for suite in suites for test in suite.tests]
-    return Suite(tests, suites[0].wanted, suites[0].prompt)
+    return replace(suites[0], tests=tests)
 
 
 def _parse(reference: object) -> object:
@@ -230,7 +235,7 @@ def _suite(described: Mapping[str, object], row: Mapping[str, object], tolerance
             f"and stdout, test_list, or test and entry_point; it has {', '.join(map(str, described)) or 'nothing'}"
         )
     _refuse_tests_of_nothing(suite.tests)
-    return suite
+    return replace(suite, prelude=str(described.get("prelude") or ""))
 
 
 def _refuse_tests_of_nothing(tests: Sequence[CodeTest]) -> None:

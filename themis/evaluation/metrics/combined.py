@@ -104,6 +104,9 @@ class GroupMean(Metric):
         self.name = self.name or f"{self._part.name}_by_{self.field}"
         for taken in ("higher_is_better", "score_range", "requires_reference", "pass_fail"):
             setattr(self, taken, getattr(self._part, taken))
+        low, high = self.score_range or (None, None)
+        if (low, high) != (0, 1):
+            self.aggregation = f"mean_of_groups(low={low}, high={high})"
         self.slow = getattr(self._part, "slow", False)
 
     def check_machine(self) -> None:

@@ -1,4 +1,4 @@
-"""Scores of reading benchmarks by their own published rules: DROP and LongBench."""
+"""Scores of benchmarks by their own published rules: DROP, LongBench, RULER and BIG-Bench Hard."""
 
 from __future__ import annotations
 
@@ -12,6 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from themis.core.entities import MetricScore
+from themis.evaluation.extractors.choice import find_choice, parse_options
+from themis.evaluation.extractors.numbers import find_numbers
+from themis.evaluation.extractors.text import last_of
 from themis.evaluation.metrics.overlap import RougeL
 from themis.evaluation.metrics.reading import TextMetric, reference_texts, text_or_none, zero
 from themis.evaluation.metrics.text import overlap_f1, squad_words
@@ -25,15 +28,15 @@ from themis.interfaces import Metric, Row
 class DropScore(TextMetric):
     """DROP's own score of an answer of one or several parts: F1 of bags of words, or exact match.
 
-    All references together are one answer: a part each. The parts of a reply stand on lines of their own or between
-    semicolons. Parts are matched so that the sum of their F1 is greatest; a part with a number is only matched by one that
+    The parts of a reply and of a reference stand between semicolons or on lines of their own; of several references the best
+    counts. Parts are matched so that the sum of their F1 is greatest; a part with a number is only matched by one that
     has a number in common.
 
     Args:
         exact: Whether all parts must be equal, and nothing else counts.
         name: What the scores are reported as, `drop_f1` or `drop_em` by default.
 
-    >>> DropScore().compute(prediction="the red team; Ajax", references=["Ajax", "red team"]).value
+    >>> DropScore().compute(prediction="the red team; Ajax", references=["Ajax; red team"]).value
     1.0
     """
 
@@ -45,12 +48,18 @@ class DropScore(TextMetric):
         self.name = self.name or ("drop_em" if self.exact else "drop_f1")
 
     def compare(self, answer: str, texts: Sequence[str]) -> MetricScore:
-        said = [part for part in re.split(r"[;\n]", answer) if part.strip()] or [answer]
-        predicted, gold = [_drop_words(part) for part in said], [_drop_words(text) for text in texts]
+        return MetricScore(self.name, max(self._score(_parts(answer), _parts(text)) for text in texts))
+
+    def _score(self, said: Sequence[str], expected: Sequence[str]) -> float:
+        predicted, gold = [_drop_words(part) for part in said], [_drop_words(part) for part in expected]
         if self.exact:
             joined = [{" ".join(words) for words in parts} for parts in (predicted, gold)]
-            return MetricScore(self.name, float(joined[0] == joined[1] and len(predicted) == len(gold)))
-        return MetricScore(self.name, _aligned_f1([set(words) for words in predicted], [set(words) for words in gold]))
+            return float(joined[0] == joined[1] and len(predicted) == len(gold))
+        return _aligned_f1([set(words) for words in predicted], [set(words) for words in gold])
+
+
+def _parts(text: str) -> list[str]:
+    return [part for part in re.split(r"[;\n]", text) if part.strip()] or [text]
 
 
 def _drop_words(text: str) -> list[str]:
@@ -195,19 +204,68 @@ _ANSWERED_IN_ONE_LINE = ("trec", "triviaqa", "samsum")
 
 
 @dataclass
-class ReferencesFound(TextMetric):
-    """The share of the references that the answer contains, whatever the letters' case; RULER's score.
+class PartsFound(TextMetric):
+    """The share of a reference's parts that the answer contains, whatever the letters' case; RULER's score.
+
+    Parts stand between semicolons; of several references the best counts.
 
     Args:
         name: What the scores are reported as.
 
-    >>> ReferencesFound().compute(prediction="It was 12 and 40.", references=["12", "40", "77", "5"]).value
+    >>> PartsFound().compute(prediction="It was 12 and 40.", references=["12; 40; 77; 5"]).value
     0.5
     """
 
-    name: str = "ReferencesFound"
+    name: str = "PartsFound"
 
     def compare(self, answer: str, texts: Sequence[str]) -> MetricScore:
         folded = answer.casefold()
-        found = [text for text in texts if text.casefold() in folded]
-        return MetricScore(self.name, len(found) / len(texts), {"found": found})
+        wanted = [[part.strip() for part in _parts(text)] for text in texts]
+        found = [[part for part in parts if part.casefold() in folded] for parts in wanted]
+        shares = [len(some) / len(parts) for some, parts in zip(found, wanted, strict=True)]
+        best = max(range(len(texts)), key=shares.__getitem__)
+        return MetricScore(self.name, shares[best], {"found": found[best]})
+
+
+# --- BIG-Bench Hard -----------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class BbhMatch(Metric):
+    """1 if the answer is the reference's: the letter of an option, a number, or the same words or brackets.
+
+    Args:
+        question_field: The row's field with the question, whose options an answer may spell out.
+        name: What the scores are reported as.
+
+    >>> BbhMatch().compute(prediction="B", references=["(B)"]).value
+    1.0
+    """
+
+    question_field: str = "input"
+    name: str = "BbhMatch"
+    score_range = (0.0, 1.0)
+    pass_fail = True
+
+    def compute(self, *, prediction: object, references: Sequence[object], metadata: Row | None = None) -> MetricScore:
+        texts = reference_texts(self.name, references)
+        answer = text_or_none(prediction)
+        if answer is None:
+            return zero(self.name, prediction)
+        question = str((metadata or {}).get(self.question_field, ""))
+        return MetricScore(self.name, float(any(_is_bbh_answer(answer, text, question) for text in texts)))
+
+
+def _is_bbh_answer(answer: str, expected: str, question: str) -> bool:
+    if letter := re.fullmatch(r"\(([A-Z])\)", expected.strip()):
+        letters = string.ascii_uppercase
+        return find_choice(answer, letters, parse_options(question, letters)) == letter[1]
+    if re.fullmatch(r"-?\d+", expected.strip()):
+        said = last_of(find_numbers(answer))
+        return said is not None and said.value == int(expected)
+    return _compact_words(answer) == _compact_words(expected)
+
+
+def _compact_words(text: str) -> str:
+    """Brackets are the answer of one task, so that only commas and a full stop are left out."""
+    return "".join(text.casefold().replace(",", " ").strip(" .*`\"'").split())

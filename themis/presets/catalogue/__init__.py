@@ -10,12 +10,18 @@ from __future__ import annotations
 from themis.presets.benchmarks import CatalogueBenchmark, dataset_of, register_benchmark, register_dataset
 from themis.presets.catalogue.choice import CHOICE
 from themis.presets.catalogue.code import CODE
+from themis.presets.catalogue.contests import CONTESTS
+from themis.presets.catalogue.knowledge import KNOWLEDGE
 from themis.presets.catalogue.language import LANGUAGE
+from themis.presets.catalogue.long_context import LONG_CONTEXT
 from themis.presets.catalogue.mathematics import MATHEMATICS
 from themis.presets.catalogue.puzzles import PUZZLES
+from themis.presets.catalogue.reasoning import REASONING
 
 CATALOGUE: dict[str, CatalogueBenchmark] = {
-    benchmark.name: benchmark for benchmark in (*PUZZLES, *MATHEMATICS, *CHOICE, *LANGUAGE, *CODE)
+    benchmark.name: benchmark
+    for family in (PUZZLES, MATHEMATICS, CHOICE, KNOWLEDGE, REASONING, LANGUAGE, LONG_CONTEXT, CODE, CONTESTS)
+    for benchmark in family
 }
 
 for _benchmark in CATALOGUE.values():
