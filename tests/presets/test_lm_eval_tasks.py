@@ -313,6 +313,9 @@ def test_more_attempts_than_a_task_needs_are_judged_each_and_averaged(
     right, letters = report.metric("right,none"), report.metric("letters,none")
     assert (right.count, right.attempts) == (2, 16)
     assert 0 < right.mean < 1
+    assert letters.mean == max(
+        item[0] for score in letters.per_sample for item in score.details["statistics_of_attempts"]
+    )
     assert all(len(score.details["statistics_of_attempts"]) == 8 for score in letters.per_sample)
 
 
