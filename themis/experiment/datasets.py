@@ -295,6 +295,8 @@ class RowReader:
     compared: Sequence[str] = ()
     # Raises where no answer to a row could be scored; takes the reference, and the row with its prompt.
     check: Callable[[Any, Mapping[str, Any]], None] | None = None
+    # Of a row and its prompt, the fields that a protocol adds before it is asked.
+    complete: Callable[[Row, str], dict[str, Any]] | None = None
     # Why a row with `continuations` cannot be asked, where it cannot.
     no_scorer: str = ""
 
@@ -329,9 +331,10 @@ class RowReader:
                 raise TemplateRenderingError(f"row {position}: {error}") from None
             if is_code:
                 prompts.update(f"{len(prompt)}:{prompt}".encode("utf-8", "surrogatepass"))
-            if CONTINUATIONS in row:
-                self._check_continuations(row, prompt, position)
-            self._check_scoring(row, prompt, position)
+            asked = row if self.complete is None else {**row, **self.complete(row, prompt)}
+            if CONTINUATIONS in asked:
+                self._check_continuations(asked, prompt, position)
+            self._check_scoring(asked, prompt, position)
             content = canonical_json(row)
             item = Item(position, item_id, digest(content), content, self._cluster(row, item_id))
             hasher.update(f"{len(item_id)}:{item_id}{item.fingerprint}".encode("utf-8", "surrogatepass"))
@@ -403,7 +406,7 @@ class RowReader:
 
     def _check_continuations(self, row: Mapping[str, Any], prompt: str, position: int) -> None:
         if self.no_scorer:
-            raise ConfigurationError(f"row {position} has `continuations`, and {self.no_scorer}")
+            raise ConfigurationError(f"row {position} is scored by log-probability, and {self.no_scorer}")
         try:
             read_continuations(row, prompt)
         except ConfigurationError as error:

@@ -137,7 +137,8 @@ class SampleDriver(Driver):
             limit=None if self.source.is_limited else self.specification.limit,
             compared=getattr(self.pipeline, "compared_with_rows", ()),
             check=getattr(self.pipeline, "row_check", None),
-            no_scorer="" if find_scorer(self.executor) else explain_no_scorer(self.spec.provider),
+            complete=None if self.source.continuations is None else self.source.complete,
+            no_scorer="" if find_scorer(self.executor) else explain_no_scorer(self.specification.model),
         )
 
     # --- what it does -------------------------------------------------------------------------------------------------
