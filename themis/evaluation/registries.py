@@ -96,6 +96,7 @@ AGGREGATION_CLASSES = {
     "mean_of_groups": "themis.evaluation.aggregations:MeanOfGroups",
     "mcc": "themis.evaluation.aggregations:MccOfClasses",
     "attempted_share": "themis.evaluation.aggregations:AttemptedShare",
+    "ratio": "themis.evaluation.aggregations:RatioOfSums",
     "ter": "themis.evaluation.aggregations:TerOfSums",
     "weighted_f1": "themis.evaluation.aggregations:WeightedF1OfClasses",
 }
