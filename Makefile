@@ -54,6 +54,7 @@ bench: $(DEV)
 docs: $(DEV)
 	$(BIN)/python scripts/cli_reference.py
 	$(BIN)/python scripts/fault_table.py
+	$(BIN)/python scripts/lm_eval_table.py
 	$(BIN)/python scripts/python_reference.py
 
 shape: $(DEV)

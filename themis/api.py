@@ -82,6 +82,7 @@ def evaluate(
     truncated_limit: float = 0.05,
     data: str | Path | None = None,
     sample: bool = False,
+    task_options: Mapping[str, Any] | None = None,
     on_result: Callable[[GenerationRecord], Any] | None = None,
     stop_when: Callable[[EvaluationRecord], str | None] | None = None,
     progress: bool | None = None,
@@ -94,8 +95,9 @@ def evaluate(
     The same call with the same `run_id` goes on where an earlier one stopped and never makes a finished call again.
 
     Args:
-        benchmark_or_dataset: A benchmark's name, a file (`.jsonl`, `.json`, `.csv`, `.tsv`, `.parquet`), a table (a DataFrame
-            of pandas or polars, a dataset of the Hub, an Arrow table), or any iterable of dicts.
+        benchmark_or_dataset: A benchmark's name, a task of lm-eval as `lm-eval:TASK`, a file (`.jsonl`, `.json`, `.csv`, `.tsv`,
+            `.parquet`), a table (a DataFrame of pandas or polars, a dataset of the Hub, an Arrow table), or any
+            iterable of dicts.
         model: Who answers, as `provider/model`: `openai/gpt-4o`, `local/smollm2`, `fake/perfect`.
         limit: Only the first so many rows; all by default.
         prompt: Text over the row's fields, such as `"Q: {question}"`. A benchmark has its own; rows of yours need one.
@@ -139,6 +141,8 @@ def evaluate(
             they are too low.
         data: A file or folder to read a benchmark's rows from.
         sample: Use the benchmark's few shipped rows: a smoke test, not a result.
+        task_options: Of an `lm-eval:TASK`: `include` (folders with tasks of your own), `chat`, `multiturn`, `system`, `seed`,
+            `generation`, `metadata`, and `unsafe_code` where a task runs what the model writes.
         on_result: Called with each sample's record after it is stored; an exception ends the run.
         stop_when: Called with each verdict; a text ends the run, as the reason.
         progress: Whether to draw a bar on stderr; by default if someone is watching.
@@ -198,6 +202,7 @@ def evaluate(
         truncated_limit=truncated_limit,
         data=None if data is None else str(data),
         sample=sample,
+        task_options=task_options,
         tags=tags,
     )
     store = _open_storage(storage, storage_path, storage_backend)

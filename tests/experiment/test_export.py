@@ -18,6 +18,7 @@ import pytest
 from hypothesis import strategies as st
 
 import themis
+from themis.core.continuations import option_continuations
 from themis.core.entities import (
     EvaluationFailure,
     EvaluationRecord,
@@ -389,6 +390,28 @@ def test_markdown_and_latex_show_means_with_intervals(report, tmp_path):
     assert f"| ExactMatch | {exact.mean:.4f} | {exact.ci[0]:.4f} – {exact.ci[1]:.4f} | 30 | 0 |" in markdown
     latex = export.export_latex(report, tmp_path / "r.tex").read_text()
     assert f"ExactMatch & {exact.mean:.4f} & {exact.ci[0]:.4f} -- {exact.ci[1]:.4f} & 30 & 0 \\\\" in latex
+
+
+def test_log_probabilities_stand_in_tables_pages_and_logs_of_the_harness(tmp_path):
+    rows = [{"id": "q", "question": "Which?", **option_continuations(["red", "blue"]), "answer": 0}]
+    report = themis.evaluate(
+        rows, model="fake/likelihood", prompt="{question}", run_id="r", storage=tmp_path, progress=False
+    )
+    found = report.generation_results[0].output.raw["continuations"]
+
+    table = export.export_csv(report, tmp_path / "report.csv")
+    page = export.export_html(report, tmp_path / "report.html").read_text()
+    samples, results = export.export_lm_eval(report, tmp_path / "logs")
+
+    with table.open(newline="") as file:
+        (line,) = csv.DictReader(file)
+    assert json.loads(line["continuation_logprobs"]) == [one["logprob"] for one in found]
+    assert json.loads(line["continuation_greedy"]) == [one["greedy"] for one in found]
+    assert f"{found[1]['logprob']:.4f}  blue" in page
+    logged = json.loads(samples.read_text())
+    assert logged["arguments"]["gen_args_1"] == {"arg_0": "Which?", "arg_1": " blue"}
+    assert logged["filtered_resps"] == [[str(one["logprob"]), str(one["greedy"])] for one in found]
+    assert json.loads(results.read_text())["configs"]["r"]["output_type"] == "multiple_choice"
 
 
 def test_an_unknown_format_is_named_before_anything_is_written(report, tmp_path):

@@ -70,8 +70,8 @@ def test_every_pool_scores_continuations_and_asks_the_other_rows(tmp_path, provi
     rows = [*ROWS, {"id": "plain", "question": "plain", "answer": "said"}]
 
     themis.evaluate(
-        rows, model="scorer/any", prompt="{question}", run_id="r", storage=tmp_path, execution_backend=backend,
-        progress=False,
+        rows, model="scorer/any", prompt="{question}", metrics=["exact_match"], run_id="r", storage=tmp_path,
+        execution_backend=backend, progress=False,
     )  # fmt: skip
 
     records = {
@@ -118,6 +118,17 @@ def test_who_cannot_score_is_refused_before_the_first_call(tmp_path, model, monk
 
     with pytest.raises(ConfigurationError, match="gives no log-probabilities of `continuations`; local models"):
         themis.evaluate(ROWS, model=model, prompt="{question}", storage=tmp_path, progress=False)
+
+
+def test_a_benchmark_whose_protocol_scores_options_is_asked_so_and_refused_by_others(tmp_path):
+    asked = {"sample": True, "storage": tmp_path, "progress": False}
+
+    report = themis.evaluate("hellaswag-likelihood", model="fake/likelihood", run_id="r", **asked)
+
+    assert {"acc", "acc_norm"} <= set(report.evaluation_report.metrics)
+    assert report.metric("acc").failed == 0
+    with pytest.raises(ConfigurationError, match="row 0 is scored by log-probability, and fake/perfect gives no"):
+        themis.evaluate("hellaswag-likelihood", model="fake/perfect", **asked)
 
 
 @pytest.mark.parametrize(

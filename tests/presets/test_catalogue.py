@@ -12,7 +12,7 @@ from themis.evaluation.metrics.countdown import CountdownStrict
 from themis.evaluation.resolve import resolve_extractor, resolve_metric
 from themis.presets import get_benchmark_preset, list_benchmarks
 from themis.presets.catalogue import CATALOGUE
-from themis.presets.catalogue.language import ShortAnswerExtractor
+from themis.presets.catalogue.language import PartsExtractor, ShortAnswerExtractor
 from themis.presets.countdown import solve
 from themis.presets.hub import HubDataset
 from themis.presets.instructions import InstructionFollowing
@@ -347,6 +347,6 @@ def test_a_strict_judge_can_take_the_place_of_the_lenient_one():
     assert CountdownStrict().compute(prediction=everything, references=[row["reference"]]).value == 1.0
 
 
-@pytest.mark.parametrize("kind", [InstructionFollowing, ShortAnswerExtractor])
+@pytest.mark.parametrize("kind", [InstructionFollowing, PartsExtractor, ShortAnswerExtractor])
 def test_the_example_in_the_documentation_is_true(kind):
     assert eval(kind.example, {kind.__name__: kind}) is True

@@ -82,7 +82,7 @@ def test_a_block_is_found_with_its_lines_and_left_out_when_marked():
     assert blocks(page) == [(3, 5)]
 
 
-@pytest.mark.parametrize("name", ["cli_reference", "fault_table", "python_reference"])
+@pytest.mark.parametrize("name", ["cli_reference", "fault_table", "lm_eval_table", "python_reference"])
 def test_a_page_that_is_written_by_a_script_is_up_to_date(name):
     script = load_script(name)
 

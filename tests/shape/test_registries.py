@@ -82,6 +82,7 @@ PAGES = {
     "dataset": ["reference/benchmarks.md"],
     "execution backend": ["guides/evaluate.md"],
     "extractor": ["reference/extractors.md"],
+    "family of benchmarks": ["guides/lm-eval.md"],
     "filler": ["guides/memory-benchmark.md"],
     "generator": ["reference/memory-tests.md"],
     "memory test": ["reference/memory-tests.md", "guides/memory-results.md"],

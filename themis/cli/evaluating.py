@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -34,6 +34,7 @@ from themis.cli.running import (
     workers_option,
 )
 from themis.config.specification import SampleSpecification
+from themis.core.continuations import CONTINUATIONS
 from themis.exceptions import ConfigurationError, DatasetError, RunFailedError, RunInterrupted
 from themis.experiment.assemble import settle, stored_pipeline
 from themis.experiment.datasets import resolve_dataset
@@ -59,7 +60,7 @@ _ID_FIELDS = ("id", "sample_id", "dataset_id", "unique_id", "uid")
 def _what_to_ask(function: F) -> F:
     """Options that say what is asked: shared by eval and estimate."""
     options = (
-        click.argument("dataset", metavar="BENCHMARK|FILE"),
+        click.argument("dataset", metavar="BENCHMARK|lm-eval:TASK|FILE"),
         click.option("-m", "--model", required=True, help="provider/model, for example openai/gpt-4o or fake/perfect."),
         click.option("-n", "--limit", type=click.IntRange(min=1), help="Only the first so many rows."),
         click.option("--prompt", help="Template over the row's fields: 'Q: {question}'."),
@@ -79,6 +80,18 @@ def _what_to_ask(function: F) -> F:
         ),
         click.option(
             "--sample", is_flag=True, help="Use the benchmark's few shipped rows: a smoke test, not a result."
+        ),
+        click.option(
+            "--include",
+            multiple=True,
+            type=click.Path(exists=True, resolve_path=True),
+            help="Folder or file with YAML tasks of your own for lm-eval:TASK, may be repeated.",
+        ),
+        key_values_option(
+            "--task-option",
+            "task_options",
+            typed=True,
+            help="Option of an lm-eval:TASK, may be repeated: chat, multiturn, system, seed, generation, metadata, unsafe_code.",
         ),
     )
     return apply_options(options, function)
@@ -153,7 +166,7 @@ def evaluate_command(
     specification = _complete(
         SampleSpecification.from_values(
             {
-                **asked,
+                **_join_task_options(asked),
                 "prompt": _read_prompt(prompt, prompt_file),
                 "metrics": list(metrics) or None,
                 "stop": list(stop) or None,
@@ -199,7 +212,9 @@ def estimate(
     **asked: Any,
 ) -> None:
     """Calls, tokens, dollars and minutes of an evaluation, before anything is spent."""
-    specification = _complete(SampleSpecification.from_values({**asked, "prompt": _read_prompt(prompt, prompt_file)}))
+    specification = _complete(
+        SampleSpecification.from_values({**_join_task_options(asked), "prompt": _read_prompt(prompt, prompt_file)})
+    )
     result = _estimate(specification, answer_tokens=answer_tokens, seconds_per_call=seconds_per_call)
     if as_json:
         print_json(vars(result))
@@ -269,6 +284,13 @@ def _read_prompt(text: str | None, file: str | None) -> str | None:
     return Path(file).read_text(encoding="utf-8") if file is not None else text
 
 
+def _join_task_options(asked: Mapping[str, Any]) -> dict[str, Any]:
+    """What is said of a task, in one place."""
+    joined = {name: value for name, value in asked.items() if name != "include"}
+    options = {**joined["task_options"], **({"include": list(asked["include"])} if asked["include"] else {})}
+    return {**joined, "task_options": options or None}
+
+
 def _complete(asked: SampleSpecification) -> SampleSpecification:
     """With the prompt and the fields of a file, as far as its first row shows them."""
     dataset = str(asked.dataset)
@@ -283,7 +305,9 @@ def _complete(asked: SampleSpecification) -> SampleSpecification:
     if first is None:
         raise DatasetError(f"{path} has no rows")
     prompt = asked.prompt
-    if prompt is None:
+    # Pairs of a context and a continuation bring their own prompts.
+    scored = first.get(CONTINUATIONS) or [""]
+    if prompt is None and any(isinstance(one, str) for one in scored):
         field = next((name for name in _PROMPT_FIELDS if name in first), None)
         if field is None:
             raise ConfigurationError(
@@ -318,7 +342,7 @@ def _estimate(
         max_tokens=settings.sampling.max_tokens,
         num_samples=settings.attempts,
         workers=asked.workers,
-        limit=asked.limit,
+        limit=None if source.is_limited else asked.limit,
         answer_tokens=answer_tokens,
         seconds_per_call=seconds_per_call,
     )

@@ -17,7 +17,7 @@ import numpy as np
 from themis.comparison.resampling import bca_shares
 from themis.core.intervals import Floats, Labels, ScoreRange, clip
 from themis.evaluation.aggregations import Aggregation, Rows
-from themis.evaluation.corpus import dense_chunks, jackknife_interval, weigh
+from themis.evaluation.corpus import dense_chunks, group_units, jackknife_interval, weigh
 from themis.evaluation.resolve import resolve_aggregation
 
 # Up to so many units all ways of swapping them are tried.
@@ -26,6 +26,8 @@ _ENUMERABLE = 12
 _CHUNK = 2**21
 _MOST_WEIGHTS = 2**28
 _FEWEST_RESAMPLES = 1_000
+# Where each value takes as long as a look at all items.
+_COSTLY_RESAMPLES = 500
 
 
 @dataclass(frozen=True)
@@ -53,7 +55,10 @@ class PairedCorpora:
             clusters: One label an item, where items are not independent.
         """
         found = resolve_aggregation(aggregation)
-        first, second = tabulate_runs(found, [a, b], clusters)
+        labels: Labels | None = (
+            group_units(range(len(a)) if clusters is None else clusters) if found.costly else clusters
+        )
+        first, second = tabulate_runs(found, [a, b], labels)
         return cls(found, first, second)
 
     @property
@@ -120,6 +125,8 @@ class PairedCorpora:
 
     def count_resamples(self, wanted: int) -> int:
         """As many as wanted, or fewer where there are so many units that these tell as much."""
+        if self.aggregation.costly:
+            return min(wanted, _COSTLY_RESAMPLES)
         return min(wanted, max(_FEWEST_RESAMPLES, _MOST_WEIGHTS // max(self.units, 1)))
 
     def _value(self, rows: Rows, weights: Floats) -> float:

@@ -26,6 +26,8 @@ __all__ = ["MemorySpecification", "SampleSpecification", "Specification", "load_
 
 # Under this name the specification is stored beside a run.
 STORED_AS = "specification"
+# Before the name of a task of lm-eval, whose rows say their own sampling.
+LM_EVAL_PREFIX = "lm-eval:"
 
 
 def _stored(default: object, option: str = "") -> Any:
@@ -152,6 +154,7 @@ class SampleSpecification(Specification):
         truncated_limit: The share of answers that may be cut off before the report says that its means are too low.
         provider_options: Options of the provider, such as `base_url`; secrets in them are not stored.
         sample: Use the benchmark's few shipped rows.
+        task_options: Of a task of lm-eval: `include`, `chat`, `unsafe_code` and others.
         cache: Where stored answers may come from: this `run`, the whole `store`, or `off`.
         max_records_in_memory: How many records the report shows.
 
@@ -197,6 +200,7 @@ class SampleSpecification(Specification):
     # Where a benchmark's rows come from, if not from where they always do.
     data: str | None = _stored(None, "--data")
     sample: bool = _stored(False, "--sample")
+    task_options: Mapping[str, Any] | None = _stored(None)
     keep_going: bool = _transient(False)
     cache: str = _transient("run")
     max_records_in_memory: int | None = _transient(None)
@@ -243,6 +247,10 @@ class SampleSpecification(Specification):
         for text in self.stop or ():
             words += ["--stop", text]
         words += self._option_words()
+        for name, value in (self.task_options or {}).items():
+            for path in value if name == "include" else ():
+                words += ["--include", path]
+            words += [] if name == "include" else ["--task-option", f"{name}={write_word(value)}"]
         for name, value in (self.provider_options or {}).items():
             if name not in self.secret_options and (name != "seed" or value != self.seed):
                 words += ["--option", f"{name}={write_word(value)}"]
@@ -347,7 +355,7 @@ def load_specification(run: RunMetadata) -> Specification:
             "this run id, or, if it was imported, look at it with: themis show"
         )
     values = {name: value for name, value in stored.items() if name != "kind"}
-    if run.kind == SampleSpecification.kind:
+    if run.kind == SampleSpecification.kind and not str(values.get("dataset")).startswith(LM_EVAL_PREFIX):
         values = {**_started_with(run), **values}
     kinds: dict[str, type[Specification]] = {one.kind: one for one in (SampleSpecification, MemorySpecification)}
     loaded = kinds[run.kind].from_values(values)

@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
-from themis.core.entities import GenerationTask, ModelOutput
+from themis.core.entities import GenerationRecord, GenerationTask, ModelOutput
 from themis.exceptions import ConfigurationError, ProviderCallError
 
 __all__ = [
@@ -18,9 +18,11 @@ __all__ = [
     "CONTINUATIONS",
     "Continuation",
     "Likelihood",
+    "ScoredContinuation",
     "check_likelihoods",
     "continuations_of",
     "likelihood_output",
+    "list_scored",
     "move_spaces",
     "option_continuations",
     "read_baselines",
@@ -181,7 +183,12 @@ def continuations_of(task: GenerationTask) -> list[Continuation]:
 
 
 def likelihood_output(
-    task: GenerationTask, found: Sequence[Likelihood], *, evaluated_tokens: int, **raw: object
+    task: GenerationTask,
+    found: Sequence[Likelihood],
+    *,
+    evaluated_tokens: int,
+    generated_tokens: int = 0,
+    **raw: object,
 ) -> ModelOutput:
     """The output of a call that scored a task's continuations.
 
@@ -192,6 +199,7 @@ def likelihood_output(
         task: What was asked.
         found: One for each continuation, in their order.
         evaluated_tokens: Tokens that the model really read for it.
+        generated_tokens: Tokens that it wrote, where a server generates at least one.
         **raw: What else is worth keeping, such as how many tokens of a context were cut off.
 
     Raises:
@@ -208,7 +216,11 @@ def likelihood_output(
     output = ModelOutput(
         text="",
         raw={CONTINUATIONS: listed, "model": task.model.identifier, **raw},
-        usage={"prompt_tokens": evaluated_tokens, "completion_tokens": 0, "total_tokens": evaluated_tokens},
+        usage={
+            "prompt_tokens": evaluated_tokens,
+            "completion_tokens": generated_tokens,
+            "total_tokens": evaluated_tokens + generated_tokens,
+        },
     )
     check_likelihoods(output, task)
     return ModelOutput(_choose(pairs, found, read_baselines(task.metadata)), output.raw, output.usage)
@@ -275,3 +287,30 @@ def _read_likelihood(one: object) -> Likelihood:
         return Likelihood(math.nan, False, 0)
     tokens = one.get("tokens")
     return Likelihood(float(logprob or 0.0), bool(one.get("greedy")), tokens if isinstance(tokens, int) else 0)
+
+
+# --- what people are shown ------------------------------------------------------------------------------------------------
+
+
+class ScoredContinuation(NamedTuple):
+    """A pair with what the model made of it, as a line of what a record shows."""
+
+    pair: Continuation
+    found: Likelihood
+    is_baseline: bool
+    is_likeliest: bool
+
+
+def list_scored(record: GenerationRecord) -> list[ScoredContinuation]:
+    """The continuations of a stored record with their log-probabilities; nothing of a record that has none."""
+    found = read_likelihoods(record.output)
+    if not found or CONTINUATIONS not in record.task.metadata:
+        return []
+    pairs = read_continuations(record.task.metadata, record.task.prompt.text)
+    baselines = set(read_baselines(record.task.metadata))
+    options = [place for place in range(len(pairs)) if place not in baselines]
+    likeliest = max(options, key=lambda place: found[place].logprob) if len(options) > 1 else None
+    return [
+        ScoredContinuation(pair, one, place in baselines, place == likeliest)
+        for place, (pair, one) in enumerate(zip(pairs, found, strict=True))
+    ]

@@ -45,6 +45,8 @@ class Aggregation(ABC):
     is_mean: ClassVar[bool] = False
     # How `interval` is computed, as reports call it.
     interval_name: ClassVar[str] = "jackknife"
+    # Each value takes as long as a look at all items: intervals then stand on groups of items, comparisons on fewer resamples.
+    costly: bool = False
 
     def tabulate(self, statistics: Sequence[object]) -> Rows:
         """The items' statistics as rows of numbers that can be added up.
@@ -331,6 +333,45 @@ class TerOfSums(Aggregation):
     def describe(self, statistics: Sequence[object], weights: Floats) -> dict[str, object]:
         edits, words = weights @ self.tabulate(statistics)
         return {"edits": float(edits), "reference_words": float(words)}
+
+
+# --- log-probabilities --------------------------------------------------------------------------------------------------
+
+# A larger exponent is no number any more.
+_LARGEST_EXPONENT = 700.0
+
+
+@dataclass(frozen=True)
+class PerplexityOfSums(Aggregation):
+    """Perplexity a unit of text (a target, a word, a byte), from [log-probability in nats, units].
+
+    >>> PerplexityOfSums().compute(np.array([[-6.931471805599453, 10]]))
+    array([2.])
+    """
+
+    value_range = (1.0, None)
+
+    def compute(self, sums: Floats) -> Floats:
+        perplexity: Floats = np.exp(np.clip(_divide(-sums[:, 0], sums[:, 1]), 0.0, _LARGEST_EXPONENT))
+        return perplexity
+
+    def describe(self, statistics: Sequence[object], weights: Floats) -> dict[str, object]:
+        logprob, units = weights @ self.tabulate(statistics)
+        return {"logprob": float(logprob), "units": _whole(float(units))}
+
+
+class BitsOfSums(PerplexityOfSums):
+    """Bits a unit of text, from [log-probability in nats, units].
+
+    >>> BitsOfSums().compute(np.array([[-6.931471805599453, 10]]))
+    array([1.])
+    """
+
+    value_range = (0.0, None)
+
+    def compute(self, sums: Floats) -> Floats:
+        bits: Floats = np.maximum(_divide(-sums[:, 0], sums[:, 1]), 0.0) / math.log(2)
+        return bits
 
 
 # --- classes -----------------------------------------------------------------------------------------------------------

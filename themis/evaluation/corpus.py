@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
@@ -26,6 +26,8 @@ STATISTICS = "statistics"
 OF_ATTEMPTS = "statistics_of_attempts"
 # So many numbers are computed at a time.
 _CHUNK = 2**21
+# So many groups of units are left out in turn where each value is costly.
+_MOST_GROUPS = 50
 
 
 class Observation(NamedTuple):
@@ -79,7 +81,8 @@ class Corpus:
         weights: Floats = 1 / np.array([attempts[item] for item in items], dtype=np.float64)
         clusters = [given[owner].cluster for owner in owners]
         clustered = bool(clusters) and None not in clusters
-        rows, counts = _units(found, statistics, weights, clusters if clustered else items)
+        labels: Sequence[Hashable] = clusters if clustered else items
+        rows, counts = _units(found, statistics, weights, group_units(labels) if found.costly else labels)
         return cls(found, rows, counts, len(set(items)), clustered, statistics, weights)
 
     @property
@@ -236,6 +239,16 @@ def _units(
     seen = dict(zip(reversed(of_kind), reversed(statistics), strict=True))
     rows = aggregation.tabulate([seen[kind] for kind in range(len(kinds))])
     return rows, np.bincount(of_kind, minlength=len(kinds)).astype(np.float64)
+
+
+def group_units(labels: Iterable[Hashable]) -> list[Hashable]:
+    """At most 50 labels: units dealt out to groups in turn, which are then left out or drawn whole.
+
+    >>> group_units(["a", "b", "a"])
+    [0, 1, 0]
+    """
+    numbers: dict[object, int] = {}
+    return [numbers.setdefault(label, len(numbers)) % _MOST_GROUPS for label in labels]
 
 
 def dense_chunks(rows: Rows) -> Iterator[Floats]:

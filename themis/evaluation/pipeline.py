@@ -10,6 +10,7 @@ import math
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from themis.core.entities import (
     UNSCORED_ATTEMPTS,
@@ -79,6 +80,9 @@ class EvaluationPipeline:
     ['ExactMatch', 'Numeric']
     """
 
+    # Whether scores may have other names than `metric_names` says, which are known only when answers are scored.
+    names_metrics_late: ClassVar[bool] = False
+
     def __init__(
         self,
         *,
@@ -112,6 +116,15 @@ class EvaluationPipeline:
     def metric_names(self) -> list[str]:
         """The metrics' names, in their order."""
         return [metric.name for metric in self.metrics]
+
+    def expected_metrics(self, record: GenerationRecord, judged: EvaluationRecord) -> Iterable[str]:
+        """The metrics that a sample has a score of unless they failed: all of them.
+
+        Args:
+            record: The answers.
+            judged: What came of judging them.
+        """
+        return self.metric_names
 
     @property
     def compared_with_rows(self) -> list[str]:

@@ -30,6 +30,7 @@ from themis.generation.providers import PROVIDERS, parse_model, provider_accepts
 from themis.generation.templates import PromptTemplate
 from themis.presets.benchmarks import JUDGE, part_name
 from themis.presets.catalogue import CATALOGUE
+from themis.presets.lm_eval.index import is_lm_eval_task
 from themis.presets.protocols import Protocol
 from themis.runs.prices import is_paid, price_of
 from themis.storage import ExperimentStorage
@@ -44,7 +45,7 @@ def assemble(
     spec = parse_model(asked.model, asked.provider_options or {})
     source = resolve_dataset(asked)
     settings = settle(asked, source, store)
-    asked = _with_system_prompt(asked, spec, settings.protocol)
+    asked = _with_system_prompt(asked, spec, settings.protocol if source.written_with is None else None)
     options = _provider_options(spec, asked)
     pipeline = _build_pipeline(asked, source, settings)
     wiring = {"answers": _stored_answers(store, spec.identifier)} if spec.provider == "replay" else {}
@@ -64,7 +65,12 @@ def assemble(
             tags=redact(dict(asked.tags or {})),
             num_samples=settings.attempts,
             reducer=settings.reducer,
-            **{name: value for name, value in vars(settings.sampling).items() if value != ()},
+            # Rows of such a benchmark say their own sampling, which what is said for the whole run would replace.
+            **{
+                name: value
+                for name, value in vars(settings.sampling).items()
+                if value != () and source.pipeline is None
+            },
         ),
         source=source,
         spec=spec,
@@ -99,6 +105,12 @@ def _build_pipeline(asked: SampleSpecification, source: Source, settings: Settin
             raise ConfigurationError(f"evaluation_pipeline {type(custom).__name__} has no {', '.join(missing)}")
         pipeline: EvaluationPipeline = custom
         return pipeline
+    if source.pipeline is not None and asked.metrics is None and asked.extractor is None:
+        if asked.reducer is not None:
+            raise ConfigurationError(
+                f"{source.benchmark} judges its own attempts; leave the reducer out, or name metrics"
+            )
+        return source.pipeline
     extractor = asked.extractor if asked.extractor is not None else source.extractor
     metrics = [resolve_metric(metric) for metric in asked.metrics or _name_judge(source, asked.judge)]
     strategy = None
@@ -115,6 +127,8 @@ def _build_pipeline(asked: SampleSpecification, source: Source, settings: Settin
 
 # --- the protocol, and what is asked otherwise ------------------------------------------------------------------------
 
+# Of what may be said about a task of lm-eval, what decides its figure.
+_OF_THE_TASK = ("shots", "seed", "chat", "multiturn", "system", "generation", "metadata")
 # What was sent where nothing was said, before a benchmark had a protocol.
 _ONCE_THE_DEFAULT = SamplingConfig(temperature=0.0, top_p=0.95, max_tokens=512)
 
@@ -131,6 +145,8 @@ def settle(asked: SampleSpecification, source: Source, store: ExperimentStorage 
     attempts = usual.attempts if asked.num_samples is None else asked.num_samples
     reducer = usual.reducer if asked.reducer is None else asked.reducer
     shots = source.template.examples.count if isinstance(source.template, FewShotTemplate) else 0
+    if source.written_with is not None and usual.protocol is not None:
+        shots = usual.protocol.shots
     settled = Settings(sampling=sampling, attempts=attempts, reducer=reducer, shots=shots, protocol=usual.protocol)
     if settled.protocol is None:
         return settled
@@ -156,6 +172,9 @@ def _find_deviations(
         yield "another prompt"
     if (asked.provider_options or {}).get("system_prompt", protocol.system_prompt) != protocol.system_prompt:
         yield "another system prompt"
+    for name, value in (source.written_with or {}).items():
+        if name in _OF_THE_TASK:
+            yield f"{name} {json.dumps(value)} instead of the task's own"
     yield from _find_other_judging(asked, protocol)
     if asked.sample and protocol.split:
         yield f"the shipped sample rows instead of {protocol.dataset.partition('@')[0]}, {protocol.split}"
@@ -351,7 +370,8 @@ def _why_program_is_needed(
         return "the evaluation_pipeline is the program's own"
     if isinstance(asked.prompt, PromptTemplate):
         return "the prompt is an object of the program's"
-    if source.benchmark is not None and source.benchmark.lower() not in CATALOGUE:
+    is_known = source.benchmark is None or source.benchmark.lower() in CATALOGUE or is_lm_eval_task(source.benchmark)
+    if not is_known:
         return f"the benchmark {source.benchmark!r} is the program's own"
     for kind, registry, named in (
         ("metric", METRICS, asked.metrics or ()),

@@ -16,14 +16,16 @@ from typing import Any
 
 from themis.config.specification import SampleSpecification
 from themis.core.codec import canonical_json, to_plain
-from themis.core.continuations import CONTINUATIONS, read_continuations
+from themis.core.continuations import BASELINES, CONTINUATIONS, read_continuations
 from themis.core.entities import SamplingConfig
 from themis.core.fingerprint import digest
 from themis.core.registry import nearest
+from themis.evaluation.pipeline import EvaluationPipeline
 from themis.exceptions import ConfigurationError, DatasetError, ThemisError
 from themis.generation.templates import PromptTemplate, TemplateRenderingError
 from themis.presets import BenchmarkPreset, get_benchmark_preset
 from themis.presets.examples import with_examples
+from themis.presets.lm_eval.index import is_lm_eval_task
 from themis.presets.loading import READABLE_SUFFIXES, FileRows
 from themis.presets.protocols import Continuations, Protocol
 from themis.storage import ExperimentStorage
@@ -48,8 +50,14 @@ class Source:
     extractor: Any = None
     benchmark: str | None = None
     description: Mapping[str, Any] = field(default_factory=dict)
+    # Judges it as a whole, in place of `metrics` and `extractor`.
+    pipeline: EvaluationPipeline | None = None
+    # The rows are limited already, each part of them on its own.
+    is_limited: bool = False
     # A benchmark's; rows of one's own have none.
     protocol: Protocol | None = None
+    # What its rows are written with in place of its task's own, where they hold all that is asked.
+    written_with: Mapping[str, Any] | None = None
     continuations: Continuations | None = None
 
     def complete(self, row: Row, prompt: str) -> dict[str, Any]:
@@ -68,7 +76,9 @@ def resolve_dataset(asked: SampleSpecification) -> Source:
     if (asked.data is not None or asked.sample) and (not isinstance(dataset, str) or is_row_file(dataset)):
         raise ConfigurationError("data and sample say where a benchmark's rows come from; here the rows are given")
     if asked.benchmark is not None:
-        return _benchmark(get_benchmark_preset(asked.benchmark), asked, rows=_as_rows(dataset))
+        return _benchmark(
+            get_benchmark_preset(asked.benchmark, options=_task_options(asked)), asked, rows=_as_rows(dataset)
+        )
     if isinstance(dataset, BenchmarkPreset):
         return _benchmark(dataset, asked)
     if isinstance(dataset, str | Path) and is_row_file(dataset):
@@ -77,8 +87,27 @@ def resolve_dataset(asked: SampleSpecification) -> Source:
             raise DatasetError(f"no file {str(dataset)!r}; a benchmark's name has no ending like {path.suffix!r}")
         return _custom(FileRows(path), asked, {"kind": "file", "path": str(dataset)})
     if isinstance(dataset, str):
-        return _benchmark(get_benchmark_preset(dataset, data=asked.data, sample=asked.sample), asked)
+        preset = get_benchmark_preset(dataset, data=asked.data, sample=asked.sample, options=_task_options(asked))
+        return _benchmark(preset, asked)
     return _custom(_as_rows(dataset), asked, {"kind": type(dataset).__name__, **_hub_facts(dataset)})
+
+
+def _task_options(asked: SampleSpecification) -> dict[str, Any]:
+    """What is said of a task of lm-eval, with the sampling that is asked for in lm-eval's own words."""
+    options = dict(asked.task_options or {})
+    if not is_lm_eval_task(asked.benchmark or str(asked.dataset)):
+        return options
+    said = {
+        "max_gen_toks": asked.max_tokens,
+        "temperature": asked.temperature,
+        "do_sample": None if asked.temperature is None else asked.temperature > 0,
+        "top_p": asked.top_p,
+        "until": None if asked.stop is None else list(asked.stop),
+    }
+    sampling = {name: value for name, value in said.items() if value is not None}
+    generation = {**options.get("generation", {}), **sampling}
+    shots = {} if asked.shots is None else {"shots": asked.shots}
+    return {**options, **shots, **({"generation": generation} if generation else {})}
 
 
 def is_row_file(dataset: str | Path) -> bool:
@@ -141,18 +170,49 @@ def _custom(rows: Iterable[Row], asked: SampleSpecification, description: Mappin
         raise ConfigurationError(
             "shots are examples of a benchmark's own; for rows of yours write them into the prompt, or into each row's messages"
         )
-    if asked.prompt is None:
+    first, rows = _look_ahead(rows)
+    scored = first.get(CONTINUATIONS)
+    if asked.prompt is None and (not scored or any(isinstance(one, str) for one in scored)):
         raise ConfigurationError('rows of your own need a prompt, for example prompt="Q: {question}\\nA:"')
     return Source(
         rows=rows,
-        template=_template(asked.prompt),
+        # Pairs bring their own contexts.
+        template=_template(asked.prompt or ""),
         id_field=asked.dataset_id_field or "id",
         reference_field=asked.reference_field,
+        metrics=usual_metrics(first) if scored else Source.metrics,
         description=description,
     )
 
 
+def _look_ahead(rows: Iterable[Row]) -> tuple[Row, Iterable[Row]]:
+    """The first row, and all of them; what is wrong with it is found by whoever reads them."""
+    if iter(rows) is not rows:
+        first = next(iter(rows), {})
+    else:
+        taken = list(itertools.islice(rows, 1))
+        first, rows = next(iter(taken), {}), itertools.chain(taken, rows)
+    return first if isinstance(first, Mapping) else {}, rows
+
+
+def usual_metrics(row: Row) -> tuple[str, ...]:
+    """What rows with `continuations` are judged by where nobody says otherwise: options, one target, or a text by itself."""
+    scored = row[CONTINUATIONS]
+    if row.get(BASELINES):
+        return ("acc", "acc_norm", "acc_mutual_info")
+    if not isinstance(scored, list | tuple) or len(scored) != 1:
+        return ("acc", "acc_norm")
+    if isinstance(scored[0], str) or scored[0][:1] != [""]:
+        return ("greedy_match", "perplexity")
+    return ("word_perplexity", "byte_perplexity", "bits_per_byte")
+
+
 def _benchmark(preset: BenchmarkPreset, asked: SampleSpecification, rows: Iterable[Row] | None = None) -> Source:
+    preset = preset if rows is None else preset.read_stored(rows)
+    if preset.pipeline is not None and asked.prompt is not None and rows is None:
+        raise ConfigurationError(
+            f"{preset.name} has its own prompts; write a task of your own, and give it by --include"
+        )
     return Source(
         # The loader is told the limit too: it may stand for more rows than it is asked for.
         rows=preset.load_dataset(asked.limit) if rows is None else rows,
@@ -162,8 +222,11 @@ def _benchmark(preset: BenchmarkPreset, asked: SampleSpecification, rows: Iterab
         metrics=preset.metrics,
         extractor=preset.extractor,
         benchmark=preset.name,
-        description={"kind": "benchmark", "name": preset.name},
+        description={"kind": "benchmark", "name": preset.name, **preset.facts},
+        pipeline=preset.pipeline,
+        is_limited=preset.limits_parts,
         protocol=preset.protocol,
+        written_with=_task_options(asked) if preset.writes_prompts else None,
         continuations=preset.continuations,
     )
 
@@ -172,6 +235,8 @@ def _benchmark_template(preset: BenchmarkPreset, asked: SampleSpecification, *, 
     prompt = None if asked.prompt is None else _template(asked.prompt)
     if is_stored and prompt is not None:
         return prompt  # with the examples it was started with
+    if preset.writes_prompts:
+        return prompt or preset.prompt_template
     return with_examples(preset, prompt=prompt, shots=asked.shots)
 
 
@@ -251,6 +316,8 @@ class RowReader:
     compared: Sequence[str] = ()
     # Raises where no answer to a row could be scored; takes the reference, and the row with its prompt.
     check: Callable[[Any, Mapping[str, Any]], None] | None = None
+    # Of a row and its prompt, the fields that a protocol adds before it is asked.
+    complete: Callable[[Row, str], dict[str, Any]] | None = None
     # Why a row with `continuations` cannot be asked, where it cannot.
     no_scorer: str = ""
 
@@ -285,9 +352,10 @@ class RowReader:
                 raise TemplateRenderingError(f"row {position}: {error}") from None
             if is_code:
                 prompts.update(f"{len(prompt)}:{prompt}".encode("utf-8", "surrogatepass"))
-            if CONTINUATIONS in row:
-                self._check_continuations(row, prompt, position)
-            self._check_scoring(row, prompt, position)
+            asked = row if self.complete is None else {**row, **self.complete(row, prompt)}
+            if CONTINUATIONS in asked:
+                self._check_continuations(asked, prompt, position)
+            self._check_scoring(asked, prompt, position)
             content = canonical_json(row)
             item = Item(position, item_id, digest(content), content, self._cluster(row, item_id))
             hasher.update(f"{len(item_id)}:{item_id}{item.fingerprint}".encode("utf-8", "surrogatepass"))
@@ -359,7 +427,7 @@ class RowReader:
 
     def _check_continuations(self, row: Mapping[str, Any], prompt: str, position: int) -> None:
         if self.no_scorer:
-            raise ConfigurationError(f"row {position} has `continuations`, and {self.no_scorer}")
+            raise ConfigurationError(f"row {position} is scored by log-probability, and {self.no_scorer}")
         try:
             read_continuations(row, prompt)
         except ConfigurationError as error:

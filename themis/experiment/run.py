@@ -135,10 +135,11 @@ class SampleDriver(Driver):
             id_field=self.source.id_field,
             reference_field=self.source.reference_field,
             cluster_field=self.specification.cluster_field,
-            limit=self.specification.limit,
+            limit=None if self.source.is_limited else self.specification.limit,
             compared=getattr(self.pipeline, "compared_with_rows", ()),
             check=getattr(self.pipeline, "row_check", None),
-            no_scorer="" if find_scorer(self.executor) else explain_no_scorer(self.spec.provider),
+            complete=None if self.source.continuations is None else self.source.complete,
+            no_scorer="" if find_scorer(self.executor) else explain_no_scorer(self.specification.model),
         )
 
     # --- what it does -------------------------------------------------------------------------------------------------

@@ -101,10 +101,10 @@ def find_scorer(executor: StatelessTaskExecutor) -> Call | None:
     return score if callable(score) and not getattr(executor, "chat_only", False) else None
 
 
-def explain_no_scorer(provider: str) -> str:
-    """Why rows with `continuations` cannot go to a provider, and which ones they can go to."""
+def explain_no_scorer(model: str) -> str:
+    """Why rows with `continuations` cannot go to a model, and to which ones they can."""
     return (
-        f"the provider {provider!r} gives no log-probabilities of `continuations`; local models (local/NAME), servers of text "
+        f"{model} gives no log-probabilities of `continuations`; local models (local/NAME), servers of text "
         "completions with echo (vllm/NAME, llamacpp/NAME, or openai_compatible/NAME with base_url) and fake/likelihood do"
     )
 

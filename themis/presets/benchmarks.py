@@ -21,6 +21,7 @@ from themis.core.entities import SamplingConfig
 from themis.core.files import atomic_write, file_sha256
 from themis.core.registry import Registry
 from themis.evaluation.metrics import METRICS
+from themis.evaluation.pipeline import EvaluationPipeline
 from themis.exceptions import ConfigurationError, DatasetError
 from themis.generation.templates import PromptTemplate
 from themis.interfaces import Extractor, Metric
@@ -132,6 +133,42 @@ class BenchmarkPreset:
                 f"benchmark {self.name!r} loads its own rows and says no examples; give it few_shot=FewShot(rows=...)"
             )
         return self.few_shot.rows
+
+    @property
+    def pipeline(self) -> EvaluationPipeline | None:
+        """What judges its answers as a whole, in place of extractor and metrics; nothing by default."""
+        return None
+
+    @property
+    def facts(self) -> Mapping[str, object]:
+        """What a manifest says of it beside its name."""
+        return {}
+
+    def fetch(self, folder: Path) -> FetchedBenchmark | None:
+        """Writes what it reads to a folder for `data=`; None where there is nothing to fetch.
+
+        Args:
+            folder: Gets the files.
+        """
+        return None
+
+    @property
+    def writes_prompts(self) -> bool:
+        """Whether its rows hold all that is asked, with examples and system prompt, so that nothing is put before them."""
+        return False
+
+    @property
+    def limits_parts(self) -> bool:
+        """Whether a limit is of each of its parts, which `load_dataset` then heeds itself."""
+        return False
+
+    def read_stored(self, rows: Iterable[Mapping[str, Any]]) -> BenchmarkPreset:
+        """The same benchmark for a stored run, whose rows may be all that is needed.
+
+        Args:
+            rows: As the run has stored them.
+        """
+        return self
 
     def read_from(self, *, data: str | Path | None = None, sample: bool = False) -> BenchmarkPreset:
         """The same benchmark with the rows of a file or folder.
@@ -348,6 +385,11 @@ def _verify_copy(file: Path) -> None:
 # --- benchmarks by name -----------------------------------------------------------------------------------------------
 
 BENCHMARKS: Registry[BenchmarkPreset] = Registry("benchmark")
+# Benchmarks of other projects, as PROJECT:NAME: a function of the whole name, the task's options and a local folder of data.
+BenchmarkFinder = Callable[[str, Options | None, str | Path | None], BenchmarkPreset]
+FAMILIES: Registry[BenchmarkFinder] = Registry(
+    "family of benchmarks", {"lm-eval": "themis.presets.lm_eval.benchmark:find_lm_eval_task"}
+)
 
 
 def register_benchmark(preset: BenchmarkPreset) -> None:
@@ -370,21 +412,30 @@ def register_benchmark(preset: BenchmarkPreset) -> None:
     BENCHMARKS.register(preset.name.lower(), preset)
 
 
-def get_benchmark_preset(name: str, *, data: str | Path | None = None, sample: bool = False) -> BenchmarkPreset:
+def get_benchmark_preset(
+    name: str, *, data: str | Path | None = None, sample: bool = False, options: Options | None = None
+) -> BenchmarkPreset:
     """The benchmark of a name.
 
     Args:
-        name: Its name, whatever the letters' case.
+        name: Its name, whatever the letters' case, or `lm-eval:TASK`.
         data: A file or folder from which its rows are read instead.
         sample: Reads the few rows that are shipped with it, for a try without the internet.
+        options: Of a task of lm-eval: `include`, `chat`, `unsafe_code` and others.
 
     Raises:
-        ConfigurationError: There is no such benchmark, or it has no sample rows.
+        ConfigurationError: There is no such benchmark, it has no sample rows, or it takes no options.
 
     Example:
         >>> get_benchmark_preset("GSM8K").description
         'Grade-school word problems'
     """
+    family, colon, _ = name.partition(":")
+    if colon and family in FAMILIES:
+        found = FAMILIES.get(family)(name, options, data)
+        return found.read_from(data=data, sample=True) if sample else found
+    if options:
+        raise ConfigurationError(f"task options are of tasks of lm-eval, as lm-eval:TASK; {name!r} is none")
     preset = BENCHMARKS.get(name)
     return preset if data is None and not sample else preset.read_from(data=data, sample=sample)
 
@@ -413,9 +464,10 @@ def fetch_benchmark(name: str, to_dir: str | Path, *, limit: int | None = None) 
     """Writes a benchmark's rows to a folder, for `data=` on a machine without internet.
 
     Args:
-        name: A benchmark of the catalogue.
+        name: A benchmark of the catalogue, or `lm-eval:TASK`.
         to_dir: Gets NAME.jsonl, in the source's own layout, and NAME.manifest.json, which says where it came from; also
-            NAME.SPLIT.jsonl with the rows of which examples can be made, where there are such.
+            NAME.SPLIT.jsonl, of which examples can be made, where there is such a split. Of a task of lm-eval all the datasets
+            that it reads, whole.
         limit: Only the first so many rows.
 
     Raises:
@@ -425,8 +477,10 @@ def fetch_benchmark(name: str, to_dir: str | Path, *, limit: int | None = None) 
     >>> fetch_benchmark("demo", "rows", limit=2).rows
     2
     """
-    benchmark = BENCHMARKS.get(name)
+    benchmark = get_benchmark_preset(name)
     if not isinstance(benchmark, CatalogueBenchmark):
+        if (fetched := benchmark.fetch(Path(to_dir))) is not None:
+            return fetched
         raise ConfigurationError(
             f"benchmark {name!r} was registered here and loads its own rows; there is nothing to fetch"
         )

@@ -53,7 +53,7 @@ def hub_rows(source: HubDataset, *, otherwise: str) -> HubRows:
     wanted = {"revision": source.revision, "data_dir": source.data_dir, "data_files": list(source.data_files) or None}
     given = {name: value for name, value in wanted.items() if value is not None}
     try:
-        with _offline_unless_reachable(datasets) as unreachable:
+        with offline_unless_reachable(datasets) as unreachable:
             found = [
                 datasets.load_dataset(source.dataset, config, split=source.split, **given)
                 for config in source.configs or (source.config,)
@@ -67,7 +67,7 @@ def hub_rows(source: HubDataset, *, otherwise: str) -> HubRows:
             f"{source} cannot be loaded from the Hugging Face Hub: {reason}{gate}. {otherwise}"
         ) from error
     rows = _name_subsets(found, source.configs) if source.configs else found[0]
-    return HubRows(rows, _find_commit(found[0]))
+    return HubRows(rows, find_commit(found[0]))
 
 
 def _name_subsets(found: Sequence[Iterable[Row]], configs: Sequence[str]) -> Iterator[Row]:
@@ -87,7 +87,7 @@ def saved_rows(folder: Path) -> Iterable[Row]:
 
 
 @contextlib.contextmanager
-def _offline_unless_reachable(datasets: Any) -> Iterator[bool]:
+def offline_unless_reachable(datasets: Any) -> Iterator[bool]:
     """Without a connection `datasets` waits and retries for half a minute before it looks into its cache."""
     before = datasets.config.HF_HUB_OFFLINE
     unreachable = not before and not _reachable(datasets.config.HF_ENDPOINT)
@@ -122,7 +122,7 @@ def _transport_errors() -> tuple[type[Exception], ...]:
     return tuple(library.HTTPError for library in loaded if library is not None)
 
 
-def _find_commit(dataset: object) -> str | None:
+def find_commit(dataset: object) -> str | None:
     checksums = getattr(getattr(dataset, "info", None), "download_checksums", None) or {}
     commits = {found[1] for url in checksums if (found := re.search(r"@([0-9a-f]{40})/", str(url)))}
     return commits.pop() if len(commits) == 1 else None

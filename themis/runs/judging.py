@@ -7,7 +7,7 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
@@ -126,7 +126,9 @@ class JudgingQueue(Caller):
         self._judge: Callable[[GenerationRecord], EvaluationRecord] = getattr(pipeline, "judge", None) or partial(
             _judge_alone, pipeline
         )
-        self._metric_names = pipeline.metric_names
+        self._expected: Callable[[GenerationRecord, EvaluationRecord], Iterable[str]] = getattr(
+            pipeline, "expected_metrics", lambda record, judged: pipeline.metric_names
+        )
         self._writer = writer
         self._evaluation = evaluation
         self._on_judged = on_judged
@@ -198,7 +200,7 @@ class JudgingQueue(Caller):
             self._threads.shutdown(cancel_futures=True)
 
     def _take(self, position: int, record: GenerationRecord, judged: EvaluationRecord) -> None:
-        self._rows.extend(score_rows(position, judged, self._metric_names, record.task.metadata))
+        self._rows.extend(score_rows(position, judged, self._expected(record, judged), record.task.metadata))
         self._judged.append(judged)
         self._on_judged(judged)
 

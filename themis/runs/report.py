@@ -73,7 +73,7 @@ def build_report(
     good, failed = reader.count_records()
     asked = Asked(unanswered=failed, attempts=reader.count_attempts())
     judged = 0 if evaluation is None else reader.count_evaluated(evaluation)
-    names = list(pipeline.metric_names) if pipeline is not None else None
+    names = None if pipeline is None or _names_late(reader, evaluation, pipeline) else list(pipeline.metric_names)
     # Sequences show what comes after this position: everything, or the last `keep` records.
     after = -1 if keep is None or keep >= good + failed else reader.position_before_last(keep)
     metrics = {} if evaluation is None else metric_aggregates(reader, evaluation, asked, names=names, after=after)
@@ -186,6 +186,12 @@ def describe_protocol(manifest: Mapping[str, Any]) -> str:
         f"{attempts} attempt{'' if attempts == 1 else 's'}",
     ]
     return f"{told['benchmark']}, version {told['version']} (source: {told['source']}): {', '.join(parts)}"
+
+
+def _names_late(reader: RunReader, evaluation: int | None, pipeline: Any) -> bool:
+    """Whether the stored scores say better than the pipeline which metrics there are."""
+    late = getattr(pipeline, "names_metrics_late", False)
+    return bool(late and evaluation is not None and reader.metric_names(evaluation))
 
 
 # --- means ------------------------------------------------------------------------------------------------------------

@@ -57,6 +57,7 @@ from themis.storage.search import (
 )
 
 # Longer texts are shown in part, with a link to the whole.
+_LONGEST_LINE = 100
 _SHOWN_CHARACTERS = 20_000
 
 
@@ -197,8 +198,12 @@ def moment(value: datetime.datetime | None) -> str:
 
 
 def pretty(value: object) -> str:
-    """A value as indented JSON; a text as it is."""
-    return value if isinstance(value, str) else json.dumps(value, indent=2, ensure_ascii=False, default=str)
+    """A value as indented JSON, a short list of plain values on one line; a text as it is."""
+    if isinstance(value, str):
+        return value
+    is_plain = isinstance(value, list) and not any(isinstance(one, list | dict) for one in value)
+    line = json.dumps(value, ensure_ascii=False, default=str) if is_plain else ""
+    return line if 0 < len(line) <= _LONGEST_LINE else json.dumps(value, indent=2, ensure_ascii=False, default=str)
 
 
 def beginning(text: str | None, characters: int = _SHOWN_CHARACTERS) -> str:

@@ -16,6 +16,7 @@ from markupsafe import Markup
 from themis.comparison.diff import Change, DiffItem, RunDiff, diff_runs
 from themis.comparison.pages import forest_plot
 from themis.comparison.reports import ComparisonReport, ComparisonResult
+from themis.core.continuations import ScoredContinuation, list_scored
 from themis.core.entities import EvaluationRecord, GenerationRecord, ModelError
 from themis.core.redaction import Redactor
 from themis.core.registry import nearest
@@ -204,8 +205,24 @@ def _attempt(attempt: GenerationRecord, redactor: Redactor) -> JSONObject:
         "response": None if output is None else redactor.values(output.text),
         "usage": None if output is None else output.usage,
         "raw": None if output is None else redactor.data(output.raw),
+        "continuations": [_format_scored(one, attempt, redactor) for one in list_scored(attempt)],
         "error": _format_error(attempt.error, redactor),
         "metrics": redactor.data(attempt.metrics),
+    }
+
+
+def _format_scored(one: ScoredContinuation, attempt: GenerationRecord, redactor: Redactor) -> JSONObject:
+    return {
+        # Most stand after the prompt, which is shown anyway.
+        "context": None
+        if one.pair.context == (attempt.task.prompt.text or None)
+        else redactor.values(one.pair.context),
+        "text": redactor.values(one.pair.text),
+        "logprob": one.found.logprob,
+        "tokens": one.found.tokens,
+        "greedy": one.found.greedy,
+        "is_baseline": one.is_baseline,
+        "is_likeliest": one.is_likeliest,
     }
 
 

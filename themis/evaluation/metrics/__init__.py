@@ -22,6 +22,16 @@ if TYPE_CHECKING:
     from themis.evaluation.metrics.code import ExecutionAccuracy, PassAtK
     from themis.evaluation.metrics.combined import CompositeMetric, ConsistencyMetric, GroupMean
     from themis.evaluation.metrics.countdown import CountdownStrict, CountdownValidity
+    from themis.evaluation.metrics.likelihood import (
+        BitsPerByte,
+        BytePerplexity,
+        GreedyMatch,
+        MutualInformationAccuracy,
+        NormalizedOptionAccuracy,
+        OptionAccuracy,
+        Perplexity,
+        WordPerplexity,
+    )
     from themis.evaluation.metrics.maths import MathVerifyAccuracy
     from themis.evaluation.metrics.numeric import Numeric
     from themis.evaluation.metrics.overlap import (
@@ -62,8 +72,10 @@ __all__ = [
     "BalancedAccuracy",
     "BbhMatch",
     "BertScore",
+    "BitsPerByte",
     "Bleu",
     "Brier",
+    "BytePerplexity",
     "Chrf",
     "CompositeMetric",
     "ConsistencyMetric",
@@ -77,6 +89,7 @@ __all__ = [
     "EmbeddingSimilarity",
     "ExactMatch",
     "ExecutionAccuracy",
+    "GreedyMatch",
     "GroupMean",
     "Includes",
     "JsonEqual",
@@ -94,10 +107,14 @@ __all__ = [
     "MeanReciprocalRank",
     "Meteor",
     "MultipleChoice",
+    "MutualInformationAccuracy",
     "Ndcg",
+    "NormalizedOptionAccuracy",
     "Numeric",
+    "OptionAccuracy",
     "PartsFound",
     "PassAtK",
+    "Perplexity",
     "PrecisionAtK",
     "RecallAtK",
     "RegexMatch",
@@ -108,6 +125,7 @@ __all__ = [
     "Ter",
     "TokenF1",
     "WeightedF1",
+    "WordPerplexity",
 ]
 
 

@@ -213,7 +213,7 @@ def _row(sample: Sample) -> dict[str, object]:
     return {
         "id": sample.sample_id or "",
         "prompt": _truncate(sample.prompt),
-        "output": None if sample.output is None else _truncate(sample.output),
+        "output": None if sample.shown_output is None else _truncate(sample.shown_output),
         "reference": None if sample.reference is None else _truncate(format_value(sample.reference)),
         "scores": sample.mean_scores,
         "details": [

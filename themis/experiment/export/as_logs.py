@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from themis.core.codec import JsonObjectWriter, format_value, json_bytes, to_plain
+from themis.core.continuations import ScoredContinuation, list_scored
 from themis.core.entities import ExperimentReport, GenerationRecord, MetricScore
 from themis.core.files import atomic_write, safe_filename
 from themis.core.redaction import redact
@@ -276,13 +277,18 @@ def _line(number: int, sample: Sample, sampling: Mapping[str, Any]) -> dict[str,
     target, scores = format_value(sample.reference if sample.reference is not None else ""), sample.mean_scores
     arguments = {**sampling, "do_sample": bool(sampling.get("temperature"))}
     answers = [attempt.output.text for attempt in (record.attempts if record else ()) if attempt.output is not None]
+    asked: dict[str, object] = {
+        "arguments": {"gen_args_0": {"arg_0": sample.prompt, "arg_1": arguments}},
+        "resps": [answers],
+        "filtered_resps": [sample.output],
+    }
+    if record is not None and (scored := list_scored(record)):
+        asked = _scored_requests(scored)
     return {
         "doc_id": number,
         "doc": row,
         "target": target,
-        "arguments": {"gen_args_0": {"arg_0": sample.prompt, "arg_1": arguments}},
-        "resps": [answers],
-        "filtered_resps": [sample.output],
+        **asked,
         "filter": "none",
         "metrics": list(scores),
         "doc_hash": _sha(json_bytes(row)),
@@ -291,6 +297,28 @@ def _line(number: int, sample: Sample, sampling: Mapping[str, Any]) -> dict[str,
         # A metric may not hide one of the fields above.
         **{name if name not in LM_EVAL_FIELDS else f"metric_{name}": value for name, value in scores.items()},
     }
+
+
+def _scored_requests(scored: list[ScoredContinuation]) -> dict[str, object]:
+    """A request a continuation, as the harness writes them: the log-probability and whether it was greedy, as texts."""
+    told = [[str(one.found.logprob), str(one.found.greedy)] for one in scored]
+    return {
+        "arguments": {
+            f"gen_args_{place}": {"arg_0": one.pair.context, "arg_1": one.pair.text} for place, one in enumerate(scored)
+        },
+        "resps": [[one] for one in told],
+        "filtered_resps": told,
+    }
+
+
+def _output_type(report: ExperimentReport) -> str:
+    first = next(iter(report.generation_results), None)
+    scored = list_scored(first) if first is not None else []
+    if not scored:
+        return "generate_until"
+    if len(scored) > 1:
+        return "multiple_choice"
+    return "loglikelihood" if scored[0].pair.context else "loglikelihood_rolling"
 
 
 def _lm_eval_results(
@@ -309,7 +337,7 @@ def _lm_eval_results(
             task: {
                 "task": task,
                 "dataset_path": (manifest.get("dataset") or {}).get("benchmark_id"),
-                "output_type": "generate_until",
+                "output_type": _output_type(report),
                 "generation_kwargs": sampling,
                 "repeats": int(manifest.get("num_samples") or 1),
             }

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from itertools import chain, islice
 from typing import Any
 
+from themis.core.continuations import ScoredContinuation, list_scored, read_likelihoods
 from themis.core.entities import (
     EvaluationFailure,
     EvaluationRecord,
@@ -51,6 +52,18 @@ class Sample:
             "sampling_temperature": task.sampling.temperature,
             "sampling_top_p": task.sampling.top_p,
             "sampling_max_tokens": task.sampling.max_tokens,
+            **self._likelihoods(),
+        }
+
+    def _likelihoods(self) -> dict[str, object]:
+        """Of continuations that were scored, a list each, in their order."""
+        found = read_likelihoods(self.record.output) if self.record is not None else []
+        if not found:
+            return {}
+        return {
+            "continuation_logprobs": [one.logprob for one in found],
+            "continuation_greedy": [one.greedy for one in found],
+            "continuation_tokens": [one.tokens for one in found],
         }
 
     @property
@@ -67,12 +80,32 @@ class Sample:
         return None if self.record is None or self.record.output is None else self.record.output.text
 
     @property
+    def shown_output(self) -> str | None:
+        """The answer as people read it; of continuations that were scored, a line each."""
+        scored = list_scored(self.record) if self.record is not None else []
+        return "\n".join(map(_format_scored, scored)) if scored else self.output
+
+    @property
     def reference(self) -> object:
         return None if self.record is None or self.record.task.reference is None else self.record.task.reference.value
 
     @property
     def mean_scores(self) -> dict[str, float]:
         return mean_scores(self.scores)
+
+
+def _format_scored(one: ScoredContinuation) -> str:
+    marks = [
+        mark
+        for mark, holds in (
+            ("likeliest", one.is_likeliest),
+            ("baseline", one.is_baseline),
+            ("greedy", one.found.greedy),
+        )
+        if holds
+    ]
+    what_it_is = f" ({', '.join(marks)})" if marks else ""
+    return f"{one.found.logprob:10.4f}  {one.pair.text.strip()}{what_it_is}"
 
 
 def join_samples(report: ExperimentReport) -> Iterator[Sample]:

@@ -14,10 +14,14 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, kw_only=True)
 class KnownEndpoint:
-    """A server that speaks OpenAI's chat completions. `other_keys` are further variables that may hold its key."""
+    """A server that speaks OpenAI's chat completions. `other_keys` are further variables that may hold its key.
+
+    `scores` says that it tells the log-probabilities of given texts too.
+    """
 
     base_url: str
     is_local: bool = False
+    scores: bool = False
     other_keys: tuple[str, ...] = ()
 
 
@@ -35,8 +39,8 @@ KNOWN_ENDPOINTS: dict[str, KnownEndpoint] = {
     "gemini": KnownEndpoint(base_url=_GEMINI, other_keys=("GOOGLE_API_KEY",)),
     "google": KnownEndpoint(base_url=_GEMINI, other_keys=("GEMINI_API_KEY",)),
     "huggingface": KnownEndpoint(base_url="https://router.huggingface.co/v1", other_keys=("HF_TOKEN",)),
-    "vllm": KnownEndpoint(base_url="http://localhost:8000/v1", is_local=True),
-    "llamacpp": KnownEndpoint(base_url="http://localhost:8080/v1", is_local=True),
+    "vllm": KnownEndpoint(base_url="http://localhost:8000/v1", is_local=True, scores=True),
+    "llamacpp": KnownEndpoint(base_url="http://localhost:8080/v1", is_local=True, scores=True),
     "ollama": KnownEndpoint(base_url="http://localhost:11434/v1", is_local=True),
     "lmstudio": KnownEndpoint(base_url="http://localhost:1234/v1", is_local=True),
 }

@@ -91,19 +91,25 @@ class HttpProvider(StatelessTaskExecutor):
     @property
     def address(self) -> str:
         """The URL as it may be shown: without credentials."""
-        return str(self._url.with_user(None).with_query(None))
+        return _without_credentials(self._url)
 
-    async def _post(self, body: bytes) -> Reply:
-        session = self._sessions.get(asyncio.get_running_loop()) or self._open()
+    async def _post(self, body: bytes, url: URL | None = None) -> Reply:
+        """Sends a body to the endpoint, or to another address of the same server."""
         # A payload that is ready spares the client the search for one that fits.
         data: Any = aiohttp.BytesPayload(body) if len(body) < _LARGEST_PLAIN_BODY else io.BytesIO(body)
+        return await self._send("POST", self._url if url is None else url, data)
+
+    async def _send(self, method: str, url: URL, data: Any = None) -> Reply:
+        session = self._sessions.get(asyncio.get_running_loop()) or self._open()
         try:
-            async with session.post(self._url, data=data, proxy=self._proxy_url, allow_redirects=False) as response:
+            async with session.request(
+                method, url, data=data, proxy=self._proxy_url, allow_redirects=False
+            ) as response:
                 payload = await self._read(response)
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            raise self._broken(error) from error
+            raise self._broken(error, url) from error
         if response.status != 200:
-            raise self._refused(response.status, response.headers, payload)
+            raise self._refused(response.status, response.headers, payload, url)
         if not payload.strip():
             raise self._failure("answered with an empty body", kind="empty_response", retryable=True)
         return Reply(payload, response.headers)
@@ -125,9 +131,10 @@ class HttpProvider(StatelessTaskExecutor):
         if session is not None:
             await session.close()
 
-    def _failure(self, what: str, *, kind: str, **details: Any) -> ProviderCallError:
-        """An error that names this endpoint and holds no secret."""
-        return ProviderCallError(self._redactor.text(f"{self.address} {what}"), kind=kind, **details)
+    def _failure(self, what: str, *, kind: str, url: URL | None = None, **details: Any) -> ProviderCallError:
+        """An error that names this endpoint, or another address of the server's, and holds no secret."""
+        address = self.address if url is None else _without_credentials(url)
+        return ProviderCallError(self._redactor.text(f"{address} {what}"), kind=kind, **details)
 
     def _decode(self, body: bytes | str, kind: type[T], expected: str) -> T:
         try:
@@ -200,34 +207,38 @@ class HttpProvider(StatelessTaskExecutor):
                 retryable=False,
             )
 
-    def _broken(self, error: Exception) -> ProviderCallError:
+    def _broken(self, error: Exception, url: URL) -> ProviderCallError:
         """No answer arrived: what the transport said, and whether trying again may help."""
         reason = f"{type(error).__name__}: {error}".rstrip(": ")
         if isinstance(error, aiohttp.ConnectionTimeoutError):
             what = f"could not be connected to within {_CONNECT_SECONDS:g} s"
-            return self._failure(what, kind="timeout", retryable=True)
+            return self._failure(what, kind="timeout", url=url, retryable=True)
         if isinstance(error, TimeoutError):
             limit = f" (timeout={self._time_limits.total:g} s)" if self._time_limits.total else ""
-            return self._failure(f"did not answer in time{limit}", kind="timeout", retryable=True)
+            return self._failure(f"did not answer in time{limit}", kind="timeout", url=url, retryable=True)
         if isinstance(error, aiohttp.ClientConnectorCertificateError | aiohttp.ClientSSLError):
             what = f"has a certificate that cannot be verified; give ca_file= for a private CA. {reason}"
-            return self._failure(what, kind="connection", retryable=False)
+            return self._failure(what, kind="connection", url=url, retryable=False)
         if isinstance(error, aiohttp.ClientHttpProxyError):
-            return self._failure(f"is behind a proxy that refused: {reason}", kind="proxy", status=error.status)
+            return self._failure(
+                f"is behind a proxy that refused: {reason}", kind="proxy", url=url, status=error.status
+            )
         if isinstance(error, aiohttp.ClientConnectorError):
             return self._failure(
-                f"cannot be reached; is the server running? {reason}", kind="connection", retryable=True
+                f"cannot be reached; is the server running? {reason}", kind="connection", url=url, retryable=True
             )
         if isinstance(error, aiohttp.ClientResponseError):
-            return self._failure(f"does not speak HTTP: {reason}", kind="invalid_response", retryable=True)
-        return self._failure(f"cut the connection: {reason}", kind="connection", retryable=True)
+            return self._failure(f"does not speak HTTP: {reason}", kind="invalid_response", url=url, retryable=True)
+        return self._failure(f"cut the connection: {reason}", kind="connection", url=url, retryable=True)
 
-    def _refused(self, status: int, headers: Mapping[str, str], body: bytes | str) -> ProviderCallError:
+    def _refused(
+        self, status: int, headers: Mapping[str, str], body: bytes | str, url: URL | None = None
+    ) -> ProviderCallError:
         """An answer that is an error: the server's own words, shortened, and what its status means."""
         if 300 <= status < 400:
             target = self._excerpt(urljoin(self.address, headers.get("Location", "elsewhere")))
             what = f"redirects to {target}: give that as base_url"
-            return self._failure(what, kind="bad_request", status=status, retryable=False)
+            return self._failure(what, kind="bad_request", url=url, status=status, retryable=False)
         told = _read_error(body)
         message = self._excerpt((told.message if told else "") or body)
         of_range = "server_error" if status >= 500 else "bad_request"
@@ -235,6 +246,7 @@ class HttpProvider(StatelessTaskExecutor):
         return self._failure(
             f"answered {status}: {message or 'with an empty body'}",
             kind=kind,
+            url=url,
             status=status,
             retry_after_seconds=retry_after_seconds(headers),
             retryable=kind not in _HOPELESS_KINDS and (status in _PASSING_STATUSES or status >= 500),
@@ -362,6 +374,10 @@ def _number(text: str | None) -> float | None:
     except ValueError:
         return None
     return number if number is not None and abs(number) < 1e12 else None
+
+
+def _without_credentials(url: URL) -> str:
+    return str(url.with_user(None).with_query(None))
 
 
 def _web_address(url: str) -> URL:

@@ -2,29 +2,35 @@
 
 Deterministic at temperature 0, whatever was asked before: llama.cpp's prompt cache and its batching of parallel slots
 change the order of floating-point sums, and with it some answers (2 of 24 in our measurement), so both are off unless
-asked for.
+asked for. Continuations are scored by a server of their own, one row at a time, whose cache holds nothing but the row's context.
 """
 
 from __future__ import annotations
 
 import importlib.util
 import json
+import logging
 import os
 import secrets
 import threading
 import urllib.request
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
 import msgspec
 
+from themis.core.continuations import continuations_of, likelihood_output
 from themis.core.entities import GenerationRecord, GenerationTask
 from themis.exceptions import ConfigurationError, DependencyError, ProviderCallError, ProviderError
 from themis.generation.models import resolve_model
 from themis.generation.providers.chat import Completion, completion_fields, constant_fields, item_name, read_completion
+from themis.generation.providers.token_scoring import Questions, Scored, Tokenize, score_by_tokens
 from themis.interfaces import StatelessTaskExecutor
+
+logger = logging.getLogger(__name__)
 
 
 class LocalModel(StatelessTaskExecutor):
@@ -67,6 +73,7 @@ class LocalModel(StatelessTaskExecutor):
         self._threads = _positive("threads", threads) if threads is not None else usable_cores()
         self._system_prompt = system_prompt
         self._seed = seed
+        self._has_truncated = False
         self._always = {
             "cache_prompt": prompt_cache,
             **constant_fields(stop, logprobs, extra_body, grammar=grammar, json_schema=json_schema),
@@ -89,20 +96,59 @@ class LocalModel(StatelessTaskExecutor):
         del output.raw["id"]
         return GenerationRecord(task=task, output=output, error=None)
 
+    def score_continuations(self, task: GenerationTask) -> GenerationRecord:
+        self._name = self._path or task.model.identifier
+        loaded = self._load(self._name, for_scoring=True)
+        # Another row between two requests would change what is in the cache, and with it the last digits.
+        with loaded.lock:
+            asked = score_by_tokens(
+                continuations_of(task), prefix_token=loaded.prefix_token, window_tokens=self._context_tokens
+            )
+            found = self._answer(task, loaded, asked)
+        details = {"truncated_tokens": found.truncated_tokens} if found.truncated_tokens else {}
+        if details and not self._has_truncated:
+            self._has_truncated = True
+            logger.warning(
+                "contexts are longer than context_tokens=%d and are cut off on the left: %d tokens of item %s",
+                self._context_tokens,
+                found.truncated_tokens,
+                item_name(task),
+            )
+        output = likelihood_output(task, found.likelihoods, evaluated_tokens=found.evaluated_tokens, **details)
+        return GenerationRecord(task=task, output=output, error=None)
+
+    def _answer(self, task: GenerationTask, loaded: _Loaded, questions: Questions) -> Scored:
+        answer: object = None
+        while True:
+            try:
+                asked = questions.send(answer)
+            except StopIteration as finished:
+                scored: Scored = finished.value
+                return scored
+            if isinstance(asked, Tokenize):
+                answer = loaded.tokenize(asked.text, begins=asked.begins)
+                continue
+            completion = loaded.server.handle_completions(asked.body)
+            if "error" in completion:
+                raise _refusal(task, completion["error"])
+            answer = completion
+
     def count_tokens(self, text: str) -> int:
         """By the tokenizer of the model that was named, or called last."""
-        return self._load(self._name).count_tokens(text)
+        return len(self._load(self._name).tokenize(text))
 
-    def _load(self, name: str) -> _Loaded:
+    def _load(self, name: str, *, for_scoring: bool = False) -> _Loaded:
+        settings = ServerSettings(
+            path=resolve_model(name),
+            context_tokens=self._context_tokens,
+            parallel=self._parallel,
+            threads=self._threads,
+        )
+        if for_scoring:
+            # llama.cpp keeps a place for a token after the last one.
+            settings = replace(settings, context_tokens=self._context_tokens + 1, parallel=1, for_scoring=True)
         try:
-            return _load_server(
-                ServerSettings(
-                    path=resolve_model(name),
-                    context_tokens=self._context_tokens,
-                    parallel=self._parallel,
-                    threads=self._threads,
-                )
-            )
+            return _load_server(settings)
         except ProviderError as error:
             raise ProviderCallError(str(error), kind="not_found", retryable=False) from error
 
@@ -122,6 +168,7 @@ class ServerSettings:
     host: str = "127.0.0.1"
     port: int = 0
     alias: str | None = None
+    for_scoring: bool = False
 
 
 def start_server(settings: ServerSettings, *, api_key: str | None = None) -> Any:
@@ -178,16 +225,29 @@ class _Loaded:
 
     server: Any
     api_key: str
+    lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def count_tokens(self, text: str) -> int:
+    def tokenize(self, text: str, *, begins: bool = False) -> list[int]:
+        """The tokens of a text; at the beginning, with what the model's file wants there."""
+        tokens: list[int] = self._ask("/tokenize", {"content": text, "add_special": begins})["tokens"]
+        return tokens
+
+    @cached_property
+    def prefix_token(self) -> int:
+        """What a text without a context follows: the token of its beginning, or else that of an end."""
+        properties = self._ask("/props")
+        return self.tokenize(properties.get("bos_token") or properties["eos_token"])[0]
+
+    def _ask(self, path: str, body: Mapping[str, object] | None = None) -> dict[str, Any]:
         request = urllib.request.Request(
-            f"{self.server.listening_address}/tokenize",
-            data=json.dumps({"content": text}).encode(),
+            f"{self.server.listening_address}{path}",
+            data=None if body is None else json.dumps(body).encode(),
             headers={"Content-Type": "application/json", "Authorization": f"Bearer {self.api_key}"},
         )
         # Not through a proxy: the address is this process.
         with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request) as response:
-            return len(json.load(response)["tokens"])
+            answer: dict[str, Any] = json.load(response)
+        return answer
 
 
 _LOADED: dict[tuple[int, ServerSettings], _Loaded] = {}

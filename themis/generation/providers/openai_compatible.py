@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 import msgspec
+from yarl import URL
 
 from themis.core.entities import GenerationRecord, GenerationTask
 from themis.exceptions import ProviderCallError, ProviderError
@@ -23,20 +24,22 @@ from themis.generation.providers.chat import (
     read_completion,
     request_body,
 )
+from themis.generation.providers.completions import TextCompletions
 from themis.generation.providers.endpoints import KNOWN_ENDPOINTS, base_url_variable, key_variable
-from themis.generation.providers.http import HttpProvider, quota_headers, read_quota
+from themis.generation.providers.http import quota_headers, read_quota
 
 _PATH = "/chat/completions"
 _QUOTA = quota_headers("x-ratelimit-{what}-{of}")
 
 
-class OpenAICompatible(HttpProvider):
+class OpenAICompatible(TextCompletions):
     """One request to an OpenAI-compatible endpoint for each task.
 
     `provider_name` finds the endpoint in the table of known ones and its variables `<NAME>_BASE_URL` and
     `<NAME>_API_KEY`; `base_url` (or `api_base`) and `api_key` win over both. `omit` names fields of the body that a
     model refuses, such as `temperature`; `extra_body` adds fields that it needs; `max_tokens_field` is what the limit is
-    called where a gateway stands before a model that knows it by another name.
+    called where a gateway stands before a model that knows it by another name. `beginning_of_text` is what a text without a
+    context follows when `continuations` are scored, where the server puts no such token in front itself.
     """
 
     def __init__(
@@ -62,11 +65,14 @@ class OpenAICompatible(HttpProvider):
         logprobs: bool | int | None = None,
         response_format: Mapping[str, object] | None = None,
         grammar: str | None = None,
+        beginning_of_text: str = "",
         provider_name: str = "openai_compatible",
     ) -> None:
         address = base_url or api_base or os.environ.get(base_url_variable(provider_name))
         known = KNOWN_ENDPOINTS.get(provider_name)
         hosted = known is not None and not known.is_local and not address
+        # Of a server that somebody names nobody knows it before it has been asked.
+        self.chat_only = known is not None and not known.scores and not address
         address = address or (known.base_url if known else None)
         if not address:
             raise ProviderError(
@@ -91,6 +97,7 @@ class OpenAICompatible(HttpProvider):
             max_response_bytes=max_response_bytes,
             system_prompt=system_prompt,
         )
+        self.prepare_scoring(_texts_url(self._url), beginning_of_text=beginning_of_text, extra_body=extra_body)
         self._seed = seed
         # OpenAI's newer models refuse the old name, other servers may not know the new one.
         usual = "max_completion_tokens" if hosted and provider_name == "openai" else "max_tokens"
@@ -153,6 +160,11 @@ def _completions_url(address: str) -> str:
     place, mark, query = address.partition("?")
     place = place.rstrip("/").removesuffix(_PATH)
     return f"{place}{_PATH}{mark}{query}"
+
+
+def _texts_url(url: URL) -> URL:
+    """Where texts are completed, of the address where chats are."""
+    return url.with_path(url.path.removesuffix(_PATH) + "/completions", keep_query=True)
 
 
 class LocalOpenAICompatible(OpenAICompatible):

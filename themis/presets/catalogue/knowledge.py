@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 from themis.core.entities import SamplingConfig
 from themis.presets.benchmarks import CatalogueBenchmark
@@ -13,6 +13,9 @@ from themis.presets.catalogue.language import ShortAnswerExtractor
 from themis.presets.fields import Raw, Row, Value, lettered, mapped, option_texts, position
 from themis.presets.hub import HubDataset
 from themis.presets.protocols import FewShot
+
+# What the two ways to ask a benchmark have in common: arguments of `CatalogueBenchmark`.
+Fields: TypeAlias = dict[str, Any]
 
 _ONE_TOKEN = SamplingConfig(max_tokens=1)
 _SHORT = SamplingConfig(max_tokens=64, stop=("\n",))
@@ -52,7 +55,7 @@ def _mmlu_correct(raw: Raw) -> int:
     return ord(answer) - ord("A") if isinstance(answer, str) and answer.isalpha() else int(answer)
 
 
-_MMLU: dict[str, Any] = {
+_MMLU: Fields = {
     "source": HubDataset(
         dataset="cais/mmlu", config="all", split="test", revision="c30699e8356da336a370243923dbaf21066bb9fe"
     ),
@@ -77,7 +80,7 @@ def _arc_correct(raw: Raw) -> int:
     return list(raw["choices"]["label"]).index(raw["answerKey"])
 
 
-def _arc(config: str) -> dict[str, Any]:
+def _arc(config: str) -> Fields:
     return {
         "source": HubDataset(
             dataset="allenai/ai2_arc", config=config, split="test", revision="210d026faf9955653af8916fad021475a3f00453"
@@ -106,7 +109,7 @@ def _hellaswag_context(raw: Raw) -> str:
     return _clean_hellaswag(f"{raw['activity_label']}: {begun}")
 
 
-_HELLASWAG: dict[str, Any] = {
+_HELLASWAG: Fields = {
     "source": HubDataset(
         dataset="Rowan/hellaswag", split="validation", revision="218ec52e09a7e7462a5400043bb9a69a41d06b76"
     ),
@@ -122,7 +125,7 @@ _HELLASWAG: dict[str, Any] = {
     "licence": "MIT",
     "citation": "Zellers et al. 2019, arXiv:1905.07830",
 }
-_WINOGRANDE: dict[str, Any] = {
+_WINOGRANDE: Fields = {
     "source": HubDataset(
         dataset="allenai/winogrande",
         config="winogrande_xl",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from themis.evaluation.extractors.answers import find_final_answer
+from themis.evaluation.extractors.answers import find_announced_line, find_final_answer
 from themis.evaluation.extractors.exceptions import FieldExtractionError
 from themis.evaluation.extractors.text import strip_thinking
 from themis.presets.benchmarks import CatalogueBenchmark
@@ -26,6 +26,20 @@ class ShortAnswerExtractor:
         answer = (
             (find_final_answer(text) or text.rpartition("\n\n")[2]).strip().strip("*_`\"' ").removesuffix(".").strip()
         )
+        if not answer:
+            raise FieldExtractionError("empty_output")
+        return answer
+
+
+@dataclass(frozen=True)
+class PartsExtractor:
+    """The whole line that the reply announces as its answer, with all parts of it; else its last paragraph."""
+
+    example: ClassVar[str] = 'PartsExtractor().extract("Two.\\nAnswer: Frisian; Dutch") == "Frisian; Dutch"'
+
+    def extract(self, raw_output: str) -> str:
+        text = strip_thinking(str(raw_output))
+        answer = (find_announced_line(text) or text.strip().rpartition("\n\n")[2]).strip("*_`\"' \t\n.")
         if not answer:
             raise FieldExtractionError("empty_output")
         return answer
