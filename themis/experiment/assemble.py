@@ -45,7 +45,7 @@ def assemble(
     spec = parse_model(asked.model, asked.provider_options or {})
     source = resolve_dataset(asked)
     settings = settle(asked, source, store)
-    asked = _with_system_prompt(asked, spec, settings.protocol)
+    asked = _with_system_prompt(asked, spec, settings.protocol if source.written_with is None else None)
     options = _provider_options(spec, asked)
     pipeline = _build_pipeline(asked, source, settings)
     wiring = {"answers": _stored_answers(store, spec.identifier)} if spec.provider == "replay" else {}
@@ -127,6 +127,8 @@ def _build_pipeline(asked: SampleSpecification, source: Source, settings: Settin
 
 # --- the protocol, and what is asked otherwise ------------------------------------------------------------------------
 
+# Of what may be said about a task of lm-eval, what decides its figure.
+_OF_THE_TASK = ("shots", "seed", "chat", "multiturn", "system", "generation", "metadata")
 # What was sent where nothing was said, before a benchmark had a protocol.
 _ONCE_THE_DEFAULT = SamplingConfig(temperature=0.0, top_p=0.95, max_tokens=512)
 
@@ -143,6 +145,8 @@ def settle(asked: SampleSpecification, source: Source, store: ExperimentStorage 
     attempts = usual.attempts if asked.num_samples is None else asked.num_samples
     reducer = usual.reducer if asked.reducer is None else asked.reducer
     shots = source.template.examples.count if isinstance(source.template, FewShotTemplate) else 0
+    if source.written_with is not None and usual.protocol is not None:
+        shots = usual.protocol.shots
     settled = Settings(sampling=sampling, attempts=attempts, reducer=reducer, shots=shots, protocol=usual.protocol)
     if settled.protocol is None:
         return settled
@@ -168,6 +172,9 @@ def _find_deviations(
         yield "another prompt"
     if (asked.provider_options or {}).get("system_prompt", protocol.system_prompt) != protocol.system_prompt:
         yield "another system prompt"
+    for name, value in (source.written_with or {}).items():
+        if name in _OF_THE_TASK:
+            yield f"{name} {json.dumps(value)} instead of the task's own"
     yield from _find_other_judging(asked, protocol)
     if asked.sample and protocol.split:
         yield f"the shipped sample rows instead of {protocol.dataset.partition('@')[0]}, {protocol.split}"

@@ -56,6 +56,8 @@ class Source:
     is_limited: bool = False
     # A benchmark's; rows of one's own have none.
     protocol: Protocol | None = None
+    # What its rows are written with in place of its task's own, where they hold all that is asked.
+    written_with: Mapping[str, Any] | None = None
     continuations: Continuations | None = None
 
     def complete(self, row: Row, prompt: str) -> dict[str, Any]:
@@ -104,7 +106,8 @@ def _task_options(asked: SampleSpecification) -> dict[str, Any]:
     }
     sampling = {name: value for name, value in said.items() if value is not None}
     generation = {**options.get("generation", {}), **sampling}
-    return {**options, "generation": generation} if generation else options
+    shots = {} if asked.shots is None else {"shots": asked.shots}
+    return {**options, **shots, **({"generation": generation} if generation else {})}
 
 
 def is_row_file(dataset: str | Path) -> bool:
@@ -223,6 +226,7 @@ def _benchmark(preset: BenchmarkPreset, asked: SampleSpecification, rows: Iterab
         pipeline=preset.pipeline,
         is_limited=preset.limits_parts,
         protocol=preset.protocol,
+        written_with=_task_options(asked) if preset.writes_prompts else None,
         continuations=preset.continuations,
     )
 
@@ -231,6 +235,8 @@ def _benchmark_template(preset: BenchmarkPreset, asked: SampleSpecification, *, 
     prompt = None if asked.prompt is None else _template(asked.prompt)
     if is_stored and prompt is not None:
         return prompt  # with the examples it was started with
+    if preset.writes_prompts:
+        return prompt or preset.prompt_template
     return with_examples(preset, prompt=prompt, shots=asked.shots)
 
 

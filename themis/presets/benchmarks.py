@@ -122,6 +122,18 @@ class BenchmarkPreset:
         """
         return self.dataset_loader(limit)
 
+    def load_examples(self) -> Iterable[Row]:
+        """The rows that examples before a question are made of.
+
+        Raises:
+            ConfigurationError: It has none.
+        """
+        if self.few_shot is None or not self.few_shot.rows:
+            raise ConfigurationError(
+                f"benchmark {self.name!r} loads its own rows and says no examples; give it few_shot=FewShot(rows=...)"
+            )
+        return self.few_shot.rows
+
     @property
     def pipeline(self) -> EvaluationPipeline | None:
         """What judges its answers as a whole, in place of extractor and metrics; nothing by default."""
@@ -141,6 +153,11 @@ class BenchmarkPreset:
         return None
 
     @property
+    def writes_prompts(self) -> bool:
+        """Whether its rows hold all that is asked, with examples and system prompt, so that nothing is put before them."""
+        return False
+
+    @property
     def limits_parts(self) -> bool:
         """Whether a limit is of each of its parts, which `load_dataset` then heeds itself."""
         return False
@@ -152,18 +169,6 @@ class BenchmarkPreset:
             rows: As the run has stored them.
         """
         return self
-
-    def load_examples(self) -> Iterable[Row]:
-        """The rows that examples before a question are made of.
-
-        Raises:
-            ConfigurationError: It has none.
-        """
-        if self.few_shot is None or not self.few_shot.rows:
-            raise ConfigurationError(
-                f"benchmark {self.name!r} loads its own rows and says no examples; give it few_shot=FewShot(rows=...)"
-            )
-        return self.few_shot.rows
 
     def read_from(self, *, data: str | Path | None = None, sample: bool = False) -> BenchmarkPreset:
         """The same benchmark with the rows of a file or folder.
@@ -461,8 +466,8 @@ def fetch_benchmark(name: str, to_dir: str | Path, *, limit: int | None = None) 
     Args:
         name: A benchmark of the catalogue, or `lm-eval:TASK`.
         to_dir: Gets NAME.jsonl, in the source's own layout, and NAME.manifest.json, which says where it came from; also
-            NAME.SPLIT.jsonl with the rows of which examples can be made, where there are such. Of a task of lm-eval all the
-            datasets that it reads, whole.
+            NAME.SPLIT.jsonl, of which examples can be made, where there is such a split. Of a task of lm-eval all the datasets
+            that it reads, whole.
         limit: Only the first so many rows.
 
     Raises:

@@ -116,12 +116,6 @@ def build_report(
     )
 
 
-def _names_late(reader: RunReader, evaluation: int | None, pipeline: Any) -> bool:
-    """Whether the stored scores say better than the pipeline which metrics there are."""
-    late = getattr(pipeline, "names_metrics_late", False)
-    return bool(late and evaluation is not None and reader.metric_names(evaluation))
-
-
 def _describe(reader: RunReader, metrics: Mapping[str, MetricAggregate], asked: Asked) -> dict[str, Any]:
     """What the run is and how it went."""
     run = reader.metadata
@@ -192,6 +186,12 @@ def describe_protocol(manifest: Mapping[str, Any]) -> str:
         f"{attempts} attempt{'' if attempts == 1 else 's'}",
     ]
     return f"{told['benchmark']}, version {told['version']} (source: {told['source']}): {', '.join(parts)}"
+
+
+def _names_late(reader: RunReader, evaluation: int | None, pipeline: Any) -> bool:
+    """Whether the stored scores say better than the pipeline which metrics there are."""
+    late = getattr(pipeline, "names_metrics_late", False)
+    return bool(late and evaluation is not None and reader.metric_names(evaluation))
 
 
 # --- means ------------------------------------------------------------------------------------------------------------

@@ -79,7 +79,12 @@ LANGUAGE = (
         row_id="key",
         prompt="{prompt}",
         sampling=SHORT,
-        metrics=(InstructionFollowing,),
+        metrics=tuple(
+            InstructionFollowing(level=level, loose=loose)
+            for loose in (False, True)
+            for level in ("prompt", "instruction")
+        ),
+        protocol_source="Zhou et al. 2023, arXiv:2311.07911, with a larger budget than lm-eval's 1,280 tokens",
         reference_field="reference",
         licence="Apache-2.0",
         citation="Zhou et al. 2023, arXiv:2311.07911",
