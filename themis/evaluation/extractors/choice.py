@@ -447,7 +447,8 @@ def _weigh(page: _Page, mention: _Mention, before: str, after: str, is_listed: b
         return Evidence.STATED
     if words.AND_THIS_IS.match(after):
         return Evidence.STATED
-    if is_listed or mention.faint or words.LOOKED_AT.search(before) or words.NO_OPTION.search(before):
+    no_option = not mention.spelled and words.NO_OPTION.search(before)
+    if is_listed or mention.faint or no_option or words.LOOKED_AT.search(before):
         return Evidence.ASIDE
     is_last = mention.start >= page.last_line[0] and not re.search(r"\w", page.reply[mention.end :])
     leads_up = not mention.spelled or words.LINKED.search(before)
