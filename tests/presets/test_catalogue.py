@@ -12,7 +12,7 @@ from themis.evaluation.metrics.countdown import CountdownStrict
 from themis.evaluation.resolve import resolve_extractor, resolve_metric
 from themis.presets import get_benchmark_preset, list_benchmarks
 from themis.presets.catalogue import CATALOGUE
-from themis.presets.catalogue.language import ShortAnswerExtractor
+from themis.presets.catalogue.language import PartsExtractor, ShortAnswerExtractor
 from themis.presets.countdown import solve
 from themis.presets.hub import HubDataset
 from themis.presets.instructions import InstructionFollowing
@@ -181,6 +181,7 @@ KINDS = {
     "coqa": (short_replies, lambda row: "a purple elephant"),
     "humaneval": CODE,
     "mbpp": CODE,
+    "mbpp-sanitized": CODE,
     "ifeval": (lambda row: [row["reference"]["answer"]], lambda row: "Yes, of course."),
     **dict.fromkeys(("mmlu", "arc-easy", "arc-challenge", "hellaswag", "winogrande"), LETTERS),
     "math": FORMULAS,
@@ -200,7 +201,7 @@ KINDS = {
 
 
 # Metrics that give something for a part of the answer.
-PARTLY = ("F1", "InstructionFollowing", "drop_f1", "LongBench", "PartsFound")
+PARTLY = ("F1", "prompt_level", "inst_level", "drop_f1", "LongBench", "PartsFound")
 # Graded by a model; scored by log-probabilities; the same rows in other lengths.
 GRADED = ("simpleqa", "hle")
 SCORED = [name for name in CATALOGUE if name.endswith("-likelihood")]
@@ -346,6 +347,6 @@ def test_a_strict_judge_can_take_the_place_of_the_lenient_one():
     assert CountdownStrict().compute(prediction=everything, references=[row["reference"]]).value == 1.0
 
 
-@pytest.mark.parametrize("kind", [InstructionFollowing, ShortAnswerExtractor])
+@pytest.mark.parametrize("kind", [InstructionFollowing, PartsExtractor, ShortAnswerExtractor])
 def test_the_example_in_the_documentation_is_true(kind):
     assert eval(kind.example, {kind.__name__: kind}) is True

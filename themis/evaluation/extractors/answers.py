@@ -1,28 +1,58 @@
-"""Answers as models state them: boxed, or announced in words."""
+"""Answers as models state them, in an order of evidence: given formally, announced in words, concluded, or bare."""
 
 from __future__ import annotations
 
 import re
+from collections import deque
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from enum import IntEnum
 
+from themis.evaluation.extractors.announcements import (
+    ANNOUNCED_AFTER,
+    CHOOSES,
+    FIRM_LABEL,
+    NEGATED,
+    NO_CONTENT,
+    NOT_MEANT,
+    PLACEHOLDER,
+    SUPPOSED,
+    WEAK_NOUN,
+    Language,
+    languages_of,
+    trim_answer,
+)
+from themis.evaluation.extractors.conclusions import (
+    ends_open,
+    find_bare,
+    find_conclusion,
+    find_predicate,
+    find_stated,
+    take_result,
+)
 from themis.evaluation.extractors.exceptions import FieldExtractionError
-from themis.evaluation.extractors.text import last_of, shorten, text_of
+from themis.evaluation.extractors.structured import find_json_field
+from themis.evaluation.extractors.text import shorten, strip_thinking, text_of
 
 
 @dataclass(frozen=True)
 class BoxedExtractor:
-    r"""The inside of the last \boxed{...}, with any depth of braces.
+    r"""The inside of the last \boxed{...}, with any depth of braces; of boxes that stand together, all of them.
+
+    A box inside the model's reasoning is no answer.
 
     >>> BoxedExtractor().extract(r"so \boxed{\frac{1}{2}}.")
     '\\frac{1}{2}'
+    >>> BoxedExtractor().extract(r"hence \boxed{2} and \boxed{3}")
+    '2, 3'
     """
 
     def extract(self, raw_output: str) -> str:
-        text = text_of(raw_output)
-        found = find_boxes(text)
+        text = strip_thinking(text_of(raw_output))
+        found = find_boxed_answers(text)
         if not found:
-            raise FieldExtractionError(rf"no \boxed{{...}} in {shorten(text)}")
-        return text[found[-1].inside].strip()
+            raise FieldExtractionError(rf"no \boxed{{...}} in {shorten(text_of(raw_output))}")
+        return found[-1].said
 
 
 @dataclass(frozen=True)
@@ -56,50 +86,307 @@ def find_boxes(text: str) -> list[Box]:
 
 @dataclass(frozen=True)
 class FinalAnswerExtractor:
-    r"""What the model announces: the last \boxed{...}, else after the last ####, else after "answer is" or "answer:".
+    r"""The answer that a reply gives, by the firmest evidence there is, and of equally firm evidence the last.
+
+    In this order: given formally (a box, `####`, a line `Answer: ...`, a tag <answer>, a JSON field "answer"); announced
+    ("the answer is ..."); concluded ("so the total is ..."); or bare, where the reply is nothing else or begins with it.
+    Reasons, hedges, next sentences and typesetting are left out, and what is rejected or only supposed does not count.
 
     >>> FinalAnswerExtractor().extract("Hence the final answer is **7**.")
     '7'
+    >>> FinalAnswerExtractor().extract("Answer: probably 12, because 3 * 4 = 12.\n\nThe answer is not 34.")
+    '12'
     """
 
     def extract(self, raw_output: str) -> str:
-        text = text_of(raw_output)
-        answer = find_final_answer(text)
-        if answer is None:
-            raise FieldExtractionError(f"no announced answer in {shorten(text)}")
+        said = text_of(raw_output)
+        text = strip_thinking(said)
+        answer = find_final_answer(text) or (None if ends_open(text) else find_stated(text))
+        if not answer:
+            raise FieldExtractionError(f"no announced answer in {shorten(said)}")
         return answer
 
 
+class Evidence(IntEnum):
+    """How firmly a text gives an answer."""
+
+    SUPPOSED = 1  # "one might think that the answer is 5"
+    ANNOUNCED = 2
+    FORMAL = 3
+
+
+@dataclass(frozen=True)
+class Statement:
+    """Something that a text gives as its answer: where, how firmly, and what it says there."""
+
+    evidence: Evidence
+    start: int
+    said: str
+    # What a box, a tag or a field holds is the answer as it stands; a line goes on with reasons.
+    whole: bool = False
+
+    def answer(self) -> str:
+        if self.whole:
+            return trim_whole(self.said)
+        trimmed = trim_answer(self.said)
+        return take_result(trim_answer(find_predicate(trimmed) or trimmed))
+
+
 def find_final_answer(text: str) -> str | None:
-    """The announced answer without its typesetting, or None."""
-    found = find_boxes(text)
-    if found:
-        return text[found[-1].inside].strip()
-    line = find_announced_line(text)
-    return _strip_wrapping(line) or None if line is not None else None
+    r"""The answer that a text gives formally or announces, without its typesetting, or None.
 
-
-def find_announced_line(text: str) -> str | None:
-    """What follows the last #### on its line, else the last "answer is" or "answer:"."""
-    for announcement in (_HASHES, _ANSWER_IS):
-        last = last_of(announcement.finditer(text))
-        if last is not None:
-            return text[last.end() :].partition("\n")[0]
+    >>> find_final_answer(r"The answer is \(\frac{1}{2}\).")
+    '\\frac{1}{2}'
+    """
+    for statement in _by_weight(find_statements(text)):
+        if answer := statement.answer():
+            return answer
     return None
 
 
-_HASHES = re.compile(r"####[ \t]*(?=\S)")
-_ANSWER_IS = re.compile(
-    r"\banswer\b[^\n.:=]{0,60}?(?::|=|\bis\b|\bwould be\b|\bmust be\b)[\s:*_]{0,20}(?=\S)(?!not\b)", re.IGNORECASE
+def find_announced_line(text: str) -> str | None:
+    """What follows the firmest and last announcement on its line: after ####, "Answer:" or "the answer is"; or None."""
+    lines = (one for one in _by_weight(find_statements(text)) if not one.whole and one.said.strip())
+    return next((statement.said for statement in lines), None)
+
+
+def find_statements(text: str) -> list[Statement]:
+    """Everything that a text gives as its answer, except what it rejects."""
+    return [
+        *find_boxed_answers(text),
+        *_find_hashes(text),
+        *_find_tagged(text),
+        *_find_in_json(text),
+        *(one for language in languages_of(text) for one in _find_labelled(text, language)),
+        *(one for language in languages_of(text) for one in _find_announced(text, language)),
+        *_find_announced_after(text),
+        *_find_chosen(text),
+    ]
+
+
+def _by_weight(statements: Sequence[Statement]) -> list[Statement]:
+    """Firmest first, and of equally firm ones the last first."""
+    return sorted(statements, key=lambda one: (one.evidence, one.start), reverse=True)
+
+
+# --- formal answers -----------------------------------------------------------------------------------------------------
+
+_CONNECTS = re.compile(
+    r"(?:[\s$,;.]|\\quad|\\qquad|\\[,;:()\[\]]|\\text\s*\{)*(?P<word>and|or|und|et|y|e|и|oder|ou|o)?[\s$,}\\()quad]*"
 )
-# The next sentence; the dot of an abbreviation (St. Petersburg) or inside a number does not end one.
-_NEXT_SENTENCE = re.compile(r"(?:(?<=[^\W\d]{4})|(?<=\d)|(?<=[)\]}$*\"]))[.!?]\s.*")
-_WRAPPING = "*_`$\"' \t"
 
 
-def _strip_wrapping(answer: str) -> str:
-    answer = _NEXT_SENTENCE.sub("", re.sub(r"</\w+>\s*$", "", answer)).strip(_WRAPPING)
-    answer = answer.removeprefix("\\(").removesuffix("\\)").strip()
-    if answer.endswith((".", ";")) and not answer.endswith("..."):
-        answer = answer[:-1].rstrip(_WRAPPING)
-    return answer
+def find_boxed_answers(text: str) -> list[Statement]:
+    r"""The boxes of a text as answers; those that only a comma or "and" separates are one: \boxed{1} and \boxed{2}."""
+    found: list[Statement] = []
+    end = None
+    for box in find_boxes(text):
+        said = text[box.inside].strip()
+        if not said or PLACEHOLDER.fullmatch(said):
+            continue
+        joins = _CONNECTS.fullmatch(text, end, box.start) if end is not None and end <= box.start <= end + 30 else None
+        if joins and (joins["word"] or "," in joins.group() or ";" in joins.group()):
+            last = found.pop()
+            word = f" {joins['word']} " if joins["word"] in ("or", "oder", "ou", "o") else ", "
+            found.append(Statement(Evidence.FORMAL, last.start, last.said + word + said, whole=True))
+        else:
+            found.append(Statement(Evidence.FORMAL, box.start, said, whole=True))
+        end = box.end
+    return found
+
+
+_HASHES = re.compile(r"(?:^|(?<=[\s.]))####(?!#)[ \t]*(?=\S)(?P<said>[^\n]*)", re.MULTILINE)
+_HEADING = re.compile(
+    r"(?:\d+[.)]\s|\*{0,2}(?:step|part|case|method|approach|solution|explanation|answer|final answer|conclusion"
+    r"|reasoning|check"
+    r"|verification|given|result|summary|note|why|calculation)s?\b)|[^\n]*[:：]\W*$",
+    re.IGNORECASE,
+)
+
+
+def _find_hashes(text: str) -> Iterator[Statement]:
+    for found in _HASHES.finditer(text):
+        if not _HEADING.match(found["said"]) and not PLACEHOLDER.match(found["said"]):
+            yield Statement(Evidence.FORMAL, found.start(), found["said"])
+
+
+_TAG = re.compile(
+    r"<(?P<close>/?)(?:final[_ -]?answer|answer|final_result|ans|final|result|output)(?:\s[^<>\n]{0,80})?>",
+    re.IGNORECASE,
+)
+
+
+def _find_tagged(text: str) -> Iterator[Statement]:
+    opened: re.Match[str] | None = None
+    for tag in _TAG.finditer(text):
+        if not tag["close"]:
+            opened = tag
+        elif opened is not None:
+            yield from _as_whole(text[opened.end() : tag.start()], opened.start())
+            opened = None
+    # Cut off, or never closed: only where nothing but the answer follows.
+    if opened is not None and len(text) - opened.end() <= 200:
+        yield from _as_whole(text[opened.end() :], opened.start())
+
+
+_KEY = re.compile(r"[{,\s][\"'“]?(?:final[_ ]?answer|answer)[\"'”]?\s{0,9}:", re.IGNORECASE)
+
+
+def _find_in_json(text: str) -> Iterator[Statement]:
+    last = None
+    for found in _KEY.finditer(text):
+        last = found
+    if last is None or "{" not in text:
+        return
+    for field in ("final_answer", "answer"):
+        try:
+            value = find_json_field(text, field)
+        except FieldExtractionError:
+            continue
+        if isinstance(value, dict):
+            value = next((value[key] for key in ("value", "answer", "text", "result", "final") if key in value), value)
+        if isinstance(value, list) and not any(isinstance(one, dict | list) for one in value):
+            value = ", ".join(map(_spell, value))
+        if not isinstance(value, dict | list) and value is not None:
+            yield from _as_whole(_spell(value), last.start())
+            return
+
+
+def _spell(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _as_whole(said: str, start: int) -> Iterator[Statement]:
+    """What a tag or a field holds: the answer, or a sentence that announces it."""
+    said = re.sub(r"\A<!\[CDATA\[(.*)\]\]>\Z", r"\1", said.strip(), flags=re.DOTALL).strip()
+    if said and not PLACEHOLDER.fullmatch(said):
+        inside = find_final_answer(said) or find_bare(said) or find_conclusion(said) or said
+        yield Statement(Evidence.FORMAL, start, inside, whole=True)
+
+
+def trim_whole(said: str) -> str:
+    """An answer that stands alone, without its typesetting; reasons are cut only where it is a sentence."""
+    said = said.strip()
+    plain = trim_answer(said) if len(said.split()) > 4 or "\n" in said or not re.search(r"[\s,;(]", said) else ""
+    return plain or said.strip('`"* ').removesuffix(".").strip()
+
+
+# Answers stand at the end: of more announcements than this the first are not looked at.
+_LOOKED_AT = 50
+# Longer than this, what follows "Answer:" is a working; it counts where nothing shorter is given.
+_LONG_WORDS = 20
+
+
+def _find_labelled(text: str, language: Language) -> Iterator[Statement]:
+    for label in deque(language.label.finditer(text), maxlen=_LOOKED_AT):
+        around = f"{label['before']} {label['after']}"
+        if NOT_MEANT.search(around) or NEGATED.search(around):
+            continue
+        content = _content_at(text, label.end())
+        if "|" in label["mark"]:
+            content = content.partition("|")[0]
+            if re.match(r"[^\n]*\n[ \t]*\|[-: |]+\|", text[label.end() : label.end() + 500]):
+                continue  # the head of a table
+        if _says_nothing(text, content, PLACEHOLDER):
+            continue
+        weak = WEAK_NOUN.fullmatch(label["noun"]) and not FIRM_LABEL.search(around)
+        long = len(trim_answer(content).split()) > _LONG_WORDS or language.announcement.search(content) is not None
+        if weak and long:
+            continue
+        yield Statement(Evidence.SUPPOSED if weak or long else Evidence.FORMAL, label.start(), content)
+
+
+def _says_nothing(text: str, content: str, empty: re.Pattern[str]) -> bool:
+    """Whether what follows an announcement is no answer: nothing, only where to find one, or one that is cut off."""
+    said = content.strip("*_`\"' ")
+    is_cut = text.rstrip().endswith(content.rstrip()) and content.count("{") > content.count("}")
+    return not said or is_cut or empty.match(said) is not None
+
+
+_DISPLAY = (("$$", "$$"), ("\\[", "\\]"), ("```", "```"), ("~~~", "~~~"))
+_BULLET = re.compile(r"[ \t]*(?:[-*•]|\d{1,2}[.)])[ \t]+(?=\S)")
+
+
+def _content_at(text: str, at: int) -> str:
+    """What stands after an announcement: a formula on lines of its own, items of a list, or the rest of the line."""
+    for opens, closes in _DISPLAY:
+        if text.startswith(opens, at):
+            end = text.find(closes, at + len(opens), at + 2_000)
+            inside = text[at + len(opens) : end if end >= 0 else at + 2_000].strip()
+            return re.sub(r"\A[a-z]+\n", "", inside) if opens in ("```", "~~~") else inside
+    line = text[at : at + 2_000].partition("\n")[0]
+    if "\n" in text[max(0, at - 20) : at]:
+        items = []
+        for one in text[max(0, text.rfind("\n", 0, at) + 1) : at + 2_000].split("\n"):
+            bullet = _BULLET.match(one)
+            if not bullet:
+                break
+            items.append(trim_answer(one[bullet.end() :]))
+        if len(items) > 1 and all(0 < len(item.split()) <= 6 for item in items):
+            return ", ".join(items)
+    return line
+
+
+# --- announced in words -------------------------------------------------------------------------------------------------
+
+_SENTENCE_LOOKED_BACK = 160
+# "not iron; it is copper": what is denied makes room for what is meant.
+_NOT_BUT = re.compile(
+    r"(?:not|nicht|pas|no|non|не)\s[^;,.:\n]{1,60}[;,.:–—-]\s*(?:but(?: rather)?|it(?:'s| is)|rather|instead"
+    r"|sondern|mais|sino|ma|bensì|а)"
+    r"\b[\s,:]*(?P<said>\S[^\n]*)",
+    re.IGNORECASE,
+)
+_DENIED = re.compile(r"\b(?:no|non|não)\s*$", re.IGNORECASE)
+_SENTENCE_START = re.compile(
+    r"(?<!\bSt)(?<!\bMt)(?<!\bDr)(?<!\b[A-Z])[.!?;:]\s|\n|[。！？；]|,\s*(?:but|so)\b|\bhowever\b", re.IGNORECASE
+)
+
+
+def _find_announced(text: str, language: Language) -> Iterator[Statement]:
+    for found in deque(language.announcement.finditer(text), maxlen=_LOOKED_AT):
+        before = _sentence_before(text, found.start())
+        if (
+            NEGATED.search(found["between"])
+            or _DENIED.search(found["between"])
+            or NOT_MEANT.search(" ".join(before.split()[-3:]))
+        ):
+            continue
+        content = _content_at(text, found.end())
+        if re.search(r"n['’]t\W*\Z", found.group()):
+            content = f"not {content}"
+        if corrected := _NOT_BUT.match(content.strip("*_`\"' ")):
+            content = corrected["said"]
+        if _says_nothing(text, content, NO_CONTENT):
+            continue
+        supposed = SUPPOSED.search(before) or SUPPOSED.search(found.group()) or WEAK_NOUN.match(found.group())
+        yield Statement(Evidence.SUPPOSED if supposed else Evidence.ANNOUNCED, found.start(), content)
+
+
+_LEADS_TO = re.compile(
+    r"^.*?\b(?:we get|we have|we obtain|get|obtain|with|choose|that|so|therefore|thus|hence)\b[\s,:]*",
+    re.IGNORECASE | re.DOTALL,
+)
+
+
+def _find_announced_after(text: str) -> Iterator[Statement]:
+    """What stands before "is the answer" in its sentence."""
+    for found in deque(ANNOUNCED_AFTER.finditer(text), maxlen=_LOOKED_AT):
+        before = _sentence_before(text, found.start())
+        if NEGATED.search(found.group()) or NEGATED.search(before) or not before.strip():
+            continue
+        said = _LEADS_TO.sub("", before)
+        if 0 < len(said.split()) <= 10:
+            yield Statement(Evidence.SUPPOSED if SUPPOSED.search(before) else Evidence.ANNOUNCED, found.start(), said)
+
+
+def _find_chosen(text: str) -> Iterator[Statement]:
+    """What follows "I'd go with"."""
+    for found in deque(CHOOSES.finditer(text), maxlen=_LOOKED_AT):
+        yield Statement(Evidence.SUPPOSED, found.start(), _content_at(text, found.end()))
+
+
+def _sentence_before(text: str, at: int) -> str:
+    """The part of the sentence that stands before a place in it."""
+    before = text[max(0, at - _SENTENCE_LOOKED_BACK) : at]
+    return _SENTENCE_START.split(before)[-1]

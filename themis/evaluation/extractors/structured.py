@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Final, NoReturn
 
-from themis.core.json_repair import parse_json
+from themis.core.json_repair import find_json_values, parse_json
 from themis.core.registry import nearest
+from themis.evaluation.extractors.code import find_code
 from themis.evaluation.extractors.exceptions import FieldExtractionError
-from themis.evaluation.extractors.text import shorten, text_of
+from themis.evaluation.extractors.text import ThinkTagStripper, shorten, strip_thinking, text_of
 from themis.exceptions import ConfigurationError
 
 
@@ -16,42 +19,148 @@ from themis.exceptions import ConfigurationError
 class JsonFieldExtractor:
     """A field of the JSON in the text, by dotted path; numbers in the path index lists.
 
-    The JSON may be fenced, embedded in prose or carelessly written: see `themis.core.json_repair`.
+    The JSON may be fenced, embedded in prose or carelessly written: see `themis.core.json_repair`. Where there are several
+    objects, the last that is complete and has the field counts. A key of another case or spelling ("Final Answer" for
+    `final_answer`) counts where none is spelled exactly so, and a field further down where none stands at its place.
 
     Args:
         field_path: For example `user.name` or `items.0`; without one the whole value is the answer.
 
     >>> JsonFieldExtractor("user.age").extract('{"user": {"age": 31}}')
     31
+    >>> JsonFieldExtractor("answer").extract('Sure: [{"Answer": 5}]')
+    5
     """
 
     field_path: str = ""
 
     def extract(self, raw_output: str) -> object:
-        found: object = raw_output
-        if not isinstance(raw_output, dict | list):
-            try:
-                found = parse_json(text_of(raw_output))
-            except ValueError as error:
-                raise FieldExtractionError(str(error)) from error
-        for step in self.field_path.split(".") if self.field_path else ():
-            found = self._descend(found, step)
-        return found
+        if isinstance(raw_output, dict | list):
+            return _look_up([raw_output], self.field_path)
+        return find_json_field(text_of(raw_output), self.field_path)
 
-    def _descend(self, value: object, step: str) -> object:
+
+def find_json_field(text: str, path: str) -> object:
+    """The value of a field of the JSON in a text, by dotted path; raises FieldExtractionError where there is none."""
+    text = strip_thinking(text)
+    if _ESCAPED_WHOLE.match(text):
+        text = text.replace('\\"', '"')
+    try:
+        whole = parse_json(text)
+    except ValueError as error:
+        if not _CUT_OPEN.match(text):
+            raise FieldExtractionError(str(error)) from error
+        whole = None
+    if not path:
+        return whole
+    found = find_json_values(text)
+    if _CUT_OPEN.match(text):
+        found += find_json_values("{" + _FENCE_OPENS.sub("", text))
+    # Complete ones before one that was cut off; within each kind the last first.
+    values = [one.value for one in sorted(found, key=lambda one: (not one.cut, one.start), reverse=True)]
+    return _look_up(values or [whole], path)
+
+
+# JSON that was put into a text, without the text's own quotes.
+_ESCAPED_WHOLE = re.compile(r"\A\s*[\[{]\s*(?:\{\s*)?\\\"")
+# A reply that goes on where the prompt left off, after an opening brace.
+_CUT_OPEN = re.compile(r"\A\s*(?:```\w*\s*)?\"[^\"\n]{1,80}\"\s*:")
+_FENCE_OPENS = re.compile(r"\A\s*```\w*\s*")
+
+
+def _look_up(values: Sequence[object], path: str) -> object:
+    """The field of the first value that has it, at its place and as it is spelled; failing that in any spelling, or below."""
+    steps = path.split(".")
+    for fold in (str, _fold_key):
+        for value in values:
+            found = _follow(value, steps, fold)
+            if found is not _NOWHERE:
+                return found
+    for value in values:
+        found = _follow_below(value, steps)
+        if found is not _NOWHERE:
+            return found
+    return _refuse(values[0] if values else None, steps, path)
+
+
+_NOWHERE: Final = object()
+
+
+def _fold_key(key: object) -> str:
+    """A key without case, blanks and joints: finalAnswer and "Final Answer" are final_answer."""
+    return re.sub(r"[\W_]+", "", str(key)).casefold()
+
+
+def _follow(value: object, steps: Sequence[str], fold: Callable[[object], str]) -> object:
+    for place, step in enumerate(steps):
+        value = _decode(value)
         if isinstance(value, dict):
-            if step in value:
-                return value[step]
+            if fold(".".join(steps[place:])) in map(fold, value) and place + 1 < len(steps):
+                step = ".".join(steps[place:])
+            keys = [key for key in value if key == step] or [key for key in value if fold(key) == fold(step)]
+            if not keys:
+                return _NOWHERE
+            value = value[keys[-1]]
+            if "." in step and fold(step) == fold(".".join(steps[place:])):
+                return value
+        elif isinstance(value, list) and step.removeprefix("-").isdecimal() and -len(value) <= int(step) < len(value):
+            value = value[int(step)]
+        else:
+            return _NOWHERE
+    return value
+
+
+def _decode(value: object) -> object:
+    """The value of a text that is JSON itself, as the arguments of a tool call are."""
+    if isinstance(value, str) and value.lstrip()[:1] in ("{", "["):
+        try:
+            return parse_json(value)
+        except ValueError:
+            return value
+    return value
+
+
+# A field is looked for this far below the place where it should stand.
+_LEVELS = 4
+
+
+def _follow_below(value: object, steps: Sequence[str]) -> object:
+    """The field in what a value holds, level by level; of several on one level the last."""
+    level = [value]
+    for _ in range(_LEVELS):
+        held = [_decode(one) for one in level]
+        level = [
+            below
+            for one in held
+            for below in (one.values() if isinstance(one, dict) else one if isinstance(one, list) else ())
+        ]
+        for fold in (str, _fold_key):
+            for below in reversed(level):
+                found = _follow(below, steps, fold)
+                if found is not _NOWHERE:
+                    return found
+    return _NOWHERE
+
+
+def _refuse(value: object, steps: Sequence[str], path: str) -> NoReturn:
+    """Say at which step a path leaves the value, and what is there instead."""
+    for step in steps:
+        below = _follow(value, [step], str)
+        if below is not _NOWHERE:
+            value = below
+        elif isinstance(value, dict):
             has = f"{nearest(step, value)}; it has {', '.join(map(str, value)) or 'no fields'}"
-            raise FieldExtractionError(f"no field {step!r} (of {self.field_path!r}) in the JSON{has}")
-        if isinstance(value, list) and step.removeprefix("-").isdecimal() and -len(value) <= int(step) < len(value):
-            return value[int(step)]
-        raise FieldExtractionError(f"no {step!r} (of {self.field_path!r}) in a JSON {type(value).__name__}")
+            raise FieldExtractionError(f"no field {step!r} (of {path!r}) in the JSON{has}")
+        else:
+            break
+    raise FieldExtractionError(f"no {step!r} (of {path!r}) in a JSON {type(value).__name__}")
 
 
 @dataclass(frozen=True)
 class XmlTagExtractor:
-    """The inside of the last <tag>...</tag>; to the end of the text where the closing tag was cut off.
+    """The inside of the last <tag>...</tag>; to the end of the text where the only one was cut off.
+
+    A tag inside the model's reasoning does not count, unless it is the tag of the reasoning that is asked for.
 
     Args:
         tag: The tag's name.
@@ -69,27 +178,46 @@ class XmlTagExtractor:
             raise ConfigurationError(f"tag {self.tag!r} is not the name of a tag: give 'answer' for <answer>")
 
     def extract(self, raw_output: str) -> str:
-        text = text_of(raw_output)
-        opening = list(re.finditer(rf"<{re.escape(self.tag)}(?:\s[^<>]*)?>", text, re.IGNORECASE))
-        if not opening:
-            raise FieldExtractionError(f"no <{self.tag}> in {shorten(text)}")
-        start = opening[-1 if self.last else 0].end()
-        closing = re.compile(rf"</{re.escape(self.tag)}\s{{0,9}}>", re.IGNORECASE).search(text, start)
-        return text[start : closing.start() if closing else len(text)].strip()
+        said = text_of(raw_output)
+        text = said if self.tag.casefold() in ThinkTagStripper.tags else strip_thinking(said)
+        closed, opened = self._find(text)
+        if closed:
+            found = closed[-1 if self.last else 0]
+        elif opened:
+            found = slice(opened[-1 if self.last else 0], len(text))
+            text = _CLOSES_ANOTHER.sub("", text)
+        else:
+            raise FieldExtractionError(f"no <{self.tag}> in {shorten(said)}")
+        inside = text[found].strip()
+        return inside[len("<![CDATA[") : -len("]]>")].strip() if _CDATA.fullmatch(inside) else inside
+
+    def _find(self, text: str) -> tuple[list[slice], list[int]]:
+        """The insides of the closed tags by where they open, and where those that nothing closes end."""
+        token = re.compile(rf"<(/?)\s?{re.escape(self.tag)}(?:\s[^<>]*(?<!/))?>", re.IGNORECASE)
+        closed: list[slice] = []
+        opened: list[int] = []
+        for tag in token.finditer(text):
+            if not tag[1]:
+                opened.append(tag.end())
+            elif opened:
+                closed.append(slice(opened.pop(), tag.start()))
+        return sorted(closed, key=lambda inside: inside.start), opened
 
 
-# Names under which one language is fenced.
-_LANGUAGES = {"py": "python", "python3": "python", "js": "javascript", "ts": "typescript", "sh": "bash", "c++": "cpp"}
-_FENCE = re.compile(r"^[ \t]*(?P<fence>`{3,}|~{3,})[ \t]*(?P<language>[\w+#.-]*)[^\n]*$", re.MULTILINE)
+_CLOSES_ANOTHER = re.compile(r"(?:</[\w:.-]{1,40}\s?>\s*)+\Z")
+_CDATA = re.compile(r"<!\[CDATA\[.*\]\]>", re.DOTALL)
 
 
 @dataclass(frozen=True)
 class CodeBlockExtractor:
-    r"""The longest fenced code block, of one language if named; a text without any fence is taken as code itself.
+    r"""The code that a reply gives to be run, fenced or not.
+
+    A corrected version takes the place of the one before it; blocks that build on each other are taken together; examples
+    of use, tests, outputs and what is called wrong are left out, as is everything inside the model's reasoning.
 
     Args:
-        language: Only blocks of this language count, whichever of its names they are fenced with.
-        bare: Whether a text without a fence is code; else it is no answer.
+        language: Only blocks of this language count, whichever of its names they are fenced with, and blocks fenced without one.
+        bare: Whether code without a fence counts; else it is no answer.
 
     >>> CodeBlockExtractor("python").extract("Here:\n```py\nx = 1\n```")
     'x = 1'
@@ -99,33 +227,11 @@ class CodeBlockExtractor:
     bare: bool = True
 
     def extract(self, raw_output: str) -> str:
-        text = text_of(raw_output)
-        blocks = _find_blocks(text)
-        if not blocks and self.bare and text.strip():
-            return text.strip("\n").rstrip()
-        wanted = [
-            code for language, code in blocks if self.language is None or language == _canonical_language(self.language)
-        ]
-        if not any(code.strip() for code in wanted):
+        said = text_of(raw_output)
+        answer = strip_thinking(said)
+        # The blanks before the first line belong to the code.
+        code = find_code(said if answer == said.strip() else answer, self.language, bare=self.bare)
+        if code is None:
             of_language = f" of {self.language}" if self.language else ""
-            raise FieldExtractionError(f"no code block{of_language} in {shorten(text)}")
-        return max(reversed(wanted), key=len)
-
-
-def _find_blocks(text: str) -> list[tuple[str, str]]:
-    """(language, code) of each block; a block whose closing fence is missing goes to the end."""
-    blocks = []
-    opened: re.Match[str] | None = None
-    for fence in _FENCE.finditer(text):
-        if opened is None:
-            opened = fence
-        elif fence["fence"].startswith(opened["fence"]) and not fence["language"]:
-            blocks.append((_canonical_language(opened["language"]), text[opened.end() + 1 : fence.start()].rstrip()))
-            opened = None
-    if opened is not None:
-        blocks.append((_canonical_language(opened["language"]), text[opened.end() + 1 :].rstrip()))
-    return blocks
-
-
-def _canonical_language(language: str) -> str:
-    return _LANGUAGES.get(language.casefold(), language.casefold())
+            raise FieldExtractionError(f"no code block{of_language} in {shorten(said)}")
+        return code

@@ -7,11 +7,11 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import InitVar, dataclass, field, fields, replace
-from itertools import islice
 
 from themis.core.entities import MetricScore
 from themis.core.intervals import pass_at_k
 from themis.core.registry import nearest
+from themis.evaluation.extractors.code import find_code_blocks
 from themis.evaluation.extractors.exceptions import FieldExtractionError
 from themis.evaluation.extractors.structured import CodeBlockExtractor
 from themis.evaluation.metrics.reading import zero
@@ -308,23 +308,15 @@ def _text(value: object) -> str:
 
 
 def find_code(answer: str, wanted: tuple[str, ...]) -> str:
-    """The code in an answer: the longest fenced block that defines what is wanted, else the longest, else the text."""
+    """The code in an answer: its solution if that defines what is wanted, else the longest block that does, else the text."""
     for language in ("python", None):
-        blocks = list(islice(_blocks(answer, CodeBlockExtractor(language)), _BLOCKS_LOOKED_AT))
-        if blocks:
-            return next((block for block in blocks if any(_defines(block, name) for name in wanted)), blocks[0])
-    return answer
-
-
-def _blocks(answer: str, extractor: CodeBlockExtractor) -> Iterable[str]:
-    """Longest first."""
-    while True:
         try:
-            block = str(extractor.extract(answer))
+            chosen = CodeBlockExtractor(language).extract(answer)
         except FieldExtractionError:
-            return
-        yield block
-        answer = answer.replace(block, "", 1)
+            continue
+        blocks = sorted((block.code for block in find_code_blocks(answer)[:_BLOCKS_LOOKED_AT]), key=len, reverse=True)
+        return next((code for code in [chosen, *blocks] if any(_defines(code, name) for name in wanted)), chosen)
+    return answer
 
 
 def _defines(code: str, name: str) -> bool:

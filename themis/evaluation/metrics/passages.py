@@ -9,8 +9,6 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from themis.core.entities import MetricScore
 from themis.evaluation.extractors.choice import find_choice, parse_options
 from themis.evaluation.extractors.numbers import find_numbers
@@ -85,6 +83,7 @@ def _is_number(text: str) -> bool:
 
 
 def _aligned_f1(predicted: Sequence[set[str]], gold: Sequence[set[str]]) -> float:
+    import numpy as np
     from scipy.optimize import linear_sum_assignment
 
     scores = np.array([[_bag_f1(said, expected) for said in predicted] for expected in gold])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from themis.core.entities import SamplingConfig
 from themis.evaluation.extractors.answers import find_boxes
 from themis.presets.benchmarks import CatalogueBenchmark
-from themis.presets.catalogue.language import ShortAnswerExtractor
+from themis.presets.catalogue.language import PartsExtractor, ShortAnswerExtractor
 from themis.presets.catalogue.mathematics import ASK_FOR_BOX
 from themis.presets.fields import Raw, mapped
 from themis.presets.hub import HubDataset
@@ -105,7 +105,7 @@ REASONING = (
             "in as few words as possible; several answers are divided by semicolons."
         ),
         sampling=_LONG,
-        extractor=ShortAnswerExtractor,
+        extractor=PartsExtractor,
         metrics=("drop", "drop(exact=True)"),
         licence="CC-BY-SA-4.0",
         citation="Dua et al. 2019, arXiv:1903.00161",
