@@ -317,7 +317,7 @@ class RowReader:
     # Raises where no answer to a row could be scored; takes the reference, and the row with its prompt.
     check: Callable[[Any, Mapping[str, Any]], None] | None = None
     # Of a row and its prompt, the fields that a protocol adds before it is asked.
-    complete: Callable[[Row, str], dict[str, Any]] | None = None
+    complete: Callable[[Row, str], Row] | None = None
     # Why a row with `continuations` cannot be asked, where it cannot.
     no_scorer: str = ""
 
@@ -425,7 +425,7 @@ class RowReader:
             if len(self._without_reference) >= _SHOWN_ROWS or position == 0:
                 self._refuse_missing_references(row)
 
-    def _check_continuations(self, row: Mapping[str, Any], prompt: str, position: int) -> None:
+    def _check_continuations(self, row: Row, prompt: str, position: int) -> None:
         if self.no_scorer:
             raise ConfigurationError(f"row {position} is scored by log-probability, and {self.no_scorer}")
         try:
