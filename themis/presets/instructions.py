@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import ModuleType
-from typing import Any, ClassVar
+from typing import ClassVar, Protocol, cast
 
 from themis.core.codec import canonical_json
 from themis.core.entities import MetricScore
@@ -70,13 +70,13 @@ class InstructionFollowing(Metric):
         response = "" if prediction is None else str(prediction)
         followed = _follow(response, canonical_json(_read_instructions(references)), self.loose)
         count, right = len(followed), sum(one["followed"] is True for one in followed)
-        details: dict[str, Any] = {"followed": list(followed), "share_followed": right / count}
+        details: dict[str, object] = {"followed": list(followed), "share_followed": right / count}
         if self.level == "prompt":
             return MetricScore(self.name, float(right == count), details)
         return MetricScore(self.name, right / count, {**details, STATISTICS: [right, count]})
 
 
-def _read_instructions(references: Sequence[object]) -> list[tuple[str, dict[str, Any]]]:
+def _read_instructions(references: Sequence[object]) -> list[tuple[str, dict[str, object]]]:
     reference = references[0] if references else None
     if not isinstance(reference, Mapping) or not isinstance(reference.get("instruction_id_list"), list):
         raise MetricError(f"expected a reference with instruction_id_list and kwargs, got {reference!r:.80}")
@@ -114,7 +114,7 @@ def _find_check(kind: str) -> Callable[..., bool]:
     return CHECKS[kind]
 
 
-def _check(kind: str, response: str, parameters: dict[str, Any]) -> bool:
+def _check(kind: str, response: str, parameters: Mapping[str, object]) -> bool:
     try:
         return bool(_find_check(kind)(response, **parameters))
     except (TypeError, re.error) as error:
@@ -310,14 +310,18 @@ CHECKS: dict[str, Callable[..., bool]] = {
 # --- packages that some of the rules are ---------------------------------------------------------------------------------
 
 
+class _Tokenizer(Protocol):
+    def tokenize(self, text: str, /) -> Sequence[str]: ...
+
+
 @functools.cache
-def _load_punkt() -> Any:
+def _load_punkt() -> _Tokenizer:
     """nltk's sentences of English. Its data is not part of the package."""
     import_extra("nltk", "ifeval", "counting sentences as IFEval does")
     from nltk.tokenize.punkt import PunktTokenizer
 
     try:
-        return PunktTokenizer("english")
+        return cast(_Tokenizer, PunktTokenizer("english"))
     except LookupError as error:
         raise DependencyError(
             "counting sentences and capital words as IFEval does needs nltk's data punkt_tab: "
@@ -327,11 +331,11 @@ def _load_punkt() -> Any:
 
 
 @functools.cache
-def _load_word_tokenizer() -> Any:
+def _load_word_tokenizer() -> _Tokenizer:
     import_extra("nltk", "ifeval", "counting capital words as IFEval does")
     from nltk.tokenize.destructive import NLTKWordTokenizer
 
-    return NLTKWordTokenizer()
+    return cast(_Tokenizer, NLTKWordTokenizer())
 
 
 @functools.cache
