@@ -353,7 +353,7 @@ class RowReader:
             if is_code:
                 prompts.update(f"{len(prompt)}:{prompt}".encode("utf-8", "surrogatepass"))
             asked = row if self.complete is None else {**row, **self.complete(row, prompt)}
-            if CONTINUATIONS in asked:
+            if asked.get(CONTINUATIONS) is not None:
                 self._check_continuations(asked, prompt, position)
             self._check_scoring(asked, prompt, position)
             content = canonical_json(row)
