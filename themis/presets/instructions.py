@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import json
 import re
+import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import ModuleType
@@ -155,7 +156,19 @@ def _sentence_count(response: str, *, num_sentences: int, relation: str) -> bool
 
 
 def _word_count(response: str, *, num_words: int, relation: str) -> bool:
-    return _compares(len(re.findall(r"\w+", response)), relation, num_words)
+    return _compares(len(_find_words(response)), relation, num_words)
+
+
+def _find_words(text: str) -> list[str]:
+    """Runs of word characters as nltk's tokenizer finds them: with combining marks, and without fractions and exponents."""
+    if not text.isascii():
+        return "".join(character if _is_of_word(character) else " " for character in text).split()
+    return re.findall(r"\w+", text)
+
+
+def _is_of_word(character: str) -> bool:
+    category = unicodedata.category(character)
+    return category[0] in "LM" or category in ("Nd", "Nl", "Pc") or character in "\u200c\u200d"
 
 
 def _paragraph_count(response: str, *, num_paragraphs: int) -> bool:
