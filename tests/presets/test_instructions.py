@@ -162,6 +162,16 @@ def test_sentences_are_punkt_s(response, count):
     assert judge(response, (kind, {"num_sentences": count, "relation": "less than"})).value == 0.0
 
 
+@pytest.mark.parametrize(
+    ("response", "count"), [("It's 3.5 km.", 5), ("நான் தமிழ் பேசுகிறேன்", 3), ("snake_case – naïve, x² ½", 3)]
+)
+def test_words_are_runs_of_letters_marks_and_digits(response, count):
+    kind = "length_constraints:number_words"
+
+    assert judge(response, (kind, {"num_words": count, "relation": "at least"})).value == 1.0
+    assert judge(response, (kind, {"num_words": count, "relation": "less than"})).value == 0.0
+
+
 def test_loosely_a_response_may_lose_its_first_line_its_last_and_its_asterisks():
     asked = ("startend:end_checker", {"end_phrase": "That is all."})
     for response in (

@@ -57,7 +57,7 @@ class Source:
     # A benchmark's; rows of one's own have none.
     protocol: Protocol | None = None
     # What its rows are written with in place of its task's own, where they hold all that is asked.
-    written_with: Mapping[str, Any] | None = None
+    written_with: Mapping[str, object] | None = None
     continuations: Continuations | None = None
 
     def complete(self, row: Row, prompt: str) -> dict[str, object]:
