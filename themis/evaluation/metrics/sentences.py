@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from themis.evaluation.extractors.number_words import find_number_words
 from themis.evaluation.extractors.numbers import WrittenNumber, find_numbers
 from themis.evaluation.extractors.text import last_of
-from themis.evaluation.metrics.notation import FUNCTIONS, to_latex
+from themis.evaluation.metrics.notation import FUNCTIONS, set_in_words, to_latex
 
 # What a sentence states stands within so many characters of its end, or of its beginning where it is announced.
 _MAX_LINE = 1_000
@@ -221,7 +221,7 @@ _OPERATOR = re.compile(r"[-+*/^=<>≤≥±√π∞∪−×(\[{:\\]")
 
 
 _WRAPPING = " \t\n*_`\"'“”"
-_WRAPPED = re.compile(r"^<([^<>]*)>$|^\[\[(.*)\]\]$")
+_WRAPPED = re.compile(r"^<([^<>]*)>$|^\[\[([^\[\]]*)\]\]$")
 _NO_UNIT = re.compile(r"\b(?:pi|sqrt|sin|cos|tan|log|ln|exp|and|or|percent|pct|percentage|mod|choose|to)\b|\d[a-z]$")
 
 
@@ -262,7 +262,7 @@ def _value_itself(text: str) -> str | None:
     quantity = _QUANTITY.fullmatch(text)
     if quantity and not _NO_UNIT.search(text):
         return to_latex(quantity["number"])
-    return None if is_prose(text) else to_latex(text)
+    return set_in_words(text) if is_prose(text) else to_latex(text)
 
 
 def join_neighbours(text: str, formulas: Sequence[Formula]) -> str:
