@@ -260,6 +260,8 @@ class _Expression:
             ours, theirs = (
                 [_Expression(self._library, _INDEX.sub("", one._latex)) for one in side] for side in (ours, theirs)
             )
+        if len(ours) == 1 and len(theirs) > 1 and _OR.search(answer._latex):
+            return all(self._verify(one) for one in theirs)  # "3/10 or 30 %"
         if len(ours) != len(theirs) or len(ours) < 2:
             return False
         for piece in ours:
@@ -294,6 +296,7 @@ _DECIMAL_COMMA = re.compile(r"(-?\d+),(\d+)")
 _COLUMN = re.compile(r"\\begin\{[pbvB]?matrix\}([^&]*?)\\end\{[pbvB]?matrix\}", re.DOTALL)
 _INDEX = re.compile(r"(?<=[A-Za-z])_\s?(?:\{\s?\d\s?\}|\d)(?=\s*=)")
 _BRACES = re.compile(r"\s*\\\{(.*)\\\}\s*", re.DOTALL)
+_OR = re.compile(r"\\text\s*\{\s*,?\s*or\s*\}")
 _AND = re.compile(r"\\text\s*\{\s*,?\s*and\s*\}|\\land\b")
 _RELATION = re.compile(r"[<>]|\\(?:le|ge|ne|neq|lt|gt)\b")
 _INTERVAL = re.compile(r"\\cup|[(\[].*,.*[)\]]|\\mathbb")

@@ -195,7 +195,7 @@ _STYLES: _Stage = [
 ]  # fmt: skip
 
 _ROWS = re.compile(
-    r"\\begin\{(align|aligned|gather|gathered|split|equation|eqnarray|multline)\*?\}(.*?)\\end\{\1\*?\}", re.S
+    r"\\begin\{(align|aligned|gather|gathered|split|equation|eqnarray|multline|cases)\*?\}(.*?)\\end\{\1\*?\}", re.S
 )
 
 
@@ -205,6 +205,8 @@ def _last_row(expression: str) -> str:
     if not found:
         return expression
     rows = [row for row in re.split(r"\\\\(?:\[[^\]]*\])?", found[2].replace("&", " ")) if row.strip(" .,\n")]
+    if found[1] == "cases":  # a system's solution; with conditions it is a function
+        return expression if "&" in found[2] else ", ".join(rows)
     return rows[-1] if rows else ""
 
 
@@ -261,6 +263,7 @@ _NOTATION: _Stage = [
     (r"\\(?:lt)\b", "<"),
     (r"\\(?:gt)\b", ">"),
     (r"\\colon\b", ":"),
+    (r"(?<!\\)%", r"\\%"),
     (r"\\lor\b|\\vee\b", r"\\text{ or }"),
     (r"\\land\b|\\wedge\b", r"\\text{ and }"),
     (r"^\s*\[\s*(\[.*\]\s*,\s*\[.*\])\s*\]\s*$", _rows_to_matrix),
