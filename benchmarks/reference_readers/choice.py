@@ -7,32 +7,32 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Mapping
 
+from tests.evaluation.replies import Line, Reader
 from themis.evaluation.extractors.choice import find_choice, parse_options
 
 
-def themis(line: Mapping[str, object]) -> str | None:
+def themis(line: Line) -> str | None:
     """What the metric `multiple_choice` reads."""
-    letters = str(line["letters"])
-    return find_choice(str(line["reply"]), letters, parse_options(line.get("options"), letters))
+    letters = line["letters"]
+    return find_choice(line["reply"], letters, parse_options(line.get("options"), letters))
 
 
-def lm_eval_mmlu_pro(line: Mapping[str, object]) -> str | None:
+def lm_eval_mmlu_pro(line: Line) -> str | None:
     """lm-eval's `custom-extract` of mmlu_pro: the first `answer is (B)`."""
-    found = re.search(r"answer is \(?([ABCDEFGHIJ])\)?", str(line["reply"]))
+    found = re.search(r"answer is \(?([ABCDEFGHIJ])\)?", line["reply"])
     return found[1] if found else None
 
 
-def lm_eval_gpqa_strict(line: Mapping[str, object]) -> str | None:
+def lm_eval_gpqa_strict(line: Line) -> str | None:
     """lm-eval's `strict-match` of gpqa: all that follows the first `The answer is `, then compared without punctuation."""
-    found = re.search(r"(?<=The answer is )(.*)(?=.)", str(line["reply"]))
+    found = re.search(r"(?<=The answer is )(.*)(?=.)", line["reply"])
     return _letter_without_punctuation(found[1]) if found else None
 
 
-def lm_eval_gpqa_flexible(line: Mapping[str, object]) -> str | None:
+def lm_eval_gpqa_flexible(line: Line) -> str | None:
     """lm-eval's `flexible-extract` of gpqa: the last `(B)`, else the last option's text, else the last letter after a colon."""
-    reply, letters = str(line["reply"]), str(line["letters"])
+    reply, letters = line["reply"], line["letters"]
     options = parse_options(line.get("options"), letters)
     bracketed = re.findall(r"(\([A-Z]\))", reply)
     if bracketed:
@@ -46,15 +46,15 @@ def lm_eval_gpqa_flexible(line: Mapping[str, object]) -> str | None:
     return after_colon[-1] if after_colon else None
 
 
-def simple_evals(line: Mapping[str, object]) -> str | None:
+def simple_evals(line: Line) -> str | None:
     """simple-evals' expression: the first `Answer: B`. Its class ends at D; here it takes the letters there are."""
-    found = re.search(rf"(?i)Answer[ \t]*:[ \t]*\$?([{line['letters']}])\$?", str(line["reply"]))
+    found = re.search(rf"(?i)Answer[ \t]*:[ \t]*\$?([{line['letters']}])\$?", line["reply"])
     return found[1].upper() if found else None
 
 
-def mmlu_pro(line: Mapping[str, object]) -> str | None:
-    """MMLU-Pro's own three steps: `answer is (B)`, else the last `Answer: B`, else the last letter that stands alone."""
-    reply = str(line["reply"])
+def mmlu_pro(line: Line) -> str | None:
+    """MMLU-Pro's own three steps: `answer is (B)`, else `Answer: B`, else the last letter that stands alone."""
+    reply = line["reply"]
     for pattern, flags in (
         (r"answer is \(?([A-J])\)?", 0),
         (r".*[aA]nswer:\s*([A-J])", 0),
@@ -75,7 +75,7 @@ def _letter_without_punctuation(text: str) -> str | None:
     return letter if len(letter) == 1 else None
 
 
-READERS: dict[str, Callable[[Mapping[str, object]], str | None]] = {
+READERS: dict[str, Reader] = {
     "themis": themis,
     "lm-eval mmlu_pro": lm_eval_mmlu_pro,
     "lm-eval gpqa strict": lm_eval_gpqa_strict,

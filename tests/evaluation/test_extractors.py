@@ -82,6 +82,18 @@ def test_regex_refuses_what_cannot_be_used_before_the_run():
         ("answer", 'Sure!\n```json\n{"answer": "ja",}\n```', "ja"),
         ("answer", "I would say {'answer': True} here", True),
         ("wert", '{"wert": "größe"}', "größe"),
+        ("answer", '{"Answer": 5}', 5),
+        ("final_answer", '{"finalAnswer": 5}', 5),
+        ("answer", '{"Answer": 1, "answer": 2}', 2),
+        ("answer", '{"result": {"answer": 5}}', 5),
+        ("answer", '{"draft": {"answer": 1}, "answer": 2}', 2),
+        ("answer", '[{"answer": 5}]', 5),
+        ("answer", '{"answer": 1}\nNo: {"answer": 2}\n{"tokens": 9}\n{"answer":', 2),
+        ("answer", '<think>{"answer": 1}</think>{"answer": null}', None),
+        ("answer", '{"name": "submit", "arguments": "{\\"answer\\": 3}"}', 3),
+        ("answer", '"answer": 5}', 5),
+        ("answer", '{"why": "he said "no" twice", "answer": 5}', 5),
+        ("answer", r'{"answer": "\frac{1}{2}"}', r"\frac{1}{2}"),
     ],
 )
 def test_json_field_follows_a_path(path, text, found):
@@ -110,13 +122,17 @@ def test_json_field_says_what_is_there_instead():
         (r"\\boxed{5}", "5"),
         (r"\boxed{\text{größer als } 3}", r"\text{größer als } 3"),
         (r"\boxed{1} and then \boxed{2", "1"),
+        (r"\boxed{(2,2)} \quad \text{and} \quad \boxed{(6,2)}", "(2,2), (6,2)"),
+        (r"$\boxed{1}, \boxed{2}, \boxed{3}$", "1, 2, 3"),
+        (r"\boxed{7} or \boxed{-7}", "7 or -7"),
+        (r"<think>\boxed{3}</think> so \boxed{4}", "4"),
     ],
 )
 def test_boxed_counts_braces(text, found):
     assert BoxedExtractor().extract(text) == found
 
 
-@pytest.mark.parametrize("text", ["", "no box", r"\boxed{", r"\boxed{1", "}{"])
+@pytest.mark.parametrize("text", ["", "no box", r"\boxed{", r"\boxed{1", "}{", r"<think>\boxed{3}</think> so be it"])
 def test_boxed_finds_nothing_where_no_box_closes(text):
     with pytest.raises(FieldExtractionError, match=r"no \\boxed"):
         BoxedExtractor().extract(text)
@@ -136,10 +152,58 @@ def test_boxed_finds_nothing_where_no_box_closes(text):
         ("The answer to the question is St. Petersburg.", "St. Petersburg"),
         (r"The answer is 3, that is \boxed{4}", "4"),
         ("Answer: 東京", "東京"),
+        (r"The answer is \(\frac{1}{2}\).", r"\frac{1}{2}"),
+        ("The answer is 5 because 2+3=5.", "5"),
+        ("The answer is probably 12.", "12"),
+        ("The answer is $18, not $9.", "$18"),
+        ("Die Antwort lautet 7, weil 3 + 4 = 7.", "7"),
+        ("La réponse est 7 car 3 + 4 = 7.", "7"),
+        ("答案是42。", "42"),
     ],
 )
 def test_final_answer_takes_what_was_announced_last(text, found):
     assert FinalAnswerExtractor().extract(text) == found
+
+
+@pytest.mark.parametrize(
+    "formal", ["Answer: Rome", r"\boxed{\text{Rome}}", "#### Rome", '{"answer": "Rome"}', "<answer>Rome</answer>"]
+)
+@pytest.mark.parametrize("later", ["Some say the answer is Milan.", "If it were 1865, the answer would be Turin."])
+def test_a_formal_answer_outranks_any_later_mention_but_not_a_later_formal_one(formal, later):
+    assert FinalAnswerExtractor().extract(f"{formal}\n\n{later}") == "Rome"
+    assert FinalAnswerExtractor().extract(f"{formal}\n\nWait.\n\nAnswer: Milan") == "Milan"
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("The answer is not iron; it is copper.", "copper"),
+        ("The answer is Rome. The answer cannot be Milan.", "Rome"),
+        ("Answer: Lima\n\nCommon wrong answer: Cusco", "Lima"),
+        ("<think>The answer is 3.</think>The answer is 4.", "4"),
+        ("12 + 30 = 42. So she has 42 apples.", "42 apples"),
+        ("Canberra\n\nMany people name Sydney instead.", "Canberra"),
+        ("Yes, because both are prime.", "Yes"),
+    ],
+)
+def test_final_answer_knows_what_is_rejected_concluded_or_bare(text, found):
+    assert FinalAnswerExtractor().extract(text) == found
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "I don't know the capital of France.",
+        "So the answer is",
+        "There are 5 red ones and then we add",
+        "<think>The answer is 3.",
+        r"Answer: \frac{1",
+    ],
+)
+def test_final_answer_is_none_where_the_reply_refuses_or_breaks_off(text):
+    with pytest.raises(FieldExtractionError, match="no announced answer"):
+        FinalAnswerExtractor().extract(text)
 
 
 @pytest.mark.parametrize(
@@ -312,6 +376,9 @@ def test_multiple_choice_takes_digits_and_refuses_nonsense():
         ("<answer>1</answer><answer>2</answer>", "2"),
         ("<Answer kind='x'>naïve</ANSWER>", "naïve"),
         ("<answer>cut off", "cut off"),
+        ("I use <answer> tags: <answer>5</answer> as <answer> asks", "5"),
+        ("<think><answer>4</answer></think><answer>5</answer>", "5"),
+        ("<answer/><answer><![CDATA[a < b]]></answer>", "a < b"),
     ],
 )
 def test_xml_tag_takes_the_last_one_even_if_unclosed(text, found):
@@ -336,10 +403,43 @@ def test_xml_tag_can_take_the_first_and_refuses_markup_as_a_name():
         (CodeBlockExtractor(), "~~~\na\n~~~", "a"),
         (CodeBlockExtractor(), "````\n```\ninner\n```\n````", "```\ninner\n```"),
         (CodeBlockExtractor(), "def f():\n    return 1\n", "def f():\n    return 1"),
+        (CodeBlockExtractor(), "    return 1\n", "    return 1"),
+        (CodeBlockExtractor(), "So:\n\ndef f():\n    return 1\n\nIt is short.", "def f():\n    return 1"),
+        (CodeBlockExtractor(), "1. Do:\n   ```\n   x = 1\n   ```", "x = 1"),
+        (CodeBlockExtractor("python"), "```\nx = 1\n```", "x = 1"),
     ],
 )
 def test_code_block_reads_fences_and_bare_code(extractor, text, found):
     assert extractor.extract(text) == found
+
+
+F = "```python\ndef f(x):\n    return 2 * x\n```\n"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "```python\ndef f(x):\n    return x\n```\nThat is wrong. Corrected:\n" + F,
+        F + "Example:\n```python\nprint(f(1))\nprint(f(2))\nprint(f(3))\n```\nOutput:\n```\n2\n4\n6\n```",
+        F + "Tests:\n```python\ndef test_f():\n    assert f(1) == 2\n    assert f(2) == 4\n```",
+        F + "Do not write:\n```python\ndef f(x):\n    x = x * 2  # changes its argument\n    return x\n```",
+        "<think>\n```python\ndef f(x):\n    return x\n```\n</think>\n" + F,
+        "```bash\npip install something-with-a-long-name and-another-one\n```\n" + F,
+    ],
+    ids=["corrected", "usage", "tests", "wrong", "thinking", "shell"],
+)
+def test_code_block_is_the_solution_and_not_what_stands_beside_it(text):
+    assert CodeBlockExtractor().extract(text) == "def f(x):\n    return 2 * x"
+
+
+def test_blocks_that_build_on_each_other_are_one_program():
+    text = "First:\n```python\nimport math\n```\nThen:\n```python\ndef area(r):\n    return math.pi * r**2\n```"
+    assert CodeBlockExtractor("python").extract(text) == "import math\n\ndef area(r):\n    return math.pi * r**2"
+
+
+def test_prose_is_no_code():
+    with pytest.raises(FieldExtractionError, match="no code block"):
+        CodeBlockExtractor().extract("For each item, print its name. If it is empty, return nothing.")
 
 
 def test_code_block_finds_nothing_of_another_language():
@@ -439,6 +539,12 @@ HOSTILE = [
     "wait. ",
     "[THINK]",
     "<|channel|>final<|message|>",
+    "Answer: ",
+    "so it is ",
+    '{"a": "',
+    "def f(",
+    "($",
+    "~~~\n",
 ]
 
 

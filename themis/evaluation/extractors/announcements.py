@@ -29,10 +29,11 @@ class Language:
     def label(self) -> re.Pattern[str]:
         """A noun that opens a line or a sentence and is followed by a colon, a dash, or nothing on its line."""
         return re.compile(
-            rf"{_LINE_START}(?P<before>(?:{_WORD}(?:'s)?[ \u00a0]){{0,3}}?(?:最终|最終|正确|正確|參考|최종 ?|अंतिम "
+            rf"{_LINE_START}\[?(?P<before>(?:{_WORD}(?:'s)?[ \u00a0]){{0,3}}?(?:最终|最終|正确|正確|參考|최종 ?|अंतिम "
             rf"|सही )?)(?P<noun>{self.noun})"
             rf"(?P<after>(?:[ \u00a0](?!is\b|are\b|was\b)[(]?{_WORD}[)]?){{0,3}}?)[*_`\s]{{0,6}}?"
-            r"(?P<mark>[:：=]|[*_ ]{0,4}\|(?=[^|\n]+\|)|[ \u00a0][-–—→](?=[ \u00a0])|[*_#]{0,4}[ \t]*(?:\r?\n"
+            r"(?P<mark>[:：=]|[*_]{2}[ ](?=[^\s|])|\][ ]?(?=\S)|(?<=\bans)\.[ ]"
+            r"|[ ](?=-?[$\d(\\])|[*_ ]{0,4}\|(?=[^|\n]+\|)|[ \u00a0][-–—→](?=[ \u00a0])|[*_#]{0,4}[ \t]*(?:\r?\n"
             r"|\Z))[*_`\s]{0,20}",
             re.IGNORECASE | re.MULTILINE,
         )
@@ -42,7 +43,7 @@ class Language:
         """A noun and, in the same clause, a verb or a colon after it."""
         return re.compile(
             rf"{self.noun}(?P<between>(?:\"[^\"\n]{{0,150}}\"|[^\n.:=。：;\"]){{0,60}}?)(?:{self.verbs}"
-            rf"|[:：=])[\s:*_]{{0,20}}(?=\S)",
+            rf"|[:：=])[\s:*_,]{{0,20}}(?=\S)",
             re.IGNORECASE,
         )
 
@@ -55,10 +56,25 @@ _WORD = r"[^\W\d_]+"
 # Reasons are cut wherever they begin; turns only after a comma, a dash or a bracket.
 LANGUAGES = (
     Language(
-        ("answer", "ans", "solution", "result", "conclusion", "verdict", "guess", "tl;dr", "tldr", "bottom line"),
+        (
+            "answer",
+            "answers",
+            "ans",
+            "solution",
+            "solutions",
+            "result",
+            "results",
+            "conclusion",
+            "verdict",
+            "guess",
+            "tl;dr",
+            "tldr",
+            "bottom line",
+            "short version",
+        ),
         r"(?<!\byou\s)(?<!\bwe\s)(?<!\bthey\s)(?<!\bI\s)(?<!\bthat\s)(?<!\bwhich\s)"
         r"\b(?:(?:will|would|must|should|has to|have to|might|may|could|can)\s+(?:\w+\s+)?be|turns? out (?:to be|as)"
-        r"|comes? (?:out )?(?:to|as)|is|are|was|were|be|being|equals|becomes|remains|given by)\b",
+        r"|comes? (?:out )?(?:to|as)|(?:is|was)(?:n['’]t)?|are|were|be|being|equals|becomes|remains|given by)\b|['’]s\b",
         r"because|since|and not|but not|due to|given that|rather than|instead of|as opposed to|in contrast to"
         r"|based on the fact|considering"
         r"|according to|owing to|after (?:all|accounting)",
@@ -69,7 +85,8 @@ LANGUAGES = (
         r"|nor|thus|hence"
         r"|therefore|making|giving|leaving|having|being|they're|it's|that's|rounded|calculated|computed|obtained"
         r"|found|see|per",
-        r"probably|likely|most (?:likely|probably)|very likely|quite (?:likely|possibly)|maybe|perhaps|possibly"
+        r"likely to be|either|probably|likely|to be|most (?:likely|probably)|very likely|quite (?:likely|possibly)"
+        r"|maybe|perhaps|possibly"
         r"|presumably|surely"
         r"|certainly|definitely|clearly|simply|just|actually|indeed|in fact|of course|then|therefore|thus|hence|now|still"
         r"|arguably|apparently|seemingly|approximately|approx\.?|about|around|roughly|nearly|close to|exactly|precisely"
@@ -144,7 +161,7 @@ LANGUAGES = (
         r"ربما|تقريبا|تقريبًا|على الأرجح",
         spaced=False,
     ),
-    Language(("उत्तर", "जवाब", "परिणाम"), r"(?!)", r"क्योंकि", r"लेकिन|न कि", r"शायद|लगभग", spaced=False),
+    Language(("उत्तर", "जवाब", "परिणाम"), r"(?=\s+[^:\n]{1,60}है)", r"क्योंकि", r"लेकिन|न कि", r"शायद|लगभग", spaced=False),
     Language(
         ("odpowiedź", "odpowiedzią", "odpowiedzi", "wynik"),
         r"\b(?:to|jest|brzmi|wynosi)\b",
@@ -179,7 +196,7 @@ def languages_of(text: str) -> list[Language]:
 
 # Alone these head a working as often as an answer; "final" or "my" before them makes the difference.
 WEAK_NOUN = re.compile(
-    r"solution|result|conclusion|verdict|guess|tl;dr|tldr|bottom line|ergebnis|lösung|résultat|resultado"
+    r"solutions?|results?|conclusion|verdict|guess|tl;dr|tldr|bottom line|short version|ergebnis|lösung|résultat|resultado"
     r"|solución|solução|risultato|soluzione|решение"
     r"|результат|النتيجة|الحل|परिणाम|wynik",
     re.IGNORECASE,
@@ -229,26 +246,37 @@ NEGATED = re.compile(
     r"|\bwrong\b|\bincorrect\b|\bno (?:es|son)\b|\bnão\b|\bnon è\b|\bne serait\b|\bcan never\b|\bfalsch\b)",
     re.IGNORECASE,
 )
+# What stands in an instruction for the answer, and a box that never closes.
+PLACEHOLDER = re.compile(
+    r"<(?:your|the|number|letter|answer|value|final|insert|text|x)[^<>\n]{0,30}>|\[(?:your|the"
+    r"|insert)\b[^\]\n]{0,30}\]|\.{3}|…|\\boxed\b"
+    r"|(?:answer|your answer)$",
+    re.IGNORECASE,
+)
 # The announced thing is no answer: it only says where to find one, or what is to be thought of it.
 NO_CONTENT = re.compile(
-    r"(?:not|n't|nicht|pas|не|不|no longer|no es|non è|não é)\b(?!\s*[.,;:!]?\s*$)|不是"
-    r"|(?:in|on|below|above|found|shown|given|based|unknown|unclear|correct|incorrect|wrong|right|obvious|clear|simple|easy"
-    r"|straightforward|as follows|required|needed|asked|expected|to be|here|there|supposed|in the form|of the form|what)\b"
-    r"(?=\s+\w|\s*[.,:;]|\s*$)"
-    r"|<(?:your|the|number|letter|answer|value|final|insert|text|x)[^<>\n]{0,30}>|\[(?:your|the"
-    r"|insert)\b[^\]\n]{0,30}\]|\.{3}|…",
+    rf"(?:{PLACEHOLDER.pattern})|(?:not|n't|nicht|pas|не|不|no longer|no es|non è|não é)\b(?!\s*[.,;:!]?\s*$)|不是"
+    r"|(?:found|given|shown|listed|stated|explained|provided|hidden|supposed|required|needed|asked|expected"
+    r"|based)\s+(?:in|on|below|above|by|as|to|for)\b"
+    r"|(?:in|on|at) the (?:text|passage|table|figure|question|article|back|box|book|end|form|following|last|second|first)\b"
+    r"|(?:below|above|here|there|unknown|unclear|correct|incorrect|wrong|right|obvious|clear|simple|easy"
+    r"|straightforward|as follows)"
+    r"(?=\s*[.,:;!]|\s*$|\s+(?:because|since|from|if|when|in|and|but))",
     re.IGNORECASE,
 )
 DECLINES = re.compile(
     r"\b(?:I(?:'m|’m| am) (?:sorry|unable|not able|not sure|unsure|afraid)|I (?:can(?:'t|’t|not)|could not"
     r"|couldn't|won't|will not)\b"
-    r"|I (?:do not|don't|don’t) (?:know|have|think I can|understand)|as an AI|not enough information"
+    r"|I (?:do not|don't|don’t) (?:know|have|think I can|understand)|as an AI|as a (?:large )?language model"
+    r"|no opinion|(?:not|n't) (?:contain|have|provide|give|include|offer) (?:enough|sufficient|access|any)"
+    r"|not enough information"
     r"|insufficient information"
     r"|(?:cannot|can't|can not) (?:be )?(?:determined?|answer|help|assist|say|tell|provide|solve|give)"
     r"|need more information"
     r"|unable to|no idea|es tut mir leid|ich (?:weiß (?:es |das )?nicht|kann (?:das |diese |dir |ihnen )?)"
     r"|je ne (?:sais|peux)"
-    r"|désolée?|lo siento|no lo sé|no (?:puedo|sé)|desculpe|não (?:sei|posso)|mi dispiace|non (?:lo )?so\b|non posso)"
+    r"|désolée?|lo siento|no lo sé|no tengo|suficiente información|no (?:puedo|sé)|desculpe|não (?:sei|posso)"
+    r"|mi dispiace|non (?:lo )?so\b|non posso)"
     r"|(?:не знаю|не могу|извините|к сожалению|抱歉|不知道|无法|無法|わかりません|申し訳|できません|آسف|لا أعرف|لا أستطيع"
     r"|क्षमा|माफ़|नहीं जानता|नहीं पता|죄송|모르겠)",
     re.IGNORECASE,
@@ -265,7 +293,8 @@ _TURN = re.compile(
     rf"(?:\s*[,;]\s+|\s+[–—]\s*|\s+-\s+|\s+\()(?:{_join('turns', spaced=True)})(?!\w)"
     rf"|[，、;；(（,]\s*(?:{_join('turns', spaced=False)})"
     r"|\s+[–—]\s+(?=[^\W\d])|\s+-\s+(?=[^\W\d_]{3,})|\s*;\s|\s+\((?=[^()]{0,20}[^\W\d_]{2,} [^\W\d_]{2,} )"
-    r"|\s+\((?=(?:=|not|see)\b)|\s+\((?=[^()\n]*=)|\s+[–—]\s+(?=[^\n]*=)"
+    r"|\s+\((?=(?:=|not|see|about|approx\w*|or|i\.e|that is|rounded)\b|[≈~]|\d[\d.,]*\s?%\)$)|\s+\((?=[^()\n]*=)"
+    r"|\s+[–—]\s+(?=[^\n]*=)"
     r"|\s*(?:→|⇒|=>)\s",
     re.IGNORECASE,
 )
@@ -303,18 +332,27 @@ def trim_answer(said: str) -> str:
     >>> trim_answer(r"probably \(\frac{1}{2}\), since two of four are red. Check it.")
     '\\frac{1}{2}'
     """
-    answer = _strip_marks(said[:_LONGEST])
+    answer = _strip_marks(_TAKEN_BACK.sub("", re.sub(r"~~[^~\n]+~~(?=\s*\S)", "", said[:_LONGEST])))
     for _ in range(4):
         before = answer
         answer = _strip_marks(_cut_sentence(answer))
         answer = _strip_marks(_cut(answer, _REASON))
         answer = _strip_marks(_cut(answer, _TURN))
-        answer = _strip_marks(_AFTERTHOUGHT.sub("", answer))
+        answer = _strip_marks(_AFTERTHOUGHT.sub("", _cut_apposition(answer)))
         hedge = _HEDGE.match(answer)
         answer = _strip_marks(answer[hedge.end() :] if hedge else answer)
         if answer == before:
             break
     return answer
+
+
+# "15 — wait, no, 18": what is taken back in the same breath.
+_TAKEN_BACK = re.compile(
+    r"\A[^\n]{1,60}?(?:[—–,;]|--|\.\.\.|…|\s-)\s*(?:no,? )?(?:wait|sorry|scratch that|I mean|make that"
+    r"|correction|oops|hold on|actually,? no)\b"
+    r"(?:[\s,:.!—–-]|\b(?:no|it's|it is|that's|make that|I mean|actually|should be)\b)*(?=\S)",
+    re.IGNORECASE,
+)
 
 
 def _cut(answer: str, at: re.Pattern[str]) -> str:
@@ -325,6 +363,24 @@ def _cut(answer: str, at: re.Pattern[str]) -> str:
         if kept.strip() and all(kept.count(opens) <= kept.count(closes) for opens, closes in ("()", "{}", "[]")):
             return kept
     return answer
+
+
+_APPOSITION = re.compile(r",\s+(?=(?:the|an?|one of)\s+\w+\s+\w+(?!.*\band\b))")
+_ADVERBIAL = re.compile(
+    r"(?:so|therefore|thus|hence|consequently|finally|overall|altogether|then|in|after|according|based|from|for"
+    r"|at|on|by|with|given"
+    r"|as|to|when|since|if|while|because|during|before)\b",
+    re.IGNORECASE,
+)
+
+
+def _cut_apposition(answer: str) -> str:
+    """A name without what explains it: "Paris, the capital of France"."""
+    found = _APPOSITION.search(answer)
+    kept = answer[: found.start()] if found else ""
+    words = kept.split()
+    is_name = 0 < len(words) <= 5 and (words[-1][:1].isupper() or words[-1][-1:].isdecimal())
+    return kept if is_name and not _ADVERBIAL.match(kept) else answer
 
 
 def _cut_sentence(answer: str) -> str:
@@ -357,11 +413,10 @@ def _strip_marks(answer: str) -> str:
     answer = _TOKENS.sub("", answer)
     for _ in range(6):
         before = answer
-        answer = answer.strip().strip(_PICTURES).strip().strip("|").strip()
-        if not answer.endswith("..."):
-            answer = answer.rstrip(";,!。！।:：") if answer.endswith(tuple(";,!。！।:：")) else answer
-            answer = answer.rstrip("?").rstrip() or answer
-            answer = answer[:-1] if _ends_in_full_stop(answer) else answer
+        answer = answer.strip().lstrip("、，,").strip(_PICTURES).strip().strip("|").strip()
+        answer = re.sub(r"\A(?:=>|->|[→⇒∴])\s*", "", answer)
+        answer = answer.rstrip(";,!。！।:：…?").rstrip() or answer
+        answer = answer.rstrip(".") if answer.endswith("..") else answer[:-1] if _ends_in_full_stop(answer) else answer
         answer = _POLITE_ENDS.sub("", answer).strip()
         for opens, closes in _PAIRS:
             if answer.startswith(opens) and answer.endswith(closes) and len(answer) > len(opens) + len(closes):
@@ -373,7 +428,7 @@ def _strip_marks(answer: str) -> str:
             answer = (whole[1] if whole[1] is not None else whole[2]).strip()
         if answer == before:
             break
-    return _SET_AS.sub(r"\1", answer) if "\\" in answer else answer
+    return _SET_AS.sub(r"\1", re.sub(r"\\([$%#&])", r"\1", answer)) if "\\" in answer else answer
 
 
 def _ends_in_full_stop(answer: str) -> bool:
@@ -383,7 +438,7 @@ def _ends_in_full_stop(answer: str) -> bool:
 def _strip_lonely(answer: str) -> str:
     """Without half a pair at either end, and without emphasis inside: **10** sides."""
     answer = re.sub(r"\*\*(?=\S)(.*?)(?<=\S)\*\*", r"\1", answer)
-    if re.fullmatch(r"\$(?!\s)[^$]*(?<!\\)\$", answer):
+    if re.fullmatch(r"\$(?:[^$\\]|\\.)+\$", answer, re.DOTALL):
         answer = answer[1:-1].strip()
     elif answer.count("$") == 2 and re.match(r"\$[^$]+(?<!\\)\$\s*[^\d$]", answer):  # $12$ cm
         answer = answer.replace("$", "", 2)

@@ -15,13 +15,21 @@ from themis.evaluation.extractors.announcements import (
     NEGATED,
     NO_CONTENT,
     NOT_MEANT,
+    PLACEHOLDER,
     SUPPOSED,
     WEAK_NOUN,
     Language,
     languages_of,
     trim_answer,
 )
-from themis.evaluation.extractors.conclusions import ends_open, find_bare, find_predicate, find_stated
+from themis.evaluation.extractors.conclusions import (
+    ends_open,
+    find_bare,
+    find_conclusion,
+    find_predicate,
+    find_stated,
+    take_result,
+)
 from themis.evaluation.extractors.exceptions import FieldExtractionError
 from themis.evaluation.extractors.structured import find_json_field
 from themis.evaluation.extractors.text import shorten, strip_thinking, text_of
@@ -121,7 +129,7 @@ class Statement:
         if self.whole:
             return trim_whole(self.said)
         trimmed = trim_answer(self.said)
-        return trim_answer(find_predicate(trimmed) or trimmed)
+        return take_result(trim_answer(find_predicate(trimmed) or trimmed))
 
 
 def find_final_answer(text: str) -> str | None:
@@ -174,7 +182,7 @@ def find_boxed_answers(text: str) -> list[Statement]:
     end = None
     for box in find_boxes(text):
         said = text[box.inside].strip()
-        if not said or NO_CONTENT.fullmatch(said):
+        if not said or PLACEHOLDER.fullmatch(said):
             continue
         joins = _CONNECTS.fullmatch(text, end, box.start) if end is not None and end <= box.start <= end + 30 else None
         if joins and (joins["word"] or "," in joins.group() or ";" in joins.group()):
@@ -198,11 +206,14 @@ _HEADING = re.compile(
 
 def _find_hashes(text: str) -> Iterator[Statement]:
     for found in _HASHES.finditer(text):
-        if not _HEADING.match(found["said"]) and not NO_CONTENT.match(found["said"]):
+        if not _HEADING.match(found["said"]) and not PLACEHOLDER.match(found["said"]):
             yield Statement(Evidence.FORMAL, found.start(), found["said"])
 
 
-_TAG = re.compile(r"<(?P<close>/?)(?:final[_ -]?answer|answer|final_result|ans)(?:\s[^<>\n]{0,80})?>", re.IGNORECASE)
+_TAG = re.compile(
+    r"<(?P<close>/?)(?:final[_ -]?answer|answer|final_result|ans|final|result|output)(?:\s[^<>\n]{0,80})?>",
+    re.IGNORECASE,
+)
 
 
 def _find_tagged(text: str) -> Iterator[Statement]:
@@ -232,6 +243,8 @@ def _find_in_json(text: str) -> Iterator[Statement]:
             value = find_json_field(text, field)
         except FieldExtractionError:
             continue
+        if isinstance(value, dict):
+            value = next((value[key] for key in ("value", "answer", "text", "result", "final") if key in value), value)
         if isinstance(value, list) and not any(isinstance(one, dict | list) for one in value):
             value = ", ".join(map(_spell, value))
         if not isinstance(value, dict | list) and value is not None:
@@ -245,9 +258,10 @@ def _spell(value: object) -> str:
 
 def _as_whole(said: str, start: int) -> Iterator[Statement]:
     """What a tag or a field holds: the answer, or a sentence that announces it."""
-    said = said.strip()
-    if said and not NO_CONTENT.fullmatch(said):
-        yield Statement(Evidence.FORMAL, start, find_final_answer(said) or find_bare(said) or said, whole=True)
+    said = re.sub(r"\A<!\[CDATA\[(.*)\]\]>\Z", r"\1", said.strip(), flags=re.DOTALL).strip()
+    if said and not PLACEHOLDER.fullmatch(said):
+        inside = find_final_answer(said) or find_bare(said) or find_conclusion(said) or said
+        yield Statement(Evidence.FORMAL, start, inside, whole=True)
 
 
 def trim_whole(said: str) -> str:
@@ -273,13 +287,20 @@ def _find_labelled(text: str, language: Language) -> Iterator[Statement]:
             content = content.partition("|")[0]
             if re.match(r"[^\n]*\n[ \t]*\|[-: |]+\|", text[label.end() : label.end() + 500]):
                 continue  # the head of a table
-        if not content.strip() or NO_CONTENT.match(content.strip("*_`\"' ")):
+        if _says_nothing(text, content, PLACEHOLDER):
             continue
         weak = WEAK_NOUN.fullmatch(label["noun"]) and not FIRM_LABEL.search(around)
         long = len(trim_answer(content).split()) > _LONG_WORDS or language.announcement.search(content) is not None
         if weak and long:
             continue
         yield Statement(Evidence.SUPPOSED if weak or long else Evidence.FORMAL, label.start(), content)
+
+
+def _says_nothing(text: str, content: str, empty: re.Pattern[str]) -> bool:
+    """Whether what follows an announcement is no answer: nothing, only where to find one, or one that is cut off."""
+    said = content.strip("*_`\"' ")
+    is_cut = text.rstrip().endswith(content.rstrip()) and content.count("{") > content.count("}")
+    return not said or is_cut or empty.match(said) is not None
 
 
 _DISPLAY = (("$$", "$$"), ("\\[", "\\]"), ("```", "```"), ("~~~", "~~~"))
@@ -309,9 +330,16 @@ def _content_at(text: str, at: int) -> str:
 # --- announced in words -------------------------------------------------------------------------------------------------
 
 _SENTENCE_LOOKED_BACK = 160
+# "not iron; it is copper": what is denied makes room for what is meant.
+_NOT_BUT = re.compile(
+    r"(?:not|nicht|pas|no|non|не)\s[^;,.:\n]{1,60}[;,.:–—-]\s*(?:but(?: rather)?|it(?:'s| is)|rather|instead"
+    r"|sondern|mais|sino|ma|bensì|а)"
+    r"\b[\s,:]*(?P<said>\S[^\n]*)",
+    re.IGNORECASE,
+)
 _DENIED = re.compile(r"\b(?:no|non|não)\s*$", re.IGNORECASE)
 _SENTENCE_START = re.compile(
-    r"(?<!\bSt)(?<!\bMt)(?<!\bDr)(?<!\b[A-Z])[.!?;]\s|\n|[。！？；]|,\s*(?:but|so)\b|\bhowever\b", re.IGNORECASE
+    r"(?<!\bSt)(?<!\bMt)(?<!\bDr)(?<!\b[A-Z])[.!?;:]\s|\n|[。！？；]|,\s*(?:but|so)\b|\bhowever\b", re.IGNORECASE
 )
 
 
@@ -325,7 +353,11 @@ def _find_announced(text: str, language: Language) -> Iterator[Statement]:
         ):
             continue
         content = _content_at(text, found.end())
-        if not content.strip() or NO_CONTENT.match(content.strip("*_`\"' ")):
+        if re.search(r"n['’]t\W*\Z", found.group()):
+            content = f"not {content}"
+        if corrected := _NOT_BUT.match(content.strip("*_`\"' ")):
+            content = corrected["said"]
+        if _says_nothing(text, content, NO_CONTENT):
             continue
         supposed = SUPPOSED.search(before) or SUPPOSED.search(found.group()) or WEAK_NOUN.match(found.group())
         yield Statement(Evidence.SUPPOSED if supposed else Evidence.ANNOUNCED, found.start(), content)

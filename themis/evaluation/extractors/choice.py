@@ -134,7 +134,12 @@ def _read(page: _Page, letters: str, options: Mapping[str, str], emphasised: Set
 def _opening(page: _Page, mentioned: Sequence[_Mention], letters: str) -> list[_Mention]:
     """The option that the first sentence is about, unless the reply seems to go through all of them."""
     return [
-        one for one in mentioned[:1] if page.sentence(one)[0] == 0 and letters[0] not in one.letters and not one.spelled
+        one
+        for one in mentioned[:1]
+        if page.sentence(one)[0] == 0
+        and letters[0] not in one.letters
+        and not one.spelled
+        and page.reply[one.end : one.end + 1] != ":"
     ]
 
 
@@ -153,9 +158,10 @@ def _pick_of_several(answer: _Mention, stated: Sequence[_Mention]) -> Set[str]:
 
 
 def _forget_retracted(reply: str, weighed: list[tuple[_Mention, Evidence]]) -> list[tuple[_Mention, Evidence]]:
-    """The answer is A. Wait: … it's B. What follows the taking back counts, if it chooses."""
+    """The answer is A. Wait: … it's B. What was taken back no longer counts, if another was chosen or it was called wrong."""
     chosen = [mention.start for mention, weight in weighed if weight in (Evidence.FORMAL, Evidence.STATED)]
     retracted = last_of(words.RETRACTS.finditer(reply[: chosen[-1]])) if len(chosen) > 1 else None
+    retracted = retracted or words.RENOUNCES.search(reply, chosen[-1] if chosen else 0)
     return [(mention, weight) for mention, weight in weighed if not retracted or mention.start > retracted.start()]
 
 
@@ -232,7 +238,9 @@ def _some_of(matches: Iterator[re.Match[str]]) -> Iterator[re.Match[str]]:
 def _is_set_apart(letter: str, before: str, after: str) -> bool:
     if re.match(r"\s*(?:[).,:;!?\]\"'”>|]|$|\n)|\s+(?:because|since|bc)\b", after):
         return True
-    return letter not in "ai" and words.NAMED_BEFORE.search(before) is not None
+    # An article may follow `the answer is`, but not `option`.
+    named = words.CHOICE_BEFORE if letter in "ai" else words.NAMED_BEFORE
+    return named.search(before) is not None
 
 
 def _is_word(letter: str, before: str, after: str) -> bool:
@@ -240,7 +248,9 @@ def _is_word(letter: str, before: str, after: str) -> bool:
     if letter not in "AI" or not re.match(r"[ \t]+[a-zß-ÿ]" if letter == "A" else r",?[ \t]+[a-zß-ÿ]", after):
         return False
     if letter == "I":
-        return not re.match(r",?\s+(?:is|because|since)\b", after)
+        return not re.match(r",?\s+(?:is|because|since)\b", after) and not re.search(
+            r"\b(?:only|option|choice)\s\Z", before, re.I
+        )
     begins = re.search(r"(?:\A|[.!?:\n—–])[\s\"'“]*\Z", before)
     return bool(begins) and not words.AFTER_A_LETTER.match(after)
 
@@ -302,7 +312,7 @@ class _Page:
         # A last sentence without an end, after others that had one.
         unended = re.search(r"[.!?。！？:\n][^.!?。！？\n]*[^\W\d_]{2}\s*\Z", reply[-400:])
         announced = words.ANNOUNCES_NEXT_LINE.fullmatch(reply[slice(*self.last_line)][-80:]) if lines else None
-        row = re.search(r"(?:\A|\n)\|[^\n]*[^|\s]\s*\Z", reply[-400:])
+        row = re.search(r"(?:\A|\n)\|[^\n]*[^|\s]\s*\Z|[,:]\s*\Z", reply[-400:])
         self.is_cut_off = bool(is_cut_off or announced or row or (unended and self._ends))
 
     def sentence(self, mention: _Mention) -> tuple[int, int]:
@@ -312,24 +322,38 @@ class _Page:
         start = self._ends[before - 1] if before else 0
         # A letter's own full stop (B. Paris) does not end its sentence where it begins a line.
         if after < len(self._ends) and self._ends[after] == mention.end + 1 and self.begins_line(mention):
-            after += self.reply[mention.end] != "\n"
+            after += self.reply[mention.end] == "."
         end = self._ends[after] if after < len(self._ends) else len(self.reply)
         return max(start, mention.start - _WINDOW), min(end, mention.end + _WINDOW)
 
     def clause(self, mention: _Mention) -> str:
         """Its sentence without what another `but` says."""
-        start, end = self.sentence(mention)
-        before, after = self.reply[start : mention.start], self.reply[mention.end : end]
-        return (
-            re.split(r", but\b", before)[-1] + self.reply[mention.start : mention.end] + re.split(r", but\b", after)[0]
-        )
+        after = re.split(r", but\b", self.reply[mention.end : self.sentence(mention)[1]])[0]
+        return self.clause_before(mention) + self.reply[mention.start : mention.end] + after
+
+    def clause_before(self, mention: _Mention) -> str:
+        return re.split(r", but\b", self.reply[self.sentence(mention)[0] : mention.start])[-1]
 
     def begins_line(self, mention: _Mention) -> bool:
         before = self.reply[max(0, mention.start - 12) : mention.start].rpartition("\n")[2]
         return not re.search(r"\w", before) and (mention.start <= 12 or len(before) < 12)
 
     def ends_line(self, mention: _Mention) -> bool:
-        return not re.search(r"\w", self.reply[mention.end : mention.end + 12].partition("\n")[0])
+        rest = self.reply[mention.end : mention.end + 12].partition("\n")[0]
+        return not re.search(r"\w", words.COPULA.sub("", rest))
+
+    def set_alike(self, one: _Mention, other: _Mention) -> bool:
+        """Whether both are texts, or letters with the same signs around them."""
+        if one.spelled or other.spelled:
+            return one.spelled and other.spelled
+        first, second = (
+            (
+                self.reply[max(0, place - 1) : place] in ("(", "["),
+                self.reply[place + 1 : place + 3].lstrip(" ")[:1] or "\n",
+            )
+            for place in (one.start, other.start)
+        )
+        return first == second and not first[1].isalnum()
 
     def answer_to_itself(self, mention: _Mention) -> Evidence:
         """B? No, because … C? It has the right units, yes."""
@@ -346,7 +370,9 @@ class _Page:
         sentences = re.split(r"[.!?:;—–]\s", rest)[1:]
         if not self.begins_line(mention):
             sentences = [sentence for sentence in sentences[:1] if re.match(r"This|That", sentence)]
-        elif not re.match(r"\W{0,3}\w[).:]", below.lstrip()):
+        elif (self.ends_line(mention) or not below.startswith("\n")) and not re.match(
+            r"\W{0,3}\w[).:]", below.lstrip()
+        ):
             sentences += re.split(r"[.!?;—–]\s", below.lstrip())[:1]
         sentences = [words.OF_THIS.sub("", sentence) for sentence in sentences if not words.OF_ANOTHER.match(sentence)]
         return next(filter(None, map(words.SAID.match, sentences)), None)
@@ -379,21 +405,28 @@ def _weigh_all(page: _Page, mentions: Sequence[_Mention], letters: str) -> list[
 def _weigh(page: _Page, mention: _Mention, before: str, after: str, is_listed: bool) -> Evidence:
     """What one mention says, by the first of these that applies."""
     clause = page.clause(mention)
-    if clause.rstrip(" \"'”)]").endswith("?"):
+    if clause.rstrip("\n \"'”)]").endswith("?"):
         return page.answer_to_itself(mention)
     if words.EXCEPTED.search(before):
         return Evidence.STATED
     marked = before[-6:] if page.begins_line(mention) else ""
     if words.REJECTED.search(before) or words.LISTED_AS_WRONG.search(before) or words.MARKED_AS_WRONG.search(marked):
         return Evidence.REJECTED
-    supposed = words.SUPPOSED.search(clause) or words.BY_OTHERS.search(before)
+    # What is supposed of the next option is not supposed of this one.
+    supposed = words.SUPPOSED.search(page.clause_before(mention) + after) or words.BY_OTHERS.search(before)
     if _is_announced(before, after) or words.IS_ANSWER.match(after) or words.DECIDED.search(before):
-        taken_back = words.TAKES_BACK.match(after)
+        taken_back = words.TAKES_BACK.match(after) or words.NEGATED_BEHIND.search(after[:30])
         return Evidence.REJECTED if taken_back else Evidence.ASIDE if supposed else Evidence.FORMAL
-    said = words.SAID.search(words.REASON.split(after, maxsplit=1)[0][:90]) or page.verdict_on(mention)
-    if said and said["no"]:
+    reason = words.REASON.search(after)
+    said = words.SAID.search(after[: min(90, reason.start() if reason else 90)]) or page.verdict_on(mention)
+    if said and (said["no"] or words.NEGATED_BEHIND.search(after[:30])):
         return Evidence.REJECTED
-    if supposed or words.CONCEDED.search(before):
+    if (
+        supposed
+        or words.CONCEDED.search(before)
+        or words.AT_FIRST.search(before)
+        or (said and reason and words.BUT.match(reason.group()))
+    ):
         return Evidence.ASIDE
     standing = None if is_listed else _standing(page, mention, after)
     if standing:
@@ -428,11 +461,12 @@ def _last_start(pattern: re.Pattern[str], text: str) -> int | None:
 
 def _standing(page: _Page, mention: _Mention, after: str) -> Evidence | None:
     """What a line of its own says, or the beginning of the reply: `B. It is the only one that …`"""
-    if words.ONLY_NAMED.fullmatch(page.clause(mention)):
+    opens, closes = mention.start < page.first_line[1], mention.start >= page.last_line[0]
+    line = page.reply[slice(*(page.first_line if opens else page.last_line))] + "." if opens or closes else ""
+    if words.ONLY_NAMED.fullmatch(line) or words.ONLY_NAMED.fullmatch(page.clause(mention)):
         return Evidence.FORMAL
     if not page.begins_line(mention):
         return None
-    opens, closes = mention.start < page.first_line[1], mention.start >= page.last_line[0]
     if page.ends_line(mention) or re.match(r"[\s\"')\].]*\n", after):
         is_bare = mention.end - mention.start == 1
         if mention.spelled and not opens and not closes:
@@ -447,18 +481,21 @@ def _standing(page: _Page, mention: _Mention, after: str) -> Evidence | None:
 
 
 def _find_listed(page: _Page, mentions: Sequence[_Mention], letters: str) -> set[int]:
-    """Those that head the entries of a list of options: A) …, B) …, C) …"""
+    """Those that head the entries of a list of options: A) …, B) …, C) …, on lines that adjoin, or else in their order."""
     heads = [index for index, one in enumerate(mentions) if len(one.letters) == 1 and page.begins_line(one)]
+    alike = [(one, other) for one, other in pairwise(heads) if page.set_alike(mentions[one], mentions[other])]
+    adjoining = [
+        (one, other) for one, other in alike if page.reply.count("\n", mentions[one].end, mentions[other].start) == 1
+    ]
     places = {index: letters.find(next(iter(mentions[index].letters))) for index in heads}
-    listed = set()
-    for one, other in pairwise(heads):
-        first, second = mentions[one], mentions[other]
-        adjoin = page.reply.count("\n", first.end, second.start) == 1
-        spelled = first.spelled and second.spelled
-        alike = page.reply[first.start + 1] == (page.reply[second.start + 1 : second.start + 2] or "\n")
-        if (spelled or alike) and (adjoin or (not spelled and places[other] == places[one] + 1)):
-            listed |= {one, other}
-    return listed
+    in_order = [
+        (one, other)
+        for one, other in alike
+        if places[other] == places[one] + 1
+        and not mentions[one].spelled
+        and page.ends_line(mentions[one]) == page.ends_line(mentions[other])
+    ]
+    return {index for pair in adjoining or in_order for index in pair}
 
 
 # --- the text without its typesetting

@@ -4,64 +4,240 @@ from __future__ import annotations
 
 import re
 
-from themis.evaluation.extractors.announcements import DECLINES, NOUNS, SUPPOSED, trim_answer
+from themis.evaluation.extractors.announcements import DECLINES, NEGATED, NOUNS, SUPPOSED, trim_answer
 
 # An answer has few words; what has more is a sentence about something.
 _ANSWER_WORDS = 8
 _BARE_WORDS = 6
+# Conclusions stand at the end, and no sentence that holds an answer is longer.
 _LOOKED_AT = 20_000
 _LINE = 1_000
 
-_OPENS = re.compile(
-    r"(?:[^\w$\\]*(?:so|therefore|thus|hence|consequently|finally|overall|in total|in conclusion|in summary|in short|to sum up|to summari[sz]e|in this case|altogether"
-    r"|as a result"
-    r"|and|then|this means(?: that)?|we (?:conclude|find|see)(?: that)?|which means(?: that)?|it follows that"
-    r"|also|daher|also|somit"
-    r"|donc|ainsi|por lo tanto|así que|portanto|logo|quindi|следовательно|значит|因此|所以)\b[\s,:]*){0,3}",
+
+def find_stated(text: str) -> str | None:
+    """The answer of a reply that announces none: yes or no, what it concludes, or what it begins with; else None.
+
+    >>> find_stated("4 boxes of 6 are 24. So she needs 24 eggs.")
+    '24 eggs'
+    """
+    text = text.strip()
+    if labelled := _LETTER_A.match(text):
+        text = text[labelled.end() :]
+    if "\n" not in text:
+        text = _CONTRACTED.sub(r"\1 is", _LIST_MARK.sub("", text))
+    if not text or _is_other(text) or DECLINES.search(text[:_LOOKED_AT]):
+        return None
+    if verdict := _VERDICT.match(text[:_LINE]):
+        return verdict[1]
+    return _find_set_apart(text) or find_conclusion(text) or find_bare(text)
+
+
+def _is_other(text: str) -> bool:
+    """Whether a text is no prose: JSON that has no answer, or a formula that is cut off."""
+    last = text[-_LINE:].rpartition("\n")[2]
+    return (text[0] in "{[" and text[-1] in "}]" and '"' in text) or last.count("{") > last.count("}")
+
+
+_LIST_MARK = re.compile(r"\A(?:[>•*-]|\d[.)](?=(?:\s+\S+){1,4}\Z))\s+(?=\S)")
+# The A of questions and answers; before a B it would be the first of several options.
+_LETTER_A = re.compile(r"A:\s+(?=\S)(?![^\0]*\nB[:.)])")
+_VERDICT = re.compile(
+    r"\W*(yes|no|true|false|ja|nein|oui|non|sí|sim|não|sì|да|нет)\b(?!\.\s*\d)(?=\W*(?:$|\n|[,.;:!–—-]|because"
+    r"|since|it|the|this))",
     re.IGNORECASE,
 )
+_WHOLLY_BOLD = re.compile(r"\*\*(?P<said>[^*\n]{1,80})\*\*[.!]?")
+
+
+def _find_set_apart(text: str) -> str | None:
+    """The last line where it alone is bold, or the last of several equations."""
+    lines = [line.strip() for line in text[-_LOOKED_AT:].split("\n") if line.strip()]
+    if not lines or (len(lines) < 2 and not _TOTAL.fullmatch(lines[-1][:200])):
+        return None
+    bold = _WHOLLY_BOLD.fullmatch(lines[-1][:_LINE])
+    if bold and not bold["said"].rstrip().endswith((":", "?")) and not _CONCLUDES.match(bold["said"]):
+        return trim_answer(find_predicate(bold["said"]) or bold["said"]) or None
+    total = _TOTAL.fullmatch(lines[-1][:200])
+    if total and _QUANTITY.fullmatch(trim_answer(total["said"])):
+        return trim_answer(total["said"])
+    if all(_EQUATION.fullmatch(line[:200]) for line in lines):
+        return take_result(trim_answer(_LABELLED.sub("", lines[-1])))
+    return None
+
+
+_TOTAL = re.compile(
+    r"\W*(?:total|sum|average|mean|cost|price|difference|product|summe|gesamt|somme|suma"
+    r"|totale?)\b[^:\n]{0,30}:(?P<said>.+)",
+    re.IGNORECASE,
+)
+_LABELLED = re.compile(r"\A[^\W\d][^:=\n]{0,40}:\s*")
+
+
+# --- conclusions ------------------------------------------------------------------------------------------------------------
+
+_CONCLUDING = (
+    r"so|therefore|thus|hence|consequently|finally|overall|in total|in conclusion|in summary|in short|to sum up|altogether"
+    r"|as a result|this means(?: that)?|which means(?: that)?|it follows that|that leaves|this leaves|conclusion|result"
+    r"|daher|also|somit|folglich|insgesamt|donc|ainsi|au total|por lo tanto|así que|en total|portanto|logo|no total|quindi"
+    r"|dunque|in totale|следовательно|значит|итак|таким образом|因此|所以|よって|したがって|따라서|إذن|अतः|इसलिए"
+)
+_CONCLUDES = re.compile(rf"[^\w$\\]*(?:{_CONCLUDING})(?!\w)", re.IGNORECASE)
+_OPENS = re.compile(
+    rf"(?:[^\w$\\]*(?:{_CONCLUDING}|and|then|we (?:conclude|find|see)(?: that)?|in this case)(?!\w)[\s,:，]*){{0,3}}",
+    re.IGNORECASE,
+)
+_CLAUSE = re.compile(r"[,;]\s+(?:and\s+)?(?=(?:so|thus|therefore|hence|which means|meaning)\b)", re.IGNORECASE)
 _SUBJECT = re.compile(
-    r"(?:the|a|an|our|my|his|her|their|its|your|there|it|this|that|these|those|we|he|she|they|you|each|every|one"
+    r"(?:the|an?|our|my|his|her|their|its|your|there|it|this|that|these|those|we|he|she|they|you|each|every|one"
     r"|both|all|in|after|at"
-    r"|der|die|das|es|ein|eine|le|la|les|l'|il|elle|el|los|las|o|a|os|as|i|gli|lo|il|[A-Z][a-z]+(?:'s)?)(?![\w-])",
+    r"|der|die|das|es|eine?|les?|la|l'|il|elle|el|los|las|os?|as|i|gli|lo|[A-Z][\w'-]*|[a-z](?= equals ))(?![\w-])|\$|\\\(",
 )
 _VERB = re.compile(
-    r"\s(?:(?:is|are|was|were|will be|would be|must be|should be|equals?|has|have|had|makes?|made|gets?|got"
-    r"|needs?|costs?|earns?|pays?"
-    r"|takes?|weighs?|contains?|becomes?|gives?|comes? (?:out )?to|amounts? to|totals?|works? out (?:to|at)"
-    r"|turns? out to be|ends? up with|ist|sind|beträgt|lautet|est|sont|vaut|es|son|é|são|è|sono|равно"
-    r"|равна|равен)"
-    r"(?:\s+(?:therefore|thus|then|exactly|now|also|equal to|given by|called|known as|named))?)[\s:]+(?=\S)"
+    r"(?<=\s)(?:is|are|was|were|will be|would be|must be|should be|equals?|has|have|had|makes?|made|gets?|got|needs?|costs?"
+    r"|earn(?:s|ed)?|pays?|paid|takes?|took|weighs?|contains?|becomes?|gives?|gave|leaves?|comes? (?:out )?to"
+    r"|amounts? to|totals"
+    r"|works? out (?:to|at)|turns? out to be|ends? up with|sold|bought|spent|ate|ran|walked|read|received|remain|lives? in"
+    r"|ist|sind|beträgt|lautet|kostet|est|sont|vaut|coûte|es|son|cuesta|é|são|custa|è|sono|costa|равн[оаы]|равен)"
+    r"(?:\s+(?:therefore|thus|then|exactly|now|also|equal to|given by|called|known as|named|donc|also|actually"
+    r"|indeed))?[\s:]+(?=\S)"
     r"|\s*(?:=|≈)\s*|\s*(?:是|为|は)\s*",
+    re.IGNORECASE,
+)
+# A figure with its unit, last in a sentence: "so she earned $10", "thus they walk 12 km a day".
+_QUANTITY = re.compile(r"(?<![\w.^])(?:[-−$€£¥]\s?)?\d[\d,.:/]*(?:\s?%|\s?°[CF]?|(?:\s+[^\W\d]+){1,3})?$")
+_THERE_ARE = re.compile(
+    r"there (?:are|is|were|will be|would be)\s+(?P<said>(?:exactly |only )?\d[\d,.]*(?:\s+(?!(?:of|in|for|on|at"
+    r"|to|with|left)\b)[^\W\d]+)?)",
+    re.IGNORECASE,
+)
+_EMPHASISED = re.compile(r"\*\*([^*\n]{1,80})\*\*|\$\$([^$]{1,200})\$\$")
+_FLUFF = re.compile(
+    r"[^\w]*(?:let me|let us|let's|i hope|hope (?:this|that)|please|feel free|note|sure|great|good question|okay"
+    r"|ok|hi|hey|hello"
+    r"|thanks|thank|certainly|of course|here|i will|i'll|i would|i need|we need|we will|to (?:find|solve|answer"
+    r"|determine|get)"
+    r"|first|next|step|check|candidates|could|would you|are you|do you|is there|what|why|how|which (?:of|one)"
+    r"|if you|i can|i am|i'm"
+    r"|explanation|because|since|reasoning|verification|both|now|there is not|people|many|some|this (?:follows|is because)"
+    r"|fun fact|did you know|by the way|interestingly|remember|keep in mind|additionally|for (?:reference"
+    r"|context|comparison|example)|p\.?s\.?|disclaimer|as a side note|tip"
+    r"|solution|given|consider|suppose|assume|looking|thinking|before|after that)\b",
+    re.IGNORECASE,
+)
+_SENTENCES = re.compile(r"(?<=[.!?])[*_\"')\]$]{0,4}\s+(?=[^\s])|\n+|(?<=[。！？।])")
+
+
+def find_conclusion(text: str) -> str | None:
+    """What the last conclusion of a text says, else its last sentence that says anything; None where none does."""
+    if _BROKEN_OFF.search(text.rstrip("*_ \n")[-80:]):
+        return None
+    sentences = [one.strip()[:_LINE] for one in _SENTENCES.split(text[-_LOOKED_AT:]) if one and one.strip()]
+    if sentences and not _is_finished(text):
+        sentences.pop()
+    clauses = [clause for sentence in sentences for clause in _CLAUSE.split(sentence)]
+    concluding = [one for one in clauses if _CONCLUDES.match(one)]
+    plain = [] if _begins_bare(text) else [one for one in sentences if _may_state(one, alone=len(sentences) == 1)]
+    emphatic = [one for one in plain if len(_EMPHASISED.findall(one)) == 1 and not one.startswith("**")]
+    for clause in [*reversed(concluding), *emphatic[-1:], *plain[-1:]]:
+        if answer := _read_clause(clause):
+            return answer
+    if len(sentences) > 1 and sentences[-2].endswith("?") and 0 < len(sentences[-1].split()) <= _BARE_WORDS:
+        return trim_answer(sentences[-1]) or None
+    return None
+
+
+# Words and signs that no text ends with, unless it is cut off.
+_BROKEN_OFF = re.compile(
+    r"(?:\b(?:is|are|was|the|an?|of|to|that|which|and|or|then|with|by|in|for|we|so|if|as|at|from|be|this|these"
+    r"|another|each)"
+    r"|[,(+*/=<>-]|\\[a-z]+\{?)\s*\Z",
+)
+
+
+def _may_state(sentence: str, *, alone: bool) -> bool:
+    return not (
+        _FLUFF.match(sentence)
+        or NEGATED.search(sentence)
+        or (SUPPOSED.search(sentence) and not alone)
+        or sentence.endswith(("?", ":", "："))
+    )
+
+
+def _is_finished(text: str) -> bool:
+    """Whether a text ends as sentences do; one that does not was cut off."""
+    text = text.rstrip()
+    if len(text.split()) <= _BARE_WORDS or not text[-1:].isalpha() or not text[-1:].islower():
+        return True
+    return re.search(r"=\s*[^\s=]+ [^\s=]{1,9}\Z", text[-80:]) is not None  # ... = 60 km/h
+
+
+def _read_clause(clause: str) -> str | None:
+    """What a clause says: what is set in bold, what it says of its subject, else the figure it ends with."""
+    clause = re.sub(r"\A\*\*([^*]+)\*\*\Z", r"\1", clause.strip())
+    emphasised = _EMPHASISED.findall(clause)
+    if len(emphasised) == 1 and not clause.startswith("**"):
+        return take_result(trim_answer(emphasised[0][0] or emphasised[0][1])) or None
+    clause = _CONTRACTED.sub(r"\1 is", clause.lstrip("#>-*• "))
+    trimmed = trim_answer(clause[_end_of_opening(clause) :])
+    if there_are := _THERE_ARE.match(trimmed):
+        return trim_answer(there_are["said"])
+    said = find_predicate(trimmed) or find_predicate("The " + trimmed)
+    if (said is None or _TURNED.match(said)) and "=" not in trimmed and (quantity := _QUANTITY.search(trimmed)):
+        said = quantity.group()
+    return (take_result(trim_answer(said)) or None) if said else None
+
+
+_CONTRACTED = re.compile(r"\b(that|it|there|he|she|here|what)['’]s\b", re.IGNORECASE)
+
+
+def _end_of_opening(sentence: str) -> int:
+    """Where a sentence begins in earnest: after "so", "in total", "according to the passage"."""
+    opening = _OPENS.match(sentence)
+    end = opening.end() if opening else 0
+    setting = _SETTING.match(sentence, end)
+    return setting.end() if setting else end
+
+
+_SETTING = re.compile(
+    r"(?:according to|based on|in|after|from|for|at|on|by|with|given|as|during|if)\s[^,.\n]{1,80},\s+(?=(?:the"
+    r"|an?|it|he|she|they|there|we"
+    r"|you|this|that|[A-Z])\b)",
     re.IGNORECASE,
 )
 
 
 def find_predicate(sentence: str) -> str | None:
     """What a sentence says of its subject: "The capital of France is Paris" says Paris; None where it is no sentence."""
-    start = _OPENS.match(sentence)
-    sentence = sentence[start.end() if start else 0 :]
+    sentence = sentence[_end_of_opening(sentence) :]
     if not _SUBJECT.match(sentence) or len(sentence) > 500:
         return None
     verbs = list(_VERB.finditer(sentence))
+    if sum("=" in verb.group() for verb in verbs) > 1 and re.search(r"\s(?:or|and)\s", sentence):
+        return None  # x = 3 or x = 5
     for verb in reversed(verbs):
         subject, said = sentence[: verb.start()].strip(), sentence[verb.end() :].strip()
-        if not said or len(subject.split()) < 1 or _is_inside(sentence, verb.start()):
+        if not said or not subject or _is_inside(sentence, verb.start()):
             continue
-        if re.match(r"(?:the|a|an|not|no longer|that|also|often|known|called|very|so|too)\b", said) and _is_name(
-            subject
-        ):
+        if _DESCRIBES.match(said) and _is_name(subject):
             return subject  # Paris is the capital of France
+        said = _DONE_BY.sub("", said)
         if len(said.split()) <= _ANSWER_WORDS and not re.match(r"(?:not|n't|to|in|at|that|because)\b", said):
             return said
     return None
 
 
+# Somebody between verb and figure: "also kostet das Ticket 15 Euro", "it took them 4 hours".
+_TURNED = re.compile(r"(?:der|die|das|den|er|sie|es|man|wir|them|him|her|us|me|you|it)\b", re.IGNORECASE)
+# "was signed in 1848", "was written by Jane Austen"
+_DONE_BY = re.compile(r"\A[a-z]{2,}(?:ed|en|wn|rn|un|lt|de|ght|ng|nd) (?:in|by|on|at|to|from)\s+(?=\S)")
+_DESCRIBES = re.compile(r"(?:the|an?|not|no longer|that|also|often|known|called|very|so|too|correct|right)\b")
+
+
 def _is_name(subject: str) -> bool:
-    return (
+    return subject.startswith(("$", "\\(")) or (
         len(subject.split()) <= 4
         and subject[:1].isupper()
-        and not re.match(r"(?:The|A|An|It|This|That|There|So)\b", subject)
+        and not re.match(r"(?:The|A|An|It|This|That|There|So|He|She|We|They|You|I)\b", subject)
     )
 
 
@@ -73,97 +249,33 @@ def _is_inside(sentence: str, at: int) -> bool:
     )
 
 
-_FLUFF = re.compile(
-    r"[^\w]*(?:let me|let us|let's|i hope|hope (?:this|that)|please|feel free|note|sure|great|good question|okay"
-    r"|ok|hi|hello|thanks|thank"
-    r"|certainly|of course|here|i will|i'll|i would|i need|we need|we will|to (?:find|solve|answer|determine"
-    r"|get)|first|next|step|check"
-    r"|candidates|could|would you|are you|do you|is there|what|why|how|which|if you|as an ai|i can|i am|i'm"
-    r"|explanation|because|since"
-    r"|reasoning|verification|both|now|there are|there is not|people|many|some|this (?:follows|is because)"
-    r"|solution|given|consider"
-    r"|suppose|assume|looking|thinking)\b",
-    re.IGNORECASE,
+_EQUATION = re.compile(r"[^=\n]{1,60}=[^=\n]{1,60}(?:=[^=\n]{1,60}){0,3}")
+_WORKING = re.compile(
+    r"[\d\s+\-−*/×÷·^().,%$€£]*[+\-−*/×÷·^][\d\s+\-−*/×÷·^().,%$€£]*|[^\W\d_]{3,}(?: [^\W\d_]+){0,4}"
+    r"|(?:\\[a-zA-Z]+|[\d\s+\-−*/×÷·^().,%${}!])*\\[a-zA-Z]+(?:\\[a-zA-Z]+|[\d\s+\-−*/×÷·^().,%${}!])*"
 )
-_SENTENCES = re.compile(r"(?<=[.!?])[*_\"')\]$]{0,4}\s+(?=[^\s])|\n+|(?<=[。！？])")
-_CONCLUDES = re.compile(
-    r"[^\w]*(?:so|therefore|thus|hence|consequently|finally|overall|in total|in conclusion|in summary|in short"
-    r"|to sum up|to summari[sz]e|altogether"
-    r"|as a result|this means"
-    r"|conclusion|result|daher|also|somit|donc|ainsi|por lo tanto|portanto|quindi|следовательно|因此|所以)\b",
-    re.IGNORECASE,
-)
-_EMPHASISED = re.compile(r"\*\*([^*\n]{1,80})\*\*|\$\$([^$]{1,200})\$\$")
 
 
-def find_conclusion(text: str) -> str | None:
-    """What the last conclusion of a text says, or its only sentence; None where it concludes nothing."""
-    if DECLINES.search(text[:_LOOKED_AT]):
-        return None
-    sentences = [one.strip()[:_LINE] for one in _SENTENCES.split(text[-_LOOKED_AT:]) if one and one.strip()]
-    if sentences and not _is_finished(text):
-        sentences.pop()
-    concluding = [one for one in sentences if _CONCLUDES.match(one)]
-    plain = [
-        one for one in sentences if not _FLUFF.match(one) and not SUPPOSED.search(one) and not one.endswith(("?", ":"))
-    ]
-    if _begins_bare(text):
-        plain = []
-    for sentence in [*reversed(concluding), *(plain if len(plain) == 1 else plain[-1:])]:
-        if answer := _concluded(sentence):
-            return answer
-    return None
+def take_result(answer: str) -> str:
+    """What a calculation comes to: 7 * 8 = 56 is 56; x = 5 says what x is, and stays."""
+    working, equals, _ = answer.partition("=")
+    return answer.rpartition("=")[2].strip() if equals and _WORKING.fullmatch(working.strip()) else answer
+
+
+# --- bare answers -------------------------------------------------------------------------------------------------------------
 
 
 def ends_open(text: str) -> bool:
     """Whether a text breaks off where its answer should follow: "Answer:", "so the answer is"."""
-    return bool(
-        re.search(
-            rf"(?:{NOUNS})[^\n.]{{0,40}}(?:[:：=]|\bis|\bist|\best|\bes|是|は)[\s*_]*\Z", text[-200:], re.IGNORECASE
-        )
-    )
+    return _OPEN_END.search(text[-200:]) is not None
 
 
-def _is_finished(text: str) -> bool:
-    """Whether a text ends as sentences do; one that does not was cut off."""
-    text = text.rstrip()
-    return len(text.split()) <= _BARE_WORDS or not text[-1:].isalpha() or not text[-1:].islower()
-
-
-def _concluded(sentence: str) -> str | None:
-    sentence = re.sub(r"\A\*\*([^*]+)\*\*\Z", r"\1", sentence.strip())
-    emphasised = _EMPHASISED.findall(sentence)
-    if len(emphasised) == 1 and not sentence.startswith("**"):
-        return trim_answer(emphasised[0][0] or emphasised[0][1]) or None
-    trimmed = trim_answer(sentence.lstrip("#>-*• "))
-    start = _OPENS.match(trimmed)
-    said = find_predicate(trimmed) or find_predicate("The " + trimmed[start.end() if start else 0 :])
-    if said is None and _CONCLUDES.match(trimmed) and (quantity := _QUANTITY.search(trimmed)):
-        said = quantity.group()
-    return (trim_answer(said) or None) if said else None
-
-
-# At the end of a conclusion, a figure with its unit: "so she earned $10", "thus they walk 12 km a day".
-_QUANTITY = re.compile(r"(?:[-−$€£¥]\s?)?\d[\d,.:/]*(?:\s?%|\s?°[CF]?|(?:\s+[^\W\d]+){1,3})?$")
-
-
-_WHOLE_FENCE = re.compile(r"\A(?:```|~~~)\w*\n(.*?)\n?(?:```|~~~)\Z", re.DOTALL)
-_VERDICT = re.compile(
-    r"\W*(yes|no|true|false|ja|nein|oui|non|sí|sim|não|sì|да|нет)\b(?=\W*(?:$|\n|[,.;:!–—-]|because|since|it|the|this))",
-    re.I,
+_OPEN_END = re.compile(
+    rf"(?:{NOUNS})[^\n.]{{0,40}}(?:[:：=]|\bis|\bist|\best|\bes|是|は)[\s*_]*\Z|(?:{NOUNS})\s*\Z"
+    rf"|\\boxed\s*\{{[^{{}}]{{0,40}}\Z",
+    re.IGNORECASE,
 )
-
-
-def find_stated(text: str) -> str | None:
-    """The answer of a reply that announces none: yes or no, what it concludes, or what it begins with; else None."""
-    if labelled := _LETTER_A.match(text.strip()):
-        text = text.strip()[labelled.end() :]
-    verdict = _VERDICT.match(text.strip()[:_LINE])
-    return verdict[1] if verdict else find_conclusion(text) or find_bare(text)
-
-
-# The A of questions and answers; before a B it would be the first of several options.
-_LETTER_A = re.compile(r"A:\s+(?=\S)(?![^\0]*\nB[:.)])")
+_WHOLE_FENCE = re.compile(r"\A(?:```|~~~)\w*\n(.*?)\n?(?:```|~~~)\Z", re.DOTALL)
 
 
 def find_bare(text: str) -> str | None:
@@ -173,31 +285,53 @@ def find_bare(text: str) -> str | None:
         text = fenced[1].strip()
     if verdict := _VERDICT.match(text[:_LINE]):
         return verdict[1]
-    return trim_answer(_first_line(text)[:_LINE]) or None if _begins_bare(text) else None
+    if not _begins_bare(text):
+        return None
+    line = _first_line(text)
+    bold = _BOLD_FIRST.match(line.strip())
+    return take_result(trim_answer(bold[1] if bold else line)) or None
 
 
 def _first_line(text: str) -> str:
     text = text.strip()
     for opens, closes in (("$$", "$$"), ("\\[", "\\]")):
         if text.startswith(opens) and closes in text[2:]:
-            return text[2 : text.index(closes, 2)]
-    return text.partition("\n")[0]
+            return text[2 : text.index(closes, 2)][:_LINE]
+    return text.partition("\n")[0][:_LINE]
+
+
+_GIVES_REASON = re.compile(r"(?:because|since)\b", re.IGNORECASE)
+_PLACED = re.compile(r"(?:in|on|at|by|from|during|since|until|after|before|about)\b", re.IGNORECASE)
+_BOLD_FIRST = re.compile(r"\*\*([^*\n]{1,60})\*\*\s*(?:[–—,-]|$|is\b|because\b)")
 
 
 def _begins_bare(text: str) -> bool:
     """Whether a reply begins with its answer: a few words that are no sentence, no heading and no greeting."""
     text = text.strip()
-    line = _first_line(text)[:_LINE].strip()
+    line = _first_line(text).strip()
     rest = text[len(line) :].strip()
-    if not line or _FLUFF.match(line) or line.endswith((":", "?", "：")) or DECLINES.search(text[:_LOOKED_AT]):
+    if (
+        not re.search(r"[\w∞∅]", line)
+        or (_FLUFF.match(line) and not (not rest and _GIVES_REASON.match(line)))
+        or line.endswith((":", "?", "："))
+    ):
         return False
     if rest and re.match(r"#|[-*•]\s|\d+[.)]\s|\||>|```", line):
         return False
-    if re.match(r"\*\*[^*\n]{1,60}\*\*\s*(?:[–—,-]|$|is\b|because\b)", line):
+    if _BOLD_FIRST.match(line):
         return True
     answer = trim_answer(line)
     words = len(answer.split())
-    if not answer or words > _BARE_WORDS or find_predicate(answer):
+    if not answer or words > _BARE_WORDS or find_predicate(answer) or _CONCLUDES.match(line):
         return False
+    before = answer[: quantity.start()].split() if (quantity := _QUANTITY.search(answer)) else []
+    if (
+        len([word for word in before if word.isalpha()]) > 1
+        and not _PLACED.match(answer)
+        and any(word.islower() for word in before)
+    ):
+        return False  # a sentence that ends with a figure
+    if "=" in answer and (rest or words < len(line.split())):
+        return False  # a working that goes on
     # What goes on without a sentence's end was cut off, and what goes on in the same line was no bare answer.
     return words < len(line.split()) - 1 or len(line.split()) <= _BARE_WORDS + 2

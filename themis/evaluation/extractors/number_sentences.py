@@ -110,7 +110,7 @@ def read_sentence(reply: Reply, span: Span) -> WrittenNumber | None:
         before = [earlier for earlier in numbers if earlier.end <= states.start()]
         if states["sign"] and before:
             return before[-1]
-    return (free or numbers)[-1]
+    return (free or [number for number in numbers if not _is_year(text, number)] or numbers)[-1]
 
 
 def read_last(reply: Reply, sentences: Sequence[Span]) -> WrittenNumber | None:
@@ -136,13 +136,17 @@ def main_numbers(reply: Reply, span: Span) -> list[WrittenNumber]:
     outside = [number for number in numbers if number.start not in bracketed] or numbers
     free = free_numbers(text, outside) or outside
     for clause in wording.CLAUSE.finditer(text, free[0].end, span.end) if free else ():
-        goes_on = clause["result"] and (
-            wording.EXPRESSION.search(text, span.start, clause.start())
-            or wording.CONCLUDES.search(text, clause.end(), span.end)
-        )
-        if not goes_on:
-            return [number for number in outside if number.start < clause.start()]
+        before = [number for number in outside if number.start < clause.start()]
+        if not (clause["result"] and _leads_to_a_result(text, before, Span(span.start, clause.start()), span.end)):
+            return before
     return outside
+
+
+def _leads_to_a_result(text: str, before: Sequence[WrittenNumber], clause: Span, end: int) -> bool:
+    """Whether "which is" goes on with a calculation, sums up, or puts several numbers into one."""
+    if wording.EXPRESSION.search(text, clause.start, clause.end) or wording.CONCLUDES.search(text, clause.end, end):
+        return True
+    return sum(not _is_given(text, number) for number in before) > 1
 
 
 def free_numbers(text: str, numbers: Sequence[WrittenNumber]) -> list[WrittenNumber]:
@@ -153,7 +157,7 @@ def free_numbers(text: str, numbers: Sequence[WrittenNumber]) -> list[WrittenNum
     for number in numbers:
         joined = last is not None and wording.JOINS.fullmatch(text, last.end, number.start)
         if not joined or not given:
-            given = _is_given(text, number)
+            given = _is_given(text, number) or (bool(free) and _is_added(text, number))
         if not given:
             free.append(number)
         last = number
@@ -165,6 +169,11 @@ def _is_given(text: str, number: WrittenNumber) -> bool:
     if wording.SUPPOSED.search(text, *before) or _is_year(text, number):
         return True
     return wording.GIVEN.search(text, *before) is not None and wording.STATES.search(text, *before) is None
+
+
+def _is_added(text: str, number: WrittenNumber) -> bool:
+    added = wording.ADDS.search(text, max(0, number.start - _BEFORE), number.start)
+    return added is not None and wording.IS_LEFT.match(text, number.end) is None
 
 
 def _is_year(text: str, number: WrittenNumber) -> bool:

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import re
 
+from themis.evaluation.extractors.announcements import LANGUAGES, WEAK_NOUN
+
 
 def _pattern(pattern: str, flags: re.RegexFlag = re.IGNORECASE) -> re.Pattern[str]:
     """Capitals do not matter, unless the flags say so."""
@@ -41,13 +43,16 @@ NEXT_TURN = _pattern(r"\n[ \t*#]{0,9}(?:Q|Question|User|Human|Problem)\s?\d{0,3}
 
 # --- formal answers --------------------------------------------------------------------------------------------------
 
-_NOUNS = _any(
-    r"answer|ans",
-    r"antwort|endergebnis",
-    r"réponse|respuesta|resposta|risposta|răspuns|antwoord|svar|svaret|vastaus|válasz|cevap|yanıt",
-    r"odpowiedź|odpověď|ответ|відповідь|απάντηση|jawaban|jawabannya|đáp án|đáp số",
-)
-_NOUNS_WITHOUT_VERB = r"答案|答え|解答|正解|答|정답|답|الجواب|الإجابة(?:\sالنهائية)?|جواب|پاسخ|उत्तर|คำตอบ|תשובה|উত্তর"
+
+def _nouns(*, spaced: bool) -> str:
+    """The nouns that announce an answer and nothing less, of the languages whose words blanks part, or of the others."""
+    languages = [language for language in LANGUAGES if language.spaced is spaced]
+    nouns = (noun for language in languages for noun in language.nouns if not WEAK_NOUN.fullmatch(noun))
+    return "|".join(noun.replace(" ", r"\s") for noun in nouns)
+
+
+_NOUNS = _nouns(spaced=True)
+_NOUNS_WITHOUT_VERB = _any(_nouns(spaced=False), r"پاسخ|উত্তর")
 _VERBS = _any(
     r"(?:would|should|must|will|could|might|has to|have to)\s(?:\w+\s)?be|is|was|equals|comes (?:out )?to|becomes",
     r"ist|lautet|wäre|beträgt",
@@ -60,7 +65,8 @@ ANNOUNCES = re.compile(
     (?: [^\n.:=|]{{0,160}}? \b(?P<says>{_VERBS})(?!\w)
       | [^\n.:=|\d]{{0,30}}? (?: [:=|>] | \s[-→—](?=\s) ) )
     [\s:*_]{{0,20}} (?!not\b)
-  | (?:{_NOUNS_WITHOUT_VERB}) [\s*]{{0,4}} (?:应该是|應該是|就是|是|为|為|は|가|은|는|هو|هي|[:=|])? [\s:*_]{{0,20}}
+  | (?:{_NOUNS_WITHOUT_VERB}) (?:\sالنهائية)? [\s*]{{0,4}} (?:应该是|應該是|就是|是|为|為|は|가|은|는|هو|هي|[:=|])?
+    [\s:*_]{{0,20}}
     """,
     re.VERBOSE | re.IGNORECASE,
 )
@@ -123,8 +129,8 @@ EXPLAINS = _pattern(
     _MARKUP
     + "(?:"
     + _any(
-        r"breakdown|explanation|using|here(?:'s|’s| is) (?:why|how|the)|reasoning|reason|because|why|details|working|steps",
-        r"calculation|how|erklärung|begründung|explication|explicación|explicação|spiegazione|объяснение",
+        r"breakdown|explanation|(?:using|because)(?![^.\n]*,)|here(?:'s|’s| is) (?:why|how|the)",
+        r"reasoning|reason|why|details|working|steps|calculation|how|erklärung|begründung|explication|explicación|explicação|spiegazione|объяснение",
         r"解释|解析|説明|설명|الشرح|व्याख्या",
     )
     + r")\b"
@@ -166,17 +172,17 @@ CONCLUDES = _pattern(
     r"\b(?:"
     + _any(
         r"in total|in all|altogether|overall|finally|(?<!sub)total|totals|together|result|conclusion|in the end|ends up",
-        r"this means|that means|which means|we get|remain|remains|remaining|left",
-        r"(?:leaves|leaving|giving|gives|makes)\s(?:(?:her|him|them|us|you|with|a|total|of|it)\s){0,3}\$?\d",
+        r"this means|that means|which means|we get|remain|remains|remaining|left|still (?:has|have|needs?|owes?)",
         r"insgesamt|ergebnis|bleiben|au total|résultat|restent|en total|resultado|quedan|no total|restam|in totale|risultato",
         r"итого|всего|осталось|totalt|totaal",
     )
-    + r")\b|一共|总共|共有|剩|合計|残り|المجموع|कुल"
+    + r")\b|\b(?:leaves|leaving|giving|gives|makes)\s(?:(?:her|him|them|us|you|with|a|total|of|it)\s){0,3}\$?\d"
+    r"|一共|总共|共有|剩|合計|残り|المجموع|कुल"
 )
 STEP = _pattern(
     r"\b(?:"
     + _any(
-        r"so|therefore|thus|hence|consequently|which means|meaning",
+        r"so|therefore|thus|hence|consequently|which means|meaning|we (?:find|obtain)|adding (?:both|these|them|everything)",
         r"also|daher|somit|folglich|donc|ainsi|par conséquent|por lo tanto|por tanto|así que|entonces",
         r"portanto|logo|então|quindi|perciò|dunque|следовательно|таким образом|значит|поэтому|dus|derfor|alltså|jadi|vậy",
     )
@@ -191,8 +197,8 @@ ANSWERS = _pattern(
     + "(?:"
     + _any(
         r"(?:it|that|this|you|they|she|he|we|the|there|an?|its|es|er|sie|das|der|die|man|il|elle|c'est|la|le|el|ela|ele|o)\b"
-        r"[^\n=]*?\b(?:is|are|it's|takes?|needs?|costs?|would|will|should|must|can|paid|pays?|equals|ist|sind|dauert|kostet"
-        r"|braucht|est|faut|coûte|es|son|cuesta|necesita|é|são|custa|precisa|sono|costa|serve)\b",
+        r"[^\n=]*?\b(?:is|are|it's|takes?|needs?|costs?|would|will|should|must|can|ha(?:s|ve) to|paid|pays?|equals|ist|sind"
+        r"|dauert|kostet|braucht|est|faut|coûte|es|son|cuesta|necesita|é|são|custa|precisa|sono|costa|serve)\b",
         r"(?:son|es|são|é|sono|è|hay|si|se necesitan?|hacen falta|ci vogliono|ci sono|há)\b",
         r"(?:нужно|потребуется|понадобится|надо|需要|要)",
         r"\$?\d[^\n=]*?\b(?:are|is|will be)\s(?:needed|required|necessary|enough|left)\b",
@@ -200,13 +206,18 @@ ANSWERS = _pattern(
     + ")"
 )
 TELLS_A_GIVEN = _pattern(
-    r"\b(?:has|have|had|starts?|started|begins?|began|buys?|bought|sells|gets?|got|gives?|gave|first|initially|originally|if|let"
+    r"\b(?:has(?! to)|have(?! to)|had|starts?|started|begins?|began|buys?|bought|sells|gets?|got|gives?|gave|first"
+    r"|initially|originally|if|let"
     r"|given|since|each|every|per|know|want|asks?|find|hat|hatte|kauft|avait|tenía|tinha|aveva)\b|\bthere (?:are|is|were|was)\b"
 )
+
+HYPOTHETICAL = _pattern(r"\b(?:would|could have)\b|['’]d\b")
 
 # --- within a sentence -----------------------------------------------------------------------------------------------
 
 REJECTS_NEXT = _pattern(
+    r"\b(?:some|many|most|people|others?|you|one)\s(?:\w+\s){0,2}(?:say|think|answer|guess|expect|claim|assume)\s"
+    r"(?:it(?:'s| is)\s|of\s)?$|"
     r"(?:\b(?:not|rather than|instead of|as opposed to|isn't|wasn't|aren't|never|cannot be|can't be|nicht|statt|pas|não|non|no es"
     r"|не|а не)|n't|不是|而不是|ではなく)\s*(?:just|only|the|be|by|equal to|exactly)?\s*[$€£*_\"'(]*$"
 )
@@ -256,16 +267,22 @@ SUPPOSED = _pattern(
 BEFORE_YEAR = _pattern(r"\b(?:in|since|by|until|of|from|the|year|im Jahr|en|in the)\s$")
 YEAR = _pattern(r"(?:1[5-9]|20)\d\d")
 JOINS = _pattern(r"[%*$]{0,3}\s?(?:,|and|or|&|und|et|y|e|и)?,?\s?(?:and\s|or\s)?[$€£(*]*")
+# "6 teams can be formed and 2 players stay behind": what is added after the statement, unless it is what is left.
+ADDS = _pattern(r"[^\W\d_]+\s+(?:and|y|und|et|e|и)\s(?:about\s|only\s|the\s)?[$€£*]*$")
+IS_LEFT = _pattern(r"[^.;\n]*\b(?:left(?! out| over| behind)|remain\w*|in total|altogether|in all|total)\b")
 BRACKETS = _pattern(r"(?<![\w^\\])\([^()\n]{2,300}\)")
 # Where the main clause ends; after a calculation "which is" goes on with it.
 CLAUSE = _pattern(
     r",?\s(?:"
     + _any(
-        r"because|since|where|given|who|whose|when|while|although|assuming|provided|i\.e\.|that is,|as there",
+        r"because|since|where|given|who|whose|when|while|although|assuming|provided|as there",
         r"cioè|soit|es decir|ou seja|das heißt|d\.h\.|то есть",
     )
-    + r")\b|,\s(?:with|not|if|of which|including|up from|down from|about|roughly|around|approximately|almost|nearly|attained"
-    r"|achieved|reached)\b|,\s(?=\S{1,9}\s(?:\w+\s)?(?:more|fewer|less|higher|lower)\sthan\b)|(?P<result>,\swhich\b)"
+    + r")\b|,\s(?:with|not|if|of which|namely|nämlich|à savoir|a saber|ossia|including|up from|down from|about|roughly"
+    r"|around|approximately|almost|nearly|maybe|perhaps|possibly|attained"
+    r"|achieved|reached)\b|,\s(?=\S{1,9}\s(?:\w+\s)?(?:more|fewer|less|higher|lower)\sthan\b)"
+    r"|(?P<result>,\s(?:which|that is|i\.e\.))"
+    r"|,?\s(?:and|whereas|und|et|y|e)\s(?:her|his|their|its|sein|seine|ihr|ihre|son|sa|su|sus|seu|sua|suo)\b"
     r"|;\s(?=[^=]*$)|:\s(?=[^\n:=]*\d[^\n=\d]+\d[^\n=]*$)"
     r"|\s(?:weil|denn|da|wobei|car|parce que|puisque|porque|ya que|pois|perché|poiché|потому|так как)\s"
 )
@@ -285,5 +302,6 @@ ASIDE = _pattern(
     r"|wenn\b|si\b|se\b|если\b|如果)|[^\n]{0,400}?[✓✔]|\s*\([^()\n]*\)\W*$"
 )
 ASIDE_HEADING = _pattern(rf"{_MARKUP}(?:{_CHECKS})[\s*_:]*$")
+ORDINAL = _pattern(r"(?<![\w.])(?P<number>\d{1,9})(?:st|nd|rd|th)\b")
 ASKS = _pattern(r"[\s*_]*(?:do|did|could|can|would|should|shall|what|how|which|who|are|does)\b")
 IS_QUESTION = _pattern(r"\?[\s*_\"')]*$")

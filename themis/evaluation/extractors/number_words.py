@@ -71,12 +71,26 @@ def _compounds() -> Iterator[tuple[str, int]]:
 
 
 _SMALL |= dict(_compounds())
+_UP_TO_TEN = (
+    "शून्य एक दो तीन चार पाँच छह सात आठ नौ दस",
+    "صفر واحد اثنان ثلاثة أربعة خمسة ستة سبعة ثمانية تسعة عشرة",
+)
+_SMALL |= {word: number for names in _UP_TO_TEN for number, word in enumerate(names.split())}
 _TIMES = {
-    "hundred": 100, "hundert": 100, "cent": 100, "cents": 100, "ciento": 100, "cem": 100,
-    "thousand": 1000, "tausend": 1000, "mille": 1000, "mil": 1000, "mila": 1000, "тысяча": 1000, "тысяч": 1000,
-    "million": 10**6, "millionen": 10**6, "millions": 10**6, "billion": 10**9, "trillion": 10**12,
-    "dozen": 12, "lakh": 10**5, "crore": 10**7,
-}  # fmt: skip
+    word: times
+    for times, words in {
+        12: "dozen dutzend douzaine docena dúzia dozzina",
+        10**2: "hundred hundert cent cents ciento cem honderd",
+        10**3: "thousand tausend mille mil mila тысяча тысячи тысяч duizend",
+        10**5: "lakh",
+        10
+        ** 6: "million millions millionen millones millón milhões milhão milioni milione миллион миллиона миллионов miljoen",
+        10**7: "crore",
+        10**9: "billion milliarde milliarden milliard milliards",
+        10**12: "trillion",
+    }.items()
+    for word in words.split()
+}
 _PARTS = {"half": 2, "halves": 2, "third": 3, "thirds": 3, "quarter": 4, "quarters": 4, "fourth": 4, "fourths": 4,
           "fifth": 5, "fifths": 5, "sixth": 6, "sixths": 6, "eighth": 8, "eighths": 8, "tenth": 10, "tenths": 10}  # fmt: skip
 _WORD = "|".join(sorted(map(re.escape, {*_SMALL, *_TIMES, *_PARTS}), key=len, reverse=True))

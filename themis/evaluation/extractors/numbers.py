@@ -121,6 +121,8 @@ _PLAIN_SPELLINGS: list[tuple[re.Pattern[str], str | Callable[[re.Match[str]], st
     (re.compile(r"[₀-₉]+|(?<=[A-Za-z)\d])_\{[^{}\n]{0,40}\}|(?<=[A-Za-z)])_\d+(?![\d_])"), ""),
     (re.compile(r"\\(?:times|cdot)(?![a-z])"), "×"),
     (re.compile(r"\\approx(?![a-z])"), "≈"),
+    (re.compile(r"\\equiv(?![a-z])"), "="),
+    (re.compile(r"\\p?mod\s?(?:\{\s?\d+\s?\}|\d+)|\(mod\s\d+\)"), ""),
     (re.compile(r"\\(?:implies|Rightarrow|to|rightarrow)(?![a-z])"), "⇒"),
     (re.compile(r"\\([$%])"), r"\1"),
     (re.compile(r"\\(boxed|fbox)(?=\d)"), r"\\\1 "),
@@ -141,7 +143,8 @@ _SCALES = {
     "millions?|mio|mln|mn|millionen|millones|mill[oó]n|milh(?:ões|ão)|milion[ei]|миллион(?:а|ов)?|млн": 10**6,
     "crores?|करोड़": 10**7,
     "億|亿": 10**8,
-    "billions?|bn|milliarden?|milliards?|mil millones|miliard[oi]|bilh(?:ões|ão)|миллиард(?:а|ов)?|млрд": 10**9,
+    r"billions?|bn|milliarden?|milliards?|mil\smillones|mrd\.?|miliard[oi]|bilh(?:ões|ão)|миллиард(?:а|ов)?|млрд": 10
+    ** 9,
     "trillions?|tn|兆": 10**12,
 }
 _SCALE_NAMES = "|".join(f"(?P<scale{power}>{names})" for power, names in enumerate(_SCALES))

@@ -17,6 +17,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 
 from themis.evaluation.extractors import number_wording as wording
 from themis.evaluation.extractors.answers import find_boxes
@@ -271,7 +272,8 @@ def _answered_first(reply: Reply) -> _Found | None:
         return None
     first, rest = reply.told[0], [span for span in reply.told[1:] if reply.numbers_in(span)]
     sentence = reply.text[first.start : first.end]
-    stated = free_numbers(reply.text, main_numbers(reply, first))
+    main = main_numbers(reply, first)
+    stated = free_numbers(reply.text, main) or main
     if len(stated) != 1 or not rest or not wording.ANSWERS.match(sentence) or wording.TELLS_A_GIVEN.search(sentence):
         return None
     concluded = _conclusion(reply, [span for span in rest if _calculates(reply, span) or _concludes(reply, span)])
@@ -288,7 +290,7 @@ def _concluded(reply: Reply) -> _Found | None:
 
 def _conclusion(reply: Reply, sentences: Sequence[Span]) -> WrittenNumber | None:
     """The number of the last sentence that concludes; what is calculated after it makes it a step of the way."""
-    told = [span for span in sentences if reply.numbers_in(span)]
+    told = _real(reply, [span for span in sentences if reply.numbers_in(span)])
     if not told:
         return None
     if wording.STATEMENT.match(reply.text, told[-1].start, told[-1].end):
@@ -300,6 +302,12 @@ def _conclusion(reply: Reply, sentences: Sequence[Span]) -> WrittenNumber | None
             return read_last(reply, told) if calculated else read_sentence(reply, in_bold[-1] if in_bold else span)
         calculated = calculated or _calculates(reply, span)
     return read_last(reply, told) if calculated else None
+
+
+def _real(reply: Reply, told: Sequence[Span]) -> Sequence[Span]:
+    """Without what would be in another case, where something is calculated or concluded for this one."""
+    real = [span for span in told if not wording.HYPOTHETICAL.search(reply.text, span.start, span.end)]
+    return real if any(_calculates(reply, span) or _concludes(reply, span) for span in real) else told
 
 
 def _concludes(reply: Reply, span: Span) -> bool:
@@ -319,7 +327,14 @@ def _calculates(reply: Reply, span: Span) -> bool:
 
 def _said_last(reply: Reply) -> _Found | None:
     unasked = [span for span in reply.sentences if not wording.ASKS.match(reply.text, span.start)]
-    return _found(read_last(reply, reply.told) or read_last(reply, unasked) or _last_in_words(reply))
+    number = read_last(reply, reply.told) or read_last(reply, unasked)
+    return _found(number or _last_in_words(reply) or _last_ordinal(reply))
+
+
+def _last_ordinal(reply: Reply) -> WrittenNumber | None:
+    """A place in an order, where a reply has no other number: "She came 5th"."""
+    ordinal = last_of(wording.ORDINAL.finditer(reply.text))
+    return None if ordinal is None else WrittenNumber(Fraction(ordinal["number"]), False, *ordinal.span())
 
 
 def _last_in_words(reply: Reply) -> WrittenNumber | None:

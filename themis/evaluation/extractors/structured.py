@@ -43,6 +43,8 @@ class JsonFieldExtractor:
 def find_json_field(text: str, path: str) -> object:
     """The value of a field of the JSON in a text, by dotted path; raises FieldExtractionError where there is none."""
     text = strip_thinking(text)
+    if _ESCAPED_WHOLE.match(text):
+        text = text.replace('\\"', '"')
     try:
         whole = parse_json(text)
     except ValueError as error:
@@ -59,6 +61,8 @@ def find_json_field(text: str, path: str) -> object:
     return _look_up(values or [whole], path)
 
 
+# JSON that was put into a text, without the text's own quotes.
+_ESCAPED_WHOLE = re.compile(r"\A\s*[\[{]\s*(?:\{\s*)?\\\"")
 # A reply that goes on where the prompt left off, after an opening brace.
 _CUT_OPEN = re.compile(r"\A\s*(?:```\w*\s*)?\"[^\"\n]{1,80}\"\s*:")
 _FENCE_OPENS = re.compile(r"\A\s*```\w*\s*")
@@ -181,6 +185,7 @@ class XmlTagExtractor:
             found = closed[-1 if self.last else 0]
         elif opened:
             found = slice(opened[-1 if self.last else 0], len(text))
+            text = _CLOSES_ANOTHER.sub("", text)
         else:
             raise FieldExtractionError(f"no <{self.tag}> in {shorten(said)}")
         inside = text[found].strip()
@@ -199,6 +204,7 @@ class XmlTagExtractor:
         return sorted(closed, key=lambda inside: inside.start), opened
 
 
+_CLOSES_ANOTHER = re.compile(r"(?:</[\w:.-]{1,40}\s?>\s*)+\Z")
 _CDATA = re.compile(r"<!\[CDATA\[.*\]\]>", re.DOTALL)
 
 

@@ -19,8 +19,8 @@ from themis.interfaces import Metric, Row
 class Numeric(Metric):
     r"""1 if the number in the answer equals a reference's, exactly or within a tolerance.
 
-    In a longer text the announced number counts (`#### 1,234`, `\boxed{7}`, `the answer is 7`), else the last one.
-    50% equals both 50 and 0.5.
+    In a longer text a formal answer counts (`#### 1,234`, `\boxed{7}`, `the answer is 7`), else what it concludes, else
+    the last number that it states. 50% equals both 50 and 0.5.
 
     Args:
         tolerance: How far the numbers may lie apart.
