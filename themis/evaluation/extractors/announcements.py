@@ -90,7 +90,8 @@ LANGUAGES = (
         r"|presumably|surely"
         r"|certainly|definitely|clearly|simply|just|actually|indeed|in fact|of course|then|therefore|thus|hence|now|still"
         r"|arguably|apparently|seemingly|approximately|approx\.?|about|around|roughly|nearly|close to|exactly|precisely"
-        r"|equal to|given by|going to be|that|in my opinion|I (?:think|believe|guess|suppose|would say)|I'd say"
+        r"|equal to|given by|going to be"
+        r"|that(?!\s+(?:is|was|makes|leaves|gives))|in my opinion|I (?:think|believe|guess|suppose|would say)|I'd say"
         r"|it(?:'s| is)"
         r"|(?:would|should|must|will|might|may|could) be|as follows|the following|none other than|always|obviously|again"
         r"|instead|also|really|in the end|ultimately|I'm (?:fairly|pretty|quite) sure",

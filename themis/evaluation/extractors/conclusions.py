@@ -322,7 +322,7 @@ def _begins_bare(text: str) -> bool:
         return True
     answer = trim_answer(line)
     words = len(answer.split())
-    if not answer or words > _BARE_WORDS or find_predicate(answer) or _CONCLUDES.match(line):
+    if not answer or (words > _BARE_WORDS and "=" not in answer) or find_predicate(answer) or _CONCLUDES.match(line):
         return False
     before = answer[: quantity.start()].split() if (quantity := _QUANTITY.search(answer)) else []
     if (
