@@ -59,6 +59,7 @@ def evaluate(
     stop: Sequence[str] | None = None,
     seed: int | None = None,
     num_samples: int | None = None,
+    shots: int | None = None,
     run_id: str | None = None,
     experiment: str | None = None,
     resume: bool = True,
@@ -78,6 +79,7 @@ def evaluate(
     provider_options: Mapping[str, Any] | None = None,
     max_records_in_memory: int | None = None,
     cluster_field: str | None = None,
+    truncated_limit: float = 0.05,
     data: str | Path | None = None,
     sample: bool = False,
     task_options: Mapping[str, Any] | None = None,
@@ -113,6 +115,7 @@ def evaluate(
         top_p: Of sampling; not sent where nobody says one.
         stop: Texts at which an answer ends.
         num_samples: Attempts at each row.
+        shots: Worked examples before the question, of those that the benchmark's dataset has; the protocol's number by default.
         seed: Of sampling, for providers that take one.
         run_id: Name of the run; made from the time by default.
         experiment: The group of runs that this one belongs to; `default` by default.
@@ -134,6 +137,8 @@ def evaluate(
         provider_options: Options of the provider, such as `api_key`, `base_url` or `system_prompt`.
         max_records_in_memory: How many records the report shows; all, read as they are looked at, by default.
         cluster_field: The row's field that groups rows which are not independent, for the interval.
+        truncated_limit: The share of answers that may be cut off at `max_tokens` before the report says, ahead of its means, that
+            they are too low.
         data: A file or folder to read a benchmark's rows from.
         sample: Use the benchmark's few shipped rows: a smoke test, not a result.
         task_options: Of an `lm-eval:TASK`: `include` (folders with tasks of your own), `chat`, `multiturn`, `system`, `seed`,
@@ -177,6 +182,7 @@ def evaluate(
         stop=stop,
         seed=seed,
         num_samples=num_samples,
+        shots=shots,
         run_id=run_id,
         experiment=experiment,
         resume=resume,
@@ -193,6 +199,7 @@ def evaluate(
         provider_options=_parse_options(options, provider_options),
         max_records_in_memory=max_records_in_memory,
         cluster_field=cluster_field,
+        truncated_limit=truncated_limit,
         data=None if data is None else str(data),
         sample=sample,
         task_options=task_options,

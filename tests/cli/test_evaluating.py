@@ -44,7 +44,7 @@ def test_answers_that_ended_for_want_of_room_are_counted_and_told(call, here):
     register_provider("wordy", Wordy)
     (here / "rows.jsonl").write_text("".join(json.dumps({"question": f"{n}?", "answer": "4"}) + "\n" for n in range(4)))
     options = ("-m", "wordy/m", "--num-samples", "2", "--max-tokens", "3", "--yes")
-    told = "2 answers were cut off at max_tokens=3"
+    told = "25 % of answers were cut off at 3 tokens: the mean is too low; raise --max-tokens"
 
     said = call("eval", "rows.jsonl", *options, "--run-id", "first")
     again = call("eval", "rows.jsonl", *options, "--run-id", "second", "--cache", "store")
@@ -53,3 +53,8 @@ def test_answers_that_ended_for_want_of_room_are_counted_and_told(call, here):
     assert told in again.err
     assert told in call("show", "first").out
     assert json.loads(call("show", "second", "--json").out)["cut_off"] == 2
+    limits = ("--truncated-limit", "0.5", "--fail-on-truncated", "0.1")
+    failed = call("eval", "rows.jsonl", *options, *limits, "--run-id", "third")
+    assert failed.code == 1
+    assert "2 answers were cut off at max_tokens=3" in failed.err
+    assert "25.0% of the answers were cut off, more than --fail-on-truncated 0.1 allows" in failed.err

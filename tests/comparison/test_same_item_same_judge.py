@@ -137,7 +137,12 @@ def test_a_comparison_says_everywhere_what_it_rests_on(edited):
     payload = report.to_dict()
     pairing = payload["pairwise_results"][0]["pairing"]
     assert (pairing["n"], pairing["left_out_a"], pairing["left_out_b"], pairing["changed"]) == (10, 10, 10, 10)
-    assert payload["metadata"]["runs"]["plain"] == {"items": 20, "attempts": 20, "failed_attempts": 0}
+    assert payload["metadata"]["runs"]["plain"] == {
+        "items": 20,
+        "attempts": 20,
+        "failed_attempts": 0,
+        "caveats": [],
+    }
 
 
 def test_the_command_line_says_it(edited, capsys):

@@ -276,7 +276,72 @@ def test_multiple_choice_survives_the_ways_of_saying_a_letter(text, letter):
     assert MultipleChoiceExtractor("A-E").extract(text) == letter
 
 
-@pytest.mark.parametrize("text", ["", "A cat is a cat", "nothing", "F", "I am not sure.", "not B"])
+@pytest.mark.parametrize(
+    ("text", "letter"),
+    [
+        ("Answer: B\n\nOption D is a common distractor.", "B"),
+        ("B\n\nD is the option that most people would choose.", "B"),
+        ("**Answer:** B) Paris\n\nA and C are correct only in other years.", "B"),
+        ("Answer: B\n\nIf the sign were negative, the answer would be C.", "B"),
+        ('{"answer": "B", "why": "Option C is right about the date only"}', "B"),
+        ("Answer: B\n\nWait, I misread it.\n\nAnswer: C", "C"),
+        (r"\boxed{B}, or rather, \boxed{C}", "C"),
+        ("The answer is B. Just kidding, it's C.", "C"),
+        ("The answer is B or C. Of the two I would pick C.", "C"),
+        ("I choose B. C is mentioned as well", "B"),
+        ("A is false. B is true. C is false.", "B"),
+    ],
+)
+def test_a_formal_answer_outranks_what_is_said_later_unless_that_is_one_too(text, letter):
+    assert MultipleChoiceExtractor("A-E").extract(text) == letter
+
+
+@pytest.mark.parametrize(
+    ("text", "letter"),
+    [
+        ("Option D (Nucleus) is incorrect because it stores DNA. So E", "E"),
+        ("The answer cannot be A, so it is D.", "D"),
+        ("The answer is not A but C.", "C"),
+        ("Neither A nor B is right; D is.", "D"),
+        ("We rule out A, B and C, and E is too large.", "D"),
+        ("Everything but C can be excluded.", "C"),
+        ("Die Antwort ist B, nicht A.", "B"),
+        ("La réponse ne peut pas être A. La réponse est donc D.", "D"),
+        ("答案不可能是A。所以答案是B。", "B"),
+        ("Ответ: B. Вариант A неверен.", "B"),
+    ],
+)
+def test_what_is_rejected_is_never_the_choice(text, letter):
+    assert MultipleChoiceExtractor("A-E").extract(text) == letter
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Answer: <B>", "Answer: 'B'", "Answer: “B”", "Answer：Ｂ", "**Answer: (B)**", "__Answer__: `B`", "ANSWER = B", "Ans. b)",
+        r"$$\boxed{\text{B}}$$", r"\boxed{\textbf{(B)}\ \text{Paris}}", "<answer>\nB\n</answer>", "#### B", "## Answer\n\nB",
+        "Antwort: B", "Réponse : « B »", "La respuesta correcta es la B.", "Ответ: В", "答案：（B）", "答えは B です。",
+        "الإجابة: B", "सही उत्तर B है।", "정답은 B입니다.",
+    ],
+)  # fmt: skip
+def test_an_answer_is_read_however_it_is_set(text):
+    assert MultipleChoiceExtractor("A-E").extract(text) == "B"
+
+
+def test_the_letter_of_an_answer_outranks_the_text_beside_it():
+    options = ["Paris", "London", "Rome", "New York"]
+    assert MultipleChoiceExtractor("A-D", options=options).extract("Answer: B) Rome") == "B"
+    assert MultipleChoiceExtractor("A-D", options=options).extract("The answer is Rome.\n\nAnswer: B") == "B"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "", "A cat is a cat", "nothing", "F", "I am not sure.", "not B", "Answer: B and C", "The answer is either A or D.",
+        "A is wrong. B is wrong.", "The correct answer is", "Step one holds. Now consider option C: it seems that",
+        "Shall I compare B with C?", "None of the options is correct.", "N/A", "<think>The answer is B, since",
+    ],
+)  # fmt: skip
 def test_multiple_choice_does_not_guess(text):
     with pytest.raises(FieldExtractionError, match="no choice among A-E"):
         MultipleChoiceExtractor("A-E").extract(text)
@@ -395,6 +460,16 @@ def test_code_block_finds_nothing_of_another_language():
         ("<THINKING >a</thinking>4<think>b</think>5", "45"),
         ("plain", "plain"),
         ("before <think>never closed", "before"),
+        ("<think>a\n<think>b</think>4", "4"),
+        ("[THINK]a[/THINK]4", "4"),
+        ("◁think▷a◁/think▷4", "4"),
+        ("<|begin_of_thought|>a<|end_of_thought|>4", "4"),
+        ("<reasoning>never closed <answer>4</answer>", "<answer>4</answer>"),
+        ("<|channel|>analysis<|message|>3<|end|><|start|>assistant<|channel|>final<|message|>4<|return|>", "4"),
+        ("<|channel|>analysis<|message|>3<|channel|>final<|message|>4", "4"),
+        ("analysisWe need 3.assistantfinal4", "4"),
+        ("Use the <think> tag, then 4", "Use the <think> tag, then 4"),
+        ("`</think>` ends it: 4", "`</think>` ends it: 4"),
     ],
 )
 def test_think_tags_are_stripped(text, found):
@@ -404,6 +479,8 @@ def test_think_tags_are_stripped(text, found):
 def test_reasoning_that_never_ends_is_no_answer():
     with pytest.raises(FieldExtractionError, match="nothing follows the reasoning"):
         ThinkTagStripper().extract("<think>and then and then")
+    with pytest.raises(FieldExtractionError, match="nothing follows the reasoning"):
+        ThinkTagStripper().extract("<|channel|>analysis<|message|>and then")
 
 
 @pytest.mark.parametrize(
@@ -456,6 +533,12 @@ HOSTILE = [
     "9",
     "**A",
     "#",
+    "A, B and ",
+    "B? No. ",
+    "Answer: B\n",
+    "wait. ",
+    "[THINK]",
+    "<|channel|>final<|message|>",
     "Answer: ",
     "so it is ",
     '{"a": "',

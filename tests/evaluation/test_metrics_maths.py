@@ -12,7 +12,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from themis.evaluation.metrics import algebra
-from themis.evaluation.metrics.maths import MathVerifyAccuracy, stated_expression
+from themis.evaluation.metrics.expressions import stated_expression
+from themis.evaluation.metrics.maths import MathVerifyAccuracy
 from themis.exceptions import MetricError
 
 GSM8K = "She eats 3 and bakes 4, so 16 - 3 - 4 = <<16-3-4=9>>9 eggs.\nShe makes 9 * 2 = $<<9*2=18>>18.\n#### 18"
@@ -97,6 +98,75 @@ def test_unequal_answers(prediction, reference):
     assert score(prediction, reference).value == 0.0
 
 
+# What each part of the reader is for; how whole replies are read is held against labelled ones in test_replies.py.
+
+
+@pytest.mark.parametrize(
+    ("prediction", "reference"),
+    [
+        # units, words and typesetting on either side
+        (r"\boxed{9.8~\mathrm{m/s^2}}", "9.8"),
+        ("7", r"7~\mathrm{kg}"),
+        (r"\boxed{45 \frac{\text{km}}{\text{h}}}", "45"),
+        (r"\boxed{120°}", r"120^\circ"),
+        (r"\boxed{\textbf{(B) }14}", "14"),
+        (r"\boxed{\text{The answer is } 26}", "26"),
+        (r"\boxed{\color{red}{44}}", "44"),
+        (r"\boxed{12\,345}", "12345"),
+        (r"\boxed{\pounds 7.20}", "7.2"),
+        (r"\boxed{28 percent}", r"28\%"),
+        # other notations of the same
+        (r"x<-5 \text{ or } x>3", r"(-\infty,-5)\cup(3,\infty)"),
+        (r"\boxed{\{x \in \mathbb{R} : x > 2\}}", r"(2, \infty)"),
+        (r"\boxed{]2;3[}", "(2, 3)"),
+        (r"\boxed{\langle 1,-2,3\rangle}", "(1,-2,3)"),
+        (r"\boxed{(2, -7)}", r"\begin{pmatrix} 2 \\ -7 \end{pmatrix}"),
+        (r"\boxed{3 + 4 i}", "3+4i"),
+        (r"\boxed{\frac{1}{2}+\frac{\sqrt3}{2}i}", r"e^{i\pi/3}"),
+        (r"\boxed{0.1\overline{6}}", r"\frac{1}{6}"),
+        (r"\boxed{134_{\text{seven}}}", "134_7"),
+        (r"The number is $\boxed{413}$ in base five.", "413_5"),
+        (r"\boxed{\sin 30^\circ}", r"\frac{1}{2}"),
+        ("2 1/3", r"2\frac{1}{3}"),
+        ("5²", "25"),
+        ("½", "0.5"),
+        ("2^(n-1)", "2^{n-1}"),
+        ("4 to 9", "4:9"),
+        (r"\boxed{\text{twelve}}", "12"),
+        ("La réponse est 2,5.", r"\frac{5}{2}"),
+        (r"\boxed{x_1 = 2, x_2 = -5}", "x=2, x=-5"),
+        (r"\boxed{p=7,q=2;p=5,q=2}", "(5,2),(7,2)"),
+        # words
+        (r"\boxed{\text{6:30 PM}}", r"\text{6:30 p.m.}"),
+        ("So the meeting falls on a **Tuesday**.", r"\text{Tuesday}"),
+        ("The system has no solution.", r"\text{no solution}"),
+        (r"\boxed{C}", r"\text{(C)}"),
+    ],
+)
+def test_the_same_in_another_notation(prediction, reference):
+    assert score(prediction, reference).value == 1.0
+
+
+@pytest.mark.parametrize(
+    ("prediction", "reference"),
+    [
+        (r"\boxed{-5 < x < 3}", r"x<-5 \text{ or } x>3"),
+        (r"\boxed{\text{6:30 a.m.}}", r"\text{6:30 p.m.}"),
+        ("It is not a Tuesday.", r"\text{Tuesday}"),
+        ("It is two days after Tuesday, namely Thursday.", r"\text{Tuesday}"),
+        (r"\boxed{1} and \boxed{2}", "1, 3"),
+        (r"\boxed{1}", "1, 3"),
+        (r"\boxed{x_1 = -2, x_2 = 5}", "x=2, x=-5"),
+        (r"\boxed{-1-i}", "-1+i"),
+        (r"\boxed{1001_2}", "1010_2"),
+        (r"\boxed{(-2, 7)}", r"\begin{pmatrix} 2 \\ -7 \end{pmatrix}"),
+        (r"\boxed{6:5}", "5:6"),
+    ],
+)
+def test_what_only_looks_the_same(prediction, reference):
+    assert score(prediction, reference).value == 0.0
+
+
 def test_any_reference_will_do():
     assert score("2", "1", r"\frac{4}{2}").value == 1.0
 
@@ -120,10 +190,43 @@ def test_a_reference_that_cannot_be_used_fails_the_sample(reference, message):
         (r"so \(x+1\), done", "x+1"),
         ("about 20 percent of them", r"20\%"),
         ("no idea whatsoever", None),
+        # the order of evidence
+        ("Final Answer: The largest $n$ is 34.", "34"),
+        ("The answer is **10** sides.", "10"),
+        (r"$\boxed{5}$, because $2 + 3 = 5$ and $5 < 6$.", "5"),
+        (r"So $\boxed{6}$. Wait: the answer is $\boxed{5}$.", "5"),
+        ("Answer: 6\n\nA common mistake is to answer 8.", "6"),
+        ("One might think the answer is $80$, but the answer is $40$.", "40"),
+        ("The answer is not $10$ but $12$.", "12"),
+        (r"<answer>\frac{1}{9}</answer> of 27", r"\frac{1}{9}"),
+        ('{"answer": "2/5", "confidence": 0.9}', "2/5"),
+        # several boxes and formulas
+        (r"\boxed{(2,2)} \quad \text{and} \quad \boxed{(6,2)}", "(2,2), (6,2)"),
+        (r"So $x = \boxed{3}$ or $x = \boxed{-3}$.", "3, -3"),
+        (r"First $a = \boxed{4}$. Next $b = \boxed{8}$.", "8"),
+        ("The roots are:\n- $x = 1$\n- $x = 4$", "x = 1, x = 4"),
+        # the value of a sentence, not what stands beside it
+        ("The maximum value is $9$ when $x = 3$.", "9"),
+        ("The length is $\\sqrt{7}$ (approximately 2.65).", r"\sqrt{7}"),
+        (r"The answer is $2\pi \approx 6.28$.", r"2\pi"),
+        ("The answer is 15, since there are 6 points.", "15"),
+        ("So Anna is 12 years old, and her brother is 6.", "12"),
+        (r"$8$. $\blacksquare$", "8"),
+        ("The solution is $x = 4$.\n\nCheck: $3(4) - 2 = 10$.", "x = 4"),
+        # nothing is stated
+        ("There are $5!$ orders. Now we have to subtract those in which the two are", None),
+        ("We write $25^2 = 400 + 200 +", None),
     ],
 )
 def test_the_stated_expression_of_a_text(text, expression):
     assert stated_expression(text) == expression
+
+
+def test_two_expressions_that_are_numbers_need_no_process(monkeypatch):
+    monkeypatch.setattr("themis.evaluation.metrics.maths.compare", None)
+    assert score(r"\boxed{1{,}024}", "1024").value == 1.0
+    assert score("The answer is 17.", "-17").value == 0.0
+    assert score(r"40\%", "40").value == 1.0
 
 
 def test_model_text_is_never_executed(tmp_path):

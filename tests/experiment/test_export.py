@@ -172,6 +172,7 @@ def test_the_summary_has_the_few_numbers_that_gates_read(report, tmp_path):
     summary = json.loads(export.export_summary(report, tmp_path / "s.json").read_text())
     assert set(summary) == {
         *("run_id", "total_samples", "metrics", "metadata", "cost_usd", "failures", "failure_rate", "performance"),
+        "caveats",
     }
     assert summary["metrics"]["ExactMatch"]["mean"] == report.metric("exact_match").mean
     assert summary["metadata"]["sampling"] == {"temperature": 0.0, "top_p": None, "max_tokens": 512}

@@ -67,7 +67,7 @@ def test_the_same_inputs_give_the_same_hash_in_any_order():
 def test_every_scientific_dimension_is_in_the_hash_and_in_the_diff(key):
     one, other = manifest(), manifest()
     section, _, name = key.rpartition(".")
-    (other[section] if section else other)[name] = "something else"
+    (other.setdefault(section, {}) if section else other)[name] = "something else"
 
     assert manifest_hash(one) != manifest_hash(other)
     assert list(diff_manifests(one, other)) == [key]

@@ -67,7 +67,8 @@ class Mapping:
 def test_every_pool_scores_continuations_and_asks_the_other_rows(tmp_path, provider, backend):
     PROVIDERS.register("scorer", provider)
     Scorer.calls.clear()
-    rows = [*ROWS, {"id": "plain", "question": "plain", "answer": "said"}]
+    # In a table every row has the field; an empty one is none.
+    rows = [*ROWS, {"id": "plain", "question": "plain", "continuations": None, "answer": "said"}]
 
     themis.evaluate(
         rows, model="scorer/any", prompt="{question}", metrics=["exact_match"], run_id="r", storage=tmp_path,

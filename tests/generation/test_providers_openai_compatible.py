@@ -285,6 +285,23 @@ async def test_a_parameter_that_the_model_refuses_is_told_with_the_option_that_h
     assert error.retryable is False
 
 
+@pytest.mark.parametrize(
+    ("said", "option"),
+    [
+        ("max_tokens is too large: 32768. This model supports at most 16384 completion tokens.", "16384"),
+        ("max_tokens: 32768 > 8192, which is the maximum allowed number of output tokens for this model", "8192"),
+        (
+            "This model's maximum context length is 4096 tokens. You requested 32800 tokens, 32768 in the completion.",
+            "less than 4096",
+        ),
+    ],
+)
+async def test_a_budget_larger_than_the_model_s_is_told_with_one_that_fits(server, task, said, option):
+    server.says({"error": {"message": said}}, status=400)
+
+    assert f"give --max-tokens {option} " in str(await failure(server, task()))
+
+
 async def test_other_bad_requests_are_told_as_they_are(server, task):
     server.says({"error": {"message": "max_tokens is too large: 9 is the most"}}, status=400)
 

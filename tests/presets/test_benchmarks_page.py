@@ -15,6 +15,8 @@ from themis.presets.hub import HubDataset
 
 PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "benchmarks.md").read_text(encoding="utf-8")
 
+PROTOCOLS = PAGE.partition("<!-- protocols -->")[2].partition("<!-- end of protocols -->")[0]
+
 
 @pytest.mark.parametrize("name", CATALOGUE)
 def test_the_page_tells_of_every_benchmark(name):
@@ -22,12 +24,28 @@ def test_the_page_tells_of_every_benchmark(name):
 
     assert f"`{name}`" in PAGE
     if isinstance(entry.source, HubDataset):
-        (line,) = [line for line in PAGE.splitlines() if line.startswith(f"| `{name}` |")]
+        line = next(line for line in PAGE.splitlines() if line.startswith(f"| `{name}` |"))
         for expected in (entry.description, entry.source.dataset, entry.source.split, entry.licence, entry.citation):
             assert expected in line
         assert (entry.source.revision or "newest")[:12] in line
-        for metric in entry.metrics:
-            assert (metric if isinstance(metric, str) else metric.name) in line
+
+
+@pytest.mark.parametrize("name", CATALOGUE)
+def test_the_page_tells_the_whole_protocol(name):
+    protocol = CATALOGUE[name].protocol
+    (line,) = [line for line in PROTOCOLS.splitlines() if line.startswith(f"| `{name}` |")]
+    _, examples, tokens, temperature, attempts, extractor, metrics, source = (
+        cell.strip() for cell in line.strip("|").split("|")
+    )
+
+    few_shot, sampling = protocol.few_shot, protocol.sampling
+    assert examples.partition(" ")[0] == ("–" if few_shot is None else str(few_shot.count))
+    assert few_shot is None or f"`{few_shot.split}`" in examples
+    assert tokens == f"{sampling.max_tokens:,}"
+    nucleus = "" if sampling.top_p is None else f", top_p {sampling.top_p:g}"
+    assert temperature == f"{sampling.temperature:g}{nucleus}"
+    assert (attempts, extractor, source) == (str(protocol.attempts), f"`{protocol.extractor}`", protocol.source)
+    assert metrics == ", ".join(f"`{metric}`" for metric in protocol.metrics)
 
 
 def test_the_page_s_own_benchmark_runs(monkeypatch):

@@ -181,6 +181,7 @@ KINDS = {
     "coqa": (short_replies, lambda row: "a purple elephant"),
     "humaneval": CODE,
     "mbpp": CODE,
+    "mbpp-sanitized": CODE,
     "ifeval": (lambda row: [row["reference"]["answer"]], lambda row: "Yes, of course."),
     **dict.fromkeys(("mmlu", "arc-easy", "arc-challenge", "hellaswag", "winogrande"), LETTERS),
     "math": FORMULAS,
@@ -200,7 +201,7 @@ KINDS = {
 
 
 # Metrics that give something for a part of the answer.
-PARTLY = ("F1", "InstructionFollowing", "drop_f1", "LongBench", "PartsFound")
+PARTLY = ("F1", "prompt_level", "inst_level", "drop_f1", "LongBench", "PartsFound")
 # Graded by a model; scored by log-probabilities; the same rows in other lengths.
 GRADED = ("simpleqa", "hle")
 SCORED = [name for name in CATALOGUE if name.endswith("-likelihood")]

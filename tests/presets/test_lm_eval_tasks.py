@@ -291,6 +291,34 @@ def test_what_cannot_run_says_why_before_the_first_call(data: Path, tmp_path: Pa
         themis.get_benchmark_preset("demo", options={"chat": True})
 
 
+def test_a_task_that_runs_the_models_code_runs_once_that_is_agreed_to(
+    data: Path, own_tasks: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "unsafe"
+    shutil.copytree(own_tasks, folder)
+    (folder / "capitals.yaml").write_text(OWN_TASK + "unsafe_code: true\n")
+    options = {"include": [str(folder)]}
+
+    assert "runs the code that the model writes" in _why("my_capitals", tmp_path, data=data, task_options=options)
+    report = evaluate("my_capitals", tmp_path, data=data, task_options={**options, "unsafe_code": True})
+    assert report.metric("right,none").mean == 1.0
+
+
+def test_more_attempts_than_a_task_needs_are_judged_each_and_averaged(
+    data: Path, own_tasks: Path, tmp_path: Path
+) -> None:
+    options = {"include": [str(own_tasks)]}
+    report = evaluate("my_capitals", tmp_path, "fake/noisy-0.5", data=data, task_options=options, num_samples=8)
+
+    right, letters = report.metric("right,none"), report.metric("letters,none")
+    assert (right.count, right.attempts) == (2, 16)
+    assert 0 < right.mean < 1
+    assert letters.mean == max(
+        item[0] for score in letters.per_sample for item in score.details["statistics_of_attempts"]
+    )
+    assert all(len(score.details["statistics_of_attempts"]) == 8 for score in letters.per_sample)
+
+
 def test_without_lm_eval_the_extra_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     def missing(name: str) -> str:
         raise indexing.importlib.metadata.PackageNotFoundError(name)

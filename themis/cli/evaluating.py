@@ -69,6 +69,9 @@ def _what_to_ask(function: F) -> F:
             "--num-samples", type=click.IntRange(min=1), help="Answers per row.  [default: the protocol's, or 1]"
         ),
         click.option(
+            "--shots", type=click.IntRange(min=0), help="Examples before the question.  [default: the protocol's]"
+        ),
+        click.option(
             "--max-tokens", type=int, help="Longest answer; -1 for no limit.  [default: the protocol's, or 512]"
         ),
         workers_option(4, "Calls at once."),
@@ -117,6 +120,8 @@ def _execution_option(function: F) -> F:
 @click.option("--temperature", type=float, help="0 for the likeliest answer.  [default: the protocol's, or 0]")
 @click.option("--top-p", type=float, help="Not sent where neither you nor the protocol says one.")
 @click.option("--stop", multiple=True, metavar="TEXT", help="Text at which an answer ends, may be repeated.")
+@click.option("--truncated-limit", type=click.FloatRange(0, 1), default=0.05, show_default=True, metavar="SHARE",
+              help="Say before the mean that it is too low once more answers than this are cut off.")  # fmt: skip
 @click.option("--seed", type=int, help="Sampling seed, for providers that take one.")
 @click.option(
     "--max-retries",

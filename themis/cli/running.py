@@ -52,6 +52,8 @@ def run_options(function: F) -> F:
         click.option("--budget-usd", type=float, help="Never spend more than this on the run, what it has cost included."),
         click.option("--fail-on-errors", type=click.FloatRange(0, 1), metavar="SHARE",
                      help="Exit with 1 if more than this share failed, for CI; 0 for any."),
+        click.option("--fail-on-truncated", type=click.FloatRange(0, 1), metavar="SHARE",
+                     help="Exit with 1 if more than this share of answers was cut off at max_tokens; 0 for any."),
         _durability_option,
         click.option("--track", multiple=True, metavar="TRACKER",
                      help="Show the run live in wandb, mlflow, hub or otel; may be repeated."),
@@ -74,7 +76,8 @@ def keep_going_option(function: F) -> F:
 
 def take_watching(options: dict[str, Any]) -> dict[str, Any]:
     """Takes out of a command's options those of `run_options` that say who watches the run and what failures mean."""
-    return {name: options.pop(name) for name in ("track", "track_options", "fail_on_errors", "progress")}
+    names = ("track", "track_options", "fail_on_errors", "fail_on_truncated", "progress")
+    return {name: options.pop(name) for name in names}
 
 
 def workers_option(default: int | None, text: str) -> Callable[[F], F]:
@@ -148,7 +151,7 @@ def attempt(
         report = api.perform(asked, store, confirm=confirm, progress=watching["progress"], observers=observers)
     except RunFailedError as failed:
         report = failed.report
-    return present(store, report, as_json, watching["fail_on_errors"])
+    return present(store, report, as_json, watching["fail_on_errors"], watching["fail_on_truncated"])
 
 
 class _Announcement(Observer):
@@ -160,9 +163,13 @@ class _Announcement(Observer):
 
 
 def present(
-    store: ExperimentStorage, report: ExperimentReport, as_json: bool, fail_on_errors: float | None = None
+    store: ExperimentStorage,
+    report: ExperimentReport,
+    as_json: bool,
+    fail_on_errors: float | None = None,
+    fail_on_truncated: float | None = None,
 ) -> int:
-    """Shows a report. 3 where nothing worked, 130 where a budget ended the run, 1 where too much failed."""
+    """Shows a report. 3 where nothing worked, 130 where a budget ended the run, 1 where too much failed or was cut off."""
     run = store.get_run(report.run_id)
     if as_json:
         scores = {"scores": report.item_scores(OVERALL)} if run.kind == "memory" else {}
@@ -176,6 +183,12 @@ def present(
         allowed = f"--fail-on-errors {fail_on_errors:g}"
         echo_error(f"{failed / total:.1%} of the {_items(run)} failed, more than {allowed} allows")
         return _TOO_MANY_FAILED
+    share = (report.metadata["performance"] or {}).get("truncated_share") or 0.0
+    if fail_on_truncated is not None and share > fail_on_truncated:
+        echo_error(
+            f"{share:.1%} of the answers were cut off, more than --fail-on-truncated {fail_on_truncated:g} allows"
+        )
+        return _TOO_MANY_FAILED
     return 0
 
 
@@ -188,6 +201,9 @@ def exit_code(report: ExperimentReport) -> int:
 
 
 def _print_report(store: ExperimentStorage, report: ExperimentReport, run: RunMetadata) -> None:
+    caveats = report.metadata["caveats"]
+    for caveat in caveats:
+        echo_error(caveat)
     print_metrics({name: metric.to_dict() for name, metric in report.evaluation_report.metrics.items()})
     cost = report.metadata["cost"]
     paid = "unknown price" if cost["total_cost"] is None else f"${cost['total_cost']:.4f}"
@@ -200,7 +216,7 @@ def _print_report(store: ExperimentStorage, report: ExperimentReport, run: RunMe
         counts.append(f"{talked['turns']:,} turns, {talked['conversation_tokens']:,} tokens")
     click.echo(f"run {report.run_id}: {', '.join(counts)}, {cost['api_calls']:,} calls, {paid}")
     print_performance(report.metadata["performance"])
-    if report.metadata["cut_off_generations"]:
+    if report.metadata["cut_off_generations"] and not any("cut off" in caveat for caveat in caveats):
         echo_error(say_cut_off(store, run))
     if report.metadata["status"] != RunStatus.FAILED:  # or else the reason of that says it
         _print_example("answered", report.failures)

@@ -20,6 +20,7 @@ from themis.experiment.export.measures import distinct_details, tables
 from themis.runs.report import (
     Performance,
     build_report,
+    describe_protocol,
     has_several_attempts,
     metric_details,
     performance_facts,
@@ -60,7 +61,8 @@ def list_runs(
                 for name, metric in run.summary.get("metrics", {}).items()
             )
             line += f" experiment={run.experiment} model={run.model} {scores}".rstrip()
-        click.echo(line)
+        brief = [caveat.partition(":")[0] for caveat in run.summary.get("caveats", ())]
+        click.echo(line + (f" ({'; '.join(brief)})" if brief else ""))
     return 0
 
 
@@ -84,6 +86,10 @@ def show(run_id: str, storage: str, as_json: bool) -> None:
     click.echo(f"created {created}, {run.total_samples} samples, kind {run.kind}, experiment {described['experiment']}")
     if described["error"]:
         click.echo(f"note: {described['error']}")
+    if described["protocol"]:
+        click.echo(f"protocol: {described['protocol']}")
+    for caveat in described["caveats"]:
+        click.echo(caveat)
     print_metrics(described["metrics"])
     explained = distinct_details((name, m.get("details", {})) for name, m in described["metrics"].items())
     for table in (table for one in explained.values() for table in tables(one)):
@@ -95,7 +101,7 @@ def show(run_id: str, storage: str, as_json: bool) -> None:
     without = f" ({untold:,} answers came without a count of tokens)" if untold else ""
     click.echo(f"cost {shown}; {cost['api_calls']} calls, {tokens['total_tokens']} tokens{without}")
     print_performance(described["performance"])
-    if described["cut_off"]:
+    if described["cut_off"] and not any("cut off" in caveat for caveat in described["caveats"]):
         click.echo(say_cut_off(store, run))
     click.echo(f"manifest {described['manifest_hash']}")
 
@@ -134,7 +140,7 @@ def describe_run(store: ExperimentStorage, run: RunMetadata, *, is_complete: boo
     With `is_complete`, what an older summary does not hold yet is read from the records.
     """
     summary = run.summary
-    if not summary or run.status is RunStatus.IN_PROGRESS or (is_complete and "performance" not in summary):
+    if not summary or run.status is RunStatus.IN_PROGRESS or (is_complete and "caveats" not in summary):
         summary = {**summary, **summarise_run(build_report(store, run.run_id))}
     cost = summary["cost"]
     described: dict[str, Any] = redact(
@@ -156,6 +162,8 @@ def describe_run(store: ExperimentStorage, run: RunMetadata, *, is_complete: boo
             "cost": cost,
             "tokens": cost["token_counts"],
             "performance": summary.get("performance"),
+            "protocol": describe_protocol(run.config_snapshot.get("reproducibility_manifest", {})) or None,
+            "caveats": summary.get("caveats", []),
             "tags": run.tags,
             "error": run.error_message,
             **({"memory": summary["memory"]} if "memory" in summary else {}),

@@ -586,7 +586,10 @@ def _report(
         seed=settings.seed,
         runs={
             run.run_id: RunCounts(
-                items=len(run.items.keys), attempts=run.attempts.made, failed_attempts=run.attempts.failed
+                items=len(run.items.keys),
+                attempts=run.attempts.made,
+                failed_attempts=run.attempts.failed,
+                caveats=run.caveats,
             )
             for run in runs
         },

@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import takewhile
-from typing import TYPE_CHECKING, Literal, TypedDict
+from typing import TYPE_CHECKING, Literal, NotRequired, TypedDict
 
 from themis.comparison.pairing import Pairing
 from themis.core.markup import Raw, escape_markdown, format_table
@@ -313,6 +313,8 @@ class RunCounts(TypedDict):
     items: int
     attempts: int
     failed_attempts: int
+    # What must be said before its mean is: not the published protocol, too many answers cut off.
+    caveats: NotRequired[list[str]]
 
 
 class ReportMetadata(TypedDict, total=False):
@@ -520,7 +522,8 @@ class ComparisonReport:
         return [found.summary() for found in self.judge_corrections if metric in (None, found.metric)]
 
     def pairing_lines(self) -> list[str]:
-        """How many items were paired and what was left out, who was judged differently, and how many attempts failed."""
+        """How many items were paired and what was left out, who was judged differently, how many attempts failed, and
+        what must be said of a run before its mean."""
         names, texts = self.names(), dict[str, list[ComparisonResult]]()
         for result in self.pairwise_results:
             if result.pairing is not None:
@@ -537,7 +540,12 @@ class ComparisonReport:
             f"{names[run_id]} {run['attempts']} ({run['failed_attempts']} failed)"
             for run_id, run in self.metadata.get("runs", {}).items()
         ]
-        return [*lines, *([f"Attempts: {', '.join(counts)}"] if counts else [])]
+        caveats = [
+            f"{names[run_id]}: {caveat}"
+            for run_id, run in self.metadata.get("runs", {}).items()
+            for caveat in run.get("caveats", ())
+        ]
+        return [*lines, *([f"Attempts: {', '.join(counts)}"] if counts else []), *caveats]
 
     def _whose(self, results: Sequence[ComparisonResult]) -> str:
         """Of which runs, and of which metrics, where that is not all of them."""

@@ -117,6 +117,11 @@ class ScoredRun:
     def attempts(self) -> AttemptCounts:
         return self.reader.count_attempts()
 
+    @property
+    def caveats(self) -> list[str]:
+        """What must be said of the run before its mean is."""
+        return list(self.reader.metadata.summary.get("caveats", ()))
+
     def read(self, metric: str) -> RunScores:
         """Every scored item of a metric; what failed has no score and is not here."""
         items = self._items or self._load(metric)

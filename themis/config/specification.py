@@ -143,6 +143,7 @@ class SampleSpecification(Specification):
         max_tokens: Longest answer; -1 for no limit.
         stop: Texts at which an answer ends.
         num_samples: Attempts at each row.
+        shots: Examples before the question.
         reducer: How several attempts become one score; `average` by default.
         cluster_field: The row's field that groups rows which are not independent.
         max_retries: Calls for one answer in total.
@@ -150,6 +151,7 @@ class SampleSpecification(Specification):
         deadline_seconds: For one answer with all its retries.
         requests_per_minute: The most to send; no limit by default.
         tokens_per_minute: The most to use; no limit by default.
+        truncated_limit: The share of answers that may be cut off before the report says that its means are too low.
         provider_options: Options of the provider, such as `base_url`; secrets in them are not stored.
         sample: Use the benchmark's few shipped rows.
         task_options: Of a task of lm-eval: `include`, `chat`, `unsafe_code` and others.
@@ -183,6 +185,7 @@ class SampleSpecification(Specification):
     max_tokens: int | None = _stored(None, "--max-tokens")
     stop: Sequence[str] | None = _stored(None)
     num_samples: int | None = _stored(None, "--num-samples")
+    shots: int | None = _stored(None, "--shots")
     reducer: str | None = _stored(None, "--reducer")
     cluster_field: str | None = _stored(None, "--cluster-field")
     max_retries: int = _stored(3, "--max-retries")
@@ -190,6 +193,7 @@ class SampleSpecification(Specification):
     deadline_seconds: float = _stored(1800.0, "--deadline")
     requests_per_minute: float | None = _stored(None, "--rpm")
     tokens_per_minute: float | None = _stored(None, "--tpm")
+    truncated_limit: float = _stored(0.05, "--truncated-limit")
     # A backend's name, or one of the program's.
     execution_backend: object = _stored(None, "--execution")
     provider_options: Mapping[str, Any] | None = _stored(None)
@@ -426,11 +430,11 @@ _EXPECTED: tuple[tuple[str, tuple[str, ...], Callable[[Any], bool]], ...] = (
         ("num_samples", "workers", "limit", "max_records_in_memory", "span_tokens", "max_prompt_tokens"),
         _at_least(1),
     ),
-    ("a whole number of at least 0", ("max_retries",), _at_least(0)),
+    ("a whole number of at least 0", ("max_retries", "shots"), _at_least(0)),
     ("a whole number", ("max_tokens", "seed"), _is_whole),
     ("at least 1, or -1 for no limit", ("max_tokens",), lambda value: value != 0),
     ("a number of at least 0", ("temperature",), lambda value: _is_number(value) and value >= 0),
-    ("a number from 0 to 1", ("top_p",), lambda value: _is_number(value) and 0 <= value <= 1),
+    ("a number from 0 to 1", ("top_p", "truncated_limit"), lambda value: _is_number(value) and 0 <= value <= 1),
     (
         "a number greater than 0",
         ("timeout_seconds", "deadline_seconds", "budget_usd"),

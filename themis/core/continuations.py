@@ -304,7 +304,7 @@ class ScoredContinuation(NamedTuple):
 def list_scored(record: GenerationRecord) -> list[ScoredContinuation]:
     """The continuations of a stored record with their log-probabilities; nothing of a record that has none."""
     found = read_likelihoods(record.output)
-    if not found or CONTINUATIONS not in record.task.metadata:
+    if not found or record.task.metadata.get(CONTINUATIONS) is None:
         return []
     pairs = read_continuations(record.task.metadata, record.task.prompt.text)
     baselines = set(read_baselines(record.task.metadata))

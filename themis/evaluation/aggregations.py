@@ -154,6 +154,24 @@ class AttemptedShare(Aggregation):
         return {"correct": _whole(correct), "attempted": _whole(attempted), "not_attempted": _whole(count - attempted)}
 
 
+class RatioOfSums(Aggregation):
+    """Of [part, whole]: the share that all items' parts have of all their wholes, as of instructions followed.
+
+    >>> RatioOfSums().compute(np.array([[3.0, 4]]))
+    array([0.75])
+    """
+
+    def compute(self, sums: Floats) -> Floats:
+        part, whole = sums[:, 0], sums[:, 1]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            share: Floats = np.where(whole > 0, part / whole, 0.0)
+        return share
+
+    def describe(self, statistics: Sequence[object], weights: Floats) -> dict[str, object]:
+        part, whole = (weights @ self.tabulate(statistics)).tolist()
+        return {"part": _whole(part), "whole": _whole(whole)}
+
+
 @dataclass(frozen=True)
 class MeanOfGroups(Aggregation):
     """The mean of groups' means, each group counting alike; an item's statistics are (group, score).

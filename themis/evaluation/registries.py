@@ -108,6 +108,7 @@ AGGREGATION_CLASSES = {
     "mcc": "themis.evaluation.aggregations:MccOfClasses",
     "attempted_share": "themis.evaluation.aggregations:AttemptedShare",
     "perplexity": "themis.evaluation.aggregations:PerplexityOfSums",
+    "ratio": "themis.evaluation.aggregations:RatioOfSums",
     "ter": "themis.evaluation.aggregations:TerOfSums",
     "weighted_f1": "themis.evaluation.aggregations:WeightedF1OfClasses",
 }

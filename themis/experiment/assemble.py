@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import json
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -25,11 +25,13 @@ from themis.experiment.datasets import Source, StoredRows, resolve_dataset
 from themis.experiment.run import SampleDriver, Settings
 from themis.generation.attempts import TRIPS_AFTER, Retry
 from themis.generation.engine import EngineSettings
+from themis.generation.few_shot import FewShotTemplate
 from themis.generation.providers import PROVIDERS, parse_model, provider_accepts, provider_maker
 from themis.generation.templates import PromptTemplate
-from themis.presets.benchmarks import JUDGE
+from themis.presets.benchmarks import JUDGE, part_name
 from themis.presets.catalogue import CATALOGUE
 from themis.presets.lm_eval.index import is_lm_eval_task
+from themis.presets.protocols import Protocol
 from themis.runs.prices import is_paid, price_of
 from themis.storage import ExperimentStorage
 from themis.storage.runs import new_run_id, validate_run_id
@@ -41,9 +43,10 @@ def assemble(
 ) -> SampleDriver:
     """Everything a run is made of; what is wrong with it is found here or while its rows are stored."""
     spec = parse_model(asked.model, asked.provider_options or {})
-    options = _provider_options(spec, asked)
     source = resolve_dataset(asked)
     settings = settle(asked, source, store)
+    asked = _with_system_prompt(asked, spec, settings.protocol if source.written_with is None else None)
+    options = _provider_options(spec, asked)
     pipeline = _build_pipeline(asked, source, settings)
     wiring = {"answers": _stored_answers(store, spec.identifier)} if spec.provider == "replay" else {}
     make_executor = provider_maker(spec.provider, {**options, **wiring}, model_identifier=spec.identifier)
@@ -124,6 +127,8 @@ def _build_pipeline(asked: SampleSpecification, source: Source, settings: Settin
 
 # --- the protocol, and what is asked otherwise ------------------------------------------------------------------------
 
+# Of what may be said about a task of lm-eval, what decides its figure.
+_OF_THE_TASK = ("shots", "seed", "chat", "multiturn", "system", "generation", "metadata")
 # What was sent where nothing was said, before a benchmark had a protocol.
 _ONCE_THE_DEFAULT = SamplingConfig(temperature=0.0, top_p=0.95, max_tokens=512)
 
@@ -139,7 +144,58 @@ def settle(asked: SampleSpecification, source: Source, store: ExperimentStorage 
     )
     attempts = usual.attempts if asked.num_samples is None else asked.num_samples
     reducer = usual.reducer if asked.reducer is None else asked.reducer
-    return Settings(sampling=sampling, attempts=attempts, reducer=reducer, protocol=usual.protocol)
+    shots = source.template.examples.count if isinstance(source.template, FewShotTemplate) else 0
+    if source.written_with is not None and usual.protocol is not None:
+        shots = usual.protocol.shots
+    settled = Settings(sampling=sampling, attempts=attempts, reducer=reducer, shots=shots, protocol=usual.protocol)
+    if settled.protocol is None:
+        return settled
+    return replace(settled, deviations=tuple(_find_deviations(asked, source, settled, settled.protocol)))
+
+
+def _find_deviations(
+    asked: SampleSpecification, source: Source, settled: Settings, protocol: Protocol
+) -> Iterator[str]:
+    """In what a run is not its benchmark's protocol, a phrase each."""
+    now, published = vars(settled.sampling), vars(protocol.sampling)
+    for name in now:
+        if now[name] != published[name]:
+            yield f"{name} {_say(now[name])} instead of {_say(published[name])}"
+    if settled.attempts != protocol.attempts:
+        yield f"num_samples {settled.attempts} instead of {protocol.attempts}"
+    reducers = [one or "average" for one in (settled.reducer, protocol.reducer)]
+    if reducers[0] != reducers[1]:
+        yield f"reducer {reducers[0]} instead of {reducers[1]}"
+    if settled.shots != protocol.shots:
+        yield f"{settled.shots} shots instead of {protocol.shots}"
+    if asked.prompt is not None and getattr(asked.prompt, "template", asked.prompt) != protocol.prompt:
+        yield "another prompt"
+    if (asked.provider_options or {}).get("system_prompt", protocol.system_prompt) != protocol.system_prompt:
+        yield "another system prompt"
+    for name, value in (source.written_with or {}).items():
+        if name in _OF_THE_TASK:
+            yield f"{name} {json.dumps(value)} instead of the task's own"
+    yield from _find_other_judging(asked, protocol)
+    if asked.sample and protocol.split:
+        yield f"the shipped sample rows instead of {protocol.dataset.partition('@')[0]}, {protocol.split}"
+
+
+def _find_other_judging(asked: SampleSpecification, protocol: Protocol) -> Iterator[str]:
+    if asked.evaluation_pipeline is not None:
+        yield "another evaluation pipeline"
+        return
+    if asked.extractor is not None and asked.extractor != protocol.extractor:
+        yield f"extractor {part_name(asked.extractor)} instead of {protocol.extractor}"
+    given = [part_name(metric) for metric in asked.metrics or ()]
+    missing = [metric for metric in protocol.metrics if metric not in given] if given else []
+    if missing:
+        yield f"metrics without {', '.join(missing)}"
+
+
+def _say(value: object) -> str:
+    if value in (None, ()):
+        return "none"
+    return json.dumps(value) if isinstance(value, tuple) else f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def _find_defaults(asked: SampleSpecification, source: Source, store: ExperimentStorage | None) -> Settings:
@@ -207,7 +263,9 @@ def load_sample_specification(
         return loaded
     frame = store.reader(run_id).frame
     # What is stored has been checked, and may have been a template made in Python.
-    prompt = PromptTemplate(frame.prompt.name, frame.prompt.template, metadata={"as_written": True})
+    prompt = FewShotTemplate.from_spec(frame.prompt) or PromptTemplate(
+        frame.prompt.name, frame.prompt.template, metadata={"as_written": True}
+    )
     return replace(
         loaded,
         dataset=StoredRows(store, run_id),
@@ -251,6 +309,19 @@ def _refuse_lost_secrets(loaded: SampleSpecification, *, for_judging: bool) -> N
 
 
 # --- parts ------------------------------------------------------------------------------------------------------------
+
+
+def _with_system_prompt(asked: SampleSpecification, spec: ModelSpec, protocol: Protocol | None) -> SampleSpecification:
+    """With the protocol's, where nobody gave another; it is an option of the provider, and stored like one."""
+    options = asked.provider_options or {}
+    if protocol is None or protocol.system_prompt is None or "system_prompt" in options:
+        return asked
+    if not provider_accepts(spec.provider, "system_prompt", options):
+        raise ConfigurationError(
+            f"the protocol of {protocol.benchmark!r} has a system prompt, which the provider {spec.provider!r} does not take; "
+            "choose another provider, or rows of your own"
+        )
+    return replace(asked, provider_options={**options, "system_prompt": protocol.system_prompt})
 
 
 def _provider_options(spec: ModelSpec, asked: SampleSpecification) -> dict[str, Any]:

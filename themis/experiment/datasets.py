@@ -24,6 +24,7 @@ from themis.evaluation.pipeline import EvaluationPipeline
 from themis.exceptions import ConfigurationError, DatasetError, ThemisError
 from themis.generation.templates import PromptTemplate, TemplateRenderingError
 from themis.presets import BenchmarkPreset, get_benchmark_preset
+from themis.presets.examples import with_examples
 from themis.presets.lm_eval.index import is_lm_eval_task
 from themis.presets.loading import READABLE_SUFFIXES, FileRows
 from themis.presets.protocols import Continuations, Protocol
@@ -55,13 +56,18 @@ class Source:
     is_limited: bool = False
     # A benchmark's; rows of one's own have none.
     protocol: Protocol | None = None
+    # What its rows are written with in place of its task's own, where they hold all that is asked.
+    written_with: Mapping[str, Any] | None = None
     continuations: Continuations | None = None
 
     def complete(self, row: Row, prompt: str) -> dict[str, Any]:
-        """What a provider is told beside the row's fields and the prompt: what it scores, where that is the protocol's way."""
-        if self.continuations is None or row.get("continuations") is not None:
-            return {}
-        return {"continuations": [list(pair) for pair in self.continuations(dict(row), prompt)]}
+        """What a provider is told beside the row's fields and the prompt: a chat's turns, and what it scores."""
+        added: dict[str, Any] = {}
+        if row.get("messages") is None and (turns := self.template.messages(row)) is not None:
+            added["messages"] = turns
+        if self.continuations is not None and row.get("continuations") is None:
+            added["continuations"] = [list(pair) for pair in self.continuations(dict(row), prompt)]
+        return added
 
 
 def resolve_dataset(asked: SampleSpecification) -> Source:
@@ -100,7 +106,8 @@ def _task_options(asked: SampleSpecification) -> dict[str, Any]:
     }
     sampling = {name: value for name, value in said.items() if value is not None}
     generation = {**options.get("generation", {}), **sampling}
-    return {**options, "generation": generation} if generation else options
+    shots = {} if asked.shots is None else {"shots": asked.shots}
+    return {**options, **shots, **({"generation": generation} if generation else {})}
 
 
 def is_row_file(dataset: str | Path) -> bool:
@@ -159,6 +166,10 @@ def _hub_facts(dataset: object) -> dict[str, str]:
 
 
 def _custom(rows: Iterable[Row], asked: SampleSpecification, description: Mapping[str, Any]) -> Source:
+    if asked.shots and not isinstance(asked.dataset, StoredRows):
+        raise ConfigurationError(
+            "shots are examples of a benchmark's own; for rows of yours write them into the prompt, or into each row's messages"
+        )
     first, rows = _look_ahead(rows)
     scored = first.get(CONTINUATIONS)
     if asked.prompt is None and (not scored or any(isinstance(one, str) for one in scored)):
@@ -205,7 +216,7 @@ def _benchmark(preset: BenchmarkPreset, asked: SampleSpecification, rows: Iterab
     return Source(
         # The loader is told the limit too: it may stand for more rows than it is asked for.
         rows=preset.load_dataset(asked.limit) if rows is None else rows,
-        template=preset.prompt_template if asked.prompt is None else _template(asked.prompt),
+        template=_benchmark_template(preset, asked, is_stored=rows is not None),
         id_field=asked.dataset_id_field or preset.dataset_id_field,
         reference_field=preset.reference_field if asked.reference_field is None else asked.reference_field,
         metrics=preset.metrics,
@@ -215,8 +226,18 @@ def _benchmark(preset: BenchmarkPreset, asked: SampleSpecification, rows: Iterab
         pipeline=preset.pipeline,
         is_limited=preset.limits_parts,
         protocol=preset.protocol,
+        written_with=_task_options(asked) if preset.writes_prompts else None,
         continuations=preset.continuations,
     )
+
+
+def _benchmark_template(preset: BenchmarkPreset, asked: SampleSpecification, *, is_stored: bool) -> PromptTemplate:
+    prompt = None if asked.prompt is None else _template(asked.prompt)
+    if is_stored and prompt is not None:
+        return prompt  # with the examples it was started with
+    if preset.writes_prompts:
+        return prompt or preset.prompt_template
+    return with_examples(preset, prompt=prompt, shots=asked.shots)
 
 
 def _template(prompt: str | PromptTemplate) -> PromptTemplate:
@@ -332,7 +353,7 @@ class RowReader:
             if is_code:
                 prompts.update(f"{len(prompt)}:{prompt}".encode("utf-8", "surrogatepass"))
             asked = row if self.complete is None else {**row, **self.complete(row, prompt)}
-            if CONTINUATIONS in asked:
+            if asked.get(CONTINUATIONS) is not None:
                 self._check_continuations(asked, prompt, position)
             self._check_scoring(asked, prompt, position)
             content = canonical_json(row)

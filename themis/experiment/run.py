@@ -59,6 +59,7 @@ class Settings:
     sampling: SamplingConfig
     attempts: int = 1
     reducer: str | None = None
+    shots: int = 0
     protocol: Protocol | None = None
     deviations: tuple[str, ...] = ()
 
@@ -467,7 +468,15 @@ def _identify_run(run: SampleDriver, reader: RowReader) -> dict[str, str]:
         dataset=f"{reader.count} rows, {reader.fingerprint[:16]}",
         num_samples=run.asked_with.attempts,
         reference_field=reader.found_reference,
+        protocol=_identify_protocol(run.asked_with),
     )
+
+
+def _identify_protocol(asked_with: Settings) -> str:
+    protocol = asked_with.protocol
+    if protocol is None:
+        return ""
+    return "; ".join([f"{protocol.benchmark} version {protocol.version}", *asked_with.deviations])
 
 
 def _identify_prompt(run: SampleDriver, reader: RowReader) -> str:
@@ -521,7 +530,14 @@ def _manifest(run: SampleDriver, reader: RowReader) -> dict[str, Any]:
         prompt_fingerprint=fingerprint(_identify_prompt(run, reader)),
         benchmark_id=run.source.benchmark,
         dataset_source=run.source.description,
+        protocol=_describe_protocol(run.asked_with),
+        shots=run.asked_with.shots,
     )
+
+
+def _describe_protocol(asked_with: Settings) -> dict[str, object] | None:
+    protocol = asked_with.protocol
+    return None if protocol is None else {**protocol.to_dict(), "deviations": list(asked_with.deviations)}
 
 
 def _class_name(value: object) -> str:

@@ -90,7 +90,7 @@ def provider_call(executor: StatelessTaskExecutor) -> Call:
         return execute
 
     def call(task: GenerationTask) -> Any:
-        return score(task) if CONTINUATIONS in task.metadata else execute(task)
+        return execute(task) if task.metadata.get(CONTINUATIONS) is None else score(task)
 
     return call
 
@@ -198,7 +198,7 @@ def record_of(result: object, task: GenerationTask) -> GenerationRecord:
     if not isinstance(result, BaseException):
         try:
             record = _check_record(result)
-            if record.error is None and task is not None and CONTINUATIONS in task.metadata:
+            if record.error is None and task is not None and task.metadata.get(CONTINUATIONS) is not None:
                 check_likelihoods(record.output, task)
             return record
         except ProviderCallError as unusable:

@@ -110,6 +110,14 @@ class PromptTemplate:
         except (IndexError, TypeError, ValueError) as error:
             raise TemplateRenderingError(f"template {self.name!r} cannot be filled from this row: {error}") from error
 
+    def messages(self, row: Mapping[str, object]) -> list[dict[str, str]] | None:
+        """The turns of a chat that a row is asked in; None for one text, which `fill` makes.
+
+        Args:
+            row: The fields by name.
+        """
+        return None
+
     def refuse_unfilled(
         self, row: Mapping[str, object], *, not_asked: Container[str] = ("answer", "reference")
     ) -> None:

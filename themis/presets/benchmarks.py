@@ -30,6 +30,9 @@ from themis.presets.hub import HubDataset, hub_rows, saved_rows
 from themis.presets.loading import MANIFEST_SUFFIX, FileRows, read_rows, readable_files, sample_rows
 from themis.presets.protocols import OWN, Continuations, FewShot, Protocol, Scoring
 
+# Where the first ones of a split are shown, so many of them are fetched.
+_MOST_EXAMPLES = 1_000
+
 # In a metric's text: the model that the user names as the judge.
 JUDGE = "{judge}"
 # Takes the limit (None for all rows) as its one positional argument.
@@ -105,9 +108,9 @@ class BenchmarkPreset:
             sampling=self.sampling,
             attempts=self.attempts,
             reducer=self.reducer,
-            extractor=_part_name(self.extractor),
-            metrics=tuple(_part_name(metric) for metric in self.metrics),
-            aggregation=tuple((_part_name(one), name) for one in self.metrics if (name := _aggregation_name(one))),
+            extractor=part_name(self.extractor),
+            metrics=tuple(part_name(metric) for metric in self.metrics),
+            aggregation=tuple((part_name(one), name) for one in self.metrics if (name := _aggregation_name(one))),
             scoring=self.scoring,
         )
 
@@ -118,6 +121,18 @@ class BenchmarkPreset:
             limit: Only the first so many; all by default.
         """
         return self.dataset_loader(limit)
+
+    def load_examples(self) -> Iterable[Row]:
+        """The rows that examples before a question are made of.
+
+        Raises:
+            ConfigurationError: It has none.
+        """
+        if self.few_shot is None or not self.few_shot.rows:
+            raise ConfigurationError(
+                f"benchmark {self.name!r} loads its own rows and says no examples; give it few_shot=FewShot(rows=...)"
+            )
+        return self.few_shot.rows
 
     @property
     def pipeline(self) -> EvaluationPipeline | None:
@@ -136,6 +151,11 @@ class BenchmarkPreset:
             folder: Gets the files.
         """
         return None
+
+    @property
+    def writes_prompts(self) -> bool:
+        """Whether its rows hold all that is asked, with examples and system prompt, so that nothing is put before them."""
+        return False
 
     @property
     def limits_parts(self) -> bool:
@@ -165,7 +185,7 @@ class BenchmarkPreset:
         return replace(self, dataset_loader=lambda limit: FileRows(data, limit))
 
 
-def _part_name(part: object) -> str:
+def part_name(part: object) -> str:
     """An extractor or a metric as it is named where it was chosen."""
     if isinstance(part, str):
         return part
@@ -174,7 +194,10 @@ def _part_name(part: object) -> str:
 
 
 def _aggregation_name(metric: object) -> str | None:
-    found = getattr(METRICS.get(metric.partition("(")[0]) if isinstance(metric, str) else metric, "aggregation", None)
+    if isinstance(metric, str):
+        name = metric.partition("(")[0]
+        metric = METRICS.get(name) if name in METRICS else None
+    found = getattr(metric, "aggregation", None)
     return found if isinstance(found, str) else None
 
 
@@ -187,7 +210,8 @@ class CatalogueBenchmark(BenchmarkPreset):
 
     `raw_fields` are those by which a row of the source's layout is known from one of ours, and `keep` says which of its rows
     belong to the benchmark. `data` and `sample` say where rows are read instead of from the source; `sample_name` names the file
-    of samples of another benchmark that has the same rows.
+    of samples of another benchmark that has the same rows. With `reads_examples` rows are those that
+    examples are made of.
     """
 
     prompt: str
@@ -202,6 +226,7 @@ class CatalogueBenchmark(BenchmarkPreset):
     sample_name: str = ""
     data: str | Path | None = None
     sample: bool = False
+    reads_examples: bool = False
     prompt_template: PromptTemplate = field(init=False)
     dataset_loader: DatasetLoader = field(init=False, repr=False)
 
@@ -226,6 +251,26 @@ class CatalogueBenchmark(BenchmarkPreset):
 
     def read_from(self, *, data: str | Path | None = None, sample: bool = False) -> CatalogueBenchmark:
         return replace(self, data=data, sample=sample)
+
+    def load_examples(self) -> Iterable[Row]:
+        few_shot, source = self.few_shot, self.source
+        if few_shot is None or few_shot.rows or not isinstance(source, HubDataset):
+            return super().load_examples()
+        # The same dataset at the same revision, another split of it.
+        split = replace(
+            self,
+            source=replace(source, split=few_shot.split),
+            row=few_shot.row or self.row,
+            reads_examples=True,
+            few_shot=None,
+        )
+        try:
+            return split.load_dataset()
+        except DatasetError as error:
+            raise DatasetError(
+                f"the protocol of {self.name} shows examples of the split {few_shot.split!r}: {error}. "
+                "Or ask without examples: --shots 0 (shots=0), which is not the published protocol"
+            ) from error
 
     def rows_of(self, raw: Raw, index: int) -> Iterator[Row]:
         """The row, or the several rows, that a raw row makes; a row in our own layout is itself."""
@@ -263,7 +308,8 @@ class CatalogueBenchmark(BenchmarkPreset):
         if not isinstance(source, HubDataset):
             return _BenchmarkRows(self, lambda: source(limit), "its generator", limit)
         if self.sample:
-            return _BenchmarkRows(self, lambda: sample_rows(self.sample_name or self.name), "its sample", limit)
+            stem = self._file_stem.replace(self.name, self.sample_name or self.name, 1)
+            return _BenchmarkRows(self, lambda: sample_rows(stem), "its sample", limit)
         otherwise = (
             "Give a local copy (--data PATH or data=PATH), made where there is internet by "
             f"`themis data fetch {self.name} --to DIR`, or try its few sample rows (--sample or sample=True)"
@@ -271,12 +317,23 @@ class CatalogueBenchmark(BenchmarkPreset):
         found = hub_rows(source, otherwise=otherwise).rows
         return _BenchmarkRows(self, lambda: found, str(source), limit)
 
+    @property
+    def _file_stem(self) -> str:
+        """Under which its rows are shipped and fetched; those of another split have its name behind theirs."""
+        split = self.source.split if isinstance(self.source, HubDataset) else ""
+        return f"{self.name}.{split}" if self.reads_examples else self.name
+
     def _find_local(self, path: Path) -> RawRows:
         """In a folder: this benchmark's fetched copy, a dataset saved by `datasets`, the files of its split, or all files."""
         split = self.source.split if isinstance(self.source, HubDataset) else ""
-        fetched = path / f"{self.name}.jsonl"
+        fetched = path / f"{self._file_stem}.jsonl"
+        if self.reads_examples and not path.is_dir():
+            # Beside a file of rows lie its examples, as a fetch writes them.
+            fetched = path.with_name(f"{self._file_stem}.jsonl")
+            if not fetched.is_file():
+                raise DatasetError(f"beside {path} there is no {fetched.name}; `themis data fetch` writes both")
         if not path.is_dir() or fetched.is_file():
-            file = fetched if path.is_dir() else path
+            file = fetched if path.is_dir() or self.reads_examples else path
             _verify_copy(file)
             read_rows(file)
             return lambda: read_rows(file)
@@ -286,6 +343,10 @@ class CatalogueBenchmark(BenchmarkPreset):
             return lambda: found
         files = readable_files(path)
         of_split = [file for file in files if split in (file.parent.name, *re.split(r"[-_.]", file.stem))]
+        if self.reads_examples and not of_split:
+            raise DatasetError(
+                f"{path} has neither {fetched.name} nor files of that split; `themis data fetch` writes both"
+            )
         read_rows(path)
         return lambda: itertools.chain.from_iterable(read_rows(file) for file in of_split or files)
 
@@ -404,8 +465,9 @@ def fetch_benchmark(name: str, to_dir: str | Path, *, limit: int | None = None) 
 
     Args:
         name: A benchmark of the catalogue, or `lm-eval:TASK`.
-        to_dir: Gets NAME.jsonl, in the source's own layout, and NAME.manifest.json, which says where it came from; of a task of
-            lm-eval all the datasets that it reads, whole.
+        to_dir: Gets NAME.jsonl, in the source's own layout, and NAME.manifest.json, which says where it came from; also
+            NAME.SPLIT.jsonl, of which examples can be made, where there is such a split. Of a task of lm-eval all the datasets
+            that it reads, whole.
         limit: Only the first so many rows.
 
     Raises:
@@ -422,15 +484,25 @@ def fetch_benchmark(name: str, to_dir: str | Path, *, limit: int | None = None) 
         raise ConfigurationError(
             f"benchmark {name!r} was registered here and loads its own rows; there is nothing to fetch"
         )
-    source, commit = benchmark.source, None
+    few_shot, source = benchmark.few_shot, benchmark.source
+    if few_shot is not None and few_shot.split and isinstance(source, HubDataset):
+        is_chosen_from_all = few_shot.seed is not None or few_shot.group is not None
+        most = None if is_chosen_from_all else _MOST_EXAMPLES
+        _fetch(benchmark, replace(source, split=few_shot.split), Path(to_dir), most, f".{few_shot.split}")
+    return _fetch(benchmark, source, Path(to_dir), limit)
+
+
+def _fetch(
+    benchmark: CatalogueBenchmark, source: HubDataset | Generator, folder: Path, limit: int | None, suffix: str = ""
+) -> FetchedBenchmark:
+    commit: str | None = None
     raw: Iterable[Raw]
     if isinstance(source, HubDataset):
         found = hub_rows(source, otherwise="Fetching needs a connection to the Hub")
         raw, commit, origin = found.rows, found.commit, asdict(source)
     else:
         raw, origin = source(limit), {"dataset": "made by themis"}
-    folder = Path(to_dir)
-    path = folder / f"{benchmark.name}.jsonl"
+    path = folder / f"{benchmark.name}{suffix}.jsonl"
     count, sha256 = _write_rows(path, itertools.islice(raw, limit))
     manifest = {
         "benchmark": benchmark.name,
@@ -443,7 +515,7 @@ def fetch_benchmark(name: str, to_dir: str | Path, *, limit: int | None = None) 
         "citation": benchmark.citation,
         "fetched_at": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
     }
-    manifest_path = folder / f"{benchmark.name}{MANIFEST_SUFFIX}"
+    manifest_path = folder / f"{benchmark.name}{suffix}{MANIFEST_SUFFIX}"
     manifest_path.write_text(json.dumps(manifest, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
     return FetchedBenchmark(benchmark.name, path, manifest_path, count, sha256)
 

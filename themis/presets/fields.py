@@ -100,6 +100,11 @@ def after_hashes(field: str) -> Value:
     return lambda raw: str(raw[field]).rpartition("####")[2].strip().replace(",", "")
 
 
+def before_hashes(field: str) -> Value:
+    """The worked solution before `#### 18`, without the notes of a calculator between angle brackets."""
+    return lambda raw: re.sub(r"<<[^<>]*>>", "", str(raw[field]).rpartition("####")[0]).strip()
+
+
 def boxed(field: str) -> Value:
     r"""The inside of a `\boxed{...}` without braces of its own; a bare answer is itself."""
 

@@ -1,30 +1,46 @@
-"""Checks by rule whether a response follows instructions such as "at least 300 words" or "no commas".
+"""IFEval: whether a response follows instructions such as "at least 300 words" or "no commas", by its own 25 rules.
 
-The kinds of instruction and their parameters are those of IFEval's rows; the checks are deterministic and need no
-model. A kind without a check here is a failure of the sample, never a score.
+The kinds of instruction, their parameters and every rule are those that its published numbers rest on, oddities included: a
+keyword is a pattern that may stand inside a word, sentences are those of nltk's Punkt, languages those of langdetect.
 """
 
 from __future__ import annotations
 
+import functools
 import json
 import re
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from types import ModuleType
 from typing import Any, ClassVar
 
+from themis.core.codec import canonical_json
 from themis.core.entities import MetricScore
-from themis.core.registry import nearest
-from themis.exceptions import MetricError
-from themis.interfaces import Metric
+from themis.core.registry import import_extra, nearest
+from themis.evaluation.corpus import STATISTICS
+from themis.exceptions import ConfigurationError, DependencyError, MetricError
+from themis.interfaces import Metric, Row
+
+_NAMES = {
+    ("prompt", False): "prompt_level_strict_acc",
+    ("instruction", False): "inst_level_strict_acc",
+    ("prompt", True): "prompt_level_loose_acc",
+    ("instruction", True): "inst_level_loose_acc",
+}
 
 
 @dataclass
 class InstructionFollowing(Metric):
-    """1 if every instruction is followed; `details["followed"]` says which.
+    """One of IFEval's four numbers; `details["followed"]` says which instructions were followed.
 
     The reference is `{"instruction_id_list": [...], "kwargs": [...]}`, the parameters in the order of the instructions;
     a parameter that is None is absent.
+
+    Args:
+        level: `prompt`: 1 if every instruction of a row is followed. `instruction`: the share of them; over a run that of all
+            instructions of all rows, whatever row they are of.
+        loose: Whether an instruction also counts as followed if it is without the response's first line, last line, or
+            asterisks.
     """
 
     example: ClassVar[str] = (
@@ -32,24 +48,35 @@ class InstructionFollowing(Metric):
         'references=[{"instruction_id_list": ["punctuation:no_comma"], "kwargs": [{}]}]).value == 1.0'
     )
 
-    name: str = "InstructionFollowing"
+    level: str = "prompt"
+    loose: bool = False
     score_range = (0.0, 1.0)
-    pass_fail = True
 
-    def compute(
-        self, *, prediction: Any, references: Sequence[Any], metadata: dict[str, Any] | None = None
-    ) -> MetricScore:
-        instructions = _instructions(references)
-        response = prediction if isinstance(prediction, str) else str(prediction)
-        followed = [
-            {"instruction": kind, "followed": bool(response.strip()) and _check(kind, response, parameters)}
-            for kind, parameters in instructions
-        ]
-        share = sum(bool(each["followed"]) for each in followed) / len(followed)
-        return MetricScore(self.name, float(share == 1.0), {"followed": followed, "share_followed": share})
+    def __post_init__(self) -> None:
+        if (self.level, self.loose) not in _NAMES:
+            raise ConfigurationError(f"level is 'prompt' or 'instruction', got {self.level!r}")
+        self.name = _NAMES[self.level, self.loose]
+        self.pass_fail = self.level == "prompt"
+        self.aggregation = None if self.level == "prompt" else "ratio"
+
+    def check_row(self, references: Sequence[object], row: Mapping[str, object]) -> None:
+        for kind, parameters in _read_instructions(references):
+            _find_check(kind)
+            if kind in _NEEDS:
+                _NEEDS[kind]()
+            _check(kind, "A first try.", parameters)
+
+    def compute(self, *, prediction: object, references: Sequence[object], metadata: Row | None = None) -> MetricScore:
+        response = "" if prediction is None else str(prediction)
+        followed = _follow(response, canonical_json(_read_instructions(references)), self.loose)
+        count, right = len(followed), sum(one["followed"] is True for one in followed)
+        details: dict[str, Any] = {"followed": list(followed), "share_followed": right / count}
+        if self.level == "prompt":
+            return MetricScore(self.name, float(right == count), details)
+        return MetricScore(self.name, right / count, {**details, STATISTICS: [right, count]})
 
 
-def _instructions(references: Sequence[Any]) -> list[tuple[str, dict[str, Any]]]:
+def _read_instructions(references: Sequence[object]) -> list[tuple[str, dict[str, Any]]]:
     reference = references[0] if references else None
     if not isinstance(reference, Mapping) or not isinstance(reference.get("instruction_id_list"), list):
         raise MetricError(f"expected a reference with instruction_id_list and kwargs, got {reference!r:.80}")
@@ -63,13 +90,34 @@ def _instructions(references: Sequence[Any]) -> list[tuple[str, dict[str, Any]]]
     ]
 
 
-def _check(kind: str, response: str, parameters: dict[str, Any]) -> bool:
-    check = CHECKS.get(kind)
-    if check is None:
+# The four numbers of a row look at the same response one after another.
+@functools.lru_cache(maxsize=64)
+def _follow(response: str, instructions: str, loose: bool) -> tuple[dict[str, object], ...]:
+    """Which instructions a response follows, as it is or in any of its looser forms."""
+    forms = _loosen(response) if loose else [response]
+    return tuple(
+        {"instruction": kind, "followed": any(form.strip() and _check(kind, form, parameters) for form in forms)}
+        for kind, parameters in json.loads(instructions)
+    )
+
+
+def _loosen(response: str) -> list[str]:
+    """The response without its first line, its last line, both, and each of them without asterisks."""
+    lines = response.split("\n")
+    parts = [response, *("\n".join(some).strip() for some in (lines[1:], lines[:-1], lines[1:-1]))]
+    return [form for part in parts for form in (part, part.replace("*", ""))]
+
+
+def _find_check(kind: str) -> Callable[..., bool]:
+    if kind not in CHECKS:
         raise MetricError(f"no check for the instruction {kind!r}{nearest(kind, CHECKS)}")
+    return CHECKS[kind]
+
+
+def _check(kind: str, response: str, parameters: dict[str, Any]) -> bool:
     try:
-        return check(response, **parameters)
-    except TypeError as error:
+        return bool(_find_check(kind)(response, **parameters))
+    except (TypeError, re.error) as error:
         raise MetricError(f"the instruction {kind!r} has unfit parameters {parameters}: {error}") from error
 
 
@@ -80,41 +128,30 @@ def _compares(count: int, relation: str, wanted: int) -> bool:
     return count < wanted if relation == "less than" else count >= wanted
 
 
-# ---- keywords ----
-
-
-def _mentions(response: str, phrase: str) -> int:
-    return len(re.findall(rf"(?<!\w){re.escape(phrase)}(?!\w)", response, re.IGNORECASE))
+# --- keywords: patterns, which may stand inside a word ------------------------------------------------------------------
 
 
 def _has_keywords(response: str, *, keywords: list[str]) -> bool:
-    return all(_mentions(response, keyword) for keyword in keywords)
+    return all(re.search(keyword, response, re.IGNORECASE) for keyword in keywords)
 
 
 def _keyword_count(response: str, *, keyword: str, frequency: int, relation: str) -> bool:
-    return _compares(_mentions(response, keyword), relation, frequency)
+    return _compares(len(re.findall(keyword.strip(), response, re.IGNORECASE)), relation, frequency)
 
 
 def _avoids_words(response: str, *, forbidden_words: list[str]) -> bool:
-    return not any(_mentions(response, word) for word in forbidden_words)
+    return not any(re.search(rf"\b{word}\b", response, re.IGNORECASE) for word in forbidden_words)
 
 
 def _letter_count(response: str, *, letter: str, let_frequency: int, let_relation: str) -> bool:
-    return _compares(response.lower().count(letter.lower()), let_relation, let_frequency)
+    return _compares(response.lower().count(letter.strip().lower()), let_relation, let_frequency)
 
 
-def _in_language(response: str, *, language: str) -> bool:
-    return is_written_in(response, language)
-
-
-# ---- lengths ----
+# --- lengths ------------------------------------------------------------------------------------------------------------
 
 
 def _sentence_count(response: str, *, num_sentences: int, relation: str) -> bool:
-    # A dot after a title or a single letter ends no sentence, nor does one inside a number.
-    text = re.sub(r"\b(?:Mr|Mrs|Ms|Dr|Prof|St|vs|etc|e\.g|i\.e|[A-Z])\.", " ", response)
-    sentences = re.split(r"(?<=[.!?。！？])[\"'”’)\]*_]*(?:\s+|$)|\n+", text)
-    return _compares(sum(bool(re.search(r"\w", sentence)) for sentence in sentences), relation, num_sentences)
+    return _compares(len(_load_punkt().tokenize(response)), relation, num_sentences)
 
 
 def _word_count(response: str, *, num_words: int, relation: str) -> bool:
@@ -122,33 +159,40 @@ def _word_count(response: str, *, num_words: int, relation: str) -> bool:
 
 
 def _paragraph_count(response: str, *, num_paragraphs: int) -> bool:
-    """Paragraphs are divided by ***; one at either end divides nothing."""
+    """Paragraphs are divided by ***; an empty one counts for nothing at either end, and fails between others."""
     parts = [part.strip() for part in re.split(r"\s?\*\*\*\s?", response)]
-    return all(parts[1:-1]) and sum(bool(part) for part in parts) == num_paragraphs
+    return all(parts[1:-1]) and sum(map(bool, parts)) == num_paragraphs
 
 
 def _paragraph_starts(response: str, *, num_paragraphs: int, nth_paragraph: int, first_word: str) -> bool:
-    paragraphs = [part.strip() for part in re.split(r"\n\s*\n", response) if part.strip()]
-    if len(paragraphs) != num_paragraphs or not 1 <= nth_paragraph <= len(paragraphs):
+    """Empty paragraphs do not count, and yet have a place."""
+    paragraphs = response.split("\n\n")
+    count = sum(bool(paragraph.strip()) for paragraph in paragraphs)
+    if count != num_paragraphs or nth_paragraph > count or not (chosen := paragraphs[nth_paragraph - 1].split()):
         return False
-    first = re.match(r"[\W_]*(\w+(?:['’-]\w+)*)", paragraphs[nth_paragraph - 1])
-    return first is not None and first[1].lower() == first_word.lower()
+    word = chosen[0].lstrip("'").lstrip('"')
+    return re.split(r"[.,?!'\"]", word)[0].lower() == first_word.lower()
 
 
-# ---- content and format ----
+# --- content and format -------------------------------------------------------------------------------------------------
 
 
 def _placeholder_count(response: str, *, num_placeholders: int) -> bool:
-    return len(re.findall(r"\[[^\[\]\n]+\]", response)) >= num_placeholders
+    return len(re.findall(r"\[.*?\]", response)) >= num_placeholders
+
+
+_POSTSCRIPTS = {"P.P.S": r"\s*p\.\s?p\.\s?s.*$", "P.S.": r"\s*p\.\s?s\..*$"}
 
 
 def _has_postscript(response: str, *, postscript_marker: str) -> bool:
-    dots_may_be_spaced = re.escape(postscript_marker).replace(r"\.", r"\s?\.\s?")
-    return re.search(rf"^\s*{dots_may_be_spaced}", response, re.IGNORECASE | re.MULTILINE) is not None
+    marker = postscript_marker.strip()
+    pattern = _POSTSCRIPTS.get(marker, rf"\s*{marker.lower()}.*$")
+    return re.search(pattern, response.lower(), re.MULTILINE) is not None
 
 
 def _bullet_count(response: str, *, num_bullets: int) -> bool:
-    return len(re.findall(r"^[ \t]*(?:\*(?!\*)|[-•])[ \t]*\S", response, re.MULTILINE)) == num_bullets
+    patterns = (r"^\s*\*[^\*].*$", r"^\s*-.*$")
+    return sum(len(re.findall(pattern, response, re.MULTILINE)) for pattern in patterns) == num_bullets
 
 
 def _is_one_of_three(response: str) -> bool:
@@ -156,29 +200,32 @@ def _is_one_of_three(response: str) -> bool:
 
 
 def _highlight_count(response: str, *, num_highlights: int) -> bool:
-    bold = re.findall(r"\*\*([^\n*]+)\*\*", response)
-    plain = re.findall(r"\*([^\n*]+)\*", re.sub(r"\*\*[^\n*]+\*\*", "", response))
-    return sum(bool(text.strip()) for text in [*bold, *plain]) >= num_highlights
+    """What stands in two asterisks is found by the first pattern too, with an asterisk left, if anything stands in it."""
+    single = [found.strip("*") for found in re.findall(r"\*[^\n\*]*\*", response)]
+    double = [found.removeprefix("**").removesuffix("**") for found in re.findall(r"\*\*[^\n\*]*\*\*", response)]
+    return sum(bool(text.strip()) for text in (*single, *double)) >= num_highlights
 
 
 def _section_count(response: str, *, section_spliter: str, num_sections: int) -> bool:
-    return len(re.findall(rf"\s?{re.escape(section_spliter)}\s?\d+\s?", response)) >= num_sections
+    return len(re.split(rf"\s?{section_spliter.strip()}\s?\d+\s?", response)) - 1 >= num_sections
 
 
 def _is_json(response: str) -> bool:
-    text = re.sub(r"^```(?:json)?|```$", "", response.strip(), flags=re.IGNORECASE).strip()
+    text = response.strip()
+    for opening in ("```json", "```Json", "```JSON", "```"):
+        text = text.removeprefix(opening)
     try:
-        json.loads(text)
+        json.loads(text.removesuffix("```").strip())
     except (ValueError, RecursionError):
         return False
     return True
 
 
 def _has_title(response: str) -> bool:
-    return any(title.strip(" <>") for title in re.findall(r"<<[^\n]+>>", response))
+    return any(title.lstrip("<").rstrip(">").strip() for title in re.findall(r"<<[^\n]+>>", response))
 
 
-# ---- combinations, beginnings and ends ----
+# --- combinations, beginnings and ends ----------------------------------------------------------------------------------
 
 
 def _two_responses(response: str) -> bool:
@@ -200,24 +247,35 @@ def _is_quoted(response: str) -> bool:
     return len(text) > 1 and text[0] == '"' and text[-1] == '"'
 
 
-# ---- letters' case and punctuation ----
+# --- letters' case, punctuation and language ----------------------------------------------------------------------------
 
 
 def _capital_word_count(response: str, *, capital_frequency: int, capital_relation: str) -> bool:
-    capitals = [word for word in re.findall(r"[^\W\d_](?:[\w'’-]*\w)?", response) if word.isupper()]
-    return _compares(len(capitals), capital_relation, capital_frequency)
+    """Words as nltk's word_tokenize cuts them, sentence by sentence: `CAN'T` is two."""
+    words = _load_word_tokenizer()
+    capitals = sum(word.isupper() for sentence in _load_punkt().tokenize(response) for word in words.tokenize(sentence))
+    return _compares(capitals, capital_relation, capital_frequency)
 
 
 def _is_capital_english(response: str) -> bool:
-    return response.isupper() and is_written_in(response, "en")
+    return response.isupper() and _in_language(response, language="en")
 
 
 def _is_lower_english(response: str) -> bool:
-    return response.islower() and is_written_in(response, "en")
+    return response.islower() and _in_language(response, language="en")
 
 
 def _has_no_comma(response: str) -> bool:
     return "," not in response
+
+
+def _in_language(response: str, *, language: str) -> bool:
+    """A response whose language cannot be told, such as one of digits alone, counts as following."""
+    detector = _load_langdetect()
+    try:
+        return bool(detector.detect(response) == language)
+    except detector.LangDetectException:
+        return True
 
 
 CHECKS: dict[str, Callable[..., bool]] = {
@@ -249,89 +307,45 @@ CHECKS: dict[str, Callable[..., bool]] = {
 }
 
 
-# --- in which language a text is written -------------------------------------------------------------------------------
+# --- packages that some of the rules are ---------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class _Language:
-    """`script` are the letters that most of a text consists of; `words` tell apart languages that share them."""
+@functools.cache
+def _load_punkt() -> Any:
+    """nltk's sentences of English. Its data is not part of the package."""
+    import_extra("nltk", "ifeval", "counting sentences as IFEval does")
+    from nltk.tokenize.punkt import PunktTokenizer
 
-    script: str
-    words: frozenset[str] = frozenset()
+    try:
+        return PunktTokenizer("english")
+    except LookupError as error:
+        raise DependencyError(
+            "counting sentences and capital words as IFEval does needs nltk's data punkt_tab: "
+            "python -m nltk.downloader punkt_tab; without internet, copy the folder nltk_data of a machine that has it and set "
+            "NLTK_DATA to its path"
+        ) from error
 
 
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
+@functools.cache
+def _load_word_tokenizer() -> Any:
+    import_extra("nltk", "ifeval", "counting capital words as IFEval does")
+    from nltk.tokenize.destructive import NLTKWordTokenizer
+
+    return NLTKWordTokenizer()
 
 
-_LATIN = "a-zà-öø-ÿāăąćčđęěğıłńňőœřśşšťůűźżžơưạ-ỹ"
-_CYRILLIC = "а-яёђ-џґ"
-# Without the commas and full stops that lie among the letters.
-_ARABIC = "\u0620-\u06d3"
-_DEVANAGARI = "\u0900-\u0963\u0966-\u097f"
+@functools.cache
+def _load_langdetect() -> ModuleType:
+    """It draws at random which parts of a text it looks at; here always the same ones."""
+    found = import_extra("langdetect", "ifeval", "telling languages as IFEval does")
+    found.DetectorFactory.seed = 0
+    return found
 
-LANGUAGES: dict[str, _Language] = {
-    "ar": _Language(_ARABIC, _words("في من على إلى هذا هذه التي الذي أن كان ما مع عن لا هو هي كل بعد")),
-    "bg": _Language(_CYRILLIC, _words("и на за от се да е са ще със като това което при до към или беше")),
-    "bn": _Language("\u0980-\u09ff"),
-    "de": _Language(
-        _LATIN, _words("der die das und ist nicht ein eine zu von mit für auf den dem sich auch ich es im wird")
-    ),
-    "en": _Language(
-        _LATIN, _words("the of and to in is that for it on with as are was this be by you or at from not have")
-    ),
-    "es": _Language(_LATIN, _words("el la los las de que y en un una es por con para su se del al no como más lo")),
-    "fa": _Language(_ARABIC, _words("و در به از که این را با است برای آن یک خود تا می هم شد ها بود")),
-    "fi": _Language(
-        _LATIN, _words("ja on ei se että hän oli ovat mutta kun myös tai jos kuin sen niin olen minä joka")
-    ),
-    "fr": _Language(
-        _LATIN, _words("le la les de et des en un une est que pour dans qui du au pas sur il ce avec je vous")
-    ),
-    "gu": _Language("\u0a80-\u0aff"),
-    "he": _Language("\u0590-\u05ff"),
-    "hi": _Language(_DEVANAGARI, _words("है के में की और का को से यह हैं पर एक ने भी नहीं कि था हो")),
-    "it": _Language(_LATIN, _words("il lo la gli di che e è un una per non con del della sono in si come nel da i")),
-    "ja": _Language("\u3040-\u30ff\u4e00-\u9fff"),
-    "kn": _Language("\u0c80-\u0cff"),
-    "ko": _Language("\uac00-\ud7af\u1100-\u11ff"),
-    "ml": _Language("\u0d00-\u0d7f"),
-    "mr": _Language(_DEVANAGARI, _words("आहे आणि आहेत मध्ये हे या तो ते होते आपण करून साठी असे झाले नाही एक")),
-    "ne": _Language(_DEVANAGARI, _words("छ र छन् हो मा को गर्न पनि यो भने लागि तपाईं हुन्छ थियो एक गर्छ")),
-    "pa": _Language("\u0a00-\u0a7f"),
-    "pl": _Language(_LATIN, _words("i w na z się nie do to jest że jak o po ale co dla od przez są być czy jego")),
-    "pt": _Language(_LATIN, _words("o a os as de que e do da em um uma para com não é por mais dos no na se você")),
-    "ru": _Language(_CYRILLIC, _words("и в не на я что он с как это по но она к из у за от так же для мы вы был")),
-    "sw": _Language(_LATIN, _words("na ya wa kwa ni za katika la cha kuwa hii yake kama au pia sana lakini watu")),
-    "ta": _Language("\u0b80-\u0bff"),
-    "te": _Language("\u0c00-\u0c7f"),
-    "th": _Language("\u0e00-\u0e7f"),
-    "uk": _Language(_CYRILLIC, _words("і в на не що у з як це до та є за від для він але про ми ви бути його")),
-    "ur": _Language(_ARABIC, _words("کے میں کی ہے اور کا سے کو یہ پر ہیں نے ایک بھی نہیں کہ تھا")),
-    "vi": _Language(_LATIN, _words("và của là có không được cho một các trong người với những này đã để khi từ")),
-    "zh": _Language("\u4e00-\u9fff"),
+
+_NEEDS: dict[str, Callable[[], object]] = {
+    "language:response_language": _load_langdetect,
+    "change_case:english_capital": _load_langdetect,
+    "change_case:english_lowercase": _load_langdetect,
+    "length_constraints:number_sentences": _load_punkt,
+    "change_case:capital_word_frequency": _load_punkt,
 }
-
-# The share of a text's letters that must be of the script; names and quotations may be of another.
-_ENOUGH = 0.6
-
-
-def is_written_in(text: str, language: str) -> bool:
-    wanted = LANGUAGES.get(language.lower())
-    if wanted is None:
-        raise MetricError(
-            f"no way to tell the language {language!r}{nearest(language, LANGUAGES)}; known: {', '.join(LANGUAGES)}"
-        )
-    letters = re.findall(r"[^\W\d_]", text.lower())
-    in_script = re.findall(f"[{wanted.script}]", text.lower())
-    if not letters or len(in_script) / len(letters) < _ENOUGH:
-        return False
-    if language.lower() in ("ja", "zh"):
-        # Japanese is never without kana for long, Chinese always.
-        return bool(re.search("[\u3040-\u30ff]", text)) == (language.lower() == "ja")
-    rivals = {name: other for name, other in LANGUAGES.items() if other.script == wanted.script}
-    if len(rivals) == 1:
-        return True
-    counts = Counter(re.findall(f"[{wanted.script}]+", text.lower()))
-    hits = {name: sum(counts[word] for word in other.words) for name, other in rivals.items()}
-    return hits[language.lower()] == max(hits.values())

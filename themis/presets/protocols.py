@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
 from themis.core.entities import SamplingConfig
 from themis.exceptions import ConfigurationError
@@ -27,14 +27,15 @@ class FewShot:
     """Worked examples that stand before the question: how many, which, and how they are written.
 
     Args:
-        count: How many.
+        count: How many; 0 for a protocol without examples, of which `--shots` can ask for some.
         split: The split of the benchmark's own dataset, at the same revision, that they come from.
+        rows: The examples themselves, in place of a split.
         reply: Text over an example's fields: how it is answered. In one text it follows the example's question at once.
         question: Text over an example's fields: how it is asked; by default as the row is.
         row: Makes an example's fields from the split's raw row; by default as for the benchmark's own rows.
         group: A field: a row is shown examples of its own group only, such as its `category`.
         seed: Of the draw; None takes the first ones, in the split's order.
-        introduction: Text over the row's fields that stands before the examples.
+        introduction: Text over the row's fields that stands before the examples, and before the question where there are none.
         separator: What stands between two examples, and before the question.
         as_messages: As turns of a chat, in place of one text.
 
@@ -43,8 +44,9 @@ class FewShot:
     """
 
     count: int
-    split: str
     reply: str
+    split: str = ""
+    rows: Sequence[Row] = ()
     question: str | None = None
     row: RowMap | None = field(default=None, compare=False)
     group: str | None = None
@@ -58,6 +60,8 @@ class FewShot:
             raise ConfigurationError(
                 f"the number of examples (shots) is a whole number of at least 0, got {self.count!r}"
             )
+        if bool(self.split) == bool(self.rows):
+            raise ConfigurationError("examples come from a split or are rows: give one of the two")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,7 +116,7 @@ class Protocol:
         """How many examples stand before the question."""
         return 0 if self.few_shot is None else self.few_shot.count
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """As plain values, as a manifest holds it; what makes an example's fields is code, and left out.
 
         >>> Protocol(benchmark="sums", prompt="{question}").to_dict()["sampling"]["max_tokens"]

@@ -49,7 +49,8 @@ def estimate_run(
     for row in islice(iter(rows), limit):
         total += 1
         if counted < _COUNTED_ROWS:
-            tokens += count_prompt_tokens(template.fill(row), row)
+            turns = template.messages(row)
+            tokens += count_prompt_tokens(template.fill(row), row if turns is None else {**row, "messages": turns})
             template.refuse_unfilled(row)
             counted += 1
     if not total:

@@ -61,6 +61,7 @@ SCIENTIFIC_KEYS = (
     "dataset.fingerprint",
     "dataset.benchmark_id",
     "prompt.template_hash",
+    "protocol.version",
     "evaluation.extractor",
     "evaluation.metrics",
     "seeds.provider_seed",
@@ -83,6 +84,8 @@ def build_reproducibility_manifest(
     benchmark_id: str | None = None,
     cwd: str | Path | None = None,
     dataset_source: Mapping[str, Any] | None = None,
+    protocol: Mapping[str, object] | None = None,
+    shots: int = 0,
 ) -> dict[str, Any]:
     """What a run is made from, with the versions, the commit and the machine that made it; secrets are redacted.
 
@@ -99,6 +102,8 @@ def build_reproducibility_manifest(
         benchmark_id: The benchmark's name, if it has one.
         cwd: Where the user's code is, for its commit; the working directory by default.
         dataset_source: Where the rows came from.
+        shots: Examples before a question.
+        protocol: The benchmark's, with `deviations`: in what the run is not it.
 
     >>> manifest = build_reproducibility_manifest(
     ...     model="gpt-4o",
@@ -132,7 +137,8 @@ def build_reproducibility_manifest(
             "benchmark_id": benchmark_id,
             "source": redact(dict(dataset_source or {})),
         },
-        "prompt": {"template_hash": prompt_fingerprint},
+        "prompt": {"template_hash": prompt_fingerprint, **({"shots": shots} if shots else {})},
+        **({"protocol": dict(protocol)} if protocol else {}),
         "seeds": {"provider_seed": None, "sampling_seed": None, **dict(seeds or {})},
         "tokenizer": DEFAULT_TOKENIZER,
         "package_versions": _versions(),
@@ -263,15 +269,22 @@ def evaluation_identity(pipeline: Any) -> tuple[str, dict[str, Any]]:
 
 
 def run_identity(
-    call: Mapping[str, str], *, prompt: str, dataset: str, num_samples: int, reference_field: str | None
+    call: Mapping[str, str],
+    *,
+    prompt: str,
+    dataset: str,
+    num_samples: int,
+    reference_field: str | None,
+    protocol: str = "",
 ) -> dict[str, str]:
-    """What a resumed run must have in common with the stored one."""
+    """What a resumed run must have in common with the stored one; one without a protocol has no such dimension."""
     return {
         **call,
         "prompt": prompt,
         "dataset": dataset,
         "num_samples": str(num_samples),
         "reference_field": reference_field or "",
+        **({"protocol": protocol} if protocol else {}),
     }
 
 
@@ -280,7 +293,8 @@ def diff_identity(stored: Mapping[str, str], asked: Mapping[str, str]) -> list[s
     return [
         f"{name}: stored {_format_value(stored.get(name))}, now {_format_value(value)}"
         for name, value in asked.items()
-        if stored.get(name) != value
+        # Of runs older than protocols everything that one decides is compared by the other dimensions.
+        if stored.get(name) != value and (name != "protocol" or name in stored)
     ]
 
 

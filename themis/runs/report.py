@@ -39,6 +39,8 @@ __all__ = [
     "Performance",
     "build_report",
     "cost_of",
+    "describe_protocol",
+    "find_caveats",
     "format_duration",
     "has_several_attempts",
     "measure_performance",
@@ -67,7 +69,6 @@ def build_report(
 ) -> ExperimentReport:
     """The report of a stored run. `keep` bounds how many records its sequences show: the last ones of the dataset."""
     reader = storage.reader(run_id)
-    run = reader.metadata
     evaluation = reader.evaluation if evaluation is None else evaluation
     good, failed = reader.count_records()
     asked = Asked(unanswered=failed, attempts=reader.count_attempts())
@@ -104,26 +105,87 @@ def build_report(
         ),
         failures=_failures(reader, failed),
         metadata={
-            "run_id": run_id,
-            "total_samples": reader.count_samples(),
-            "successful_generations": good,
-            "failed_generations": failed,
-            "cut_off_generations": run.cut_off,
+            **_describe(reader, metrics, asked),
             "generation_records_retained": kept,
             "generation_records_dropped": good + failed - kept,
             "evaluation_records_retained": kept_judged,
             "evaluation_records_dropped": judged - kept_judged,
             "per_sample_metrics_truncated": truncated,
             "evaluation_failures": evaluation_failures,
-            "manifest_hash": run.manifest_hash,
-            "reproducibility_manifest": run.config_snapshot.get("reproducibility_manifest", {}),
-            "cost": cost_of(run, reader.count_without_usage()),
-            "performance": measure_performance(reader, metrics, asked.attempts) if run.kind == "samples" else None,
-            "model": run.model,
-            "prompt_template": reader.frame.prompt.name,
-            "status": run.status.value,
         },
     )
+
+
+def _describe(reader: RunReader, metrics: Mapping[str, MetricAggregate], asked: Asked) -> dict[str, Any]:
+    """What the run is and how it went."""
+    run = reader.metadata
+    good, failed = reader.count_records()
+    performance = measure_performance(reader, metrics, asked.attempts) if run.kind == "samples" else None
+    manifest = run.config_snapshot.get("reproducibility_manifest", {})
+    return {
+        "run_id": run.run_id,
+        "total_samples": reader.count_samples(),
+        "successful_generations": good,
+        "failed_generations": failed,
+        "cut_off_generations": run.cut_off,
+        "manifest_hash": run.manifest_hash,
+        "reproducibility_manifest": manifest,
+        "cost": cost_of(run, reader.count_without_usage()),
+        "performance": performance,
+        "protocol": describe_protocol(manifest) or None,
+        "caveats": find_caveats(run, performance),
+        "model": run.model,
+        "prompt_template": reader.frame.prompt.name,
+        "status": run.status.value,
+    }
+
+
+# --- what must be said before a mean ------------------------------------------------------------------------------------
+
+# Of answers; a run says its own with `truncated_limit`.
+_TRUNCATED_LIMIT = 0.05
+
+
+def find_caveats(run: RunMetadata, performance: Performance | None) -> list[str]:
+    """That a run is not its benchmark's protocol, or that too many of its answers were cut off; a sentence each."""
+    config = run.config_snapshot
+    manifest = config.get("reproducibility_manifest") or {}
+    found = []
+    if deviations := (manifest.get("protocol") or {}).get("deviations"):
+        found.append(f"not the published protocol: {'; '.join(deviations)}")
+    share = 0.0 if performance is None else performance["truncated_share"] or 0.0
+    if share > (config.get("specification") or {}).get("truncated_limit", _TRUNCATED_LIMIT):
+        most = (manifest.get("sampling") or {}).get("max_tokens", -1)
+        where, way = (
+            (f"at {most:,} tokens", "raise --max-tokens") if most > 0 else ("by the provider", "ask it for more")
+        )
+        found.append(f"{100 * share:.0f} % of answers were cut off {where}: the mean is too low; {way}")
+    return found
+
+
+def describe_protocol(manifest: Mapping[str, Any]) -> str:
+    """The protocol of a run's benchmark in a line; nothing for rows of one's own.
+
+    Args:
+        manifest: The run's.
+
+    >>> described = {"benchmark": "gsm8k", "version": "1", "source": "themis", "few_shot": None, "attempts": 1}
+    >>> describe_protocol({"protocol": {**described, "sampling": {"temperature": 0.0, "max_tokens": 512}}})
+    'gsm8k, version 1 (source: themis): no examples, temperature 0, 512 tokens, 1 attempt'
+    """
+    told = manifest.get("protocol")
+    if not told:
+        return ""
+    sampling, few_shot, attempts = told["sampling"], told.get("few_shot"), told["attempts"]
+    shots = few_shot["count"] if few_shot else 0
+    parts = [
+        f"{shots} examples" if shots > 1 else f"{shots or 'no'} example{'' if shots else 's'}",
+        f"temperature {sampling['temperature']:g}",
+        *([f"top_p {sampling['top_p']:g}"] if sampling.get("top_p") is not None else []),
+        f"{sampling['max_tokens']:,} tokens" if sampling["max_tokens"] > 0 else "no limit of tokens",
+        f"{attempts} attempt{'' if attempts == 1 else 's'}",
+    ]
+    return f"{told['benchmark']}, version {told['version']} (source: {told['source']}): {', '.join(parts)}"
 
 
 def _names_late(reader: RunReader, evaluation: int | None, pipeline: Any) -> bool:
@@ -232,9 +294,11 @@ def measure_run(reader: RunReader) -> dict[str, Any]:
     """Metrics and performance of a run as its summary has them, read from its records."""
     asked = Asked(unanswered=reader.count_records()[1], attempts=reader.count_attempts())
     metrics = {} if reader.evaluation is None else metric_aggregates(reader, reader.evaluation, asked)
+    performance = measure_performance(reader, metrics, asked.attempts) if reader.kind == "samples" else None
     return {
         "metrics": {name: aggregate.to_dict() for name, aggregate in metrics.items()},
-        "performance": measure_performance(reader, metrics, asked.attempts) if reader.kind == "samples" else None,
+        "performance": performance,
+        "caveats": find_caveats(reader.metadata, performance),
     }
 
 
@@ -281,6 +345,7 @@ def summarise_run(report: ExperimentReport) -> dict[str, Any]:
         "failed_generations": report.metadata["failed_generations"],
         "cost": report.metadata["cost"],
         "performance": report.metadata["performance"],
+        "caveats": report.metadata["caveats"],
     }
 
 

@@ -23,7 +23,7 @@ from themis.core.registry import nearest
 from themis.exceptions import ConfigurationError
 from themis.experiment.export.measures import distinct_details, figures
 from themis.memory.result_store import OVERALL
-from themis.runs.report import has_several_attempts, measure_run, metric_details, running_scores
+from themis.runs.report import describe_protocol, has_several_attempts, measure_run, metric_details, running_scores
 from themis.storage import ExperimentStorage, RunMetadata, RunStatus
 from themis.storage.queries import RunReader
 from themis.storage.search import (
@@ -102,6 +102,8 @@ def run_line(
         "completion_tokens": run.completion_tokens,
         "calls": run.calls,
         "performance": shown.get("performance"),
+        "protocol": describe_protocol(run.config_snapshot.get("reproducibility_manifest", {})) or None,
+        "caveats": shown.get("caveats", []),
         "error": run.error_message if error is None else error,
         "is_abandoned": run.is_abandoned,
         # Only while somebody waits: one that was killed meanwhile does not.
@@ -116,7 +118,7 @@ def line_of(reader: RunReader) -> JSONObject:
     """A run by itself, with what takes more than its row to say."""
     run = reader.metadata
     # A summary that was stored earlier may hold less, and of attempts that keep their scores another mean.
-    is_old = run.kind == "samples" and run.summary and "performance" not in run.summary
+    is_old = run.kind == "samples" and run.summary and "caveats" not in run.summary
     measured = measure_run(reader) if is_old and run.total_samples <= _DRAWN_AT_ONCE else None
     return run_line(run, count_answered(reader), why_failed(reader), measured)
 

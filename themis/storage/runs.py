@@ -144,7 +144,8 @@ class Frame:
                 "metadata": self.model.metadata,
             },
             "sampling": asdict(self.sampling),
-            "prompt": {"name": self.prompt.name, "template": self.prompt.template},
+            # Examples before the question are part of the template.
+            "prompt": {"name": self.prompt.name, "template": self.prompt.template, **_examples(self.prompt.metadata)},
             "id_field": self.id_field,
             "reference_field": self.reference_field,
             "attempts": self.attempts,
@@ -156,13 +157,17 @@ class Frame:
         return cls(
             model=ModelSpec(model.get("identifier", ""), model.get("provider", ""), metadata=model.get("metadata", {})),
             sampling=SamplingConfig(**{**sampling, "stop": tuple(sampling.get("stop", ()))}),
-            prompt=PromptSpec(prompt.get("name", "default"), prompt.get("template", "")),
+            prompt=PromptSpec(prompt.get("name", "default"), prompt.get("template", ""), _examples(prompt)),
             id_field=config.get("id_field", "id"),
             reference_field=config.get("reference_field"),
             manifest_hash=manifest_hash,
             attempts=config.get("attempts", 1),
             rows_have_sampling="stop" in sampling,
         )
+
+
+def _examples(given: Mapping[str, object]) -> dict[str, object]:
+    return {"examples": given["examples"]} if "examples" in given else {}
 
 
 def encode_body(record: GenerationRecord) -> str:

@@ -103,7 +103,7 @@ class RegexExtractor:
 
 @dataclass(frozen=True)
 class ThinkTagStripper:
-    """The text without its <think>...</think> blocks, also where one of the two tags is missing.
+    """The text without its reasoning: <think> and its like, [THINK], ◁think▷, channels, also where one mark is missing.
 
     Args:
         tags: Names of the tags that reasoning stands in.
@@ -112,7 +112,7 @@ class ThinkTagStripper:
     '4'
     """
 
-    tags: Sequence[str] = ("think", "thinking", "thought", "reasoning")
+    tags: Sequence[str] = ("think", "thinking", "thought", "thoughts", "reasoning", "reflection", "scratchpad")
 
     def extract(self, raw_output: str) -> str:
         text = text_of(raw_output)
@@ -123,22 +123,74 @@ class ThinkTagStripper:
 
 
 def strip_thinking(text: str, tags: Sequence[str] = ThinkTagStripper.tags) -> str:
-    """A closing tag without an opening one ends reasoning that began with the text; one never closed runs to the end."""
+    """What a reply says outside of its reasoning.
+
+    A closing mark without an opening one ends reasoning that began with the text. An opening one that is never closed
+    begins reasoning that runs to an <answer> tag or to the end. A mark that prose only names is neither.
+    """
+    text = _final_channel(text)
+    spans: list[tuple[int, int]] = []
+    opened: list[re.Match[str]] = []
+    closed = 0
+    for mark in re.finditer(_THINKING_MARK.format("|".join(map(re.escape, tags))), text):
+        if _is_quoted(text, mark):
+            continue
+        if not re.match(r"[<\[◁]/|<\|end", mark.group(), re.IGNORECASE):
+            opened.append(mark)
+        elif opened:
+            closed = mark.end()
+            spans.append((opened.pop().start(), closed))
+        elif not re.match(r"[ \t]+[a-z]", text[mark.end() : mark.end() + 9]):
+            closed = mark.end()
+            spans = [(0, closed)]
+    unclosed = [mark.start() for mark in opened if _begins_reasoning(text, mark)]
+    spans += [(start, closed) for start in unclosed[:1] if start < closed]
+    for start in [start for start in unclosed if start >= closed][:1]:
+        answer = text.find("<answer", start)
+        spans.append((start, answer if answer >= 0 else len(text)))
+    return _cut(text, sorted(spans)).strip()
+
+
+_THINKING_MARK = (
+    r"(?i:</?(?:{0})(?:\s[^<>]{{0,80}})?>|◁/?think▷|<\|(?:begin_of|start|end|end_of)_(?:thought|thinking)\|>)"
+    r"|\[/?THINK\]"
+)
+_CHANNEL = re.compile(r"<\|channel\|>\s{0,9}(\w{1,40})[^<]{0,80}<\|message\|>")
+_END_OF_MESSAGE = re.compile(r"<\|(?:end|return|start|channel|call)\|>")
+
+
+def _final_channel(text: str) -> str:
+    """The last message to the user of a model that speaks in channels; its special tokens may have been left out."""
+    channels = list(_CHANNEL.finditer(text))
+    if channels:
+        final = last_of(channel for channel in channels if channel[1] == "final")
+        said = text[final.end() :] if final else text[: channels[0].start()]
+        return _END_OF_MESSAGE.split(said, maxsplit=1)[0]
+    if re.match(r"\s{0,9}analysis[A-Z\"']", text):
+        return text.rpartition("assistantfinal")[2] if "assistantfinal" in text else ""
+    return text
+
+
+def _is_quoted(text: str, mark: re.Match[str]) -> bool:
+    return text[mark.start() - 1 : mark.start()] in tuple("`'\"“‘«") and text[mark.end() : mark.end() + 1] in tuple(
+        "`'\"”’»"
+    )
+
+
+def _begins_reasoning(text: str, mark: re.Match[str]) -> bool:
+    """At the start of a line, or with the reasoning right behind it: not as in `the <think> tag`."""
+    line = text[max(0, mark.start() - 80) : mark.start()].rpartition("\n")[2]
+    following = text[mark.end() : mark.end() + 1]
+    return not line.strip() or following.isalnum() or following == "\n"
+
+
+def _cut(text: str, spans: Sequence[tuple[int, int]]) -> str:
     kept: list[str] = []
-    depth = position = 0
-    for tag in re.finditer(rf"<(/?)(?:{'|'.join(map(re.escape, tags))})\s{{0,9}}>", text, re.IGNORECASE):
-        if not depth:
-            kept.append(text[position : tag.start()])
-        if not tag[1]:
-            depth += 1
-        elif depth:
-            depth -= 1
-        else:
-            kept.clear()
-        position = tag.end()
-    if not depth:
-        kept.append(text[position:])
-    return "".join(kept).strip()
+    position = 0
+    for start, end in spans:
+        kept.append(text[position:start])
+        position = max(position, end)
+    return "".join([*kept, text[position:]])
 
 
 class ChainExtractor:

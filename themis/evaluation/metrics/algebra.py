@@ -9,9 +9,11 @@ with `_REFERENCES_READ` and a result, `{"equal": bool}` or `{"reason": ...}`.
 from __future__ import annotations
 
 import atexit
+import copy
 import json
 import logging
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -170,14 +172,10 @@ def serve() -> None:
         request = json.loads(line)
         try:
             _limit_seconds(request["seconds"])
-            references = [_parse(math_verify, reference) for reference in request["references"]]
+            references = [_Expression(math_verify, reference) for reference in request["references"]]
             _say(_REFERENCES_READ)
-            answer = _parse(math_verify, request["answer"])
-            # An inequality and the interval that it describes are the same answer, whichever of them the reference is.
-            equal = any(
-                math_verify.verify(reference, answer, allow_set_relation_comp=True, timeout_seconds=None)
-                for reference in references
-            )
+            answer = _Expression(math_verify, request["answer"])
+            equal = any(reference.equals(answer) for reference in references)
             _limit_seconds(None)
             _say(json.dumps({"equal": equal}))
         except (_OutOfTime, MemoryError, RecursionError) as error:
@@ -189,9 +187,141 @@ class _OutOfTime(BaseException):
     """Not an `Exception`, which the library would take for an expression that it cannot read."""
 
 
-def _parse(math_verify: Any, latex: str) -> Any:
-    """By the LaTeX grammar alone: the library's reader of plain expressions goes through Python's `eval`."""
-    return math_verify.parse(f"${latex}$", [math_verify.LatexExtractionConfig()], parsing_timeout=None)
+class _Expression:
+    """One side of a comparison, as the library reads it, and in pieces where it lists several answers."""
+
+    def __init__(self, math_verify: Any, latex: str) -> None:
+        self._library = math_verify
+        self._latex = latex
+        self._parsed = self._parse(latex)
+        if not any(not isinstance(one, str) for one in self._parsed) and "=" in latex:
+            # Of a calculation that cannot be read, what it ends with.
+            self._parsed = self._parse(latex.rpartition("=")[2]) or self._parsed
+
+    def _parse(self, latex: str) -> list[Any]:
+        """By the LaTeX grammar alone: the library's reader of plain expressions goes through Python's `eval`."""
+        config = [self._library.LatexExtractionConfig()]
+        return list(self._library.parse(f"${latex}$", config, parsing_timeout=None))
+
+    def equals(self, answer: _Expression) -> bool:
+        if self._verify(answer):
+            return True
+        if _DECIMAL_COMMA.fullmatch(self._latex) or _DECIMAL_COMMA.fullmatch(answer._latex):
+            return self._with_point()._verify(answer._with_point())
+        if self._is_complex() or answer._is_complex():
+            return self._with_imaginary_unit()._verify(answer._with_imaginary_unit())
+        if _COLUMN.search(self._latex + answer._latex):
+            return self._with_columns_as_tuples()._verify(answer._with_columns_as_tuples())
+        sets = self._as_set(), answer._as_set()
+        if sets[0] is not None and sets[1] is not None:
+            return bool(sets[0] == sets[1])
+        return self._lists_the_same(answer)
+
+    def _verify(self, answer: _Expression) -> bool:
+        # An inequality and the interval that it describes are the same answer, whichever of them the reference is.
+        return bool(
+            self._library.verify(self._parsed, answer._parsed, allow_set_relation_comp=True, timeout_seconds=None)
+        )
+
+    def _with_point(self) -> _Expression:
+        """As a number, where a comma before its decimals made it look like two."""
+        found = _DECIMAL_COMMA.fullmatch(self._latex)
+        return _Expression(self._library, f"{found[1]}.{found[2]}") if found else self
+
+    def _with_columns_as_tuples(self) -> _Expression:
+        """A vector written as a column is the one with the same coordinates in a row."""
+        rows = _COLUMN.sub(lambda found: "(" + ",".join(re.split(r"\\\\(?:\[[^\]]*\])?", found[1])) + ")", self._latex)
+        return _Expression(self._library, rows)
+
+    def _is_complex(self) -> bool:
+        return (
+            any(symbol.name == "i" for symbol in getattr(self._parsed[0], "free_symbols", ()))
+            if self._parsed
+            else False
+        )
+
+    def _with_imaginary_unit(self) -> _Expression:
+        """The library takes i for a variable."""
+        import sympy
+
+        one = copy.copy(self)
+        one._parsed = [
+            expression.subs({symbol: sympy.I for symbol in expression.free_symbols if symbol.name == "i"}).doit()
+            if hasattr(expression, "free_symbols")
+            else expression
+            for expression in self._parsed
+        ]
+        return one
+
+    def _lists_the_same(self, answer: _Expression) -> bool:
+        """Each of the answers once, in any order."""
+        ours, theirs = self._pieces(), answer._pieces()
+        if bool(_INDEX.search(self._latex)) != bool(_INDEX.search(answer._latex)):
+            ours, theirs = (
+                [_Expression(self._library, _INDEX.sub("", one._latex)) for one in side] for side in (ours, theirs)
+            )
+        if len(ours) != len(theirs) or len(ours) < 2:
+            return False
+        for piece in ours:
+            same = next((other for other in theirs if piece._verify(other)), None)
+            if same is None:
+                return False
+            theirs.remove(same)
+        return True
+
+    def _pieces(self) -> list[_Expression]:
+        inside = _BRACES.fullmatch(self._latex)
+        parts = split_list(inside[1] if inside else self._latex)
+        return [_Expression(self._library, part) for part in parts] if len(parts) > 1 else [self]
+
+    def _as_set(self) -> Any:
+        """The numbers that inequalities joined by "or" or "and" leave; None for what is no set of numbers."""
+        if not _RELATION.search(self._latex) and not _INTERVAL.search(self._latex):
+            return None
+        try:
+            sets = [_set_of(piece._parsed[0]) for piece in self._pieces()]
+        except Exception:  # boundary: the library's own classes raise what they like
+            return None
+        if None in sets:
+            return None
+        together = sets[0]
+        for one in sets[1:]:
+            together = together.intersect(one) if _AND.search(self._latex) else together.union(one)
+        return together
+
+
+_DECIMAL_COMMA = re.compile(r"(-?\d+),(\d+)")
+_COLUMN = re.compile(r"\\begin\{[pbvB]?matrix\}([^&]*?)\\end\{[pbvB]?matrix\}", re.DOTALL)
+_INDEX = re.compile(r"(?<=[A-Za-z])_\s?(?:\{\s?\d\s?\}|\d)(?=\s*=)")
+_BRACES = re.compile(r"\s*\\\{(.*)\\\}\s*", re.DOTALL)
+_AND = re.compile(r"\\text\s*\{\s*,?\s*and\s*\}|\\land\b")
+_RELATION = re.compile(r"[<>]|\\(?:le|ge|ne|neq|lt|gt)\b")
+_INTERVAL = re.compile(r"\\cup|[(\[].*,.*[)\]]|\\mathbb")
+_SEPARATOR = re.compile(r"\\text\s*\{\s*,?\s*(?:and|or)\s*,?\s*\}|\\l(?:or|and)\b|[,;]")
+
+
+def split_list(latex: str) -> list[str]:
+    """At the commas, "and" and "or" that stand in no bracket."""
+    parts: list[str] = []
+    depth = start = 0
+    position = 0
+    while position < len(latex):
+        separator = _SEPARATOR.match(latex, position) if depth == 0 else None
+        if separator:
+            parts.append(latex[start : separator.start()])
+            start = position = separator.end()
+            continue
+        depth += (latex[position] in "([{") - (latex[position] in ")]}")
+        position += 1
+    return [part.strip() for part in [*parts, latex[start:]] if part.strip(" \\")]
+
+
+def _set_of(parsed: Any) -> Any:
+    import sympy
+
+    if isinstance(parsed, sympy.Set):
+        return parsed
+    return parsed.as_set() if hasattr(parsed, "as_set") and len(parsed.free_symbols) == 1 else None
 
 
 def _limit_memory() -> None:

@@ -412,7 +412,7 @@ def _index_of(text: str) -> int | None:
 
 def _pairs(metric: str, row: Mapping[str, object]) -> list[tuple[int, Continuation]]:
     """Each option with its place among the row's continuations."""
-    if CONTINUATIONS not in row:
+    if row.get(CONTINUATIONS) is None:
         raise MetricError(f"{metric} is for rows with `continuations`, and this one has none")
     baselines = set(read_baselines(row))
     pairs = enumerate(read_continuations(row, str(row.get("prompt", ""))))

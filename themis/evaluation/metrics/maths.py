@@ -6,16 +6,17 @@ They are compared by math-verify, which is sympy, in a process of its own (`alge
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import ClassVar
 
 from themis.core.entities import MetricScore
-from themis.evaluation.extractors.answers import find_announced_line, find_boxes
-from themis.evaluation.extractors.numbers import find_numbers
-from themis.evaluation.extractors.text import strip_thinking
 from themis.evaluation.metrics.algebra import compare
+from themis.evaluation.metrics.expressions import formal_text, stated_expression, states_words
+from themis.evaluation.metrics.notation import is_text, to_latex
 from themis.evaluation.metrics.reading import need_package, reference_texts, text_or_none, zero
+from themis.evaluation.metrics.sentences import is_prose
 from themis.exceptions import MetricError
 from themis.interfaces import Metric, Row
 
@@ -24,8 +25,9 @@ from themis.interfaces import Metric, Row
 class MathVerifyAccuracy(Metric):
     r"""1 if the answer is mathematically equal to a reference: numbers, expressions, sets, intervals, matrices, units.
 
-    In a longer text the last \boxed{...} counts, else what follows #### or "answer is", else the last formula or
-    number; of a reference likewise, so that worked solutions can be references.
+    In a longer text a formal answer counts (the last \boxed{...}, #### 7, <answer>, "Answer: ..."), else an announced one,
+    else the last sentence with a formula or number; of a reference likewise, so that worked solutions can be references.
+    Units and prose are left out on both sides. Answers in words (`\text{Tuesday}`) are compared as words.
 
     Args:
         timeout_seconds: Processor time for one comparison; an answer that takes longer scores 0, with the reason in the
@@ -48,127 +50,83 @@ class MathVerifyAccuracy(Metric):
         need_package("math_verify", "math-verify", "math", "the metric math_verify")
 
     def compute(self, *, prediction: object, references: Sequence[object], metadata: Row | None = None) -> MetricScore:
-        expected = [self._expected(text) for text in reference_texts(self.name, references)]
+        keys = [self._key(text) for text in reference_texts(self.name, references)]
         text = text_or_none(prediction)
         if text is None:
             return zero(self.name, prediction)
-        answer = stated_expression(text)
+        for key in keys:
+            if key.words and states_words(text, key.words):
+                return MetricScore(self.name, 1.0, {"answer": key.words})
+        expected = [key.latex for key in keys if key.latex]
+        found = self._compare(expected, stated_expression(text))
+        if found.value == 0.0 and _ROUNDED.search(text) and any(_NUMBER.fullmatch(latex) for latex in expected):
+            # Of a value that is given exactly and rounded, the reference asks for the rounded one.
+            rounded = self._compare(expected, stated_expression(_ROUNDED.sub("=", text)))
+            return rounded if rounded.value else found
+        return found
+
+    def _compare(self, expected: list[str], answer: str | None) -> MetricScore:
         if answer is None:
             return MetricScore(self.name, 0.0, {"reason": "no mathematical expression in the answer"})
-        if _compact(answer) in map(_compact, expected):
-            return MetricScore(self.name, 1.0, {"answer": answer})
+        known = [_equal_at_sight(latex, answer) for latex in expected]
+        if True in known or all(equal is False for equal in known):
+            return MetricScore(self.name, float(True in known), {"answer": answer[:_MAX_EXPRESSION]})
         if len(answer) > _MAX_EXPRESSION or _ABSURD.search(answer):
             return MetricScore(self.name, 0.0, {"reason": "the expression is too large", "answer": answer[:200]})
         reply = compare(expected, answer, self.timeout_seconds)
         value = float(reply.pop("equal", False) is True)
         return MetricScore(self.name, value, {"answer": answer, **reply})
 
-    def _expected(self, text: str) -> str:
-        expression = stated_expression(text)
-        if not expression or len(expression) > _MAX_EXPRESSION:
+    def _key(self, text: str) -> _Key:
+        key = _read_key(text)
+        if not 0 < len(key.words or key.latex or "") <= _MAX_EXPRESSION:
             raise MetricError(
                 f"{self.name}: the reference {text!r:.80} holds no expression of up to {_MAX_EXPRESSION} characters"
             )
-        return expression
+        return key
 
 
-# Answers stand at the end; what is longer than this is not one.
-_MAX_TEXT = 10_000
+@dataclass(frozen=True)
+class _Key:
+    """What a reference asks for: words, or an expression."""
+
+    words: str | None = None
+    latex: str | None = None
+
+
 _MAX_EXPRESSION = 1_000
+# Words without a formula are an answer ("no solution") while they are few, else prose.
+_MAX_WORDS = 3
 # Exponents of five digits, towers of powers and nested factorials: nobody's answer, and more than a machine can hold.
 _ABSURD = re.compile(r"\^\s*\{?\s*-?\d{5,}|(?:\d\s*\^\s*\{?\s*){3,}|\d{5,}\s*\}?\s*!|!\s*\)*!\s*\)*!")
 
 
-def stated_expression(text: str) -> str | None:
-    """The LaTeX of the answer that a text states, without dollar signs; None where it states none."""
-    text = strip_thinking(text)[-_MAX_TEXT:].strip()
-    boxed = _join_neighbours(text, [(box.start, box.end, box.inside) for box in find_boxes(text)])
-    if boxed:
-        return _to_latex(boxed[-1])
-    announced = find_announced_line(text)
-    found = _find_formula(announced, first=True) if announced else None
-    return found or _find_formula(text, first=False)
+def _read_key(text: str) -> _Key:
+    stated = formal_text(text)
+    if is_text(stated) and ("\\" in stated or len(stated.split()) <= _MAX_WORDS):
+        return _Key(words=stated)
+    return _Key(latex=stated_expression(text) if is_prose(stated) else to_latex(stated))
 
 
-def _join_neighbours(text: str, places: Iterable[tuple[int, int, slice]]) -> list[str]:
-    r"""What stands at the places, those that only a comma or "and" separates taken together: \boxed{1} and \boxed{2}."""
-    runs: list[str] = []
-    end = None
-    for start, stop, inside in places:
-        if end is not None and end <= start <= end + 20 and _CONNECTS.fullmatch(text, end, start):
-            runs[-1] += f",{text[inside]}"
-        else:
-            runs.append(text[inside])
-        end = stop
-    return runs
-
-
-_CONNECTS = re.compile(r"[\s$,;]*(?:and|or)?[\s$]*")
-_FORMULA = re.compile(
-    r"\$\$(.+?)\$\$|(?<![\\\d])\$(?!\s)([^$\n]+)(?<!\s)\$(?!\d)|\\\((.+?)\\\)|\\\[(.+?)\\\]", re.DOTALL
-)
-# Two words in a row, or one that no formula holds.
-_PROSE = re.compile(
-    r"[A-Za-z]{2,}[\s,]+(?:[A-Za-z]+[\s,]+)*[A-Za-z]{2,}|\b(?:not|but|because|since|where|when|instead|rather)\b"
-)
-_COMMAND = re.compile(r"\\(?:text|mathrm|textbf|mbox)\s*\{[^{}]*\}|\\[A-Za-z]+")
-_QUANTITY = re.compile(
-    r"(?P<number>[-+−]?(?:[$€£]\s?)?\d[\d,]*(?:\.\d+)?(?:\s?/\s?\d+)?)\s+"
-    r"(?!(?:pi|sqrt|sin|cos|tan|log|ln|exp|and|or|percent|pct|percentage|inf|infinity|mod|choose)\b)"
-    r"[A-Za-z]{2,}[A-Za-z°./ ]*(?:\^?\{?[23]\}?|[²³])?"
-)
-
-
-def _find_formula(text: str, *, first: bool) -> str | None:
-    """The text itself where it is a formula; else the first or last formula or number in it."""
-    text = text.strip().rstrip(".").strip("*_` ")
-    if not text:
+def _equal_at_sight(expected: str, answer: str) -> bool | None:
+    """Whether two expressions are equal where no algebra is needed to see it, else None."""
+    if "".join(expected.split()) == "".join(answer.split()):
+        return True
+    base = _IN_BASE.fullmatch(expected)
+    if base and base[1] == answer:
+        return True  # the question asked for it in that base
+    numbers = _NUMBER.fullmatch(expected), _NUMBER.fullmatch(answer)
+    if numbers[0] is None or numbers[1] is None:
         return None
-    found = list(_FORMULA.finditer(text))
-    formulas = _join_neighbours(
-        text, [(match.start(), match.end(), slice(*match.span(match.lastindex or 0))) for match in found]
+    values = [Fraction(number["digits"].replace(",", "")) for number in numbers if number]
+    if values[0] == values[1]:
+        return True
+    integers = all(value.denominator == 1 for value in values) and not any(
+        number["percent"] for number in numbers if number
     )
-    if not formulas and "\n" not in text and len(text) <= _MAX_EXPRESSION:
-        quantity = _QUANTITY.fullmatch(text)
-        if quantity:
-            return _to_latex(quantity["number"])
-        if not _PROSE.search(_COMMAND.sub("", text)):
-            return _to_latex(text)
-    if formulas:
-        after = text[found[-1].end() :]
-        # A number after the last formula is nearer to the end of the reasoning.
-        if first or next(find_numbers(after), None) is None:
-            return _to_latex(formulas[0 if first else -1])
-        text = after
-    numbers = list(find_numbers(text))
-    if not numbers:
-        return None
-    number = numbers[0 if first else -1]
-    return f"{number}\\%" if number.percent else str(number)
+    return False if integers else None
 
 
-_SPELLINGS = [
-    (re.compile(r"\\?\$|\\[()\[\]](?=\s*$)|^\s*\\[(\[]"), ""),
-    (re.compile(r"\*\*"), "^"),
-    (re.compile(r"(?<![\w.\\])(\d+(?:\.\d+)?)[eE]([+-]?\d+)(?![\w.])"), r"\1 \\cdot 10^{\2}"),
-    (re.compile(r"√\s*(\d+|\w)"), r"\\sqrt{\1}"),
-    (re.compile("∞"), r"\\infty "),
-    (re.compile("×|⋅|·"), r"\\cdot "),
-    (re.compile("÷"), "/"),
-    (re.compile("∪"), r"\\cup "),
-    (re.compile("≤"), r"\\le "),
-    (re.compile("≥"), r"\\ge "),
-]
-
-
-def _to_latex(expression: str) -> str | None:
-    if "\\begin" not in expression:
-        # Escaped once too often, as in JSON. In a matrix two backslashes begin a row.
-        expression = expression.replace("\\\\", "\\")
-    for pattern, replacement in _SPELLINGS:
-        expression = pattern.sub(replacement, expression)
-    return expression.strip().rstrip(".").strip() or None
-
-
-def _compact(expression: str) -> str:
-    return re.sub(r"\s+", " ", expression)
+_NUMBER = re.compile(r"(?P<digits>-?(?:\d{1,3}(?:,\d{3})+|\d{1,300})(?:\.\d{1,300})?)(?P<percent>\s?\\%)?")
+_ROUNDED = re.compile(r"\\(?:approx|simeq)\b|≈")
+_IN_BASE = re.compile(r"([0-9A-Fa-f]+)\s?_\s?\{?\s?\w+\s?\}?")

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from themis.core.entities import MetricScore
-from themis.evaluation.extractors.answers import find_final_answer
-from themis.evaluation.extractors.numbers import WrittenNumber, find_numbers
-from themis.evaluation.extractors.text import last_of
+from themis.evaluation.extractors.numbers import WrittenNumber
+from themis.evaluation.extractors.stated_number import find_stated_number
 from themis.evaluation.metrics.reading import text_or_none
 from themis.exceptions import ConfigurationError, MetricError
 from themis.interfaces import Metric, Row
@@ -20,8 +19,8 @@ from themis.interfaces import Metric, Row
 class Numeric(Metric):
     r"""1 if the number in the answer equals a reference's, exactly or within a tolerance.
 
-    In a longer text the announced number counts (`#### 1,234`, `\boxed{7}`, `the answer is 7`), else the last one.
-    50% equals both 50 and 0.5.
+    In a longer text a formal answer counts (`#### 1,234`, `\boxed{7}`, `the answer is 7`), else what it concludes, else
+    the last number that it states. 50% equals both 50 and 0.5.
 
     Args:
         tolerance: How far the numbers may lie apart.
@@ -83,10 +82,4 @@ def stated_number(given: object) -> WrittenNumber | None:
     text = text_or_none(given)
     if text is None or isinstance(given, bool):
         return None
-    announced = find_final_answer(text)
-    if announced is not None:
-        # In "3 + 4 = 7 apples for 2 days" the number after the equals sign is meant, then the first.
-        first = next(find_numbers(announced.rpartition("=")[2]), None)
-        if first is not None:
-            return first
-    return last_of(find_numbers(text))
+    return find_stated_number(text)

@@ -115,6 +115,8 @@ def _page(
         standing=report_standing(report),
         manifest=json_bytes(metadata.get("reproducibility_manifest") or {}, 2).decode(),
         cards=_cards(report, metadata),
+        protocol=report.metadata.get("protocol"),
+        caveats=report.metadata.get("caveats", []),
         performance=performance_facts(report.metadata.get("performance")).items(),
         metrics=[_metric(name, metric) for name, metric in metrics.items()],
         has_attempts=any(has_several_attempts(metric.to_dict()) for metric in metrics.values()),

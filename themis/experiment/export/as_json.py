@@ -89,6 +89,7 @@ def export_summary(
         },
         "cost_usd": (report.metadata.get("cost") or {}).get("total_cost"),
         "performance": report.metadata.get("performance"),
+        "caveats": report.metadata.get("caveats", []),
         "failures": failures,
         "failure_rate": round(failures / total, 4) if total else 0.0,
     }

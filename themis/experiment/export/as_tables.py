@@ -228,10 +228,14 @@ def export_markdown(
         "cost": "price unknown" if cost is None else f"${cost:.4f}",
         **performance_facts(report.metadata.get("performance")),
         "status": report_standing(report),
+        "protocol": report.metadata.get("protocol"),
         "manifest": report.metadata.get("manifest_hash"),
     }
     lines = [f"# {escape_markdown(report_run_id(report, run_id))}", "", *((picture, "") if picture else ())]
     lines += [f"- {name}: {escape_markdown(str(value))}" for name, value in facts.items() if value is not None]
+    lines += [
+        line for caveat in report.metadata.get("caveats", ()) for line in ("", f"> **{escape_markdown(caveat)}**")
+    ]
     columns = _metric_columns(report)
     lines += ["", format_table(columns, _metric_rows(report, "–"), right=(1, *range(3, len(columns))))]
     if failed:
@@ -263,7 +267,8 @@ def export_latex(report: ExperimentReport, path: str | os.PathLike[str], *, run_
     run = f"% run {escape_latex(name)}, model {escape_latex(model)}"
     facts = performance_facts(report.metadata.get("performance")).items()
     told = [f"% {escape_latex(name)}: {escape_latex(text)}" for name, text in facts]
-    return _write(path, ["% needs \\usepackage{booktabs}", table, run, *told])
+    caveats = [f"% {escape_latex(caveat)}" for caveat in report.metadata.get("caveats", ())]
+    return _write(path, ["% needs \\usepackage{booktabs}", *caveats, table, run, *told])
 
 
 def _has_attempts(report: ExperimentReport) -> bool:

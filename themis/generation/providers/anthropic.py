@@ -8,8 +8,15 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from themis.core.entities import GenerationRecord, GenerationTask, ModelOutput
-from themis.exceptions import ProviderError
-from themis.generation.providers.chat import field_names, make_usage, messages_of, request_body, token_count
+from themis.exceptions import ProviderCallError, ProviderError
+from themis.generation.providers.chat import (
+    advise_shorter,
+    field_names,
+    make_usage,
+    messages_of,
+    request_body,
+    token_count,
+)
 from themis.generation.providers.http import HttpProvider, quota_headers, read_quota
 
 _PATH = "/v1/messages"
@@ -72,7 +79,10 @@ class Anthropic(HttpProvider):
         self._always.update(extra_body or {})
 
     async def execute(self, task: GenerationTask) -> GenerationRecord:
-        reply = await self._post(self._body(task))
+        try:
+            reply = await self._post(self._body(task))
+        except ProviderCallError as error:
+            raise advise_shorter(error) from error
         answer = self._decode(reply.body, _Answer, "a message")
         return GenerationRecord(
             task=task,

@@ -5,6 +5,7 @@ A server of one's own, a vendor, litellm or a model in this process: they differ
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
@@ -101,6 +102,29 @@ def request_body(task: GenerationTask, fields: Mapping[str, object]) -> bytes:
         raise ProviderCallError(
             f"item {item_name(task)} cannot be sent as JSON: {error}", kind="bad_request", retryable=False
         ) from error
+
+
+_LIMIT_OF_MODEL = re.compile(
+    r"(?:max_tokens|max_completion_tokens)[^.]{0,40}?too large\D*\d+\D+?at most (?P<most>\d+)"
+    r"|max_tokens: \d+ > (?P<allowed>\d+)"
+    r"|maximum context length is (?P<context>\d+)[^\n]{0,120}completion",
+    re.IGNORECASE,
+)
+
+
+def advise_shorter(error: ProviderCallError) -> ProviderCallError:
+    """Of an answer that the model cannot be so long, the option that asks for a shorter one."""
+    if error.status not in (400, 422) or (found := _LIMIT_OF_MODEL.search(str(error))) is None:
+        return error
+    most = found["most"] or found["allowed"]
+    wanted = most or f"less than {found['context']}"
+    return ProviderCallError(
+        f"the model takes no answers of so many tokens: give --max-tokens {wanted} (max_tokens=). {error}",
+        kind=error.kind,
+        status=error.status,
+        retry_after_seconds=error.retry_after_seconds,
+        retryable=False,
+    )
 
 
 def field_names(names: str | Sequence[str]) -> tuple[str, ...]:

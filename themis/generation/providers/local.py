@@ -13,6 +13,7 @@ import logging
 import os
 import secrets
 import threading
+import urllib.error
 import urllib.request
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -126,7 +127,14 @@ class LocalModel(StatelessTaskExecutor):
                 scored: Scored = finished.value
                 return scored
             if isinstance(asked, Tokenize):
-                answer = loaded.tokenize(asked.text, begins=asked.begins)
+                try:
+                    answer = loaded.tokenize(asked.text, begins=asked.begins)
+                except (
+                    urllib.error.HTTPError
+                ) as error:  # a text that llama.cpp cannot read, such as half of a character
+                    raise ProviderCallError(
+                        f"item {item_name(task)} cannot be tokenized: {error}", kind="bad_request", retryable=False
+                    ) from error
                 continue
             completion = loaded.server.handle_completions(asked.body)
             if "error" in completion:
@@ -236,7 +244,10 @@ class _Loaded:
     def prefix_token(self) -> int:
         """What a text without a context follows: the token of its beginning, or else that of an end."""
         properties = self._ask("/props")
-        return self.tokenize(properties.get("bos_token") or properties["eos_token"])[0]
+        tokens = self.tokenize(properties.get("bos_token") or properties.get("eos_token") or "")
+        if not tokens:
+            raise ProviderError("the model's file names no token for the beginning or the end of a text")
+        return tokens[0]
 
     def _ask(self, path: str, body: Mapping[str, object] | None = None) -> dict[str, Any]:
         request = urllib.request.Request(

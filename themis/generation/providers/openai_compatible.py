@@ -18,6 +18,7 @@ from themis.core.entities import GenerationRecord, GenerationTask
 from themis.exceptions import ProviderCallError, ProviderError
 from themis.generation.providers.chat import (
     Completion,
+    advise_shorter,
     completion_fields,
     constant_fields,
     field_names,
@@ -109,7 +110,7 @@ class OpenAICompatible(TextCompletions):
         try:
             reply = await self._post(self._body(task))
         except ProviderCallError as error:
-            raise _add_advice(error) from error
+            raise advise_shorter(_add_advice(error)) from error
         try:
             answer = _DECODER.decode(reply.body)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

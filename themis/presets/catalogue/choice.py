@@ -5,9 +5,10 @@ from __future__ import annotations
 from functools import partial
 
 from themis.presets.benchmarks import CatalogueBenchmark
-from themis.presets.catalogue.sources import CONVERTED, SEE_PAGE
+from themis.presets.catalogue.sources import CONVERTED, REASONING, SEE_PAGE, SHORT
 from themis.presets.fields import lettered, option_texts, position, position_of
 from themis.presets.hub import HubDataset
+from themis.presets.protocols import FewShot
 
 ASK_FOR_LETTER = (
     "\n\n{options}\n\nOne option is right. Reason if you need to, then end with a line of the form\nAnswer: <letter>"
@@ -18,7 +19,10 @@ _multiple_choice = partial(
     prompt="{question}" + ASK_FOR_LETTER,
     metrics=("multiple_choice",),
     metadata_fields=("choices",),
+    sampling=SHORT,
 )
+# No examples unless asked for; those are the first ones of the split that nobody is tested on.
+_FROM_TRAINING = FewShot(count=0, split="train", reply="\n\nAnswer: {answer}")
 
 CHOICE = (
     _multiple_choice(
@@ -29,6 +33,26 @@ CHOICE = (
         ),
         raw_fields=("question", "options", "answer_index"),
         row=lettered(question="question", options="options", correct=position("answer_index"), category="category"),
+        prompt="Question:\n{question}\nOptions:\n{options}\nAnswer: Let's think step by step.",
+        few_shot=FewShot(
+            count=5,
+            split="validation",
+            group="category",
+            row=lettered(
+                question="question",
+                options="options",
+                correct=position("answer_index"),
+                category="category",
+                solution=lambda raw: str(raw["cot_content"]).removeprefix("A: Let's think step by step.").strip(),
+            ),
+            introduction=(
+                "The following are multiple choice questions (with answers) about {category}. Think step by step and then "
+                'finish your answer with "the answer is (X)" where X is the correct letter choice.'
+            ),
+            reply=" {solution}",
+        ),
+        sampling=REASONING,
+        protocol_source="Wang et al. 2024, github.com/TIGER-AI-Lab/MMLU-Pro, with a larger budget than its 2,048 tokens",
         row_id="question_id",
         metadata_fields=("choices", "category"),
         licence="MIT",
@@ -50,6 +74,7 @@ CHOICE = (
         ),
         row_id="uuid",
         metadata_fields=("choices", "discipline", "difficulty"),
+        sampling=REASONING,
         licence="ODC-BY",
         citation="M-A-P Team 2025, arXiv:2502.14739",
     ),
@@ -73,6 +98,7 @@ CHOICE = (
         ),
         row_id="Record ID",
         metadata_fields=("choices", "domain"),
+        sampling=REASONING,
         licence="CC-BY-4.0",
         citation="Rein et al. 2023, arXiv:2311.12022",
     ),
@@ -93,6 +119,7 @@ CHOICE = (
             subject="subject_name",
         ),
         metadata_fields=("choices", "subject"),
+        few_shot=_FROM_TRAINING,
         licence="Apache-2.0",
         citation="Pal et al. 2022, arXiv:2203.14371",
     ),
@@ -103,6 +130,7 @@ CHOICE = (
         raw_fields=("question", "choices", "answer", "document_id"),
         row=lettered(question="question", options="choices", correct=position_of("answer", "choices")),
         row_id="question_id",
+        few_shot=_FROM_TRAINING,
         licence=SEE_PAGE,
         citation="Jin et al. 2020, arXiv:2009.13081",
     ),
@@ -117,6 +145,7 @@ CHOICE = (
             correct=lambda raw: 0,
             shuffled=True,
         ),
+        few_shot=_FROM_TRAINING,
         licence="CC-BY-NC-3.0",
         citation="Welbl et al. 2017, arXiv:1707.06209",
     ),
@@ -132,6 +161,7 @@ CHOICE = (
             options=lambda raw: raw["choices"]["text"],
             correct=position_of("answerKey", lambda raw: raw["choices"]["label"]),
         ),
+        few_shot=_FROM_TRAINING,
         licence="MIT",
         citation="Talmor et al. 2019, arXiv:1811.00937",
     ),
@@ -142,6 +172,7 @@ CHOICE = (
         raw_fields=("goal", "sol1", "sol2", "label"),
         row=lettered(question="goal", options=option_texts("sol1", "sol2"), correct=position("label")),
         prompt="Goal: {question}\n\nWhich way reaches it?" + ASK_FOR_LETTER,
+        few_shot=_FROM_TRAINING,
         licence=SEE_PAGE,
         citation="Bisk et al. 2020, arXiv:1911.11641",
     ),
@@ -157,6 +188,7 @@ CHOICE = (
             correct=position("label", first=1),
         ),
         prompt="{context}\n\n{question}" + ASK_FOR_LETTER,
+        few_shot=_FROM_TRAINING,
         licence=SEE_PAGE,
         citation="Sap et al. 2019, arXiv:1904.09728",
     ),

@@ -9,7 +9,7 @@ from themis.evaluation.extractors.answers import find_announced_line, find_final
 from themis.evaluation.extractors.exceptions import FieldExtractionError
 from themis.evaluation.extractors.text import strip_thinking
 from themis.presets.benchmarks import CatalogueBenchmark
-from themis.presets.catalogue.sources import SEE_PAGE
+from themis.presets.catalogue.sources import SEE_PAGE, SHORT
 from themis.presets.fields import conversation_turns, mapped
 from themis.presets.hub import HubDataset
 from themis.presets.instructions import InstructionFollowing
@@ -57,7 +57,9 @@ LANGUAGE = (
             "{history}Question: {question}\nAnswer:"
         ),
         extractor=ShortAnswerExtractor,
-        metrics=("f1", "exact_match"),
+        sampling=SHORT,
+        # As its own scorer compares: without case, punctuation and articles.
+        metrics=("f1", "exact_match(ignore_punctuation=True, ignore_articles=True)"),
         metadata_fields=("turn",),
         licence=SEE_PAGE,
         citation="Reddy et al. 2019, arXiv:1808.07042",
@@ -76,7 +78,13 @@ LANGUAGE = (
         ),
         row_id="key",
         prompt="{prompt}",
-        metrics=(InstructionFollowing,),
+        sampling=SHORT,
+        metrics=tuple(
+            InstructionFollowing(level=level, loose=loose)
+            for loose in (False, True)
+            for level in ("prompt", "instruction")
+        ),
+        protocol_source="Zhou et al. 2023, arXiv:2311.07911, with a larger budget than lm-eval's 1,280 tokens",
         reference_field="reference",
         licence="Apache-2.0",
         citation="Zhou et al. 2023, arXiv:2311.07911",

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from themis.core.entities import SamplingConfig
 from themis.presets.benchmarks import CatalogueBenchmark
-from themis.presets.catalogue.sources import SEE_PAGE
-from themis.presets.fields import after_hashes, boxed, joined, mapped
+from themis.presets.catalogue.sources import DRAWN, DRAWN_SOURCE, REASONING, SEE_PAGE, SHORT
+from themis.presets.fields import after_hashes, before_hashes, boxed, joined, mapped
 from themis.presets.hub import HubDataset
+from themis.presets.protocols import FewShot
 
 ASK_FOR_NUMBER = "\n\nReason step by step, then end with a line of the form\nAnswer: <number>"
 ASK_FOR_BOX = "\n\nReason step by step, and put the final answer alone in \\boxed{{}}."
 
-# Room for a long chain of thought, as reports on reasoning models give it.
-REASONING = SamplingConfig(max_tokens=32_768)
 
 MATHEMATICS = (
     CatalogueBenchmark(
@@ -24,6 +22,13 @@ MATHEMATICS = (
         raw_fields=("question", "answer"),
         row=mapped(question="question", answer=after_hashes("answer")),
         prompt="{question}" + ASK_FOR_NUMBER,
+        few_shot=FewShot(
+            count=0,
+            split="train",
+            row=mapped(question="question", solution=before_hashes("answer"), answer=after_hashes("answer")),
+            reply="\n\n{solution}\nAnswer: {answer}",
+        ),
+        sampling=SHORT,
         metrics=("numeric",),
         licence="MIT",
         citation="Cobbe et al. 2021, arXiv:2110.14168",
@@ -36,6 +41,7 @@ MATHEMATICS = (
         row=mapped(question="question", answer=after_hashes("answer")),
         row_id=lambda raw: f"{raw['id']}-{raw['instance']}" if "instance" in raw else raw["id"],
         prompt="{question}" + ASK_FOR_NUMBER,
+        sampling=SHORT,
         metrics=("numeric",),
         licence="CC-BY-NC-ND-4.0",
         citation="Mirzadeh et al. 2024, arXiv:2410.05229",
@@ -63,7 +69,9 @@ MATHEMATICS = (
         raw_fields=("problem", "solution"),
         row=mapped(problem="problem", answer=boxed("solution")),
         prompt="{problem}\n\nThe answer is an integer from 0 to 999." + ASK_FOR_BOX,
-        sampling=REASONING,
+        sampling=DRAWN,
+        attempts=16,
+        protocol_source=DRAWN_SOURCE,
         metrics=("numeric",),
         licence="Apache-2.0",
         citation="Mathematical Association of America, AIME I and II 2024",
@@ -75,7 +83,9 @@ MATHEMATICS = (
         raw_fields=("problem", "answer"),
         row=mapped(problem="problem", answer=boxed("answer")),
         prompt="{problem}\n\nThe answer is an integer from 0 to 999." + ASK_FOR_BOX,
-        sampling=REASONING,
+        sampling=DRAWN,
+        attempts=16,
+        protocol_source=DRAWN_SOURCE,
         metrics=("numeric",),
         licence="Apache-2.0",
         citation="Mathematical Association of America, AIME I and II 2025",
@@ -87,7 +97,9 @@ MATHEMATICS = (
         raw_fields=("question", "answer"),
         row=mapped(question="question", answer="answer"),
         prompt="{question}" + ASK_FOR_BOX,
-        sampling=REASONING,
+        sampling=DRAWN,
+        attempts=16,
+        protocol_source=DRAWN_SOURCE,
         metrics=("numeric",),
         licence="Apache-2.0",
         citation="Mathematical Association of America, AMC 12 2023",
@@ -113,7 +125,9 @@ MATHEMATICS = (
         raw_fields=("problem", "answer"),
         row=mapped(problem="problem", answer="answer"),
         prompt="{problem}\n\nThe answer is an integer." + ASK_FOR_BOX,
-        sampling=REASONING,
+        sampling=DRAWN,
+        attempts=8,
+        protocol_source=DRAWN_SOURCE,
         metrics=("numeric",),
         licence=SEE_PAGE,
         citation="ByteDance Seed 2025, arXiv:2504.13914",

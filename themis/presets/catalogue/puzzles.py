@@ -7,6 +7,7 @@ from functools import partial
 from themis.evaluation.extractors.countdown import CountdownExpressionExtractor
 from themis.evaluation.metrics.countdown import CountdownValidity
 from themis.presets.benchmarks import CatalogueBenchmark
+from themis.presets.catalogue.sources import SHORT
 from themis.presets.countdown import DIFFICULTIES, puzzle_rows, raw_puzzles
 from themis.presets.fields import mapped
 from themis.presets.loading import sample_rows
@@ -39,6 +40,7 @@ PUZZLES = (
                 "integer.\nEnd with a line of the form\nExpression: <expression>"
             ),
             extractor=CountdownExpressionExtractor,
+            sampling=SHORT,
             metrics=(CountdownValidity,),
             reference_field="reference",
             metadata_fields=("numbers", "target"),

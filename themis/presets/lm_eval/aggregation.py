@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import ClassVar, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from themis.core.codec import to_plain
 from themis.core.intervals import Floats, ScoreRange
@@ -29,6 +30,8 @@ Item: TypeAlias = Foreign
 ItemFunction: TypeAlias = Callable[[Sequence[Item]], Foreign]
 
 _TASK = "task:"
+# What rounding leaves of a weight that is taken away.
+_NOTHING = 1e-9
 
 
 # --- names of functions --------------------------------------------------------------------------------------------------
@@ -319,13 +322,14 @@ class LmEvalAggregation(Aggregation):
         values = np.full((len(sums), len(self._names)), math.nan)
         counts = np.zeros((len(sums), len(self._names)))
         owners = np.asarray(self._owners)
-        for line, weights in enumerate(np.rint(sums).astype(int)):
+        for line, given in enumerate(sums):
+            weights = _whole_weights(given)
             for place, name in enumerate(self._names):
                 chosen = np.flatnonzero((owners == place) & (weights > 0))
                 items = [self._items[one] for one in chosen for _ in range(weights[one])]
                 if items:
                     wanted = self.function if isinstance(self.function, str) else self.function[name]
-                    values[line, place], counts[line, place] = call_function(wanted, items), len(items)
+                    values[line, place], counts[line, place] = call_function(wanted, items), given[chosen].sum()
         return values, counts
 
     @staticmethod
@@ -336,6 +340,13 @@ class LmEvalAggregation(Aggregation):
         total = sum(value * weight for (value, _), weight in zip(counted, weights, strict=True))
         mean = float(total / sum(weights)) if weights else math.nan
         return {"group": name, "mean": mean, "count": round(sum(count for _, count in counted))}
+
+
+def _whole_weights(given: Floats) -> npt.NDArray[np.int64]:
+    """How often each value is handed over: several attempts share the weight of their document."""
+    present = given[given > _NOTHING]
+    least = min(1.0, float(present.min())) if present.size else 1.0
+    return np.rint(given / least).astype(np.int64)
 
 
 @dataclass

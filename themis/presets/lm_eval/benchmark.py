@@ -110,6 +110,10 @@ class LmEvalBenchmark(BenchmarkPreset):
         return True
 
     @property
+    def writes_prompts(self) -> bool:
+        return True
+
+    @property
     def protocol(self) -> Protocol:
         loaded, first = self.loaded, next(iter(self.loaded.tasks.values()))
         text, shots = first.config.doc_to_text, loaded.shots

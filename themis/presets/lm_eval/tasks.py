@@ -252,6 +252,8 @@ def _load(name: str, options: TaskOptions, source: Callable[[str], Answer], *, j
     with state:
         try:
             built = factory.build(registry[name], overrides=None, registry=registry)
+        except ThemisError:
+            raise
         except Exception as error:  # boundary: the task's own code
             raise explain(name, error) from error
     items = built if isinstance(built, list) else [built]
@@ -316,6 +318,8 @@ def _make_factory(base: type, options: TaskOptions, source: Callable[[str], Answ
             try:
                 with answer_datasets(source(name)) as origins:
                     task: Task = super()._build_task(entry, changed)
+            except ThemisError:
+                raise
             except Exception as error:  # boundary: the task's own code
                 raise explain(name, error) from error
             self.origins |= origins
@@ -341,9 +345,7 @@ def _refuse_multimodal(name: str, task: Task) -> None:
 
 
 def explain(name: str, error: Exception, what: str = "it cannot be set up") -> ThemisError:
-    """Why a task cannot run, in one sentence; what we have said ourselves is said as it is."""
-    if isinstance(error, ThemisError):
-        return error
+    """Why a task cannot run, in one sentence."""
     if isinstance(error, ModuleNotFoundError) and error.name:
         return ConfigurationError(
             f"lm-eval's task {name!r} needs the package {error.name!r}, which is not installed: pip install {error.name}"
