@@ -36,7 +36,7 @@ class JsonFieldExtractor:
 
     def extract(self, raw_output: str) -> object:
         if isinstance(raw_output, dict | list):
-            return _look_up([raw_output], self.field_path)
+            return _look_up([raw_output], self.field_path) if self.field_path else raw_output
         return find_json_field(text_of(raw_output), self.field_path)
 
 
