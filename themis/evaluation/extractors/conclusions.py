@@ -108,8 +108,6 @@ _QUANTITY = re.compile(
     r"(?<![\w.^])(?:(?:January|February|March|April|May|June|July|August|September|October|November|December) (?=\d))?"
     r"(?:[-−$€£¥]\s?)?\d[\d,.:/]*(?:\s?%|\s?°[CF]?|(?:\s+[^\W\d]+){1,3})?$"
 )
-    r"(?<![\w.^])(?:(?<=\s)[A-Z][a-z]+ (?=\d))?(?:[-−$€£¥]\s?)?\d[\d,.:/]*(?:\s?%|\s?°[CF]?|(?:\s+[^\W\d]+){1,3})?$"
-)
 _THERE_ARE = re.compile(
     r"there (?:are|is|were|will be|would be)\s+(?P<said>(?:exactly |only )?\d[\d,.]*(?:\s+(?!(?:of|in|for|on|at"
     r"|to|with|left)\b)[^\W\d]+)?)",
@@ -117,7 +115,8 @@ _THERE_ARE = re.compile(
 )
 _EMPHASISED = re.compile(r"\*\*([^*\n]{1,80})\*\*|\$\$([^$]{1,200})\$\$")
 _FLUFF = re.compile(
-    r"[^\w]*(?:let me|let us|let's|i hope|hope (?:this|that)|please|feel free|note|sure|great|good question|hmm+|well|alright|ah|oh|interesting|okay"
+    r"[^\w]*(?:let me|let us|let's|i hope|hope (?:this|that)|please|feel free|note|sure|great|good question|hmm+"
+    r"|well|alright|ah|oh|interesting|okay"
     r"|ok|hi|hey|hello"
     r"|thanks|thank|certainly|of course|here|i will|i'll|i would|i need|we need|we will|to (?:find|solve|answer"
     r"|determine|get)"
