@@ -115,8 +115,12 @@ def _read(page: _Page, letters: str, options: Mapping[str, str], emphasised: Set
         return None
     rejected = _letters(by(Evidence.REJECTED))
     if stated:
-        odd_one_out = set(letters) - _letters(stated)
-        return _only(odd_one_out if len(letters) > 3 and _only(odd_one_out) else stated[-1].letters)
+        odd_one_out = _letters(mention for mention, _ in weighed) - _letters(stated)
+        return _only(
+            odd_one_out
+            if len(letters) > 3 and len(_letters(stated)) == len(letters) - 1 and odd_one_out
+            else stated[-1].letters
+        )
     if page.is_cut_off:
         return None
     for closing in by(Evidence.CLOSING)[-1:]:
@@ -159,7 +163,8 @@ def _pick_of_several(answer: _Mention, stated: Sequence[_Mention]) -> Set[str]:
 
 def _forget_retracted(reply: str, weighed: list[tuple[_Mention, Evidence]]) -> list[tuple[_Mention, Evidence]]:
     """The answer is A. Wait: … it's B. What was taken back no longer counts, if another was chosen or it was called wrong."""
-    chosen = [mention.start for mention, weight in weighed if weight in (Evidence.FORMAL, Evidence.STATED)]
+    choices = (Evidence.FORMAL, Evidence.STATED, Evidence.CLOSING)
+    chosen = [mention.start for mention, weight in weighed if weight in choices]
     retracted = last_of(words.RETRACTS.finditer(reply[: chosen[-1]])) if len(chosen) > 1 else None
     retracted = retracted or words.RENOUNCES.search(reply, chosen[-1] if chosen else 0)
     return [(mention, weight) for mention, weight in weighed if not retracted or mention.start > retracted.start()]
@@ -415,8 +420,11 @@ def _weigh(page: _Page, mention: _Mention, before: str, after: str, is_listed: b
     # What is supposed of the next option is not supposed of this one.
     supposed = words.SUPPOSED.search(page.clause_before(mention) + after) or words.BY_OTHERS.search(before)
     if _is_announced(before, after) or words.IS_ANSWER.match(after) or words.DECIDED.search(before):
+        if len(mention.letters) > 1 and words.IS_SUBJECT.match(after):
+            return Evidence.ASIDE
         taken_back = words.TAKES_BACK.match(after) or words.NEGATED_BEHIND.search(after[:30])
         return Evidence.REJECTED if taken_back else Evidence.ASIDE if supposed else Evidence.FORMAL
+    after = re.sub(r"\bnot because\b", "because", after)
     reason = words.REASON.search(after)
     said = words.SAID.search(after[: min(90, reason.start() if reason else 90)]) or page.verdict_on(mention)
     if said and (said["no"] or words.NEGATED_BEHIND.search(after[:30])):
@@ -431,11 +439,16 @@ def _weigh(page: _Page, mention: _Mention, before: str, after: str, is_listed: b
     standing = None if is_listed else _standing(page, mention, after)
     if standing:
         return standing
-    if words.CHOSEN.search(before) or words.MARKED_AS_RIGHT.search(marked) or (said and not mention.spelled):
+    if (
+        words.CHOSEN.search(before)
+        or words.MARKED_AS_RIGHT.search(marked)
+        or (said and said.start() < (12 if mention.spelled else 90))
+    ):
         return Evidence.STATED
     if words.AND_THIS_IS.match(after):
         return Evidence.STATED
-    if is_listed or mention.faint or words.LOOKED_AT.search(before) or words.NO_OPTION.search(before):
+    no_option = not mention.spelled and words.NO_OPTION.search(before)
+    if is_listed or mention.faint or no_option or words.LOOKED_AT.search(before):
         return Evidence.ASIDE
     is_last = mention.start >= page.last_line[0] and not re.search(r"\w", page.reply[mention.end :])
     leads_up = not mention.spelled or words.LINKED.search(before)

@@ -205,6 +205,10 @@ OF_THIS = _compile(
 OF_ANOTHER = _compile(
     r"\W*(?:not\W+(?:\w+\W+)?\w\b(?!['’])|[✓✔✅☑✗✘❌☒×]\W*\w\b|(?:in)?correct\s(?:options|choices|answers)\b|wrong\s\w+s\b)"
 )
+# Long answer: A and B are special cases, which does not choose them.
+IS_SUBJECT = _compile(
+    rf"[\s)\]]{{1,3}}(?:are|were|have|do|differ|describe|mean|say)\b(?!\W+(?:both\W+|all\W+)?{CORRECT})"
+)
 # Neither A nor C is right; B is.
 AND_THIS_IS = _compile(r"[)\]\"']?\s+(?:it\s)?(?:is|does|can|do|ist|est|es)[.!]?\s*\Z")
 # Straight behind a formal answer only a verb takes it back: the answer B is wrong.
@@ -266,7 +270,7 @@ JOINS = _compile(
     r"[\s)\]\"'*.]{0,4}(?:,|/|&|\+|、|，|\.\s+also\b|"
     + _any("and or nor und oder et ou y o e и или as_well_as along_with", "和 或 与 と や 및 와 과 و أو और या")
     + r"|,\s?(?:and|or|und|oder|et|ou|y|o|e|и|или)\b)"
-    + r"[\s(\[\"'*]{0,4}(?:\b(?:option|choice|answer|also|both|the|la|le)s?\b\s?){0,2}[\s(\[\"'*]{0,3}"
+    + r"[\s(\[\"'*]{0,4}(?:\b(?:option|choice|answer|also|both|the|la|le)s?\b:?\s?){0,2}[\s(\[\"'*]{0,3}"
 )
 ANNOUNCES_NEXT_LINE = _compile(
     r"\W*(?:(?:the|my|your|our|final|single|best|most|likely|therefore|thus|so|hence|is|la|die|le|el|il|short|finale?"
