@@ -1,18 +1,18 @@
 r"""The mathematical answer that a text states: boxed, announced, or what its reasoning ends with.
 
 A formal answer (a box, an `<answer>`, a line that announces it) outranks whatever stands after it, and a later formal
-answer an earlier one. Without any, the last sentence with a formula or a number counts, checks and remarks left out.
+answer an earlier one. Without any, what the text ends with counts (`endings`).
 """
 
 from __future__ import annotations
 
-import itertools
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from themis.evaluation.extractors.answers import Evidence, find_boxes, find_statements
 from themis.evaluation.extractors.text import last_of, strip_thinking
+from themis.evaluation.metrics.endings import ending_value, without_asides
 from themis.evaluation.metrics.notation import to_latex, words_of
 from themis.evaluation.metrics.sentences import connects, find_formulas, is_expression, split_sentences, value_of
 
@@ -32,7 +32,7 @@ def stated_expression(text: str) -> str | None:
         expression = to_latex(found.text) if found.whole else _of_sentences(found.text)
         if expression:
             return expression
-    return _of_ending(text)
+    return ending_value(text)
 
 
 def states_words(text: str, expected: str) -> bool:
@@ -48,7 +48,7 @@ def states_words(text: str, expected: str) -> bool:
         if option and len(expected) == 1:
             return option[1].casefold() == expected
         return words_of(line) == expected or (not found.whole and _mentions(line, expected))
-    ending = list(split_sentences(_without_asides(text)))
+    ending = list(split_sentences(without_asides(text)))
     verdict = re.match(r"\W*(yes|no|true|false)\b", text, re.IGNORECASE)
     if verdict and expected in ("yes", "no", "true", "false"):
         return verdict[1].casefold() == expected
@@ -81,7 +81,23 @@ def _readable(text: str) -> str:
     """Without the reasoning, the marks of a chat, and what the model went on to write for the user."""
     text = strip_thinking(text)[-_MAX_TEXT:]
     text = re.split(r"<\|(?:im_start|start)\|>\s*user\b|<\|eot_id\|>|\n\s*(?:Human|User):\s", text)[0]
-    return re.sub(r"<\|[a-z_]{1,20}\|>|<br\s*/?>", "\n", text).strip()
+    text = re.sub(r"<\|[a-z_]{1,20}\|>|<br\s*/?>", "\n", text).strip()
+    return _before_the_next_problem(text)
+
+
+def _before_the_next_problem(text: str) -> str:
+    """Without the problems that a base model goes on to set itself once it has answered."""
+    for following in _NEXT_PROBLEM.finditer(text):
+        answered = any(one.evidence is not Evidence.SUPPOSED for one in find_statements(text[: following.start()]))
+        return text[: following.start()].rstrip() if answered else text
+    return text
+
+
+_NEXT_PROBLEM = re.compile(
+    r"(?<=\S)\s*\n[\s*#_]*(?:(?:next |new )?(?:problem|question|exercise)|Q|Aufgabe|Frage|exercice|problema|pregunta|ejercicio"
+    r"|задача|вопрос|题目|问题|問題)[ \t]*\d{0,3}[\s*_]{0,4}[:：]",
+    re.IGNORECASE,
+)
 
 
 # --- formal answers -------------------------------------------------------------------------------------------------
@@ -147,9 +163,6 @@ def _boxed(text: str) -> Iterator[_Found]:
 _SIGN_BEFORE = re.compile(r"(?:[=$]|\bis)\s*(\\pm|±|-|−)\s*$")
 
 
-# --- endings --------------------------------------------------------------------------------------------------------
-
-
 def _of_sentences(text: str) -> str | None:
     """Of what is announced: the first sentence that holds a value."""
     for sentence in split_sentences(text):
@@ -157,86 +170,6 @@ def _of_sentences(text: str) -> str | None:
         if found:
             return found
     return None
-
-
-def _of_ending(text: str) -> str | None:
-    """Of a text that announces nothing: its last sentence with a value, checks and remarks left out."""
-    sentences = list(split_sentences(_without_asides(text)))
-    listed = _of_bullets(sentences)
-    if listed:
-        return listed
-    # A sentence in brackets is a remark.
-    told = [one for one in sentences if not re.fullmatch(r"[(（].*[)）]\W?", one, re.DOTALL)]
-    told = [one for one in told if not _ASIDE.match(one) and (_CONCLUDES.search(one) or not _REFUSES.search(one))]
-    sentences = told or [one for one in sentences if not _REFUSES.search(one)]
-    for place, sentence in enumerate(reversed(sentences)):
-        if not place and _ENDS_IN_A_FORMULA.search(sentence):
-            return None
-        found = value_of(sentence, announced=False)
-        if found:
-            cut_off = place and not _CONCLUDES.search(sentence) and _is_cut_off(sentences[-1])
-            return None if cut_off else found
-    return None
-
-
-_REFUSES = re.compile(r"\b(?:cannot|can't|can’t|unable to|not able to)\b", re.IGNORECASE)
-
-
-def _of_bullets(sentences: list[str]) -> str | None:
-    """All of them where the text ends with a list of several solutions."""
-    sentences = re.sub(r"^(\d{1,2}\.)\n", r"\1 ", "\n".join(sentences), flags=re.MULTILINE).split("\n")
-    if len(sentences) > 1 and len({found[1] for found in map(_ASSIGNS.match, sentences) if found}) == len(sentences):
-        return to_latex(", ".join(one.strip("$., ") for one in sentences))
-    items = list(itertools.takewhile(_BULLET.match, reversed(sentences)))
-    if len(items) < 2 or len(items) == len(sentences) or not _SEVERAL.search(sentences[-len(items) - 1]):
-        return None
-    values = [value_of(_BULLET.sub("", item), announced=True) for item in reversed(items)]
-    return ", ".join(value for value in values if value) if all(values) else None
-
-
-_ASSIGNS = re.compile(r"\$?\s*([A-Za-z])\s*=[^=]+$")
-_BULLET = re.compile(r"\s*(?:[-*•]|\d+[.)])\s+")
-_SEVERAL = re.compile(
-    r"\b(?:solutions|values|roots|answers|pairs|triples|points|numbers|functions|possibilities)\b.*:\W*$", re.IGNORECASE
-)
-
-
-_ENDS_IN_A_FORMULA = re.compile(r"(?:[-+/=^{(\\]|(?<!\*)\*)\s*$")
-
-
-def _is_cut_off(sentence: str) -> bool:
-    return len(sentence.split()) > 3 and not sentence.rstrip().endswith((*".!?。！？)]}$*:>`\"'✓✅", "\\]", "\\)"))
-
-
-_CONCLUDES = re.compile(
-    r"\b(?:so|therefore|thus|hence|consequently|donc|also|somit|por lo tanto|portanto|quindi)\b|所以|因此|故|したがって|よって|∴",
-    re.IGNORECASE,
-)
-
-
-_ASIDE = re.compile(
-    r"""
-    ^[\s*_#>(\[-]*
-    (?:check\w*|verif\w*|let(?:'s|\ me|\ us)\ (?:verify|check|double|know)|to\ (?:verify|check|double)|note\b|remark|source
-      |confidence|difficulty|alternative|another\ (?:way|approach|method)|i\ hope|hope\ this|feel\ free|would\ you
-      |if\ you\ (?:have|would|need|want)|this\ completes|explanation|probe|vérif\w*|comprob\w*|kontroll\w*
-      |проверка|验证|検算)
-    """,
-    re.IGNORECASE | re.MULTILINE | re.VERBOSE,
-)
-_RETRACTS = re.compile(
-    r"\b(?:wait|actually|mistake|wrong|fails?|incorrect|correct(?:ed)? (?:answer|value)|should be|does(?:n't| not)|however)\b",
-    re.IGNORECASE,
-)
-
-
-def _without_asides(text: str) -> str:
-    """Up to the first check or remark after the answer, unless it takes something back."""
-    for aside in _ASIDE.finditer(text):
-        before, after = text[: aside.start()], text[aside.start() :]
-        if re.search(r"[\d$\\]", before) and not _RETRACTS.search(after):
-            return before.rstrip()
-    return text
 
 
 def _mentions(sentence: str, expected: str) -> bool:

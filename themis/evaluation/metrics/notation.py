@@ -283,6 +283,9 @@ _NOTATION: _Stage = [
     (r"(?<![\d,({\[.])(\d{1,3}),(\d{3}),(\d{3})((?:,\d{3})*)(?![\d,)}\]])", lambda found: found[0].replace(",", "")),
     (r"\\(?:dots|dotsc|cdots|dotsb)\b|\.{3}|…", r"\\ldots "),
     (r"\\lg\b", r"\\log_{10}"),
+    (r"^\s*[A-Z]\s*(?=\([^()=]*,[^()=]*\)\W*$)", ""),  # a point by its name: F(4, 0)
+    (r"^\s*([A-Za-z])\s*\(\s*[a-z]\s*\)\s*=(?!.*=)", r"\1 ="),
+    (r"(?<=\w)(?:\s*,\s*|\s+)\(?\s*[a-z]\s*\\in\s*\\mathbb\s*\{?\s*[ZN]\s*\}?\s*\)?\W*$", ""),  # of a family of solutions
     (r"(\d+(?:\.\d+)?)\s*\^\s*(?:\{\s*\\circ\s*\}|\\circ\b)", r"(\\frac{\1 \\pi}{180})"),
     (r"\\arcsin\b|\\sin\s*\^\s*\{\s*-\s*1\s*\}", r"\\arcsin "),
     (r"\\arccos\b|\\cos\s*\^\s*\{\s*-\s*1\s*\}", r"\\arccos "),

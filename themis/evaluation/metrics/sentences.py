@@ -57,6 +57,8 @@ def _main_clause(sentence: str) -> str:
     masked = _mask(sentence)
     for ends in [*_CLAUSE.finditer(masked), *_SO.finditer(masked)]:
         before = sentence[: ends.start()]
+        if _AT_SEVERAL.match(masked, ends.start()) and not _COPULA.search(masked[: ends.start()]):
+            continue  # "sin x = 1/2 at x = ... and x = ..." lists solutions
         if ends.start() and _has_value(before, rest=masked[ends.end() :]):
             return _main_clause(before)
     return sentence
@@ -108,6 +110,7 @@ _CLAUSE = re.compile(
     (?:
         \b(?:because|since|as|where|when|whenever|if|for|with|attained|achieved|occurring|by|after|instead|rather|not|but|given
            |using|at|although|while|who|weil|da|car|parce|porque|perché|если|так\ как)\b
+      | \b(?:and|but)\ not\b
       | \band\ (?:its|her|his|their|the\ (?:other|remainder|rest))\b
         # "..., which is 20" goes on to the value.
       | \bwhich\b(?!\s+(?:is|equals|gives|(?:rounds|simplifies|reduces|comes)\ to)\s+[-$€£\d\x01\\])
@@ -117,6 +120,7 @@ _CLAUSE = re.compile(
     """,
     re.IGNORECASE | re.VERBOSE,
 )
+_AT_SEVERAL = re.compile(r",?\s*(?:at|for|when)\s+\x01+,?\s+(?:and|or)\s+\x01")
 _SO = re.compile(r"[,;]?\s*\b(?:so|therefore|thus|hence|giving|meaning)\b|[,;:]?\s*(?:所以|因此|故)", re.IGNORECASE)
 _COPULA = re.compile(
     r"""

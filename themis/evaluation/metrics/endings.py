@@ -1,0 +1,210 @@
+r"""What a text without a formal answer ends with: its last conclusion, not the check or remark after it.
+
+The last sentence with a value counts, but for the asides: a check, an illustration, another way, a further quantity.
+A paragraph that concludes ("Therefore ...") counts although it stands after an aside.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from themis.evaluation.metrics.notation import to_latex
+from themis.evaluation.metrics.sentences import find_formulas, split_sentences, value_of
+
+# What is asked stands in so many characters of a text that begins by saying it again.
+_MAX_QUESTION = 600
+
+
+@dataclass(frozen=True)
+class _Said:
+    """One sentence or displayed formula, where it stands, and the sentence that leads to it: itself, or that before it."""
+
+    text: str
+    start: int
+    lead: str
+    opens: bool  # a paragraph
+
+    @property
+    def concludes(self) -> bool:
+        return _CONCLUDES_FIRST.match(self.lead) is not None
+
+    @property
+    def value(self) -> str | None:
+        return value_of(self.text, announced=False)
+
+
+def ending_value(text: str) -> str | None:
+    """The LaTeX of what a text that announces nothing ends with, or None.
+
+    >>> ending_value("So $x = 5$. Check: $2 + 5 = 7$.")
+    'x = 5'
+    """
+    end = len(without_asides(text))
+    said = list(_sentences(text))
+    for one in reversed(said):
+        if one.start >= end and one.opens and one.concludes and not _CONFIRMS.search(one.text) and one.value:
+            return one.value
+    said = [one for one in said if one.start < end]
+    listed = _of_bullets([one.text for one in said])
+    if listed:
+        return listed
+    # A sentence in brackets is a remark.
+    told = [one for one in said if not re.fullmatch(r"[(（].*[)）]\W?", one.text, re.DOTALL) and not _is_aside(one)]
+    told = [one for one in told if _CONCLUDES.search(one.text) or not _REFUSES.search(one.text)]
+    return _last_value(told or [one for one in said if not _REFUSES.search(one.text)], text[:_MAX_QUESTION])
+
+
+def _sentences(text: str) -> Iterator[_Said]:
+    before: _Said | None = None
+    end = 0
+    for sentence in split_sentences(text):
+        start = text.index(sentence, end)
+        opens = before is None or text.count("\n", end, start) > 1
+        leads = before is not None and _DISPLAYED.match(sentence) and _LEADS.search(before.text)
+        before = _Said(
+            sentence, start, before.lead if before and leads else sentence, before.opens if before and leads else opens
+        )
+        end = start + len(sentence)
+        yield before
+
+
+_DISPLAYED = re.compile(r"\$\$|\\\[|\\begin\b")
+_LEADS = re.compile(r"[^\s.!?。！？✓][\s*_]*$|^[\s*_#]*(?:\d+[.)]\s*)?\w+(?:\s\w+){0,2}[.:][\s*_]*$")
+
+
+def _last_value(said: Sequence[_Said], opening: str) -> str | None:
+    for place, one in enumerate(reversed(said)):
+        if not place and _ENDS_IN_A_FORMULA.search(one.text):
+            return None
+        found = one.value
+        if found:
+            if place and not _CONCLUDES.search(one.lead) and _is_cut_off(said[-1].text):
+                return None
+            return _answer_before(one, said[: len(said) - place - 1], opening.partition("\n\n")[0]) or found
+    return None
+
+
+def _answer_before(last: _Said, said: Sequence[_Said], question: str) -> str | None:
+    """What was asked for and concluded before a last sentence that goes on to something else."""
+    if last.concludes or _is_about(last, question):
+        return None
+    for one in reversed(said[1:]):
+        if one.concludes or _is_about(one, question):
+            return one.value if one.concludes and _is_about(one, question) else None
+    return None
+
+
+def _is_about(said: _Said, question: str) -> bool:
+    """Whether a sentence's subject, or the left side of its formula, stands in the question."""
+    for formula in find_formulas(said.text):
+        left, equals, _ = said.text[formula.inside].partition("=")
+        left = "".join(left.split())
+        if equals and len(left) > 2 and left in "".join(question.split()):
+            return True
+    subject = _SUBJECT.match(_CONCLUDES_FIRST.sub("", said.lead))
+    words = re.findall(r"[^\W\d_]{4,}", subject[1].lower()) if subject else []
+    return any(re.search(rf"\b{word}", question, re.IGNORECASE) or _ANSWERS.fullmatch(word) for word in words)
+
+
+_SUBJECT = re.compile(
+    r"[\s,:*]*([^.$\\\d]{1,80}?)\s(?:is|are|equals?|ist|sind|beträgt|lautet|est|sont|vaut|es|son|é|são|è|sono|равн\w+)\b"
+)
+_ANSWERS = re.compile(r"solutions?|lösung\w*|soluci[oó]n\w*|soluç\w+|soluzion\w*|probability|results?|решени\w+")
+
+
+# --- lists of solutions ---------------------------------------------------------------------------------------------
+
+
+def _of_bullets(sentences: list[str]) -> str | None:
+    """All of them where the text ends with a list of several solutions."""
+    sentences = re.sub(r"^(\d{1,2}\.)\n", r"\1 ", "\n".join(sentences), flags=re.MULTILINE).split("\n")
+    if len(sentences) > 1 and len({found[1] for found in map(_ASSIGNS.match, sentences) if found}) == len(sentences):
+        return to_latex(", ".join(one.strip("$., ") for one in sentences))
+    items = list(itertools.takewhile(_BULLET.match, reversed(sentences)))
+    if len(items) < 2 or len(items) == len(sentences) or not _SEVERAL.search(sentences[-len(items) - 1]):
+        return None
+    values = [value_of(_BULLET.sub("", item), announced=True) for item in reversed(items)]
+    return ", ".join(value for value in values if value) if all(values) else None
+
+
+_ASSIGNS = re.compile(r"\$?\s*([A-Za-z])\s*=[^=]+$")
+_BULLET = re.compile(r"\s*(?:[-*•]|\d+[.)])\s+")
+_SEVERAL = re.compile(
+    r"\b(?:solutions|values|roots|answers|pairs|triples|points|numbers|functions|possibilities)\b.*:\W*$", re.IGNORECASE
+)
+
+
+# --- words ----------------------------------------------------------------------------------------------------------
+
+_REFUSES = re.compile(r"\b(?:cannot|can't|can’t|unable to|not able to)\b", re.IGNORECASE)
+_ENDS_IN_A_FORMULA = re.compile(r"(?:[-+/=^{(\\]|(?<!\*)\*)\s*$")
+
+
+def _is_cut_off(sentence: str) -> bool:
+    return len(sentence.split()) > 3 and not sentence.rstrip().endswith((*".!?。！？)]}$*:>`\"'✓✅", "\\]", "\\)"))
+
+
+_CONCLUDES = re.compile(
+    r"\b(?:so|therefore|thus|hence|consequently|donc|also|somit|por lo tanto|portanto|quindi)\b|所以|因此|故|したがって|よって|∴",
+    re.IGNORECASE,
+)
+_CONCLUDES_FIRST = re.compile(
+    r"""
+    [\s*_\#>-]*(?:\d{1,2}[.)]\s*)?[*_]*
+    (?:
+        (?:so|therefore|thus|hence|consequently|(?:in\ )?conclusion|result|both\ (?:ways\ )?(?:lead|give)|altogether
+          |in\ total|finally|overall|we\ conclude|it\ follows
+          |also|somit|daher|folglich|damit|insgesamt|ergebnis|donc|ainsi|par\ conséquent|en\ conclusion|résultat|on\ conclut
+          |por\ (?:lo\ )?tanto|portanto|así\ que|luego|en\ conclusión|resultado|logo|assim|quindi|dunque|pertanto|risultato
+          |следовательно|таким\ образом|значит|итак|итого)\b
+      | 所以 | 因此 | 故 | 综上 | したがって | よって | ゆえに | ∴ | \$?\\therefore\b
+    )
+    """,
+    re.IGNORECASE | re.VERBOSE,
+)
+_CONFIRMS = re.compile(
+    r"✓|✔|✅|\b(?:correct|confirm\w*|verif\w*|holds|checks|agree\w*|consistent|stimmt)\b", re.IGNORECASE
+)
+
+
+_LINE_START = r"^[\s*_\#>(\[-]*(?:\d{1,2}[.)]\s*)?[*_]*"
+_ASIDE_WORDS = r"""
+    check\w*|verif\w*|let(?:'s|\ me|\ us)\ (?:verify|check|double|know|test)|to\ (?:verify|check|double|illustrate)|note\b|remark
+      |(?:we|i|you)\ (?:can\ |could\ |may\ )?(?:also\ |now\ |quickly\ )?(?:check|verify|test)|test(?:ing)?\b|sanity|proof\b
+      |source|confidence|difficulty|alternative|another\ (?:way|approach|method)|i\ hope|hope\ this|feel\ free|would\ you
+      |if\ you\ (?:have|would|need|want)|this\ completes|explanation|by\ the\ way|by\ symmetry|incidentally|as\ an\ aside
+      |from\ here|for\ (?:comparison|reference|illustration|the\ record)|as\ an?\ (?:check|illustration|example|remark)|aside\b
+      |a\ (?:quick\ )?(?:check|test|remark|note)\b|many\ (?:students|people)|(?:a\ )?common\ (?:mistake|error)|fun\ fact|bonus
+      |(?:they|their|these|both\ of\ (?:them|these))(?:['’]re)?\b
+      |vérif\w*|remarque|preuve|au\ passage|pour\ (?:vérifier|illustrer|information)|à\ titre|on\ (?:peut\ )?vérifie\w*
+      |probe\b|kontroll\w*|überprüf\w*|bemerkung|anmerkung|hinweis|zur\ (?:probe|kontrolle|veranschaulichung)|übrigens|nebenbei
+      |comprob\w*|comprueb\w*|verific\w*|observaci\w*|observaç\w*|nota\b|prueba\b|por\ cierto|a\ propósito
+      |osservazion\w*|per\ inciso
+      |проверка|проверим|замечание|кстати|验证|检验|验算|注\b|注意|顺便|検算|確認|ちなみに|参考
+"""
+_ASIDE = re.compile(rf"{_LINE_START}(?:{_ASIDE_WORDS})", re.IGNORECASE | re.MULTILINE | re.VERBOSE)
+_INSERTED = re.compile(
+    r"\b(?:by the way|as an? (?:quick )?check|incidentally|of them|übrigens|nebenbei|als probe|zur (?:probe|kontrolle)|au passage"
+    r"|por cierto|a propósito|per inciso)\b|顺便",
+    re.IGNORECASE,
+)
+_RETRACTS = re.compile(
+    r"\b(?:wait|actually|mistake|wrong|fails?|incorrect|correct(?:ed)? (?:answer|value)|should be|does(?:n't| not)|however)\b",
+    re.IGNORECASE,
+)
+
+
+def _is_aside(said: _Said) -> bool:
+    return bool(_ASIDE.match(said.text) or (_INSERTED.search(said.text) and not said.concludes))
+
+
+def without_asides(text: str) -> str:
+    """Up to the first check or remark after the answer, unless it takes something back."""
+    for aside in _ASIDE.finditer(text):
+        before, after = text[: aside.start()], text[aside.start() :]
+        if re.search(r"[\d$\\]", before) and not _RETRACTS.search(after):
+            return before.rstrip()
+    return text
