@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from themis.evaluation.extractors.text import last_of
 from themis.evaluation.metrics.notation import to_latex
 from themis.evaluation.metrics.sentences import find_formulas, split_sentences, value_of
 
@@ -88,13 +89,28 @@ def _last_value(said: Sequence[_Said], opening: str) -> str | None:
 
 
 def _answer_before(last: _Said, said: Sequence[_Said], question: str) -> str | None:
-    """What was asked for and concluded before a last sentence that goes on to something else."""
-    if last.concludes or _is_about(last, question):
+    """What a paragraph concluded before a last sentence that goes on to something else."""
+    if _CONCLUDES.search(last.lead) or _GOES_ON.match(last.lead) or _is_about(last, question):
         return None
     for one in reversed(said[1:]):
-        if one.concludes or _is_about(one, question):
-            return one.value if one.concludes and _is_about(one, question) else None
+        if one.concludes and (
+            _is_about(one, question) or (one.opens and not (last.opens and _PLAINLY.match(last.lead)))
+        ):
+            return one.value
+        if _CONCLUDES.search(one.lead) or _is_about(one, question):
+            return None
     return None
+
+
+_GOES_ON = re.compile(
+    r"[\s*_#>-]*(?:step|then|now|next|substitut\w*|plug\w*|with|using|this (?:gives|means|yields)|dann|nun|schritt|einsetzen"
+    r"|alors|puis|maintenant|étape|entonces|ahora|paso|então|agora|passo|allora|ora|тогда|теперь|шаг|于是|那么|步骤)\b",
+    re.IGNORECASE,
+)
+# A last paragraph of one plain sentence is the answer after an intermediate conclusion: "So r = 5. ... The area is 25."
+_PLAINLY = re.compile(
+    r"[\s*_]*(?:(?:The|Its|Der|Die|Das|Le|La|El|Il|O|A)\s|L['’])[^,.$\d]{2,50}\s(?:is|are|equals|ist|beträgt|est|vaut|es|è|é)\b[^,;]{1,60}$"
+)
 
 
 def _is_about(said: _Said, question: str) -> bool:
@@ -173,9 +189,10 @@ _CONFIRMS = re.compile(
 _LINE_START = r"^[\s*_\#>(\[-]*(?:\d{1,2}[.)]\s*)?[*_]*"
 _ASIDE_WORDS = r"""
     check\w*|verif\w*|let(?:'s|\ me|\ us)\ (?:verify|check|double|know|test)|to\ (?:verify|check|double|illustrate)|note\b|remark
-      |(?:we|i|you)\ (?:can\ |could\ |may\ )?(?:also\ |now\ |quickly\ )?(?:check|verify|test)|test(?:ing)?\b|sanity|proof\b
+      |(?:we|i|you)\ (?:can\ |could\ |may\ )?(?:also\ |now\ |quickly\ )?(?:check|verify|test)|test(?:ing)?\b|sanity|proof\b|one\ (?:can\ )?(?:check|verif)\w*
       |source|confidence|difficulty|alternative|another\ (?:way|approach|method)|i\ hope|hope\ this|feel\ free|would\ you
-      |if\ you\ (?:have|would|need|want)|this\ completes|explanation|by\ the\ way|by\ symmetry|incidentally|as\ an\ aside
+      |if\ you\ (?:have|would|need|want)|this\ completes|explanation|here(?:['’]s|\ is)\ (?:why|how)\b
+      |by\ the\ way|by\ symmetry|incidentally|as\ an\ aside
       |from\ here|for\ (?:comparison|reference|illustration|the\ record)|as\ an?\ (?:check|illustration|example|remark)|aside\b
       |a\ (?:quick\ )?(?:check|test|remark|note)\b|many\ (?:students|people)|(?:a\ )?common\ (?:mistake|error)|fun\ fact|bonus
       |(?:they|their|these|both\ of\ (?:them|these))(?:['’]re)?\b
@@ -187,7 +204,8 @@ _ASIDE_WORDS = r"""
 """
 _ASIDE = re.compile(rf"{_LINE_START}(?:{_ASIDE_WORDS})", re.IGNORECASE | re.MULTILINE | re.VERBOSE)
 _INSERTED = re.compile(
-    r"\b(?:by the way|as an? (?:quick )?check|incidentally|of them|übrigens|nebenbei|als probe|zur (?:probe|kontrolle)|au passage"
+    r"\b(?:by the way|as an? (?:quick )?check|incidentally|of them|indeed|of course|interestingly|for (?:example|instance)"
+    r"|should you|in case you|übrigens|nebenbei|als probe|zur (?:probe|kontrolle)|au passage"
     r"|por cierto|a propósito|per inciso)\b|顺便",
     re.IGNORECASE,
 )
@@ -203,8 +221,9 @@ def _is_aside(said: _Said) -> bool:
 
 def without_asides(text: str) -> str:
     """Up to the first check or remark after the answer, unless it takes something back."""
+    begins = re.search(r"[\d$\\]", text)
+    retracts = last_of(_RETRACTS.finditer(text))
     for aside in _ASIDE.finditer(text):
-        before, after = text[: aside.start()], text[aside.start() :]
-        if re.search(r"[\d$\\]", before) and not _RETRACTS.search(after):
-            return before.rstrip()
+        if begins and begins.start() < aside.start() and not (retracts and retracts.start() >= aside.start()):
+            return text[: aside.start()].rstrip()
     return text

@@ -6,6 +6,7 @@ answer an earlier one. Without any, what the text ends with counts (`endings`).
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -87,9 +88,10 @@ def _readable(text: str) -> str:
 
 def _before_the_next_problem(text: str) -> str:
     """Without the problems that a base model goes on to set itself once it has answered."""
-    for following in _NEXT_PROBLEM.finditer(text):
-        answered = any(one.evidence is not Evidence.SUPPOSED for one in find_statements(text[: following.start()]))
-        return text[: following.start()].rstrip() if answered else text
+    for following in itertools.islice(_NEXT_PROBLEM.finditer(text), 3):
+        before = text[: following.start()].rstrip()
+        if any(one.evidence is not Evidence.SUPPOSED for one in find_statements(before)):
+            return before
     return text
 
 
