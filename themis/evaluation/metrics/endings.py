@@ -30,7 +30,10 @@ class _Said:
 
     @property
     def concludes(self) -> bool:
-        return _CONCLUDES_FIRST.match(self.lead) is not None
+        """By its first word, or that of its last clause; a displayed formula by any word before it."""
+        if self.lead is not self.text and _CONCLUDES.search(self.lead):
+            return True
+        return bool(_CONCLUDES_FIRST.match(self.lead) or _CONCLUDES_LAST.search(self.text))
 
     @property
     def value(self) -> str | None:
@@ -46,7 +49,7 @@ def ending_value(text: str) -> str | None:
     end = len(without_asides(text))
     said = list(_sentences(text))
     for one in reversed(said):
-        if one.start >= end and one.opens and one.concludes and not _CONFIRMS.search(one.text) and one.value:
+        if one.start >= end and one.opens and one.concludes and not _is_remark(one) and one.value:
             return one.value
     said = [one for one in said if one.start < end]
     listed = _of_bullets([one.text for one in said])
@@ -73,7 +76,7 @@ def _sentences(text: str) -> Iterator[_Said]:
 
 
 _DISPLAYED = re.compile(r"\$\$|\\\[|\\begin\b")
-_LEADS = re.compile(r"[^\s.!?。！？✓][\s*_]*$|^[\s*_#]*(?:\d+[.)]\s*)?\w+(?:\s\w+){0,2}[.:][\s*_]*$")
+_LEADS = re.compile(r"(?<![\s*_.!?。！？✓])[*_\s]*\Z|\A[\s*_#]*+(?:\d+[.)]\s*)?\w+(?:\s\w+){0,2}[.:][\s*_]*\Z")
 
 
 def _last_value(said: Sequence[_Said], opening: str) -> str | None:
@@ -93,6 +96,8 @@ def _answer_before(last: _Said, said: Sequence[_Said], question: str) -> str | N
     if _CONCLUDES.search(last.lead) or _GOES_ON.match(last.lead) or _is_about(last, question):
         return None
     for one in reversed(said[1:]):
+        if _GOES_ON.match(one.lead):
+            return None
         if one.concludes and (
             _is_about(one, question) or (one.opens and not (last.opens and _PLAINLY.match(last.lead)))
         ):
@@ -169,27 +174,33 @@ _CONCLUDES = re.compile(
 )
 _CONCLUDES_FIRST = re.compile(
     r"""
-    [\s*_\#>-]*(?:\d{1,2}[.)]\s*)?[*_]*
+    [\s*_\#>-]*+(?:\d{1,2}[.)][\s*_]*+)?
     (?:
         (?:so|therefore|thus|hence|consequently|(?:in\ )?conclusion|result|both\ (?:ways\ )?(?:lead|give)|altogether
           |in\ total|finally|overall|we\ conclude|it\ follows
-          |also|somit|daher|folglich|damit|insgesamt|ergebnis|donc|ainsi|par\ conséquent|en\ conclusion|résultat|on\ conclut
+          |also|somit|daher|folglich|daraus\ folgt|damit|insgesamt|ergebnis|donc|ainsi|par\ conséquent|en\ conclusion|résultat
+          |on\ (?:en\ )?(?:conclut|déduit)
+          |d['’]où
           |por\ (?:lo\ )?tanto|portanto|así\ que|luego|en\ conclusión|resultado|logo|assim|quindi|dunque|pertanto|risultato
-          |следовательно|таким\ образом|значит|итак|итого)\b
+          |следовательно|таким\ образом|значит|итак|итого|отсюда)\b
       | 所以 | 因此 | 故 | 综上 | したがって | よって | ゆえに | ∴ | \$?\\therefore\b
     )
     """,
     re.IGNORECASE | re.VERBOSE,
+)
+_CONCLUDES_LAST = re.compile(
+    r"[,;] (?:and )?(?:so|hence|thus|therefore|also|somit|donc|quindi|portanto)\b", re.IGNORECASE
 )
 _CONFIRMS = re.compile(
     r"✓|✔|✅|\b(?:correct|confirm\w*|verif\w*|holds|checks|agree\w*|consistent|stimmt)\b", re.IGNORECASE
 )
 
 
-_LINE_START = r"^[\s*_\#>(\[-]*(?:\d{1,2}[.)]\s*)?[*_]*"
+_LINE_START = r"^[ \t*_\#>(\[-]*+(?:\d{1,2}[.)][ \t*_]*+)?"
 _ASIDE_WORDS = r"""
     check\w*|verif\w*|let(?:'s|\ me|\ us)\ (?:verify|check|double|know|test)|to\ (?:verify|check|double|illustrate)|note\b|remark
-      |(?:we|i|you)\ (?:can\ |could\ |may\ )?(?:also\ |now\ |quickly\ )?(?:check|verify|test)|test(?:ing)?\b|sanity|proof\b|one\ (?:can\ )?(?:check|verif)\w*
+      |(?:we|i|you)\ (?:can\ |could\ |may\ )?(?:also\ |now\ |quickly\ )?(?:check|verify|test)|test(?:ing)?\b|sanity|proof\b
+      |one\ (?:can\ )?(?:check|verif)\w*
       |source|confidence|difficulty|alternative|another\ (?:way|approach|method)|i\ hope|hope\ this|feel\ free|would\ you
       |if\ you\ (?:have|would|need|want)|this\ completes|explanation|here(?:['’]s|\ is)\ (?:why|how)\b
       |by\ the\ way|by\ symmetry|incidentally|as\ an\ aside
@@ -206,13 +217,17 @@ _ASIDE = re.compile(rf"{_LINE_START}(?:{_ASIDE_WORDS})", re.IGNORECASE | re.MULT
 _INSERTED = re.compile(
     r"\b(?:by the way|as an? (?:quick )?check|incidentally|of them|indeed|of course|interestingly|for (?:example|instance)"
     r"|should you|in case you|übrigens|nebenbei|als probe|zur (?:probe|kontrolle)|au passage"
-    r"|por cierto|a propósito|per inciso)\b|顺便",
+    r"|por cierto|a propósito|per inciso|кстати)\b|顺便",
     re.IGNORECASE,
 )
 _RETRACTS = re.compile(
     r"\b(?:wait|actually|mistake|wrong|fails?|incorrect|correct(?:ed)? (?:answer|value)|should be|does(?:n't| not)|however)\b",
     re.IGNORECASE,
 )
+
+
+def _is_remark(said: _Said) -> bool:
+    return _is_aside(said) or _CONFIRMS.search(said.text) is not None
 
 
 def _is_aside(said: _Said) -> bool:

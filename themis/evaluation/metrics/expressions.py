@@ -96,7 +96,7 @@ def _before_the_next_problem(text: str) -> str:
 
 
 _NEXT_PROBLEM = re.compile(
-    r"(?<=\S)\s*\n[\s*#_]*(?:(?:next |new )?(?:problem|question|exercise)|Q|Aufgabe|Frage|exercice|problema|pregunta|ejercicio"
+    r"(?<=\n)[ \t*#_]*+(?:(?:next |new )?(?:problem|question|exercise)|Q|Aufgabe|Frage|exercice|problema|pregunta|ejercicio"
     r"|задача|вопрос|题目|问题|問題)[ \t]*\d{0,3}[\s*_]{0,4}[:：]",
     re.IGNORECASE,
 )
