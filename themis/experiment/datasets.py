@@ -60,9 +60,9 @@ class Source:
     written_with: Mapping[str, object] | None = None
     continuations: Continuations | None = None
 
-    def complete(self, row: Row, prompt: str) -> dict[str, Any]:
+    def complete(self, row: Row, prompt: str) -> dict[str, object]:
         """What a provider is told beside the row's fields and the prompt: a chat's turns, and what it scores."""
-        added: dict[str, Any] = {}
+        added: dict[str, object] = {}
         if row.get("messages") is None and (turns := self.template.messages(row)) is not None:
             added["messages"] = turns
         if self.continuations is not None and row.get("continuations") is None:
@@ -317,7 +317,7 @@ class RowReader:
     # Raises where no answer to a row could be scored; takes the reference, and the row with its prompt.
     check: Callable[[Any, Mapping[str, Any]], None] | None = None
     # Of a row and its prompt, the fields that a protocol adds before it is asked.
-    complete: Callable[[Row, str], dict[str, Any]] | None = None
+    complete: Callable[[Row, str], dict[str, object]] | None = None
     # Why a row with `continuations` cannot be asked, where it cannot.
     no_scorer: str = ""
 
