@@ -121,10 +121,12 @@ def _read(page: _Page, letters: str, options: Mapping[str, str], emphasised: Set
             if len(letters) > 3 and len(_letters(stated)) == len(letters) - 1 and odd_one_out
             else stated[-1].letters
         )
-    if page.is_cut_off or words.REFUSES.search(reply):
-        return None
+    refusal = words.REFUSES.search(reply)
     for closing in by(Evidence.CLOSING)[-1:]:
-        return _only(closing.letters)
+        if not page.is_cut_off and not (refusal and page.sentence(closing)[0] <= refusal.start()):
+            return _only(closing.letters)
+    if page.is_cut_off or refusal:
+        return None
     left = set(letters) - rejected if len(rejected) > 1 else set()
     mentioned = by(Evidence.MENTIONED)
     return (
@@ -303,6 +305,9 @@ def _text_pattern(text: str) -> str:
     return start + (r"(?:(?:the|an?)\s+)?" if article else "") + pattern + end
 
 
+_VERB = re.compile(r"\W{0,3}(?:is|est|ist|es|é|è)\b")
+
+
 def _join(reply: str, mentions: Sequence[_Mention]) -> list[_Mention]:
     """`B and C`, `A, B or D` as one mention of several; `B, C is wrong` are two."""
     joined: list[_Mention] = []
@@ -310,8 +315,10 @@ def _join(reply: str, mentions: Sequence[_Mention]) -> list[_Mention]:
         last = joined[-1] if joined else None
         gap = reply[last.end : mention.start] if last else ""
         if last and len(gap) <= 24 and words.JOINS.fullmatch(gap) and not last.spelled and not mention.spelled:
-            another = re.fullmatch(r"\W*", gap) and re.match(
-                r"\W{0,3}(?:is|est|ist|es|é|è)\b", reply[mention.end : mention.end + 9]
+            # B, C is wrong · unlike A, B and C, option D
+            another = gap.lstrip(")] ").startswith(",") and (
+                re.search(r"\b(?:and|und|et|y|e)\b", reply[last.start : last.end])
+                or (not re.search(r"\w", gap) and _VERB.match(reply, mention.end))
             )
             if not another and not mention.letters <= last.letters:
                 joined[-1] = _Mention(last.start, mention.end, last.letters | mention.letters, faint=last.faint)
@@ -440,10 +447,15 @@ def _weigh(page: _Page, mention: _Mention, before: str, after: str, is_listed: b
     if _is_announced(before, after) or words.IS_ANSWER.match(after) or words.DECIDED.search(before):
         if len(mention.letters) > 1 and words.IS_SUBJECT.match(after):
             return Evidence.ASIDE
-        taken_back = words.TAKES_BACK.match(after) or words.NEGATED_BEHIND.search(after[:30])
-        if taken_back or supposed:
+        was = re.search(r"\bwas\W*\Z", before)
+        taken_back = (
+            (was and re.match(r"[^.!?]{0,60}, but\b", after))
+            or words.TAKES_BACK.match(after)
+            or words.NEGATED_BEHIND.search(after[:30])
+        )
+        if taken_back or supposed or words.AT_FIRST.search(before):
             return Evidence.REJECTED if taken_back else Evidence.ASIDE
-        return Evidence.STATED if words.WOULD.search(before[-20:] + after[:12]) else Evidence.FORMAL
+        return Evidence.STATED if was or words.WOULD.search(before[-20:] + after[:12]) else Evidence.FORMAL
     after = re.sub(r"\bnot because\b", "because", after)
     reason = words.REASON.search(after)
     said = words.SAID.search(after[: min(90, reason.start() if reason else 90)]) or page.verdict_on(mention)
@@ -454,6 +466,7 @@ def _weigh(page: _Page, mention: _Mention, before: str, after: str, is_listed: b
         or words.CONCEDED.search(words.QUOTED.sub("", before))
         or words.AT_FIRST.search(before)
         or (said and reason and words.BUT.match(reason.group()))
+        or (said and words.HALF_WRONG.search(after))
     ):
         return Evidence.ASIDE
     standing = None if is_listed else _standing(page, mention, after)
@@ -465,7 +478,7 @@ def _weigh(page: _Page, mention: _Mention, before: str, after: str, is_listed: b
         or (said and said.start() < (12 if mention.spelled else 90))
     ):
         return Evidence.STATED
-    if words.AND_THIS_IS.match(after):
+    if words.AND_THIS_IS.match(page.reply[mention.end : page.sentence(mention)[1]]):
         return Evidence.STATED
     no_option = not mention.spelled and words.NO_OPTION.search(before)
     if is_listed or mention.faint or no_option or words.LOOKED_AT.search(before):
@@ -481,7 +494,10 @@ def _is_announced(before: str, after: str) -> bool:
     goes_on = re.match(r"[\s)\]]{0,3}(?:\d[\d.,]*\s)?[a-zß-ÿа-яḀ-ỿ]", after, re.IGNORECASE)
     if start is None and not goes_on and not (after.startswith(")") and words.IN_BRACKETS.search(before)):
         start = _last_start(words.NAMED, before)
-    return start is not None and not words.NOT_THE_ANSWER.search(before[:start])
+    if start is None or words.NOT_THE_ANSWER.search(before[:start]):
+        return False
+    # The result is 17, which isn't among the options: A is 12.
+    return not words.REFUSES.search(before, start)
 
 
 def _last_start(pattern: re.Pattern[str], text: str) -> int | None:

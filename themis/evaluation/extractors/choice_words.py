@@ -41,16 +41,16 @@ ANSWER = _any(
     """answer ans answer_key key solution conclusion tldr selection selected pick verdict response result prediction
     decision recommendation recommended suggestion judge?ment my_(?:guess|vote|bet|call|take|preference)
     best_(?:guess|bet) summary bottom_line empfehlung recommandation recomendaci[oó]n recomendação raccomandazione final
-    exception antwort lösung ergebnis auswahl réponse respuesta soluci[oó]n resposta gabarito solução risposta soluzione
-    antwoord oplossing odpowiedź odpowiedzią cevap cevabı yanıt yanıtı ответ ответом відповідь svar svaret vastaus
-    válasz răspuns răspunsul odpověď odpoveď απάντηση jawaban jawapan đáp_án отговор отговорът odgovor sagot jibu vastus
-    atsakymas atbilde cavab javob жауап erantzuna""",
+    exception odd_one_out winner antwort lösung ergebnis auswahl réponse respuesta soluci[oó]n resposta gabarito solução
+    risposta soluzione antwoord oplossing odpowiedź odpowiedzią cevap cevabı yanıt yanıtı ответ ответом відповідь svar
+    svaret vastaus válasz răspuns răspunsul odpověď odpoveď απάντηση jawaban jawapan đáp_án отговор отговорът odgovor
+    sagot jibu vastus atsakymas atbilde cavab javob жауап erantzuna""",
     """答案 答え 解答 正解 回答 정답 답 الإجابة الاجابة الجواب جواب उत्तर जवाब উত্তর คำตอบ תשובה התשובה پاسخ பதில் விடை
     సమాధానం ಉತ್ತರ ഉത്തരം જવાબ ਜਵਾਬ պատասխան პასუხი 故选 故選 应选 應選""",
 )
 LINK = _any(
-    """is was be becomes are equals ist wäre lautet est serait es sería ser é seria è sarebbe jest (?<=odpowiedź_)to это
-    является är er este adalah là είναι (?<=vastaus_)on (?<=jibu_)ni (?<=sahihi_)ni je е є ay""",
+    """is was be becomes are equals falls_on goes_to ist fällt_auf wäre lautet est serait es sería ser é seria è sarebbe
+    jest (?<=odpowiedź_)to это является är er este adalah là είναι (?<=vastaus_)on (?<=jibu_)ni (?<=sahihi_)ni je е є ay""",
     "[:=→⇒—–>-] 是 为 為 は が 은 는 이 가 هي هو है คือ হল হলো היא",
 )
 _BETWEEN = _any(
@@ -104,7 +104,7 @@ _DECIDE = (
 DECIDED = _compile(
     r"(?:\b(?:i|we)(?:['’](?:d|ll|m|re)| would| will| am| are)?(?: \w+)? "
     rf"(?:answer(?:ing)?\b|(?<=still )(?:get|got)\b|{_DECIDE})"
-    rf"|(?:\A|\b(?:so|thus|hence|therefore|then)\b)\W{{0,3}}{_DECIDE})" + _FILLER
+    rf"|(?:\A|\b(?:so|thus|hence|therefore|then)\b)\W{{0,3}}(?!\w+ing\b(?! with)){_DECIDE})" + _FILLER
 )
 CHOSEN = _compile(
     _any(
@@ -113,7 +113,7 @@ CHOSEN = _compile(
         leaves(?:_us_with)? leaving left_with left_is remaining(?:_\w+)?_is remains must_be has_to_be should_be would_be
         will_be gotta_be can_only_be it_is it_was it['’]?s that['’]s that_is this_is points_to point_to matches match
         matching corresponds?_(?:to|with) corresponding_to consistent_with agrees_with so so_about hence thus therefore
-        say believe think guess reckon suggest stands conclude answer_with mark marked which_is namely i\.e only
+        say believe think guess reckon suggest stands conclude answer_with mark marked which_is namely i\.e only clearly
         definitely certainly surely obviously probably maybe perhaps changed?_to changing_\w+_\w+_to listed_(?:as|under)
         under switch_to yes (?:i|we)(?:_still|_again|_also)?_(?:get|got) arriv(?:e|es|ed)_at end(?:ed)?_up_with
         land(?:ed)?_on com(?:e|es)_out_(?:as|to) came_out_(?:as|to) wähle nehme bleibt entspricht ist sind choisis
@@ -164,7 +164,8 @@ CONCEDED = _compile(
 )
 # I initially chose B, but …
 AT_FIRST = _compile(
-    r"\b(?:initially|originally|at first|previously|earlier|(?:considered|thought about|tempted|going to) \w+"
+    r"\b(?:initially|originally|at first|almost|nearly|was about to|previously"
+    r"|earlier|(?:considered|thought about|tempted|going to) \w+"
     r"|first (?:thought|chose|guess|instinct|picked|said))\b[^,.!?:]{0,40}\Z"
 )
 # Being looked at is not being chosen.
@@ -200,14 +201,14 @@ _YES = (
     + r"(?:fits|holds|works|matches|satisfies|passes|remains|wins|stands|survives)\b"
 )
 _NO = _any(
-    """(?<!,_)not cannot never nor neither nope incorrect incorrectly wrong wrongly false untrue inaccurate invalid impossible
-    implausible unlikely irrelevant inconsistent unsupported absurd violates? fails? out ruled eliminated? excluded?
-    rejected? dismissed discarded contradicts? misses ignores lacks confuses
+    """(?<!,_)not(?!_(?:sure|certain)) cannot never nor neither nope incorrect incorrectly wrong wrongly false untrue
+    inaccurate invalid impossible implausible unlikely irrelevant inconsistent unsupported absurd violates? fails? out
+    ruled eliminated? excluded? rejected? dismissed discarded contradicts? misses ignores lacks confuses
     (?:might|may|could)_(?:seem|look|appear|sound) distractors? tempting trap attractive close plausible runner-up
-    second-best next-best second_best next_best mistake misconception too off-topic unrelated less weaker partially partly
-    falsch nicht scheidet scheiden kein keine unzutreffend ne fausse? faux incorrecte pas inexacte incorrect[ao]s?
-    fals[ao]s? err[oó]ne[ao] errad[ao]s? não sbagliat[ao] errat[ao] non onjuist fout niet błędn[aey] niepoprawn[aey]
-    nieprawidłow[aey] yanlış(?:tır)? değil невер[а-я]+ неправ[а-я]+ не ошибоч[а-я]+ salah""",
+    second-best next-best second_best next_best mistake misconception too off-topic unrelated less weaker partially
+    partly half half-right falsch nicht scheidet scheiden kein keine unzutreffend ne fausse? faux incorrecte pas inexacte
+    incorrect[ao]s? fals[ao]s? err[oó]ne[ao] errad[ao]s? não sbagliat[ao] errat[ao] non onjuist fout niet błędn[aey]
+    niepoprawn[aey] nieprawidłow[aey] yanlış(?:tır)? değil невер[а-я]+ неправ[а-я]+ не ошибоч[а-я]+ salah""",
     r"""(?<=[:–—|-]_)no\b n['’]t\b [✗✘❌☒×] 不 错 錯 誤 間違 正しくない ではない ません 違 不適切 않 틀 아닙 아니 오답 غير
     خاطئ خطأ ليس गलत नहीं sai""",
 )
@@ -274,22 +275,28 @@ ASKS = _compile(r"\W*(?:why|what|how|is|isn['’]t|shall|should|would|do|does|di
 
 # Said of a case that is not at hand …
 SUPPOSED = _compile(
-    r"\bif\b(?! (?:i|we) (?:had|have|were|must|am|need) )[^.!?]{0,160}\b(?:would|could|might|['’]d)\b"
+    r"\bif\b(?! (?:(?:i|we) (?:had|have|were|must|am|need)|forced|pressed|pushed)\b)[^.!?]{0,160}\b(?:would|could|might|['’]d)\b"
     r"|\b(?:would|could|might)\b[^.!?]{0,40}\b(?:if(?! i\b)|only (?:if|in|when|under|for|be)|had|unless)\b|\bhad the\b"
     r"|\b(?:could|would|might) have been\b|\bonly if\b|\bif (?:you|one|someone) (?:pick|choose|chose|answer)"
     r"|\bwould(?: only| also| then)? be (?:right|correct|true|appropriate|valid|preferred|indicated)"
     r" (?:for|in|when|under|with|at|on)\b(?! (?:this|our|the (?:given|question))\b)"
+    r"|\bto (?:a different|another|some other) (?:question|problem)\b"
+    r"|\b(?:choosing|picking|selecting|answering|going with)\b[^.!?]{0,30}\b(?:would|means|requires)\b"
     r"|\bfor\b[^.!?]{0,30}\bto be (?:right|correct|true)\b"
-    r"|\b(?:wenn|falls)\b[^.!?]{0,80}\bwäre\b|\bwäre\b[^.!?]{0,60}\b(?:wenn|falls)\b"
+    r"|\bwere\b[^.!?]{0,80}\bwould\b|\b(?:wenn|falls|wäre|hätte)\b[^.!?]{0,80}\bwäre\b|\bwäre\b[^.!?]{0,60}\b(?:wenn|falls)\b"
     r"|\bs[ie]\b[^.!?]{0,80}\b(?:serait|sería|seria|sarebbe)\b|\b(?:serait|sería|seria|sarebbe)\b[^.!?]{0,60}\bs[ie]\b"
     r"|\bесли бы\b|如果"
 )
 # … or by somebody else.
 BY_OTHERS = _compile(
     r"\b(?:students?|people|learners|test-takers|who|someone|somebody"
-    r"|everyone|classmates?|friends?|colleagues?|why|easy to|tempting to"
+    r"|everyone|nobody|no one|classmates?|friends?|colleagues?|why|easy to|tempting to"
     r"|(?:one|you|some|many|others|anyone) (?:might|may|would|could|often))\b[^.!?]{0,40}"
     r"\b(?:answer|pick|choose|chose|select|say|think|give|guess|believe|go (?:with|for))(?:ed|s)?\b"
+    r"|\byour (?:\w+ )?(?:answer|choice|pick|guess|suggestion)(?: was| of)\b|\bof the (?:rest|others|remaining)\b"
+    # Forgetting the factor of two leads to B.
+    r"|\b(?:wrong|mistakenly|incorrectly|forget\w*|forgot|mis\w{3,}ing|ignor\w+|neglect\w*|omit\w*|confus\w+)\b[^.!?]{0,60}"
+    r"\b(?:gives?|leads?|gets?|yields?|produces?|results?|arrive|end)\b[^.!?]{0,20}\Z"
     r"|\byou(?:['’]ve| have)? (?:said|suggested|chose|picked|answered|proposed|wrote|selected|mentioned|gave)\b"
 )
 JOINS = _compile(
@@ -338,6 +345,9 @@ UNDECIDED = _compile(
 REFUSES = _compile(
     r"\b(?:i|we)(?:['’]m| am| are| was)? ?(?:cannot|can['’]?t|could not|couldn['’]?t|unable to|not able to|do not|don['’]?t)"
     r" (?:\w+ )?(?:determine|answer|tell|say|choose|pick|select|see|view|decide|help|know|provide|identify|access|have enough)\b"
+    r"|(?:\bnot|n['’]t) (?:\w+ )?(?:among|one of|in|match any of) the (?:\w+ )?(?:options|choices|answers|list)\b"
     r"|\bno way (?:for me |of |to )"
 )
 QUOTED = re.compile(r'"[^"\n]{1,200}"')
+# B has the right sign and the wrong unit.
+HALF_WRONG = _compile(r"\b(?:and|with)(?: \w+)? (?:wrong|incorrect|false)\b")
