@@ -95,7 +95,7 @@ SECTIONS = (
         "themis.presets",
         "Benchmarks and datasets by name: see [the list](benchmarks.md). Those that register and look up are in "
         "[`themis`](#themis) too.",
-        ("BenchmarkPreset", "create_dataset", "fetch_benchmark", "read_rows"),
+        ("BenchmarkPreset", "FewShot", "Protocol", "create_dataset", "fetch_benchmark", "read_rows"),
     ),
     Section("themis.storage", "Where runs are kept."),
     Section("themis.backends.execution", "Where calls are made."),

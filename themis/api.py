@@ -82,7 +82,7 @@ def evaluate(
     truncated_limit: float = 0.05,
     data: str | Path | None = None,
     sample: bool = False,
-    task_options: Mapping[str, Any] | None = None,
+    task_options: Mapping[str, object] | None = None,
     on_result: Callable[[GenerationRecord], Any] | None = None,
     stop_when: Callable[[EvaluationRecord], str | None] | None = None,
     progress: bool | None = None,

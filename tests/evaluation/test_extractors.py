@@ -100,6 +100,11 @@ def test_json_field_follows_a_path(path, text, found):
     assert JsonFieldExtractor(path).extract(text) == found
 
 
+def test_json_field_reads_what_is_parsed_already():
+    assert JsonFieldExtractor("a.b").extract({"a": [{"B": 1}]}) == 1
+    assert JsonFieldExtractor().extract({"a": 1}) == {"a": 1}
+
+
 def test_json_field_says_what_is_there_instead():
     with pytest.raises(FieldExtractionError, match=r"no field 'anwser'.*did you mean 'answer'"):
         JsonFieldExtractor("anwser").extract('{"answer": 1}')

@@ -127,6 +127,45 @@ def test_a_grammar_that_is_none_is_refused(local, task):
     assert (raised.value.kind, raised.value.retryable) == ("bad_request", False)
 
 
+def scores_of(provider, task, pairs) -> list[tuple[float, bool, int]]:
+    output = provider.score_continuations(task(model="smollm2", metadata={"continuations": pairs})).output
+    return [(one["logprob"], one["greedy"], one["tokens"]) for one in output.raw["continuations"]]
+
+
+@pytest.mark.model
+def test_a_continuations_score_depends_on_nothing_else_in_its_row(local, task):
+    pairs = [["The capital of France is", " Paris"], ["The capital of France is", " Rome, no"], ["", "Hello 日本"]]
+    paris, rome, text = scores_of(local(), task, pairs)
+
+    assert scores_of(local(), task, pairs[::-1]) == [text, rome, paris]
+    assert scores_of(local(), task, pairs[1:2]) == [rome]
+    # A space at the end of the context is the beginning of the word.
+    assert scores_of(local(), task, [["The capital of France is ", "Paris"]]) == [paris]
+    assert paris[0] == pytest.approx(-0.26, abs=0.1)
+    assert [paris[1], paris[2], rome[1], rome[2]] == [True, 1, False, 3]
+    # Parts of characters are scored too: each of the two signs is several tokens.
+    assert text[2] >= 5
+    assert text[0] < -5
+
+
+@pytest.mark.model
+def test_long_contexts_are_cut_on_the_left_and_long_texts_are_read_in_windows(local, task, caplog):
+    words = "one two three four five six seven eight nine ten "
+    provider = local(context_tokens=16)
+    asked = task(model="smollm2", metadata={"continuations": [[3 * words, "eleven"], ["", 3 * words]]})
+
+    output = provider.score_continuations(asked).output
+
+    last, text = output.raw["continuations"]
+    kept = scores_of(local(context_tokens=64), task, [[" " + " ".join((3 * words).split()[-15:]), " eleven"]])
+    assert output.raw["truncated_tokens"] == 30 - 16
+    assert "are cut off on the left" in caplog.text
+    assert last["logprob"] == pytest.approx(kept[0][0], abs=0.5)
+    assert text["tokens"] == 31
+    with pytest.raises(ProviderCallError, match="more than context_tokens=16"):
+        provider.score_continuations(task(model="smollm2", metadata={"continuations": [["So:", 3 * words]]}))
+
+
 @pytest.mark.model
 def test_any_gguf_file_is_a_model(smollm2, task):
     model = parse_model(f"local/{smollm2}")

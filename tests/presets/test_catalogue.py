@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import base64
+import os
+import pickle
 import re
+import urllib.parse
+import zlib
 
 import pytest
 
@@ -10,12 +15,14 @@ import themis
 from themis.evaluation.extractors.exceptions import FieldExtractionError
 from themis.evaluation.metrics.countdown import CountdownStrict
 from themis.evaluation.resolve import resolve_extractor, resolve_metric
+from themis.exceptions import ConfigurationError
 from themis.presets import get_benchmark_preset, list_benchmarks
 from themis.presets.catalogue import CATALOGUE
 from themis.presets.catalogue.language import PartsExtractor, ShortAnswerExtractor
 from themis.presets.countdown import solve
 from themis.presets.hub import HubDataset
 from themis.presets.instructions import InstructionFollowing
+from themis.presets.loading import sample_rows
 
 
 def sample_of(name: str) -> list[dict]:
@@ -244,6 +251,48 @@ def test_a_run_with_a_perfect_model_scores_one_and_with_a_wrong_one_less(name, t
         assert (result.mean, result.failed, result.unparsed) == (1.0, 0, 0)
         # Some of a changed reply may be right still: a word of it, or the instructions it follows.
         assert wrong.metric(metric).mean <= (0.8 if metric.startswith(PARTLY) else 0)
+
+
+@pytest.mark.parametrize("name", SCORED)
+def test_options_are_scored_by_log_probability_after_the_published_examples(name, tmp_path):
+    preset = get_benchmark_preset(name, sample=True)
+    report = themis.evaluate(preset, model="fake/likelihood", storage=tmp_path, progress=False)
+
+    for result in report.evaluation_report.metrics.values():
+        assert 0 <= result.mean <= 1
+        assert (result.count, result.failed) == (len(sample_of(name)), 0)
+    for record in report.generation_results:
+        asked = record.task.metadata["continuations"]
+        assert len(record.output.raw["continuations"]) == len(asked) == len(record.task.metadata["choices"])
+        (row,) = [row for row in sample_of(name) if row["id"] == record.task.metadata["dataset_id"]]
+        # Examples stand before the question, and never the row itself.
+        assert (len(asked[0][0]) > 2 * len(preset.prompt_template.fill(row))) == (preset.few_shot is not None)
+
+
+def test_answers_that_a_model_grades_need_the_users_word_who_it_is(tmp_path):
+    with pytest.raises(ConfigurationError, match="--judge MODEL"):
+        themis.evaluate(
+            get_benchmark_preset("hle", sample=True), model="fake/perfect", storage=tmp_path, progress=False
+        )
+
+
+@pytest.mark.parametrize("name", GRADED)
+def test_answers_are_graded_by_the_named_model(name, tmp_path):
+    verdict = '{"grade": "correct", "reason": "the same"}'
+    preset = get_benchmark_preset(name, sample=True)
+    judge = f"fake/constant?text={urllib.parse.quote(verdict)}"
+    report = themis.evaluate(preset, model="fake/perfect", judge=judge, storage=tmp_path, progress=False)
+
+    assert {result.mean for result in report.evaluation_report.metrics.values()} == {1.0}
+    assert len(report.evaluation_report.metrics) == len(preset.metrics)
+
+
+def test_hidden_tests_that_are_more_than_a_text_are_refused():
+    packed = base64.b64encode(zlib.compress(pickle.dumps([os.system]))).decode()
+    (raw, *_) = sample_rows("livecodebench")
+
+    with pytest.raises(ValueError, match="more than a text"):
+        list(CATALOGUE["livecodebench"].rows_of({**raw, "private_test_cases": packed}, 0))
 
 
 @pytest.mark.parametrize("name", CATALOGUE)

@@ -120,6 +120,22 @@ def test_a_rows_budget_and_stops_are_the_tasks_unless_others_are_asked_for(data:
     assert (asked.temperature, asked.max_tokens, asked.stop) == (0.5, 700, usual.stop)
 
 
+def test_what_is_said_otherwise_of_a_task_marks_the_run(data: Path, tmp_path: Path) -> None:
+    usual = evaluate("gsm8k", tmp_path, data=data, limit=1)
+    other = evaluate("gsm8k", tmp_path, data=data, limit=1, shots=2, max_tokens=700)
+
+    assert usual.metadata["caveats"] == []
+    assert usual.metadata["protocol"].endswith("5 examples, temperature 0, 256 tokens, 1 attempt")
+    assert other.metadata["caveats"] == [
+        "not the published protocol: shots 2 instead of the task's own; "
+        'generation {"max_gen_toks": 700} instead of the task\'s own'
+    ]
+    assert [len(report.generation_results[0].task.prompt.text.split("Question:")) for report in (usual, other)] == [
+        7,
+        4,
+    ]
+
+
 def test_a_limit_is_of_each_task_of_a_tag(data: Path, tmp_path: Path) -> None:
     report = evaluate("ai2_arc", tmp_path, "fake/likelihood", data=data, limit=2)
 

@@ -76,12 +76,13 @@ def find_json_objects(text: str) -> JsonObjects:
 
 
 class JsonValue(NamedTuple):
-    """An object or array of a text: where it stands, what it holds, and whether the end of the text cuts it off."""
+    """An object or array of a text: where it stands, what it holds, whether the end of the text cuts it off, what is before."""
 
     start: int
     end: int
     value: object
     cut: bool
+    before: str = ""
 
 
 def find_json_values(text: str) -> list[JsonValue]:
@@ -120,7 +121,7 @@ def _scan(reader: _Reader) -> Iterator[JsonValue]:
         except _Broken:
             value = None
         if isinstance(value, dict | list):
-            yield JsonValue(start, reader.at, value, reader.cut)
+            yield JsonValue(start, reader.at, value, reader.cut, reader.text[max(0, start - _LOOKED_BACK) : start])
         looks -= value is None
         bracket = _BRACKET.search(reader.text, reader.at if isinstance(value, dict) else bracket.end())
 
@@ -131,6 +132,7 @@ _BRACKET = re.compile(r"[\[{]")
 # After an attempt that failed the next bracket is tried, even one that the attempt has passed; but only so often, since
 # each may cost a pass over the text. Then reading goes on where the attempt ended.
 _SECOND_LOOKS = 10
+_LOOKED_BACK = 80
 
 
 def _longest(text: str) -> tuple[int, object] | None:
@@ -180,6 +182,8 @@ _LITERALS: dict[str, object] = {
 _NAMES = {"true": True, "false": False, "null": None, "none": None, "undefined": None}
 # A value without its quotes, as far as nothing else can be meant.
 _BARE = re.compile(r"[\w$€£+-][\w%$€£./ :+-]*+(?=\s*[,;}])")
+_GOES_ON = re.compile(r"%|/(?![/*])|[ ][^\W\d]")
+_THOUSANDS = re.compile(r"-?\d{1,3}(?:,\d{3})+(?=\s*[,;}\]])")
 _SEPARATOR = re.compile(r":|=>?")
 _CUT: Final = object()  # stands for a value of which the text holds only a part
 _MAX_DEPTH = 100
@@ -218,8 +222,11 @@ class _Reader:
             return self.container(depth)
         if first in _STRINGS:
             return self.string()
+        if self.loose and depth and (thousands := _THOUSANDS.match(self.text, self.at)):
+            self.at = thousands.end()
+            return int(thousands[0].replace(",", ""))
         number = _NUMBER.match(self.text, self.at)
-        if number and not (self.loose and self.text.startswith("%", number.end())):
+        if number and not (self.loose and _GOES_ON.match(self.text, number.end())):
             return self.number(number, depth)
         if (
             self.loose

@@ -57,12 +57,12 @@ class Source:
     # A benchmark's; rows of one's own have none.
     protocol: Protocol | None = None
     # What its rows are written with in place of its task's own, where they hold all that is asked.
-    written_with: Mapping[str, Any] | None = None
+    written_with: Mapping[str, object] | None = None
     continuations: Continuations | None = None
 
-    def complete(self, row: Row, prompt: str) -> dict[str, Any]:
+    def complete(self, row: Row, prompt: str) -> dict[str, object]:
         """What a provider is told beside the row's fields and the prompt: a chat's turns, and what it scores."""
-        added: dict[str, Any] = {}
+        added: dict[str, object] = {}
         if row.get("messages") is None and (turns := self.template.messages(row)) is not None:
             added["messages"] = turns
         if self.continuations is not None and row.get("continuations") is None:
@@ -317,7 +317,7 @@ class RowReader:
     # Raises where no answer to a row could be scored; takes the reference, and the row with its prompt.
     check: Callable[[Any, Mapping[str, Any]], None] | None = None
     # Of a row and its prompt, the fields that a protocol adds before it is asked.
-    complete: Callable[[Row, str], dict[str, Any]] | None = None
+    complete: Callable[[Row, str], Row] | None = None
     # Why a row with `continuations` cannot be asked, where it cannot.
     no_scorer: str = ""
 
@@ -372,7 +372,7 @@ class RowReader:
         self.fingerprint = hasher.hexdigest()
         self.filled_prompts = prompts.hexdigest() if is_code else ""
 
-    def _item_id(self, row: Mapping[str, Any], position: int) -> str:
+    def _item_id(self, row: Row, position: int) -> str:
         """The row's id as text; rows without any are numbered. Zero is an id like any other."""
         has_id = row.get(self.id_field) is not None
         if self._numbered is None:
@@ -403,7 +403,7 @@ class RowReader:
             )
         return text
 
-    def _check_reference(self, row: Mapping[str, Any], position: int) -> None:
+    def _check_reference(self, row: Row, position: int) -> None:
         if self.reference_field == "":
             return
         here = next((name for name in ("answer", "reference") if name in row), None)
@@ -425,7 +425,7 @@ class RowReader:
             if len(self._without_reference) >= _SHOWN_ROWS or position == 0:
                 self._refuse_missing_references(row)
 
-    def _check_continuations(self, row: Mapping[str, Any], prompt: str, position: int) -> None:
+    def _check_continuations(self, row: Row, prompt: str, position: int) -> None:
         if self.no_scorer:
             raise ConfigurationError(f"row {position} is scored by log-probability, and {self.no_scorer}")
         try:
@@ -433,7 +433,7 @@ class RowReader:
         except ConfigurationError as error:
             raise DatasetError(f"row {position}: {error}") from error
 
-    def _check_sampling(self, row: Mapping[str, Any], position: int) -> None:
+    def _check_sampling(self, row: Row, position: int) -> None:
         # Rows of a stored run have been checked, or are of before rows had a sampling of their own.
         if row.get("sampling") is None or isinstance(self.rows, StoredRows):
             return
@@ -442,7 +442,7 @@ class RowReader:
         except ConfigurationError as error:
             raise ConfigurationError(f"row {position}: {error}") from None
 
-    def _check_scoring(self, row: Mapping[str, Any], prompt: str, position: int) -> None:
+    def _check_scoring(self, row: Row, prompt: str, position: int) -> None:
         name = self.found_reference
         if self.check is None or name is None or name not in row:
             return
@@ -451,7 +451,7 @@ class RowReader:
         except ThemisError as error:
             raise DatasetError(f"row {position} cannot be scored: {error}") from error
 
-    def _refuse_missing_references(self, row: Mapping[str, Any] | None = None) -> None:
+    def _refuse_missing_references(self, row: Row | None = None) -> None:
         if not self._without_reference:
             return
         rows = ", ".join(map(str, self._without_reference))
@@ -459,7 +459,7 @@ class RowReader:
         hint = f"{nearest(name, row)}; that row has {', '.join(sorted(row))}" if row is not None else ""
         raise ConfigurationError(f"reference_field {name!r} is missing in row(s) {rows}{hint}")
 
-    def _cluster(self, row: Mapping[str, Any], item_id: str) -> str | None:
+    def _cluster(self, row: Row, item_id: str) -> str | None:
         if self.cluster_field is None:
             return None
         if self.cluster_field not in row:

@@ -11,7 +11,6 @@ import random
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import msgspec
 
@@ -80,7 +79,7 @@ class Request(msgspec.Struct, eq=False):
 
 # --- which method of a provider a task is for ---------------------------------------------------------------------------
 
-Call = Callable[[GenerationTask], Any]
+Call = Callable[[GenerationTask], object]
 
 
 def provider_call(executor: StatelessTaskExecutor) -> Call:
@@ -89,7 +88,7 @@ def provider_call(executor: StatelessTaskExecutor) -> Call:
     if score is None:
         return execute
 
-    def call(task: GenerationTask) -> Any:
+    def call(task: GenerationTask) -> object:
         return execute(task) if task.metadata.get(CONTINUATIONS) is None else score(task)
 
     return call

@@ -144,7 +144,7 @@ class AsyncPool:
 
     async def _work_off(self, caller: _Caller) -> None:
         """Makes one call after another while there is work and the limit allows it."""
-        execute = provider_call(self._executor)
+        execute: Any = provider_call(self._executor)
         try:
             while self._backlog and self._active <= self._limit:
                 pause = self._resume_at - time.monotonic()

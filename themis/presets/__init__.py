@@ -15,9 +15,12 @@ from themis.presets.benchmarks import (
     register_dataset,
 )
 from themis.presets.loading import read_rows
+from themis.presets.protocols import FewShot, Protocol
 
 __all__ = [
     "BenchmarkPreset",
+    "FewShot",
+    "Protocol",
     "create_dataset",
     "fetch_benchmark",
     "get_benchmark_preset",

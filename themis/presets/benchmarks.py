@@ -162,7 +162,7 @@ class BenchmarkPreset:
         """Whether a limit is of each of its parts, which `load_dataset` then heeds itself."""
         return False
 
-    def read_stored(self, rows: Iterable[Mapping[str, Any]]) -> BenchmarkPreset:
+    def read_stored(self, rows: Iterable[Mapping[str, object]]) -> BenchmarkPreset:
         """The same benchmark for a stored run, whose rows may be all that is needed.
 
         Args:

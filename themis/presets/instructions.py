@@ -9,10 +9,11 @@ from __future__ import annotations
 import functools
 import json
 import re
+import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import ModuleType
-from typing import Any, ClassVar
+from typing import ClassVar, Protocol, cast
 
 from themis.core.codec import canonical_json
 from themis.core.entities import MetricScore
@@ -70,13 +71,13 @@ class InstructionFollowing(Metric):
         response = "" if prediction is None else str(prediction)
         followed = _follow(response, canonical_json(_read_instructions(references)), self.loose)
         count, right = len(followed), sum(one["followed"] is True for one in followed)
-        details: dict[str, Any] = {"followed": list(followed), "share_followed": right / count}
+        details: dict[str, object] = {"followed": list(followed), "share_followed": right / count}
         if self.level == "prompt":
             return MetricScore(self.name, float(right == count), details)
         return MetricScore(self.name, right / count, {**details, STATISTICS: [right, count]})
 
 
-def _read_instructions(references: Sequence[object]) -> list[tuple[str, dict[str, Any]]]:
+def _read_instructions(references: Sequence[object]) -> list[tuple[str, dict[str, object]]]:
     reference = references[0] if references else None
     if not isinstance(reference, Mapping) or not isinstance(reference.get("instruction_id_list"), list):
         raise MetricError(f"expected a reference with instruction_id_list and kwargs, got {reference!r:.80}")
@@ -114,7 +115,7 @@ def _find_check(kind: str) -> Callable[..., bool]:
     return CHECKS[kind]
 
 
-def _check(kind: str, response: str, parameters: dict[str, Any]) -> bool:
+def _check(kind: str, response: str, parameters: Mapping[str, object]) -> bool:
     try:
         return bool(_find_check(kind)(response, **parameters))
     except (TypeError, re.error) as error:
@@ -155,7 +156,19 @@ def _sentence_count(response: str, *, num_sentences: int, relation: str) -> bool
 
 
 def _word_count(response: str, *, num_words: int, relation: str) -> bool:
-    return _compares(len(re.findall(r"\w+", response)), relation, num_words)
+    return _compares(len(_find_words(response)), relation, num_words)
+
+
+def _find_words(text: str) -> list[str]:
+    """Runs of word characters as nltk's tokenizer finds them: with combining marks, and without fractions and exponents."""
+    if not text.isascii():
+        return "".join(character if _is_of_word(character) else " " for character in text).split()
+    return re.findall(r"\w+", text)
+
+
+def _is_of_word(character: str) -> bool:
+    category = unicodedata.category(character)
+    return category[0] in "LM" or category in ("Nd", "Nl", "Pc") or character in "\u200c\u200d"
 
 
 def _paragraph_count(response: str, *, num_paragraphs: int) -> bool:
@@ -310,14 +323,18 @@ CHECKS: dict[str, Callable[..., bool]] = {
 # --- packages that some of the rules are ---------------------------------------------------------------------------------
 
 
+class _Tokenizer(Protocol):
+    def tokenize(self, text: str, /) -> Sequence[str]: ...
+
+
 @functools.cache
-def _load_punkt() -> Any:
+def _load_punkt() -> _Tokenizer:
     """nltk's sentences of English. Its data is not part of the package."""
     import_extra("nltk", "ifeval", "counting sentences as IFEval does")
     from nltk.tokenize.punkt import PunktTokenizer
 
     try:
-        return PunktTokenizer("english")
+        return cast(_Tokenizer, PunktTokenizer("english"))
     except LookupError as error:
         raise DependencyError(
             "counting sentences and capital words as IFEval does needs nltk's data punkt_tab: "
@@ -327,11 +344,11 @@ def _load_punkt() -> Any:
 
 
 @functools.cache
-def _load_word_tokenizer() -> Any:
+def _load_word_tokenizer() -> _Tokenizer:
     import_extra("nltk", "ifeval", "counting capital words as IFEval does")
     from nltk.tokenize.destructive import NLTKWordTokenizer
 
-    return NLTKWordTokenizer()
+    return cast(_Tokenizer, NLTKWordTokenizer())
 
 
 @functools.cache

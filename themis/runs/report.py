@@ -116,7 +116,7 @@ def build_report(
     )
 
 
-def _describe(reader: RunReader, metrics: Mapping[str, MetricAggregate], asked: Asked) -> dict[str, Any]:
+def _describe(reader: RunReader, metrics: Mapping[str, MetricAggregate], asked: Asked) -> dict[str, object]:
     """What the run is and how it went."""
     run = reader.metadata
     good, failed = reader.count_records()

@@ -90,7 +90,8 @@ LANGUAGES = (
         r"|presumably|surely"
         r"|certainly|definitely|clearly|simply|just|actually|indeed|in fact|of course|then|therefore|thus|hence|now|still"
         r"|arguably|apparently|seemingly|approximately|approx\.?|about|around|roughly|nearly|close to|exactly|precisely"
-        r"|equal to|given by|going to be|that|in my opinion|I (?:think|believe|guess|suppose|would say)|I'd say"
+        r"|equal to|given by|going to be"
+        r"|that(?!\s+(?:is|was|makes|leaves|gives))|in my opinion|I (?:think|believe|guess|suppose|would say)|I'd say"
         r"|it(?:'s| is)"
         r"|(?:would|should|must|will|might|may|could) be|as follows|the following|none other than|always|obviously|again"
         r"|instead|also|really|in the end|ultimately|I'm (?:fairly|pretty|quite) sure",
@@ -107,7 +108,7 @@ LANGUAGES = (
         r"\b(?:est|sont|serait|était|vaut|doit être)\b",
         r"car|parce qu[e']|puisque|plutôt que|au lieu de",
         r"mais|non|et non|pas|bien que|qui|donc|soit|et pas",
-        r"probablement|sans doute|peut-être|environ|donc|certainement|bien|simplement|égale? à",
+        r"de(?=\s+\d)|probablement|sans doute|peut-être|environ|donc|certainement|bien|simplement|égale? à",
     ),
     Language(
         ("respuesta", "resultado", "solución"),
@@ -332,6 +333,8 @@ def trim_answer(said: str) -> str:
     >>> trim_answer(r"probably \(\frac{1}{2}\), since two of four are red. Check it.")
     '\\frac{1}{2}'
     """
+    if bold := _BOLD_FIRST.match(said.strip()):
+        said = bold[1]
     answer = _strip_marks(_TAKEN_BACK.sub("", re.sub(r"~~[^~\n]+~~(?=\s*\S)", "", said[:_LONGEST])))
     for _ in range(4):
         before = answer
@@ -346,6 +349,8 @@ def trim_answer(said: str) -> str:
     return answer
 
 
+# What is set in bold is the answer where only a bracket or a comma follows it; a unit may follow without.
+_BOLD_FIRST = re.compile(r"(?:\*\*)?([^*\n]+)\*\*\s*(?:[(,]|[–—-]\s)")
 # "15 — wait, no, 18": what is taken back in the same breath.
 _TAKEN_BACK = re.compile(
     r"\A[^\n]{1,60}?(?:[—–,;]|--|\.\.\.|…|\s-)\s*(?:no,? )?(?:wait|sorry|scratch that|I mean|make that"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import textwrap
 import warnings
 
 _LOOKED_AT = 200_000
@@ -19,7 +20,7 @@ _STATEMENT = re.compile(
     |(?:FROM|WHERE|GROUP\s+BY|ORDER\s+BY|HAVING|LIMIT|VALUES|SET|UNION|(?:LEFT|RIGHT|INNER|OUTER|CROSS)?\s?JOIN|AND|ON)\s
     |<!DOCTYPE\b|</?(?:html|head|body|div|p|h[1-6]|ul|ol|li|table|tr|td|script|style|form|span|a|img|input|button)\b[^<>]*>
     |[\w.\[\]"'()*, ]{1,60}\s*(?:[-+*/%|&^]|//|\*\*|<<|>>)?=(?!=)\s*\S.*$
-    |[\w.]+\(.*\)\s*;?\s*(?:\#.*|//.*)?$|>>>\s|\$\s\w|set\s+-|echo\s|for\s+\w+\s+in\s.*;\s*do|(?:done|fi|esac|do|then)$
+    |[\w.]+\(.*\)\s*;?\s*(?:\#.*|//.*)?$|\$\s\w|set\s+-|echo\s|for\s+\w+\s+in\s.*;\s*do|(?:done|fi|esac|do|then)$
     |[\w:<>,*& ]+\s+\w+\([^()]*\)\s*\{|struct\s+\w+|impl\b.*\{|\}\s*(?:else|catch|finally)?\s*.*\{?$|[\])}]+[;,)]*$|\{$
     )""",
     re.VERBOSE,
@@ -31,7 +32,8 @@ _STRONG = re.compile(
 )
 _COMMENT = re.compile(r"\s*(?:#(?!#|!)|//|--\s|/\*|\*/|\*\s|\"\"\"|''')")
 _LABEL = re.compile(
-    r"\s*(?:python3?|javascript|js|java|c\+\+|cpp|sql|bash|go|rust|html|code|answer|solution|output)\s*:?\s*$",
+    r"\s*(?:python3?|copy code|copy|javascript|js|java|c\+\+|cpp|sql|bash|go|rust|html|code|answer|solution"
+    r"|output)\s*:?\s*$",
     re.IGNORECASE,
 )
 _PROSE = re.compile(r"\s*[^\W\d_][^\n]*\s[^\n]*[.!?:]\s*$")
@@ -46,7 +48,8 @@ def find_bare_code(text: str) -> str | None:
     lines = text[:_LOOKED_AT].strip("\n").split("\n")
     kinds = [_is_code(line) for line in lines]
     if not any(kinds):
-        return None
+        alone = text.strip()
+        return alone if len(lines) == 1 and alone[:1] in "[{(" and is_expression(alone) else None
     first = kinds.index(True)
     while first > 0 and _COMMENT.match(lines[first - 1]) and not _PROSE.match(lines[first - 1][:_LINE]):
         first -= 1
@@ -56,7 +59,11 @@ def find_bare_code(text: str) -> str | None:
     first = next((place for place in range(first) if not _may_introduce(lines[place])), first)
     last = len(kinds) - 1 - kinds[::-1].index(True)
     chosen = lines[first : last + 1]
-    return "\n".join(chosen).rstrip() if _holds_together(chosen, kinds[first : last + 1]) else None
+    if not _holds_together(chosen, kinds[first : last + 1]):
+        return None
+    code = "\n".join(chosen).rstrip()
+    # A whole program may be indented as Markdown sets code; the rest of a body keeps its place.
+    return textwrap.dedent(code) if code[:1] in " \t" and _STRONG.match(code) else code
 
 
 def _leads_in(line: str) -> bool:
@@ -123,7 +130,11 @@ def _parses(code: str) -> bool:
             body = ast.parse(code.strip()[:_LOOKED_AT]).body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return False
-    return any(not isinstance(one, ast.Expr) or isinstance(one.value, ast.Call | ast.ListComp) for one in body)
+    return any(
+        not isinstance(one, ast.Expr)
+        or isinstance(one.value, ast.Call | ast.ListComp | ast.DictComp | ast.SetComp | ast.GeneratorExp)
+        for one in body
+    )
 
 
 def is_expression(code: str) -> bool:

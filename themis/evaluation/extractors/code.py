@@ -220,7 +220,8 @@ _WRONG = re.compile(
     re.IGNORECASE,
 )
 _OTHER_WAY = re.compile(
-    r"\b(?:alternatively|alternatives?|another (?:way|option|approach|version|solution)|other (?:way|option"
+    r"\b(?:(?:solution|approach|method|option|variant) (?:2|3|two|three|b|c)|alternatively|alternatives?"
+    r"|another (?:way|option|approach|version|solution)|other (?:way|option"
     r"|approach)s?|you (?:can|could) also"
     r"|one-?liner|shorter|more concise|or,? (?:using|with|if)|if you prefer|for comparison|optional\w*|bonus"
     r"|variants?|recursive version"
@@ -229,7 +230,7 @@ _OTHER_WAY = re.compile(
     re.IGNORECASE,
 )
 _CORRECTED = re.compile(
-    r"\b(?:correct(?:ed|ion)?|fix(?:ed)?|improved?|better|final|updated?|revised?|rewritten|optimi[sz]ed"
+    r"\b(?:correct(?:ed|ion)?|fix(?:ed)?|improved?|better|final|updated?|revised?|rewritten|optimi[sz]ed|optimal"
     r"|efficient|refactored|actually|wait"
     r"|oops|sorry|instead|now|complete|full|whole|korrigiert\w*|verbessert\w*|richtig\w*|corrigée?|corregid[oa]"
     r"|corrigid[oa]|corrett[oa]"
@@ -273,7 +274,7 @@ def _choose(blocks: Sequence[CodeBlock]) -> list[CodeBlock]:
             continue  # a call, a test, an output or a part repeated
         if not names and not _is_setup(block.code):
             continue
-        if names and _is_stub(block.code) and any(defined[later] for later in range(place + 1, len(blocks))):
+        if names and _is_stub(block.code) and not _is_needed(names, defined[place + 1 :], blocks[place + 1 :]):
             continue
         said = block.introduced
         if kept and (_WRONG.search(said) or _OTHER_WAY.search(said)) and not _CORRECTED.search(said):
@@ -283,6 +284,13 @@ def _choose(blocks: Sequence[CodeBlock]) -> list[CodeBlock]:
         kept.append(place)
     kept = [place for place in kept if not _is_wrong_start(blocks[place], kept[-1] != place)]
     return [blocks[place] for place in kept] or [max(blocks, key=lambda block: len(block.code))]
+
+
+def _is_needed(names: set[str], later: Sequence[set[str]], blocks: Sequence[CodeBlock]) -> bool:
+    """Whether what a stub announces is not defined later, and used there or nowhere given otherwise."""
+    if any(names & others for others in later):
+        return False
+    return not any(later) or any(re.search(rf"\b{re.escape(name)}\b", one.code) for name in names for one in blocks)
 
 
 def _is_wrong_start(block: CodeBlock, has_later: bool) -> bool:

@@ -104,7 +104,10 @@ _VERB = re.compile(
     re.IGNORECASE,
 )
 # A figure with its unit, last in a sentence: "so she earned $10", "thus they walk 12 km a day".
-_QUANTITY = re.compile(r"(?<![\w.^])(?:[-−$€£¥]\s?)?\d[\d,.:/]*(?:\s?%|\s?°[CF]?|(?:\s+[^\W\d]+){1,3})?$")
+_QUANTITY = re.compile(
+    r"(?<![\w.^])(?:(?:January|February|March|April|May|June|July|August|September|October|November|December) (?=\d))?"
+    r"(?:[-−$€£¥]\s?)?\d[\d,.:/]*(?:\s?%|\s?°[CF]?|(?:\s+[^\W\d]+){1,3})?$"
+)
 _THERE_ARE = re.compile(
     r"there (?:are|is|were|will be|would be)\s+(?P<said>(?:exactly |only )?\d[\d,.]*(?:\s+(?!(?:of|in|for|on|at"
     r"|to|with|left)\b)[^\W\d]+)?)",
@@ -112,7 +115,8 @@ _THERE_ARE = re.compile(
 )
 _EMPHASISED = re.compile(r"\*\*([^*\n]{1,80})\*\*|\$\$([^$]{1,200})\$\$")
 _FLUFF = re.compile(
-    r"[^\w]*(?:let me|let us|let's|i hope|hope (?:this|that)|please|feel free|note|sure|great|good question|okay"
+    r"[^\w]*(?:let me|let us|let's|i hope|hope (?:this|that)|please|feel free|note|sure|great|good question|hmm+"
+    r"|well|alright|ah|oh|interesting|okay"
     r"|ok|hi|hey|hello"
     r"|thanks|thank|certainly|of course|here|i will|i'll|i would|i need|we need|we will|to (?:find|solve|answer"
     r"|determine|get)"
@@ -237,7 +241,7 @@ def _is_name(subject: str) -> bool:
     return subject.startswith(("$", "\\(")) or (
         len(subject.split()) <= 4
         and subject[:1].isupper()
-        and not re.match(r"(?:The|A|An|It|This|That|There|So|He|She|We|They|You|I)\b", subject)
+        and not re.match(r"(?:The(?! [A-Z])|A|An|It|This|That|There|So|He|She|We|They|You|I)\b", subject)
     )
 
 
@@ -322,7 +326,7 @@ def _begins_bare(text: str) -> bool:
         return True
     answer = trim_answer(line)
     words = len(answer.split())
-    if not answer or words > _BARE_WORDS or find_predicate(answer) or _CONCLUDES.match(line):
+    if not answer or (words > _BARE_WORDS and "=" not in answer) or find_predicate(answer) or _CONCLUDES.match(line):
         return False
     before = answer[: quantity.start()].split() if (quantity := _QUANTITY.search(answer)) else []
     if (

@@ -36,7 +36,7 @@ class JsonFieldExtractor:
 
     def extract(self, raw_output: str) -> object:
         if isinstance(raw_output, dict | list):
-            return _look_up([raw_output], self.field_path)
+            return _look_up([raw_output], self.field_path) if self.field_path else raw_output
         return find_json_field(text_of(raw_output), self.field_path)
 
 
@@ -56,11 +56,18 @@ def find_json_field(text: str, path: str) -> object:
     found = find_json_values(text)
     if _CUT_OPEN.match(text):
         found += find_json_values("{" + _FENCE_OPENS.sub("", text))
-    # Complete ones before one that was cut off; within each kind the last first.
-    values = [one.value for one in sorted(found, key=lambda one: (not one.cut, one.start), reverse=True)]
+    # Complete ones before one that was cut off, meant ones before examples; of each kind the last first.
+    found.sort(key=lambda one: (not one.cut, _SHOWS.search(one.before) is None, one.start), reverse=True)
+    values = [one.value for one in found]
     return _look_up(values or [whole], path)
 
 
+# What is only shown: the form of an answer, or what it should not be.
+_SHOWS = re.compile(
+    r"\b(?:for example|e\.g\.|such as|wrong|incorrect|not|format|schema|template|instead of|something like"
+    r"|previously|originally|was)\b[^.\n{}\[\]]{0,40}$",
+    re.IGNORECASE,
+)
 # JSON that was put into a text, without the text's own quotes.
 _ESCAPED_WHOLE = re.compile(r"\A\s*[\[{]\s*(?:\{\s*)?\\\"")
 # A reply that goes on where the prompt left off, after an opening brace.
@@ -94,6 +101,8 @@ def _fold_key(key: object) -> str:
 def _follow(value: object, steps: Sequence[str], fold: Callable[[object], str]) -> object:
     for place, step in enumerate(steps):
         value = _decode(value)
+        while isinstance(value, list) and len(value) == 1 and not step.removeprefix("-").isdecimal():
+            value = value[0]
         if isinstance(value, dict):
             if fold(".".join(steps[place:])) in map(fold, value) and place + 1 < len(steps):
                 step = ".".join(steps[place:])

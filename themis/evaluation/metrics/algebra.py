@@ -20,10 +20,13 @@ import sys
 import tempfile
 import threading
 import time
-from types import FrameType
-from typing import Any, NoReturn
+from types import FrameType, ModuleType
+from typing import TYPE_CHECKING, NoReturn
 
 from themis.exceptions import MetricError
+
+if TYPE_CHECKING:
+    import sympy
 
 _READY = "ready"
 _REFERENCES_READ = "references read"
@@ -190,7 +193,7 @@ class _OutOfTime(BaseException):
 class _Expression:
     """One side of a comparison, as the library reads it, and in pieces where it lists several answers."""
 
-    def __init__(self, math_verify: Any, latex: str) -> None:
+    def __init__(self, math_verify: ModuleType, latex: str) -> None:
         self._library = math_verify
         self._latex = latex
         self._parsed = self._parse(latex)
@@ -198,7 +201,7 @@ class _Expression:
             # Of a calculation that cannot be read, what it ends with.
             self._parsed = self._parse(latex.rpartition("=")[2]) or self._parsed
 
-    def _parse(self, latex: str) -> list[Any]:
+    def _parse(self, latex: str) -> list[sympy.Basic]:
         """By the LaTeX grammar alone: the library's reader of plain expressions goes through Python's `eval`."""
         config = [self._library.LatexExtractionConfig()]
         return list(self._library.parse(f"${latex}$", config, parsing_timeout=None))
@@ -260,6 +263,8 @@ class _Expression:
             ours, theirs = (
                 [_Expression(self._library, _INDEX.sub("", one._latex)) for one in side] for side in (ours, theirs)
             )
+        if len(ours) == 1 and len(theirs) > 1 and _OR.search(answer._latex):
+            return all(self._verify(one) for one in theirs)  # "3/10 or 30 %"
         if len(ours) != len(theirs) or len(ours) < 2:
             return False
         for piece in ours:
@@ -274,15 +279,16 @@ class _Expression:
         parts = split_list(inside[1] if inside else self._latex)
         return [_Expression(self._library, part) for part in parts] if len(parts) > 1 else [self]
 
-    def _as_set(self) -> Any:
+    def _as_set(self) -> sympy.Set | None:
         """The numbers that inequalities joined by "or" or "and" leave; None for what is no set of numbers."""
         if not _RELATION.search(self._latex) and not _INTERVAL.search(self._latex):
             return None
         try:
-            sets = [_set_of(piece._parsed[0]) for piece in self._pieces()]
+            pieces = self._pieces()
+            sets = [one for piece in pieces if (one := _set_of(piece._parsed[0])) is not None]
         except Exception:  # boundary: the library's own classes raise what they like
             return None
-        if None in sets:
+        if len(sets) < len(pieces):
             return None
         together = sets[0]
         for one in sets[1:]:
@@ -294,6 +300,7 @@ _DECIMAL_COMMA = re.compile(r"(-?\d+),(\d+)")
 _COLUMN = re.compile(r"\\begin\{[pbvB]?matrix\}([^&]*?)\\end\{[pbvB]?matrix\}", re.DOTALL)
 _INDEX = re.compile(r"(?<=[A-Za-z])_\s?(?:\{\s?\d\s?\}|\d)(?=\s*=)")
 _BRACES = re.compile(r"\s*\\\{(.*)\\\}\s*", re.DOTALL)
+_OR = re.compile(r"\\text\s*\{\s*,?\s*or\s*\}")
 _AND = re.compile(r"\\text\s*\{\s*,?\s*and\s*\}|\\land\b")
 _RELATION = re.compile(r"[<>]|\\(?:le|ge|ne|neq|lt|gt)\b")
 _INTERVAL = re.compile(r"\\cup|[(\[].*,.*[)\]]|\\mathbb")
@@ -316,7 +323,7 @@ def split_list(latex: str) -> list[str]:
     return [part.strip() for part in [*parts, latex[start:]] if part.strip(" \\")]
 
 
-def _set_of(parsed: Any) -> Any:
+def _set_of(parsed: sympy.Basic) -> sympy.Set | None:
     import sympy
 
     if isinstance(parsed, sympy.Set):

@@ -90,6 +90,7 @@ def _readable(text: str) -> str:
 def _formal_answers(text: str) -> list[_Found]:
     """Boxes, tags, fields and announcing lines: the firmest first, of equally firm ones the last."""
     boxes = list(_boxed(text))
+    boxes = [box for box in boxes if not _is_rejected(text, box)] or boxes
     inside = {box.start for box in find_boxes(text)}
     found = [(Evidence.FORMAL, box) for box in boxes]
     for one in find_statements(text):
@@ -108,6 +109,12 @@ def _formal_answers(text: str) -> list[_Found]:
     return answers
 
 
+def _is_rejected(text: str, box: _Found) -> bool:
+    return bool(_REJECTS_NEXT.search(text[max(0, box.start - 20) : box.start]) or _REJECTS_LAST.match(text, box.end))
+
+
+_REJECTS_NEXT = re.compile(r"\bnot\W{0,6}$", re.IGNORECASE)
+_REJECTS_LAST = re.compile(r"\W{0,4}(?:is|was|would be)\s+(?:wrong|incorrect|not)\b", re.IGNORECASE)
 _STATES_NOTHING = re.compile(
     r"\W*(?:correct|right|consistent|reasonable|valid|verified|confirmed|plausible|unique|indeed|obtained|expected|clear"
     r"|obvious|independent|wrong|incorrect|not|in (?:the|simplest)|therefore correct|already)\b",
@@ -159,7 +166,9 @@ def _of_ending(text: str) -> str | None:
     if listed:
         return listed
     # A sentence in brackets is a remark.
-    sentences = [one for one in sentences if not re.fullmatch(r"[(（].*[)）]\W?", one, re.DOTALL)] or sentences
+    told = [one for one in sentences if not re.fullmatch(r"[(（].*[)）]\W?", one, re.DOTALL)]
+    told = [one for one in told if not _ASIDE.match(one) and (_CONCLUDES.search(one) or not _REFUSES.search(one))]
+    sentences = told or [one for one in sentences if not _REFUSES.search(one)]
     for place, sentence in enumerate(reversed(sentences)):
         if not place and _ENDS_IN_A_FORMULA.search(sentence):
             return None
@@ -170,9 +179,14 @@ def _of_ending(text: str) -> str | None:
     return None
 
 
+_REFUSES = re.compile(r"\b(?:cannot|can't|can’t|unable to|not able to)\b", re.IGNORECASE)
+
+
 def _of_bullets(sentences: list[str]) -> str | None:
     """All of them where the text ends with a list of several solutions."""
     sentences = re.sub(r"^(\d{1,2}\.)\n", r"\1 ", "\n".join(sentences), flags=re.MULTILINE).split("\n")
+    if len(sentences) > 1 and len({found[1] for found in map(_ASSIGNS.match, sentences) if found}) == len(sentences):
+        return to_latex(", ".join(one.strip("$., ") for one in sentences))
     items = list(itertools.takewhile(_BULLET.match, reversed(sentences)))
     if len(items) < 2 or len(items) == len(sentences) or not _SEVERAL.search(sentences[-len(items) - 1]):
         return None
@@ -180,6 +194,7 @@ def _of_bullets(sentences: list[str]) -> str | None:
     return ", ".join(value for value in values if value) if all(values) else None
 
 
+_ASSIGNS = re.compile(r"\$?\s*([A-Za-z])\s*=[^=]+$")
 _BULLET = re.compile(r"\s*(?:[-*•]|\d+[.)])\s+")
 _SEVERAL = re.compile(
     r"\b(?:solutions|values|roots|answers|pairs|triples|points|numbers|functions|possibilities)\b.*:\W*$", re.IGNORECASE

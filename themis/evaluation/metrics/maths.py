@@ -14,7 +14,7 @@ from typing import ClassVar
 from themis.core.entities import MetricScore
 from themis.evaluation.metrics.algebra import compare
 from themis.evaluation.metrics.expressions import formal_text, stated_expression, states_words
-from themis.evaluation.metrics.notation import is_text, to_latex
+from themis.evaluation.metrics.notation import is_text, set_in_words, to_latex, words_of
 from themis.evaluation.metrics.reading import need_package, reference_texts, text_or_none, zero
 from themis.evaluation.metrics.sentences import is_prose
 from themis.exceptions import MetricError
@@ -104,7 +104,7 @@ _ABSURD = re.compile(r"\^\s*\{?\s*-?\d{5,}|(?:\d\s*\^\s*\{?\s*){3,}|\d{5,}\s*\}?
 def _read_key(text: str) -> _Key:
     stated = formal_text(text)
     if is_text(stated) and ("\\" in stated or len(stated.split()) <= _MAX_WORDS):
-        return _Key(words=stated)
+        return _Key(words=stated, latex=set_in_words(words_of(stated)))
     return _Key(latex=stated_expression(text) if is_prose(stated) else to_latex(stated))
 
 

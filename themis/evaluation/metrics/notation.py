@@ -25,7 +25,9 @@ def to_latex(expression: str) -> str | None:
     """
     if len(expression) > _MAX_LENGTH:
         return expression.strip() or None
-    expression = _unescape(expression).translate(_CHARACTERS)
+    expression = _RAISED.sub(lambda run: "^{" + unicodedata.normalize("NFKC", run[0]) + "}", _unescape(expression))
+    expression = _LOWERED.sub(lambda run: "_{" + unicodedata.normalize("NFKC", run[0]) + "}", expression)
+    expression = expression.translate(_CHARACTERS)
     for stage in (_MARKUP, _SPACES, _PLAIN_TEXT):
         expression = _rewrite(expression, stage)
     expression = _conclusion(_last_row(_rewrite(expression, _STYLES)))
@@ -33,8 +35,32 @@ def to_latex(expression: str) -> str | None:
     expression = _REPEATING.sub(_repeating_decimal, expression)
     expression = _balance(expression)
     spelled = _TEXT_ONLY.fullmatch(expression)
-    number = next(find_number_words(spelled[1]), None) if spelled else None
-    return str(number) if number else expression or None
+    if spelled is None:
+        return expression or None
+    number = next(find_number_words(spelled[1]), None)
+    return str(number) if number else set_in_words(spelled[1]) or expression
+
+
+def set_in_words(text: str) -> str | None:
+    r"""The set of numbers that a phrase describes, or None.
+
+    >>> set_in_words("all real numbers except 2"), set_in_words("no real solutions")
+    ('\\mathbb{R} \\setminus \\{2\\}', '\\emptyset')
+    """
+    found = _EVERY_NUMBER.fullmatch(text.strip(" .*$"))
+    if found:
+        return rf"\mathbb{{R}} \setminus \{{{found[1].strip()}\}}" if found[1] else r"\mathbb{R}"
+    return r"\emptyset" if _NO_NUMBER.fullmatch(text.strip(" .*$")) else None
+
+
+_EVERY_NUMBER = re.compile(
+    r"(?:x (?:is|can be) )?(?:all|any|every) real (?:numbers?|values?)(?: (?:except|other than)(?: x =)? (-?[\d.,/ ]+))?",
+    re.IGNORECASE,
+)
+_NO_NUMBER = re.compile(
+    r"(?:there (?:is|are) |the (?:equation|system|inequality) has )?(?:no (?:real )?solutions?|the empty set)",
+    re.IGNORECASE,
+)
 
 
 def words_of(expression: str) -> str:
@@ -93,6 +119,8 @@ def _unescape(expression: str) -> str:
     return re.sub(r"\\\\(?=[A-Za-z{}\\,;:!()\[\]$%])", r"\\", expression)
 
 
+_RAISED = re.compile("[⁺⁻⁰¹²³⁴⁵⁶⁷⁸⁹ⁿⁱ]+")
+_LOWERED = re.compile("[₀₁₂₃₄₅₆₇₈₉ₙ]+")
 _CHARACTERS = str.maketrans(
     {
         "∞": r"\infty ", "×": r"\cdot ", "⋅": r"\cdot ", "·": r"\cdot ", "∙": r"\cdot ", "÷": "/", "∗": "*",
@@ -104,8 +132,6 @@ _CHARACTERS = str.maketrans(
         "，": ",", "；": ";", "（": "(", "）": ")", "【": "[", "】": "]", "。": ".", "⟨": "(", "⟩": ")", "√": r"\surd ",
         "∛": r"\cuberoot ", "\u00a0": " ", "\u2009": " ", "\u202f": " ", "\u200b": "",
     }
-    | {digit: f"^{{{value}}}" for digit, value in zip("⁰¹²³⁴⁵⁶⁷⁸⁹ⁿ", "0123456789n", strict=True)}
-    | {digit: f"_{{{value}}}" for digit, value in zip("₀₁₂₃₄₅₆₇₈₉", "0123456789", strict=True)}
     | {chr(0xFF10 + digit): str(digit) for digit in range(10)}
     | {
         fraction: "\\frac{{{}}}{{{}}}".format(*unicodedata.normalize("NFKC", fraction).split("⁄"))
@@ -169,7 +195,7 @@ _STYLES: _Stage = [
 ]  # fmt: skip
 
 _ROWS = re.compile(
-    r"\\begin\{(align|aligned|gather|gathered|split|equation|eqnarray|multline)\*?\}(.*?)\\end\{\1\*?\}", re.S
+    r"\\begin\{(align|aligned|gather|gathered|split|equation|eqnarray|multline|cases)\*?\}(.*?)\\end\{\1\*?\}", re.S
 )
 
 
@@ -179,6 +205,8 @@ def _last_row(expression: str) -> str:
     if not found:
         return expression
     rows = [row for row in re.split(r"\\\\(?:\[[^\]]*\])?", found[2].replace("&", " ")) if row.strip(" .,\n")]
+    if found[1] == "cases":  # a system's solution; with conditions it is a function
+        return expression if "&" in found[2] else ", ".join(rows)
     return rows[-1] if rows else ""
 
 
@@ -200,7 +228,7 @@ _PER = r"\\frac\s*\{\s*" + _UNIT + r"\s*\}\s*\{\s*" + _UNIT + r"\s*\}"
 _PLAIN_UNIT = re.compile(
     r"(?P<value>.*[\d})])\s*(?:(?<=\s)|(?<=\d))"
     r"(?!(?:sin|cos|tan|cot|log|ln|exp|mod|choose|or|and|if|for|pi)\b)(?<!\\)"
-    r"(?:[A-Za-z]{3,}|cm|mm|km|kg|ft|in|hr?s?|mi|lb|oz|ml|mL|[mgsJNWVL](?=\^|$))(?:[\s/]+[A-Za-z]+|\^\{?-?[23]\}?)*\.?\s*",
+    r"(?:[A-Za-z]{3,}|cm|mm|km|kg|ft|in|hr?s?|mi|lb|oz|ml|mL|[mgsJNWVL](?=[\^/]|$))(?:[\s/]+[A-Za-z]+|\^\{?-?[23]\}?)*\.?\s*",
     re.DOTALL,
 )  # fmt: skip
 
@@ -219,6 +247,12 @@ def _without_units(expression: str) -> str:
     return unit["value"] if unit and "\\text" not in unit["value"] else expression
 
 
+def _rows_to_matrix(found: re.Match[str]) -> str:
+    """[[1, 2], [3, 4]], as programs write it."""
+    rows = re.split(r"\]\s*,\s*\[", found[1].strip("[] "))
+    return r"\begin{pmatrix}" + r"\\".join(row.replace(",", "&") for row in rows) + r"\end{pmatrix}"
+
+
 _NOTATION: _Stage = [
     (r"\\(?:left|right|bigg?|Bigg?|[bB]igg?[lr])(?![A-Za-z])\s*\.?(?=\s*[(\[{|)\]}\\<>.])", ""),
     (r"\\(?:varnothing|O\b)", r"\\emptyset"),
@@ -229,6 +263,10 @@ _NOTATION: _Stage = [
     (r"\\(?:lt)\b", "<"),
     (r"\\(?:gt)\b", ">"),
     (r"\\colon\b", ":"),
+    (r"(?<!\\)%", r"\\%"),
+    (r"\\lor\b|\\vee\b", r"\\text{ or }"),
+    (r"\\land\b|\\wedge\b", r"\\text{ and }"),
+    (r"^\s*\[\s*(\[.*\]\s*,\s*\[.*\])\s*\]\s*$", _rows_to_matrix),
     (r"(?<=[\w}])\s*\\degree\b", r"^\\circ "),
     (r"^((?:(?!\\(?:sin|cos|tan|cot|sec|csc)).)*?)\s*\^\s*\{?\s*\\circ\s*\}?\s*(?:[CF]\b)?\s*\.?\s*$", r"\1"),
     (r"\\angle\s*", ""),

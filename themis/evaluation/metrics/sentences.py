@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from themis.evaluation.extractors.number_words import find_number_words
 from themis.evaluation.extractors.numbers import WrittenNumber, find_numbers
 from themis.evaluation.extractors.text import last_of
-from themis.evaluation.metrics.notation import FUNCTIONS, to_latex
+from themis.evaluation.metrics.notation import FUNCTIONS, set_in_words, to_latex
 
 # What a sentence states stands within so many characters of its end, or of its beginning where it is announced.
 _MAX_LINE = 1_000
@@ -111,7 +111,7 @@ _CLAUSE = re.compile(
       | \band\ (?:its|her|his|their|the\ (?:other|remainder|rest))\b
         # "..., which is 20" goes on to the value.
       | \bwhich\b(?!\s+(?:is|equals|gives|(?:rounds|simplifies|reduces|comes)\ to)\s+[-$€£\d\x01\\])
-      | (?<=\s)[(](?=[^()]*(?:[^\W\d_]{3}|\x01)|\s?≈) | （
+      | (?<=\s)[(](?=[^()]*(?:[^\W\d_]{2}|\x01)|\s?≈) | （
       | \s+or\ (?:about|approximately|roughly)\b | \bapproximately\b | \babout\b | ≈ | ~\s?\d
     )
     """,
@@ -124,7 +124,7 @@ _COPULA = re.compile(
        |needs?|takes?|costs?|requires?|earns?|pays?|makes?|contains?|weighs?|measures?|lasts?|totals?|spends?|spent|saves?
        |has|have|(?:rounds|simplifies|reduces|comes)\ to|est|sont|ist|sind|lautet|beträgt|es|son|è|é|são|sono|equivale)\b
     (?:\s+(?:equal\ to|exactly|simply|just|therefore|thus|then|probably|likely|given\ by|at|an?|the))*
-    | (?<!\d)[:：] | [:：](?!\d) | (?<![<>!=])=> | -+> | [→⇒] | равн\w* | равен | 是 | 为 | 為 | は | 等于
+    | (?<!\d)(?<!\d\s)[:：] | [:：](?!\s?\d) | (?<![<>!=])=> | -+> | [→⇒] | равн\w* | равен | 是 | 为 | 為 | は | 等于
     """,
     re.IGNORECASE | re.VERBOSE,
 )
@@ -221,7 +221,12 @@ _OPERATOR = re.compile(r"[-+*/^=<>≤≥±√π∞∪−×(\[{:\\]")
 
 
 _WRAPPING = " \t\n*_`\"'“”"
-_WRAPPED = re.compile(r"^<([^<>]*)>$|^\[\[(.*)\]\]$")
+_WRAPPED = re.compile(r"^<([^<>]*)>$|^\[\[([^\[\]]*)\]\]$")
+# Units and endings in other scripts after a number: 144です, 144 वर्ग सेमी.
+_OTHER_SCRIPT = re.compile(
+    r"(?<=[\d}])\s*(?!\d)[\u0400-\u04ff\u0600-\u06ff\u0900-\u097f\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af].*$"
+)
+_BY_DOTS = re.compile(r"-?\d{1,3}(?:\.\d{3})+,\d+\s*[€$£]?")
 _NO_UNIT = re.compile(r"\b(?:pi|sqrt|sin|cos|tan|log|ln|exp|and|or|percent|pct|percentage|mod|choose|to)\b|\d[a-z]$")
 
 
@@ -229,6 +234,8 @@ def _plain_value(text: str) -> str | None:
     """Of a text without formulas: the text itself where it is an expression, else the last expression or number in it."""
     text = re.sub(r"(?<=[\d*])!$", "", text.strip().rstrip("."))  # a cheer, not a factorial
     text = re.sub(r"(?<=\d)\s+to\s+(?=\d)", ":", text)
+    if re.search(r"\b(?:probability|chances?)\b", text, re.IGNORECASE):
+        text = re.sub(r"(\d)\s+(?:in|out of)\s+(?=\d)", r"\1/", text)
     copula = last_of(_COPULA.finditer(text))
     for part in (text[copula.end() :] if copula else "", text, text.rpartition("=")[2]):
         value = _value_itself(part)
@@ -259,10 +266,13 @@ def _value_itself(text: str) -> str | None:
     text = _WRAPPED.sub(r"\1\2", text).strip(_WRAPPING).rstrip(".")
     if not re.search(r"[\w∞]", text) or len(text) > _MAX_VALUE or "\n" in text:
         return None
+    text = _OTHER_SCRIPT.sub("", text)
+    if _BY_DOTS.fullmatch(text):
+        return str(next(find_numbers(text)))
     quantity = _QUANTITY.fullmatch(text)
     if quantity and not _NO_UNIT.search(text):
         return to_latex(quantity["number"])
-    return None if is_prose(text) else to_latex(text)
+    return set_in_words(text) if is_prose(text) else to_latex(text)
 
 
 def join_neighbours(text: str, formulas: Sequence[Formula]) -> str:
@@ -272,11 +282,21 @@ def join_neighbours(text: str, formulas: Sequence[Formula]) -> str:
     for formula in formulas:
         inside = text[formula.inside]
         # "... is $\\frac{5}{14}$ and $m+n = 19$" goes on to another answer.
-        if end is None or not connects(text[end : formula.start]) or ("=" in inside and "=" not in run[-1]):
+        if end is None or not connects(text[end : formula.start]) or ("=" in inside and not _lists(run[-1], inside)):
             run.clear()
         run.append(inside)
         end = formula.end
     return ", ".join(run)
+
+
+def _lists(before: str, after: str) -> bool:
+    """Whether two formulas are solutions side by side: `x = 2`, `y = 3`; not steps, as `AB^2 = 625`, `AB = 25`."""
+    return all(_SOLUTION.match(formula) for formula in (before, after))
+
+
+_SOLUTION = re.compile(
+    r"\s*(?:\\?[A-Za-z](?![A-Za-z])|\\[a-z]+)(?:_\{?\w+\}?|'|\([a-z]\))*\s*(?:=|\\in\b)|\s*\([^=]*\)\s*="
+)
 
 
 def connects(between: str) -> bool:

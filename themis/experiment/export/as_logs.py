@@ -343,7 +343,7 @@ def _lm_eval_results(
             }
         },
         "versions": {task: 1},
-        "n-shot": {task: _count_shots(manifest)},
+        "n-shot": {task: int((manifest.get("prompt") or {}).get("shots") or 0)},
         "n-samples": {task: {"original": report.metadata.get("total_samples", written), "effective": written}},
         "config": {"model": provider, "model_args": f"model={model}"},
         "git_hash": manifest.get("git_commit_hash"),
@@ -352,11 +352,6 @@ def _lm_eval_results(
         "model_name": model,
         "model_name_sanitized": safe_filename(model),
     }
-
-
-def _count_shots(manifest: Mapping[str, Any]) -> int:
-    shown = ((manifest.get("prompt") or {}).get("shots")) or 0
-    return int(shown)
 
 
 def _sha(data: bytes) -> str:

@@ -15,8 +15,14 @@ from themis.core.continuations import Likelihood, continuations_of, likelihood_o
 from themis.core.entities import GenerationRecord, GenerationTask
 from themis.exceptions import ProviderCallError
 from themis.generation.providers.chat import read_usage, request_body
-from themis.generation.providers.echo import Echoed, EchoedChoice, EchoedLogprobs, EchoScorer, lacks_generated
 from themis.generation.providers.http import HttpProvider, Reply
+from themis.generation.providers.prompt_logprobs import (
+    Echoed,
+    EchoedChoice,
+    EchoedLogprobs,
+    EchoScorer,
+    lacks_generated,
+)
 from themis.generation.providers.token_scoring import Question, Questions, Scored, Tokenize, score_by_tokens
 
 # How llama.cpp's server refuses.

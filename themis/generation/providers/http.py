@@ -99,7 +99,7 @@ class HttpProvider(StatelessTaskExecutor):
         data: Any = aiohttp.BytesPayload(body) if len(body) < _LARGEST_PLAIN_BODY else io.BytesIO(body)
         return await self._send("POST", self._url if url is None else url, data)
 
-    async def _send(self, method: str, url: URL, data: Any = None) -> Reply:
+    async def _send(self, method: str, url: URL, data: object = None) -> Reply:
         session = self._sessions.get(asyncio.get_running_loop()) or self._open()
         try:
             async with session.request(

@@ -249,7 +249,7 @@ class _Loaded:
             raise ProviderError("the model's file names no token for the beginning or the end of a text")
         return tokens[0]
 
-    def _ask(self, path: str, body: Mapping[str, object] | None = None) -> dict[str, Any]:
+    def _ask(self, path: str, body: Mapping[str, object] | None = None) -> Any:
         request = urllib.request.Request(
             f"{self.server.listening_address}{path}",
             data=None if body is None else json.dumps(body).encode(),
@@ -257,8 +257,7 @@ class _Loaded:
         )
         # Not through a proxy: the address is this process.
         with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request) as response:
-            answer: dict[str, Any] = json.load(response)
-        return answer
+            return json.load(response)
 
 
 _LOADED: dict[tuple[int, ServerSettings], _Loaded] = {}

@@ -22,6 +22,8 @@ from themis.presets.protocols import FewShot, Protocol
 
 # A row brings its whole prompt, or the texts to be scored.
 _TEMPLATE = "{prompt}"
+# Where examples come from that stand in the task's own file.
+_OWN_EXAMPLES = "its own file"
 
 
 def find_lm_eval_task(
@@ -117,7 +119,8 @@ class LmEvalBenchmark(BenchmarkPreset):
     def protocol(self) -> Protocol:
         loaded, first = self.loaded, next(iter(self.loaded.tasks.values()))
         text, shots = first.config.doc_to_text, loaded.shots
-        source = first.config.fewshot_split or first.config.training_split or first.config.validation_split or ""
+        config = first.config
+        source = config.fewshot_split or config.training_split or config.validation_split or _OWN_EXAMPLES
         return Protocol(
             benchmark=self.name,
             version=loaded.version,
