@@ -6,11 +6,12 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from themis.evaluation.extractors import number_wording as wording
+from themis.evaluation.extractors.number_words import find_number_words
 from themis.evaluation.extractors.numbers import WrittenNumber, find_plain_numbers
 
 LONGEST_SENTENCE = 2_000  # characters; of a longer one only the end is read
@@ -37,12 +38,23 @@ class Reply:
 
     @cached_property
     def numbers(self) -> list[WrittenNumber]:
-        """Without those that the text rejects."""
-        return [number for number in find_plain_numbers(self.text) if not self._rejects(number)]
+        """Without those that the text rejects; one in words counts where all of it is in bold."""
+        written = (number for number in find_plain_numbers(self.text) if not self._rejects(number))
+        return sorted([*written, *self._bold_words()], key=lambda number: number.start)
+
+    def _bold_words(self) -> Iterator[WrittenNumber]:
+        for found in wording.BOLD.finditer(self.text):
+            for word in find_number_words(found["inside"][:100]):
+                if word.start == 0 and word.value != 1 and wording.AFTER_ALONE.fullmatch(found["inside"], word.end):
+                    start = found.start("inside")
+                    yield replace(word, start=start, end=start + word.end)
+                break
 
     def _rejects(self, number: WrittenNumber) -> bool:
         before = wording.REJECTS_NEXT.search(self.text, max(0, number.start - _BEFORE), number.start)
-        return before is not None or wording.REJECTS_LAST.match(self.text, number.end) is not None
+        if before is not None or wording.OF_A_FORMULA.match(self.text, number.end):
+            return True
+        return wording.REJECTS_LAST.match(self.text, number.end) is not None
 
     def numbers_in(self, span: Span) -> list[WrittenNumber]:
         return self.numbers[bisect_left(self._starts, span.start) : bisect_left(self._starts, span.end)]
@@ -105,12 +117,19 @@ def read_sentence(reply: Reply, span: Span) -> WrittenNumber | None:
         if states is None:
             continue
         if not wording.CALCULATES.match(text, number.end):
-            return number
+            exact = wording.IS_EXACT.search(text, span.start, states.start()) if states["sign"] == "≈" else None
+            return numbers[numbers.index(number) - 1] if exact and number != numbers[0] else number
         # "12 = 3 x 4": what stands before the equals sign.
         before = [earlier for earlier in numbers if earlier.end <= states.start()]
         if states["sign"] and before:
             return before[-1]
     return (free or [number for number in numbers if not _is_year(text, number)] or numbers)[-1]
+
+
+def read_bold(reply: Reply, spans: Sequence[Span]) -> WrittenNumber | None:
+    """The last number in bold, before those that no preposition marks as given."""
+    numbers = [number for span in spans if (number := read_sentence(reply, span)) is not None]
+    return (free_numbers(reply.text, numbers) or numbers)[-1] if numbers else None
 
 
 def read_last(reply: Reply, sentences: Sequence[Span]) -> WrittenNumber | None:

@@ -27,6 +27,7 @@ from themis.evaluation.extractors.number_sentences import (
     Span,
     free_numbers,
     main_numbers,
+    read_bold,
     read_last,
     read_sentence,
 )
@@ -276,9 +277,17 @@ def _answered_first(reply: Reply) -> _Found | None:
     stated = free_numbers(reply.text, main) or main
     if len(stated) != 1 or not rest or not wording.ANSWERS.match(sentence) or wording.TELLS_A_GIVEN.search(sentence):
         return None
+    alone = wording.PARAGRAPH.search(reply.text, first.start, first.end)
+    if alone and not _is_used(reply, stated[0], first.end) and not wording.RETRACTS.search(reply.text, first.end):
+        return _Found(stated[0])
     concluded = _conclusion(reply, [span for span in rest if _calculates(reply, span) or _concludes(reply, span)])
     results = (read_sentence(reply, span) for span in rest if _calculates(reply, span))
     return _Found(stated[0]) if concluded is None or stated[0] in (concluded, *results) else None
+
+
+def _is_used(reply: Reply, number: WrittenNumber, after: int) -> bool:
+    """Whether a number comes again, as one that was given and is calculated with does."""
+    return number in reply.numbers_in(Span(after, len(reply.text)))
 
 
 # --- 5. conclusions --------------------------------------------------------------------------------------------------
@@ -295,13 +304,26 @@ def _conclusion(reply: Reply, sentences: Sequence[Span]) -> WrittenNumber | None
         return None
     if wording.STATEMENT.match(reply.text, told[-1].start, told[-1].end):
         return read_last(reply, told)
-    calculated = False
+    calculated: list[Span] = []
     for span in reversed(told):
         if _concludes(reply, span):
-            in_bold = reply.bold_in(span)
-            return read_last(reply, told) if calculated else read_sentence(reply, in_bold[-1] if in_bold else span)
-        calculated = calculated or _calculates(reply, span)
+            number = read_bold(reply, reply.bold_in(span)) or read_sentence(reply, span)
+            return number if _are_checks(reply, calculated, number) else read_last(reply, told)
+        if _calculates(reply, span):
+            calculated.append(span)
     return read_last(reply, told) if calculated else None
+
+
+def _are_checks(reply: Reply, calculations: Sequence[Span], number: WrittenNumber | None) -> bool:
+    """Whether each calculation leads from the number back to another one that was known before it."""
+    if number is None or not calculations:
+        return not calculations
+    known = {one.value for one in reply.numbers_in(Span(0, number.start))} - {number.value}
+    results = ((span, read_sentence(reply, span)) for span in calculations)
+    return all(
+        result is not None and result.value in known and number in reply.numbers_in(Span(span.start, result.start))
+        for span, result in results
+    )
 
 
 def _real(reply: Reply, told: Sequence[Span]) -> Sequence[Span]:
