@@ -212,7 +212,8 @@ _MOST_MENTIONS = 400
 def _find_mentions(reply: str, letters: str, options: Mapping[str, str]) -> list[_Mention]:
     """Letters and texts of options in their order; `B) Paris` is one mention, of B whatever the text says."""
     found = sorted(
-        [*_find_letters(reply, letters), *_find_texts(reply, options)], key=lambda one: (one.start, -one.end)
+        [*_find_letters(reply, letters), *_find_texts(reply, options), *_find_ordinals(reply, letters)],
+        key=lambda one: (one.start, -one.end),
     )
     mentions: list[_Mention] = []
     for mention in found:
@@ -288,6 +289,15 @@ def _find_texts(reply: str, options: Mapping[str, str]) -> Iterator[_Mention]:
     for match in _some_of(everything.finditer(reply)):
         letter = by_pattern[longest_first[(match.lastindex or 1) - 1]]
         yield _Mention(*match.span(), frozenset(letter), spelled=True)
+
+
+def _find_ordinals(reply: str, letters: str) -> Iterator[_Mention]:
+    """The second option."""
+    for match in _some_of(words.ORDINAL.finditer(reply)):
+        place = match.lastindex or 1
+        letter = letters[-1] if place > 5 else letters[place - 1 : place]
+        if letter:
+            yield _Mention(*match.span(), frozenset(letter), spelled=True)
 
 
 def _text_pattern(text: str) -> str:

@@ -40,7 +40,7 @@ CORRECT = _any(
 ANSWER = _any(
     """answer ans answer_key key solution conclusion tldr selection selected pick verdict response result prediction
     decision recommendation recommended suggestion judge?ment my_(?:guess|vote|bet|call|take|preference)
-    best_(?:guess|bet) summary bottom_line empfehlung recommandation recomendaci[oó]n recomendação raccomandazione final
+    best_(?:guess|bet) summary bottom_line wahl empfehlung recommandation recomendaci[oó]n recomendação raccomandazione final
     exception odd_one_out winner antwort lösung ergebnis auswahl réponse respuesta soluci[oó]n resposta gabarito solução
     risposta soluzione antwoord oplossing odpowiedź odpowiedzią cevap cevabı yanıt yanıtı ответ ответом відповідь svar
     svaret vastaus válasz răspuns răspunsul odpověď odpoveď απάντηση jawaban jawapan đáp_án отговор отговорът odgovor
@@ -102,7 +102,9 @@ _DECIDE = (
     r"|stick(?:ing)? with|settl(?:e|ing) on|submit(?:ting)?|recommend(?:ing)?)\b"
 )
 DECIDED = _compile(
-    r"(?:\b(?:i|we)(?:['’](?:d|ll|m|re)| would| will| am| are)?(?: \w+)? "
+    r"(?:\b(?:ich (?:wähle|nehme|entscheide mich(?: \w+)? für)|je choisis|j['’]opte pour|elijo|escojo|me quedo con|scelgo"
+    r"|escolho|wybieram|выбираю|jag väljer|jeg vælger|ik kies)\b|\A\W*(?:chọn|选|選)"
+    r"|\b(?:i|we)(?:['’](?:d|ll|m|re)| would| will| am| are)?(?: \w+)? "
     rf"(?:answer(?:ing)?\b|(?<=still )(?:get|got)\b|{_DECIDE})"
     rf"|(?:\A|\b(?:so|thus|hence|therefore|then)\b)\W{{0,3}}(?!\w+ing\b(?! with)){_DECIDE})" + _FILLER
 )
@@ -164,7 +166,8 @@ CONCEDED = _compile(
 )
 # I initially chose B, but …
 AT_FIRST = _compile(
-    r"\b(?:initially|originally|at first|almost|nearly|was about to|previously"
+    r"\b(?:initially|originally|at first|zuerst|zunächst|d['’]abord|al principio|inizialmente|сначала"
+    r"|almost|nearly|was about to|previously"
     r"|earlier|(?:considered|thought about|tempted|going to) \w+"
     r"|first (?:thought|chose|guess|instinct|picked|said))\b[^,.!?:]{0,40}\Z"
 )
@@ -283,9 +286,9 @@ SUPPOSED = _compile(
     r"|\bto (?:a different|another|some other) (?:question|problem)\b"
     r"|\b(?:choosing|picking|selecting|answering|going with)\b[^.!?]{0,30}\b(?:would|means|requires)\b"
     r"|\bfor\b[^.!?]{0,30}\bto be (?:right|correct|true)\b"
-    r"|\bwere\b[^.!?]{0,80}\bwould\b|\b(?:wenn|falls|wäre|hätte)\b[^.!?]{0,80}\bwäre\b|\bwäre\b[^.!?]{0,60}\b(?:wenn|falls)\b"
+    r"|\bwere\b[^.!?]{0,80}\bwould\b|\b(?:wenn|falls|wäre|hätte)\b[^.!?]{0,80}\bwäre\b|\bwäre\b[^.!?]{0,60}\b(?:wenn|falls|nur)\b"
     r"|\bs[ie]\b[^.!?]{0,80}\b(?:serait|sería|seria|sarebbe)\b|\b(?:serait|sería|seria|sarebbe)\b[^.!?]{0,60}\bs[ie]\b"
-    r"|\bесли бы\b|如果"
+    r"|\b(?:если|был[аои]?) бы\b|\bbył[aoy]by\b|\bskulle\b[^.!?]{0,60}\bom\b|\bchỉ đúng\b|如果|才|看似|なら|がち"
 )
 # … or by somebody else.
 BY_OTHERS = _compile(
@@ -294,6 +297,8 @@ BY_OTHERS = _compile(
     r"|(?:one|you|some|many|others|anyone) (?:might|may|would|could|often))\b[^.!?]{0,40}"
     r"\b(?:answer|pick|choose|chose|select|say|think|give|guess|believe|go (?:with|for))(?:ed|s)?\b"
     r"|\byour (?:\w+ )?(?:answer|choice|pick|guess|suggestion)(?: was| of)\b|\bof the (?:rest|others|remaining)\b"
+    r"|\b(?:viele|manche|beaucoup|certains|muchos|algunos|muitos|alguns|molti|alcuni|многие|wielu|velen|många|mange|nhiều"
+    r"|birçok)\b[^.!?]{0,40}\Z|误选|誤選|很多人|很多同学|不少人"
     # Forgetting the factor of two leads to B.
     r"|\b(?:wrong|mistakenly|incorrectly|forget\w*|forgot|mis\w{3,}ing|ignor\w+|neglect\w*|omit\w*|confus\w+)\b[^.!?]{0,60}"
     r"\b(?:gives?|leads?|gets?|yields?|produces?|results?|arrive|end)\b[^.!?]{0,20}\Z"
@@ -341,9 +346,11 @@ UNDECIDED = _compile(
         aucune?_des ninguna_de nenhuma_das nessuna_delle ни_один_из""",
     )
 )
+ORDINAL = _compile(r"\bthe\s(?:(first)|(second)|(third)|(fourth)|(fifth)|(last))\s(?:option|statement|alternative)\b")
 # I can't tell which of them matches, because the figure is missing.
 REFUSES = _compile(
-    r"\b(?:i|we)(?:['’]m| am| are| was)? ?(?:cannot|can['’]?t|could not|couldn['’]?t|unable to|not able to|do not|don['’]?t)"
+    r"\b(?:i|we)(?:['’]m| am| are| was)? ?(?:cannot|can['’]?t|could not|couldn['’]?t|unable to|not able to|do not|don['’]?t"
+    r"|won['’]?t|will not|decline to|prefer not to|['’]d rather not)"
     r" (?:\w+ )?(?:determine|answer|tell|say|choose|pick|select|see|view|decide|help|know|provide|identify|access|have enough)\b"
     r"|(?:\bnot|n['’]t) (?:\w+ )?(?:among|one of|in|match any of) the (?:\w+ )?(?:options|choices|answers|list)\b"
     r"|\bno way (?:for me |of |to )"
