@@ -453,7 +453,9 @@ def _weigh(page: _Page, mention: _Mention, before: str, after: str, is_listed: b
     if words.REJECTED.search(before) or words.LISTED_AS_WRONG.search(before) or words.MARKED_AS_WRONG.search(marked):
         return Evidence.REJECTED
     # What is supposed of the next option is not supposed of this one.
-    supposed = words.SUPPOSED.search(page.clause_before(mention) + after) or words.BY_OTHERS.search(before)
+    supposed = words.SUPPOSED.search(page.clause_before(mention) + after) or (
+        words.BY_OTHERS.search(before) and not words.CONFIRMED.match(after)
+    )
     if _is_announced(before, after) or words.IS_ANSWER.match(after) or words.DECIDED.search(before):
         if len(mention.letters) > 1 and words.IS_SUBJECT.match(after):
             return Evidence.ASIDE
@@ -463,7 +465,7 @@ def _weigh(page: _Page, mention: _Mention, before: str, after: str, is_listed: b
             or words.TAKES_BACK.match(after)
             or words.NEGATED_BEHIND.search(after[:30])
         )
-        if taken_back or supposed or words.AT_FIRST.search(before):
+        if taken_back or supposed or (was and words.AT_FIRST.search(before)):
             return Evidence.REJECTED if taken_back else Evidence.ASIDE
         return Evidence.STATED if was or words.WOULD.search(before[-20:] + after[:12]) else Evidence.FORMAL
     after = re.sub(r"\bnot because\b", "because", after)
