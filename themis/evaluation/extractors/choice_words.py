@@ -348,9 +348,9 @@ RENOUNCES = _compile(
 )
 UNDECIDED = _compile(
     _any(
-        r"""none_of_(?:the|these|them)(?!_(?:others?|remaining|rest|alternatives)\b) neither_of no_option
-        all_of_(?:the|these)_\w+_are_(?:wrong|incorrect) (?:can['’]?t|cannot|can_not)_decide it_depends keine_der
-        aucune?_des ninguna_de nenhuma_das nessuna_delle ни_один_из""",
+        r"""none_of_(?:these|them|the_(?!other|remaining)(?:\w+_)?(?:above|options|choices|answers|statements|alternatives|three|four|five|ones))
+        neither_of no_option all_of_(?:the|these)_\w+_are_(?:wrong|incorrect) (?:can['’]?t|cannot|can_not)_decide
+        it_depends keine_der aucune?_des ninguna_de nenhuma_das nessuna_delle ни_один_из""",
     )
 )
 ORDINAL = _compile(r"\bthe\s(?:(first)|(second)|(third)|(fourth)|(fifth)|(last))\s(?:option|statement|alternative)\b")
