@@ -212,7 +212,8 @@ _MOST_MENTIONS = 400
 def _find_mentions(reply: str, letters: str, options: Mapping[str, str]) -> list[_Mention]:
     """Letters and texts of options in their order; `B) Paris` is one mention, of B whatever the text says."""
     found = sorted(
-        [*_find_letters(reply, letters), *_find_texts(reply, options)], key=lambda one: (one.start, -one.end)
+        [*_find_letters(reply, letters), *_find_texts(reply, options), *_find_ordinals(reply, letters)],
+        key=lambda one: (one.start, -one.end),
     )
     mentions: list[_Mention] = []
     for mention in found:
@@ -288,6 +289,15 @@ def _find_texts(reply: str, options: Mapping[str, str]) -> Iterator[_Mention]:
     for match in _some_of(everything.finditer(reply)):
         letter = by_pattern[longest_first[(match.lastindex or 1) - 1]]
         yield _Mention(*match.span(), frozenset(letter), spelled=True)
+
+
+def _find_ordinals(reply: str, letters: str) -> Iterator[_Mention]:
+    """The second option."""
+    for match in _some_of(words.ORDINAL.finditer(reply)):
+        place = match.lastindex or 1
+        letter = letters[-1] if place > 5 else letters[place - 1 : place]
+        if letter:
+            yield _Mention(*match.span(), frozenset(letter), spelled=True)
 
 
 def _text_pattern(text: str) -> str:
@@ -443,7 +453,9 @@ def _weigh(page: _Page, mention: _Mention, before: str, after: str, is_listed: b
     if words.REJECTED.search(before) or words.LISTED_AS_WRONG.search(before) or words.MARKED_AS_WRONG.search(marked):
         return Evidence.REJECTED
     # What is supposed of the next option is not supposed of this one.
-    supposed = words.SUPPOSED.search(page.clause_before(mention) + after) or words.BY_OTHERS.search(before)
+    supposed = words.SUPPOSED.search(page.clause_before(mention) + after) or (
+        words.BY_OTHERS.search(before) and not words.CONFIRMED.match(after)
+    )
     if _is_announced(before, after) or words.IS_ANSWER.match(after) or words.DECIDED.search(before):
         if len(mention.letters) > 1 and words.IS_SUBJECT.match(after):
             return Evidence.ASIDE
@@ -453,7 +465,7 @@ def _weigh(page: _Page, mention: _Mention, before: str, after: str, is_listed: b
             or words.TAKES_BACK.match(after)
             or words.NEGATED_BEHIND.search(after[:30])
         )
-        if taken_back or supposed or words.AT_FIRST.search(before):
+        if taken_back or supposed or (was and words.AT_FIRST.search(before)):
             return Evidence.REJECTED if taken_back else Evidence.ASIDE
         return Evidence.STATED if was or words.WOULD.search(before[-20:] + after[:12]) else Evidence.FORMAL
     after = re.sub(r"\bnot because\b", "because", after)

@@ -40,7 +40,7 @@ CORRECT = _any(
 ANSWER = _any(
     """answer ans answer_key key solution conclusion tldr selection selected pick verdict response result prediction
     decision recommendation recommended suggestion judge?ment my_(?:guess|vote|bet|call|take|preference)
-    best_(?:guess|bet) summary bottom_line empfehlung recommandation recomendaci[oó]n recomendação raccomandazione final
+    best_(?:guess|bet) summary bottom_line wahl empfehlung recommandation recomendaci[oó]n recomendação raccomandazione final
     exception odd_one_out winner antwort lösung ergebnis auswahl réponse respuesta soluci[oó]n resposta gabarito solução
     risposta soluzione antwoord oplossing odpowiedź odpowiedzią cevap cevabı yanıt yanıtı ответ ответом відповідь svar
     svaret vastaus válasz răspuns răspunsul odpověď odpoveď απάντηση jawaban jawapan đáp_án отговор отговорът odgovor
@@ -98,12 +98,14 @@ NOT_THE_ANSWER = _compile(
 )
 # I choose B · we'd go with B
 _DECIDE = (
-    r"(?:choos(?:e|ing)|pick(?:ing)?|select(?:ing)?|tak(?:e|ing)|go(?:ing)? (?:with|for)|vot(?:e|ing) for|opt(?:ing)? for"
+    r"(?:choos(?:e|ing)|pick(?:ing)?|select(?:ing)?|go(?:ing)? (?:with|for)|vot(?:e|ing) for|opt(?:ing)? for"
     r"|stick(?:ing)? with|settl(?:e|ing) on|submit(?:ting)?|recommend(?:ing)?)\b"
 )
 DECIDED = _compile(
-    r"(?:\b(?:i|we)(?:['’](?:d|ll|m|re)| would| will| am| are)?(?: \w+)? "
-    rf"(?:answer(?:ing)?\b|(?<=still )(?:get|got)\b|{_DECIDE})"
+    r"(?:\b(?:ich (?:wähle|nehme|entscheide mich(?: \w+)? für)|je choisis|j['’]opte pour|elijo|escojo|me quedo con|scelgo"
+    r"|escolho|wybieram|выбираю|jag väljer|jeg vælger|ik kies)\b|\A\W*(?:chọn|选|選)"
+    r"|\b(?:i|we)(?:['’](?:d|ll|m|re)| would| will| am| are)?(?: \w+)? "
+    rf"(?:answer(?:ing)?\b|(?<=still )(?:get|got)\b|tak(?:e|ing)\b|{_DECIDE})"
     rf"|(?:\A|\b(?:so|thus|hence|therefore|then)\b)\W{{0,3}}(?!\w+ing\b(?! with)){_DECIDE})" + _FILLER
 )
 CHOSEN = _compile(
@@ -115,7 +117,7 @@ CHOSEN = _compile(
         matching corresponds?_(?:to|with) corresponding_to consistent_with agrees_with so so_about hence thus therefore
         say believe think guess reckon suggest stands conclude answer_with mark marked which_is namely i\.e only clearly
         definitely certainly surely obviously probably maybe perhaps changed?_to changing_\w+_\w+_to listed_(?:as|under)
-        under switch_to yes (?:i|we)(?:_still|_again|_also)?_(?:get|got) arriv(?:e|es|ed)_at end(?:ed)?_up_with
+        under switch_to (?-i:Yes) (?:i|we)(?:_still|_again|_also)?_(?:get|got) arriv(?:e|es|ed)_at end(?:ed)?_up_with
         land(?:ed)?_on com(?:e|es)_out_(?:as|to) came_out_(?:as|to) wähle nehme bleibt entspricht ist sind choisis
         choisir reste s['’]agit_de s['’]agit_donc_de est c['’]est elijo escojo queda corresponde_a es escolho marque
         resta é scelgo rimane è kies blijft wybieram seçiyorum выбираю остаётся остается значит это является""",
@@ -164,7 +166,8 @@ CONCEDED = _compile(
 )
 # I initially chose B, but …
 AT_FIRST = _compile(
-    r"\b(?:initially|originally|at first|almost|nearly|was about to|previously"
+    r"\b(?:initially|originally|at first|zuerst|zunächst|d['’]abord|al principio|inizialmente|сначала"
+    r"|(?:almost|nearly) (?:chose|picked|said|went|answered|put|selected)|was about to|previously"
     r"|earlier|(?:considered|thought about|tempted|going to) \w+"
     r"|first (?:thought|chose|guess|instinct|picked|said))\b[^,.!?:]{0,40}\Z"
 )
@@ -275,7 +278,8 @@ ASKS = _compile(r"\W*(?:why|what|how|is|isn['’]t|shall|should|would|do|does|di
 
 # Said of a case that is not at hand …
 SUPPOSED = _compile(
-    r"\bif\b(?! (?:(?:i|we) (?:had|have|were|must|am|need)|forced|pressed|pushed)\b)[^.!?]{0,160}\b(?:would|could|might|['’]d)\b"
+    r"\bif\b(?! (?:(?:i|we) (?:had|have|were|must|am|need|take|use|set|plug|put|add|solve|look)|forced|pressed|pushed)\b)"
+    r"[^.!?]{0,160}\b(?:would|could|might|['’]d)\b"
     r"|\b(?:would|could|might)\b[^.!?]{0,40}\b(?:if(?! i\b)|only (?:if|in|when|under|for|be)|had|unless)\b|\bhad the\b"
     r"|\b(?:could|would|might) have been\b|\bonly if\b|\bif (?:you|one|someone) (?:pick|choose|chose|answer)"
     r"|\bwould(?: only| also| then)? be (?:right|correct|true|appropriate|valid|preferred|indicated)"
@@ -283,22 +287,30 @@ SUPPOSED = _compile(
     r"|\bto (?:a different|another|some other) (?:question|problem)\b"
     r"|\b(?:choosing|picking|selecting|answering|going with)\b[^.!?]{0,30}\b(?:would|means|requires)\b"
     r"|\bfor\b[^.!?]{0,30}\bto be (?:right|correct|true)\b"
-    r"|\bwere\b[^.!?]{0,80}\bwould\b|\b(?:wenn|falls|wäre|hätte)\b[^.!?]{0,80}\bwäre\b|\bwäre\b[^.!?]{0,60}\b(?:wenn|falls)\b"
+    r"|(?:\A|[,;:]\s)\s*were\b[^.!?]{0,80}\bwould\b|\b(?:wenn|falls|wäre|hätte)\b[^.!?]{0,80}\bwäre\b|\bwäre\b[^.!?]{0,60}\b(?:wenn|falls|nur)\b"
     r"|\bs[ie]\b[^.!?]{0,80}\b(?:serait|sería|seria|sarebbe)\b|\b(?:serait|sería|seria|sarebbe)\b[^.!?]{0,60}\bs[ie]\b"
-    r"|\bесли бы\b|如果"
+    r"|\b(?:если|был[аои]?) бы\b|\bbył[aoy]by\b|\bskulle\b[^.!?]{0,60}\bom\b|\bchỉ đúng\b"
+    r"|如果|才(?!是)|看似|(?<!それ)なら(?!な|ば)|がち"
 )
 # … or by somebody else.
-BY_OTHERS = _compile(
-    r"\b(?:students?|people|learners|test-takers|who|someone|somebody"
-    r"|everyone|nobody|no one|classmates?|friends?|colleagues?|why|easy to|tempting to"
-    r"|(?:one|you|some|many|others|anyone) (?:might|may|would|could|often))\b[^.!?]{0,40}"
-    r"\b(?:answer|pick|choose|chose|select|say|think|give|guess|believe|go (?:with|for))(?:ed|s)?\b"
-    r"|\byour (?:\w+ )?(?:answer|choice|pick|guess|suggestion)(?: was| of)\b|\bof the (?:rest|others|remaining)\b"
-    # Forgetting the factor of two leads to B.
-    r"|\b(?:wrong|mistakenly|incorrectly|forget\w*|forgot|mis\w{3,}ing|ignor\w+|neglect\w*|omit\w*|confus\w+)\b[^.!?]{0,60}"
-    r"\b(?:gives?|leads?|gets?|yields?|produces?|results?|arrive|end)\b[^.!?]{0,20}\Z"
-    r"|\byou(?:['’]ve| have)? (?:said|suggested|chose|picked|answered|proposed|wrote|selected|mentioned|gave)\b"
+_TO_PICK = (
+    r"(?:(?<!the )(?<!correct )(?<!right )(?<!best )answer(?!\w* (?:is|must|should|has)\b)"
+    r"|pick|choose|chose|select|say|think|give|guess|believe|go (?:with|for))(?:ed|s)?\b"
 )
+BY_OTHERS = _compile(
+    r"\b(?:students?|people|learners|test-takers|someone|somebody|everyone|nobody|no one|classmates?|friends?|colleagues?"
+    rf"|(?:one|you|some|many|others|anyone) (?:might|may|would|could|often))\b[^.!?,]{{0,40}}\b{_TO_PICK}"
+    rf"|\b(?:who|easy to|tempting to|why \w+ (?:would|might|may|could))\b(?: \w+)? {_TO_PICK}"
+    r"|\byour (?:\w+ )?(?:answer|choice|pick|guess|suggestion)(?: was| of)\b|\bof the (?:rest|others)\b"
+    r"|\b(?:viele|manche|beaucoup|certains|muchos|algunos|muitos|alguns|molti|alcuni|многие|wielu|velen|många|mange|nhiều"
+    r"|birçok)\b[^.!?,]{0,40}\Z|误选|誤選|很多人|很多同学|不少人"
+    # Forgetting the factor of two leads to B.
+    r"|\b(?:wrong|mistakenly|incorrectly|forget\w*|forgot|mis(?!s)\w{3,}ing|confus\w+)\b[^.!?,]{0,60}"
+    r"\b(?:gives?|leads?|gets?|yields?|produces?|results?|arrive|end)\b[^.!?,]{0,20}\Z"
+    r"|\byou(?:['’]ve| have)? (?:said|suggested|chose|picked|answered|proposed|wrote|selected|mentioned|gave)\b[^.!?,]{0,20}\Z"
+)
+# You chose B, which is correct.
+CONFIRMED = _compile(rf"[\s,)]*(?:which|and (?:that|this|it)|this|that)?\s?(?:is|was)\s(?:\w+ )?{CORRECT}")
 JOINS = _compile(
     r"[\s)\]\"'*.]{0,4}(?:,|/|&|\+|、|，|\.\s+also\b|"
     + _any("and or nor und oder et ou y o e и или as_well_as along_with through", "和 或 与 と や 및 와 과 و أو और या")
@@ -336,16 +348,20 @@ RENOUNCES = _compile(
 )
 UNDECIDED = _compile(
     _any(
-        r"""none_of_(?:the|these|them)(?!_(?:others?|remaining|rest|alternatives)\b) neither_of no_option
-        all_of_(?:the|these)_\w+_are_(?:wrong|incorrect) (?:can['’]?t|cannot|can_not)_decide it_depends keine_der
-        aucune?_des ninguna_de nenhuma_das nessuna_delle ни_один_из""",
+        r"""none_of_(?:these|them|the_(?!other|remaining)(?:\w+_)?(?:above|options|choices|answers|statements|alternatives|three|four|five|ones))
+        neither_of no_option all_of_(?:the|these)_\w+_are_(?:wrong|incorrect) (?:can['’]?t|cannot|can_not)_decide
+        it_depends keine_der aucune?_des ninguna_de nenhuma_das nessuna_delle ни_один_из""",
     )
 )
+ORDINAL = _compile(r"\bthe\s(?:(first)|(second)|(third)|(fourth)|(fifth)|(last))\s(?:option|statement|alternative)\b")
 # I can't tell which of them matches, because the figure is missing.
 REFUSES = _compile(
-    r"\b(?:i|we)(?:['’]m| am| are| was)? ?(?:cannot|can['’]?t|could not|couldn['’]?t|unable to|not able to|do not|don['’]?t)"
+    r"\b(?:i|we)(?:['’]m| am| are| was)? ?(?:cannot|can['’]?t|could not|couldn['’]?t|unable to|not able to"
+    r"|won['’]?t|will not|decline to|prefer not to|['’]d rather not)"
     r" (?:\w+ )?(?:determine|answer|tell|say|choose|pick|select|see|view|decide|help|know|provide|identify|access|have enough)\b"
     r"|(?:\bnot|n['’]t) (?:\w+ )?(?:among|one of|in|match any of) the (?:\w+ )?(?:options|choices|answers|list)\b"
+    r"|\b(?:i|we) (?:do not|don['’]?t) (?:know|have enough|have access"
+    r"|see (?:an?|the|any) (?:image|figure|picture|graph|attachment|question))\b"
     r"|\bno way (?:for me |of |to )"
 )
 QUOTED = re.compile(r'"[^"\n]{1,200}"')
