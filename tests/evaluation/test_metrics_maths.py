@@ -365,3 +365,17 @@ def test_agrees_with_math_verify_on_two_hundred_random_pairs():
         theirs = [verify(parse(f"${reference}$"), parse(f"${answer}$")) for reference, answer in pairs]
         assert list(ours) == theirs
     assert 60 < sum(theirs) < 180
+
+
+@pytest.mark.parametrize(
+    ("reply", "reference"),
+    [
+        ("So the sum is $9$.\n\nBy the way, the product is $20$.", "9"),
+        ("Therefore\n$$x^2-1 = (x-1)(x+1).$$\n\nTest at $x = 3$: $8 = 2\\cdot4$.", "(x-1)(x+1)"),
+        ("**Alternative.** Take $1 + 1 = 2$ twice.\n\nTherefore $a_n = 2^n$.", "a_n = 2^n"),
+        ("So $r = 5$.\n\nThe area is $25\\pi$.", "25\\pi"),
+        ("The answer is $6$.\n\nProblem: Find $3^2$.\nSolution: The answer is $9$.", "6"),
+    ],
+)
+def test_a_conclusion_outranks_the_remarks_after_it_but_not_the_steps(reply, reference):
+    assert score(reply, reference).value == 1.0
