@@ -225,6 +225,10 @@ ANNOUNCED_AFTER = re.compile(
     r"|是(?:正确)?答案|が(?:答え|正解)",
     re.IGNORECASE,
 )
+# "That makes Beethoven the answer"
+MADE_THE_ANSWER = re.compile(
+    r"\bmak(?:es|ing)\s+(?P<said>[^\n.;:]{1,60}?)\s+(?:the|my|our) (?:\w+ ){0,2}?(?:answer|solution)\b", re.IGNORECASE
+)
 # What is only supposed, or said by others, counts where nothing is stated.
 SUPPOSED = re.compile(
     r"\b(?:if|might|would|could|may|tempting|tempted|some (?:people|say|would|might|texts?|textbooks?|sources?)"
@@ -275,6 +279,7 @@ DECLINES = re.compile(
     r"|(?:cannot|can't|can not) (?:be )?(?:determined?|answer|help|assist|say|tell|provide|solve|give)"
     r"|need more information"
     r"|unable to|no idea|es tut mir leid|ich (?:weiß (?:es |das )?nicht|kann (?:das |diese |dir |ihnen )?)"
+    r"|(?:kann|weiß) ich (?:\w+ )?nicht|leider (?:nicht|keine)|je ne suis pas|impossible de|no es posible|não é possível"
     r"|je ne (?:sais|peux)"
     r"|désolée?|lo siento|no lo sé|no tengo|suficiente información|no (?:puedo|sé)|desculpe|não (?:sei|posso)"
     r"|mi dispiace|non (?:lo )?so\b|non posso)"

@@ -137,7 +137,7 @@ def find_conclusion(text: str) -> str | None:
         return None
     sentences = [one.strip()[:_LINE] for one in _SENTENCES.split(text[-_LOOKED_AT:]) if one and one.strip()]
     if sentences and not _is_finished(text):
-        sentences.pop()
+        sentences = [] if _GOES_FURTHER.match(sentences.pop()) else sentences
     clauses = [clause for sentence in sentences for clause in _CLAUSE.split(sentence)]
     concluding = [one for one in clauses if _CONCLUDES.match(one)]
     plain = [] if _begins_bare(text) else [one for one in sentences if _may_state(one, alone=len(sentences) == 1)]
@@ -150,6 +150,8 @@ def find_conclusion(text: str) -> str | None:
     return None
 
 
+# A working that is cut off in its next step has not concluded.
+_GOES_FURTHER = re.compile(r"\W*(?:next|now|then|step|case|clue|from|similarly|also|second|third)\b", re.IGNORECASE)
 # Words and signs that no text ends with, unless it is cut off.
 _BROKEN_OFF = re.compile(
     r"(?:\b(?:is|are|was|the|an?|of|to|that|which|and|or|then|with|by|in|for|we|so|if|as|at|from|be|this|these"
@@ -185,7 +187,9 @@ def _read_clause(clause: str) -> str | None:
     trimmed = trim_answer(clause[_end_of_opening(clause) :])
     if there_are := _THERE_ARE.match(trimmed):
         return trim_answer(there_are["said"])
-    said = find_predicate(trimmed) or find_predicate("The " + trimmed)
+    said = find_predicate(trimmed)
+    if said is None and (said := find_predicate("The " + trimmed)) and said not in trimmed:
+        said = None
     if (said is None or _TURNED.match(said)) and "=" not in trimmed and (quantity := _QUANTITY.search(trimmed)):
         said = quantity.group()
     return (take_result(trim_answer(said)) or None) if said else None
