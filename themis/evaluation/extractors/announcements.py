@@ -84,7 +84,9 @@ LANGUAGES = (
         r"|probably|maybe|perhaps|presumably|most likely|of course|thanks to|by|it|this|these|they|he|she|we|you"
         r"|nor|thus|hence"
         r"|therefore|making|giving|leaving|having|being|they're|it's|that's|rounded|calculated|computed|obtained"
-        r"|found|see|per",
+        r"|found|see|per|(?:both|all|one|some|most|each|part|none) of|home (?:of|to)|(?:also |better |formerly |once )?known|formerly"
+        r"|also called|located|situated|(?:\w+ly )?[a-z]+(?:ed|ing|wn|ght|lt) (?:in|by|on|at|to|as|from|for|with|during|between"
+        r"|near|the|an?|up|out|of|it|his|her|about|around|over|under|through|against|when|after|before)",
         r"likely to be|either|probably|likely|to be|most (?:likely|probably)|very likely|quite (?:likely|possibly)"
         r"|maybe|perhaps|possibly"
         r"|presumably|surely"
@@ -100,41 +102,41 @@ LANGUAGES = (
         ("antwort", "lösung", "ergebnis", "endergebnis", "endantwort"),
         r"\b(?:ist|sind|lautet|lauten|wäre|war|beträgt|heißt|muss\s+\w+\s+sein)\b",
         r"weil|denn|aufgrund|statt|anstatt",
-        r"nicht|aber|obwohl|da|wobei|also|und nicht|sondern",
+        r"nicht|aber|obwohl|da|wobei|also|und nicht|sondern|wo|welche[rsmn]?|deren|dessen|d(?:er|ie|as|em|en)(?!.*\b(?:und|oder)\b)",
         r"wahrscheinlich|vermutlich|vielleicht|wohl|ungefähr|etwa|rund|circa|ca\.|also|somit|eindeutig|natürlich|genau",
     ),
     Language(
         ("réponse", "résultat", "solution"),
         r"\b(?:est|sont|serait|était|vaut|doit être)\b",
-        r"car|parce qu[e']|puisque|plutôt que|au lieu de",
-        r"mais|non|et non|pas|bien que|qui|donc|soit|et pas",
+        r"car(?=\s.*\b(?:ne|est|pas|l[ae]s?|une?|des|du|et|ils?|elles?|à|sont|ce|on|\w+[éèêà]\w*)(?!\w))|parce qu[e']|puisque|plutôt que|au lieu de",
+        r"mais|non|et non|pas|bien que|qui|donc|soit|et pas|où|dont|l(?:eque|aque)l\w*",
         r"de(?=\s+\d)|probablement|sans doute|peut-être|environ|donc|certainement|bien|simplement|égale? à",
     ),
     Language(
         ("respuesta", "resultado", "solución"),
         r"\b(?:es|son|sería|era|debe ser|equivale a)\b",
         r"porque|ya que|puesto que|dado que|en lugar de|en vez de",
-        r"pero|no|aunque|que|y no|pues|es decir",
+        r"pero|no|aunque|que|y no|pues|es decir|donde|cuy[oa]s?|(?:el|la) cual|quien",
         r"probablemente|quizás?|tal vez|aproximadamente|seguramente|simplemente|por lo tanto|entonces|igual a",
     ),
     Language(
         ("resposta", "resultado", "solução"),
         r"\b(?:é|são|seria|era|deve ser)(?!\w)",
         r"porque|já que|uma vez que|pois|em vez de",
-        r"mas|não|embora|que|e não|ou seja",
+        r"mas|não|embora|que|e não|ou seja|onde|cuj[oa]s?|[oa] qual",
         r"provavelmente|talvez|aproximadamente|cerca de|portanto|simplesmente|igual a",
     ),
     Language(
         ("risposta", "risultato", "soluzione"),
         r"(?<!\w)(?:è|sono|sarebbe|era|deve essere)(?!\w)",
         r"perché|poiché|dato che|siccome|invece di|anziché",
-        r"ma|non|anche se|che|e non|cioè",
+        r"ma|non|anche se|che|e non|cioè|dove|(?:il|la) quale|cui",
         r"probabilmente|forse|circa|quindi|dunque|semplicemente|uguale a",
     ),
     Language(
         ("antwoord", "oplossing", "resultaat"),
         r"\b(?:is|zijn|luidt|was)\b",
-        r"omdat|want|aangezien",
+        r"omdat|want(?=\s+(?:de|het|een|dat|die|er|dit|hij|zij|ze|we|in|\d\S*)\b)|aangezien",
         r"maar|niet|hoewel",
         r"waarschijnlijk|misschien|ongeveer|dus",
     ),
@@ -142,7 +144,7 @@ LANGUAGES = (
         ("ответ", "ответом", "решение", "результат", "відповідь"),
         r"[—–]|\b(?:это|является|будет|равен|равно|таков)\b",
         r"потому что|так как|поскольку|ведь|вместо",
-        r"а не|но|хотя|не|то есть|который|которая",
+        r"а не|но|хотя|не|то есть|котор\w+|где",
         r"вероятно|скорее всего|возможно|наверное|примерно|около|это|таков",
     ),
     Language(
@@ -243,6 +245,7 @@ SUPPOSED = re.compile(
 CHOOSES = re.compile(
     r"\bI(?:'d|’d| would|'ll|’ll| will|'m going to| am going to)? (?:(?:have to |rather )?(?:go|going) (?:with"
     r"|for)|say(?: that)?(?: it(?:'s| is))?"
+    r"|(?:classify|label|categori[sz]e|rate|tag|mark) [^\n.:]{1,60}? as"
     r"|answer(?: with)?|choose|pick|conclude(?: that)?(?: it(?:'s| is))?)[\s:*_]{1,9}(?=\S)",
     re.IGNORECASE,
 )
@@ -300,7 +303,7 @@ _TURN = re.compile(
     rf"|[，、;；(（,]\s*(?:{_join('turns', spaced=False)})"
     r"|\s+[–—]\s+(?=[^\W\d])|\s+-\s+(?=[^\W\d_]{3,})|\s*;\s|\s+\((?=[^()]{0,20}[^\W\d_]{2,} [^\W\d_]{2,} )"
     r"|\s+\((?=(?:=|not|see|about|approx\w*|or|i\.e|that is|rounded)\b|[≈~]|\d[\d.,]*\s?%\)$)|\s+\((?=[^()\n]*=)"
-    r"|\s+[–—]\s+(?=[^\n]*=)"
+    r"|\s+[–—]\s+(?=[^\n]*=)|\s+\((?=[^()\\\n]*[^\W\d_]{2,}[^()\\\n]*\)[.!]?\Z)(?<![\s(][^\W\d_]\s\()"
     r"|\s*(?:→|⇒|=>)\s",
     re.IGNORECASE,
 )
@@ -320,6 +323,11 @@ _ABBREVIATED = re.compile(
     r"(?:^|[\s(*_\"'])(?:St|Mt|Mr|Mrs|Ms|Dr|Prof|No|vs|Jr|Sr|Ft|Lt|Col|Gen|Sen|Rep|Rev|Gov|Capt|Sgt|Inc|Ltd|Co"
     r"|approx|ca|etc|Fig|Eq"
     r"|Sec|Vol|Ave|Dept|Op|e\.g|i\.e|a\.m|p\.m|[A-Z](?:\.[A-Z])*)$"
+)
+# "14. Juli": the dot of an ordinal number.
+_ORDINAL = re.compile(
+    r"\d{1,2}\.\s(?:jan|feb|mär|mar|apr|mai|maj|jun|jul|aug|sep|okt|nov|dez|des|dec|jahrhundert|platz|klasse|stock)",
+    re.IGNORECASE,
 )
 _GOES_ON = re.compile(
     r"\s+(?:The|It|This|That|These|Those|Because|Since|However|But|So|Therefore|Thus|Hence|Option|If|We|I|You|As"
@@ -375,7 +383,10 @@ def _cut(answer: str, at: re.Pattern[str]) -> str:
     return answer
 
 
-_APPOSITION = re.compile(r",\s+(?=(?:the|an?|one of)\s+\w+\s+\w+(?!.*\band\b))")
+_APPOSITION = re.compile(
+    r",\s+(?=(?:(?:the|an?|one of)\s+\w+\s+\w+|(?:[a-z]+\s+){1,3}(?:of|in|to|for|at|from|behind)\s)(?!.*\band\b))"
+    r"|\s+(?=(?:which|who|whose|whom)\s)"
+)
 _ADVERBIAL = re.compile(
     r"(?:so|therefore|thus|hence|consequently|finally|overall|altogether|then|in|after|according|based|from|for"
     r"|at|on|by|with|given"
@@ -396,6 +407,8 @@ def _cut_apposition(answer: str) -> str:
 def _cut_sentence(answer: str) -> str:
     for end in _SENTENCE_END.finditer(answer):
         kept = answer[: end.start()]
+        if end.group()[0] == "." and _ORDINAL.match(answer[max(0, end.start() - 2) : end.start() + 20].lstrip()):
+            continue
         if end.group()[0] == "." and _ABBREVIATED.search(kept[-12:]) and not _GOES_ON.match(answer, end.end()):
             continue
         if kept.strip():

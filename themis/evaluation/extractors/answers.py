@@ -27,6 +27,7 @@ from themis.evaluation.extractors.conclusions import (
     ends_open,
     find_bare,
     find_conclusion,
+    find_emphasised,
     find_predicate,
     find_stated,
     take_result,
@@ -142,7 +143,10 @@ class Statement:
         if quoted := _QUOTED.fullmatch(self.said.strip()):
             return trim_answer(quoted[1]) if find_final_answer(quoted[1]) else quoted[1].strip()
         trimmed = trim_answer(self.said)
-        return take_result(trim_answer(find_predicate(trimmed) or trimmed))
+        predicate = find_predicate(trimmed)
+        if predicate and (emphasised := find_emphasised(self.said)):
+            return emphasised
+        return take_result(trim_answer(predicate or trimmed))
 
 
 # Words that are quoted are the answer as they stand, also where they are a sentence.

@@ -29,7 +29,26 @@ def find_stated(text: str) -> str | None:
         return None
     if verdict := _VERDICT.match(text[:_LINE]):
         return verdict[1]
+    if (listed := _LISTED.fullmatch(text[:_LINE])) and not _FLUFF.match(text):
+        items = [trim_answer(_LIST_ITEM.sub("", item)) for item in listed["items"].strip().split("\n") if item.strip()]
+        if all(0 < len(item.split()) <= _BARE_WORDS for item in items):
+            return ", ".join(items)
+    if (named := _NAMED.fullmatch(text[:_LINE])) and len(named["said"].split()) <= 2 * _BARE_WORDS:
+        return take_result(trim_answer(named["said"])) or None
     return _find_set_apart(text) or find_conclusion(text) or find_bare(text)
+
+
+# A list that one line announces, and nothing else.
+_LISTED = re.compile(r"[^\n]{1,200}[:：]\W{0,4}\n+(?P<items>(?:[ \t]*(?:[-*•]|\d{1,2}[.)])[ \t]+[^\n]{1,80}\n*){2,8})")
+_LIST_ITEM = re.compile(r"\A[ \t]*(?:[-*•]|\d{1,2}[.)])[ \t]+")
+# A line that names what it gives: "Sentiment: positive", "Sorted alphabetically: apple, banana".
+_NAMED = re.compile(
+    r"[*_]{0,3}(?:(?:(?:overall|predicted|final|full|main|primary) )?(?:sentiment|label|category|class|classification|topic"
+    r"|emotion|language|translation|name|title|date|year|city|country|person|author|location|place|word|entity|type|genre"
+    r"|intent|relation|order|sorted\b[\w ]{0,30})|[A-Z][a-z]+(?: [a-z]+){0,3}(?=[*_]{0,3}: [*_]{0,3}[a-z]))"
+    r"[*_]{0,3}:[*_]{0,3} (?P<said>[^\n:?]+)",
+    re.IGNORECASE,
+)
 
 
 def _is_other(text: str) -> bool:
@@ -97,6 +116,9 @@ _VERB = re.compile(
     r"|earn(?:s|ed)?|pays?|paid|takes?|took|weighs?|contains?|becomes?|gives?|gave|leaves?|comes? (?:out )?to"
     r"|amounts? to|totals"
     r"|works? out (?:to|at)|turns? out to be|ends? up with|sold|bought|spent|ate|ran|walked|read|received|remain|lives? in"
+    r"|stands? for|belongs? to|refers? to|comes? from|arrives? (?:at|in|on)|(?:starts?|begins?|ends?|opens?|closes?)(?: (?:at|in|on))?"
+    r"|falls? on|lasts?|died (?:in|of|on)|means|(?:takes|took) place (?:in|on|at)|lies (?:in|on|at)|happened (?:in|on)"
+    r"|translates? (?:to|as)"
     r"|ist|sind|beträgt|lautet|kostet|est|sont|vaut|coûte|es|son|cuesta|é|são|custa|è|sono|costa|равн[оаы]|равен)"
     r"(?:\s+(?:therefore|thus|then|exactly|now|also|equal to|given by|called|known as|named|donc|also|actually"
     r"|indeed))?[\s:]+(?=\S)"
@@ -125,6 +147,8 @@ _FLUFF = re.compile(
     r"|explanation|because|since|reasoning|verification|both|now|there is not|people|many|some|this (?:follows|is because)"
     r"|fun fact|did you know|by the way|interestingly|remember|keep in mind|additionally|for (?:reference"
     r"|context|comparison|example)|p\.?s\.?|disclaimer|as a side note|tip"
+    r"|(?:the|this|your) (?:question|problem|task|user|prompt|puzzle|riddle) (?:asks|is asking|wants|states|says|is about|gives)"
+    r"|that(?: is|['’]s) an? (?:\w+ )?question"
     r"|solution|given|consider|suppose|assume|looking|thinking|before|after that)\b",
     re.IGNORECASE,
 )
@@ -182,19 +206,43 @@ def _read_clause(clause: str) -> str | None:
     clause = re.sub(r"\A\*\*([^*]+)\*\*\Z", r"\1", clause.strip())
     emphasised = _EMPHASISED.findall(clause)
     if len(emphasised) == 1 and not clause.startswith("**"):
-        return take_result(trim_answer(emphasised[0][0] or emphasised[0][1])) or None
+        return find_emphasised(clause)
     clause = _CONTRACTED.sub(r"\1 is", clause.lstrip("#>-*• "))
     trimmed = trim_answer(clause[_end_of_opening(clause) :])
     if there_are := _THERE_ARE.match(trimmed):
         return trim_answer(there_are["said"])
     said = find_predicate(trimmed)
+    if said is None and _IT_IS.match(clause, _end_of_opening(clause)) and 0 < len(trimmed.split()) <= _BARE_WORDS:
+        return take_result(trimmed)
     if said is None and (said := find_predicate("The " + trimmed)) and said not in trimmed:
         said = None
     if (said is None or _TURNED.match(said)) and "=" not in trimmed and (quantity := _QUANTITY.search(trimmed)):
         said = quantity.group()
+    if said is None and (last := _ENDS_WITH.fullmatch(trimmed)):
+        said = last["quoted"] or last["placed"]
     return (take_result(trim_answer(said)) or None) if said else None
 
 
+def find_emphasised(clause: str) -> str | None:
+    """What alone is set in bold in a sentence, with the unit that follows a figure: **3.5** litres."""
+    found = list(_EMPHASISED.finditer(clause))
+    if len(found) != 1:
+        return None
+    said = take_result(trim_answer(found[0][1] or found[0][2]))
+    unit = _UNIT_AFTER.match(clause, found[0].end()) if re.fullmatch(r"\d[\d.,]*", said) else None
+    return (said + " " + unit[1] if unit else said) or None
+
+
+_UNIT_AFTER = re.compile(
+    r"\s(?!(?:of|in|for|on|at|to|with|left|and|or|is|are|was|were|as|by|from|per|than|because|since|if|when|so|but|more|less|after|before"
+    r"|und|et|y|e|i|o|in|en|de|da)\b)([^\W\d_]+(?:/\w+|[²³])?)"
+)
+_IT_IS = re.compile(r"(?:it|that|this)(?: is|['’]s) ", re.IGNORECASE)
+# "the train arrives at 5:45 p.m.", 'the king "fled to France" after the battle'
+_ENDS_WITH = re.compile(
+    r"[^\"“”\n]+ (?:[\"“](?P<quoted>[^\"“”\n]{2,80})[\"”](?: [\w ]{1,60})?"
+    r"|(?:in|on|at|by|for|to|from|as|into|against|with|near) (?:an? )?(?P<placed>(?:the )?[A-Z\d][^,;\"“”\n]{0,60}?|\([^()\n]{1,60}\)))[.!]?"
+)
 _CONTRACTED = re.compile(r"\b(that|it|there|he|she|here|what)['’]s\b", re.IGNORECASE)
 
 
@@ -217,6 +265,10 @@ _SETTING = re.compile(
 def find_predicate(sentence: str) -> str | None:
     """What a sentence says of its subject: "The capital of France is Paris" says Paris; None where it is no sentence."""
     sentence = sentence[_end_of_opening(sentence) :]
+    if cleft := _CLEFT.match(sentence):
+        return cleft["said"]
+    if most := _MOST.fullmatch(sentence):
+        return most["said"]
     if not _SUBJECT.match(sentence) or len(sentence) > 500:
         return None
     verbs = list(_VERB.finditer(sentence))
@@ -226,6 +278,8 @@ def find_predicate(sentence: str) -> str | None:
         subject, said = sentence[: verb.start()].strip(), sentence[verb.end() :].strip()
         if not said or not subject or _is_inside(sentence, verb.start()):
             continue
+        if "=" in verb.group() and _NAMED_TERM.search(subject):
+            continue  # the line is y = 2x + 1
         if _DESCRIBES.match(said) and _is_name(subject):
             return subject  # Paris is the capital of France
         said = _DONE_BY.sub("", said)
@@ -234,8 +288,20 @@ def find_predicate(sentence: str) -> str | None:
     return None
 
 
+# "It was in 1991 that ...", "C'est Victor Hugo qui ..."
+_CLEFT = re.compile(
+    r"(?:it (?:was|is)|c['’](?:est|était)|es (?:war|ist)|fue|foi|è stat[oa])\s+(?:(?:in|on|at|en|im) )?"
+    r"(?P<said>[^,\n]{1,60}?),?\s+(?:who|that|qui|der|die|das|quien|que|quem|che)\s+\S",
+    re.IGNORECASE,
+)
+# "the red box is the heaviest": who is the most of something is asked for.
+_MOST = re.compile(
+    r"(?P<said>(?:[Tt]he )?[\w' -]{1,40}?) (?:is|was|has|are|must be|came|finished) (?:the )?"
+    r"(?:\w{2,}est|most|least|fewest|first|last|second|third|fourth|fifth|only one|winner|odd one out)(?: [\w ]{1,40})?[.!]?"
+)
 # Somebody between verb and figure: "also kostet das Ticket 15 Euro", "it took them 4 hours".
 _TURNED = re.compile(r"(?:der|die|das|den|er|sie|es|man|wir|them|him|her|us|me|you|it)\b", re.IGNORECASE)
+_NAMED_TERM = re.compile(r"\s(?:is|are|be|lautet|est|es|é|è)\s+(?:[a-z]|[a-z]\([a-z]\))\Z")
 # "was signed in 1848", "was written by Jane Austen"
 _DONE_BY = re.compile(r"\A[a-z]{2,}(?:ed|en|wn|rn|un|lt|de|ght|ng|nd) (?:in|by|on|at|to|from)\s+(?=\S)")
 _DESCRIBES = re.compile(r"(?:the|an?|not|no longer|that|also|often|known|called|very|so|too|correct|right)\b")
