@@ -209,7 +209,7 @@ FIRM_LABEL = re.compile(
 )
 # An answer that is somebody else's, or called wrong.
 NOT_MEANT = re.compile(
-    r"\b(?:wrong|incorrect|not|no|bad|tempting|alternative|previous|original|old|possible|example|sample|initial"
+    r"\b(?:wrong|incorrect|not|no|bad|tempting|alternative|previous|original|old|possible|example|sample|format|initial"
     r"|first|naive"
     r"|long|longer|detailed|student|students|student's|your|user's|intermediate|partial|common|earlier|falsche?"
     r"|mauvaise|incorrecta"
@@ -246,7 +246,8 @@ CHOOSES = re.compile(
     r"\bI(?:'d|’d| would|'ll|’ll| will|'m going to| am going to)? (?:(?:have to |rather )?(?:go|going) (?:with"
     r"|for)|say(?: that)?(?: it(?:'s| is))?"
     r"|(?:classify|label|categori[sz]e|rate|tag|mark) [^\n.:]{1,60}? as"
-    r"|answer(?: with)?|choose|pick|conclude(?: that)?(?: it(?:'s| is))?)[\s:*_]{1,9}(?=\S)",
+    r"|answer(?: with)?|choose|pick|conclude(?: that)?(?: it(?:'s| is))?)[\s:*_]{1,9}(?=\S)"
+    r"|\byou(?:['’]re| are| may be| might be| must be) (?:thinking of|looking for|referring to|describing)[\s:*_]{1,9}(?!is\b|are\b|was\b)(?=\S)",
     re.IGNORECASE,
 )
 NEGATED = re.compile(
@@ -427,13 +428,15 @@ _WHOLLY_SET = re.compile(
 _TOKENS = re.compile(
     r"<\|[^<>|\n]{1,40}\|>|</?(?:answer|final_answer|b|strong|i|em|p|span|u|mark|code)(?:\s[^<>\n]{0,80})?>|</\w{1,30}>\s*$"
 )
+# Where it was found: 1815 [1].
+_CITED = re.compile(r"(?<=[\w.])\s{0,3}(?:(?<=\s)\[\d{1,2}\]|【[^【】\n]{1,40}】)(?=[\s.]*\Z)")
 _PICTURES = "✅✔🎉🎯👍😊🙂🙌✨⭐👉\ufe0f"
 _POLITE_ENDS = re.compile(r"(?:です|である|だ|でした|となります|になります|입니다|이다|है|हैं)$")
 
 
 def _strip_marks(answer: str) -> str:
     """Without the marks around it, of whatever kind; money keeps its sign, and an abbreviation its dot."""
-    answer = _TOKENS.sub("", answer)
+    answer = _CITED.sub("", _TOKENS.sub("", answer))
     for _ in range(6):
         before = answer
         answer = answer.strip().lstrip("、，,").strip(_PICTURES).strip().strip("|").strip()
@@ -461,6 +464,8 @@ def _ends_in_full_stop(answer: str) -> bool:
 def _strip_lonely(answer: str) -> str:
     """Without half a pair at either end, and without emphasis inside: **10** sides."""
     answer = re.sub(r"\*\*(?=\S)(.*?)(?<=\S)\*\*", r"\1", answer)
+    if answer.count("*") == 1 + answer.startswith("*"):
+        answer = re.sub(r"\A\*?(?=[^\W\d])([^*\n]*[^\W\d])\*(?=\s|\Z)", r"\1", answer)  # *Emma* by Jane Austen
     if re.fullmatch(r"\$(?:[^$\\]|\\.)+\$", answer, re.DOTALL):
         answer = answer[1:-1].strip()
     elif answer.count("$") == 2 and re.match(r"\$[^$]+(?<!\\)\$\s*[^\d$]", answer):  # $12$ cm

@@ -24,6 +24,7 @@ from themis.evaluation.extractors.announcements import (
     trim_answer,
 )
 from themis.evaluation.extractors.conclusions import (
+    cut_after_quantity,
     ends_open,
     find_bare,
     find_conclusion,
@@ -146,7 +147,7 @@ class Statement:
         predicate = find_predicate(trimmed)
         if predicate and (emphasised := find_emphasised(self.said)):
             return emphasised
-        return take_result(trim_answer(predicate or trimmed))
+        return take_result(cut_after_quantity(trim_answer(predicate)) if predicate else trimmed)
 
 
 # Words that are quoted are the answer as they stand, also where they are a sentence.

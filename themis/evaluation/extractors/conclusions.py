@@ -33,6 +33,8 @@ def find_stated(text: str) -> str | None:
         items = [trim_answer(_LIST_ITEM.sub("", item)) for item in listed["items"].strip().split("\n") if item.strip()]
         if all(0 < len(item.split()) <= _BARE_WORDS for item in items):
             return ", ".join(items)
+    if (dashed := _DASHED.fullmatch(text[:_LINE])) and not NEGATED.search(text):
+        return trim_answer(dashed["said"] or dashed["name"]) or None
     if (named := _NAMED.fullmatch(text[:_LINE])) and len(named["said"].split()) <= 2 * _BARE_WORDS:
         return take_result(trim_answer(named["said"])) or None
     return _find_set_apart(text) or find_conclusion(text) or find_bare(text)
@@ -43,11 +45,16 @@ _LISTED = re.compile(r"[^\n]{1,200}[:：]\W{0,4}\n+(?P<items>(?:[ \t]*(?:[-*•]
 _LIST_ITEM = re.compile(r"\A[ \t]*(?:[-*•]|\d{1,2}[.)])[ \t]+")
 # A line that names what it gives: "Sentiment: positive", "Sorted alphabetically: apple, banana".
 _NAMED = re.compile(
-    r"[*_]{0,3}(?:(?:(?:overall|predicted|final|full|main|primary) )?(?:sentiment|label|category|class|classification|topic"
+    r"[*_]{0,3}(?:(?i:(?:(?:overall|predicted|final|full|main|primary) )?(?:sentiment|label|category|class|classification|topic"
     r"|emotion|language|translation|name|title|date|year|city|country|person|author|location|place|word|entity|type|genre"
-    r"|intent|relation|order|sorted\b[\w ]{0,30})|[A-Z][a-z]+(?: [a-z]+){0,3}(?=[*_]{0,3}: [*_]{0,3}[a-z]))"
+    r"|intent|relation|order|sorted\b[\w ]{0,30}))|[A-Z][a-z]+(?: [a-z]+){0,3}(?=[*_]{0,3}: [*_]{0,3}[a-z]))"
     r"[*_]{0,3}:[*_]{0,3} (?P<said>[^\n:?]+)",
-    re.IGNORECASE,
+)
+
+
+# Russian says "is" with a dash: what is named stands after it with a capital, else before it.
+_DASHED = re.compile(
+    r"(?P<name>[А-ЯЁ][^—–\n.!?]{1,80}) [—–] (?:(?:это )?\**(?P<said>[А-ЯЁ\d«][^—–\n]{0,80})|(?:это )?[а-яё][^—–\n]{3,120})"
 )
 
 
@@ -65,17 +72,20 @@ _VERDICT = re.compile(
     r"|since|it|the|this))",
     re.IGNORECASE,
 )
+_BOLD_LAST = re.compile(r"[.!?]\s+\*\*(?P<said>[^*\n:?]{1,60})\*\*[.!]?\Z")
 _WHOLLY_BOLD = re.compile(r"\*\*(?P<said>[^*\n]{1,80})\*\*[.!]?")
 
 
 def _find_set_apart(text: str) -> str | None:
     """The last line where it alone is bold, or the last of several equations."""
     lines = [line.strip() for line in text[-_LOOKED_AT:].split("\n") if line.strip()]
-    if not lines or (len(lines) < 2 and not _TOTAL.fullmatch(lines[-1][:200])):
+    if not lines or (len(lines) < 2 and not _TOTAL.fullmatch(lines[-1][:200]) and not _BOLD_LAST.search(lines[-1][-200:])):
         return None
     bold = _WHOLLY_BOLD.fullmatch(lines[-1][:_LINE])
     if bold and not bold["said"].rstrip().endswith((":", "?")) and not _CONCLUDES.match(bold["said"]):
         return trim_answer(find_predicate(bold["said"]) or bold["said"]) or None
+    if lone := _BOLD_LAST.search(lines[-1][-200:]):
+        return trim_answer(lone["said"]) or None
     total = _TOTAL.fullmatch(lines[-1][:200])
     if total and _QUANTITY.fullmatch(trim_answer(total["said"])):
         return trim_answer(total["said"])
@@ -116,8 +126,8 @@ _VERB = re.compile(
     r"|earn(?:s|ed)?|pays?|paid|takes?|took|weighs?|contains?|becomes?|gives?|gave|leaves?|comes? (?:out )?to"
     r"|amounts? to|totals"
     r"|works? out (?:to|at)|turns? out to be|ends? up with|sold|bought|spent|ate|ran|walked|read|received|remain|lives? in"
-    r"|stands? for|belongs? to|refers? to|comes? from|arrives? (?:at|in|on)|(?:starts?|begins?|ends?|opens?|closes?)(?: (?:at|in|on))?"
-    r"|falls? on|lasts?|died (?:in|of|on)|means|(?:takes|took) place (?:in|on|at)|lies (?:in|on|at)|happened (?:in|on)"
+    r"|stands? for|belongs? to(?: the (?:category|class|genre|topic))?|refers? to|comes? from|arrives? (?:at|in|on)|(?:starts?|begins?|ends?|opens?|closes?)(?: (?:at|in|on))?"
+    r"|falls? on(?: an?)?|lasts?|died (?:in|of|on)|means|(?:takes|took) place (?:in|on|at)|lies (?:in|on|at)|happened (?:in|on)"
     r"|translates? (?:to|as)"
     r"|ist|sind|beträgt|lautet|kostet|est|sont|vaut|coûte|es|son|cuesta|é|são|custa|è|sono|costa|равн[оаы]|равен)"
     r"(?:\s+(?:therefore|thus|then|exactly|now|also|equal to|given by|called|known as|named|donc|also|actually"
@@ -144,7 +154,7 @@ _FLUFF = re.compile(
     r"|determine|get)"
     r"|first|next|step|check|candidates|could|would you|are you|do you|is there|what|why|how|which (?:of|one)"
     r"|if you|i can|i am|i'm"
-    r"|explanation|because|since|reasoning|verification|both|now|there is not|people|many|some|this (?:follows|is because)"
+    r"|explanation|because|since|reasoning|verification|both(?!.*\bby )|now|there is not|people|many|some|this (?:follows|is because)"
     r"|fun fact|did you know|by the way|interestingly|remember|keep in mind|additionally|for (?:reference"
     r"|context|comparison|example)|p\.?s\.?|disclaimer|as a side note|tip"
     r"|(?:the|this|your) (?:question|problem|task|user|prompt|puzzle|riddle) (?:asks|is asking|wants|states|says|is about|gives)"
@@ -165,7 +175,7 @@ def find_conclusion(text: str) -> str | None:
     clauses = [clause for sentence in sentences for clause in _CLAUSE.split(sentence)]
     concluding = [one for one in clauses if _CONCLUDES.match(one)]
     plain = [] if _begins_bare(text) else [one for one in sentences if _may_state(one, alone=len(sentences) == 1)]
-    emphatic = [one for one in plain if len(_EMPHASISED.findall(one)) == 1 and not one.startswith("**")]
+    emphatic = [one for one in plain if len(_EMPHASISED.findall(one)) == 1 and not one.startswith(("**", "$$"))]
     for clause in [*reversed(concluding), *emphatic[-1:], *plain[-1:]]:
         if answer := _read_clause(clause):
             return answer
@@ -208,6 +218,8 @@ def _read_clause(clause: str) -> str | None:
     if len(emphasised) == 1 and not clause.startswith("**"):
         return find_emphasised(clause)
     clause = _CONTRACTED.sub(r"\1 is", clause.lstrip("#>-*• "))
+    if unspaced := _UNSPACED_QUANTITY.search(clause):
+        return unspaced[1]
     trimmed = trim_answer(clause[_end_of_opening(clause) :])
     if there_are := _THERE_ARE.match(trimmed):
         return trim_answer(there_are["said"])
@@ -220,7 +232,19 @@ def _read_clause(clause: str) -> str | None:
         said = quantity.group()
     if said is None and (last := _ENDS_WITH.fullmatch(trimmed)):
         said = last["quoted"] or last["placed"]
-    return (take_result(trim_answer(said)) or None) if said else None
+    return (take_result(cut_after_quantity(trim_answer(said))) or None) if said else None
+
+
+def cut_after_quantity(said: str) -> str:
+    """A figure and its unit without where, when and than what: 14 sheep at the market, 18 stickers left."""
+    found = _QUANTITY_FIRST.match(said)
+    return found.group() if found else said
+
+
+_QUANTITY_FIRST = re.compile(
+    r"[$€£]?\d[\d,.]*(?:\s(?!(?:and|or|to|out|am|pm)\b)[^\W\d_]+){1,3}?(?=\s(?:at|in|on|for|than|after|before|from|left|remaining"
+    r"|altogether|to|with|when|if|by|during|over|each)\b)"
+)
 
 
 def find_emphasised(clause: str) -> str | None:
@@ -237,6 +261,7 @@ _UNIT_AFTER = re.compile(
     r"\s(?!(?:of|in|for|on|at|to|with|left|and|or|is|are|was|were|as|by|from|per|than|because|since|if|when|so|but|more|less|after|before"
     r"|und|et|y|e|i|o|in|en|de|da)\b)([^\W\d_]+(?:/\w+|[²³])?)"
 )
+_UNSPACED_QUANTITY = re.compile(r"(?<=[\u3040-\u30ff\u4e00-\u9fff])\s?(\d[\d.,]*\s?[\u3040-\u30ff\u4e00-\u9fff]{1,5})[。.]?\Z")
 _IT_IS = re.compile(r"(?:it|that|this)(?: is|['’]s) ", re.IGNORECASE)
 # "the train arrives at 5:45 p.m.", 'the king "fled to France" after the battle'
 _ENDS_WITH = re.compile(
@@ -255,7 +280,7 @@ def _end_of_opening(sentence: str) -> int:
 
 
 _SETTING = re.compile(
-    r"(?:according to|based on|in|after|from|for|at|on|by|with|given|as|during|if)\s[^,.\n]{1,80},\s+(?=(?:the"
+    r"(?:according to|based on|of|among|out of|in|after|from|for|at|on|by|with|given|as|during|if)\s[^,.\n]{1,80},\s+(?=(?:the"
     r"|an?|it|he|she|they|there|we"
     r"|you|this|that|[A-Z])\b)",
     re.IGNORECASE,
@@ -268,7 +293,7 @@ def find_predicate(sentence: str) -> str | None:
     if cleft := _CLEFT.match(sentence):
         return cleft["said"]
     if most := _MOST.fullmatch(sentence):
-        return most["said"]
+        return most["said"] or most["who"]
     if not _SUBJECT.match(sentence) or len(sentence) > 500:
         return None
     verbs = list(_VERB.finditer(sentence))
@@ -280,9 +305,11 @@ def find_predicate(sentence: str) -> str | None:
             continue
         if "=" in verb.group() and _NAMED_TERM.search(subject):
             continue  # the line is y = 2x + 1
-        if _DESCRIBES.match(said) and _is_name(subject):
+        if _DESCRIBES.match(said) and _is_name(subject) and not _PLACES.search(verb.group()):
             return subject  # Paris is the capital of France
-        said = _DONE_BY.sub("", said)
+        if done := _DONE_BY.match(said):
+            said = said[done.end() :]
+            said = _WHEN.sub("", said) if done.group().rstrip().endswith(" by") else said
         if len(said.split()) <= _ANSWER_WORDS and not re.match(r"(?:not|n't|to|in|at|that|because)\b", said):
             return said
     return None
@@ -298,12 +325,15 @@ _CLEFT = re.compile(
 _MOST = re.compile(
     r"(?P<said>(?:[Tt]he )?[\w' -]{1,40}?) (?:is|was|has|are|must be|came|finished) (?:the )?"
     r"(?:\w{2,}est|most|least|fewest|first|last|second|third|fourth|fifth|only one|winner|odd one out)(?: [\w ]{1,40})?[.!]?"
+    r"|[\"“*]{0,2}(?P<who>(?:[Tt]he )?[\w' -]{1,40}?)[\"”*]{0,2} (?:won|wins|lost|did it|wrote it|was first|came (?:out )?first)[.!]?"
 )
 # Somebody between verb and figure: "also kostet das Ticket 15 Euro", "it took them 4 hours".
 _TURNED = re.compile(r"(?:der|die|das|den|er|sie|es|man|wir|them|him|her|us|me|you|it)\b", re.IGNORECASE)
 _NAMED_TERM = re.compile(r"\s(?:is|are|be|lautet|est|es|é|è)\s+(?:[a-z]|[a-z]\([a-z]\))\Z")
 # "was signed in 1848", "was written by Jane Austen"
 _DONE_BY = re.compile(r"\A[a-z]{2,}(?:ed|en|wn|rn|un|lt|de|ght|ng|nd) (?:in|by|on|at|to|from)\s+(?=\S)")
+_PLACES = re.compile(r"\b(?:in|on|of|at|from|to|for|means|lasts?)\s*\Z", re.IGNORECASE)
+_WHEN = re.compile(r"(?<=\w)\s+(?:in|on|during|after|before|around|between|for|at)\s.*\Z")
 _DESCRIBES = re.compile(r"(?:the|an?|not|no longer|that|also|often|known|called|very|so|too|correct|right)\b")
 
 
