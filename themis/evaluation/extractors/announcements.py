@@ -75,7 +75,8 @@ LANGUAGES = (
         r"(?<!\byou\s)(?<!\bwe\s)(?<!\bthey\s)(?<!\bI\s)(?<!\bthat\s)(?<!\bwhich\s)"
         r"\b(?:(?:will|would|must|should|has to|have to|might|may|could|can)\s+(?:\w+\s+)?be|turns? out (?:to be|as)"
         r"|comes? (?:out )?(?:to|as)|(?:is|was)(?:n['’]t)?|are|were|be|being|equals|becomes|remains|given by)\b|['’]s\b",
-        r"because|since|and not|but not|due to|given that|rather than|instead of|as opposed to|in contrast to"
+        r"because|since|and (?:the reason|this is|it is|that is)|and not|but not|due to|given that|rather than"
+        r"|instead of|as opposed to|in contrast to"
         r"|based on the fact|considering"
         r"|according to|owing to|after (?:all|accounting)",
         r"not|but|though|although|however|whereas|while|which|where|who|whose|that is|i\.e\.|meaning|assuming|so"
@@ -84,7 +85,8 @@ LANGUAGES = (
         r"|probably|maybe|perhaps|presumably|most likely|of course|thanks to|by|it|this|these|they|he|she|we|you"
         r"|nor|thus|hence"
         r"|therefore|making|giving|leaving|having|being|they're|it's|that's|rounded|calculated|computed|obtained"
-        r"|found|see|per|(?:both|all|one|some|most|each|part|none) of|home (?:of|to)|(?:also |better |formerly |once )?known|formerly"
+        r"|found|see|per|in other words|in fact|namely|specifically|(?:both|all|one|some|most|each|part|none) of"
+        r"|home (?:of|to)|(?:also |better |formerly |once )?known|formerly"
         r"|also called|located|situated|(?:\w+ly )?[a-z]+(?:ed|ing|wn|ght|lt) (?:in|by|on|at|to|as|from|for|with|during|between"
         r"|near|the|an?|up|out|of|it|his|her|about|around|over|under|through|against|when|after|before)",
         r"likely to be|either|probably|likely|to be|most (?:likely|probably)|very likely|quite (?:likely|possibly)"
@@ -102,13 +104,15 @@ LANGUAGES = (
         ("antwort", "lösung", "ergebnis", "endergebnis", "endantwort"),
         r"\b(?:ist|sind|lautet|lauten|wäre|war|beträgt|heißt|muss\s+\w+\s+sein)\b",
         r"weil|denn|aufgrund|statt|anstatt",
-        r"nicht|aber|obwohl|da|wobei|also|und nicht|sondern|wo|welche[rsmn]?|deren|dessen|d(?:er|ie|as|em|en)(?!.*\b(?:und|oder)\b)",
+        r"nicht|aber|obwohl|da|wobei|also|und nicht|sondern|wo|welche[rsmn]?|deren|dessen|d(?:er|ie|as|em"
+        r"|en)(?!.*\b(?:und|oder)\b)",
         r"wahrscheinlich|vermutlich|vielleicht|wohl|ungefähr|etwa|rund|circa|ca\.|also|somit|eindeutig|natürlich|genau",
     ),
     Language(
         ("réponse", "résultat", "solution"),
         r"\b(?:est|sont|serait|était|vaut|doit être)\b",
-        r"car(?=\s.*\b(?:ne|est|pas|l[ae]s?|une?|des|du|et|ils?|elles?|à|sont|ce|on|\w+[éèêà]\w*)(?!\w))|parce qu[e']|puisque|plutôt que|au lieu de",
+        r"car(?=\s.*\b(?:ne|est|pas|l[ae]s?|une?|des|du|et|ils?|elles?|à|sont|ce|on|\w+[éèêà]\w*)(?!\w))|parce qu[e']"
+        r"|puisque|plutôt que|au lieu de",
         r"mais|non|et non|pas|bien que|qui|donc|soit|et pas|où|dont|l(?:eque|aque)l\w*",
         r"de(?=\s+\d)|probablement|sans doute|peut-être|environ|donc|certainement|bien|simplement|égale? à",
     ),
@@ -247,7 +251,8 @@ CHOOSES = re.compile(
     r"|for)|say(?: that)?(?: it(?:'s| is))?"
     r"|(?:classify|label|categori[sz]e|rate|tag|mark) [^\n.:]{1,60}? as"
     r"|answer(?: with)?|choose|pick|conclude(?: that)?(?: it(?:'s| is))?)[\s:*_]{1,9}(?=\S)"
-    r"|\byou(?:['’]re| are| may be| might be| must be) (?:thinking of|looking for|referring to|describing)[\s:*_]{1,9}(?!is\b|are\b|was\b)(?=\S)",
+    r"|\byou(?:['’]re| are| may be| might be| must be) (?:thinking of|looking for|referring to"
+    r"|describing)[\s:*_]{1,9}(?!is\b|are\b|was\b)(?=\S)",
     re.IGNORECASE,
 )
 NEGATED = re.compile(
@@ -385,7 +390,8 @@ def _cut(answer: str, at: re.Pattern[str]) -> str:
 
 
 _APPOSITION = re.compile(
-    r",\s+(?=(?:(?:the|an?|one of)\s+\w+\s+\w+|(?:[a-z]+\s+){1,3}(?:of|in|to|for|at|from|behind)\s)(?!.*\band\b))"
+    r",\s+(?=(?:(?:the|an?|one of|l[ae]s?|une?|d(?:er|ie|as)|eine?|el|una|il|lo|um)\s+\w+\s+\w+"
+    r"|(?:[a-z]+\s+){1,3}(?:of|in|to|for|at|from|behind)\s)(?!.*\b(?:and|et|und|y|e)\b))"
     r"|\s+(?=(?:which|who|whose|whom)\s)"
 )
 _ADVERBIAL = re.compile(

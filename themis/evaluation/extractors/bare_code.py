@@ -67,7 +67,9 @@ def find_bare_code(text: str) -> str | None:
 
 
 # "Answer: SELECT ..." on one line.
-_ANNOUNCED = re.compile(r"\A\s*\*{0,2}(?:answer|solution|code|query|sql|command|output)\*{0,2}:\*{0,2}[ \t]+(?=\S)", re.IGNORECASE)
+_ANNOUNCED = re.compile(
+    r"\A\s*\*{0,2}(?:answer|solution|code|query|sql|command|output)\*{0,2}:\*{0,2}[ \t]+(?=\S)", re.IGNORECASE
+)
 
 
 def _leads_in(line: str) -> bool:
@@ -120,7 +122,9 @@ def _holds_together(lines: list[str], kinds: list[bool]) -> bool:
     text = "\n".join(lines)
     if any(_STRONG.match(line) for line in lines):
         return True
-    filled = [kind for line, kind in zip(lines, kinds, strict=True) if kind or (line.strip() and not _COMMENT.match(line))]
+    filled = [
+        kind for line, kind in zip(lines, kinds, strict=True) if kind or (line.strip() and not _COMMENT.match(line))
+    ]
     if len(filled) == 1:
         return is_expression(text) or bool(re.match(r"\s", text)) or text.rstrip().endswith(";") or _parses(text)
     return sum(filled) * 2 > len(filled)

@@ -277,7 +277,9 @@ _ORDERED = re.compile(
 
 def _choose(blocks: Sequence[CodeBlock]) -> list[CodeBlock]:
     """The blocks that together are the solution, in their order."""
-    asked = [block for place, block in enumerate(blocks) if place + 1 == len(blocks) or not _GIVEN.search(block.introduced)]
+    asked = [
+        block for place, block in enumerate(blocks) if place + 1 == len(blocks) or not _GIVEN.search(block.introduced)
+    ]
     if len(asked) == 1:
         return asked
     blocks = asked

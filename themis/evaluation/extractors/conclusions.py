@@ -47,7 +47,8 @@ _LIST_ITEM = re.compile(r"\A[ \t]*(?:[-*•]|\d{1,2}[.)])[ \t]+")
 _NAMED = re.compile(
     r"[*_]{0,3}(?:(?i:(?:(?:overall|predicted|final|full|main|primary) )?(?:sentiment|label|category|class|classification|topic"
     r"|emotion|language|translation|name|title|date|year|city|country|person|author|location|place|word|entity|type|genre"
-    r"|intent|relation|order|sorted\b[\w ]{0,30}))|[A-Z][a-z]+(?: [a-z]+){0,3}(?=[*_]{0,3}: [*_]{0,3}[a-z]))"
+    r"|intent|relation|order|sorted\b[\w ]{0,30})|here(?: is|['’]s| are) (?:the|your) [\w ]{3,40})"
+    r"|[A-Z][a-z]+(?: [a-z]+){0,3}(?=[*_]{0,3}: [*_]{0,3}[a-z]))"
     r"[*_]{0,3}:[*_]{0,3} (?P<said>[^\n:?]+)",
 )
 
@@ -79,7 +80,9 @@ _WHOLLY_BOLD = re.compile(r"\*\*(?P<said>[^*\n]{1,80})\*\*[.!]?")
 def _find_set_apart(text: str) -> str | None:
     """The last line where it alone is bold, or the last of several equations."""
     lines = [line.strip() for line in text[-_LOOKED_AT:].split("\n") if line.strip()]
-    if not lines or (len(lines) < 2 and not _TOTAL.fullmatch(lines[-1][:200]) and not _BOLD_LAST.search(lines[-1][-200:])):
+    if not lines or (
+        len(lines) < 2 and not _TOTAL.fullmatch(lines[-1][:200]) and not _BOLD_LAST.search(lines[-1][-200:])
+    ):
         return None
     bold = _WHOLLY_BOLD.fullmatch(lines[-1][:_LINE])
     if bold and not bold["said"].rstrip().endswith((":", "?")) and not _CONCLUDES.match(bold["said"]):
@@ -106,7 +109,8 @@ _LABELLED = re.compile(r"\A[^\W\d][^:=\n]{0,40}:\s*")
 
 _CONCLUDING = (
     r"so|therefore|thus|hence|consequently|finally|overall|in total|in conclusion|in summary|in short|to sum up|altogether"
-    r"|as a result|this means(?: that)?|which means(?: that)?|it follows that|that leaves|this leaves|conclusion|result"
+    r"|as a result|this means(?: that)?|which means(?: that)?|it follows that|which leaves|that leaves|this leaves"
+    r"|conclusion|result"
     r"|daher|also|somit|folglich|insgesamt|donc|ainsi|au total|por lo tanto|así que|en total|portanto|logo|no total|quindi"
     r"|dunque|in totale|следовательно|значит|итак|таким образом|因此|所以|よって|したがって|따라서|إذن|अतः|इसलिए"
 )
@@ -115,22 +119,26 @@ _OPENS = re.compile(
     rf"(?:[^\w$\\]*(?:{_CONCLUDING}|and|then|we (?:conclude|find|see)(?: that)?|in this case)(?!\w)[\s,:，]*){{0,3}}",
     re.IGNORECASE,
 )
-_CLAUSE = re.compile(r"[,;]\s+(?:and\s+)?(?=(?:so|thus|therefore|hence|which means|meaning)\b)", re.IGNORECASE)
+_CLAUSE = re.compile(
+    r"[,;]\s+(?:and\s+)?(?=(?:so|thus|therefore|hence|which means|which leaves|meaning)\b)", re.IGNORECASE
+)
 _SUBJECT = re.compile(
     r"(?:the|an?|our|my|his|her|their|its|your|there|it|this|that|these|those|we|he|she|they|you|each|every|one"
     r"|both|all|in|after|at"
-    r"|der|die|das|es|eine?|les?|la|l'|il|elle|el|los|las|os?|as|i|gli|lo|[A-Z][\w'-]*|[a-z](?= equals ))(?![\w-])|\$|\\\(",
+    r"|der|die|das|es|eine?|les?|la|l'|il|elle|el|los|las|os?|as|i|gli|lo|[A-Z][\w'-]*|[a-z](?= equals ))(?![\w-])|\$"
+    r"|\\\(|[\"“](?=[^\"“”]{1,60}[\"”] \w)",
 )
 _VERB = re.compile(
     r"(?<=\s)(?:is|are|was|were|will be|would be|must be|should be|equals?|has|have|had|makes?|made|gets?|got|needs?|costs?"
     r"|earn(?:s|ed)?|pays?|paid|takes?|took|weighs?|contains?|becomes?|gives?|gave|leaves?|comes? (?:out )?to"
     r"|amounts? to|totals"
     r"|works? out (?:to|at)|turns? out to be|ends? up with|sold|bought|spent|ate|ran|walked|read|received|remain|lives? in"
-    r"|stands? for|belongs? to(?: the (?:category|class|genre|topic))?|refers? to|comes? from|arrives? (?:at|in|on)|(?:starts?|begins?|ends?|opens?|closes?)(?: (?:at|in|on))?"
+    r"|stands? for|belongs? to(?: the (?:category|class|genre|topic))?|refers? to|comes? from|arrives? (?:at|in|on)"
+    r"|(?:starts?|begins?|ends?|opens?|closes?)(?: (?:at|in|on))?"
     r"|falls? on(?: an?)?|lasts?|died (?:in|of|on)|means|(?:takes|took) place (?:in|on|at)|lies (?:in|on|at)|happened (?:in|on)"
-    r"|translates? (?:to|as)"
+    r"|translates? (?:to|as)|speaks?"
     r"|ist|sind|beträgt|lautet|kostet|est|sont|vaut|coûte|es|son|cuesta|é|são|custa|è|sono|costa|равн[оаы]|равен)"
-    r"(?:\s+(?:therefore|thus|then|exactly|now|also|equal to|given by|called|known as|named|donc|also|actually"
+    r"(?:\s+(?:therefore|thus|then|exactly|now|also|equal to|given by|called|known as|named(?: after)?|donc|also|actually"
     r"|indeed))?[\s:]+(?=\S)"
     r"|\s*(?:=|≈)\s*|\s*(?:是|为|は)\s*",
     re.IGNORECASE,
@@ -154,7 +162,8 @@ _FLUFF = re.compile(
     r"|determine|get)"
     r"|first|next|step|check|candidates|could|would you|are you|do you|is there|what|why|how|which (?:of|one)"
     r"|if you|i can|i am|i'm"
-    r"|explanation|because|since|reasoning|verification|both(?!.*\bby )|now|there is not|people|many|some|this (?:follows|is because)"
+    r"|explanation|(?:because|since)(?![^.\n]{1,120},\s(?:the|an?|it|he|she|they|there|we|you|this|that)\b)|reasoning"
+    r"|verification|both(?!.*\bby )|now|there is not|people|many|some|this (?:follows|is because)"
     r"|fun fact|did you know|by the way|interestingly|remember|keep in mind|additionally|for (?:reference"
     r"|context|comparison|example)|p\.?s\.?|disclaimer|as a side note|tip"
     r"|(?:the|this|your) (?:question|problem|task|user|prompt|puzzle|riddle) (?:asks|is asking|wants|states|says|is about|gives)"
@@ -214,6 +223,8 @@ def _is_finished(text: str) -> bool:
 def _read_clause(clause: str) -> str | None:
     """What a clause says: what is set in bold, what it says of its subject, else the figure it ends with."""
     clause = re.sub(r"\A\*\*([^*]+)\*\*\Z", r"\1", clause.strip())
+    if leaves := _LEAVES.match(clause):
+        return cut_after_quantity(trim_answer(leaves["said"])) or None
     emphasised = _EMPHASISED.findall(clause)
     if len(emphasised) == 1 and not clause.startswith("**"):
         return find_emphasised(clause)
@@ -230,6 +241,8 @@ def _read_clause(clause: str) -> str | None:
         said = None
     if (said is None or _TURNED.match(said)) and "=" not in trimmed and (quantity := _QUANTITY.search(trimmed)):
         said = quantity.group()
+    if not find_predicate(trimmed) and (span := _RANGE.search(trimmed)):
+        said = span.group()
     if said is None and (last := _ENDS_WITH.fullmatch(trimmed)):
         said = last["quoted"] or last["placed"]
     return (take_result(cut_after_quantity(trim_answer(said))) or None) if said else None
@@ -261,12 +274,17 @@ _UNIT_AFTER = re.compile(
     r"\s(?!(?:of|in|for|on|at|to|with|left|and|or|is|are|was|were|as|by|from|per|than|because|since|if|when|so|but|more|less|after|before"
     r"|und|et|y|e|i|o|in|en|de|da)\b)([^\W\d_]+(?:/\w+|[²³])?)"
 )
-_UNSPACED_QUANTITY = re.compile(r"(?<=[\u3040-\u30ff\u4e00-\u9fff])\s?(\d[\d.,]*\s?[\u3040-\u30ff\u4e00-\u9fff]{1,5})[。.]?\Z")
+_RANGE = re.compile(r"\b(?:from|between) [$€£]?\d[\w.,:%]*(?: \w+)? (?:to|until|and) [$€£]?\d[\w.,:%]*(?: \w+)?\Z")
+_UNSPACED_QUANTITY = re.compile(
+    r"(?<=[\u3040-\u30ff\u4e00-\u9fff])\s?(\d[\d.,]*\s?[\u3040-\u30ff\u4e00-\u9fff]{1,5})[。.]?\Z"
+)
+_LEAVES = re.compile(r"(?:which|that|this) leaves (?:us |me )?(?:with )?(?:only |just )?(?P<said>\S.*)", re.IGNORECASE)
 _IT_IS = re.compile(r"(?:it|that|this)(?: is|['’]s) ", re.IGNORECASE)
 # "the train arrives at 5:45 p.m.", 'the king "fled to France" after the battle'
 _ENDS_WITH = re.compile(
-    r"[^\"“”\n]+ (?:[\"“](?P<quoted>[^\"“”\n]{2,80})[\"”](?: [\w ]{1,60})?"
-    r"|(?:in|on|at|by|for|to|from|as|into|against|with|near) (?:an? )?(?P<placed>(?:the )?[A-Z\d][^,;\"“”\n]{0,60}?|\([^()\n]{1,60}\)))[.!]?"
+    r"[^\"“”„\n]+ (?:[\"“„](?P<quoted>[^\"“”„\n]{2,80})[\"”“](?: [\w ]{1,60})?"
+    r"|(?:in|on|at|by|for|to|from|as|into|against|with|near) (?:an? )?(?P<placed>(?:the )?[A-Z\d][^,;\"“”\n]{0,60}?"
+    r"|\([^()\n]{1,60}\)))[.!]?"
 )
 _CONTRACTED = re.compile(r"\b(that|it|there|he|she|here|what)['’]s\b", re.IGNORECASE)
 
@@ -280,7 +298,8 @@ def _end_of_opening(sentence: str) -> int:
 
 
 _SETTING = re.compile(
-    r"(?:according to|based on|of|among|out of|in|after|from|for|at|on|by|with|given|as|during|if)\s[^,.\n]{1,80},\s+(?=(?:the"
+    r"(?:according to|based on|of|among|out of|since|because|when|in|after|from|for|at|on|by|with|given|as|during"
+    r"|if)\s[^,.\n]{1,80},\s+(?=(?:the"
     r"|an?|it|he|she|they|there|we"
     r"|you|this|that|[A-Z])\b)",
     re.IGNORECASE,
@@ -325,13 +344,16 @@ _CLEFT = re.compile(
 _MOST = re.compile(
     r"(?P<said>(?:[Tt]he )?[\w' -]{1,40}?) (?:is|was|has|are|must be|came|finished) (?:the )?"
     r"(?:\w{2,}est|most|least|fewest|first|last|second|third|fourth|fifth|only one|winner|odd one out)(?: [\w ]{1,40})?[.!]?"
-    r"|[\"“*]{0,2}(?P<who>(?:[Tt]he )?[\w' -]{1,40}?)[\"”*]{0,2} (?:won|wins|lost|did it|wrote it|was first|came (?:out )?first)[.!]?"
+    r"|[\"“*]{0,2}(?P<who>(?:[Tt]he )?[\w' -]{1,40}?)[\"”*]{0,2} (?:won|wins|lost|did it|wrote it|was first"
+    r"|came (?:out )?first)[.!]?"
 )
 # Somebody between verb and figure: "also kostet das Ticket 15 Euro", "it took them 4 hours".
 _TURNED = re.compile(r"(?:der|die|das|den|er|sie|es|man|wir|them|him|her|us|me|you|it)\b", re.IGNORECASE)
 _NAMED_TERM = re.compile(r"\s(?:is|are|be|lautet|est|es|é|è)\s+(?:[a-z]|[a-z]\([a-z]\))\Z")
 # "was signed in 1848", "was written by Jane Austen"
-_DONE_BY = re.compile(r"\A[a-z]{2,}(?:ed|en|wn|rn|un|lt|de|ght|ng|nd) (?:in|by|on|at|to|from)\s+(?=\S)")
+_DONE_BY = re.compile(
+    r"\A[a-z]{2,}(?:ed|en|wn|rn|un|lt|ld|de|id|ght|ng|nd|nt|pt|ut|et) (?:in|by|on|at|to|from|after|near|as)\s+(?=\S)"
+)
 _PLACES = re.compile(r"\b(?:in|on|of|at|from|to|for|means|lasts?)\s*\Z", re.IGNORECASE)
 _WHEN = re.compile(r"(?<=\w)\s+(?:in|on|during|after|before|around|between|for|at)\s.*\Z")
 _DESCRIBES = re.compile(r"(?:the|an?|not|no longer|that|also|often|known|called|very|so|too|correct|right)\b")
@@ -409,6 +431,10 @@ _PLACED = re.compile(r"(?:in|on|at|by|from|during|since|until|after|before|about
 _BOLD_FIRST = re.compile(r"\*\*([^*\n]{1,60})\*\*\s*(?:[–—,-]|$|is\b|because\b)")
 
 
+# A sentence that ends with the words it is about.
+_QUOTES_LAST = re.compile(r"(?:[^\W\d_]+ ){3,}[\"“„][^\"“”„\n]{1,80}[\"”“][.!]?")
+
+
 def _begins_bare(text: str) -> bool:
     """Whether a reply begins with its answer: a few words that are no sentence, no heading and no greeting."""
     text = text.strip()
@@ -435,6 +461,8 @@ def _begins_bare(text: str) -> bool:
         and any(word.islower() for word in before)
     ):
         return False  # a sentence that ends with a figure
+    if _QUOTES_LAST.fullmatch(line):
+        return False
     if "=" in answer and (rest or words < len(line.split())):
         return False  # a working that goes on
     # What goes on without a sentence's end was cut off, and what goes on in the same line was no bare answer.
