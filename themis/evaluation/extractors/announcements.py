@@ -85,7 +85,8 @@ LANGUAGES = (
         r"|probably|maybe|perhaps|presumably|most likely|of course|thanks to|by|it|this|these|they|he|she|we|you"
         r"|nor|thus|hence"
         r"|therefore|making|giving|leaving|having|being|they're|it's|that's|rounded|calculated|computed|obtained"
-        r"|found|see|per|in other words|in fact|namely|specifically|(?:both|all|one|some|most|each|part|none) of"
+        r"|found|see|per|e\.g\.|for instance|such as|in other words|in fact|namely|specifically|(?:both|all|one|some"
+        r"|most|each|part|none) of"
         r"|home (?:of|to)|(?:also |better |formerly |once )?known|formerly"
         r"|also called|located|situated|(?:\w+ly )?[a-z]+(?:ed|ing|wn|ght|lt) (?:in|by|on|at|to|as|from|for|with|during|between"
         r"|near|the|an?|up|out|of|it|his|her|about|around|over|under|through|against|when|after|before)",
@@ -251,6 +252,8 @@ CHOOSES = re.compile(
     r"|for)|say(?: that)?(?: it(?:'s| is))?"
     r"|(?:classify|label|categori[sz]e|rate|tag|mark) [^\n.:]{1,60}? as"
     r"|answer(?: with)?|choose|pick|conclude(?: that)?(?: it(?:'s| is))?)[\s:*_]{1,9}(?=\S)"
+    r"|\bI(?:['’]m| am) (?:\w+ )?(?:sure|certain|confident|positive)(?: that)? (?:it(?:['’]s| is| was)"
+    r"|that['’]s)[\s:*_]{1,9}(?=\S)"
     r"|\byou(?:['’]re| are| may be| might be| must be) (?:thinking of|looking for|referring to"
     r"|describing)[\s:*_]{1,9}(?!is\b|are\b|was\b)(?=\S)",
     re.IGNORECASE,
@@ -287,7 +290,8 @@ DECLINES = re.compile(
     r"|insufficient information"
     r"|(?:cannot|can't|can not) (?:be )?(?:determined?|answer|help|assist|say|tell|provide|solve|give)"
     r"|need more information"
-    r"|unable to|no idea|es tut mir leid|ich (?:weiß (?:es |das )?nicht|kann (?:das |diese |dir |ihnen )?)"
+    r"|unable to|no idea|(?:is|remains) (?:unknown|not known)|es tut mir leid|ich (?:weiß (?:es |das )?nicht"
+    r"|kann (?:das |diese |dir |ihnen )?)"
     r"|(?:kann|weiß) ich (?:\w+ )?nicht|leider (?:nicht|keine)|je ne suis pas|impossible de|no es posible|não é possível"
     r"|je ne (?:sais|peux)"
     r"|désolée?|lo siento|no lo sé|no tengo|suficiente información|no (?:puedo|sé)|desculpe|não (?:sei|posso)"
@@ -310,6 +314,7 @@ _TURN = re.compile(
     r"|\s+[–—]\s+(?=[^\W\d])|\s+-\s+(?=[^\W\d_]{3,})|\s*;\s|\s+\((?=[^()]{0,20}[^\W\d_]{2,} [^\W\d_]{2,} )"
     r"|\s+\((?=(?:=|not|see|about|approx\w*|or|i\.e|that is|rounded)\b|[≈~]|\d[\d.,]*\s?%\)$)|\s+\((?=[^()\n]*=)"
     r"|\s+[–—]\s+(?=[^\n]*=)|\s+\((?=[^()\\\n]*[^\W\d_]{2,}[^()\\\n]*\)[.!]?\Z)(?<![\s(][^\W\d_]\s\()"
+    r"|\s+\[(?=[^\[\]\n]*[^\W\d_]{2,} [^\[\]\n]*\])"
     r"|\s*(?:→|⇒|=>)\s",
     re.IGNORECASE,
 )

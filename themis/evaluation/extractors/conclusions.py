@@ -33,9 +33,16 @@ def find_stated(text: str) -> str | None:
         items = [trim_answer(_LIST_ITEM.sub("", item)) for item in listed["items"].strip().split("\n") if item.strip()]
         if all(0 < len(item.split()) <= _BARE_WORDS for item in items):
             return ", ".join(items)
+    if unspaced := _UNSPACED_IS.fullmatch(text[:_LINE]):
+        return trim_answer(next(filter(None, unspaced.groups())))
     if (dashed := _DASHED.fullmatch(text[:_LINE])) and not NEGATED.search(text):
         return trim_answer(dashed["said"] or dashed["name"]) or None
-    if (named := _NAMED.fullmatch(text[:_LINE])) and len(named["said"].split()) <= 2 * _BARE_WORDS:
+    head = text.partition("\n\n")[0][:_LINE]
+    if (
+        (named := _NAMED.fullmatch(head))
+        and (named["noun"] or head == text)
+        and len(named["said"].split()) <= 2 * _BARE_WORDS
+    ):
         return take_result(trim_answer(named["said"])) or None
     return _find_set_apart(text) or find_conclusion(text) or find_bare(text)
 
@@ -45,9 +52,10 @@ _LISTED = re.compile(r"[^\n]{1,200}[:：]\W{0,4}\n+(?P<items>(?:[ \t]*(?:[-*•]
 _LIST_ITEM = re.compile(r"\A[ \t]*(?:[-*•]|\d{1,2}[.)])[ \t]+")
 # A line that names what it gives: "Sentiment: positive", "Sorted alphabetically: apple, banana".
 _NAMED = re.compile(
-    r"[*_]{0,3}(?:(?i:(?:(?:overall|predicted|final|full|main|primary) )?(?:sentiment|label|category|class|classification|topic"
+    r"[*_]{0,3}(?:(?i:(?P<noun>(?:(?:overall|predicted|final|full|main|primary) )?(?:sentiment|label|category|class"
+    r"|classification|topic"
     r"|emotion|language|translation|name|title|date|year|city|country|person|author|location|place|word|entity|type|genre"
-    r"|intent|relation|order|sorted\b[\w ]{0,30})|here(?: is|['’]s| are) (?:the|your) [\w ]{3,40})"
+    r"|intent|relation|order|sorted\b[\w ]{0,30})|here(?: is|['’]s| are) (?:the|your) [\w ]{3,40}))"
     r"|[A-Z][a-z]+(?: [a-z]+){0,3}(?=[*_]{0,3}: [*_]{0,3}[a-z]))"
     r"[*_]{0,3}:[*_]{0,3} (?P<said>[^\n:?]+)",
 )
@@ -56,6 +64,14 @@ _NAMED = re.compile(
 # Russian says "is" with a dash: what is named stands after it with a capital, else before it.
 _DASHED = re.compile(
     r"(?P<name>[А-ЯЁ][^—–\n.!?]{1,80}) [—–] (?:(?:это )?\**(?P<said>[А-ЯЁ\d«][^—–\n]{0,80})|(?:это )?[а-яё][^—–\n]{3,120})"
+)
+
+
+# One sentence that says what something is, in languages that need no blanks or no article for it.
+_UNSPACED_IS = re.compile(
+    r"[\u4e00-\u9fff]{2,40}是([^\s是，,。不]{1,30})。?|[\u3040-\u30ff\u4e00-\u9fff]{2,40}は([^\s、。は]{1,30}?)(?:です|である|だ|でした)。?"
+    r"|[\uac00-\ud7af ]{2,40}[은는] ([^,.\n]{1,30}?)(?:입니다|이다|이에요|예요)\.?|[\u0600-\u06ff ]{2,60} (?:هي"
+    r"|هو) ([^.،\n]{1,40})\.?"
 )
 
 
@@ -129,13 +145,14 @@ _SUBJECT = re.compile(
     r"|\\\(|[\"“](?=[^\"“”]{1,60}[\"”] \w)",
 )
 _VERB = re.compile(
-    r"(?<=\s)(?:is|are|was|were|will be|would be|must be|should be|equals?|has|have|had|makes?|made|gets?|got|needs?|costs?"
+    r"(?<=\s)(?:(?:takes|took) place (?:in|on|at)|is|are|was|were|will be|would be|must be|should be|equals?|has|have"
+    r"|had|makes?|made|gets?|got|needs?|costs?"
     r"|earn(?:s|ed)?|pays?|paid|takes?|took|weighs?|contains?|becomes?|gives?|gave|leaves?|comes? (?:out )?to"
     r"|amounts? to|totals"
     r"|works? out (?:to|at)|turns? out to be|ends? up with|sold|bought|spent|ate|ran|walked|read|received|remain|lives? in"
     r"|stands? for|belongs? to(?: the (?:category|class|genre|topic))?|refers? to|comes? from|arrives? (?:at|in|on)"
     r"|(?:starts?|begins?|ends?|opens?|closes?)(?: (?:at|in|on))?"
-    r"|falls? on(?: an?)?|lasts?|died (?:in|of|on)|means|(?:takes|took) place (?:in|on|at)|lies (?:in|on|at)|happened (?:in|on)"
+    r"|falls? on(?: an?)?|lasts?|died (?:in|of|on)|means|express(?:es|ed)|lies (?:in|on|at)|happened (?:in|on)"
     r"|translates? (?:to|as)|speaks?"
     r"|ist|sind|beträgt|lautet|kostet|est|sont|vaut|coûte|es|son|cuesta|é|são|custa|è|sono|costa|равн[оаы]|равен)"
     r"(?:\s+(?:therefore|thus|then|exactly|now|also|equal to|given by|called|known as|named(?: after)?|donc|also|actually"
@@ -203,10 +220,14 @@ _BROKEN_OFF = re.compile(
 )
 
 
+# What is denied beside what is stated: "is Canberra, not Sydney", "is **false**: it cannot be seen".
+_INSTEAD = re.compile(r",\s+(?:and )?(?:not|nicht|pas|no|non|não|не)\s.*\Z|(?<=\*\*):\s.*\Z", re.IGNORECASE)
+
+
 def _may_state(sentence: str, *, alone: bool) -> bool:
     return not (
         _FLUFF.match(sentence)
-        or NEGATED.search(sentence)
+        or NEGATED.search(_INSTEAD.sub("", sentence))
         or (SUPPOSED.search(sentence) and not alone)
         or sentence.endswith(("?", ":", "："))
     )
@@ -255,8 +276,8 @@ def cut_after_quantity(said: str) -> str:
 
 
 _QUANTITY_FIRST = re.compile(
-    r"[$€£]?\d[\d,.]*(?:\s(?!(?:and|or|to|out|am|pm)\b)[^\W\d_]+){1,3}?(?=\s(?:at|in|on|for|than|after|before|from|left|remaining"
-    r"|altogether|to|with|when|if|by|during|over|each)\b)"
+    r"[$€£]?\d[\d,.]*(?:\s(?!(?:and|or|to|out|am|pm)\b)(?:°[CF]|[^\W\d_]+[²³]?)){1,3}?(?=\s(?:at|in|on|for|than|after|before|from|left|remaining"
+    r"|altogether|to|with|when|if|by|during|over|each|high|tall|wide|deep|long|away)\b)"
 )
 
 
@@ -312,7 +333,7 @@ def find_predicate(sentence: str) -> str | None:
     if cleft := _CLEFT.match(sentence):
         return cleft["said"]
     if most := _MOST.fullmatch(sentence):
-        return most["said"] or most["who"]
+        return most["said"] or most["more"] or most["who"]
     if not _SUBJECT.match(sentence) or len(sentence) > 500:
         return None
     verbs = list(_VERB.finditer(sentence))
@@ -342,8 +363,12 @@ _CLEFT = re.compile(
 )
 # "the red box is the heaviest": who is the most of something is asked for.
 _MOST = re.compile(
-    r"(?P<said>(?:[Tt]he )?[\w' -]{1,40}?) (?:is|was|has|are|must be|came|finished) (?:the )?"
-    r"(?:\w{2,}est|most|least|fewest|first|last|second|third|fourth|fifth|only one|winner|odd one out)(?: [\w ]{1,40})?[.!]?"
+    r"(?P<said>(?:[Tt]he )?[\w' -]{1,40}?) (?:is|was|has|are|must be|came|finished) "
+    r"(?:the (?![a-z]*(?:forest|nest|guest|chest|west|vest|rest|test|quest|priest|pest)\b)[a-z]{2,}est"
+    r"|(?:the )?(?:most|least|fewest|first|last|second|third|fourth|fifth|only one|winner|odd one out))(?: [\w ]{1,40})?[.!]?"
+    r"|(?P<more>(?:[Tt]he )?[\w' -]{1,40}?) (?:is|was) (?:the )?(?:old|young|tall|short|heavi|light|fast|slow|larg"
+    r"|small|bigg|long"
+    r"|high|low|cheap|clos|earli|lat|great|warm|cold|hott|deep|wid|strong)e?r(?: one)?[.!]?"
     r"|[\"“*]{0,2}(?P<who>(?:[Tt]he )?[\w' -]{1,40}?)[\"”*]{0,2} (?:won|wins|lost|did it|wrote it|was first"
     r"|came (?:out )?first)[.!]?"
 )
@@ -353,6 +378,7 @@ _NAMED_TERM = re.compile(r"\s(?:is|are|be|lautet|est|es|é|è)\s+(?:[a-z]|[a-z]\
 # "was signed in 1848", "was written by Jane Austen"
 _DONE_BY = re.compile(
     r"\A[a-z]{2,}(?:ed|en|wn|rn|un|lt|ld|de|id|ght|ng|nd|nt|pt|ut|et) (?:in|by|on|at|to|from|after|near|as)\s+(?=\S)"
+    r"|\A(?:(?:stat[oa]|été|sido) )?[a-zéèà]{2,}(?:[tsd][oa]|ée?|ite?) (?:da|par|por)\s+(?=\S)"
 )
 _PLACES = re.compile(r"\b(?:in|on|of|at|from|to|for|means|lasts?)\s*\Z", re.IGNORECASE)
 _WHEN = re.compile(r"(?<=\w)\s+(?:in|on|during|after|before|around|between|for|at)\s.*\Z")
@@ -435,6 +461,9 @@ _BOLD_FIRST = re.compile(r"\*\*([^*\n]{1,60})\*\*\s*(?:[–—,-]|$|is\b|because
 _QUOTES_LAST = re.compile(r"(?:[^\W\d_]+ ){3,}[\"“„][^\"“”„\n]{1,80}[\"”“][.!]?")
 
 
+_GUESSES = re.compile(r"(?:maybe|perhaps|possibly|probably|um+|uh+)\b[\s,.]*(?!\w+ you)\S", re.IGNORECASE)
+
+
 def _begins_bare(text: str) -> bool:
     """Whether a reply begins with its answer: a few words that are no sentence, no heading and no greeting."""
     text = text.strip()
@@ -443,7 +472,7 @@ def _begins_bare(text: str) -> bool:
     if (
         not re.search(r"[\w∞∅]", line)
         or (_FLUFF.match(line) and not (not rest and _GIVES_REASON.match(line)))
-        or line.endswith((":", "?", "："))
+        or (line.endswith((":", "?", "：")) and not _GUESSES.match(line))
     ):
         return False
     if rest and re.match(r"#|[-*•]\s|\d+[.)]\s|\||>|```", line):
