@@ -29,10 +29,10 @@ class Language:
     def label(self) -> re.Pattern[str]:
         """A noun that opens a line or a sentence and is followed by a colon, a dash, or nothing on its line."""
         return re.compile(
-            rf"{_LINE_START}\[?(?P<before>(?:{_WORD}(?:'s)?[ \u00a0]){{0,3}}?(?:最终|最終|正确|正確|參考|최종 ?|अंतिम "
+            rf"{_LINE_START}[\[【]?(?P<before>(?:{_WORD}(?:'s)?[ \u00a0]){{0,3}}?(?:最终|最終|正确|正確|參考|최종 ?|अंतिम "
             rf"|सही )?)(?P<noun>{self.noun})"
             rf"(?P<after>(?:[ \u00a0](?!is\b|are\b|was\b)[(]?{_WORD}[)]?){{0,3}}?)[*_`\s]{{0,6}}?"
-            r"(?P<mark>[:：=]|[*_]{2}[ ](?=[^\s|])|\][ ]?(?=\S)|(?<=\bans)\.[ ]"
+            r"(?P<mark>[:：=]|[*_]{2}[ ](?=[^\s|])|[\]】][ ]?(?=\S)|(?<=\bans)\.[ ]"
             r"|[ ](?=-?[$\d(\\])|[*_ ]{0,4}\|(?=[^|\n]+\|)|[ \u00a0][-–—→](?=[ \u00a0])|[*_#]{0,4}[ \t]*(?:\r?\n"
             r"|\Z))[*_`\s]{0,20}",
             re.IGNORECASE | re.MULTILINE,
@@ -90,7 +90,8 @@ LANGUAGES = (
         r"|home (?:of|to)|(?:also |better |formerly |once )?known|formerly"
         r"|also called|located|situated|(?:\w+ly )?[a-z]+(?:ed|ing|wn|ght|lt) (?:in|by|on|at|to|as|from|for|with|during|between"
         r"|near|the|an?|up|out|of|it|his|her|about|around|over|under|through|against|when|after|before)",
-        r"likely to be|either|probably|likely|to be|most (?:likely|probably)|very likely|quite (?:likely|possibly)"
+        r"likely to be|either|in(?=\s+\d{4}\W*\Z)|probably|likely|to be|most (?:likely|probably)|very likely"
+        r"|quite (?:likely|possibly)"
         r"|maybe|perhaps|possibly"
         r"|presumably|surely"
         r"|certainly|definitely|clearly|simply|just|actually|indeed|in fact|of course|then|therefore|thus|hence|now|still"
@@ -112,7 +113,7 @@ LANGUAGES = (
     Language(
         ("réponse", "résultat", "solution"),
         r"\b(?:est|sont|serait|était|vaut|doit être)\b",
-        r"car(?=\s.*\b(?:ne|est|pas|l[ae]s?|une?|des|du|et|ils?|elles?|à|sont|ce|on|\w+[éèêà]\w*)(?!\w))|parce qu[e']"
+        r"car(?=\s+\d|\s.*\b(?:ne|est|pas|l[ae]s?|une?|des|du|et|ils?|elles?|à|sont|ce|on|\w+[éèêà]\w*)(?!\w))|parce qu[e']"
         r"|puisque|plutôt que|au lieu de",
         r"mais|non|et non|pas|bien que|qui|donc|soit|et pas|où|dont|l(?:eque|aque)l\w*",
         r"de(?=\s+\d)|probablement|sans doute|peut-être|environ|donc|certainement|bien|simplement|égale? à",

@@ -144,10 +144,16 @@ class Statement:
         if quoted := _QUOTED.fullmatch(self.said.strip()):
             return trim_answer(quoted[1]) if find_final_answer(quoted[1]) else quoted[1].strip()
         trimmed = trim_answer(self.said)
-        predicate = find_predicate(trimmed)
+        predicate = None if _is_title(trimmed) else find_predicate(trimmed)
         if predicate and (emphasised := find_emphasised(self.said)):
             return emphasised
         return take_result(cut_after_quantity(trim_answer(predicate)) if predicate else trimmed)
+
+
+def _is_title(said: str) -> bool:
+    """Whether all words of some length have a capital: You've Got Mail."""
+    words = [word for word in said.split() if len(word) > 2]
+    return len(words) > 1 and len(words[-1]) < 20 and all(word[0].isupper() for word in words)
 
 
 # Words that are quoted are the answer as they stand, also where they are a sentence.
@@ -255,7 +261,7 @@ def _find_tagged(text: str) -> Iterator[Statement]:
 # Fields of programs around a model, and lines that say no more than that they are the last.
 _FIELD = re.compile(
     r"^\[\[ ## (?:final_)?(?:answer|response|output) ## \]\][ \t]*\n*(?P<marked>[^\n]+)"
-    r"|\b(?:finish|answer|submit)\[(?P<finished>[^\[\]\n]{1,300})\]"
+    r"|(?:\bfinish|^action:[ \t]{0,3}(?:answer|submit|final_answer))\[(?P<finished>[^\[\]\n]{1,300})\]"
     r"|^[ \t>*_#-]{0,6}(?:final|prediction|(?:final )?(?:response|output|value|decision|choice))[ *_]{0,4}[:：][ *_]{0,4}"
     r"(?P<line>[^\s*_][^\n]*)",
     re.MULTILINE | re.IGNORECASE,

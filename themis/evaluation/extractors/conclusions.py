@@ -200,12 +200,21 @@ def find_conclusion(text: str) -> str | None:
         sentences = [] if _GOES_FURTHER.match(sentences.pop()) else sentences
     clauses = [clause for sentence in sentences for clause in _CLAUSE.split(sentence)]
     concluding = [one for one in clauses if _CONCLUDES.match(one)]
+    # A working may go on after "so": what its last step comes to.
+    concluding += [
+        one for one in sentences[-1:] if _RESULT_LAST.search(one.rstrip(".")) and _may_state(one, alone=False)
+    ]
     plain = [] if _begins_bare(text) else [one for one in sentences if _may_state(one, alone=len(sentences) == 1)]
     emphatic = [one for one in plain if len(_EMPHASISED.findall(one)) == 1 and not one.startswith(("**", "$$"))]
     for clause in [*reversed(concluding), *emphatic[-1:], *plain[-1:]]:
         if answer := _read_clause(clause):
             return answer
-    if len(sentences) > 1 and sentences[-2].endswith("?") and 0 < len(sentences[-1].split()) <= _BARE_WORDS:
+    if (
+        len(sentences) > 1
+        and sentences[-2].endswith("?")
+        and not sentences[-1].endswith("?")
+        and 0 < len(sentences[-1].split()) <= _BARE_WORDS
+    ):
         return trim_answer(sentences[-1]) or None
     return None
 
@@ -262,6 +271,8 @@ def _read_clause(clause: str) -> str | None:
         said = None
     if (said is None or _TURNED.match(said)) and "=" not in trimmed and (quantity := _QUANTITY.search(trimmed)):
         said = quantity.group()
+    if said is None and (result := _RESULT_LAST.search(trimmed)):
+        said = result[1]
     if not find_predicate(trimmed) and (span := _RANGE.search(trimmed)):
         said = span.group()
     if said is None and (last := _ENDS_WITH.fullmatch(trimmed)):
@@ -295,6 +306,7 @@ _UNIT_AFTER = re.compile(
     r"\s(?!(?:of|in|for|on|at|to|with|left|and|or|is|are|was|were|as|by|from|per|than|because|since|if|when|so|but|more|less|after|before"
     r"|und|et|y|e|i|o|in|en|de|da)\b)([^\W\d_]+(?:/\w+|[²³])?)"
 )
+_RESULT_LAST = re.compile(r"\s=\s([$€£]?\d[\d.,]*(?:\s?[^\s=]{1,12})?)\Z")
 _RANGE = re.compile(r"\b(?:from|between) [$€£]?\d[\w.,:%]*(?: \w+)? (?:to|until|and) [$€£]?\d[\w.,:%]*(?: \w+)?\Z")
 _UNSPACED_QUANTITY = re.compile(
     r"(?<=[\u3040-\u30ff\u4e00-\u9fff])\s?(\d[\d.,]*\s?[\u3040-\u30ff\u4e00-\u9fff]{1,5})[。.]?\Z"
@@ -319,7 +331,8 @@ def _end_of_opening(sentence: str) -> int:
 
 
 _SETTING = re.compile(
-    r"(?:according to|based on|of|among|out of|since|because|when|in|after|from|for|at|on|by|with|given|as|during"
+    r"(?:[a-z]+ing\b(?=[^,.\n]{1,80},\s+we)|according to|based on|of|among|out of|since|because|when|in|after|from"
+    r"|for|at|on|by|with|given|as|during"
     r"|if)\s[^,.\n]{1,80},\s+(?=(?:the"
     r"|an?|it|he|she|they|there|we"
     r"|you|this|that|[A-Z])\b)",
@@ -374,7 +387,7 @@ _MOST = re.compile(
 )
 # Somebody between verb and figure: "also kostet das Ticket 15 Euro", "it took them 4 hours".
 _TURNED = re.compile(r"(?:der|die|das|den|er|sie|es|man|wir|them|him|her|us|me|you|it)\b", re.IGNORECASE)
-_NAMED_TERM = re.compile(r"\s(?:is|are|be|lautet|est|es|é|è)\s+(?:[a-z]|[a-z]\([a-z]\))\Z")
+_NAMED_TERM = re.compile(r"\s(?:is|are|be|lautet|est|es|é|è|gives?|gets?)\s+(?:[a-z]|[a-z]\([a-z]\))\Z")
 # "was signed in 1848", "was written by Jane Austen"
 _DONE_BY = re.compile(
     r"\A[a-z]{2,}(?:ed|en|wn|rn|un|lt|ld|de|id|ght|ng|nd|nt|pt|ut|et) (?:in|by|on|at|to|from|after|near|as)\s+(?=\S)"
@@ -490,7 +503,7 @@ def _begins_bare(text: str) -> bool:
         and any(word.islower() for word in before)
     ):
         return False  # a sentence that ends with a figure
-    if _QUOTES_LAST.fullmatch(line):
+    if _QUOTES_LAST.fullmatch(line) or re.match(r"[A-Z][a-z]+ing\b[^,\n]{1,80}, (?:we|you|I)\b", line):
         return False
     if "=" in answer and (rest or words < len(line.split())):
         return False  # a working that goes on
