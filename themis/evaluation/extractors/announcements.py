@@ -75,7 +75,8 @@ LANGUAGES = (
         r"(?<!\byou\s)(?<!\bwe\s)(?<!\bthey\s)(?<!\bI\s)(?<!\bthat\s)(?<!\bwhich\s)"
         r"\b(?:(?:will|would|must|should|has to|have to|might|may|could|can)\s+(?:\w+\s+)?be|turns? out (?:to be|as)"
         r"|comes? (?:out )?(?:to|as)|(?:is|was)(?:n['’]t)?|are|were|be|being|equals|becomes|remains|given by)\b|['’]s\b",
-        r"because|since|and (?:the reason|this is|it is|that is)|and not|but not|due to|given that|rather than"
+        r"because|since|even (?:though|if)|despite|in spite of|and (?:the reason|this is|it is|that is)|and not"
+        r"|but not|due to|given that|rather than"
         r"|instead of|as opposed to|in contrast to"
         r"|based on the fact|considering"
         r"|according to|owing to|after (?:all|accounting)",
@@ -291,7 +292,8 @@ DECLINES = re.compile(
     r"|insufficient information"
     r"|(?:cannot|can't|can not) (?:be )?(?:determined?|answer|help|assist|say|tell|provide|solve|give)"
     r"|need more information"
-    r"|unable to|no idea|(?:is|remains) (?:unknown|not known)|es tut mir leid|ich (?:weiß (?:es |das )?nicht"
+    r"|unable to|no idea|(?:gives?|provides?|contains?|has|is) no (?:information|mention|indication)|(?:is"
+    r"|remains) (?:unknown|not known)|es tut mir leid|ich (?:weiß (?:es |das )?nicht"
     r"|kann (?:das |diese |dir |ihnen )?)"
     r"|(?:kann|weiß) ich (?:\w+ )?nicht|leider (?:nicht|keine)|je ne suis pas|impossible de|no es posible|não é possível"
     r"|je ne (?:sais|peux)"
@@ -315,6 +317,7 @@ _TURN = re.compile(
     r"|\s+[–—]\s+(?=[^\W\d])|\s+-\s+(?=[^\W\d_]{3,})|\s*;\s|\s+\((?=[^()]{0,20}[^\W\d_]{2,} [^\W\d_]{2,} )"
     r"|\s+\((?=(?:=|not|see|about|approx\w*|or|i\.e|that is|rounded)\b|[≈~]|\d[\d.,]*\s?%\)$)|\s+\((?=[^()\n]*=)"
     r"|\s+[–—]\s+(?=[^\n]*=)|\s+\((?=[^()\\\n]*[^\W\d_]{2,}[^()\\\n]*\)[.!]?\Z)(?<![\s(][^\W\d_]\s\()"
+    r"|(?<=[^\W\d_])\s+\((?=\d{3,4}\s?[–-]\s?\d{2,4}\))"
     r"|\s+\[(?=[^\[\]\n]*[^\W\d_]{2,} [^\[\]\n]*\])"
     r"|\s*(?:→|⇒|=>)\s",
     re.IGNORECASE,

@@ -145,9 +145,12 @@ class Statement:
             return trim_answer(quoted[1]) if find_final_answer(quoted[1]) else quoted[1].strip()
         trimmed = trim_answer(self.said)
         predicate = None if _is_title(trimmed) else find_predicate(trimmed)
-        if predicate and (emphasised := find_emphasised(self.said)):
+        if (predicate or _SENTENCE.match(trimmed)) and (emphasised := find_emphasised(self.said)):
             return emphasised
         return take_result(cut_after_quantity(trim_answer(predicate)) if predicate else trimmed)
+
+
+_SENTENCE = re.compile(r"(?:The|It|He|She|They|We|This|That|There)(?: \S+){3}")
 
 
 def _is_title(said: str) -> bool:

@@ -108,6 +108,8 @@ def _find_set_apart(text: str) -> str | None:
     total = _TOTAL.fullmatch(lines[-1][:200])
     if total and _QUANTITY.fullmatch(trim_answer(total["said"])):
         return trim_answer(total["said"])
+    while len(lines) > 1 and _FLUFF.match(lines[-1]):
+        lines.pop()
     if all(_EQUATION.fullmatch(line[:200]) for line in lines):
         return take_result(trim_answer(_LABELLED.sub("", lines[-1])))
     return None
@@ -145,7 +147,8 @@ _SUBJECT = re.compile(
     r"|\\\(|[\"“](?=[^\"“”]{1,60}[\"”] \w)",
 )
 _VERB = re.compile(
-    r"(?<=\s)(?:(?:takes|took) place (?:in|on|at)|is|are|was|were|will be|would be|must be|should be|equals?|has|have"
+    r"(?<=\s)(?:(?:takes|took) place (?:in|on|at)|(?:is|are|was|were) left with|is|are|was|were|will be|would be"
+    r"|must be|should be|equals?|has|have"
     r"|had|makes?|made|gets?|got|needs?|costs?"
     r"|earn(?:s|ed)?|pays?|paid|takes?|took|weighs?|contains?|becomes?|gives?|gave|leaves?|comes? (?:out )?to"
     r"|amounts? to|totals"
@@ -163,7 +166,7 @@ _VERB = re.compile(
 # A figure with its unit, last in a sentence: "so she earned $10", "thus they walk 12 km a day".
 _QUANTITY = re.compile(
     r"(?<![\w.^])(?:(?:January|February|March|April|May|June|July|August|September|October|November|December) (?=\d))?"
-    r"(?:[-−$€£¥]\s?)?\d[\d,.:/]*(?:\s?%|\s?°[CF]?|(?:\s+[^\W\d]+){1,3})?$"
+    r"(?:[-−$€£¥]\s?)?\d[\d,.:/]*(?:\s?[%€$£]|\s?°[CF]?|(?:\s+[^\W\d]+){1,3})?$"
 )
 _THERE_ARE = re.compile(
     r"there (?:are|is|were|will be|would be)\s+(?P<said>(?:exactly |only )?\d[\d,.]*(?:\s+(?!(?:of|in|for|on|at"
@@ -184,7 +187,7 @@ _FLUFF = re.compile(
     r"|fun fact|did you know|by the way|interestingly|remember|keep in mind|additionally|for (?:reference"
     r"|context|comparison|example)|p\.?s\.?|disclaimer|as a side note|tip"
     r"|(?:the|this|your) (?:question|problem|task|user|prompt|puzzle|riddle) (?:asks|is asking|wants|states|says|is about|gives)"
-    r"|that(?: is|['’]s) an? (?:\w+ )?question"
+    r"|that(?: is|['’]s) an? (?:\w+ )?question|we are (?:given|told|asked)"
     r"|solution|given|consider|suppose|assume|looking|thinking|before|after that)\b",
     re.IGNORECASE,
 )
@@ -204,6 +207,8 @@ def find_conclusion(text: str) -> str | None:
     concluding += [
         one for one in sentences[-1:] if _RESULT_LAST.search(one.rstrip(".")) and _may_state(one, alone=False)
     ]
+    while 1 < len(sentences) <= 3 and _ABOUT_WHOM.fullmatch(sentences[-1]):
+        sentences.pop()
     plain = [] if _begins_bare(text) else [one for one in sentences if _may_state(one, alone=len(sentences) == 1)]
     emphatic = [one for one in plain if len(_EMPHASISED.findall(one)) == 1 and not one.startswith(("**", "$$"))]
     for clause in [*reversed(concluding), *emphatic[-1:], *plain[-1:]]:
@@ -219,6 +224,8 @@ def find_conclusion(text: str) -> str | None:
     return None
 
 
+# More about somebody who was just named; a figure may be the answer all the same.
+_ABOUT_WHOM = re.compile(r"(?:He|She|His|Her|They|Their) [^\d*=]+")
 # A working that is cut off in its next step has not concluded.
 _GOES_FURTHER = re.compile(r"\W*(?:next|now|then|step|case|clue|from|similarly|also|second|third)\b", re.IGNORECASE)
 # Words and signs that no text ends with, unless it is cut off.
