@@ -22,5 +22,6 @@ fi
 
 export PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore
 pip() { "$venv/bin/python" -m pip "$@"; }
-pip install --quiet --require-hashes --requirement "$lock"
+# As constraints too: older versions of pip do not see the pin of a package that another one requires with an extra.
+pip install --quiet --require-hashes --requirement "$lock" --constraint "$lock"
 pip install --quiet --no-deps --no-build-isolation --editable .

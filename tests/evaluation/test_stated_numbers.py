@@ -49,7 +49,25 @@ def read(reply: str) -> str | None:
         ("250 / 45 = 5.56, so we need 6 buses.", "6"),
         ("So she has 20. Then 20 + 5 = 25.", "25"),
         ("Of 250, 100 are broken.", "100"),
+        # A calculation that leads back from the answer to what was known is a check, in any wording; one that goes on is not.
+        ("3n - 4 = 50, so n = 18.\n3 · 18 - 4 = 54 - 4 = 50.", "18"),
+        ("Le prix est de 45 €, moins 9 €. Elle paie donc 36 €. Et 36 + 9 = 45.", "36"),
+        ("She has 20 coins and spends 5, so 15 are left. Then she finds 5 more: 15 + 5 = 20.", "20"),
+        ("Each pays $18. With 5 friends that makes $90 in total, which matches the bill.", "18"),
+        # A first paragraph is the answer where the text ends in what it follows from, and a given one where it is used.
+        ("The probability is 1/3.\n\nThe other side is red with probability 2/3, leaving 1 − 2/3 for white.", "1/3"),
+        ("The perimeter is 24 cm.\n\nA side has 24 / 4 = 6 cm, so the area is 6 × 6 = 36 cm².", "36"),
+        # A fraction is exact and its decimals are not, but a division has its decimals for a result.
+        ("x = 7/3 ≈ 2.33", "7/3"),
+        ("Average = 25 / 3 ≈ 8.33", "8.33"),
+        # In bold, and as a conclusion, words count as digits do.
+        ("- Jeans: 2\n- Chinos: 2\n\nThat makes **four** outfits.", "4"),
+        ("6 × 5 = 30 and 31 come. Therefore seven groups are needed.", "7"),
+        ("5 × 5 = 25. So the two of them fit.", "25"),
+        ("**Total:** **77** km over **3** days", "77"),
+        ("They need 13 buses, the last of which carries 32 students.", "13"),
         # Nothing is stated.
+        ("Use A = P(1 + r/n)^(nt), or n(n + 1)/2 for sums.", None),
         ("The problem says that there are 3 boxes, but not how many books, so the total cannot be determined.", None),
         ("16 x 7 = 112. Next we subtract what she eats, 3 x", None),
         ('{"answer": null, "seconds": 3}', None),
@@ -133,6 +151,8 @@ def test_nothing_said_in_passing_outranks_a_formal_answer(answer, others):
 HOSTILE = [
     "answer is ", "Answer:\n", "Answer: x\n", "\\boxed{", "**5** ", "**5**\n", "so 5 ", "5; ", "(5) ", "5, which ", "5 = ", "1 ",
     "1/", "1.", "1:1:", "~~", "__5", " ", "```python\n", "one ", "twenty-", "\\frac{", "Question: 5\n", "5 is ", "wait 5 ", "½",
+    "so x = 7/3 ≈ 2.3 ", "**two** ", "5, which matches ", "So 5.\n5 + 5 = 10\n", "5 of which ", "n + 1 ", ", since 5 ",
+    "It is 5.\n\n",
 ]  # fmt: skip
 
 

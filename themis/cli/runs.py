@@ -140,7 +140,11 @@ def describe_run(store: ExperimentStorage, run: RunMetadata, *, is_complete: boo
     With `is_complete`, what an older summary does not hold yet is read from the records.
     """
     summary = run.summary
-    if not summary or run.status is RunStatus.IN_PROGRESS or (is_complete and "caveats" not in summary):
+    if (
+        not summary
+        or run.status is RunStatus.IN_PROGRESS
+        or (is_complete and not {"performance", "caveats"} <= summary.keys())
+    ):
         summary = {**summary, **summarise_run(build_report(store, run.run_id))}
     cost = summary["cost"]
     described: dict[str, Any] = redact(

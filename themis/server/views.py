@@ -118,7 +118,7 @@ def line_of(reader: RunReader) -> JSONObject:
     """A run by itself, with what takes more than its row to say."""
     run = reader.metadata
     # A summary that was stored earlier may hold less, and of attempts that keep their scores another mean.
-    is_old = run.kind == "samples" and run.summary and "caveats" not in run.summary
+    is_old = run.kind == "samples" and run.summary and not {"performance", "caveats"} <= run.summary.keys()
     measured = measure_run(reader) if is_old and run.total_samples <= _DRAWN_AT_ONCE else None
     return run_line(run, count_answered(reader), why_failed(reader), measured)
 

@@ -111,7 +111,7 @@ def _read(page: _Page, letters: str, options: Mapping[str, str], emphasised: Set
     for answers in ([mention for mention in formal if not mention.spelled], formal):
         if answers:
             return _only(_pick_of_several(answers[-1], stated))
-    if words.UNDECIDED.search(reply):
+    if _is_undecided(reply, options):
         return None
     rejected = _letters(by(Evidence.REJECTED))
     if stated:
@@ -121,10 +121,12 @@ def _read(page: _Page, letters: str, options: Mapping[str, str], emphasised: Set
             if len(letters) > 3 and len(_letters(stated)) == len(letters) - 1 and odd_one_out
             else stated[-1].letters
         )
-    if page.is_cut_off:
-        return None
+    refusal = words.REFUSES.search(reply)
     for closing in by(Evidence.CLOSING)[-1:]:
-        return _only(closing.letters)
+        if not page.is_cut_off and not (refusal and page.sentence(closing)[0] <= refusal.start()):
+            return _only(closing.letters)
+    if page.is_cut_off or refusal:
+        return None
     left = set(letters) - rejected if len(rejected) > 1 else set()
     mentioned = by(Evidence.MENTIONED)
     return (
@@ -133,6 +135,23 @@ def _read(page: _Page, letters: str, options: Mapping[str, str], emphasised: Set
         or _only(_letters(mentioned) - rejected)
         or _only(_letters(_opening(page, mentioned, letters)))
     )
+
+
+def _is_undecided(reply: str, options: Mapping[str, str]) -> bool:
+    """None of them is right, said neither of a case that is not at hand nor as the text of an option."""
+    if any(map(words.UNDECIDED.search, options.values())):
+        return False
+    reply = words.QUOTED.sub("", reply)
+    return any(
+        not words.SUPPOSED.search(_sentence_around(match))
+        and not re.search(r"\b[A-Z][).:,]\W{0,3}\Z", reply[max(0, match.start() - 6) : match.start()])
+        for match in islice(words.UNDECIDED.finditer(reply), _MOST_MENTIONS)
+    )
+
+
+def _sentence_around(match: re.Match[str]) -> str:
+    before = _SENTENCE_END.split(match.string[max(0, match.start() - _WINDOW) : match.start()])[-1]
+    return before + _SENTENCE_END.split(match.string[match.start() : match.end() + _WINDOW])[0]
 
 
 def _opening(page: _Page, mentioned: Sequence[_Mention], letters: str) -> list[_Mention]:
@@ -193,7 +212,8 @@ _MOST_MENTIONS = 400
 def _find_mentions(reply: str, letters: str, options: Mapping[str, str]) -> list[_Mention]:
     """Letters and texts of options in their order; `B) Paris` is one mention, of B whatever the text says."""
     found = sorted(
-        [*_find_letters(reply, letters), *_find_texts(reply, options)], key=lambda one: (one.start, -one.end)
+        [*_find_letters(reply, letters), *_find_texts(reply, options), *_find_ordinals(reply, letters)],
+        key=lambda one: (one.start, -one.end),
     )
     mentions: list[_Mention] = []
     for mention in found:
@@ -228,8 +248,8 @@ _LETTER = (
     # 500 J · P(A) · N/A
     r"(?<!\d )(?<![A-Za-z]\()(?<!N/)"
     "[{letters}{small}]"
-    # C++ · B-52 · A.M. · A ∩ B · A = 5, but A/B and A = wrong
-    rf"(?![{_LATIN}]|['’](?![dt][iı]r)\w|/(?![{{letters}}]\b)\w|[-+#^]\w|\+\+|#|\.\w|\s?[∩∪×+<]\s"
+    # E° · C++ · B-52 · A.M. · A ∩ B · A = 5, but A/B and A = wrong
+    rf"(?![{_LATIN}]|['’](?![dt][iı]r)\w|/(?![{{letters}}]\b)\w|[-+#^]\w|[°′∞]|\+\+|#|\.\w|\s?[∩∪×+<]\s"
     r"|\s?=(?!\s?(?i:wrong|right|true|false|correct|incorrect|yes|no)\b))"
 )
 
@@ -271,6 +291,15 @@ def _find_texts(reply: str, options: Mapping[str, str]) -> Iterator[_Mention]:
         yield _Mention(*match.span(), frozenset(letter), spelled=True)
 
 
+def _find_ordinals(reply: str, letters: str) -> Iterator[_Mention]:
+    """The second option."""
+    for match in _some_of(words.ORDINAL.finditer(reply)):
+        place = match.lastindex or 1
+        letter = letters[-1] if place > 5 else letters[place - 1 : place]
+        if letter:
+            yield _Mention(*match.span(), frozenset(letter), spelled=True)
+
+
 def _text_pattern(text: str) -> str:
     """The text with any spacing and case, with or without its article; a number not as a part of another."""
     article = re.match(r"(?:the|an?)\s+(?=\w)", text, re.IGNORECASE)
@@ -286,6 +315,9 @@ def _text_pattern(text: str) -> str:
     return start + (r"(?:(?:the|an?)\s+)?" if article else "") + pattern + end
 
 
+_VERB = re.compile(r"\W{0,3}(?:is|est|ist|es|é|è)\b")
+
+
 def _join(reply: str, mentions: Sequence[_Mention]) -> list[_Mention]:
     """`B and C`, `A, B or D` as one mention of several; `B, C is wrong` are two."""
     joined: list[_Mention] = []
@@ -293,8 +325,10 @@ def _join(reply: str, mentions: Sequence[_Mention]) -> list[_Mention]:
         last = joined[-1] if joined else None
         gap = reply[last.end : mention.start] if last else ""
         if last and len(gap) <= 24 and words.JOINS.fullmatch(gap) and not last.spelled and not mention.spelled:
-            another = re.fullmatch(r"\W*", gap) and re.match(
-                r"\W{0,3}(?:is|est|ist|es|é|è)\b", reply[mention.end : mention.end + 9]
+            # B, C is wrong · unlike A, B and C, option D
+            another = gap.lstrip(")] ").startswith(",") and (
+                re.search(r"\b(?:and|und|et|y|e)\b", reply[last.start : last.end])
+                or (not re.search(r"\w", gap) and _VERB.match(reply, mention.end))
             )
             if not another and not mention.letters <= last.letters:
                 joined[-1] = _Mention(last.start, mention.end, last.letters | mention.letters, faint=last.faint)
@@ -317,7 +351,7 @@ class _Page:
         # A last sentence without an end, after others that had one.
         unended = re.search(r"[.!?。！？:\n][^.!?。！？\n]*[^\W\d_]{2}\s*\Z", reply[-400:])
         announced = words.ANNOUNCES_NEXT_LINE.fullmatch(reply[slice(*self.last_line)][-80:]) if lines else None
-        row = re.search(r"(?:\A|\n)\|[^\n]*[^|\s]\s*\Z|[,:]\s*\Z", reply[-400:])
+        row = re.search(r"(?:\A|\n)\|[^\n]*[^|\s]\s*\Z|[,:+=(×]\s*\Z", reply[-400:])
         self.is_cut_off = bool(is_cut_off or announced or row or (unended and self._ends))
 
     def sentence(self, mention: _Mention) -> tuple[int, int]:
@@ -327,7 +361,8 @@ class _Page:
         start = self._ends[before - 1] if before else 0
         # A letter's own full stop (B. Paris) does not end its sentence where it begins a line.
         if after < len(self._ends) and self._ends[after] == mention.end + 1 and self.begins_line(mention):
-            after += self.reply[mention.end] == "."
+            is_question = after + 1 < len(self._ends) and self.reply[self._ends[after + 1] - 1] == "?"
+            after += self.reply[mention.end] == "." and not is_question
         end = self._ends[after] if after < len(self._ends) else len(self.reply)
         return max(start, mention.start - _WINDOW), min(end, mention.end + _WINDOW)
 
@@ -418,12 +453,21 @@ def _weigh(page: _Page, mention: _Mention, before: str, after: str, is_listed: b
     if words.REJECTED.search(before) or words.LISTED_AS_WRONG.search(before) or words.MARKED_AS_WRONG.search(marked):
         return Evidence.REJECTED
     # What is supposed of the next option is not supposed of this one.
-    supposed = words.SUPPOSED.search(page.clause_before(mention) + after) or words.BY_OTHERS.search(before)
+    supposed = words.SUPPOSED.search(page.clause_before(mention) + after) or (
+        words.BY_OTHERS.search(before) and not words.CONFIRMED.match(after)
+    )
     if _is_announced(before, after) or words.IS_ANSWER.match(after) or words.DECIDED.search(before):
         if len(mention.letters) > 1 and words.IS_SUBJECT.match(after):
             return Evidence.ASIDE
-        taken_back = words.TAKES_BACK.match(after) or words.NEGATED_BEHIND.search(after[:30])
-        return Evidence.REJECTED if taken_back else Evidence.ASIDE if supposed else Evidence.FORMAL
+        was = re.search(r"\bwas\W*\Z", before)
+        taken_back = (
+            (was and re.match(r"[^.!?]{0,60}, but\b", after))
+            or words.TAKES_BACK.match(after)
+            or words.NEGATED_BEHIND.search(after[:30])
+        )
+        if taken_back or supposed or (was and words.AT_FIRST.search(before)):
+            return Evidence.REJECTED if taken_back else Evidence.ASIDE
+        return Evidence.STATED if was or words.WOULD.search(before[-20:] + after[:12]) else Evidence.FORMAL
     after = re.sub(r"\bnot because\b", "because", after)
     reason = words.REASON.search(after)
     said = words.SAID.search(after[: min(90, reason.start() if reason else 90)]) or page.verdict_on(mention)
@@ -431,9 +475,10 @@ def _weigh(page: _Page, mention: _Mention, before: str, after: str, is_listed: b
         return Evidence.REJECTED
     if (
         supposed
-        or words.CONCEDED.search(before)
+        or words.CONCEDED.search(words.QUOTED.sub("", before))
         or words.AT_FIRST.search(before)
         or (said and reason and words.BUT.match(reason.group()))
+        or (said and words.HALF_WRONG.search(after))
     ):
         return Evidence.ASIDE
     standing = None if is_listed else _standing(page, mention, after)
@@ -445,7 +490,7 @@ def _weigh(page: _Page, mention: _Mention, before: str, after: str, is_listed: b
         or (said and said.start() < (12 if mention.spelled else 90))
     ):
         return Evidence.STATED
-    if words.AND_THIS_IS.match(after):
+    if words.AND_THIS_IS.match(page.reply[mention.end : page.sentence(mention)[1]]):
         return Evidence.STATED
     no_option = not mention.spelled and words.NO_OPTION.search(before)
     if is_listed or mention.faint or no_option or words.LOOKED_AT.search(before):
@@ -458,9 +503,13 @@ def _weigh(page: _Page, mention: _Mention, before: str, after: str, is_listed: b
 def _is_announced(before: str, after: str) -> bool:
     """By the noun nearest to the mention: the false statement is C, so the answer is C."""
     start = _last_start(words.ANNOUNCED, before)
-    if start is None and not re.match(r"[\s)\]]{0,3}(?![\s)\]])[a-zß-ÿа-я]", after, re.IGNORECASE):
+    goes_on = re.match(r"[\s)\]]{0,3}(?:\d[\d.,]*\s)?[a-zß-ÿа-яḀ-ỿ]", after, re.IGNORECASE)
+    if start is None and not goes_on and not (after.startswith(")") and words.IN_BRACKETS.search(before)):
         start = _last_start(words.NAMED, before)
-    return start is not None and not words.NOT_THE_ANSWER.search(before[:start])
+    if start is None or words.NOT_THE_ANSWER.search(before[:start]):
+        return False
+    # The result is 17, which isn't among the options: A is 12.
+    return not words.REFUSES.search(before, start)
 
 
 def _last_start(pattern: re.Pattern[str], text: str) -> int | None:
@@ -526,6 +575,7 @@ _OTHER_TAG = re.compile(r"</?[a-zA-Z]\w{1,20}(?:\s[^<>]{0,80})?/?>")
 _BOLD = re.compile(r"\*\*([^*\n]{1,200})\*\*")
 _STRUCK = re.compile(r"~~[^~]{1,300}~~")
 _BOLD_LETTER = re.compile(r"(\*\*|__)[\s(\[\"']{0,2}(\w)[\s).:\]\"']{0,2}\1(?!\w)")
+_GLUED_BOLD = re.compile(r"(?<=[^\W\d_]{2})(\*\*\(?\w\)?\*\*)")
 # An option set in bold, letter and text.
 _BOLD_OPTION = re.compile(r"^[\s>#-]{0,9}\*\*(\(?\w[).:]\s[^*\n]{1,200})\*\*", re.MULTILINE)
 _BULLET = re.compile(
@@ -551,7 +601,11 @@ def _plain(text: str, letters: str) -> str:
     for tag in {tag.lower() for tag in re.findall(r"</([a-zA-Z])>", text)}:
         text = re.sub(rf"</?{tag}>", "", text, flags=re.IGNORECASE)
     text = _ARROWS.sub("→", _COMMANDS.sub(" ", text))
-    text = re.sub(r"[{}$*`\\]", "", _BOLD_LETTER.sub(r"(\2)", text)).replace("_", " ").replace("~", " ")
+    text = (
+        re.sub(r"[{}$*`\\]", "", _BOLD_LETTER.sub(r"(\2)", _GLUED_BOLD.sub(r" \1 ", text)))
+        .replace("_", " ")
+        .replace("~", " ")
+    )
     if not _FOREIGN_ALPHABET.search(text):
         text = _FOREIGN_LETTER.sub(lambda match: match.group().translate(_LOOKALIKES), text)
     text = re.sub(r"\b([Aa]ns|ANS)\.(?=\s)", r"\1:", _BULLET.sub("", text)).replace("TL;DR", "TLDR")

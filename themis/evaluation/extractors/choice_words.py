@@ -21,28 +21,37 @@ def _compile(pattern: str) -> re.Pattern[str]:
 
 
 CHOICE = _any(
-    """option choice letter alternative statement möglichkeit buchstabe aussage lettre proposition opci[oó]n letra
-    alternativa opção opzione lettera optie opcja seçenek seçeneği şık şıkkı вариант буква pilihan""",
+    """option choice letter alternative statement ending continuation completion möglichkeit buchstabe aussage lettre
+    proposition opci[oó]n letra alternativa opção opzione lettera optie opcja seçenek seçeneği şık şıkkı вариант варіант
+    буква pilihan možnost moznost vaihtoehto alternativ alternativet svaralternativ mulighed opțiunea varianta opsi
+    επιλογή опция opcija lehetőség""",
     "选项 選項 選択肢 선택지 보기 الخيار الحرف विकल्प lựa_chọn",
 )
 CORRECT = _any(
-    """correct right best true most_(?:appropriate|accurate|likely|suitable|plausible) appropriate accurate proper valid
-    richtige?[rs]? korrekte?[rs]? zutreffende? correcte bonne? exacte? juste vraie? correct[ao] verdader[ao] corret[ao]
-    cert[ao] verdadeir[ao] corrett[ao] giust[ao] esatt[ao] juiste? goede? prawidłow[aey] poprawn[aey] doğru(?:dur)?
-    правильн[а-я]+ верн[а-я]+ верен benar rätt riktig""",
+    """correct right best true
+    most_(?:appropriate|accurate|likely|suitable|plausible|sensible|natural|reasonable|logical) appropriate accurate
+    proper valid richtige?[rs]? korrekte?[rs]? zutreffende? correcte bonne? exacte? juste vraie? correct[ao]
+    verdader[ao] corret[ao] cert[ao] verdadeir[ao] corrett[ao] giust[ao] esatt[ao] juiste? goede? prawidłow[aey]
+    poprawn[aey] doğru(?:dur)? правильн[а-яії]+ верн[а-я]+ верен вірн[а-яії]+ правилен вярн[а-я]+ benar betul rätt
+    riktigt? rigtige? rette? korrekt správn[áéěýy]+ oikea helyes corect[ăe]? σωστή točan točna tačan pravilen pravilna
+    sahihi tama õige teisingas pareizā""",
     "正确 正確 正しい 正解 맞는 맞습 맞다 옳은 옳 الصحيحة الصحيح صحيحة صحيح सही đúng",
 )
 ANSWER = _any(
-    """answer ans answer_key key solution conclusion tldr selection selected pick verdict response result prediction decision
-    summary bottom_line final exception antwort lösung ergebnis auswahl réponse respuesta soluci[oó]n resposta gabarito
-    solução risposta soluzione antwoord oplossing odpowiedź odpowiedzią cevap cevabı yanıt yanıtı ответ ответом відповідь
-    svar svaret vastaus válasz răspuns răspunsul odpověď απάντηση jawaban jawapan đáp_án""",
-    "答案 答え 解答 正解 回答 정답 답 الإجابة الاجابة الجواب جواب उत्तर जवाब উত্তর คำตอบ תשובה پاسخ 故选 故選 应选 應選",
+    """answer ans answer_key key solution conclusion tldr selection selected pick verdict response result prediction
+    decision recommendation recommended suggestion judge?ment my_(?:guess|vote|bet|call|take|preference)
+    best_(?:guess|bet) summary bottom_line wahl empfehlung recommandation recomendaci[oó]n recomendação raccomandazione final
+    exception odd_one_out winner antwort lösung ergebnis auswahl réponse respuesta soluci[oó]n resposta gabarito solução
+    risposta soluzione antwoord oplossing odpowiedź odpowiedzią cevap cevabı yanıt yanıtı ответ ответом відповідь svar
+    svaret vastaus válasz răspuns răspunsul odpověď odpoveď απάντηση jawaban jawapan đáp_án отговор отговорът odgovor
+    sagot jibu vastus atsakymas atbilde cavab javob жауап erantzuna""",
+    """答案 答え 解答 正解 回答 정답 답 الإجابة الاجابة الجواب جواب उत्तर जवाब উত্তর คำตอบ תשובה התשובה پاسخ பதில் விடை
+    సమాధానం ಉತ್ತರ ഉത്തരം જવાબ ਜਵਾਬ պատասխան პასუხი 故选 故選 应选 應選""",
 )
 LINK = _any(
-    """is was be becomes are equals ist wäre lautet est serait es sería ser é seria è sarebbe jest (?<=odpowiedź_)to это
-    является är er este adalah là""",
-    "[:=→⇒—–>-] 是 为 為 は が 은 는 이 가 هي هو है",
+    """is was be becomes are equals falls_on goes_to ist fällt_auf wäre lautet est serait es sería ser é seria è sarebbe
+    jest (?<=odpowiedź_)to это является är er este adalah là είναι (?<=vastaus_)on (?<=jibu_)ni (?<=sahihi_)ni je е є ay""",
+    "[:=→⇒—–>-] 是 为 為 は が 은 는 이 가 هي هو है คือ হল হলো היא",
 )
 _BETWEEN = _any(
     """the a an option choice letter answer alternative statement number item correct right best most likely probably
@@ -50,7 +59,8 @@ _BETWEEN = _any(
     rather instead in_fact obviously surely still now again only of_course approximately around roughly la le el il lo l
     die der das de het donc clairement lettre claramente entonces portanto quindi dunque also daher somit wohl vermutlich
     buchstabe opci[oó]n opção opzione optie letra lettera réponse respuesta resposta risposta alternativa вариант
-    под_буквой буква именно soit ou_bien entweder""",
+    ending continuation completion candidate varianta možnost vaihtoehto alternativ alternativet opsi η под_буквой буква
+    именно soit ou_bien entweder""",
     "选项 選項 選択肢 应该是 应该 應該 是 为 الخيار الحرف विकल्प 선택지 보기",
 )
 # What may stand between an announcement and its letter without changing what is meant.
@@ -61,11 +71,15 @@ _FILLER_WITHOUT_COLON = rf"(?:[\s\"'“”‘’«»()\[\]<>,*`「」『』【�
 
 # The answer is … B · Correct option: B · 答案是B
 ANNOUNCED = _compile(
-    rf"(?:(?:{ANSWER}|{CORRECT}(?=\s{{0,2}}(?:one\b|(?:\w+\s?)?:|is\b|ist\b|est\b)))[^.!?;。！？]{{0,60}}?"
+    rf"(?:(?:{ANSWER}|{CORRECT}(?=\s{{0,2}}(?:one\b|(?:\w+\s?)?:|(?:\w+\s){{0,2}}(?:is|ist|est)\b)))[^.!?;。！？]{{0,60}}?"
     rf"|{CHOICE}[^.!?;,。！？]{{0,60}}?){LINK}{_FILLER}"
 )
 # Answer B · cevap D · 答案B, where nothing of a sentence follows the letter.
 NAMED = _compile(ANSWER + _FILLER)
+# … 12 (answer B), which tells the letter of a figure and not that it is chosen.
+IN_BRACKETS = _compile(ANSWER + r"\s?\Z")
+# The answer would be B · B might be the answer: less than an answer that is given without condition.
+WOULD = _compile(r"\b(?:would|could|might|may|wäre|serait|sería|seria|sarebbe)\b")
 # Option B. · Letra D!
 ONLY_NAMED = _compile(rf"\W*(?:{CHOICE}|{ANSWER})[\s(\[\"']{{0,4}}\w[\s)\]\"']{{0,4}}[.!]{{1,2}}\s*")
 # option b · answer: 3, where a small letter or a digit is an option.
@@ -83,9 +97,16 @@ NOT_THE_ANSWER = _compile(
     + r"\s{0,3}\Z"
 )
 # I choose B · we'd go with B
+_DECIDE = (
+    r"(?:choos(?:e|ing)|pick(?:ing)?|select(?:ing)?|go(?:ing)? (?:with|for)|vot(?:e|ing) for|opt(?:ing)? for"
+    r"|stick(?:ing)? with|settl(?:e|ing) on|submit(?:ting)?|recommend(?:ing)?)\b"
+)
 DECIDED = _compile(
-    r"\b(?:i|we)(?:['’](?:d|ll|m)| would| will| am| are)?(?: \w+)? (?:choose|pick|select|take|go with|going with|go for|going for"
-    r"|vote for|opt for|stick with|sticking with|settle on)\b" + _FILLER
+    r"(?:\b(?:ich (?:wähle|nehme|entscheide mich(?: \w+)? für)|je choisis|j['’]opte pour|elijo|escojo|me quedo con|scelgo"
+    r"|escolho|wybieram|выбираю|jag väljer|jeg vælger|ik kies)\b|\A\W*(?:chọn|选|選)"
+    r"|\b(?:i|we)(?:['’](?:d|ll|m|re)| would| will| am| are)?(?: \w+)? "
+    rf"(?:answer(?:ing)?\b|(?<=still )(?:get|got)\b|tak(?:e|ing)\b|{_DECIDE})"
+    rf"|(?:\A|\b(?:so|thus|hence|therefore|then)\b)\W{{0,3}}(?!\w+ing\b(?! with)){_DECIDE})" + _FILLER
 )
 CHOSEN = _compile(
     _any(
@@ -94,11 +115,12 @@ CHOSEN = _compile(
         leaves(?:_us_with)? leaving left_with left_is remaining(?:_\w+)?_is remains must_be has_to_be should_be would_be
         will_be gotta_be can_only_be it_is it_was it['’]?s that['’]s that_is this_is points_to point_to matches match
         matching corresponds?_(?:to|with) corresponding_to consistent_with agrees_with so so_about hence thus therefore
-        say believe think guess reckon suggest stands conclude answer_with mark marked which_is namely i\.e only
+        say believe think guess reckon suggest stands conclude answer_with mark marked which_is namely i\.e only clearly
         definitely certainly surely obviously probably maybe perhaps changed?_to changing_\w+_\w+_to listed_(?:as|under)
-        under switch_to wähle nehme bleibt entspricht ist sind choisis choisir reste s['’]agit_de s['’]agit_donc_de est
-        c['’]est elijo escojo queda corresponde_a es escolho marque resta é scelgo rimane è kies blijft wybieram seçiyorum
-        выбираю остаётся остается значит это является""",
+        under switch_to (?-i:Yes) (?:i|we)(?:_still|_again|_also)?_(?:get|got) arriv(?:e|es|ed)_at end(?:ed)?_up_with
+        land(?:ed)?_on com(?:e|es)_out_(?:as|to) came_out_(?:as|to) wähle nehme bleibt entspricht ist sind choisis
+        choisir reste s['’]agit_de s['’]agit_donc_de est c['’]est elijo escojo queda corresponde_a es escolho marque
+        resta é scelgo rimane è kies blijft wybieram seçiyorum выбираю остаётся остается значит это является""",
         "→ ⇒ => -> 选择 选 選択 選 よって したがって 따라서 고르 نختار أختار चुनता चुनूंगा",
     )
     + _FILLER
@@ -106,13 +128,13 @@ CHOSEN = _compile(
 REJECTED = _compile(
     _any(
         r"""not cannot can_not never neither nor exclud(?:e|es|ed|ing) eliminat(?:e|es|ed|ing) reject(?:s|ed|ing)?
-        rul(?:e|es|ed|ing)_out discard(?:s|ed|ing)? dismiss(?:es|ed|ing)? than instead_of in_place_of unlike as_opposed_to
-        against avoid(?:s|ed|ing)? tempt(?:ed|ing)_by tempt(?:ed|ing)_to_\w+ confus(?:e|ed|ing)(?:_\w+)?_with without
-        consider(?:ed|ing)? what_about how_about why_not such_as compar(?:e|ed|ing)(?:_\w+)?_(?:to|with)
-        contrast(?:_\w+)?_(?:to|with) and_so_(?:is|are) nicht kein keine ausschließen statt ni pas éliminer exclure
-        écarter plutôt_que descart(?:ar|amos|o|a) tampoco en_lugar_de no_(?:es|puede_ser|sería|la) não não_(?:é|pode_ser)
-        em_vez_de non non_(?:è|può_essere) escludere escludiamo invece_di niet nie nie_jest değil не не_может_быть
-        не_является исключ[а-я]+""",
+        rul(?:e|es|ed|ing)_out discard(?:s|ed|ing)? dismiss(?:es|ed|ing)? than instead_of in_place_of unlike
+        as_opposed_to against avoid(?:s|ed|ing)? tempt(?:ed|ing)_by tempt(?:ed|ing)_to_\w+
+        confus(?:e|ed|ing)(?:_\w+)?_with without consider(?:ed|ing)? what_about how_about why_not such_as
+        compar(?:e|ed|ing)(?:_\w+)?_(?:to|with) contrast(?:_\w+)?_(?:to|with) and_so_(?:is|are) nicht kein keine
+        ausschließen statt (?<!jibu_)(?<!sahihi_)ni pas éliminer exclure écarter plutôt_que descart(?:ar|amos|o|a)
+        tampoco en_lugar_de no_(?:es|puede_ser|sería|la) não não_(?:é|pode_ser) em_vez_de non non_(?:è|può_essere)
+        escludere escludiamo invece_di niet nie nie_jest değil не не_может_быть не_является исключ[а-я]+""",
         r"n['’]t\b 不是 不可能是 不能是 不选 不選 排除 并非 ليست ليس نستبعد नहीं",
     )
     + r"(?:\s+(?:be|been|pick|choose|select|go with|answer|options?|choices?|être|ser|essere|sein|even)\b){0,3}"
@@ -144,7 +166,9 @@ CONCEDED = _compile(
 )
 # I initially chose B, but …
 AT_FIRST = _compile(
-    r"\b(?:initially|originally|at first|previously|earlier|(?:considered|thought about|tempted|going to) \w+"
+    r"\b(?:initially|originally|at first|zuerst|zunächst|d['’]abord|al principio|inizialmente|сначала"
+    r"|(?:almost|nearly) (?:chose|picked|said|went|answered|put|selected)|was about to|previously"
+    r"|earlier|(?:considered|thought about|tempted|going to) \w+"
     r"|first (?:thought|chose|guess|instinct|picked|said))\b[^,.!?:]{0,40}\Z"
 )
 # Being looked at is not being chosen.
@@ -169,7 +193,7 @@ NO_OPTION = _compile(
 # … is the correct answer · が正解です
 IS_ANSWER = _compile(
     rf"\W{{0,6}}번?(?:(?:{LINK}|\b(?:must|would|should|has to|remains)\b(?: be)?)\W{{0,3}})?"
-    r"(?:\b(?:the|our|my|your|la|le|die|der|das|het|de|el|il|a|o)\b\s?)?"
+    r"(?:\b(?:the|our|my|your|la|le|die|der|das|het|de|el|il|a|o)\b\s?)?(?<!\bis a\s)"
     rf"(?:(?:{CORRECT}\s?)?{ANSWER}(?! that\b)|(?:{CORRECT}|\b(?:my|our|final))\s?{CHOICE}|\bthe one\b"
     r"|\bthe (?:odd|only|exception|false|incorrect)\b)"
 )
@@ -180,14 +204,14 @@ _YES = (
     + r"(?:fits|holds|works|matches|satisfies|passes|remains|wins|stands|survives)\b"
 )
 _NO = _any(
-    """not cannot never nor neither nope incorrect incorrectly wrong wrongly false untrue inaccurate invalid impossible
-    implausible unlikely irrelevant inconsistent unsupported absurd violates? fails? out ruled eliminated? excluded?
-    rejected? dismissed discarded contradicts? misses ignores lacks confuses
+    """(?<!,_)not(?!_(?:sure|certain)) cannot never nor neither nope incorrect incorrectly wrong wrongly false untrue
+    inaccurate invalid impossible implausible unlikely irrelevant inconsistent unsupported absurd violates? fails? out
+    ruled eliminated? excluded? rejected? dismissed discarded contradicts? misses ignores lacks confuses
     (?:might|may|could)_(?:seem|look|appear|sound) distractors? tempting trap attractive close plausible runner-up
-    second-best next-best second_best next_best mistake misconception too off-topic unrelated less weaker partially partly
-    falsch nicht scheidet scheiden kein keine unzutreffend ne fausse? faux incorrecte pas inexacte incorrect[ao]s?
-    fals[ao]s? err[oó]ne[ao] errad[ao]s? não sbagliat[ao] errat[ao] non onjuist fout niet błędn[aey] niepoprawn[aey]
-    nieprawidłow[aey] yanlış(?:tır)? değil невер[а-я]+ неправ[а-я]+ не ошибоч[а-я]+ salah""",
+    second-best next-best second_best next_best mistake misconception too off-topic unrelated less weaker partially
+    partly half half-right falsch nicht scheidet scheiden kein keine unzutreffend ne fausse? faux incorrecte pas inexacte
+    incorrect[ao]s? fals[ao]s? err[oó]ne[ao] errad[ao]s? não sbagliat[ao] errat[ao] non onjuist fout niet błędn[aey]
+    niepoprawn[aey] nieprawidłow[aey] yanlış(?:tır)? değil невер[а-я]+ неправ[а-я]+ не ошибоч[а-я]+ salah""",
     r"""(?<=[:–—|-]_)no\b n['’]t\b [✗✘❌☒×] 不 错 錯 誤 間違 正しくない ではない ません 違 不適切 않 틀 아닙 아니 오답 غير
     خاطئ خطأ ليس गलत नहीं sai""",
 )
@@ -231,8 +255,9 @@ REASON = _compile(
     )
     + r"|\b(?:mean|say|claim|state|suggest|impl[yi]e?)s?\b|,\s?(?:so|while)\b|,\s?"
     + _BUT
+    + r"|\b(?:but|aber|mais|pero)\b"
 )
-BUT = _compile(r",\s?" + _BUT)
+BUT = _compile(r"(?:,\s?)?" + _BUT)
 # After these a capital A at the start of a sentence is an option; before any other small word it is an article.
 AFTER_A_LETTER = re.compile(
     r"\s+"
@@ -253,22 +278,42 @@ ASKS = _compile(r"\W*(?:why|what|how|is|isn['’]t|shall|should|would|do|does|di
 
 # Said of a case that is not at hand …
 SUPPOSED = _compile(
-    r"\bif\b(?! (?:i|we) (?:had|have|were|must|am|need) )[^.!?]{0,160}\b(?:would|could|might|['’]d)\b"
+    r"\bif\b(?! (?:(?:i|we) (?:had|have|were|must|am|need|take|use|set|plug|put|add|solve|look)|forced|pressed|pushed)\b)"
+    r"[^.!?]{0,160}\b(?:would|could|might|['’]d)\b"
     r"|\b(?:would|could|might)\b[^.!?]{0,40}\b(?:if(?! i\b)|only (?:if|in|when|under|for|be)|had|unless)\b|\bhad the\b"
     r"|\b(?:could|would|might) have been\b|\bonly if\b|\bif (?:you|one|someone) (?:pick|choose|chose|answer)"
+    r"|\bwould(?: only| also| then)? be (?:right|correct|true|appropriate|valid|preferred|indicated)"
+    r" (?:for|in|when|under|with|at|on)\b(?! (?:this|our|the (?:given|question))\b)"
+    r"|\bto (?:a different|another|some other) (?:question|problem)\b"
+    r"|\b(?:choosing|picking|selecting|answering|going with)\b[^.!?]{0,30}\b(?:would|means|requires)\b"
     r"|\bfor\b[^.!?]{0,30}\bto be (?:right|correct|true)\b"
-    r"|\b(?:wenn|falls)\b[^.!?]{0,80}\bwäre\b|\bwäre\b[^.!?]{0,60}\b(?:wenn|falls)\b"
+    r"|(?:\A|[,;:]\s)\s*were\b[^.!?]{0,80}\bwould\b|\b(?:wenn|falls|wäre|hätte)\b[^.!?]{0,80}\bwäre\b|\bwäre\b[^.!?]{0,60}\b(?:wenn|falls|nur)\b"
     r"|\bs[ie]\b[^.!?]{0,80}\b(?:serait|sería|seria|sarebbe)\b|\b(?:serait|sería|seria|sarebbe)\b[^.!?]{0,60}\bs[ie]\b"
-    r"|\bесли бы\b|如果"
+    r"|\b(?:если|был[аои]?) бы\b|\bbył[aoy]by\b|\bskulle\b[^.!?]{0,60}\bom\b|\bchỉ đúng\b"
+    r"|如果|才(?!是)|看似|(?<!それ)なら(?!な|ば)|がち"
 )
 # … or by somebody else.
-BY_OTHERS = _compile(
-    r"\b(?:students?|people|learners|test-takers|(?:one|you|some|many|others) (?:might|may|would|often))\b[^.!?]{0,40}"
-    r"\b(?:answer|pick|choose|chose|select|say|think|give|guess|believe)(?:ed|s)?\b"
+_TO_PICK = (
+    r"(?:(?<!the )(?<!correct )(?<!right )(?<!best )answer(?!\w* (?:is|must|should|has)\b)"
+    r"|pick|choose|chose|select|say|think|give|guess|believe|go (?:with|for))(?:ed|s)?\b"
 )
+BY_OTHERS = _compile(
+    r"\b(?:students?|people|learners|test-takers|someone|somebody|everyone|nobody|no one|classmates?|friends?|colleagues?"
+    rf"|(?:one|you|some|many|others|anyone) (?:might|may|would|could|often))\b[^.!?,]{{0,40}}\b{_TO_PICK}"
+    rf"|\b(?:who|easy to|tempting to|why \w+ (?:would|might|may|could))\b(?: \w+)? {_TO_PICK}"
+    r"|\byour (?:\w+ )?(?:answer|choice|pick|guess|suggestion)(?: was| of)\b|\bof the (?:rest|others)\b"
+    r"|\b(?:viele|manche|beaucoup|certains|muchos|algunos|muitos|alguns|molti|alcuni|многие|wielu|velen|många|mange|nhiều"
+    r"|birçok)\b[^.!?,]{0,40}\Z|误选|誤選|很多人|很多同学|不少人"
+    # Forgetting the factor of two leads to B.
+    r"|\b(?:wrong|mistakenly|incorrectly|forget\w*|forgot|mis(?!s)\w{3,}ing|confus\w+)\b[^.!?,]{0,60}"
+    r"\b(?:gives?|leads?|gets?|yields?|produces?|results?|arrive|end)\b[^.!?,]{0,20}\Z"
+    r"|\byou(?:['’]ve| have)? (?:said|suggested|chose|picked|answered|proposed|wrote|selected|mentioned|gave)\b[^.!?,]{0,20}\Z"
+)
+# You chose B, which is correct.
+CONFIRMED = _compile(rf"[\s,)]*(?:which|and (?:that|this|it)|this|that)?\s?(?:is|was)\s(?:\w+ )?{CORRECT}")
 JOINS = _compile(
     r"[\s)\]\"'*.]{0,4}(?:,|/|&|\+|、|，|\.\s+also\b|"
-    + _any("and or nor und oder et ou y o e и или as_well_as along_with", "和 或 与 と や 및 와 과 و أو और या")
+    + _any("and or nor und oder et ou y o e и или as_well_as along_with through", "和 或 与 と や 및 와 과 و أو और या")
     + r"|,\s?(?:and|or|und|oder|et|ou|y|o|e|и|или)\b)"
     + r"[\s(\[\"'*]{0,4}(?:\b(?:option|choice|answer|also|both|the|la|le)s?\b:?\s?){0,2}[\s(\[\"'*]{0,3}"
 )
@@ -303,8 +348,22 @@ RENOUNCES = _compile(
 )
 UNDECIDED = _compile(
     _any(
-        r"""none_of_(?:the|these|them) neither_of no_option all_of_(?:the|these)_\w+_are_(?:wrong|incorrect)
-        (?:can['’]?t|cannot|can_not)_decide it_depends keine_der aucune?_des ninguna_de nenhuma_das nessuna_delle
-        ни_один_из""",
+        r"""none_of_(?:these|them|the_(?!other|remaining)(?:\w+_)?(?:above|options|choices|answers|statements|alternatives|three|four|five|ones))
+        neither_of no_option all_of_(?:the|these)_\w+_are_(?:wrong|incorrect) (?:can['’]?t|cannot|can_not)_decide
+        it_depends keine_der aucune?_des ninguna_de nenhuma_das nessuna_delle ни_один_из""",
     )
 )
+ORDINAL = _compile(r"\bthe\s(?:(first)|(second)|(third)|(fourth)|(fifth)|(last))\s(?:option|statement|alternative)\b")
+# I can't tell which of them matches, because the figure is missing.
+REFUSES = _compile(
+    r"\b(?:i|we)(?:['’]m| am| are| was)? ?(?:cannot|can['’]?t|could not|couldn['’]?t|unable to|not able to"
+    r"|won['’]?t|will not|decline to|prefer not to|['’]d rather not)"
+    r" (?:\w+ )?(?:determine|answer|tell|say|choose|pick|select|see|view|decide|help|know|provide|identify|access|have enough)\b"
+    r"|(?:\bnot|n['’]t) (?:\w+ )?(?:among|one of|in|match any of) the (?:\w+ )?(?:options|choices|answers|list)\b"
+    r"|\b(?:i|we) (?:do not|don['’]?t) (?:know|have enough|have access"
+    r"|see (?:an?|the|any) (?:image|figure|picture|graph|attachment|question))\b"
+    r"|\bno way (?:for me |of |to )"
+)
+QUOTED = re.compile(r'"[^"\n]{1,200}"')
+# B has the right sign and the wrong unit.
+HALF_WRONG = _compile(r"\b(?:and|with)(?: \w+)? (?:wrong|incorrect|false)\b")

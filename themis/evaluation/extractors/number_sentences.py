@@ -6,11 +6,12 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from themis.evaluation.extractors import number_wording as wording
+from themis.evaluation.extractors.number_words import find_number_words
 from themis.evaluation.extractors.numbers import WrittenNumber, find_plain_numbers
 
 LONGEST_SENTENCE = 2_000  # characters; of a longer one only the end is read
@@ -37,12 +38,44 @@ class Reply:
 
     @cached_property
     def numbers(self) -> list[WrittenNumber]:
-        """Without those that the text rejects."""
-        return [number for number in find_plain_numbers(self.text) if not self._rejects(number)]
+        """Without those that the text rejects; one in words counts in bold, and as the last conclusion."""
+        written = [number for number in find_plain_numbers(self.text) if not self._rejects(number)]
+        words = [*self._bold_words()]
+        if written and not words and self.told and written[-1].end <= self.told[-1].start:
+            words = [*self._concluding_word(self.told[-1])]
+        return sorted([*written, *words], key=lambda number: number.start)
 
     def _rejects(self, number: WrittenNumber) -> bool:
-        before = wording.REJECTS_NEXT.search(self.text, max(0, number.start - _BEFORE), number.start)
-        return before is not None or wording.REJECTS_LAST.match(self.text, number.end) is not None
+        """Whether a number is said not to be it, or is an operand of a formula."""
+        before = max(0, number.start - _BEFORE), number.start
+        if wording.REJECTS_NEXT.search(self.text, *before) or wording.AFTER_FORMULA.search(self.text, *before):
+            return True
+        after = wording.REJECTS_LAST.match(self.text, number.end) or wording.BEFORE_FORMULA.match(self.text, number.end)
+        return after is not None
+
+    def _bold_words(self) -> Iterator[WrittenNumber]:
+        """Such as **twelve** or **twelve ways**; with more words at the head of a line it is a heading."""
+        for found in wording.BOLD.finditer(self.text):
+            start, inside = found.start("inside"), found["inside"]
+            word = next(find_number_words(inside[:100]), None)
+            if word is None or word.start or word.value == 1 or not wording.AFTER_ALONE.fullmatch(inside, word.end):
+                continue
+            if inside[word.end :].strip(" .!") and self.text[max(0, found.start() - 2) : found.start()].endswith(
+                ("\n", "- ", "* ")
+            ):
+                continue
+            yield replace(word, start=start, end=start + word.end)
+
+    def _concluding_word(self, span: Span) -> Iterator[WrittenNumber]:
+        """The only number in words of a sentence that concludes, unless it is given; "one" is more often no number."""
+        sentence = self.text[span.start : min(span.end, span.start + LONGEST_SENTENCE)]
+        if not wording.STEP.search(sentence) and not wording.CONCLUDES.search(sentence):
+            return
+        words = list(find_number_words(sentence))
+        if len(words) == 1 and words[0].value != 1:
+            word = replace(words[0], start=span.start + words[0].start, end=span.start + words[0].end)
+            if not _is_given(self.text, word):
+                yield word
 
     def numbers_in(self, span: Span) -> list[WrittenNumber]:
         return self.numbers[bisect_left(self._starts, span.start) : bisect_left(self._starts, span.end)]
@@ -104,13 +137,20 @@ def read_sentence(reply: Reply, span: Span) -> WrittenNumber | None:
         states = wording.STATES.search(text, max(span.start, number.start - _BEFORE), number.start)
         if states is None:
             continue
-        if not wording.CALCULATES.match(text, number.end):
-            return number
-        # "12 = 3 x 4": what stands before the equals sign.
         before = [earlier for earlier in numbers if earlier.end <= states.start()]
+        if not wording.CALCULATES.match(text, number.end):
+            exact = states["sign"] == "≈" and wording.IS_EXACT.search(text, span.start, states.start())
+            return before[-1] if exact and before else number
+        # "12 = 3 x 4": what stands before the equals sign.
         if states["sign"] and before:
             return before[-1]
     return (free or [number for number in numbers if not _is_year(text, number)] or numbers)[-1]
+
+
+def read_bold(reply: Reply, spans: Sequence[Span]) -> WrittenNumber | None:
+    """The last number in bold, before those that no preposition marks as given."""
+    numbers = [number for span in spans if (number := read_sentence(reply, span)) is not None]
+    return (free_numbers(reply.text, numbers) or numbers)[-1] if numbers else None
 
 
 def read_last(reply: Reply, sentences: Sequence[Span]) -> WrittenNumber | None:

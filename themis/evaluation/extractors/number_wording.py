@@ -29,6 +29,8 @@ _ABBREVIATED = "".join(
     for name in (r"i\.e", r"e\.g", r"d\.h", r"z\.B", "Rs", "approx", "Mr", "Mrs", "Dr", "No", "vs", "ca")
 )
 SENTENCE_END = _pattern(rf"{_ABBREVIATED}(?<=[.!?])[\"'”)*`\]]{{0,4}}\s+(?![=≈])|[。！？，；]|[\n\r]+")
+DIGITS = _pattern(r"\d+(?:[.,]\d+)*")
+PARAGRAPH = _pattern(r"\n\s*\n\s*$")
 LINE = _pattern(r"[^\n]*\S[^\n]*")
 ROW_OR_BULLET = _pattern(r"\s*(?:\||[-*•+]\s)")
 BOLD = _pattern(
@@ -145,7 +147,8 @@ DECLINES = _pattern(
         r"I (?:can(?:'t|’t|not)|won't|will not|could not|couldn't) (?:help|assist|answer|provide|determine|say|tell|solve"
         r"|compute|give|do)",
         r"(?:can(?:not|'t| not)|could not) (?:be )?(?:determine|answer|say|tell|compute|calculate|solve|found|work)\w*",
-        r"(?:not|no) enough\b|insufficient|without (?:more|further)\b|unable to|impossible to|not possible to",
+        r"(?:not|no) enough\b|insufficient|without (?:more|further|either|knowing)\b|could be anything\b",
+        r"unable to|impossible to|not possible to",
         r"does(?:n't|n’t| not) (?:say|give|specif|provide|state|tell|mention|contain|include)",
         r"no (?:real |unique |integer )?solutions?|is undefined|depends on",
         r"nicht (?:bestimmen|möglich|berechnen|genug)|weiß (?:es |ich )?nicht|je ne (?:sais|peux)",
@@ -157,7 +160,7 @@ DECLINES = _pattern(
 ENDS = _pattern(r"[.!?。！？।)\]}>|`\"'”*✓✔☺-⟿😀-🫿]$")
 BREAKS_OFF = _pattern(
     r"(?:[=+×·÷*/({,:;-]|\d\s?x|\b(?:the|a|an|of|is|are|and|or|to|so|we|which|that|for|with|by|in|at|on|from|then|than|be|has|have"
-    r"|was|were|if|because|since|as|need|will|it|each|per|there|when|where|their|his|her))$"
+    r"|was|were|if|because|since|as|need|will|it|each|per|there|when|where|their|his|her)|,\s(?:which|so that)\s[^\W\d_]+)$"
 )
 FULL_STOP = _pattern(r"[a-z)][.!?]\s")
 OPENS = _pattern(
@@ -188,6 +191,10 @@ STEP = _pattern(
     )
     + r")\b|所以|因此|故|したがって|よって|따라서|그러므로|لذلك|إذن|अतः|इसलिए|[⇒→➜]|=>"
 )
+OPENS_CONCLUSION = _pattern(rf"{_MARKUP}(?:and\s)?(?:{STEP.pattern})")
+REASON = _pattern(
+    r",\s(?:because|since|as|denn|weil|car|puisque|porque|ya que|pois|perché|poiché|потому что|так как)\s[^,\n]*$"
+)
 EQUALS = _pattern(r"(?<![<>!=])[=≈](?![=>])")
 STATEMENT = _pattern(
     r"[\s*_]*(?:the|this|that)\b[^.!?\n=:]*\s(?:is|equals)\s[*$(\\]*-?[$€£]?\d[\d.,]*[^\s]*(?:\s[^\W\d_]+){0,2}\s*$"
@@ -207,10 +214,17 @@ ANSWERS = _pattern(
 )
 TELLS_A_GIVEN = _pattern(
     r"\b(?:has(?! to)|have(?! to)|had|starts?|started|begins?|began|buys?|bought|sells|gets?|got|gives?|gave|first"
-    r"|initially|originally|if|let"
-    r"|given|since|each|every|per|know|want|asks?|find|hat|hatte|kauft|avait|tenía|tinha|aveva)\b|\bthere (?:are|is|were|was)\b"
+    r"|initially|originally|if|let|given|since|each|every|per|know|want|asks?|find"
+    r"|cada|jede[rsn]?|chaque|ogni|каждый|hat|hatte|kauft|avait|tenía|tinha|aveva)\b|\bthere (?:are|is|were|was)\b"
 )
 
+# Before the last operand of a calculation whose result is not written.
+OPERATOR = _pattern(r"\d[%)]{0,2}\s?(?:[+×·÷*/:-]|x|por|mal|fois|times|divided by|multiplied by)\s?$")
+# In a calculation that goes on with the story, and so is no check.
+CONTINUES = _pattern(
+    r"\b(?:then|next|after|finally|now|later|more|another|dann|danach|ensuite|puis|luego|después|depois|poi|затем|потом)\b"
+    r"|然后|再|次に"
+)
 HYPOTHETICAL = _pattern(r"\b(?:would|could have)\b|['’]d\b")
 
 # --- within a sentence -----------------------------------------------------------------------------------------------
@@ -226,6 +240,9 @@ REJECTS_LAST = _pattern(
     r"|[*_`\"')]{0,4}\s(?:\w+\s)?(?:(?:is|was|would be|seems|looks)\s(?:clearly\s|also\s)?(?:wrong|incorrect|not|too)\b"
     r"|cannot be\b|can't be\b)"
 )
+# An operand of a formula with letters: "1 + r", "(n + 1)/2".
+AFTER_FORMULA = _pattern(r"(?<!\w)[a-z]\s?[+×·/]\s?$|(?<!\w)[a-z]\s?[+-]\s?\d{1,9}\)\s?[/×·]\s?$")
+BEFORE_FORMULA = _pattern(r"\s?[+×·]\s?[a-z](?![\w'’])|\s?-\s?[b-hj-z](?![\w'’]|\s[^\W\d_])")
 IS_SUBJECT = _pattern(r"[*_$)]{0,4}\s(?:is|are|was|were)\s")
 # Directly before the number that a sentence states.
 STATES = _pattern(
@@ -243,6 +260,8 @@ STATES = _pattern(
     + r")|是|为|有|は|了)"
     r"(?:\s|[*_$€£~(\\]|\b(?:about|approximately|only|just|exactly|then|still|now|a total of|also|de|di)\b)*$"
 )
+# Before "≈": a fraction that is the value itself and no division, as in "x = 7/3 ≈ 2.33".
+IS_EXACT = _pattern(r"(?:(?<![\w])[a-z]|\d/\d{1,9}\)?)\s?=[\s$(\\]{0,3}-?\d{1,9}/\d{1,9}[\s$)\\]{0,3}$")
 _QUANTITIES = ("total", "sum", "crease", "profit", "loss", "average", "change", "difference", "value", "speed", "score")
 # Directly before a number that the question gave, or that only belongs to the one stated.
 GIVEN = _pattern(
@@ -275,12 +294,12 @@ BRACKETS = _pattern(r"(?<![\w^\\])\([^()\n]{2,300}\)")
 CLAUSE = _pattern(
     r",?\s(?:"
     + _any(
-        r"because|since|where|given|who|whose|when|while|although|assuming|provided|as there",
+        r"because|since|where|given|who|whose|when|while|whereas|although|assuming|provided|as there",
         r"cioè|soit|es decir|ou seja|das heißt|d\.h\.|то есть",
     )
-    + r")\b|,\s(?:with|not|if|of which|namely|nämlich|à savoir|a saber|ossia|including|up from|down from|about|roughly"
-    r"|around|approximately|almost|nearly|maybe|perhaps|possibly|attained"
-    r"|achieved|reached)\b|,\s(?=\S{1,9}\s(?:\w+\s)?(?:more|fewer|less|higher|lower)\sthan\b)"
+    + r")\b|,\s(?:with|not|if|(?:\w+\s){0,3}of (?:which|whom|them)|namely|nämlich|à savoir|a saber|ossia"
+    r"|including|up from|down from|about|roughly|around|approximately|almost|nearly|maybe|perhaps|possibly|attained"
+    r"|achieved|reached)\b|,\s(?:an?\s|une?\s|uma?\s)?(?=\d[\d.,]{0,9}\s?%\s(?:of|de|du|des|del|della|der|von)\b)|,\s(?=\S{1,9}\s(?:\w+\s)?(?:more|fewer|less|higher|lower)\sthan\b)"
     r"|(?P<result>,\s(?:which|that is|i\.e\.))"
     r"|,?\s(?:and|whereas|und|et|y|e)\s(?:her|his|their|its|sein|seine|ihr|ihre|son|sa|su|sus|seu|sua|suo)\b"
     r"|;\s(?=[^=]*$)|:\s(?=[^\n:=]*\d[^\n=\d]+\d[^\n=]*$)"
@@ -293,13 +312,19 @@ EXPRESSION = _pattern(r"[=≈×+*/]|\.\.\.|…|\d\s?-\s?\d|\b(?:multiplied|divid
 _CHECKS = _any(
     r"check|checking|verification|verify|verifying|double[- ]check|sanity check|proof|note|notes|n\.b\.|p\.s\.|ps|confidence",
     r"probe|überprüfung|anmerkung|vérification|remarque|comprobación|verificación|verificação|verifica|nota|проверка",
-    r"検算|验证|检验|검산",
+    r"(?:zur|als|die|eine) (?:probe|kontrolle)|kontrolle|gegenprobe|pour vérifier|on vérifie|para (?:comprobar|verificar)",
+    r"comprobemos|comprobamos|verifiquemos|verificando|per (?:verificare|controllo)|verifichiamo|проверим|для проверки",
+    r"検算|確認|验证|验算|检验|검산",
 )
 ASIDE = _pattern(
-    rf"{_MARKUP}(?:(?:{_CHECKS})\b|(?:let(?:'s| me| us)|to|we can|you can|I'll|quick)\s(?:also\s|now\s|just\s|quickly\s)?"
-    r"(?:double[- ]?)?(?:check|verify|confirm)|if\b|had\b|hope\b|I hope|let me know|would you|feel free"
-    r"|for (?:comparison|reference|example)|by the way|alternatively|remember|recall|source|as a (?:check|side note)"
-    r"|wenn\b|si\b|se\b|если\b|如果)|[^\n]{0,400}?[✓✔]|\s*\([^()\n]*\)\W*$"
+    rf"{_MARKUP}(?:(?:{_CHECKS})\b|(?:let(?:'s| me| us)|(?:just )?to|we can|you can|I'll|quick)\s"
+    r"(?:also\s|now\s|just\s|quickly\s)?(?:(?:double|cross)[- ]?)?(?:check|verify|confirm|be\s(?:on the\s)?(?:safe|sure|certain))"
+    r"|if\b|had\b|hope\b|I hope|let me know|would you|feel free"
+    r"|for (?:comparison|reference|example)|by the way|alternatively|remember|recall|source|as a (?:\w+[ -])?(?:check|side note)"
+    r"|wenn\b|(?:si|se)\b(?!\s(?:necesita|requiere|tarda|gasta|paga|vende|obtiene|ottiene|trova|ha|spende)n?\b)|если\b|如果)"
+    r"|[^\n]{0,400}?(?:[✓✔]|,\s(?:which|and this|and that|as)\s(?:\w+\s){0,2}?"
+    r"(?:matches|agrees|fits|checks|confirms|tallies|expected|required|given|stated|claimed|needed|should)\b[^,.!?\n]{0,80}[.!]*\s*$)"
+    r"|[^\n]{0,400}?,\sbut\s(?:you|the question)\s(?:\w+\s)?(?:asked|asks|wanted|wants)\b|\s*\([^()\n]*\)\W*$"
 )
 ASIDE_HEADING = _pattern(rf"{_MARKUP}(?:{_CHECKS})[\s*_:]*$")
 ORDINAL = _pattern(r"(?<![\w.])(?P<number>\d{1,9})(?:st|nd|rd|th)\b")

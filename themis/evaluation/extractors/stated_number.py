@@ -27,6 +27,7 @@ from themis.evaluation.extractors.number_sentences import (
     Span,
     free_numbers,
     main_numbers,
+    read_bold,
     read_last,
     read_sentence,
 )
@@ -271,14 +272,45 @@ def _answered_first(reply: Reply) -> _Found | None:
     if not reply.told or reply.told[0] != reply.sentences[0]:
         return None
     first, rest = reply.told[0], [span for span in reply.told[1:] if reply.numbers_in(span)]
-    sentence = reply.text[first.start : first.end]
+    concluded = _conclusion(reply, [span for span in rest if _calculates(reply, span) or _concludes(reply, span)])
+    goes_on = any(wording.OPENS_CONCLUSION.match(reply.text, span.start) for span in rest)
+    if rest and not goes_on and (number := _first_paragraph(reply, first, rest[-1])) is not None:
+        return _Found(number)
     main = main_numbers(reply, first)
     stated = free_numbers(reply.text, main) or main
-    if len(stated) != 1 or not rest or not wording.ANSWERS.match(sentence) or wording.TELLS_A_GIVEN.search(sentence):
+    if len(stated) != 1 or not rest or not _reads_like_an_answer(reply, first):
         return None
-    concluded = _conclusion(reply, [span for span in rest if _calculates(reply, span) or _concludes(reply, span)])
     results = (read_sentence(reply, span) for span in rest if _calculates(reply, span))
     return _Found(stated[0]) if concluded is None or stated[0] in (concluded, *results) else None
+
+
+def _reads_like_an_answer(reply: Reply, span: Span) -> bool:
+    sentence = reply.text[span.start : span.end]
+    return wording.ANSWERS.match(sentence) is not None and not wording.TELLS_A_GIVEN.search(sentence)
+
+
+def _first_paragraph(reply: Reply, first: Span, last: Span) -> WrittenNumber | None:
+    """The number of a first sentence that is a paragraph, where the text ends in what it follows from and no result.
+
+    A number that is used again was given.
+    """
+    if not wording.PARAGRAPH.search(reply.text, first.start, first.end) or _calculates(reply, first):
+        return None
+    number = read_sentence(reply, first)
+    if number is None or number in reply.numbers_in(Span(first.end, len(reply.text))):
+        return None
+    if wording.RETRACTS.search(reply.text, first.end):
+        return None
+    return number if _gives_reasons(reply, last) else None
+
+
+def _gives_reasons(reply: Reply, span: Span) -> bool:
+    """Whether a sentence ends in a calculation without its result or in a reason, or only tells what there is."""
+    unresolved = wording.OPERATOR.search(reply.text, span.start, reply.numbers_in(span)[-1].start)
+    if unresolved or wording.REASON.search(reply.text, span.start, span.end):
+        return True
+    results = _concludes(reply, span) or _calculates(reply, span)
+    return not results and wording.TELLS_A_GIVEN.search(reply.text, span.start, span.end) is not None
 
 
 # --- 5. conclusions --------------------------------------------------------------------------------------------------
@@ -295,13 +327,30 @@ def _conclusion(reply: Reply, sentences: Sequence[Span]) -> WrittenNumber | None
         return None
     if wording.STATEMENT.match(reply.text, told[-1].start, told[-1].end):
         return read_last(reply, told)
-    calculated = False
+    calculated: list[Span] = []
     for span in reversed(told):
         if _concludes(reply, span):
-            in_bold = reply.bold_in(span)
-            return read_last(reply, told) if calculated else read_sentence(reply, in_bold[-1] if in_bold else span)
-        calculated = calculated or _calculates(reply, span)
+            number = read_bold(reply, reply.bold_in(span)) or read_sentence(reply, span)
+            return number if _are_checks(reply, calculated, number) else read_last(reply, told)
+        if _calculates(reply, span):
+            calculated.append(span)
     return read_last(reply, told) if calculated else None
+
+
+def _are_checks(reply: Reply, calculations: Sequence[Span], number: WrittenNumber | None) -> bool:
+    """Whether each calculation leads from the number back to another one that was known before it."""
+    if number is None or not calculations:
+        return not calculations
+    known = set(wording.DIGITS.findall(reply.text, 0, number.start))
+    for span in calculations:
+        result = read_sentence(reply, span)
+        if result is None or result == number or wording.CONTINUES.search(reply.text, span.start, span.end):
+            return False
+        if number not in reply.numbers_in(Span(span.start, result.start)) or not known.issuperset(
+            wording.DIGITS.findall(reply.text, result.start, result.end)
+        ):
+            return False
+    return True
 
 
 def _real(reply: Reply, told: Sequence[Span]) -> Sequence[Span]:
