@@ -29,10 +29,10 @@ class Language:
     def label(self) -> re.Pattern[str]:
         """A noun that opens a line or a sentence and is followed by a colon, a dash, or nothing on its line."""
         return re.compile(
-            rf"{_LINE_START}\[?(?P<before>(?:{_WORD}(?:'s)?[ \u00a0]){{0,3}}?(?:最终|最終|正确|正確|參考|최종 ?|अंतिम "
+            rf"{_LINE_START}[\[【]?(?P<before>(?:{_WORD}(?:'s)?[ \u00a0]){{0,3}}?(?:最终|最終|正确|正確|參考|최종 ?|अंतिम "
             rf"|सही )?)(?P<noun>{self.noun})"
             rf"(?P<after>(?:[ \u00a0](?!is\b|are\b|was\b)[(]?{_WORD}[)]?){{0,3}}?)[*_`\s]{{0,6}}?"
-            r"(?P<mark>[:：=]|[*_]{2}[ ](?=[^\s|])|\][ ]?(?=\S)|(?<=\bans)\.[ ]"
+            r"(?P<mark>[:：=]|[*_]{2}[ ](?=[^\s|])|[\]】][ ]?(?=\S)|(?<=\bans)\.[ ]"
             r"|[ ](?=-?[$\d(\\])|[*_ ]{0,4}\|(?=[^|\n]+\|)|[ \u00a0][-–—→](?=[ \u00a0])|[*_#]{0,4}[ \t]*(?:\r?\n"
             r"|\Z))[*_`\s]{0,20}",
             re.IGNORECASE | re.MULTILINE,
@@ -75,7 +75,9 @@ LANGUAGES = (
         r"(?<!\byou\s)(?<!\bwe\s)(?<!\bthey\s)(?<!\bI\s)(?<!\bthat\s)(?<!\bwhich\s)"
         r"\b(?:(?:will|would|must|should|has to|have to|might|may|could|can)\s+(?:\w+\s+)?be|turns? out (?:to be|as)"
         r"|comes? (?:out )?(?:to|as)|(?:is|was)(?:n['’]t)?|are|were|be|being|equals|becomes|remains|given by)\b|['’]s\b",
-        r"because|since|and not|but not|due to|given that|rather than|instead of|as opposed to|in contrast to"
+        r"because|since|even (?:though|if)|despite|in spite of|and (?:the reason|this is|it is|that is)|and not"
+        r"|but not|due to|given that|rather than"
+        r"|instead of|as opposed to|in contrast to"
         r"|based on the fact|considering"
         r"|according to|owing to|after (?:all|accounting)",
         r"not|but|though|although|however|whereas|while|which|where|who|whose|that is|i\.e\.|meaning|assuming|so"
@@ -84,8 +86,13 @@ LANGUAGES = (
         r"|probably|maybe|perhaps|presumably|most likely|of course|thanks to|by|it|this|these|they|he|she|we|you"
         r"|nor|thus|hence"
         r"|therefore|making|giving|leaving|having|being|they're|it's|that's|rounded|calculated|computed|obtained"
-        r"|found|see|per",
-        r"likely to be|either|probably|likely|to be|most (?:likely|probably)|very likely|quite (?:likely|possibly)"
+        r"|found|see|per|e\.g\.|for instance|such as|in other words|in fact|namely|specifically|(?:both|all|one|some"
+        r"|most|each|part|none) of"
+        r"|home (?:of|to)|(?:also |better |formerly |once )?known|formerly"
+        r"|also called|located|situated|(?:\w+ly )?[a-z]+(?:ed|ing|wn|ght|lt) (?:in|by|on|at|to|as|from|for|with|during|between"
+        r"|near|the|an?|up|out|of|it|his|her|about|around|over|under|through|against|when|after|before)",
+        r"likely to be|either|in(?=\s+\d{4}\W*\Z)|probably|likely|to be|most (?:likely|probably)|very likely"
+        r"|quite (?:likely|possibly)"
         r"|maybe|perhaps|possibly"
         r"|presumably|surely"
         r"|certainly|definitely|clearly|simply|just|actually|indeed|in fact|of course|then|therefore|thus|hence|now|still"
@@ -100,41 +107,43 @@ LANGUAGES = (
         ("antwort", "lösung", "ergebnis", "endergebnis", "endantwort"),
         r"\b(?:ist|sind|lautet|lauten|wäre|war|beträgt|heißt|muss\s+\w+\s+sein)\b",
         r"weil|denn|aufgrund|statt|anstatt",
-        r"nicht|aber|obwohl|da|wobei|also|und nicht|sondern",
+        r"nicht|aber|obwohl|da|wobei|also|und nicht|sondern|wo|welche[rsmn]?|deren|dessen|d(?:er|ie|as|em"
+        r"|en)(?!.*\b(?:und|oder)\b)",
         r"wahrscheinlich|vermutlich|vielleicht|wohl|ungefähr|etwa|rund|circa|ca\.|also|somit|eindeutig|natürlich|genau",
     ),
     Language(
         ("réponse", "résultat", "solution"),
         r"\b(?:est|sont|serait|était|vaut|doit être)\b",
-        r"car|parce qu[e']|puisque|plutôt que|au lieu de",
-        r"mais|non|et non|pas|bien que|qui|donc|soit|et pas",
+        r"car(?=\s+\d|\s.*\b(?:ne|est|pas|l[ae]s?|une?|des|du|et|ils?|elles?|à|sont|ce|on|\w+[éèêà]\w*)(?!\w))|parce qu[e']"
+        r"|puisque|plutôt que|au lieu de",
+        r"mais|non|et non|pas|bien que|qui|donc|soit|et pas|où|dont|l(?:eque|aque)l\w*",
         r"de(?=\s+\d)|probablement|sans doute|peut-être|environ|donc|certainement|bien|simplement|égale? à",
     ),
     Language(
         ("respuesta", "resultado", "solución"),
         r"\b(?:es|son|sería|era|debe ser|equivale a)\b",
         r"porque|ya que|puesto que|dado que|en lugar de|en vez de",
-        r"pero|no|aunque|que|y no|pues|es decir",
+        r"pero|no|aunque|que|y no|pues|es decir|donde|cuy[oa]s?|(?:el|la) cual|quien",
         r"probablemente|quizás?|tal vez|aproximadamente|seguramente|simplemente|por lo tanto|entonces|igual a",
     ),
     Language(
         ("resposta", "resultado", "solução"),
         r"\b(?:é|são|seria|era|deve ser)(?!\w)",
         r"porque|já que|uma vez que|pois|em vez de",
-        r"mas|não|embora|que|e não|ou seja",
+        r"mas|não|embora|que|e não|ou seja|onde|cuj[oa]s?|[oa] qual",
         r"provavelmente|talvez|aproximadamente|cerca de|portanto|simplesmente|igual a",
     ),
     Language(
         ("risposta", "risultato", "soluzione"),
         r"(?<!\w)(?:è|sono|sarebbe|era|deve essere)(?!\w)",
         r"perché|poiché|dato che|siccome|invece di|anziché",
-        r"ma|non|anche se|che|e non|cioè",
+        r"ma|non|anche se|che|e non|cioè|dove|(?:il|la) quale|cui",
         r"probabilmente|forse|circa|quindi|dunque|semplicemente|uguale a",
     ),
     Language(
         ("antwoord", "oplossing", "resultaat"),
         r"\b(?:is|zijn|luidt|was)\b",
-        r"omdat|want|aangezien",
+        r"omdat|want(?=\s+(?:de|het|een|dat|die|er|dit|hij|zij|ze|we|in|\d\S*)\b)|aangezien",
         r"maar|niet|hoewel",
         r"waarschijnlijk|misschien|ongeveer|dus",
     ),
@@ -142,7 +151,7 @@ LANGUAGES = (
         ("ответ", "ответом", "решение", "результат", "відповідь"),
         r"[—–]|\b(?:это|является|будет|равен|равно|таков)\b",
         r"потому что|так как|поскольку|ведь|вместо",
-        r"а не|но|хотя|не|то есть|который|которая",
+        r"а не|но|хотя|не|то есть|котор\w+|где",
         r"вероятно|скорее всего|возможно|наверное|примерно|около|это|таков",
     ),
     Language(
@@ -207,7 +216,7 @@ FIRM_LABEL = re.compile(
 )
 # An answer that is somebody else's, or called wrong.
 NOT_MEANT = re.compile(
-    r"\b(?:wrong|incorrect|not|no|bad|tempting|alternative|previous|original|old|possible|example|sample|initial"
+    r"\b(?:wrong|incorrect|not|no|bad|tempting|alternative|previous|original|old|possible|example|sample|format|initial"
     r"|first|naive"
     r"|long|longer|detailed|student|students|student's|your|user's|intermediate|partial|common|earlier|falsche?"
     r"|mauvaise|incorrecta"
@@ -225,6 +234,10 @@ ANNOUNCED_AFTER = re.compile(
     r"|是(?:正确)?答案|が(?:答え|正解)",
     re.IGNORECASE,
 )
+# "That makes Beethoven the answer"
+MADE_THE_ANSWER = re.compile(
+    r"\bmak(?:es|ing)\s+(?P<said>[^\n.;:]{1,60}?)\s+(?:the|my|our) (?:\w+ ){0,2}?(?:answer|solution)\b", re.IGNORECASE
+)
 # What is only supposed, or said by others, counts where nothing is stated.
 SUPPOSED = re.compile(
     r"\b(?:if|might|would|could|may|tempting|tempted|some (?:people|say|would|might|texts?|textbooks?|sources?)"
@@ -239,7 +252,12 @@ SUPPOSED = re.compile(
 CHOOSES = re.compile(
     r"\bI(?:'d|’d| would|'ll|’ll| will|'m going to| am going to)? (?:(?:have to |rather )?(?:go|going) (?:with"
     r"|for)|say(?: that)?(?: it(?:'s| is))?"
-    r"|answer(?: with)?|choose|pick|conclude(?: that)?(?: it(?:'s| is))?)[\s:*_]{1,9}(?=\S)",
+    r"|(?:classify|label|categori[sz]e|rate|tag|mark) [^\n.:]{1,60}? as"
+    r"|answer(?: with)?|choose|pick|conclude(?: that)?(?: it(?:'s| is))?)[\s:*_]{1,9}(?=\S)"
+    r"|\bI(?:['’]m| am) (?:\w+ )?(?:sure|certain|confident|positive)(?: that)? (?:it(?:['’]s| is| was)"
+    r"|that['’]s)[\s:*_]{1,9}(?=\S)"
+    r"|\byou(?:['’]re| are| may be| might be| must be) (?:thinking of|looking for|referring to"
+    r"|describing)[\s:*_]{1,9}(?!is\b|are\b|was\b)(?=\S)",
     re.IGNORECASE,
 )
 NEGATED = re.compile(
@@ -274,7 +292,10 @@ DECLINES = re.compile(
     r"|insufficient information"
     r"|(?:cannot|can't|can not) (?:be )?(?:determined?|answer|help|assist|say|tell|provide|solve|give)"
     r"|need more information"
-    r"|unable to|no idea|es tut mir leid|ich (?:weiß (?:es |das )?nicht|kann (?:das |diese |dir |ihnen )?)"
+    r"|unable to|no idea|(?:gives?|provides?|contains?|has|is) no (?:information|mention|indication)|(?:is"
+    r"|remains) (?:unknown|not known)|es tut mir leid|ich (?:weiß (?:es |das )?nicht"
+    r"|kann (?:das |diese |dir |ihnen )?)"
+    r"|(?:kann|weiß) ich (?:\w+ )?nicht|leider (?:nicht|keine)|je ne suis pas|impossible de|no es posible|não é possível"
     r"|je ne (?:sais|peux)"
     r"|désolée?|lo siento|no lo sé|no tengo|suficiente información|no (?:puedo|sé)|desculpe|não (?:sei|posso)"
     r"|mi dispiace|non (?:lo )?so\b|non posso)"
@@ -295,7 +316,9 @@ _TURN = re.compile(
     rf"|[，、;；(（,]\s*(?:{_join('turns', spaced=False)})"
     r"|\s+[–—]\s+(?=[^\W\d])|\s+-\s+(?=[^\W\d_]{3,})|\s*;\s|\s+\((?=[^()]{0,20}[^\W\d_]{2,} [^\W\d_]{2,} )"
     r"|\s+\((?=(?:=|not|see|about|approx\w*|or|i\.e|that is|rounded)\b|[≈~]|\d[\d.,]*\s?%\)$)|\s+\((?=[^()\n]*=)"
-    r"|\s+[–—]\s+(?=[^\n]*=)"
+    r"|\s+[–—]\s+(?=[^\n]*=)|\s+\((?=[^()\\\n]*[^\W\d_]{2,}[^()\\\n]*\)[.!]?\Z)(?<![\s(][^\W\d_]\s\()"
+    r"|(?<=[^\W\d_])\s+\((?=\d{3,4}\s?[–-]\s?\d{2,4}\))"
+    r"|\s+\[(?=[^\[\]\n]*[^\W\d_]{2,} [^\[\]\n]*\])"
     r"|\s*(?:→|⇒|=>)\s",
     re.IGNORECASE,
 )
@@ -315,6 +338,11 @@ _ABBREVIATED = re.compile(
     r"(?:^|[\s(*_\"'])(?:St|Mt|Mr|Mrs|Ms|Dr|Prof|No|vs|Jr|Sr|Ft|Lt|Col|Gen|Sen|Rep|Rev|Gov|Capt|Sgt|Inc|Ltd|Co"
     r"|approx|ca|etc|Fig|Eq"
     r"|Sec|Vol|Ave|Dept|Op|e\.g|i\.e|a\.m|p\.m|[A-Z](?:\.[A-Z])*)$"
+)
+# "14. Juli": the dot of an ordinal number.
+_ORDINAL = re.compile(
+    r"\d{1,2}\.\s(?:jan|feb|mär|mar|apr|mai|maj|jun|jul|aug|sep|okt|nov|dez|des|dec|jahrhundert|platz|klasse|stock)",
+    re.IGNORECASE,
 )
 _GOES_ON = re.compile(
     r"\s+(?:The|It|This|That|These|Those|Because|Since|However|But|So|Therefore|Thus|Hence|Option|If|We|I|You|As"
@@ -370,7 +398,11 @@ def _cut(answer: str, at: re.Pattern[str]) -> str:
     return answer
 
 
-_APPOSITION = re.compile(r",\s+(?=(?:the|an?|one of)\s+\w+\s+\w+(?!.*\band\b))")
+_APPOSITION = re.compile(
+    r",\s+(?=(?:(?:the|an?|one of|l[ae]s?|une?|d(?:er|ie|as)|eine?|el|una|il|lo|um)\s+\w+\s+\w+"
+    r"|(?:[a-z]+\s+){1,3}(?:of|in|to|for|at|from|behind)\s)(?!.*\b(?:and|et|und|y|e)\b))"
+    r"|\s+(?=(?:which|who|whose|whom)\s)"
+)
 _ADVERBIAL = re.compile(
     r"(?:so|therefore|thus|hence|consequently|finally|overall|altogether|then|in|after|according|based|from|for"
     r"|at|on|by|with|given"
@@ -391,6 +423,8 @@ def _cut_apposition(answer: str) -> str:
 def _cut_sentence(answer: str) -> str:
     for end in _SENTENCE_END.finditer(answer):
         kept = answer[: end.start()]
+        if end.group()[0] == "." and _ORDINAL.match(answer[max(0, end.start() - 2) : end.start() + 20].lstrip()):
+            continue
         if end.group()[0] == "." and _ABBREVIATED.search(kept[-12:]) and not _GOES_ON.match(answer, end.end()):
             continue
         if kept.strip():
@@ -409,13 +443,15 @@ _WHOLLY_SET = re.compile(
 _TOKENS = re.compile(
     r"<\|[^<>|\n]{1,40}\|>|</?(?:answer|final_answer|b|strong|i|em|p|span|u|mark|code)(?:\s[^<>\n]{0,80})?>|</\w{1,30}>\s*$"
 )
+# Where it was found: 1815 [1].
+_CITED = re.compile(r"(?<=[\w.])\s{0,3}(?:(?<=\s)\[\d{1,2}\]|【[^【】\n]{1,40}】)(?=[\s.]*\Z)")
 _PICTURES = "✅✔🎉🎯👍😊🙂🙌✨⭐👉\ufe0f"
 _POLITE_ENDS = re.compile(r"(?:です|である|だ|でした|となります|になります|입니다|이다|है|हैं)$")
 
 
 def _strip_marks(answer: str) -> str:
     """Without the marks around it, of whatever kind; money keeps its sign, and an abbreviation its dot."""
-    answer = _TOKENS.sub("", answer)
+    answer = _CITED.sub("", _TOKENS.sub("", answer))
     for _ in range(6):
         before = answer
         answer = answer.strip().lstrip("、，,").strip(_PICTURES).strip().strip("|").strip()
@@ -443,6 +479,8 @@ def _ends_in_full_stop(answer: str) -> bool:
 def _strip_lonely(answer: str) -> str:
     """Without half a pair at either end, and without emphasis inside: **10** sides."""
     answer = re.sub(r"\*\*(?=\S)(.*?)(?<=\S)\*\*", r"\1", answer)
+    if answer.count("*") == 1 + answer.startswith("*"):
+        answer = re.sub(r"\A\*?(?=[^\W\d])([^*\n]*[^\W\d])\*(?=\s|\Z)", r"\1", answer)  # *Emma* by Jane Austen
     if re.fullmatch(r"\$(?:[^$\\]|\\.)+\$", answer, re.DOTALL):
         answer = answer[1:-1].strip()
     elif answer.count("$") == 2 and re.match(r"\$[^$]+(?<!\\)\$\s*[^\d$]", answer):  # $12$ cm

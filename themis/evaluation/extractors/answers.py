@@ -12,6 +12,7 @@ from themis.evaluation.extractors.announcements import (
     ANNOUNCED_AFTER,
     CHOOSES,
     FIRM_LABEL,
+    MADE_THE_ANSWER,
     NEGATED,
     NO_CONTENT,
     NOT_MEANT,
@@ -23,16 +24,18 @@ from themis.evaluation.extractors.announcements import (
     trim_answer,
 )
 from themis.evaluation.extractors.conclusions import (
+    cut_after_quantity,
     ends_open,
     find_bare,
     find_conclusion,
+    find_emphasised,
     find_predicate,
     find_stated,
     take_result,
 )
 from themis.evaluation.extractors.exceptions import FieldExtractionError
 from themis.evaluation.extractors.structured import find_json_field
-from themis.evaluation.extractors.text import shorten, strip_thinking, text_of
+from themis.evaluation.extractors.text import find_next_turns, shorten, strip_thinking, text_of
 
 
 @dataclass(frozen=True)
@@ -100,11 +103,21 @@ class FinalAnswerExtractor:
 
     def extract(self, raw_output: str) -> str:
         said = text_of(raw_output)
-        text = strip_thinking(said)
+        text = _first_turn(strip_thinking(said))
         answer = find_final_answer(text) or (None if ends_open(text) else find_stated(text))
         if not answer:
             raise FieldExtractionError(f"no announced answer in {shorten(said)}")
         return answer
+
+
+def _first_turn(text: str) -> str:
+    """The text up to where the model goes on with a question of its own, after it has answered the one that was asked."""
+    for end in find_next_turns(text):
+        head = text[:end].strip()
+        is_bare = not head.startswith("#") and len(head.split()) <= _LONG_WORDS and find_bare(head)
+        if is_bare or find_final_answer(head):
+            return head
+    return text
 
 
 class Evidence(IntEnum):
@@ -128,8 +141,26 @@ class Statement:
     def answer(self) -> str:
         if self.whole:
             return trim_whole(self.said)
+        if quoted := _QUOTED.fullmatch(self.said.strip()):
+            return trim_answer(quoted[1]) if find_final_answer(quoted[1]) else quoted[1].strip()
         trimmed = trim_answer(self.said)
-        return take_result(trim_answer(find_predicate(trimmed) or trimmed))
+        predicate = None if _is_title(trimmed) else find_predicate(trimmed)
+        if (predicate or _SENTENCE.match(trimmed)) and (emphasised := find_emphasised(self.said)):
+            return emphasised
+        return take_result(cut_after_quantity(trim_answer(predicate)) if predicate else trimmed)
+
+
+_SENTENCE = re.compile(r"(?:The|It|He|She|They|We|This|That|There)(?: \S+){3}")
+
+
+def _is_title(said: str) -> bool:
+    """Whether all words of some length have a capital: You've Got Mail."""
+    words = [word for word in said.split() if len(word) > 2]
+    return len(words) > 1 and len(words[-1]) < 20 and all(word[0].isupper() for word in words)
+
+
+# Words that are quoted are the answer as they stand, also where they are a sentence.
+_QUOTED = re.compile(r"[*_]{0,3}[\"“«]([^\"“”«»\n]{1,300}?)\.?[\"”»]\.?[*_]{0,3}")
 
 
 def find_final_answer(text: str) -> str | None:
@@ -138,10 +169,10 @@ def find_final_answer(text: str) -> str | None:
     >>> find_final_answer(r"The answer is \(\frac{1}{2}\).")
     '\\frac{1}{2}'
     """
-    for statement in _by_weight(find_statements(text)):
-        if answer := statement.answer():
-            return answer
-    return None
+    answers = [answer for statement in _by_weight(find_statements(text)) if (answer := statement.answer())]
+    if len(answers) > 1 and text.rstrip().endswith(answers[0]) and answers[1].startswith(answers[0]):
+        return answers[1]  # said again, and cut off: "The answer is Mars. The answer is Ma"
+    return answers[0] if answers else None
 
 
 def find_announced_line(text: str) -> str | None:
@@ -156,6 +187,7 @@ def find_statements(text: str) -> list[Statement]:
         *find_boxed_answers(text),
         *_find_hashes(text),
         *_find_tagged(text),
+        *_find_fields(text),
         *_find_in_json(text),
         *(one for language in languages_of(text) for one in _find_labelled(text, language)),
         *(one for language in languages_of(text) for one in _find_announced(text, language)),
@@ -227,6 +259,24 @@ def _find_tagged(text: str) -> Iterator[Statement]:
     # Cut off, or never closed: only where nothing but the answer follows.
     if opened is not None and len(text) - opened.end() <= 200:
         yield from _as_whole(text[opened.end() :], opened.start())
+
+
+# Fields of programs around a model, and lines that say no more than that they are the last.
+_FIELD = re.compile(
+    r"^\[\[ ## (?:final_)?(?:answer|response|output) ## \]\][ \t]*\n*(?P<marked>[^\n]+)"
+    r"|(?:\bfinish|^action:[ \t]{0,3}(?:answer|submit|final_answer))\[(?P<finished>[^\[\]\n]{1,300})\]"
+    r"|^[ \t>*_#-]{0,6}(?:final|prediction|(?:final )?(?:response|output|value|decision|choice))[ *_]{0,4}[:：][ *_]{0,4}"
+    r"(?P<line>[^\s*_][^\n]*)",
+    re.MULTILINE | re.IGNORECASE,
+)
+
+
+def _find_fields(text: str) -> Iterator[Statement]:
+    for found in deque(_FIELD.finditer(text), maxlen=_LOOKED_AT):
+        if said := found["marked"] or found["finished"]:
+            yield Statement(Evidence.FORMAL, found.start(), said, whole=True)
+        elif len(trim_answer(found["line"]).split()) <= _LONG_WORDS and not PLACEHOLDER.match(found["line"]):
+            yield Statement(Evidence.SUPPOSED, found.start(), found["line"])
 
 
 _KEY = re.compile(r"[{,\s][\"'“]?(?:final[_ ]?answer|answer)[\"'”]?\s{0,9}:", re.IGNORECASE)
@@ -377,7 +427,10 @@ def _find_announced_after(text: str) -> Iterator[Statement]:
             continue
         said = _LEADS_TO.sub("", before)
         if 0 < len(said.split()) <= 10:
-            yield Statement(Evidence.SUPPOSED if SUPPOSED.search(before) else Evidence.ANNOUNCED, found.start(), said)
+            supposed = SUPPOSED.search(before) or SUPPOSED.search(found.group())
+            yield Statement(Evidence.SUPPOSED if supposed else Evidence.ANNOUNCED, found.start(), said)
+    for made in deque(MADE_THE_ANSWER.finditer(text), maxlen=_LOOKED_AT):
+        yield Statement(Evidence.ANNOUNCED, made.start(), made["said"])
 
 
 def _find_chosen(text: str) -> Iterator[Statement]:

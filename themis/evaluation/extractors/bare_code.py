@@ -45,7 +45,7 @@ def find_bare_code(text: str) -> str | None:
     >>> find_bare_code("This doubles:\\n\\ndef f(x):\\n    return 2 * x\\n\\nIt is short.")
     'def f(x):\\n    return 2 * x'
     """
-    lines = text[:_LOOKED_AT].strip("\n").split("\n")
+    lines = _ANNOUNCED.sub("", text[:_LOOKED_AT].strip("\n")).split("\n")
     kinds = [_is_code(line) for line in lines]
     if not any(kinds):
         alone = text.strip()
@@ -64,6 +64,12 @@ def find_bare_code(text: str) -> str | None:
     code = "\n".join(chosen).rstrip()
     # A whole program may be indented as Markdown sets code; the rest of a body keeps its place.
     return textwrap.dedent(code) if code[:1] in " \t" and _STRONG.match(code) else code
+
+
+# "Answer: SELECT ..." on one line.
+_ANNOUNCED = re.compile(
+    r"\A\s*\*{0,2}(?:answer|solution|code|query|sql|command|output)\*{0,2}:\*{0,2}[ \t]+(?=\S)", re.IGNORECASE
+)
 
 
 def _leads_in(line: str) -> bool:
@@ -116,7 +122,9 @@ def _holds_together(lines: list[str], kinds: list[bool]) -> bool:
     text = "\n".join(lines)
     if any(_STRONG.match(line) for line in lines):
         return True
-    filled = [kind for line, kind in zip(lines, kinds, strict=True) if line.strip()]
+    filled = [
+        kind for line, kind in zip(lines, kinds, strict=True) if kind or (line.strip() and not _COMMENT.match(line))
+    ]
     if len(filled) == 1:
         return is_expression(text) or bool(re.match(r"\s", text)) or text.rstrip().endswith(";") or _parses(text)
     return sum(filled) * 2 > len(filled)
@@ -151,4 +159,16 @@ def find_inline_code(text: str) -> str | None:
     if alone and re.search(r"[^\w\s.,]", alone[1]):
         return alone[1].strip()
     found = [one[1].strip() for one in _INLINE.finditer(text[:_LOOKED_AT])]
-    return max((code for code in found if is_expression(code)), key=len, default=None)
+    if len(text.split()) > _SAID_WORDS and not text.rstrip().endswith((".", "!", "?", ":", "`", ")", "。")):
+        return None  # cut off before the code
+    commands = [code for code in found if _COMMAND.match(code)]
+    return max((code for code in found if is_expression(code)), key=len, default=commands[0] if commands else None)
+
+
+# Longer than this, a text that does not end as sentences do was cut off.
+_SAID_WORDS = 40
+_COMMAND = re.compile(
+    r"(?:sudo )?(?:git|docker|npm|npx|yarn|pip3?|conda|apt(?:-get)?|brew|ls|cd|grep|find|awk|sed|cat|curl|wget|tar|ssh|scp|rsync"
+    r"|chmod|chown|kubectl|terraform|make|cargo|go|python3?|node|ffmpeg|sort|du|df|ps|kill|systemctl|mv|cp|rm|mkdir|ln|xargs|wc"
+    r"|head|tail|echo|export|openssl|jq|zip|unzip|SELECT|UPDATE|DELETE|INSERT)\s+\S"
+)

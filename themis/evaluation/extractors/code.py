@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from themis.evaluation.extractors.bare_code import find_bare_code, find_inline_code
+from themis.evaluation.extractors.text import find_next_turns
 
 # Names under which one language is fenced.
 _LANGUAGES = {
@@ -32,6 +33,8 @@ _SHOWN = {
     "none",
     "out",
 }
+# What is typed where nothing else is given.
+_TYPED = {"console", "terminal"}
 _BESIDE = {
     *_SHOWN,
     "bash",
@@ -60,12 +63,20 @@ class CodeBlock:
 
 def find_code(text: str, language: str | None = None, *, bare: bool = True) -> str | None:
     """The code that a reply gives to be run, or None; see `CodeBlockExtractor` for what counts."""
-    text = text.replace("\r\n", "\n")
+    text = _first_turn(text.replace("\r\n", "\n"))
     blocks = find_code_blocks(text)
     if blocks:
         wanted = _of_language(blocks, language)
         return "\n\n".join(block.code for block in _choose(wanted)) if wanted else None
     return find_bare_code(text) or find_inline_code(text) if bare else None
+
+
+def _first_turn(text: str) -> str:
+    """The text up to where the model goes on with a task of its own, after it has given code for the one that was set."""
+    for end in find_next_turns(text):
+        if text.count("```", 0, end) % 2 == 0 and (find_code_blocks(text[:end]) or find_bare_code(text[:end])):
+            return text[:end]
+    return text
 
 
 # --- fences --------------------------------------------------------------------------------------------------------------
@@ -191,12 +202,16 @@ def canonical_language(language: str) -> str:
 def _of_language(blocks: Sequence[CodeBlock], language: str | None) -> list[CodeBlock]:
     if language is None:
         of_code = [block for block in blocks if block.language not in _BESIDE]
-        return of_code or [block for block in blocks if block.language not in _SHOWN]
+        return (
+            of_code
+            or [block for block in blocks if block.language not in _SHOWN]
+            or [block for block in blocks[:1] if block.language in _TYPED]
+        )
     wanted = canonical_language(language)
     named = [block for block in blocks if block.language == wanted]
     unnamed = [block for block in blocks if not block.language]
     # A block without a name may go with the others, or be what they print; alone it is the answer.
-    return named or unnamed
+    return named or unnamed or [block for block in blocks if wanted == "bash" and block.language in _TYPED]
 
 
 _OUTPUT = re.compile(
@@ -262,8 +277,12 @@ _ORDERED = re.compile(
 
 def _choose(blocks: Sequence[CodeBlock]) -> list[CodeBlock]:
     """The blocks that together are the solution, in their order."""
-    if len(blocks) == 1:
-        return list(blocks)
+    asked = [
+        block for place, block in enumerate(blocks) if place + 1 == len(blocks) or not _GIVEN.search(block.introduced)
+    ]
+    if len(asked) == 1:
+        return asked
+    blocks = asked
     defined = [_names(block.code) for block in blocks]
     if not any(defined):
         return _choose_script(blocks)
@@ -281,9 +300,29 @@ def _choose(blocks: Sequence[CodeBlock]) -> list[CodeBlock]:
             continue
         # The same thing again is its new version, and so is a whole that is announced as one.
         kept = [earlier for earlier in kept if not (names & defined[earlier])]
+        if names and _WHOLE.search(said):
+            kept = [earlier for earlier in kept if defined[earlier] or _only_imports(blocks[earlier].code)]
         kept.append(place)
     kept = [place for place in kept if not _is_wrong_start(blocks[place], kept[-1] != place)]
     return [blocks[place] for place in kept] or [max(blocks, key=lambda block: len(block.code))]
+
+
+# What is asked about, not what is answered.
+_GIVEN = re.compile(
+    r"\b(?:(?:given|assuming|suppose|with) (?:you have |we have )?(?:your|the|this|these|an?|following) "
+    r"(?:\w+ )?(?:schema|tables?|input|data)\b|your (?:schema|tables?|data|input)\b)",
+    re.IGNORECASE,
+)
+# The parts before it are in it.
+_WHOLE = re.compile(
+    r"\b(?:final|complete|full|whole|entire|all together|everything together|putting|put (?:it|everything|them)|combin(?:ed|ing)"
+    r"|vollständig\w*|zusammen|complète?|completo|completa|полн\w+)\b|完整|完成",
+    re.IGNORECASE,
+)
+
+
+def _only_imports(code: str) -> bool:
+    return all(re.match(r"\s*(?:import\s|from\s|#|using\s|use\s|$)", line) for line in code.split("\n"))
 
 
 def _is_needed(names: set[str], later: Sequence[set[str]], blocks: Sequence[CodeBlock]) -> bool:

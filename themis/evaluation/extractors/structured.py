@@ -65,7 +65,7 @@ def find_json_field(text: str, path: str) -> object:
 # What is only shown: the form of an answer, or what it should not be.
 _SHOWS = re.compile(
     r"\b(?:for example|e\.g\.|such as|wrong|incorrect|not|format|schema|template|instead of|something like"
-    r"|previously|originally|was)\b[^.\n{}\[\]]{0,40}$",
+    r"|previously|originally|was|(?:it|that)['’]d be|would (?:be|have been))\b[^.\n{}\[\]]{0,40}$",
     re.IGNORECASE,
 )
 # JSON that was put into a text, without the text's own quotes.

@@ -6,6 +6,7 @@ import re
 from collections import Counter, deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, TypeVar
 
 from themis.evaluation.extractors.exceptions import FieldExtractionError
@@ -191,6 +192,24 @@ def _cut(text: str, spans: Sequence[tuple[int, int]]) -> str:
         kept.append(text[position:start])
         position = max(position, end)
     return "".join([*kept, text[position:]])
+
+
+def find_next_turns(text: str) -> list[int]:
+    """Where a reply goes on with a question of its own, or speaks for the user, after it has said something."""
+    begins = len(text) - len(text.lstrip())
+    later = (turn.start() for turn in _NEXT_TURN.finditer(text) if turn.start() > begins)
+    return list(islice(later, _TURNS))
+
+
+# More turns than this are not tried: a reply whose first ones say nothing is no transcript.
+_TURNS = 3
+_NEXT_TURN = re.compile(
+    r"^[ \t#*>]{0,9}(?:(?:next |new |follow-?up )?(?:question|problem|exercise|frage|pregunta|pergunta|domanda|вопрос|问题|問題"
+    r"|질문|سؤال|प्रश्न)[ \t]{0,3}#?\d{0,3}|q\d{0,3}|user|human|instruction|input)[ \t]?\*{0,2}[:：]"
+    r"|^#{2,4} (?:instruction|input|question|user)\b|<\|im_start\|>\s{0,3}user|<\|start_header_id\|>\s{0,3}user|<\|user\|>"
+    r"|\[INST\]|<start_of_turn>\s{0,3}user|(?:</s>|<\|(?:endoftext|im_end|eot_id|end_of_text)\|>)\s{0,9}(?=\S)",
+    re.IGNORECASE | re.MULTILINE,
+)
 
 
 class ChainExtractor:
