@@ -399,7 +399,8 @@ def _find_announced(text: str, language: Language) -> Iterator[Statement]:
         if (
             NEGATED.search(found["between"])
             or _DENIED.search(found["between"])
-            or NOT_MEANT.search(" ".join(before.split()[-3:]))
+            # "No, the answer is" corrects; only what stands in the noun's own clause says which answer it is.
+            or NOT_MEANT.search(" ".join(re.split(r"[,;:–—]", before)[-1].split()[-3:]))
         ):
             continue
         content = _content_at(text, found.end())

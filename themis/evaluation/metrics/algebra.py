@@ -203,6 +203,8 @@ class _Expression:
 
     def _parse(self, latex: str) -> list[sympy.Basic]:
         """By the LaTeX grammar alone: the library's reader of plain expressions goes through Python's `eval`."""
+        # With blanks around a sign the library takes a product of letters for a unit, and leaves it out.
+        latex = _BLANK_SIGNS.sub(r"\1", latex)
         config = [self._library.LatexExtractionConfig()]
         return list(self._library.parse(f"${latex}$", config, parsing_timeout=None))
 
@@ -277,6 +279,8 @@ class _Expression:
     def _pieces(self) -> list[_Expression]:
         inside = _BRACES.fullmatch(self._latex)
         parts = split_list(inside[1] if inside else self._latex)
+        if len(parts) == 1 and parts[0].count(r"\pm") == 1 and r"\mp" not in parts[0]:
+            parts = [parts[0].replace(r"\pm", sign) for sign in "+-"]
         return [_Expression(self._library, part) for part in parts] if len(parts) > 1 else [self]
 
     def _as_set(self) -> sympy.Set | None:
@@ -296,6 +300,7 @@ class _Expression:
         return together
 
 
+_BLANK_SIGNS = re.compile(r"(?<=[A-Za-z0-9)}]) *([-+]) *(?=[A-Za-z0-9(\\])")
 _DECIMAL_COMMA = re.compile(r"(-?\d+),(\d+)")
 _COLUMN = re.compile(r"\\begin\{[pbvB]?matrix\}([^&]*?)\\end\{[pbvB]?matrix\}", re.DOTALL)
 _INDEX = re.compile(r"(?<=[A-Za-z])_\s?(?:\{\s?\d\s?\}|\d)(?=\s*=)")
