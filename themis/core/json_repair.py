@@ -20,6 +20,9 @@ def parse_json(text: str) -> Any:
     since half a number is another number. Raises ValueError where there is no value.
     """
     text = _keep_latex(text)
+    # Backticks quote a string, but around a whole list or object they only mark it as code.
+    if marked := re.fullmatch(r"\s*`+\s*([\[{].*[\]}])\s*`+\s*", text, re.DOTALL):
+        text = marked[1]
     try:
         return json.loads(text)
     except (ValueError, RecursionError):

@@ -79,6 +79,8 @@ class OptionAccuracy(_Chosen):
     Args:
         name: What the scores are reported as.
 
+    >>> OptionAccuracy().name
+    'acc'
     >>> from themis.core.entities import ModelOutput
     >>> found = [{"logprob": -4.0, "greedy": False, "tokens": 2}, {"logprob": -1.5, "greedy": True, "tokens": 1}]
     >>> row = {"prompt": "2 + 2 =", "continuations": [" five", " 4"], "model_output": ModelOutput("", {"continuations": found})}
@@ -136,6 +138,8 @@ class MutualInformationAccuracy(_Chosen):
     Args:
         name: What the scores are reported as.
 
+    >>> MutualInformationAccuracy().name
+    'acc_mutual_info'
     >>> from themis.core.entities import ModelOutput
     >>> sums = [-4.0, -1.5, -6.0, -1.0]
     >>> output = ModelOutput("", {"continuations": [{"logprob": one, "greedy": False, "tokens": 1} for one in sums]})
@@ -174,6 +178,8 @@ class GreedyMatch(Metric):
     Args:
         name: What the scores are reported as.
 
+    >>> GreedyMatch().name
+    'greedy_match'
     >>> from themis.core.entities import ModelOutput
     >>> output = ModelOutput("", {"continuations": [{"logprob": -1.5, "greedy": True, "tokens": 1}]})
     >>> row = {"continuations": [["2 + 2 =", " 4"]], "model_output": output}
@@ -219,6 +225,8 @@ class Perplexity(_PerUnit):
     Args:
         name: What the scores are reported as.
 
+    >>> Perplexity().name
+    'perplexity'
     >>> from themis.core.entities import ModelOutput
     >>> output = ModelOutput("", {"continuations": [{"logprob": -1.5, "greedy": True, "tokens": 1}]})
     >>> row = {"continuations": [["2 + 2 =", " 4"]], "model_output": output}
@@ -280,6 +288,8 @@ class WordPerplexity(_OfText):
         text_field: The row's field whose words are counted, where another form of it was scored; by default the scored text.
         name: What the scores are reported as.
 
+    >>> WordPerplexity().name
+    'word_perplexity'
     >>> from themis.core.entities import ModelOutput
     >>> output = ModelOutput("", {"continuations": [{"logprob": -9.0, "greedy": False, "tokens": 4}]})
     >>> row = {"continuations": [["", "three short words"]], "model_output": output}
@@ -301,6 +311,8 @@ class BytePerplexity(_OfText):
         text_field: The row's field whose bytes are counted, where another form of it was scored; by default the scored text.
         name: What the scores are reported as.
 
+    >>> BytePerplexity().name
+    'byte_perplexity'
     >>> from themis.core.entities import ModelOutput
     >>> output = ModelOutput("", {"continuations": [{"logprob": -9.0, "greedy": False, "tokens": 4}]})
     >>> row = {"continuations": [["", "three short words"]], "model_output": output}
@@ -322,6 +334,8 @@ class BitsPerByte(_OfText):
         text_field: The row's field whose bytes are counted, where another form of it was scored; by default the scored text.
         name: What the scores are reported as.
 
+    >>> BitsPerByte().name
+    'bits_per_byte'
     >>> from themis.core.entities import ModelOutput
     >>> output = ModelOutput("", {"continuations": [{"logprob": -9.0, "greedy": False, "tokens": 4}]})
     >>> row = {"continuations": [["", "three short words"]], "model_output": output}
