@@ -170,7 +170,7 @@ class Both:
         expected = self._theirs(name, include, theirs or {})
         report = themis.evaluate(
             f"lm-eval:{name}",
-            model="stub/model",
+            model="equalitystub/model",
             data=self.folder,
             storage=storage,
             task_options=given or None,
@@ -329,5 +329,5 @@ def _stub_of_lm_eval() -> Any:
 
 @pytest.fixture(scope="module")
 def both(tmp_path_factory: pytest.TempPathFactory) -> Both:
-    themis.register_provider("stub", Stub)
+    themis.register_provider("equalitystub", Stub)
     return Both(tmp_path_factory.mktemp("lm-eval-data"))
