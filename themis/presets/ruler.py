@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import string
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
 from themis.core.tokens import count_tokens
@@ -46,14 +45,6 @@ _NOUNS = (
 )
 
 
-@dataclass(frozen=True)
-class _Kind:
-    """One kind of task: how many needles of what form lie in which text, and how it is asked."""
-
-    make: Callable[[Draw, int], Raw]
-    max_tokens: int
-
-
 def raw_rows(limit: int | None, *, length_tokens: int, seed: int = 0) -> Iterator[Raw]:
     """Rows of all kinds in turn; the same seed and length give the same rows on every machine.
 
@@ -67,8 +58,8 @@ def raw_rows(limit: int | None, *, length_tokens: int, seed: int = 0) -> Iterato
     for index in range(count):
         name = names[index % len(names)]
         draw = Draw("ruler", seed, length_tokens, name, index // len(names))
-        made = KINDS[name].make(draw, length_tokens - _ROOM_TOKENS)
-        yield {"index": index, "task": name, "length": length_tokens, "max_tokens": KINDS[name].max_tokens, **made}
+        made = KINDS[name](draw, length_tokens - _ROOM_TOKENS)
+        yield {"index": index, "task": name, "length": length_tokens, **made}
 
 
 # --- needles in a haystack -----------------------------------------------------------------------------------------------
@@ -224,16 +215,16 @@ def _frequent_words(draw: Draw, tokens: int) -> Raw:
     return {"input": head + " ".join(line if draw.below(5) else "....." for line in lines) + tail, "outputs": words[:3]}
 
 
-KINDS: Mapping[str, _Kind] = {
-    "niah_single_1": _Kind(_needles(haystack="noise"), 128),
-    "niah_single_2": _Kind(_needles(haystack="prose"), 128),
-    "niah_single_3": _Kind(_needles(haystack="prose", form="uuid"), 128),
-    "niah_multikey_1": _Kind(_needles(haystack="prose", keys=4), 128),
-    "niah_multikey_2": _Kind(_needles(haystack="needles"), 128),
-    "niah_multikey_3": _Kind(_needles(haystack="needles", form="uuid"), 128),
-    "niah_multivalue": _Kind(_needles(haystack="prose", values=4), 128),
-    "niah_multiquery": _Kind(_needles(haystack="prose", keys=4, asked=4), 128),
-    "vt": _Kind(_variables, 64),
-    "cwe": _Kind(_common_words, 120),
-    "fwe": _Kind(_frequent_words, 50),
+KINDS: Mapping[str, Callable[[Draw, int], Raw]] = {
+    "niah_single_1": _needles(haystack="noise"),
+    "niah_single_2": _needles(haystack="prose"),
+    "niah_single_3": _needles(haystack="prose", form="uuid"),
+    "niah_multikey_1": _needles(haystack="prose", keys=4),
+    "niah_multikey_2": _needles(haystack="needles"),
+    "niah_multikey_3": _needles(haystack="needles", form="uuid"),
+    "niah_multivalue": _needles(haystack="prose", values=4),
+    "niah_multiquery": _needles(haystack="prose", keys=4, asked=4),
+    "vt": _variables,
+    "cwe": _common_words,
+    "fwe": _frequent_words,
 }

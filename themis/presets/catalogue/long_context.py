@@ -10,38 +10,35 @@ from themis.presets.fields import Raw, mapped
 from themis.presets.hub import HubDataset
 from themis.presets.ruler import raw_rows
 
-# What is asked of each LongBench task, and how many tokens its answer may have.
+# What is asked of each LongBench task.
 _ANSWER_SHORTLY = "Answer the question with as few words as possible, from the text alone."
 _LONGBENCH = {
-    "narrativeqa": ("Story", f"{_ANSWER_SHORTLY}\n\nQuestion: {{input}}", 128),
+    "narrativeqa": ("Story", f"{_ANSWER_SHORTLY}\n\nQuestion: {{input}}"),
     "qasper": (
         "Article",
         f'{_ANSWER_SHORTLY} Reply "unanswerable" where it does not say, and "yes" or "no" to a question of that kind.'
         "\n\nQuestion: {input}",
-        128,
     ),
-    "multifieldqa_en": ("Text", f"{_ANSWER_SHORTLY}\n\nQuestion: {{input}}", 64),
-    "hotpotqa": ("Passages", f"{_ANSWER_SHORTLY}\n\nQuestion: {{input}}", 32),
-    "2wikimqa": ("Passages", f"{_ANSWER_SHORTLY}\n\nQuestion: {{input}}", 32),
-    "musique": ("Passages", f"{_ANSWER_SHORTLY}\n\nQuestion: {{input}}", 32),
-    "gov_report": ("Report", "Write a summary of the report on one page.", 512),
-    "qmsum": ("Transcript of a meeting", "Answer about the meeting in a few sentences.\n\nQuestion: {input}", 512),
-    "multi_news": ("News", "Write a summary of all the news on one page.", 512),
-    "trec": ("Questions with their types", "Give the type of this question alone, as in the examples.\n\n{input}", 64),
-    "triviaqa": ("Examples", "Answer shortly from the passage, as in the examples.\n\n{input}", 32),
-    "samsum": ("Dialogues with their summaries", "Summarise this dialogue as in the examples.\n\n{input}", 128),
+    "multifieldqa_en": ("Text", f"{_ANSWER_SHORTLY}\n\nQuestion: {{input}}"),
+    "hotpotqa": ("Passages", f"{_ANSWER_SHORTLY}\n\nQuestion: {{input}}"),
+    "2wikimqa": ("Passages", f"{_ANSWER_SHORTLY}\n\nQuestion: {{input}}"),
+    "musique": ("Passages", f"{_ANSWER_SHORTLY}\n\nQuestion: {{input}}"),
+    "gov_report": ("Report", "Write a summary of the report on one page."),
+    "qmsum": ("Transcript of a meeting", "Answer about the meeting in a few sentences.\n\nQuestion: {input}"),
+    "multi_news": ("News", "Write a summary of all the news on one page."),
+    "trec": ("Questions with their types", "Give the type of this question alone, as in the examples.\n\n{input}"),
+    "triviaqa": ("Examples", "Answer shortly from the passage, as in the examples.\n\n{input}"),
+    "samsum": ("Dialogues with their summaries", "Summarise this dialogue as in the examples.\n\n{input}"),
     "passage_count": (
         "Paragraphs",
         "Some paragraphs may stand there more than once. How many different ones are there? Reply with the number alone.",
-        32,
     ),
     "passage_retrieval_en": (
         "Paragraphs",
         'Which paragraph is this a summary of? Reply as in "Paragraph 1".\n\nSummary: {input}',
-        32,
     ),
-    "lcc": ("Code", "Write the next line of the code, and nothing else.", 64),
-    "repobench-p": ("Code of several files", "Write the next line of the code, and nothing else.\n\n{input}", 64),
+    "lcc": ("Code", "Write the next line of the code, and nothing else."),
+    "repobench-p": ("Code of several files", "Write the next line of the code, and nothing else.\n\n{input}"),
 }
 
 
@@ -50,7 +47,7 @@ def _task(raw: Raw) -> str:
 
 
 def _asked(raw: Raw) -> str:
-    title, question, _ = _LONGBENCH[_task(raw).removesuffix("_e")]
+    title, question = _LONGBENCH[_task(raw).removesuffix("_e")]
     # The question has another name in the layout of the converted dataset.
     asked = question.replace("{input}", str(raw.get("input", raw.get("question")) or ""))
     return f"{title}:\n\n{raw['context']}\n\n{asked}"
@@ -72,7 +69,6 @@ LONG_CONTEXT = (
             answer="answers",
             task=_task,
             all_classes=lambda raw: list(raw.get("all_classes") or ()),
-            sampling=lambda raw: {"max_tokens": _LONGBENCH[_task(raw).removesuffix("_e")][2]},
         ),
         row_id="_id",
         prompt="{asked}",
@@ -88,12 +84,7 @@ LONG_CONTEXT = (
             description=f"Needles, variables and common words in {length // 1024}k tokens; generated",
             source=partial(raw_rows, length_tokens=length),
             raw_fields=("input", "outputs", "task"),
-            row=mapped(
-                input="input",
-                answer=lambda raw: "; ".join(raw["outputs"]),
-                task="task",
-                sampling=lambda raw: {"max_tokens": raw["max_tokens"]},
-            ),
+            row=mapped(input="input", answer=lambda raw: "; ".join(raw["outputs"]), task="task"),
             row_id="index",
             prompt="{input}",
             sampling=SamplingConfig(max_tokens=128),
