@@ -8,6 +8,7 @@ command:PROGRAM ARGUMENTS          an agent as a program, by JSON lines
 human                              you
 cost(IN,OUT)                       an estimate for prices in US dollars per 1,000 tokens
 anything registered                by register_agent
+gpt-4-1106, claude-3-opus, gemini  what the GoodAI LTM Benchmark calls models; see themis.memory.short_names
 any other model                    a windowed chat
 """
 
@@ -24,6 +25,7 @@ from themis.core.registry import Registry, nearest
 from themis.core.tokens import DEFAULT_TOKENIZER
 from themis.exceptions import ConfigurationError
 from themis.memory.agents.agent import Agent, AgentSettings, Reply
+from themis.memory.short_names import expand_model, refuse_absent
 
 __all__ = ["AGENTS", "Agent", "AgentSettings", "Reply", "agent_maker", "create_agent", "register_agent"]
 
@@ -162,6 +164,9 @@ def _split_name(text: str) -> tuple[str, str]:
         return called["name"], called["argument"].strip()
     if text in AGENTS:
         return text, ""
+    if expand_model(text) != text:
+        return "chat", text
+    refuse_absent(text)
     if not any(mark in text for mark in "/:(") and (close := nearest(text, AGENTS.names())):
         raise ConfigurationError(f"unknown agent {text!r}{close}; a model is named as provider/model")
     return "chat", text

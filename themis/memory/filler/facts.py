@@ -6,6 +6,7 @@ import datetime
 from collections.abc import Iterator
 
 from themis.core.tokens import DEFAULT_TOKENIZER
+from themis.memory.filler.grammar import Draw
 from themis.memory.filler.trivia import Trivia
 from themis.memory.tests.word_lists import MONTHS
 
@@ -56,13 +57,13 @@ _ROMAN = (
     *((10, "X"), (9, "IX"), (5, "V"), (4, "IV"), (1, "I")),
 )
 # Exact by definition: how many of the second there are in one of the first.
-UNITS = (
+_UNITS = (
     *(("weeks", "days", 7), ("days", "hours", 24), ("hours", "minutes", 60), ("minutes", "seconds", 60)),
     *(("kilometres", "metres", 1_000), ("metres", "centimetres", 100), ("kilograms", "grams", 1_000)),
     *(("yards", "feet", 3), ("feet", "inches", 12), ("dozens", "pieces", 12), ("litres", "millilitres", 1_000)),
     *(("centuries", "years", 100), ("kibibytes", "bytes", 1_024), ("full turns", "degrees", 360)),
 )
-WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+_WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 
 
 def facts(*, seed: int = 0, tokenizer_name: str = DEFAULT_TOKENIZER) -> Trivia:
@@ -107,10 +108,10 @@ def _numbers() -> Iterator[tuple[str, str]]:
 
 def _romans() -> Iterator[tuple[str, str]]:
     for number in range(14, 100):
-        yield f"How is the number {number} written in Roman numerals?", format_roman(number)
+        yield f"How is the number {number} written in Roman numerals?", _format_roman(number)
 
 
-def format_roman(number: int) -> str:
+def _format_roman(number: int) -> str:
     text, rest = "", number
     for value, numeral in _ROMAN:
         text += numeral * (rest // value)
@@ -119,7 +120,7 @@ def format_roman(number: int) -> str:
 
 
 def _units() -> Iterator[tuple[str, str]]:
-    for larger, smaller, factor in UNITS:
+    for larger, smaller, factor in _UNITS:
         for amount in range(2, 22):
             yield f"How many {smaller} are there in {amount} {larger}?", str(amount * factor)
 
@@ -129,7 +130,7 @@ def _calendar() -> Iterator[tuple[str, str]]:
         for month in (year % 12, (year + 5) % 12):
             day = datetime.date(year, month + 1, 1 + year % 28)
             shown = f"{day.day} {MONTHS[month]} {year}"
-            yield f"Which day of the week was {shown}?", WEEKDAYS[day.weekday()]
+            yield f"Which day of the week was {shown}?", _WEEKDAYS[day.weekday()]
             yield (
                 f"Which day of the year {year} was {day.day} {MONTHS[month]}, counted from 1?",
                 str(day.timetuple().tm_yday),
@@ -149,3 +150,63 @@ def _letters() -> Iterator[tuple[str, str]]:
 
 def _smallest_factor(number: int) -> int:
     return next((factor for factor in range(2, int(number**0.5) + 1) if number % factor == 0), number)
+
+
+# --- questions without end: from ranges so wide that hardly any is ever asked twice -----------------------------------
+
+
+def draw_pair(draw: Draw) -> tuple[str, str]:
+    """A question and its answer."""
+    question, answer = _FAMILIES[int(draw() * len(_FAMILIES))](draw)
+    return question, str(answer)
+
+
+def _number(draw: Draw, first: int, last: int) -> int:
+    return first + int(draw() * (last - first + 1))
+
+
+def _product(draw: Draw) -> tuple[str, object]:
+    first, second = _number(draw, 112, 9_899), _number(draw, 12, 989)
+    return f"What is {first} times {second}?", first * second
+
+
+def _remainder(draw: Draw) -> tuple[str, object]:
+    first, second = _number(draw, 1_000, 98_999), _number(draw, 12, 989)
+    return f"What is left over when {first} is divided by {second}?", first % second
+
+
+def _binary(draw: Draw) -> tuple[str, object]:
+    number = _number(draw, 1_000_000, 260_000_000)
+    return f"Which number is written {number:b} in binary?", number
+
+
+def _roman(draw: Draw) -> tuple[str, object]:
+    first, second = _number(draw, 14, 3_999), _number(draw, 12, 989)
+    return f"What is {_format_roman(first)} plus {second}, in figures?", first + second
+
+
+def _weekday(draw: Draw) -> tuple[str, object]:
+    day = datetime.date(1601, 1, 1) + datetime.timedelta(days=int(draw() * 290_000))
+    later = _number(draw, 2, 90)
+    shown = f"{day.day} {MONTHS[day.month - 1]} {day.year}"
+    return (
+        f"Which weekday is {later} days after {shown}?",
+        _WEEKDAYS[(day + datetime.timedelta(days=later)).weekday()],
+    )
+
+
+def _seconds(draw: Draw) -> tuple[str, object]:
+    hours, minutes, seconds = _number(draw, 2, 98_999), _number(draw, 2, 59), _number(draw, 2, 59)
+    return (
+        f"How many seconds are {hours} hours, {minutes} minutes and {seconds} seconds?",
+        (hours * 60 + minutes) * 60 + seconds,
+    )
+
+
+def _measures(draw: Draw) -> tuple[str, object]:
+    larger, smaller, factor = _UNITS[int(draw() * len(_UNITS))]
+    amount, rest = _number(draw, 2, 9_999), _number(draw, 2, 989)
+    return f"How many {smaller} are {amount} {larger} and {rest} {smaller}?", amount * factor + rest
+
+
+_FAMILIES = (_product, _remainder, _binary, _roman, _weekday, _seconds, _measures)

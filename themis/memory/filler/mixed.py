@@ -14,9 +14,9 @@ from typing import ClassVar
 
 from themis.core.fingerprint import digest
 from themis.core.tokens import DEFAULT_TOKENIZER, tokenizer
+from themis.memory.filler.facts import draw_pair
 from themis.memory.filler.grammar import Draw, Grammar
 from themis.memory.filler.message import FillerMessage
-from themis.memory.filler.quiz import draw_pair
 
 # How many of 28 messages are of each kind.
 KINDS = {
