@@ -71,7 +71,7 @@ _STEMS = (
     "Marl", "Mel", "Mor", "Nor", "Oak", "Orl", "Pell", "Pend", "Quar", "Rad", "Rav", "Ros", "Sal", "Sel", "Stan", "Tal",
     "Tem", "Thorn", "Ul", "Var", "Wal", "Wend", "Wex", "Yar",
 )  # fmt: skip
-SURNAMES += tuple(
+SURNAMES = _REAL_SURNAMES + tuple(
     stem + end for end in ("acott", "enshaw", "erby", "inson", "owitz", "stroem", "ubeck") for stem in _STEMS
 )
 TOWNS = tuple(stem + end for end in ("burgh", "enmouth", "haven", "iminster", "stead", "wick") for stem in _STEMS)
