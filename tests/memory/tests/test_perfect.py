@@ -26,7 +26,7 @@ def define(seed: int, kinds: list[str], examples: int = 3) -> list[Defined]:
 
 def play(defined: list[Defined], seed: int, **options: int) -> dict[str, float]:
     outcomes = rehearse(
-        create_agent("perfect"), defined, conflicts_of(defined, ()), create_filler("facts", seed=seed), **options
+        create_agent("perfect"), defined, conflicts_of(defined, ()), create_filler("mixed", seed=seed), **options
     )
     return {test: outcome.grade.score for test, outcome in outcomes.items()}
 
