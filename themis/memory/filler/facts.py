@@ -166,7 +166,7 @@ def _number(draw: Draw, first: int, last: int) -> int:
 
 
 def _product(draw: Draw) -> tuple[str, object]:
-    first, second = _number(draw, 112, 9_899), _number(draw, 12, 989)
+    first, second = _number(draw, 112, 98_999), _number(draw, 12, 989)
     return f"What is {first} times {second}?", first * second
 
 
@@ -181,7 +181,7 @@ def _binary(draw: Draw) -> tuple[str, object]:
 
 
 def _roman(draw: Draw) -> tuple[str, object]:
-    first, second = _number(draw, 14, 3_999), _number(draw, 12, 989)
+    first, second = _number(draw, 14, 3_999), _number(draw, 12, 98_999)
     return f"What is {_format_roman(first)} plus {second}, in figures?", first + second
 
 
@@ -205,7 +205,7 @@ def _seconds(draw: Draw) -> tuple[str, object]:
 
 def _measures(draw: Draw) -> tuple[str, object]:
     larger, smaller, factor = _UNITS[int(draw() * len(_UNITS))]
-    amount, rest = _number(draw, 2, 9_999), _number(draw, 2, 989)
+    amount, rest = _number(draw, 2, 98_999), _number(draw, 2, 989)
     return f"How many {smaller} are {amount} {larger} and {rest} {smaller}?", amount * factor + rest
 
 

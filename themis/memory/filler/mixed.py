@@ -10,7 +10,6 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass, field
 from functools import cache
-from typing import ClassVar
 
 from themis.core.fingerprint import digest
 from themis.core.tokens import DEFAULT_TOKENIZER, tokenizer
@@ -32,7 +31,9 @@ _SMALLEST_KIND = "talk"
 # Kinds and frames tried for a message that is too small for the first ones.
 _ATTEMPTS = 24
 # Short lines drawn at most to meet a size exactly.
-_CANDIDATES = 60
+_CANDIDATES = 150
+# What a grammar leaves for short lines that does not say otherwise.
+_CLOSING_TOKENS = 30
 # Items in a row that are too large for what is left, before short lines take over.
 _MISFITS = 2
 # One of so many items ends a paragraph, where sentences follow each other on one line.
@@ -42,11 +43,10 @@ _PARAGRAPH_TOKENS = 180
 
 
 @dataclass(slots=True)
-class Message:
+class Draft:
     """A message in the making: what it is made of, and the tokens that are left for more."""
 
     reply: str
-    question: str
     left: int
     pieces: list[str] = field(default_factory=list)
     items: list[str] = field(default_factory=list)
@@ -75,10 +75,10 @@ class Mixed:
         made = self.compose(number, tokens)
         return FillerMessage("".join(made.pieces), made.reply)
 
-    def compose(self, number: int, tokens: int) -> Message:
+    def compose(self, number: int, tokens: int) -> Draft:
         """Message `number` in its parts."""
         draw = random.Random(f"{self._seed}:{number}").random
-        best: Message | None = None
+        best: Draft | None = None
         for attempt in range(_ATTEMPTS):
             kind = self._kinds[int(draw() * len(self._kinds))] if attempt < 2 else _SMALLEST_KIND
             made = self._compose(kind, draw, tokens)
@@ -89,12 +89,12 @@ class Mixed:
         assert best is not None
         return best
 
-    def _compose(self, kind: str, draw: Draw, tokens: int) -> Message:
+    def _compose(self, kind: str, draw: Draw, tokens: int) -> Draft:
         """A message of one kind; `left` is not 0 where it cannot have that size."""
         source, count = _load(kind), self._count
         opening, key, question, reply = source.draw_frame(draw)
         question = f" {question}" if question and source.joins == " " else question
-        made = Message(reply, question, tokens - count(reply) - (count(question) if question else 0))
+        made = Draft(reply, tokens - count(reply) - (count(question) if question else 0))
         if opening:
             made.add(opening, count(opening))
         # Before which item the line to find stands.
@@ -124,7 +124,7 @@ class Mixed:
             made.pieces.append(question)
         return made
 
-    def _add(self, made: Message, source: Source, text: str) -> None:
+    def _add(self, made: Draft, source: Source, text: str) -> None:
         text = source.join(text, at_start=made.at_start)
         made.items.append(text)
         made.add(text, self._count(text))
@@ -148,11 +148,10 @@ class Mixed:
 class Source:
     """One kind's grammar, and what stands between its items: a space, a blank line, or nothing but their own line ends."""
 
-    # What is left at least for short lines, from which any size that is larger can be made up.
-    closing_tokens: ClassVar[int] = 30
-
     grammar: Grammar
     joins: str
+    # What is left at least for short lines, from which any size that is larger can be made up.
+    closing_tokens: int
 
     def draw_frame(self, draw: Draw) -> tuple[str, str, str, str]:
         return self.grammar.draw_frame(draw)
@@ -173,8 +172,6 @@ class Source:
 class Quiz(Source):
     """Questions with computed answers; the last question is the agent's to answer."""
 
-    closing_tokens: ClassVar[int] = 50
-
     def draw_frame(self, draw: Draw) -> tuple[str, str, str, str]:
         question, answer = draw_pair(draw)
         return self.grammar.draw_frame(draw, {"QUESTION": question, "ANSWER": answer})
@@ -192,7 +189,8 @@ _JOINS = {"space": " ", "blank": "\n\n", "own": ""}
 @cache
 def _load(kind: str) -> Source:
     grammar = Grammar(kind, _shared(), given=("QUESTION", "ANSWER") if kind == "quiz" else ())
-    return (Quiz if kind == "quiz" else Source)(grammar, _JOINS[grammar.settings["join"]])
+    made = Quiz if kind == "quiz" else Source
+    return made(grammar, _JOINS[grammar.settings["join"]], int(grammar.settings.get("closing", _CLOSING_TOKENS)))
 
 
 @cache
