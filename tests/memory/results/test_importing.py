@@ -107,13 +107,15 @@ def test_what_cannot_be_read_is_reported_and_the_rest_imported(storage: Experime
         log.write('{"type": 77, "timestamp": 1700003710, "test_id": "", "data": {}}\n{"type": 4, "timest')
     (done,) = import_folder(folder, storage)
 
-    assert done.tests == 2
+    assert done.tests == 3
     assert [part.where for part in done.broken] == [
         "Colours/1_0.json",
         "Colours/2_0.json",
         "master_log.jsonl line 28",
         "master_log.jsonl line 29",
+        "master_log.jsonl",
     ]
+    assert done.broken[1].reason == "its score is 'many' of 1, which cannot be; imported without a score"
     assert "unknown type 77" in done.broken[2].reason
 
 
@@ -153,7 +155,7 @@ def test_the_same_folder_twice_changes_nothing_and_another_one_is_refused(
     write_folder(folder, score=0)
 
     assert again.already
-    with pytest.raises(ConfigurationError, match="was not made from this folder"):
+    with pytest.raises(ConfigurationError, match="was not made from these files"):
         import_folder(folder, storage)
     (other,) = import_folder(folder, storage, name="Other")
     assert other.run_id == "Other - Some Agent"

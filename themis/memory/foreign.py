@@ -1,0 +1,353 @@
+"""Lets our kinds judge tests that another program made, by what those tests themselves told and expect.
+
+Older generations of the GoodAI LTM Benchmark wrote expectations and questions in other forms. They are read here into the
+form of the kind, or refused in one sentence; and no list of words of our own generators is applied to them.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from themis.exceptions import ConfigurationError
+from themis.memory.actions import Grade, Grading
+from themis.memory.examples import DatasetInterface, Definition, TestExample
+from themis.memory.scoring.claims import find_claims, grade_claim
+from themis.memory.scoring.lists import grade_members, measure_recall, parse_json_field, parse_json_list
+from themis.memory.scoring.words import find_phrases, shorten
+from themis.memory.tests.instructions import ProspectiveMemory, TriggerResponse
+from themis.memory.tests.invented import InventedTest
+from themis.memory.tests.kind import BuiltinTest
+from themis.memory.tests.places import Locations, LocationsDirections
+from themis.memory.tests.recall import KeyValuePairs
+from themis.memory.tests.stories import ChapterBreak, SallyAnne, SpyMeeting
+from themis.memory.tests.times import Jokes
+from themis.memory.tests.updates import Colours, NameList, Names, Shopping
+
+# Instead of `builtin`: free answers, which nobody has drawn from our lists.
+_BY_A_MODEL = "model"
+
+
+def is_own(arguments: Definition) -> bool:
+    """Whether our own program made a test: it writes out all arguments of a kind.
+
+    This one no configuration of the GoodAI LTM Benchmark has: its program refuses it there.
+    """
+    return "max_message_size" in arguments
+
+
+def load_foreign_example(kind: type[DatasetInterface], row: Definition) -> TestExample:
+    """A test of another program, ready to be judged by its own expected answers.
+
+    Args:
+        kind: The kind of ours that judges such tests.
+        row: Its definition, with `example_id` and `arguments`.
+
+    Raises:
+        ConfigurationError: What it expects has no form that the kind can judge; the sentence says what is wrong.
+    """
+    definition = dict(row)
+    reader = _READERS.get(kind)
+    if reader is not None:
+        try:
+            definition["expected_responses"] = reader(definition)
+        except (LookupError, TypeError, ValueError) as error:
+            raise ConfigurationError(f"what is expected cannot be read: {error}") from error
+    given = _pick_arguments(kind, row.get("arguments") or {})
+    if issubclass(kind, InventedTest):
+        given["generator"] = _BY_A_MODEL
+    dataset = _JUDGES.get(kind, kind)(**given)
+    example = dataset.load_example(str(row["example_id"]), definition)
+    if isinstance(dataset, _Told):
+        dataset.told = [line for line, asks in zip(example.script, example.is_question, strict=False) if not asks]
+    return example
+
+
+def _pick_arguments(kind: type[DatasetInterface], arguments: Definition) -> Definition:
+    """Those of the arguments that the kind has, and that are of the type it wants."""
+    known = kind.arguments()
+    return {
+        name: value
+        for name, value in arguments.items()
+        if name in known and isinstance(value, type(known[name].default))
+    }
+
+
+# --- what is expected, in every form ----------------------------------------------------------------------------------
+
+
+def _read_texts(definition: Definition) -> list[str]:
+    expected = definition.get("expected_responses")
+    texts = [expected] if isinstance(expected, str) else expected
+    if not isinstance(texts, list) or not texts or not all(isinstance(text, str) and text.strip() for text in texts):
+        raise ValueError(f"expected a list of texts, got {shorten(repr(expected), 60)}")
+    return texts
+
+
+def _read_option(definition: Definition) -> list[str]:
+    texts = _read_texts(definition)
+    if not texts[0].strip().isdecimal():
+        raise ValueError(f"expected the number of an option, got {shorten(texts[0], 60)!r}")
+    return texts
+
+
+def _read_route(definition: Definition) -> list[str]:
+    texts = _read_texts(definition)
+    if not re.search(r"\d\s*km\b", texts[0], re.IGNORECASE):
+        raise ValueError(f"no distance in {shorten(texts[0], 60)!r}")
+    return texts
+
+
+def _read_quantities(definition: Definition) -> list[list[object]]:
+    expected = definition.get("expected_responses")
+    if not isinstance(expected, list) or not all(
+        isinstance(entry, list) and len(entry) == 2 and isinstance(entry[0], str) and isinstance(entry[1], int)
+        for entry in expected
+    ):
+        raise ValueError(f"expected items with quantities, got {shorten(repr(expected), 60)}")
+    return expected
+
+
+def _read_keywords(definition: Definition) -> list[list[str]]:
+    expected = definition.get("expected_responses")
+    if not isinstance(expected, list) or not expected:
+        raise ValueError(f"expected lists of keywords, got {shorten(repr(expected), 60)}")
+    return [_read_texts({"expected_responses": keywords}) for keywords in expected]
+
+
+_SAY = re.compile(r"""\s*say\s*:?\s*(['"‘“])(?P<phrase>.+)['"’”]\s*\Z""", re.DOTALL | re.IGNORECASE)
+
+
+def _read_phrases(definition: Definition) -> list[str | None]:
+    """The phrase to be said at each message; one form is `say: '...'`. None where it is not to be said."""
+    expected = definition.get("expected_responses")
+    if not isinstance(expected, list) or not any(expected):
+        raise ValueError(f"expected the phrase to be said, got {shorten(repr(expected), 60)}")
+    phrases: list[str | None] = []
+    for text in expected:
+        if text is not None and not (isinstance(text, str) and text.strip()):
+            raise ValueError(f"expected the phrase to be said, got {shorten(repr(text), 60)}")
+        plain = None if text is None else html.unescape(text)
+        said = None if plain is None else _SAY.fullmatch(plain)
+        phrases.append(plain if said is None else said["phrase"])
+    return phrases
+
+
+def _read_recital(definition: Definition) -> list[list[object]]:
+    """Quotation, author and the place of the reply it belongs into, the reply to the request being the first.
+
+    The newest generation writes the three down. Before, they were sentences for a model to judge by, and the request said
+    how many messages after it are to pass.
+    """
+    script = definition.get("script") or []
+    if len(script) != 2:
+        raise ValueError(f"expected a quotation and a request, got {len(script)} lines")
+    expected = definition.get("expected_responses")
+    if isinstance(expected, list) and expected and isinstance(expected[0], list):
+        quotation, author, place = expected[0]
+        if not isinstance(quotation, str) or not quotation.strip() or not isinstance(place, int) or place < 1:
+            raise ValueError(f"expected quotation, author and place, got {shorten(repr(expected[0]), 60)}")
+        return [[quotation, author, place]]
+    texts = [script[0], *_read_texts(definition)]
+    quotation = next(filter(None, map(_find_quotation, texts)), None)
+    if quotation is None:
+        raise ValueError(f"no quotation in {shorten(script[0], 60)!r}")
+    return [[quotation, "", _read_place(script[1])]]
+
+
+_OPENING, _CLOSING = r"""(?<![^\s(,:;–—-])["'“‘«](?=\S)""", r"""["'”’»](?![^\s,.;:!?)–—-])"""
+_QUOTATIONS = (
+    # Whatever quotation marks the author's name may have.
+    re.compile(rf"{_OPENING}(.+?){_CLOSING}\s*[-–—]+\s*\S", re.DOTALL),
+    # An apostrophe within is no end.
+    re.compile(rf"{_OPENING}(.+){_CLOSING}", re.DOTALL),
+)
+
+
+def _find_quotation(text: str) -> str | None:
+    plain = html.unescape(text)
+    found = next(filter(None, (pattern.search(plain) for pattern in _QUOTATIONS)), None)
+    return None if found is None else found[1].strip()
+
+
+_ORDINALS = (
+    "first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth", "eleventh", "twelfth",
+)  # fmt: skip
+_CARDINALS = (
+    "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve",
+)  # fmt: skip
+_REQUEST_IS_FIRST = re.compile(
+    r"\b(?:response|reply|answer) to this (?:message|one|request) (?:as|is|being|counts as) (?:the )?(?:first|1st)\b"
+    r"(?: (?:response|reply|one))?",
+    re.IGNORECASE,
+)
+_LATER = re.compile(r"\b(?:after|next|following|from now)\b", re.IGNORECASE)
+_PLACE = re.compile(
+    rf"\b(?:(?P<figures>\d{{1,3}})(?:st|nd|rd|th)?|(?P<ordinal>{'|'.join(_ORDINALS)})"
+    rf"|(?:next|following|after) (?P<cardinal>{'|'.join(_CARDINALS)}))\b",
+    re.IGNORECASE,
+)
+
+
+def _read_place(request: str) -> int:
+    counted_from_request = _REQUEST_IS_FIRST.search(request) is not None
+    found = _PLACE.search(_REQUEST_IS_FIRST.sub(" ", request))
+    if found is None:
+        raise ValueError(f"no place of a reply in {shorten(request, 80)!r}")
+    if found["figures"]:
+        number = int(found["figures"])
+    else:
+        words, word = (_ORDINALS, found["ordinal"]) if found["ordinal"] else (_CARDINALS, found["cardinal"])
+        number = words.index(word.lower()) + 1
+    if counted_from_request:
+        return number
+    if not _LATER.search(request):
+        raise ValueError(f"where to count from is not in {shorten(request, 80)!r}")
+    return number + 1
+
+
+_READERS: dict[type[DatasetInterface], Callable[[Definition], object]] = {
+    Names: _read_texts,
+    NameList: _read_texts,
+    Colours: _read_texts,
+    SallyAnne: _read_texts,
+    Jokes: _read_texts,
+    KeyValuePairs: _read_texts,
+    ChapterBreak: _read_option,
+    Shopping: _read_quantities,
+    SpyMeeting: _read_keywords,
+    Locations: _read_route,
+    LocationsDirections: _read_route,
+    TriggerResponse: _read_phrases,
+    ProspectiveMemory: _read_recital,
+}
+
+
+# --- kinds that know what was told, instead of what our generators could have told -------------------------------------
+
+
+@dataclass(kw_only=True)
+class _Told(BuiltinTest):
+    """A kind for one test, whose statements it is given."""
+
+    told: list[str] = field(default_factory=list, init=False)
+
+
+@dataclass(kw_only=True)
+class _Names(_Told, Names):
+    def evaluate(self, questions: Sequence[str], responses: Sequence[str], expected: Sequence[str]) -> Grade:
+        return grade_claim(responses[0], expected[0], _find_told(self.told, responses[0]))
+
+
+@dataclass(kw_only=True)
+class _NameList(_Told, NameList):
+    def evaluate(self, questions: Sequence[str], responses: Sequence[str], expected: Sequence[str]) -> Grade:
+        if _asks_for_json(questions) or parse_json_list(responses[0]) is not None:
+            return grade_members(responses[0], expected)
+        # The first generation asked for the names, and not for JSON.
+        found = find_phrases(responses[0], expected)
+        missing = [name for name in expected if name not in found]
+        reasons = [f"{len(found)} of {len(expected)} are in the answer"]
+        if missing:
+            reasons.append(f"missing: {', '.join(missing)}")
+        return Grade.share(len(found), len(expected), *reasons)
+
+
+@dataclass(kw_only=True)
+class _Colours(_Told, Colours):
+    def evaluate(self, questions: Sequence[str], responses: Sequence[str], expected: Sequence[str]) -> Grade:
+        grade = super().evaluate(questions, responses, expected)
+        if grade.score == 1:
+            # The colours that were told, too, are colours.
+            return grade_claim(responses[-1], expected[0], _find_told(self.told, responses[-1]))
+        return grade
+
+
+@dataclass(kw_only=True)
+class _SallyAnne(_Told, SallyAnne):
+    def evaluate(self, questions: Sequence[str], responses: Sequence[str], expected: Sequence[str]) -> Grade:
+        answer: object = responses[0]
+        if _asks_for_json(questions):
+            answer = parse_json_field(responses[0], "answer")
+            if not isinstance(answer, str):
+                return Grade(0.0, (f"no JSON object with a text as `answer` in: {shorten(responses[0])}",))
+        containers = {place.replace("_", " ") for line in self.told for place in _CONTAINER.findall(line)}
+        return grade_claim(str(answer).replace("_", " "), expected[0].replace("_", " "), containers)
+
+
+_CONTAINER = re.compile(r"\b(?:in|into|inside|to|from) the ([\w-]{2,30})\b")
+
+
+@dataclass(kw_only=True)
+class _Jokes(_Told, Jokes):
+    def evaluate(self, questions: Sequence[str], responses: Sequence[str], expected: Sequence[str]) -> Grading:
+        others = [
+            joke for joke in self.told if expected[0] not in joke and measure_recall(responses[-1], joke) >= _RECITED
+        ]
+        if others:
+            return Grade(0.0, (f"expected only {shorten(expected[0], 60)!r}, tells also {shorten(others[0], 60)!r}",))
+        return super().evaluate(questions, responses, expected)
+
+
+# So much of a joke's words means that it was told again.
+_RECITED = 0.8
+
+
+@dataclass(kw_only=True)
+class _SpyMeeting(_Told, SpyMeeting):
+    def evaluate(self, questions: Sequence[str], responses: Sequence[str], expected: Sequence[Sequence[str]]) -> Grade:
+        """The share of parts of which a keyword is claimed, also as the end of a compound: lockpicks are picks."""
+        points, reasons = 0, []
+        for keywords in expected:
+            claimed = find_claims(_split_compounds(responses[0], keywords), keywords)
+            points += bool(claimed)
+            none = f"none of {', '.join(keywords)} in the answer"
+            reasons.append(f"understood: {', '.join(sorted(claimed))}" if claimed else none)
+        return Grade.share(points, len(expected), *reasons)
+
+
+def _split_compounds(text: str, words: Sequence[str]) -> str:
+    for word in words:
+        if len(word) > 3 and word.isalpha():
+            ending = re.compile(rf"\b(?!{_NO_COMPOUND})([^\W\d_]{{3,}})({word}(?:s|ing|ers?)?)\b", re.IGNORECASE)
+            text = ending.sub(r"\1 \2", text)
+    return re.sub(r"\(s\)", "s", text)
+
+
+_NO_COMPOUND = r"(?:after|fore)noon"
+
+_JUDGES: dict[type[DatasetInterface], type[DatasetInterface]] = {
+    Names: _Names,
+    NameList: _NameList,
+    Colours: _Colours,
+    SallyAnne: _SallyAnne,
+    Jokes: _Jokes,
+    SpyMeeting: _SpyMeeting,
+}
+
+
+def _asks_for_json(questions: Sequence[str]) -> bool:
+    return any("json" in question.lower() for question in questions)
+
+
+def _find_told(told: Sequence[str], reply: str) -> list[str]:
+    """The names that the statements tell, one each, as far as the reply writes them like names."""
+    return [name for name in _list_told(told) if re.search(rf"(?<!\w){re.escape(name)}(?!\w)", reply)]
+
+
+def _list_told(told: Sequence[str]) -> Iterator[str]:
+    for line in told:
+        words = re.findall(r"[^\W\d_][\w'-]*", line)
+        named = [word for word in words[1:] if word[0].isupper() and len(word) > 1]
+        if len(named) == 1:
+            yield named[0]
+        elif not named and words and words[0][0].isupper() and len(words[0]) > 1 and words[0] not in _BEGINNINGS:
+            yield words[0]
+
+
+# With which sentences about one's name or colour begin, if not with it.
+_BEGINNINGS = frozenset(
+    {"My", "The", "From", "Please", "You", "Call", "Refer", "Start", "It", "Now", "For", "If", "At"}
+)
