@@ -49,7 +49,7 @@ def load_foreign_example(kind: type[DatasetInterface], row: Definition) -> TestE
         ConfigurationError: What it expects has no form that the kind can judge; the sentence says what is wrong.
     """
     definition = dict(row)
-    reader = _READERS.get(kind)
+    reader = _read_texts if issubclass(kind, InventedTest) else _READERS.get(kind)
     if reader is not None:
         try:
             definition["expected_responses"] = reader(definition)

@@ -128,22 +128,23 @@ def _add_folder(name: str, folder: str) -> str:
     return f"{name} (from {folder})"
 
 
-def _find_imported(storage: ExperimentStorage) -> dict[str, str]:
-    """The runs that were imported whole, by the hash of their files."""
+def _find_imported(storage: ExperimentStorage) -> dict[tuple[str, str], str]:
+    """The runs that were imported whole, by their folder and the hash of their files."""
     completed = storage.list_runs(kind="memory", status=RunStatus.COMPLETED)
     imported = [run.run_id for run in completed if run.tags.get("imported_from") == _SOURCE]
-    return {storage.reader(run_id).identity.get("sha256", ""): run_id for run_id in imported}
+    identities = {run_id: storage.reader(run_id).identity for run_id in imported}
+    return {(found.get("folder", ""), found.get("sha256", "")): run_id for run_id, found in identities.items()}
 
 
 def _import_agent(
-    run: RunFolder, agent: AgentFolder, storage: ExperimentStorage, earlier: Mapping[str, str]
+    run: RunFolder, agent: AgentFolder, storage: ExperimentStorage, earlier: Mapping[tuple[str, str], str]
 ) -> ImportedAgent:
-    broken = [*run.broken, *agent.broken]
+    broken, folder = [*run.broken, *agent.broken], run.path.resolve().name
     if not agent.tests:
         nothing = Broken(agent.name, "holds no result that can be read; nothing was imported")
         return ImportedAgent(_make_run_id(run.name, agent.name), agent.name, broken=[*broken, nothing])
-    if agent.sha256 in earlier:
-        return ImportedAgent(earlier[agent.sha256], agent.name, len(agent.tests), already=True, broken=broken)
+    if (same := earlier.get((folder, agent.sha256))) is not None:
+        return ImportedAgent(same, agent.name, len(agent.tests), already=True, broken=broken)
     run_id, benchmark = _choose_run_id(run, agent, storage)
     done = ImportedAgent(run_id, agent.name, broken=broken)
     if storage.run_exists(run_id):
@@ -151,7 +152,7 @@ def _import_agent(
             done.already, done.tests = True, len(agent.tests)
             return done
         storage.delete_run(run_id)
-    identity = {"source": _SOURCE, "sha256": agent.sha256, "agent": agent.name, "folder": run.path.resolve().name}
+    identity = {"source": _SOURCE, "sha256": agent.sha256, "agent": agent.name, "folder": folder}
     storage.start_run(
         run_id,
         kind="memory",
