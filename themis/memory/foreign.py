@@ -55,6 +55,12 @@ def load_foreign_example(kind: type[DatasetInterface], row: Definition) -> TestE
             definition["expected_responses"] = reader(definition)
         except (LookupError, TypeError, ValueError) as error:
             raise ConfigurationError(f"what is expected cannot be read: {error}") from error
+    if not any(definition.get("is_question") or []):
+        raise ConfigurationError("it asks no question")
+    if definition.get("is_temporal") and kind.temporal_question is DatasetInterface.temporal_question:
+        raise ConfigurationError(f"{kind.name} has no question that depends on the time")
+    if kind.callback is DatasetInterface.callback:
+        definition["uses_callback"] = False
     given = _pick_arguments(kind, row.get("arguments") or {})
     if issubclass(kind, InventedTest):
         given["generator"] = _BY_A_MODEL
@@ -83,6 +89,13 @@ def _read_texts(definition: Definition) -> list[str]:
     texts = [expected] if isinstance(expected, str) else expected
     if not isinstance(texts, list) or not texts or not all(isinstance(text, str) and text.strip() for text in texts):
         raise ValueError(f"expected a list of texts, got {shorten(repr(expected), 60)}")
+    return texts
+
+
+def _read_joke(definition: Definition) -> list[str]:
+    texts = _read_texts(definition)
+    if not any(texts[0] in line for line in definition.get("script") or []):
+        raise ValueError(f"nobody told {shorten(texts[0], 60)!r}")
     return texts
 
 
@@ -213,7 +226,7 @@ _READERS: dict[type[DatasetInterface], Callable[[Definition], object]] = {
     NameList: _read_texts,
     Colours: _read_texts,
     SallyAnne: _read_texts,
-    Jokes: _read_texts,
+    Jokes: _read_joke,
     KeyValuePairs: _read_texts,
     ChapterBreak: _read_option,
     Shopping: _read_quantities,

@@ -363,7 +363,12 @@ class _Import:
         except (ConfigurationError, LookupError, TypeError, ValueError):
             # Of material that our kind cannot read, no less than all is needed.
             needed = iter(())
-        return [next(needed, None) if message.question else None for message in messages]
+        needs: list[Sequence[int] | None] = []
+        for place, message in enumerate(messages):
+            lines = next(needed, None) if message.question else None
+            # A log may lack some of the lines.
+            needs.append(lines if lines is not None and all(line < place for line in lines) else None)
+        return needs
 
     def _call(self, position: int, test: PublishedTest, memory: Definition) -> Result:
         questions = [said["message"] for said in memory["said"] if said["question"]]

@@ -185,9 +185,9 @@ def _parse_definition(content: Definition) -> Definition:
         definition["waits"] = [{name: value for name, value in wait.items() if value} for wait in waits]
     for wait in _require_list(definition["waits"], dict, "waits"):
         for name in ("tokens", "time", "percentage_finished", "share_of_span"):
-            if not math.isfinite(float(wait.get(name) or 0)):
-                raise ValueError(f"a wait has {name} {wait[name]!r}, expected a number")
-        timedelta(seconds=float(wait.get("time") or 0))
+            if not 0 <= _to_number(wait.get(name) or 0) < 2**53:
+                raise ValueError(f"a wait has {name} {wait[name]!r:.80}, expected a number")
+        timedelta(seconds=wait.get("time") or 0)  # or it ends at no moment there is
     if not isinstance(definition.get("material", {}), dict):
         raise ValueError("its material is no JSON object")
     return definition
