@@ -345,7 +345,7 @@ class _Import:
                 "expected_responses": test.expected,
                 "said": [
                     {**message.to_stored(), "needs": needs}
-                    for message, needs in zip(messages, self._needs(test, messages), strict=True)
+                    for message, needs in zip(messages, self._needs(test, messages, part is not None), strict=True)
                 ],
                 "cost_usd": None,
                 "judge_calls": 0 if log is None else log.judge_calls.get(test.test_id, 0),
@@ -355,8 +355,13 @@ class _Import:
         )
         return memory
 
-    def _needs(self, test: PublishedTest, messages: Sequence[Message]) -> list[Sequence[int] | None]:
-        """For each question the earlier messages that its answer rests on; None, for all, where the kind is not ours."""
+    def _needs(self, test: PublishedTest, messages: Sequence[Message], placed: bool) -> list[Sequence[int] | None]:
+        """For each question the earlier messages that its answer rests on; None, for all, where the kind is not ours.
+
+        None at all where nobody knows their places in the conversation: a distance would be made up.
+        """
+        if not placed:
+            return [() for _ in messages]
         try:
             example = load_stored_example(self._rows[test.test_id])
             needed = iter(example.dataset.needed_lines(example))

@@ -18,7 +18,7 @@ from themis.memory.importing import import_folder
 from themis.memory.master_log import to_master_log
 from themis.memory.report import read_view
 from themis.memory.report.pages import run_page
-from themis.memory.results import load_results, summarise_results
+from themis.memory.results import load_results, points_of, summarise_results
 from themis.memory.timeline import read_timeline
 from themis.storage import ExperimentStorage
 
@@ -142,6 +142,7 @@ def test_an_older_generation_has_points_and_spacings_and_no_log(storage: Experim
     assert found["Colours - 0"].score == 0.5
     assert found["Colours - 0"].published == {"score": 1.0, "max_score": 2.0}
     assert [message.question for message in found["Colours - 0"].messages] == [False, True]
+    assert points_of(found.values()) == [], "where its messages lay in the conversation is not known"
     row = next(sample.row for sample in storage.reader(RUN).samples() if sample.item_id == "Colours - 0")
     assert row["waits"] == [{"tokens": 10}, {"tokens": 20, "time": 3600.0}, {}]
 
