@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from themis.exceptions import ConfigurationError
 from themis.memory.actions import Grade, Grading
 from themis.memory.examples import DatasetInterface, Definition, TestExample
-from themis.memory.scoring.claims import find_claims, grade_claim
+from themis.memory.scoring.claims import abstains, find_claims, grade_claim
 from themis.memory.scoring.lists import grade_members, measure_recall, parse_json_field, parse_json_list
 from themis.memory.scoring.words import find_phrases, shorten
 from themis.memory.tests.instructions import ProspectiveMemory, TriggerResponse
@@ -286,6 +286,8 @@ class _SallyAnne(_Told, SallyAnne):
             answer = parse_json_field(responses[0], "answer")
             if not isinstance(answer, str):
                 return Grade(0.0, (f"no JSON object with a text as `answer` in: {shorten(responses[0])}",))
+        elif abstains(responses[0]):
+            return Grade(0.0, (f"declines: {shorten(responses[0])}",))
         containers = {place.replace("_", " ") for line in self.told for place in _CONTAINER.findall(line)}
         return grade_claim(str(answer).replace("_", " "), expected[0].replace("_", " "), containers)
 
@@ -322,11 +324,12 @@ class _SpyMeeting(_Told, SpyMeeting):
 
 
 def _split_compounds(text: str, words: Sequence[str]) -> str:
+    """The text with compounds of the words taken apart, without their endings: `lockpicking` is `lock pick`."""
     for word in words:
         if len(word) > 3 and word.isalpha():
-            ending = re.compile(rf"\b(?!{_NO_COMPOUND})([^\W\d_]{{3,}})({word}(?:s|ing|ers?)?)\b", re.IGNORECASE)
-            text = ending.sub(r"\1 \2", text)
-    return re.sub(r"\(s\)", "s", text)
+            compound = rf"\b(?!{_NO_COMPOUND})([^\W\d_]{{3,}})({word})(?:\(?s\)?|ing|ers?)?(?!\w)"
+            text = re.sub(compound, r"\1 \2", text, flags=re.IGNORECASE)
+    return text
 
 
 _NO_COMPOUND = r"(?:after|fore)noon"
