@@ -5,8 +5,8 @@
 FOLDER is a benchmark's folder, or one of many benchmarks, as `themis memory import` takes it. It is imported into a store
 that is thrown away. Printed are, kind by kind, how many results our scorers settle and how many of those as published, and
 every difference under the rule that explains it. Differences that a known error of the original explains are set aside.
-Ends with status 1 if less than 98 % of the rest agree on the kinds that need no judge, or if a test could not be judged
-because of an error.
+Ends with status 1 if less than 98 % of the rest agree on what the original scored without a model, or if a test could not be
+judged because of an error.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from themis.core.bounded_reading import ReadLimits
 from themis.experiment.importing import NO_LIMITS
@@ -51,6 +52,11 @@ class Pair:
     def reply(self) -> str:
         answers = self.ours.actual_responses
         return answers[-1 if self.kind in ("Colours", "ChapterBreak") else 0] if answers else ""
+
+    @property
+    def deterministic(self) -> bool:
+        """Whether the original scored it without a model; of older generations the reasons tell."""
+        return self.kind in DETERMINISTIC and "checklist" not in " ".join(self.published.reasoning).lower()
 
     @property
     def settled(self) -> bool:
@@ -92,8 +98,8 @@ def report(pairs: Sequence[Pair], shown: int) -> int:
     print("| kind | results | settled | as published | set aside | agreement |\n|---|---|---|---|---|---|")
     for kind in every:
         print(_format_row(kind, [pair for pair in pairs if pair.kind == kind]))
-    certain = [pair for pair in pairs if pair.kind in DETERMINISTIC]
-    print(_format_row("**kinds without a judge**", certain))
+    certain = [pair for pair in pairs if pair.deterministic]
+    print(_format_row("**scored without a model**", certain))
     print("\n| kind | why ours differs | results | set aside |\n|---|---|---|---|")
     for (kind, rule), found in sorted(differing.items()):
         print(f"| {kind} | {rule} | {len(found)} | {'no' if rule == UNEXPLAINED else 'yes'} |")
@@ -173,7 +179,7 @@ def _other_json(pair: Pair) -> bool:
     if pair.kind not in ("Shopping", "NameList", "SallyAnne"):
         return False
     wanted = dict if pair.kind == "SallyAnne" else list
-    return not isinstance(original_json(pair.reply), wanted) or "'" in pair.reply
+    return not isinstance(original_json(pair.reply), wanted)
 
 
 def _mostly_something_else(pair: Pair) -> bool:
@@ -192,13 +198,31 @@ def _item_twice(pair: Pair) -> bool:
 
 
 def _spy_penalty(pair: Pair) -> bool:
-    """Every keyword was found by the original too, and one point was taken off for a word of another message."""
-    return pair.kind == "Spy Meeting" and _same(pair.ours.score, (pair.published.score or 0) + 1 / 3)
+    """One point was taken off what the original found, for a word of another message."""
+    hits = _count_hits(pair)
+    return hits > 0 and _same(pair.published.score, (hits - 1) / len(pair.ours.expected_responses))
 
 
 def _spy_letters(pair: Pair) -> bool:
     """A keyword with a capital, in the plural or in a compound, which the original does not find."""
-    return pair.kind == "Spy Meeting" and (pair.ours.score or 0) > (pair.published.score or 0)
+    return pair.kind == "Spy Meeting" and (pair.ours.score or 0) * len(pair.ours.expected_responses) > _count_hits(pair)
+
+
+def _count_hits(pair: Pair) -> int:
+    """Parts of which the original finds a keyword, as it is written."""
+    if pair.kind != "Spy Meeting":
+        return 0
+    found = [
+        [re.search(rf"\b{re.escape(word)}\b", pair.reply) for word in part] for part in pair.ours.expected_responses
+    ]
+    return sum(any(part) for part in found)
+
+
+def _spy_by_hand(pair: Pair) -> bool:
+    parts = max(1, len(pair.ours.expected_responses or ()))
+    hits = _count_hits(pair)
+    possible = (hits / parts, max(0, hits - 1) / parts)
+    return pair.kind == "Spy Meeting" and not any(_same(pair.published.score, score) for score in possible)
 
 
 def _letter_case(pair: Pair) -> bool:
@@ -213,6 +237,7 @@ def _letter_case(pair: Pair) -> bool:
 RULES: tuple[tuple[str, Callable[[Pair], bool]], ...] = (
     ("a person changed the published score, and said so", lambda pair: bool(pair.published.published.get("by_hand"))),
     ("published score does not follow from the original's own rule: older code, or changed by hand", _differs_from_original),
+    ("published score does not follow from the keywords: changed by hand", _spy_by_hand),
     ("the original counts letters inside another word", _inside_a_word),
     ("the original counts one of several colours or names", _names_several),
     ("the original gives an empty list a third", _empty_list),
@@ -300,7 +325,7 @@ def _quantities(reply: str, expected: Sequence[tuple[str, int]]) -> float | None
     return (found / len(wanted) + counted / len(wanted) + (not surplus)) / 3
 
 
-_ORIGINAL: dict[str, Callable[[str, Sequence[object]], float | None]] = {
+_ORIGINAL: dict[str, Callable[[str, Any], float | None]] = {
     "Colours": _contains,
     "Names": _contains,
     "Key-Value Pairs": _contains,
