@@ -237,7 +237,7 @@ def _letter_case(pair: Pair) -> bool:
 RULES: tuple[tuple[str, Callable[[Pair], bool]], ...] = (
     ("a person changed the published score, and said so", lambda pair: bool(pair.published.published.get("by_hand"))),
     ("published score does not follow from the original's own rule: older code, or changed by hand", _differs_from_original),
-    ("published score does not follow from the keywords: changed by hand", _spy_by_hand),
+    ("published score does not follow from the keywords: older code, or changed by hand", _spy_by_hand),
     ("the original counts letters inside another word", _inside_a_word),
     ("the original counts one of several colours or names", _names_several),
     ("the original gives an empty list a third", _empty_list),

@@ -16,7 +16,7 @@ from themis.memory.actions import Grade, Grading
 from themis.memory.examples import DatasetInterface, Definition, TestExample
 from themis.memory.scoring.claims import abstains, find_claims, grade_claim
 from themis.memory.scoring.lists import grade_members, measure_recall, parse_json_field, parse_json_list
-from themis.memory.scoring.words import find_phrases, shorten
+from themis.memory.scoring.words import find_phrases, shorten, split_words
 from themis.memory.tests.instructions import ProspectiveMemory, TriggerResponse
 from themis.memory.tests.invented import InventedTest
 from themis.memory.tests.kind import BuiltinTest
@@ -313,26 +313,30 @@ _RECITED = 0.8
 @dataclass(kw_only=True)
 class _SpyMeeting(_Told, SpyMeeting):
     def evaluate(self, questions: Sequence[str], responses: Sequence[str], expected: Sequence[Sequence[str]]) -> Grade:
-        """The share of parts of which a keyword is claimed, also as the end of a compound: lockpicks are picks."""
+        """The share of parts of which a keyword is claimed, also in a compound: for locked doors, lockpicks are picks."""
         points, reasons = 0, []
         for keywords in expected:
-            claimed = find_claims(_split_compounds(responses[0], keywords), keywords)
+            claimed = find_claims(_split_compounds(responses[0], keywords, self.told), keywords)
             points += bool(claimed)
             none = f"none of {', '.join(keywords)} in the answer"
             reasons.append(f"understood: {', '.join(sorted(claimed))}" if claimed else none)
         return Grade.share(points, len(expected), *reasons)
 
 
-def _split_compounds(text: str, words: Sequence[str]) -> str:
-    """The text with compounds of the words taken apart, without their endings: `lockpicking` is `lock pick`."""
+def _split_compounds(text: str, words: Sequence[str], told: Sequence[str]) -> str:
+    """The text with compounds of the words taken apart, without their endings, where a message told of their first part."""
+    heard = {word for line in told for word in split_words(line)}
+
+    def split(compound: re.Match[str]) -> str:
+        first = compound[1].casefold()
+        return f"{compound[1]} {compound[2]}" if any(word.startswith(first) for word in heard) else compound[0]
+
     for word in words:
-        if len(word) > 3 and word.isalpha():
-            compound = rf"\b(?!{_NO_COMPOUND})([^\W\d_]{{3,}})({word})(?:\(?s\)?|ing|ers?)?(?!\w)"
-            text = re.sub(compound, r"\1 \2", text, flags=re.IGNORECASE)
+        if word.isalpha():
+            pattern = rf"\b([^\W\d_]{{3,20}})({word})(?:\(?s\)?|ing|ers?)?(?!\w)"
+            text = re.sub(pattern, split, text, flags=re.IGNORECASE)
     return text
 
-
-_NO_COMPOUND = r"(?:after|fore)noon"
 
 _JUDGES: dict[type[DatasetInterface], type[DatasetInterface]] = {
     Names: _Names,

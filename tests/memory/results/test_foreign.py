@@ -159,7 +159,7 @@ TOLD_JOKES = [
     "My ladder left me because I kept taking it for granted one step at a time.",
     "The soup sued the spoon for stirring up trouble in the pot.",
 ]
-HINTS = ["Three people will write to you.", "Bring what opens doors without a key.", "Come when the sun is highest."]
+HINTS = ["Three people will write to you.", "Bring what opens locked doors.", "Come when the sun is highest."]
 KEYWORDS = [["pick"], ["noon", "midday"]]
 
 
@@ -180,7 +180,7 @@ KEYWORDS = [["pick"], ["noon", "midday"]]
         ("Jokes", TOLD_JOKES, "Which joke did I tell an hour ago?", TOLD_JOKES[:1], TOLD_JOKES[0], 1.0),
         ("Jokes", TOLD_JOKES, "Which joke did I tell an hour ago?", TOLD_JOKES[:1], "\n".join(TOLD_JOKES), 0.0),
         ("Spy Meeting", HINTS, "When, and what to bring?", KEYWORDS, "Bring lockpick(s), at noon or early afternoon.", 1.0),
-        ("Spy Meeting", HINTS, "When, and what to bring?", KEYWORDS, "A key, in the afternoon.", 0.0),
+        ("Spy Meeting", HINTS, "When, and what to bring?", KEYWORDS, "A toothpick, in the afternoon.", 0.0),
     ],
 )  # fmt: skip
 def test_replies_are_judged_as_the_test_itself_asked(storage, tmp_path, dataset, told, asked, expected, reply, score):
