@@ -148,6 +148,7 @@ def write_benchmark(
 
 
 KINDS = {
+    "ChapterBreak": "chapterbreak",
     "Colours": "colours",
     "Delayed Recall": "delayed_recall",
     "Instruction Recall": "instruction_recall",
@@ -156,6 +157,7 @@ KINDS = {
     "Names": "names",
     "Prospective Memory": "prospective_memory",
     "SallyAnne": "sallyanne",
+    "Shopping": "shopping",
     "Spy Meeting": "spy_meeting",
     "Trigger Response": "trigger_response",
 }
