@@ -9,22 +9,17 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import partial
 
 from themis.exceptions import ConfigurationError
-from themis.memory.actions import Grade, Grading
+from themis.memory.actions import AgentReply, Grade, Grading, Judgement
 from themis.memory.examples import DatasetInterface, Definition, TestExample
 from themis.memory.scoring.claims import abstains, find_claims, grade_claim
 from themis.memory.scoring.lists import grade_members, measure_recall, parse_json_field, parse_json_list
 from themis.memory.scoring.words import find_phrases, shorten, split_words
-from themis.memory.tests.instructions import ProspectiveMemory, TriggerResponse
 from themis.memory.tests.invented import InventedTest
-from themis.memory.tests.kind import BuiltinTest
-from themis.memory.tests.places import Locations, LocationsDirections
-from themis.memory.tests.recall import KeyValuePairs
-from themis.memory.tests.stories import ChapterBreak, SallyAnne, SpyMeeting
-from themis.memory.tests.times import Jokes
-from themis.memory.tests.updates import Colours, NameList, Names, Shopping
+from themis.memory.tests.kind import ask_yes_or_no
 
 # Instead of `builtin`: free answers, which nobody has drawn from our lists.
 _BY_A_MODEL = "model"
@@ -43,13 +38,13 @@ def load_foreign_example(kind: type[DatasetInterface], row: Definition) -> TestE
 
     Args:
         kind: The kind of ours that judges such tests.
-        row: Its definition, with `example_id` and `arguments`.
+        row: Its definition, with `kind`, `example_id` and `arguments`.
 
     Raises:
         ConfigurationError: What it expects has no form that the kind can judge; the sentence says what is wrong.
     """
-    definition = dict(row)
-    reader = _read_texts if issubclass(kind, InventedTest) else _READERS.get(kind)
+    definition, name = dict(row), str(row["kind"])
+    reader = _read_texts if issubclass(kind, InventedTest) else _READERS.get(name)
     if reader is not None:
         try:
             definition["expected_responses"] = reader(definition)
@@ -64,11 +59,13 @@ def load_foreign_example(kind: type[DatasetInterface], row: Definition) -> TestE
     given = _pick_arguments(kind, row.get("arguments") or {})
     if issubclass(kind, InventedTest):
         given["generator"] = _BY_A_MODEL
-    dataset = _JUDGES.get(kind, kind)(**given)
-    example = dataset.load_example(str(row["example_id"]), definition)
-    if isinstance(dataset, _Told):
-        dataset.told = [line for line, asks in zip(example.script, example.is_question, strict=False) if not asks]
-    return example
+    dataset: DatasetInterface = _judge_by_told(kind, name, _list_statements(definition))(**given)
+    return dataset.load_example(str(row["example_id"]), definition)
+
+
+def _list_statements(definition: Definition) -> list[str]:
+    flags = definition.get("is_question") or []
+    return [line for line, asks in zip(definition.get("script") or [], flags, strict=False) if not asks]
 
 
 def _pick_arguments(kind: type[DatasetInterface], arguments: Definition) -> Definition:
@@ -93,10 +90,11 @@ def _read_texts(definition: Definition) -> list[str]:
 
 
 def _read_joke(definition: Definition) -> list[str]:
-    texts = _read_texts(definition)
-    if not any(texts[0] in line for line in definition.get("script") or []):
-        raise ValueError(f"nobody told {shorten(texts[0], 60)!r}")
-    return texts
+    """The joke that is asked for, then the others, which must not be told as well."""
+    joke, told = _read_texts(definition)[0], _list_statements(definition)
+    if not any(joke in line for line in told):
+        raise ValueError(f"nobody told {shorten(joke, 60)!r}")
+    return [joke, *(line for line in told if joke not in line)]
 
 
 def _read_option(definition: Definition) -> list[str]:
@@ -221,106 +219,125 @@ def _read_place(request: str) -> int:
     return number + 1
 
 
-_READERS: dict[type[DatasetInterface], Callable[[Definition], object]] = {
-    Names: _read_texts,
-    NameList: _read_texts,
-    Colours: _read_texts,
-    SallyAnne: _read_texts,
-    Jokes: _read_joke,
-    KeyValuePairs: _read_texts,
-    ChapterBreak: _read_option,
-    Shopping: _read_quantities,
-    SpyMeeting: _read_keywords,
-    Locations: _read_route,
-    LocationsDirections: _read_route,
-    TriggerResponse: _read_phrases,
-    ProspectiveMemory: _read_recital,
+_READERS: dict[str, Callable[[Definition], object]] = {
+    "names": _read_texts,
+    "name_list": _read_texts,
+    "colours": _read_texts,
+    "sallyanne": _read_texts,
+    "jokes": _read_joke,
+    "kv": _read_texts,
+    "chapterbreak": _read_option,
+    "shopping": _read_quantities,
+    "spy_meeting": _read_keywords,
+    "locations": _read_route,
+    "locations_directions": _read_route,
+    "trigger_response": _read_phrases,
+    "prospective_memory": _read_recital,
 }
 
 
-# --- kinds that know what was told, instead of what our generators could have told -------------------------------------
+# --- judged by what was told, instead of by what our generators could have told ----------------------------------------
 
 
-@dataclass(kw_only=True)
-class _Told(BuiltinTest):
-    """A kind for one test, whose statements it is given."""
+@dataclass(frozen=True)
+class Asked:
+    """What a verdict rests on: what was told and asked, the replies, what was expected, and what our kind says of it."""
 
-    told: list[str] = field(default_factory=list, init=False)
-
-
-@dataclass(kw_only=True)
-class _Names(_Told, Names):
-    def evaluate(self, questions: Sequence[str], responses: Sequence[str], expected: Sequence[str]) -> Grade:
-        return grade_claim(responses[0], expected[0], _find_told(self.told, responses[0]))
+    told: list[str]
+    questions: Sequence[str]
+    replies: Sequence[str]
+    expected: Sequence[str]
+    ours: Callable[[], Grading]
 
 
-@dataclass(kw_only=True)
-class _NameList(_Told, NameList):
-    def evaluate(self, questions: Sequence[str], responses: Sequence[str], expected: Sequence[str]) -> Grade:
-        if _asks_for_json(questions) or parse_json_list(responses[0]) is not None:
-            return grade_members(responses[0], expected)
-        # The first generation asked for the names, and not for JSON.
-        found = find_phrases(responses[0], expected)
-        missing = [name for name in expected if name not in found]
-        reasons = [f"{len(found)} of {len(expected)} are in the answer"]
-        if missing:
-            reasons.append(f"missing: {', '.join(missing)}")
-        return Grade.share(len(found), len(expected), *reasons)
+def _judge_by_told(kind: type[DatasetInterface], name: str, told: list[str]) -> type:
+    """The kind for one test: its possible answers are those that the test told, and its verdict rests on them."""
+    judge = _JUDGES.get(name)
+    changed: dict[str, object] = {"answers": tuple(_list_told(told))}
+    if judge is not None:
+
+        def evaluate(
+            self: DatasetInterface, questions: Sequence[str], responses: Sequence[AgentReply], expected: Sequence[str]
+        ) -> Grading:
+            own = partial(kind.evaluate, self, questions, responses, expected)
+            return judge(Asked(told, questions, responses, expected, own))
+
+        changed["evaluate"] = evaluate
+    return type(kind.__name__, (kind,), changed)
 
 
-@dataclass(kw_only=True)
-class _Colours(_Told, Colours):
-    def evaluate(self, questions: Sequence[str], responses: Sequence[str], expected: Sequence[str]) -> Grade:
-        grade = super().evaluate(questions, responses, expected)
-        if grade.score == 1:
-            # The colours that were told, too, are colours.
-            return grade_claim(responses[-1], expected[0], _find_told(self.told, responses[-1]))
+def _judge_last_value(asked: Asked) -> Judgement:
+    """Our verdict, unless the reply also claims another of the values that were told."""
+    verdict = asked.ours()
+    grade = verdict if isinstance(verdict, Grade) else (yield from verdict)
+    if grade.failed or grade.score < 1:
         return grade
+    reply = asked.replies[-1]
+    return grade_claim(reply, asked.expected[0], _find_told(asked.told, reply))
 
 
-@dataclass(kw_only=True)
-class _SallyAnne(_Told, SallyAnne):
-    def evaluate(self, questions: Sequence[str], responses: Sequence[str], expected: Sequence[str]) -> Grade:
-        answer: object = responses[0]
-        if _asks_for_json(questions):
-            answer = parse_json_field(responses[0], "answer")
-            if not isinstance(answer, str):
-                return Grade(0.0, (f"no JSON object with a text as `answer` in: {shorten(responses[0])}",))
-        elif abstains(responses[0]):
-            return Grade(0.0, (f"declines: {shorten(responses[0])}",))
-        containers = {place.replace("_", " ") for line in self.told for place in _CONTAINER.findall(line)}
-        return grade_claim(str(answer).replace("_", " "), expected[0].replace("_", " "), containers)
+def _judge_names(asked: Asked) -> Grade:
+    reply, expected = asked.replies[0], asked.expected
+    if _asks_for_json(asked.questions) or parse_json_list(reply) is not None:
+        return grade_members(reply, expected)
+    # The first generation asked for the names, and not for JSON.
+    found = find_phrases(reply, expected)
+    missing = [name for name in expected if name not in found]
+    reasons = [f"{len(found)} of {len(expected)} are in the answer"]
+    if missing:
+        reasons.append(f"missing: {', '.join(missing)}")
+    return Grade.share(len(found), len(expected), *reasons)
+
+
+def _judge_container(asked: Asked) -> Grade:
+    reply, expected = asked.replies[0], asked.expected[0]
+    answer: object = reply
+    if _asks_for_json(asked.questions):
+        answer = parse_json_field(reply, "answer")
+        if not isinstance(answer, str):
+            return Grade(0.0, (f"no JSON object with a text as `answer` in: {shorten(reply)}",))
+    elif abstains(reply):
+        return Grade(0.0, (f"declines: {shorten(reply)}",))
+    containers = {place.replace("_", " ") for line in asked.told for place in _CONTAINER.findall(line)}
+    return grade_claim(str(answer).replace("_", " "), expected.replace("_", " "), containers)
 
 
 _CONTAINER = re.compile(r"\b(?:in|into|inside|to|from) the ([\w-]{2,30})\b")
 
 
-@dataclass(kw_only=True)
-class _Jokes(_Told, Jokes):
-    def evaluate(self, questions: Sequence[str], responses: Sequence[str], expected: Sequence[str]) -> Grading:
-        others = [
-            joke for joke in self.told if expected[0] not in joke and measure_recall(responses[-1], joke) >= _RECITED
-        ]
-        if others:
-            return Grade(0.0, (f"expected only {shorten(expected[0], 60)!r}, tells also {shorten(others[0], 60)!r}",))
-        return super().evaluate(questions, responses, expected)
+def _judge_joke(asked: Asked) -> Judgement:
+    reply, (joke, *rivals) = asked.replies[-1], asked.expected
+    others = [rival for rival in rivals if measure_recall(reply, rival) >= _RECITED]
+    if len(others) > 1:
+        return Grade(0.0, (f"expected only {shorten(joke, 60)!r}, tells also {shorten(others[0], 60)!r}",))
+    verdict = asked.ours()
+    grade = verdict if isinstance(verdict, Grade) else (yield from verdict)
+    if others and grade.score == 1:
+        # Whoever tells two may have weighed them and chosen.
+        return (
+            yield from ask_yes_or_no(
+                f"Somebody was to repeat this joke:\n{joke}\n\nThey said:\n{reply}\n\nDo they settle on this joke?",
+                purpose="is this the joke?",
+                undecided="tells two jokes; only a judge (--judge) can tell which is meant",
+                reason=f"tells two jokes; the judge was asked whether it settles on {shorten(joke, 60)!r}",
+            )
+        )
+    return grade
 
 
 # So much of a joke's words means that it was told again.
 _RECITED = 0.8
 
 
-@dataclass(kw_only=True)
-class _SpyMeeting(_Told, SpyMeeting):
-    def evaluate(self, questions: Sequence[str], responses: Sequence[str], expected: Sequence[Sequence[str]]) -> Grade:
-        """The share of parts of which a keyword is claimed, also in a compound: for locked doors, lockpicks are picks."""
-        points, reasons = 0, []
-        for keywords in expected:
-            claimed = find_claims(_split_compounds(responses[0], keywords, self.told), keywords)
-            points += bool(claimed)
-            none = f"none of {', '.join(keywords)} in the answer"
-            reasons.append(f"understood: {', '.join(sorted(claimed))}" if claimed else none)
-        return Grade.share(points, len(expected), *reasons)
+def _judge_meeting(asked: Asked) -> Grade:
+    """The share of parts of which a keyword is claimed, also in a compound: for locked doors, lockpicks are picks."""
+    points, reasons = 0, []
+    for keywords in asked.expected:
+        claimed = find_claims(_split_compounds(asked.replies[0], keywords, asked.told), keywords)
+        points += bool(claimed)
+        none = f"none of {', '.join(keywords)} in the answer"
+        reasons.append(f"understood: {', '.join(sorted(claimed))}" if claimed else none)
+    return Grade.share(points, len(asked.expected), *reasons)
 
 
 def _split_compounds(text: str, words: Sequence[str], told: Sequence[str]) -> str:
@@ -338,13 +355,13 @@ def _split_compounds(text: str, words: Sequence[str], told: Sequence[str]) -> st
     return text
 
 
-_JUDGES: dict[type[DatasetInterface], type[DatasetInterface]] = {
-    Names: _Names,
-    NameList: _NameList,
-    Colours: _Colours,
-    SallyAnne: _SallyAnne,
-    Jokes: _Jokes,
-    SpyMeeting: _SpyMeeting,
+_JUDGES: dict[str, Callable[[Asked], Grading]] = {
+    "names": _judge_last_value,
+    "colours": _judge_last_value,
+    "name_list": _judge_names,
+    "sallyanne": _judge_container,
+    "jokes": _judge_joke,
+    "spy_meeting": _judge_meeting,
 }
 
 

@@ -158,6 +158,7 @@ STORY = ["Ida entered the loft.\n", "The kite is in the urn.\n", "Ida moved the 
 TOLD_JOKES = [
     "My ladder left me because I kept taking it for granted one step at a time.",
     "The soup sued the spoon for stirring up trouble in the pot.",
+    "A clock retired early since it could no longer keep up with the times.",
 ]
 HINTS = ["Three people will write to you.", "Bring what opens locked doors.", "Come when the sun is highest."]
 KEYWORDS = [["pick"], ["noon", "midday"]]
@@ -179,6 +180,7 @@ KEYWORDS = [["pick"], ["noon", "midday"]]
         ("SallyAnne", STORY, "Where will Ida look? Provide JSON.", ["tin_box"], "In the tin box.", 0.0),
         ("Jokes", TOLD_JOKES, "Which joke did I tell an hour ago?", TOLD_JOKES[:1], TOLD_JOKES[0], 1.0),
         ("Jokes", TOLD_JOKES, "Which joke did I tell an hour ago?", TOLD_JOKES[:1], "\n".join(TOLD_JOKES), 0.0),
+        ("Jokes", TOLD_JOKES, "Which joke did I tell an hour ago?", TOLD_JOKES[:1], "\n".join(TOLD_JOKES[:2]), None),
         ("Spy Meeting", HINTS, "When, and what to bring?", KEYWORDS, "Bring lockpick(s), at noon or early afternoon.", 1.0),
         ("Spy Meeting", HINTS, "When, and what to bring?", KEYWORDS, "A toothpick, in the afternoon.", 0.0),
     ],
@@ -186,7 +188,7 @@ KEYWORDS = [["pick"], ["noon", "midday"]]
 def test_replies_are_judged_as_the_test_itself_asked(storage, tmp_path, dataset, told, asked, expected, reply, score):
     test = Published(dataset, told, [(asked, reply)], expected, temporal=dataset == "Jokes")
 
-    assert [one.score for one in judge(tmp_path, storage, test)] == [pytest.approx(score)]
+    assert [one.score for one in judge(tmp_path, storage, test)] == [pytest.approx(score) if score else score]
 
 
 @pytest.mark.parametrize(
