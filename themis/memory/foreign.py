@@ -263,7 +263,15 @@ def _judge_by_told(kind: type[DatasetInterface], name: str, told: list[str]) -> 
             return judge(Asked(told, questions, responses, expected, own))
 
         changed["evaluate"] = evaluate
+    if judge is _judge_last_value:
+        changed["needed_lines"] = _find_last_value
     return type(kind.__name__, (kind,), changed)
+
+
+def _find_last_value(dataset: DatasetInterface, example: TestExample) -> list[Sequence[int] | None]:
+    """The last statement of the value that is asked for."""
+    lines = example.lines_with(example.expected_responses[0])
+    return [None if lines is None else lines[-1:]]
 
 
 def _judge_last_value(asked: Asked) -> Judgement:

@@ -160,6 +160,7 @@ TOLD_JOKES = [
     "The soup sued the spoon for stirring up trouble in the pot.",
     "A clock retired early since it could no longer keep up with the times.",
 ]
+TWO_JOKES = f"{TOLD_JOKES[1]} But that was earlier; it must be the other one: {TOLD_JOKES[0]}"
 HINTS = ["Three people will write to you.", "Bring what opens locked doors.", "Come when the sun is highest."]
 KEYWORDS = [["pick"], ["noon", "midday"]]
 
@@ -180,7 +181,7 @@ KEYWORDS = [["pick"], ["noon", "midday"]]
         ("SallyAnne", STORY, "Where will Ida look? Provide JSON.", ["tin_box"], "In the tin box.", 0.0),
         ("Jokes", TOLD_JOKES, "Which joke did I tell an hour ago?", TOLD_JOKES[:1], TOLD_JOKES[0], 1.0),
         ("Jokes", TOLD_JOKES, "Which joke did I tell an hour ago?", TOLD_JOKES[:1], "\n".join(TOLD_JOKES), 0.0),
-        ("Jokes", TOLD_JOKES, "Which joke did I tell an hour ago?", TOLD_JOKES[:1], "\n".join(TOLD_JOKES[:2]), None),
+        ("Jokes", TOLD_JOKES, "Which joke did I tell an hour ago?", TOLD_JOKES[:1], TWO_JOKES, None),
         ("Spy Meeting", HINTS, "When, and what to bring?", KEYWORDS, "Bring lockpick(s), at noon or early afternoon.", 1.0),
         ("Spy Meeting", HINTS, "When, and what to bring?", KEYWORDS, "A toothpick, in the afternoon.", 0.0),
     ],

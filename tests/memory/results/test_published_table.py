@@ -15,6 +15,7 @@ COLOURS = ["The name of my favourite colour is Ochre.", "My favourite colour cou
 ITEMS = [["leek", 2], ["soap", 1]]
 LIST = '[{"item": "Leek", "quantity": 2}, {"item": "Soap", "quantity": 1}]'
 HINTS = ["Three people will write.", "Bring what opens locked doors.", "Come when the sun is high."]
+JOKE = "My ladder left me because I kept taking it for granted one step at a time."
 KEYWORDS = [["pick"], ["noon"]]
 
 
@@ -34,7 +35,7 @@ KEYWORDS = [["pick"], ["noon"]]
             "only as they are written",
         ),
         (Published("Spy Meeting", HINTS, [("When?", "A pick, at noon.")], KEYWORDS, 0.5), "takes a point off"),
-        (Published("Jokes", ["One joke."], [("Which?", "One joke.")], ["One joke."], 0, temporal=True), UNEXPLAINED),
+        (Published("Jokes", [JOKE], [("Which?", JOKE)], [JOKE], 0, temporal=True), UNEXPLAINED),
     ],
 )
 def test_a_difference_is_put_under_its_rule(tmp_path: Path, test: Published, rule: str) -> None:
