@@ -31,7 +31,8 @@ from themis.memory.clock import Clock
 from themis.memory.definitions import Defined
 from themis.memory.examples import TestExample
 from themis.memory.filler import Filler
-from themis.memory.scheduler import Planned, Scheduler
+from themis.memory.lookahead import Planned, Stretch
+from themis.memory.scheduler import Scheduler
 from themis.memory.script import Answer, ScriptDriver
 from themis.memory.tape import ConversationLog
 from themis.runs.prices import Price
@@ -113,39 +114,45 @@ def make_plan(
 
 def plan_test(example: TestExample, kind: str, count: Callable[[str], int]) -> Planned:
     """A test for the scheduler."""
+    reset = example.dataset.reset_message
     return Planned(
         test_id=example.test_id,
         kind=kind,
         play=example.play,
         span_tokens=example.dataset.memory_span,
-        own_tokens=_own_tokens(example, count),
-        reset_message=example.dataset.reset_message,
+        stretches=_estimate_stretches(example, count),
+        reset_message=reset,
+        reset_tokens=count(reset) + count(_NOMINAL_REPLY) if reset else 0,
     )
 
 
-def _own_tokens(example: TestExample, count: Callable[[str], int]) -> int:
-    """The tokens of a test's messages and their replies, if a perfect agent gave them; up to where it starts to listen."""
+def _estimate_stretches(example: TestExample, count: Callable[[str], int]) -> list[Stretch]:
+    """What a test says between its waits if a perfect agent replies, up to where it starts to listen."""
     script, log = ScriptDriver(example.play), ConversationLog()
     tokens, now = 0, _START
+    stretches: list[tuple[Wait, list[int]]] = [(Wait(), [])]
     action = script.advance()
     while action is not None and not isinstance(action, Listen) and len(log) < _MOST_MESSAGES:
         answer: Answer = None
         match action:
             case Say() | Ask():
                 reply = (action.ideal if isinstance(action, Ask) else None) or _NOMINAL_REPLY
-                turn, tokens, now = len(log) + 1, tokens + count(action.text) + count(reply), now + Clock().pace
+                stretches[-1][1].append(count(action.text) + count(reply))
+                turn, tokens, now = len(log) + 1, tokens + stretches[-1][1][-1], now + Clock().pace
                 log.append(Line(turn, example.test_id, action.text, reply, now, isinstance(action, Ask)))
                 answer = AgentReply(
                     reply, turn=turn, now=now, tokens=tokens, message=action.text, test_id=example.test_id, log=log
                 )
             case Wait():
+                if action != Wait():
+                    stretches.append((action, []))
                 now += action.time or timedelta(0)
                 answer = Instant(now, tokens)
             case Consult():
                 answer = _NO_JUDGE
         action = script.advance(answer)
     script.close()
-    return tokens + count(example.dataset.reset_message)
+    return [Stretch(wait, tuple(tokens)) for wait, tokens in stretches]
 
 
 class _Simulation:
