@@ -2,7 +2,8 @@
 
 The page to read to understand a memory run. The scheduler is a pure state machine: it yields steps, receives what came
 of them, and touches neither clock nor disk nor network. Whoever drives it with the same answers gets the same steps,
-which is all that resuming needs. A step costs O(log tests), whatever the length of the conversation.
+which is all that resuming needs. A step costs O(log tests), whatever the length of the conversation; before a test
+begins, `lookahead` plays what the running ones have still to say.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ class Scheduler:
     """Plays tests in one conversation.
 
     Args:
-        tests: In the order in which they are to begin.
+        tests: In the order in which they begin where nothing else decides.
         start: Virtual time at which the conversation begins.
         conflicts: For a kind of test, the kinds that may not run beside it.
         introduction: The first message, if there is one.
@@ -89,7 +90,10 @@ class Scheduler:
             yield from self._continue(test)
 
     def _next(self) -> Steps[_Test | None]:
-        """Whose turn it is: one that is due, else a new one, else whoever time or filler frees first."""
+        """Whose turn it is: one that is due, else a new one, else whoever time or filler frees first.
+
+        A test that waits for nothing but time is not kept waiting by others that came due after it.
+        """
         waiting = self._waiting
         while True:
             waiting.wake(self.tokens, self.now)
