@@ -7,6 +7,7 @@ same sentences, so a test never says what its reader cannot read.
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from random import Random
@@ -88,7 +89,7 @@ class Phrasing:
             text: Anything that was said.
         """
         for match in self._pattern.finditer(text):
-            # A slot has a group for each of the sentences that it stands in.
+            # A slot has a group for each of the places that it stands in.
             yield {group.partition("__")[0]: value for group, value in match.groupdict().items() if value is not None}
 
 
@@ -139,27 +140,29 @@ def _write(nodes: list[_Node], rng: Random, values: Mapping[str, object]) -> Ite
 
 
 def _to_pattern(nodes: list[_Node], slots: Mapping[str, str], sentence: int) -> str:
-    parts = []
-    seen: set[str] = set()
+    parts: list[str] = []
+    groups = itertools.count()
 
-    def convert(nodes: list[_Node]) -> None:
+    def convert(nodes: list[_Node], seen: dict[str, str]) -> None:
         for node in nodes:
             if isinstance(node, str):
                 # However many blanks an alternative that is left out leaves behind.
                 parts.append(r"\s*".join(re.escape(word) for word in re.split(r"\s+", node)))
+            elif isinstance(node, tuple) and node[0] in seen:
+                parts.append(f"(?P={seen[node[0]]})")
             elif isinstance(node, tuple):
-                name = f"{node[0]}__{sentence}"
-                parts.append(f"(?P={name})" if name in seen else f"(?P<{name}>{slots.get(node[0], _ANYTHING)})")
-                seen.add(name)
+                seen[node[0]] = f"{node[0]}__{sentence}_{next(groups)}"
+                parts.append(f"(?P<{seen[node[0]]}>{slots.get(node[0], _ANYTHING)})")
             else:
                 parts.append("(?:")
                 for place, choice in enumerate(node):
                     if place:
                         parts.append("|")
-                    convert(choice)
+                    # What one alternative holds is not there for another one to repeat.
+                    convert(choice, dict(seen))
                 parts.append(")")
 
-    convert(nodes)
+    convert(nodes, {})
     return "".join(parts)
 
 
