@@ -30,11 +30,11 @@ class Phrasing:
 
     >>> liking = Phrasing("[These days |]my favourite colour is {colour}.", "No colour beats {colour} for me.")
     >>> liking.say(Random("b"), colour="teal")
-    'My favourite colour is teal.'
+    'These days my favourite colour is teal.'
     >>> liking.read("It is late. No colour beats teal for me. Anyway, good night!")
     {'colour': 'teal'}
-    >>> liking.read("My favourite dish is soup.") is None, liking.forms
-    (True, 3)
+    >>> liking.matches("My favourite dish is soup."), liking.forms
+    (False, 3)
     """
 
     def __init__(self, *sentences: str, **slots: str) -> None:
@@ -81,6 +81,14 @@ class Phrasing:
             text: Anything that was said.
         """
         return next(self.read_all(text), None)
+
+    def matches(self, text: str) -> bool:
+        """Whether one of these sentences stands in a text; for sentences without slots.
+
+        Args:
+            text: Anything that was said.
+        """
+        return self._pattern.search(text) is not None
 
     def read_all(self, text: str) -> Iterator[dict[str, str]]:
         """The same for every one of these sentences in a text, in order.

@@ -225,7 +225,7 @@ class _ShoppingReader(Reader):
             self._change(removed, -1)
         elif corrected := _CORRECT.read(message):
             self._listed[_BY_NUMBER[corrected["item"]]] = parse_count(corrected["count"]) or 0
-        return _write_list(self._listed.items()) if _ASK_LIST.read(message) is not None else None
+        return _write_list(self._listed.items()) if _ASK_LIST.matches(message) else None
 
     def _change(self, told: dict[str, str], sign: int) -> None:
         item = _BY_NUMBER[told["item"]]

@@ -207,7 +207,7 @@ class _NamesReader(AttributeReader):
         self.hear(message)
         if message == _RESET_NAMES:
             self.values.clear()
-        if _ASK_NAME.read(message) is not None:
+        if _ASK_NAME.matches(message):
             return self.values[-1] if self.values else "You have not told me."
         return None
 
@@ -254,7 +254,7 @@ class _NameListReader(AttributeReader):
         self.hear(message)
         if message == _RESET_NAMES:
             self.values.clear()
-        return json.dumps(list(dict.fromkeys(filter(None, self.values)))) if _ASK_NAMES.read(message) is not None else None
+        return json.dumps(list(dict.fromkeys(filter(None, self.values)))) if _ASK_NAMES.matches(message) else None
 
 
 # --- a favourite colour -----------------------------------------------------------------------------------------------
@@ -333,6 +333,7 @@ class Colours(BuiltinTest):
     kind: ClassVar[str] = "colours"
     name: ClassVar[str] = "Colours"
     description: ClassVar[str] = "The user's favourite colour changes several times; the agent must know the last one."
+    latest_counts: ClassVar[bool] = True
     answers: ClassVar[Sequence[str]] = COLOURS
 
     colour_changes: int = whole_number(3, least=1)
@@ -361,7 +362,7 @@ class _ColoursReader(AttributeReader):
 
     def answer(self, message: str, now: datetime) -> str | None:
         self.hear(message)
-        if _ASK_COLOUR.read(message) is not None:
+        if _ASK_COLOUR.matches(message):
             return self.values[-1] if self.values else "You have not told me."
         return None
 
