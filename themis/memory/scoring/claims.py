@@ -35,7 +35,7 @@ def grade_claim(reply: str, expected: str, among: Iterable[str]) -> Grade:
     rivals = {phrase for phrase in among if fold(phrase) != fold(expected)}
     # Who does not know, and asks whether it is red, has not said so.
     stated = _QUESTION.sub(" ", reply) if "?" in reply and abstains(reply) else reply
-    claimed = find_claims(stated, {*rivals, expected})
+    claimed = find_claims(_remove_guesses(fold(stated)), {*rivals, expected})
     if claimed == {expected}:
         return Grade(1.0, (f"says {expected!r}",))
     if not claimed:
@@ -49,7 +49,7 @@ def weigh_claim(reply: str, expected: str, among: Iterable[str]) -> Grade:
     """As `grade_claim`, but no verdict (a failure) where a person would have to read the reply twice."""
     every = {*among, expected}
     grade = grade_claim(reply, expected, every)
-    claimed = find_claims(reply, every)
+    claimed = find_claims(_remove_guesses(fold(reply)), every)
     words = len(split_words(reply))
     if grade.score:
         unclear = _CLUELESS.search(fold(reply)) is not None and _VAGUE.search(fold(reply)) is not None
@@ -153,7 +153,7 @@ def find_first_claim(reply: str, among: Iterable[str]) -> frozenset[str]:
 def _find_assertions(reply: str, among: Iterable[str]) -> list[Clause]:
     """The clauses that assert something, those after a correction if there are any."""
     candidates = tuple(sorted(among))
-    text = _remove_guesses(fold(reply))
+    text = fold(reply)
     if not find_in_folded(text, candidates):
         return []
     for part in (find_correction(text), text):

@@ -276,24 +276,22 @@ _NOT_REPAIRED = Phrasing(
     **_REPORT_SLOTS,
 )
 _ASK_SUM = Phrasing(
-    "How many {item} were repaired, all {sessions} reports that I gave you from the {town} workshop taken together? Answer with the "
-    "number only.",
-    "Over the {sessions} reports from the {town} workshop: what is the total number of {item} that were repaired? Answer with the "
-    "number only.",
-    sessions=r"\d+",
+    "How many {item} were repaired, all the reports that I gave you from the {town} workshop taken together? Answer with the number "
+    "only.",
+    "Over all my reports from the {town} workshop: what is the total number of {item} that were repaired? Answer with the number only.",
+    "If you add up every report from the {town} workshop, how many {item} were repaired? Answer with the number only.",
     **_REPORT_SLOTS,
 )
 _ASK_COUNT = Phrasing(
-    "In how many of the {sessions} reports from the {town} workshop were there any {item} repaired? Answer with the number only.",
-    "On how many of the {sessions} days that I reported on were {item} repaired in the {town} workshop? Answer with the number only.",
-    sessions=r"\d+",
+    "In how many of my reports from the {town} workshop were there any {item} repaired? Answer with the number only.",
+    "On how many of the days that I reported on were {item} repaired in the {town} workshop? Answer with the number only.",
+    "How many of the reports from the {town} workshop list {item} as repaired? Answer with the number only.",
     **_REPORT_SLOTS,
 )
 _ASK_MOST = Phrasing(
-    "What did the {town} workshop repair most of, its {sessions} reports taken together? Answer with the name of the thing only.",
-    "Which thing comes out on top at the {town} workshop when the numbers of all {sessions} reports are added up? Answer with the name "
-    "of the thing only.",
-    sessions=r"\d+",
+    "What did the {town} workshop repair most of, all its reports taken together? Answer with the name of the thing only.",
+    "Which thing comes out on top at the {town} workshop when the numbers of all its reports are added up? Answer with the name of the "
+    "thing only.",
     **_REPORT_SLOTS,
 )
 
@@ -347,11 +345,10 @@ class Aggregation(BuiltinTest):
     ) -> TestExample:
         totals = {kind: sum(report.get(kind, 0) for report in reports) for kind in told_in}
         summed, counted = rng.sample(sorted(told_in), 2)
-        about = {"town": town, "sessions": self.sessions}
         questions = [
-            _ASK_SUM.say(rng, item=summed, **about),
-            _ASK_COUNT.say(rng, item=counted, **about),
-            _ASK_MOST.say(rng, **about),
+            _ASK_SUM.say(rng, item=summed, town=town),
+            _ASK_COUNT.say(rng, item=counted, town=town),
+            _ASK_MOST.say(rng, town=town),
         ]
         seen = sum(counted in report for report in reports)
         expected = [str(totals[summed]), str(seen), max(totals, key=lambda kind: totals[kind])]
