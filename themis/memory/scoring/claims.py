@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from enum import IntEnum
 from itertools import chain
 
+from themis.core.json_repair import parse_json
 from themis.memory.actions import Grade
 from themis.memory.phrasing import Phrasing
 from themis.memory.scoring.numbers import grade_number, parse_unit
@@ -33,9 +34,10 @@ def grade_claim(reply: str, expected: str, among: Iterable[str]) -> Grade:
     """1 if, of everything it could have named, the reply claims the expected phrase and nothing else."""
     # A phrase that differs from the expected one in nothing but its letters' case is no other phrase.
     rivals = {phrase for phrase in among if fold(phrase) != fold(expected)}
+    reply = _read_fields(reply)
     # Who does not know, and asks whether it is red, has not said so.
     stated = _QUESTION.sub(" ", reply) if "?" in reply and abstains(reply) else reply
-    claimed = find_claims(_remove_guesses(fold(stated)), {*rivals, expected})
+    claimed = find_claims(remove_guesses(stated), {*rivals, expected})
     if claimed == {expected}:
         return Grade(1.0, (f"says {expected!r}",))
     if not claimed:
@@ -45,11 +47,25 @@ def grade_claim(reply: str, expected: str, among: Iterable[str]) -> Grade:
     return Grade(0.0, (f"expected only {expected!r}, got {shown}",))
 
 
+def _read_fields(reply: str) -> str:
+    """Of a JSON object with several fields those that do not speak of the past; any other reply as it is."""
+    try:
+        value = parse_json(reply) if "{" in reply else None
+    except ValueError:
+        value = None
+    if not isinstance(value, dict) or len(value) < 2:
+        return reply
+    return "\n".join(str(content) for name, content in value.items() if not _PAST_FIELD.search(str(name).casefold()))
+
+
+_PAST_FIELD = re.compile(r"previous|former|earlier|old|past|history|before|other|note|comment|reason")
+
+
 def weigh_claim(reply: str, expected: str, among: Iterable[str]) -> Grade:
     """As `grade_claim`, but no verdict (a failure) where a person would have to read the reply twice."""
     every = {*among, expected}
     grade = grade_claim(reply, expected, every)
-    claimed = find_claims(_remove_guesses(fold(reply)), every)
+    claimed = find_claims(remove_guesses(reply), every)
     words = len(split_words(reply))
     if grade.score:
         unclear = _CLUELESS.search(fold(reply)) is not None and _VAGUE.search(fold(reply)) is not None
@@ -145,7 +161,7 @@ def find_all_claims(reply: str, among: Iterable[str]) -> frozenset[str]:
 
 def find_first_claim(reply: str, among: Iterable[str]) -> frozenset[str]:
     """What the reply concludes with, else what it names first, whatever its time: for questions about the past."""
-    clauses = _find_assertions(reply, among)
+    clauses = _find_assertions(remove_guesses(reply), among)
     concluded = [clause for clause in clauses if clause.standing is Standing.CONCLUDED]
     return next((clause.phrases for clause in concluded or clauses), frozenset())
 
@@ -163,8 +179,9 @@ def _find_assertions(reply: str, among: Iterable[str]) -> list[Clause]:
     return []
 
 
-def _remove_guesses(text: str) -> str:
-    """A folded text without what is only guessed after saying that one does not know: `You never said. Perhaps red?`"""
+def remove_guesses(reply: str) -> str:
+    """The folded reply without what is only guessed after saying that one does not know: `You never said. Perhaps red?`"""
+    text = fold(reply)
     unknown = _CLUELESS.search(text)
     if unknown is None:
         return text
@@ -228,6 +245,7 @@ _IGNORANCE = re.compile(
     r"|\b(?:no|any|without) (?:information|record|memory|memories|idea|mention|details?|knowledge|way of knowing|clue"
     r"|entry|entries|notes?|data|trace)\b|\bnot in my\b"
     r"|\bno (?:\w{1,20} ){1,2}(?:given|told|mentioned|provided|recorded|shared)\b"
+    r"|\bnothing (?:about|on|in)\b|\bno (?:sur|last )?name\b|\bmissing\b|\bnot (?:the|his|her|their) (?:sur|last )?name\b"
     r"|\bunknown\b|\bunsure\b|\bno one told\b|\bnobody told\b|\bn/a\b|\bunable to\b|\bunaware\b|\bunclear\b"
 )
 
@@ -260,7 +278,8 @@ def read_clauses(text: str, candidates: tuple[str, ...]) -> list[Clause]:
     """The clauses that name one of the candidates, in order; none where the reply says that it cannot decide."""
     clauses: list[Clause] = []
     joined = False
-    tagged = _DESCRIBED.sub(lambda described: described[1] or described[2], tag_phrases(text, candidates))
+    tagged = _TINGE.sub(" ", tag_phrases(text, candidates))
+    tagged = _DESCRIBED.sub(lambda described: described[1] or described[2], tagged)
     marked = _LABELLED.sub(_label_answer, _REFERRED.sub(r"\1\2; so \1", tagged))
     *before, tail = TAG.split(marked)
     if _UNDECIDED.search(f"{tail}\n") or (len(before) == 1 and _ALTERNATIVE.search(marked)):
@@ -355,7 +374,7 @@ _BREAK = re.compile(
     # `Since red and green are warm, blue is best`: a phrase with its verb begins a clause.
     rf"|,\s*(?=(?:and |but )?(?:(?:the|a|your) )?{TAG.pattern} (?:is|was|has|it|would|will|wins|remains|seems|plays)\b))"
     rf"|(?<=[\s,])(?<!used )(?<!ever )(?=(?:{'|'.join(_OPENERS.split())}|i think|i believe|i guess|also known|and ha(?:s|ve)"
-    r"|no longer|these days|by now|most recently|at present|over(?! time)|now(?!\s*(?:[.!?]|$)))\b)"
+    r"|no longer|and last of all|and (?:took|keeps?|plays?|moved|went|switched|chose|picked|started)|these days|by now|most recently|at present|over(?! time)|now(?!\s*(?:[.!?]|$)))\b)"
     r"|(?<!was )(?<!were )(?<!been )(?<!got )(?<!is )(?<!be )(?<=\s)(?=(?:has |have )?(?:replac(?:es|ed)|took the place of)\b)"
 )
 # `Teal, a blend of blue and green` names one colour and describes it.
@@ -368,6 +387,7 @@ _DESCRIBED = re.compile(
     rf"|({TAG.pattern})[^.!?;\n{_TAGS}]{{0,60}}?\b(?:sits|lies|falls|halfway|somewhere|midway|is) (?:right |roughly )?between "
     rf"(?:\w{{1,10}} )?{TAG.pattern} and (?:\w{{1,10}} )?{TAG.pattern}"
 )
+_TINGE = re.compile(rf"\bwith (?:a |some )(?:[a-z]{{1,12}} )?(?:touch|hint|dash|bit|tinge|note|drop) of {TAG.pattern}")
 # A phrase that is only referred to when the reply concludes: `red has four, so that is your colour`.
 _REFERRED = re.compile(
     rf"({TAG.pattern})([^{_TAGS}\n]{{0,80}}?)\b(?:so (?:that|this|it)(?: one)?(?:'s| is) (?:the|your|my|what)"
@@ -387,7 +407,7 @@ _ALTERNATIVE = re.compile(
     rf"\beither (?:\w{{1,20}} ){{0,3}}(?:{TAG.pattern} or\b|or (?:\w{{1,20}} ){{0,2}}{TAG.pattern})"
     rf"|(?:\?\s{{1,3}}or|\bor (?:was|is) it) (?:\w{{1,10}} ){{0,3}}{TAG.pattern}[^.!?\n]{{0,30}}\?"
 )
-_ISNT_IT = re.compile(r",?\s{0,3}\b(?:is|was|are|were|do|did|does)n't (?:it|that|you|i|they)\s?\?")
+_ISNT_IT = re.compile(r",?\s{0,3}\b(?:is|was|are|were|do|did|does|have|has)n't (?:it|that|you|i|they|she|he)\s?\?")
 _REFUTED = re.compile(r"\?\s{0,3}(?:no|nope|never|(?:(?:definitely|certainly|surely) )?not)\b")
 _EXCEPT = re.compile(r"\b(?:anything|everything|all|any|every \w{1,20}) but\b")
 # `Not a spoon, a thimble`: the denial ends at the comma.
@@ -399,12 +419,14 @@ _DENIAL = re.compile(
     r"|(?<!not )(?<!n't )\bforgot(?:ten)?\b|(?<!not )\b(?:wrong|incorrect|false)\b|\bunlike\b"
     r"|\b(?:was|were|been|got|is|be) (?:replaced|superseded|discarded|dropped|removed)\b|\b(?:replac|supersed)(?:es|ed|ing)\b"
     rf"|\btook the place of\b|\A\s*over\b|\b(?:no|without|to forget) (?:the )?{TAG.pattern}|\b(?:is|are|was|were|be) too\b"
-    r"|\b(?:no|any) (?:memory|record|recollection|information)\b"
+    r"|\b(?:no|any) (?:memory|record|recollection|information)\b|\bout of date\b|\boutdated\b|\bobsolete\b"
+    r"|(?<!not )(?<!yet )(?<!never )\b(?:left|sold|gave up|given up|giving up|gone off|went off|got rid of|parted with)"
+    rf" (?:the |a |an |her |his |on )?{TAG.pattern}|\b(?:gave|given) (?:the |a |an |her |his )?{TAG.pattern} (?:away|up)\b"
 )
 _PRESENT = re.compile(
     r"\bnow\b(?! on\b)|\bcurrent(?:ly)?\b|\blatest\b|\bmost recent(?:ly)?\b|\blast\b|\bat present\b|\bpresently\b"
     r"|\bthese days\b|\bnowadays\b|\btoday\b|\bfinally\b|\blastly\b|\blater\b|\bnewest\b|\bas of\b|\bin the end\b|\bended up\b"
-    r"|\bever since\b|\bupdated to\b"
+    r"|\bever since\b|\bsince then\b|\bupdated to\b"
 )
 _FOREMOST = re.compile(
     r"\bha(?:s|ve) the (?:most|highest|fewest|lowest|least|largest|smallest)\b|\bmost (?:often|frequently)\b"
@@ -413,17 +435,19 @@ _REASON = re.compile(
     r"\W*(?:because|since|as|while|whereas|although|though|compared|followed|ahead|second|than|like)\b"
 )  # fmt: skip
 _GONE = re.compile(
-    r"\b(?:was|were|been|had|previous(?:ly)?|former(?:ly)?|original(?:ly)?|initial(?:ly)?|earlier|before|first|once"
+    r"\b(?:was|were|(?<!must have )been|had|previous(?:ly)?|former(?:ly)?|original(?:ly)?|initial(?:ly)?|earlier|before|first|once"
     rf"|until|prior|past|old)\b|\bleft (?:the )?{TAG.pattern}"
 )
 _BESIDES = re.compile(
     r"\b(?:from|also|several|various|other|different|throughout|over time|began|started|at one point|at some point"
     r"|besides|also known|after|normally|usually|ordinarily|second|runner-up|tempt(?:ing|ed))\b"
+    r"|\b(?:cousin|neighbou?r|colleague|sister|brother|aunt|uncle|niece|nephew|flatmate|postman|conductor|caretaker|dog|baby)\b"
     r"|(?:'d|\bwould) have (?:liked|loved|ordered|preferred|taken)\b"
 )
 _CONCLUSION = re.compile(
-    r"\b(?:so|therefore|thus|hence|answer|(?<!second )choice|(?:has|have) to be|must be"
-    r"|recommend|suggest|go (?:for|with)|that leaves|wins|winner|decides|better|best)\b"
+    r"\b(?:so|therefore|thus|hence|answer|(?<!second )choice|(?:has|have) to be|must (?:be|have been)"
+    r"|recommend|suggest|go (?:for|with)|that leaves|(?<!would )wins?|winner|decides|better|best)\b"
+    r"|\A\W*but (?:\w{1,20} ){0,4}(?:it's|it is|that's|the answer is) "
     rf"|{TAG.pattern} it is\b|\bi(?:'d| would) say\b"
     # `I must choose` is the question, not its answer.
     r"|(?<!must )(?<!to )(?<!shall i )\b(?:choose|pick|take|order)\b"
@@ -433,9 +457,9 @@ _TURN = re.compile(
     r"\W*(?:but|yet|however|so|therefore|thus|hence|because|since|while|whereas|compared|followed|ahead)\b"
 )
 _FOLLOWS = re.compile(
-    r"\W*(?:and )?(?:(?<!back )then|later|afterwards|finally|lastly|eventually|now|these days|most recently)\b"
+    r"\W*(?:and )?(?:(?<!back )then|later|afterwards|finally|lastly|last of all|eventually|now|these days|most recently|since then)\b"
 )
-_JOINED = re.compile(r"\W*(?:or|and|also|maybe|perhaps|possibly|alternatively)\b")
+_JOINED = re.compile(r"\W*(?:or|and(?! (?:took|keeps?|plays?|moved|went|switched|chose|picked|started)\b)|also|maybe|perhaps|possibly|alternatively)\b")
 _WORD = re.compile(r"\w+")
 # Around a phrase that stands alone.
 _SMALL = frozenset({

@@ -13,7 +13,7 @@ from themis.memory.actions import Grade, Judgement
 from themis.memory.examples import TestExample
 from themis.memory.phrasing import Phrasing, any_of
 from themis.memory.reader import Reader
-from themis.memory.scoring.claims import weigh_claim
+from themis.memory.scoring.claims import remove_guesses, weigh_claim
 from themis.memory.scoring.lists import grade_quantities
 from themis.memory.scoring.numbers import grade_number, parse_count
 from themis.memory.tests.kind import BuiltinTest, settle, whole_number
@@ -365,8 +365,8 @@ class Aggregation(BuiltinTest):
     def evaluate(self, questions: Sequence[str], responses: Sequence[str], expected: Sequence[str]) -> Judgement:
         things = [answer for answer in self.answers if not str(answer).isdigit()]
         grades = [
-            grade_number(responses[0], int(expected[0])),
-            grade_number(responses[1], int(expected[1])),
+            grade_number(remove_guesses(responses[0]), int(expected[0])),
+            grade_number(remove_guesses(responses[1]), int(expected[1])),
             weigh_claim(responses[2], expected[2], things),
         ]
         return Grade.mean((yield from settle(questions, responses, expected, grades)))
