@@ -71,13 +71,14 @@ def find_questions(
             said.turn,
             said.text,
             said.reply,
-            _measure(messages, range(place) if said.needs is None else said.needs, said.tokens_before, said.now),
+            _measure(messages, _needed(messages, place), said.tokens_before, said.now),
         )
         for place, said in asked
     ]
     if listened_until is not None and messages:
         # What it was to do rests on everything that it said.
-        found.append(Question(0, "", "", _measure(messages, range(len(messages)), *listened_until)))
+        told = [place for place, said in enumerate(messages) if not said.question]
+        found.append(Question(0, "", "", _measure(messages, told, *listened_until)))
     if not verdicts and len(found) == 1:
         verdicts = [QuestionScore(score)]
     if len(verdicts) != len(found):
@@ -88,13 +89,18 @@ def find_questions(
     ]
 
 
+def _needed(messages: Sequence[Message], place: int) -> Sequence[int]:
+    """The messages that the answer to a question needs; all that was told before where the test does not say."""
+    needs = messages[place].needs
+    return [told for told in range(place) if not messages[told].question] if needs is None else needs
+
+
 def _measure(
     messages: Sequence[Message], needed: Sequence[int], tokens: int, now: datetime | None
 ) -> tuple[Needle, ...]:
     needles = []
     for place in needed:
-        # An answer may rest on an earlier question too, but what is to be remembered was told.
-        if place < len(messages) and not messages[place].question:
+        if place < len(messages):
             told = messages[place]
             elapsed = now - told.now if now is not None and told.now is not None else None
             needles.append(Needle(place, tokens - told.tokens_before, elapsed))
