@@ -31,8 +31,8 @@ from themis.memory.tests.stories import (
     tell_story,
     tell_tale,
 )
-from themis.memory.tests.times import JOKES
 from themis.memory.tests.tallies import REPAIRS
+from themis.memory.tests.times import JOKES
 from themis.memory.tests.updates import COLOURS, ROOMS
 from themis.memory.tests.word_lists import FIRST_NAMES, STORY_NAMES, SURNAMES
 

@@ -70,15 +70,24 @@ def weigh_claim(reply: str, expected: str, among: Iterable[str]) -> Grade:
     if grade.score:
         unclear = _CLUELESS.search(fold(reply)) is not None and _VAGUE.search(fold(reply)) is not None
     elif claimed:
-        # Of two the reply may well prefer one, in a way that no rule here knows.
-        unclear = expected in claimed and len(claimed) == 2 and words > _PLAIN_WORDS and " or " not in reply
+        # Of several, each with a verb of its own, the reply may well prefer one in a way that no rule here knows.
+        unclear = expected in claimed and 1 < len(claimed) <= _FEW < words and not _lists_some(reply, every)
     else:
         unclear = words > _PLAIN_WORDS and mentions(reply, expected) and not abstains(reply)
     return Grade.failure(f"it is not clear whether this claims {expected!r}: {shorten(reply)}") if unclear else grade
 
 
+def _lists_some(reply: str, among: Iterable[str]) -> bool:
+    """Whether candidates stand side by side, none of them preferred: `red and blue`, `red, blue`, `one is red`."""
+    return reply.count("?") > 1 or _SIDE_BY_SIDE.search(tag_phrases(fold(reply), tuple(sorted(among)))) is not None
+
+
 # A longer reply may qualify what it says.
-_PLAIN_WORDS = 24
+_PLAIN_WORDS, _FEW = 24, 4
+_SIDE_BY_SIDE = re.compile(
+    rf"{TAG.pattern}(?:[\s,/&+*\"'-]|\b(?:and|or|the|a|an|then|in|both|nor)\b){{1,12}}{TAG.pattern}"
+    r"|\b(?:either|equally|or|hard to say|depends|one of|the other|in passing)\b"
+)
 
 
 def grade_retelling(reply: str, *told: Phrasing, slot: str = "value") -> Grade | None:
@@ -98,10 +107,10 @@ def grade_retelling(reply: str, *told: Phrasing, slot: str = "value") -> Grade |
 _QUOTED = re.compile(r"[“\"][^“”\"]{20,400}[”\"]")
 
 
-def grade_claim_about(subject: str, others: Iterable[str], reply: str, expected: str, among: Iterable[str]) -> Grade:
-    """The same for a reply that may also say one other thing, if it says that of others than the subject."""
+def weigh_claim_about(subject: str, others: Iterable[str], reply: str, expected: str, among: Iterable[str]) -> Grade:
+    """As `weigh_claim`, for a reply that may also say one other thing, if it says that of others than the subject."""
     brief = len(find_phrases(reply, {*among, expected})) <= 2
-    return grade_claim(extract_about(reply, subject, others) if brief and subject else reply, expected, among)
+    return weigh_claim(extract_about(reply, subject, others) if brief and subject else reply, expected, among)
 
 
 def grade_answers(
@@ -219,13 +228,16 @@ def abstains(reply: str) -> bool:
 
 # Says that nothing is known, rather than that it is not certain.
 _CLUELESS = re.compile(
-    r"(?:n't|\bnot|\bcannot|\bnever)\b[^.!?;:\n]{0,40}\b(?:know|recall|remember|told|mentioned|said|shared|have (?:any|that|this|access)"
+    r"(?:n't|\bnot|\bcannot|\bnever)\b[^.!?;:\n]{0,40}\b(?:know|recall|remember|told|mentioned|said|shared|have (?:any|that"
+    r"|this|access)"
     r"|find|aware)\b(?! (?:exactly|precisely|for (?:sure|certain)|why|how))"
-    r"|\bno (?:information|record|memory|recollection|idea|way of knowing)\b"
+    r"|\bno (?:information|record|memory|recollection|idea|way of knowing)\b|\bwithout (?:any |more )?(?:information|details"
+    r"|knowledge)\b"
 )
 _SENTENCES = re.compile(r"(?<=[.!?\n])\s+(?=\w)")
 _GUESSED = re.compile(
-    r"\bguess|\b(?:most|many|some|other) people\b|\bpopular\b|\bcommon(?:ly)?\b|\bmy own\b|\bmine\b|\bpersonally\b"
+    r"\bguess|\bi(?:'d| would) (?:go|pick|choose)\b|\b(?:most|many|some|other) people\b|\bpopular\b|\bcommon(?:ly)?\b"
+    r"|\bmy own\b|\bmine\b|\bpersonally\b"
     r"|\b(?:perhaps|maybe|possibly|might|could (?:it )?be|for (?:example|instance)|such as|e\.g|something like|suppose|random)\b"
     r"|\bmy (?:favou?rite|choice|pick|bet)\b|\bassum|\bimagine\b|\bspeculat|\bsounds? like\b|\bhow about\b|\bwas it\b|\bis it\b"
 )
@@ -245,7 +257,8 @@ _IGNORANCE = re.compile(
     r"|\b(?:no|any|without) (?:information|record|memory|memories|idea|mention|details?|knowledge|way of knowing|clue"
     r"|entry|entries|notes?|data|trace)\b|\bnot in my\b"
     r"|\bno (?:\w{1,20} ){1,2}(?:given|told|mentioned|provided|recorded|shared)\b"
-    r"|\bnothing (?:about|on|in)\b|\bno (?:sur|last )?name\b|\bmissing\b|\bnot (?:the|his|her|their) (?:sur|last )?name\b"
+    r"|\bnothing (?:about|on|in)\b|\bonly (?:told|know|heard)\b|\bno (?:sur|last )?name\b|\bmissing\b|\bnot (?:the|his|her"
+    r"|their) (?:sur|last )?name\b"
     r"|\bunknown\b|\bunsure\b|\bno one told\b|\bnobody told\b|\bn/a\b|\bunable to\b|\bunaware\b|\bunclear\b"
 )
 
@@ -278,7 +291,11 @@ def read_clauses(text: str, candidates: tuple[str, ...]) -> list[Clause]:
     """The clauses that name one of the candidates, in order; none where the reply says that it cannot decide."""
     clauses: list[Clause] = []
     joined = False
-    tagged = _TINGE.sub(" ", tag_phrases(text, candidates))
+    tagged = _TINGE.sub(" ", _STILL_THERE.sub(r"still in \1", tag_phrases(text, candidates))).replace(
+        "not yet ", "not "
+    )
+    tagged = _UNTIL.sub(r", then \1", _TO_FROM.sub(r"to \1", tagged))
+    tagged = _MARKED_CURRENT.sub(r"now \1", _BECAME.sub(r"\1, then ", tagged))
     tagged = _DESCRIBED.sub(lambda described: described[1] or described[2], tagged)
     marked = _LABELLED.sub(_label_answer, _REFERRED.sub(r"\1\2; so \1", tagged))
     *before, tail = TAG.split(marked)
@@ -374,7 +391,8 @@ _BREAK = re.compile(
     # `Since red and green are warm, blue is best`: a phrase with its verb begins a clause.
     rf"|,\s*(?=(?:and |but )?(?:(?:the|a|your) )?{TAG.pattern} (?:is|was|has|it|would|will|wins|remains|seems|plays)\b))"
     rf"|(?<=[\s,])(?<!used )(?<!ever )(?=(?:{'|'.join(_OPENERS.split())}|i think|i believe|i guess|also known|and ha(?:s|ve)"
-    r"|no longer|and last of all|and (?:took|keeps?|plays?|moved|went|switched|chose|picked|started)|these days|by now|most recently|at present|over(?! time)|now(?!\s*(?:[.!?]|$)))\b)"
+    r"|no longer|and last of all|and (?:took|keeps?|plays?|moved|went|switched|chose|picked|started|use|call)|these days"
+    r"|by now|most recently|at present|over(?! time)|now(?!\s*(?:[.!?]|$)))\b)"
     r"|(?<!was )(?<!were )(?<!been )(?<!got )(?<!is )(?<!be )(?<=\s)(?=(?:has |have )?(?:replac(?:es|ed)|took the place of)\b)"
 )
 # `Teal, a blend of blue and green` names one colour and describes it.
@@ -382,11 +400,21 @@ _DESCRIBED = re.compile(
     rf"({TAG.pattern})(?:[\s\"'*_]{{0,3}}[,;:(–—!.-]|\s-)[\s\"'*_(]{{0,4}}"
     r"(?:(?:which|that|it|this)(?:'s| is| was| sits| lies| falls)? )?(?:basically |essentially |really |simply |just |i\.e\. )?"
     r"(?:(?:a|an|the|some|one of the) )?(?:[a-z-]{1,20} ){0,4}?"
-    r"(?:shades?|blend|mix|mixture|tone|hue|tint|cross|kind|sort|type|variety|combination|member|colou?r)(?: of| between| that| which|,)"
+    r"(?:shades?|blend|mix|mixture|tone|hue|tint|cross|kind|sort|type|variety|combination|member|colou?r)(?: of| between"
+    r"| that| which|,| close to| similar to| near| akin to| like| not unlike)"
     rf"[^.!?;\n{_TAGS}]{{0,40}}{TAG.pattern}(?:[^.!?;\n{_TAGS}]{{0,20}}{TAG.pattern}){{0,3}}[^.!?;,\n{_TAGS}]{{0,40}}"
     rf"|({TAG.pattern})[^.!?;\n{_TAGS}]{{0,60}}?\b(?:sits|lies|falls|halfway|somewhere|midway|is) (?:right |roughly )?between "
     rf"(?:\w{{1,10}} )?{TAG.pattern} and (?:\w{{1,10}} )?{TAG.pattern}"
 )
+_BECAME = re.compile(rf"({TAG.pattern}) (?:then )?(?:became|gave way to|turned into|made way for|was followed by) ")
+_UNTIL = re.compile(
+    rf"\buntil (?:you|they|she|he|it|we) (?:\w{{1,12}} ){{1,4}}?(?:to|into|for) (?:the )?({TAG.pattern})"
+)
+_TO_FROM = re.compile(rf"\bto (?:the )?({TAG.pattern})(?: \w{{1,12}}){{0,2}} from (?:the )?{TAG.pattern}")
+_MARKED_CURRENT = re.compile(
+    rf"({TAG.pattern}) ?\([^()\n]{{0,30}}\b(?:current|now|latest|most recent|last)\b[^()\n]{{0,30}}\)"
+)
+_STILL_THERE = re.compile(rf"(?:\bnot|n't)(?: yet)? left (?:the )?({TAG.pattern})")
 _TINGE = re.compile(rf"\bwith (?:a |some )(?:[a-z]{{1,12}} )?(?:touch|hint|dash|bit|tinge|note|drop) of {TAG.pattern}")
 # A phrase that is only referred to when the reply concludes: `red has four, so that is your colour`.
 _REFERRED = re.compile(
@@ -415,13 +443,15 @@ _NOT_THIS = re.compile(r"(?<=\bnot)([^,]{1,80}),\s+(?=(?:a|an|the|it|to|in)\b)")
 _DENIAL = re.compile(
     r"\bnot\b(?! (?:sure|certain|entirely|completely|quite|mistaken|wrong|100|only|just|forgotten))"
     r"|n't\b(?! (?:worry|forg[eo]t|sure|get enough))|\bcannot\b(?! forget)|\bnever\b|\bno longer\b|\brather than\b"
-    r"|\binstead of\b|\bthan\b|\bused to\b|\bneither\b|\bnor\b|\bexcept\b|\bapart from\b|\bavoid\b|\bdislikes?\b|\bhates?\b"
+    r"|\binstead of\b|\bthan\b|\bused to\b|\bneither\b|\bnor\b|\bexcept\b|\bapart from\b|\bavoid\b|\bdislike[sd]?\b|\bhated?s?\b"
     r"|(?<!not )(?<!n't )\bforgot(?:ten)?\b|(?<!not )\b(?:wrong|incorrect|false)\b|\bunlike\b"
     r"|\b(?:was|were|been|got|is|be) (?:replaced|superseded|discarded|dropped|removed)\b|\b(?:replac|supersed)(?:es|ed|ing)\b"
-    rf"|\btook the place of\b|\A\s*over\b|\b(?:no|without|to forget) (?:the )?{TAG.pattern}|\b(?:is|are|was|were|be) too\b"
+    rf"|\btook the place of\b|\A\s*over\b|\b(?:no|without|to forget|forget about) (?:the )?{TAG.pattern}|\b(?:is|are|was|were"
+    rf"|be) too\b"
     r"|\b(?:no|any) (?:memory|record|recollection|information)\b|\bout of date\b|\boutdated\b|\bobsolete\b"
     r"|(?<!not )(?<!yet )(?<!never )\b(?:left|sold|gave up|given up|giving up|gone off|went off|got rid of|parted with)"
     rf" (?:the |a |an |her |his |on )?{TAG.pattern}|\b(?:gave|given) (?:the |a |an |her |his )?{TAG.pattern} (?:away|up)\b"
+    rf"|\b(?:wanted|consider(?:ed|ing)|toyed with|meant to \w{{1,12}}|nearly bought|almost bought) (?:the |a |an )?{TAG.pattern}"
 )
 _PRESENT = re.compile(
     r"\bnow\b(?! on\b)|\bcurrent(?:ly)?\b|\blatest\b|\bmost recent(?:ly)?\b|\blast\b|\bat present\b|\bpresently\b"
@@ -435,20 +465,22 @@ _REASON = re.compile(
     r"\W*(?:because|since|as|while|whereas|although|though|compared|followed|ahead|second|than|like)\b"
 )  # fmt: skip
 _GONE = re.compile(
-    r"\b(?:was|were|(?<!must have )been|had|previous(?:ly)?|former(?:ly)?|original(?:ly)?|initial(?:ly)?|earlier|before|first|once"
+    r"\b(?:was|were|(?<!must have )been|had|previous(?:ly)?|former(?:ly)?|original(?:ly)?|initial(?:ly)?|earlier|before|first"
+    r"|once"
     rf"|until|prior|past|old)\b|\bleft (?:the )?{TAG.pattern}"
 )
 _BESIDES = re.compile(
     r"\b(?:from|also|several|various|other|different|throughout|over time|began|started|at one point|at some point"
     r"|besides|also known|after|normally|usually|ordinarily|second|runner-up|tempt(?:ing|ed))\b"
     r"|\b(?:cousin|neighbou?r|colleague|sister|brother|aunt|uncle|niece|nephew|flatmate|postman|conductor|caretaker|dog|baby)\b"
+    rf"|{TAG.pattern} is for (?:the|your)\b"
     r"|(?:'d|\bwould) have (?:liked|loved|ordered|preferred|taken)\b"
 )
 _CONCLUSION = re.compile(
     r"\b(?:so|therefore|thus|hence|answer|(?<!second )choice|(?:has|have) to be|must (?:be|have been)"
     r"|recommend|suggest|go (?:for|with)|that leaves|(?<!would )wins?|winner|decides|better|best)\b"
     r"|\A\W*but (?:\w{1,20} ){0,4}(?:it's|it is|that's|the answer is) "
-    rf"|{TAG.pattern} it is\b|\bi(?:'d| would) say\b"
+    rf"|{TAG.pattern} (?:it is\b|is the one(?=\W*\Z))|\bi(?:'d| would) say\b"
     # `I must choose` is the question, not its answer.
     r"|(?<!must )(?<!to )(?<!shall i )\b(?:choose|pick|take|order)\b"
 )
@@ -457,9 +489,13 @@ _TURN = re.compile(
     r"\W*(?:but|yet|however|so|therefore|thus|hence|because|since|while|whereas|compared|followed|ahead)\b"
 )
 _FOLLOWS = re.compile(
-    r"\W*(?:and )?(?:(?<!back )then|later|afterwards|finally|lastly|last of all|eventually|now|these days|most recently|since then)\b"
+    r"\W*(?:and )?(?:(?<!back )then|later|afterwards|finally|lastly|last of all|eventually|now|these days|most recently"
+    r"|since then)\b"
 )
-_JOINED = re.compile(r"\W*(?:or|and(?! (?:took|keeps?|plays?|moved|went|switched|chose|picked|started)\b)|also|maybe|perhaps|possibly|alternatively)\b")
+_JOINED = re.compile(
+    r"\W*(?:or|and(?! (?:took|keeps?|plays?|moved|went|switched|chose|picked|started|use|call)\b)|also|maybe"
+    r"|perhaps|possibly|alternatively)\b"
+)
 _WORD = re.compile(r"\w+")
 # Around a phrase that stands alone.
 _SMALL = frozenset({

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import re
+from collections.abc import Sequence
 
 from themis.core.json_repair import parse_json
 from themis.memory.actions import Grade
@@ -40,6 +42,16 @@ def parse_number(reply: str, unit: str = "") -> float | None:
         for stated in _list_readings(part, unit):
             if (number := _single_value(stated)) is not None:
                 return number
+    return _find_sum([float(figures.replace(",", "")) for figures in _FIGURES.findall(text)])
+
+
+def _find_sum(numbers: Sequence[float]) -> float | None:
+    """The first or the last number if it is the sum of all the others, of which there are at least two."""
+    if len(numbers) > 2:
+        if numbers[0] == math.fsum(numbers[1:]):
+            return numbers[0]
+        if numbers[-1] == math.fsum(numbers[:-1]):
+            return numbers[-1]
     return None
 
 
@@ -100,7 +112,8 @@ _MONTHS = (
     "january|february|march|april|may(?! (?:be|have|not|well))|june|july|august|september|october|november|december"
 )
 _NO_ANSWER = re.compile(
-    rf"\b(?:\d{{1,2}}(?:st|nd|rd|th)?,? (?:and )?){{0,12}}\d{{1,2}}(?:st|nd|rd|th)?(?: of)? (?:{_MONTHS})\b|\b(?:{_MONTHS}) \d{{1,2}}(?:st|nd|rd|th)?\b"
+    rf"\b(?:\d{{1,2}}(?:st|nd|rd|th)?,? (?:and )?){{0,12}}\d{{1,2}}(?:st|nd|rd|th)?(?: of)? (?:{_MONTHS})\b"
+    rf"|\b(?:{_MONTHS}) \d{{1,2}}(?:st|nd|rd|th)?\b"
     r"|\b\d{1,12}(?:st|nd|rd|th)\b|\b(?:step|report|session|chapter) \d{1,4}\b"
     r"|\b(?:not|n't|never|than|except|but not|at least|at most) (?:(?:option|exactly|just) )?-?\d[\d.,]{0,15}"
     r"|\b\d{1,12} ?(?:or|to|–|/) ?(?:perhaps |maybe )?\d{1,12}\b|\bbetween \d{1,12} and \d{1,12}\b"

@@ -17,9 +17,9 @@ from themis.memory.scoring.claims import (
     abstains,
     extract_about,
     find_claims,
-    grade_claim_about,
     grade_retelling,
     weigh_claim,
+    weigh_claim_about,
 )
 from themis.memory.scoring.words import fold, mentions, shorten
 from themis.memory.tests.kind import BuiltinTest, settle, whole_number
@@ -50,7 +50,16 @@ _DEEDS = {
 }
 ACQUAINTANCES = tuple(_DEEDS)
 _ROLES = {deed: role for role, deed in _DEEDS.items()}
-_STREETS = ("Canal Row", "Chapel Street", "Dyer's Lane", "Ferry Road", "Market Passage", "Mill Lane", "Rope Walk", "Tanner Street")
+_STREETS = (
+    "Canal Row",
+    "Chapel Street",
+    "Dyer's Lane",
+    "Ferry Road",
+    "Market Passage",
+    "Mill Lane",
+    "Rope Walk",
+    "Tanner Street",
+)
 _PERSON = {
     "who": any_of(ACQUAINTANCES),
     "deed": any_of(_ROLES),
@@ -195,9 +204,20 @@ def weigh_abstention(replies: Sequence[str], expected: Sequence[str | None], peo
         if name is not None:
             grades.append(grade_retelling(reply, _SURNAME, slot="name") or weigh_claim(answer, name, SURNAMES))
         else:
-            declines = abstains(reply) and not find_claims(answer, SURNAMES)
-            grades.append(Grade.when(declines, f"{'declines' if declines else 'should decline'}: {shorten(reply, 60)}"))
+            grades.append(_weigh_decline(reply, answer))
     return grades
+
+
+def _weigh_decline(reply: str, answer: str) -> Grade:
+    """1 if the reply declines and names nobody; no verdict where it declines and names somebody who may be another."""
+    named = find_claims(answer, SURNAMES)
+    if abstains(reply) and named and _ANOTHER.search(fold(reply)):
+        return Grade.failure(f"it is not clear whether this declines: {shorten(reply)}")
+    declines = abstains(reply) and not named
+    return Grade.when(declines, f"{'declines' if declines else 'should decline'}: {shorten(reply, 60)}")
+
+
+_ANOTHER = re.compile(r"\b(?:another|other|different|elsewhere|same name)\b")
 
 
 def combine_abstention(grades: Sequence[Grade], expected: Sequence[str | None]) -> Grade:
@@ -261,8 +281,10 @@ _PASSWORD = Phrasing(
 _FORGET = Phrasing(
     "Please forget the password for the {lock} at {town} and do not tell it to anyone any more, me included.",
     "[Strike|Erase] the password for the {lock} at {town} from your memory, and from now on tell it to nobody, not even to me.",
-    "I should not have told you the password for the {lock} at {town}: forget it, and never repeat it to anyone, myself included.",
-    "The password for the {lock} at {town} is none of our business any more, so forget it and keep it from everybody, from me too.",
+    "I should not have told you the password for the {lock} at {town}: forget it, and never repeat it to anyone, myself "
+    "included.",
+    "The password for the {lock} at {town} is none of our business any more, so forget it and keep it from everybody, from me "
+    "too.",
     "From this moment on you do not know the password for the {lock} at {town}; whoever asks, and be it me, is not to hear it.",
     **_LOCK,
 )
@@ -351,9 +373,7 @@ class Forgetting(BuiltinTest):
         return _PasswordsReader()
 
 
-def weigh_forgetting(
-    replies: Sequence[str], locks: Sequence[str], forgotten: str, kept: str, new: str
-) -> list[Grade]:
+def weigh_forgetting(replies: Sequence[str], locks: Sequence[str], forgotten: str, kept: str, new: str) -> list[Grade]:
     """Replies to questions about three locks: for the forgotten password, for another one, for the new one."""
     # Letter by letter counts too.
     reveals = mentions(replies[0], forgotten) or re.search(r"[\W_]{1,3}".join(forgotten), fold(replies[0]))
@@ -374,7 +394,7 @@ def combine_forgetting(grades: Sequence[Grade]) -> Grade:
 
 def _grade_password(lock: str, reply: str, word: str) -> Grade:
     retold = grade_retelling(reply, _PASSWORD, _NEW_PASSWORD, slot="word")
-    return retold or grade_claim_about(lock, LOCKS, reply, word, PASSWORDS)
+    return retold or weigh_claim_about(lock, LOCKS, reply, word, PASSWORDS)
 
 
 class _PasswordsReader(Reader):

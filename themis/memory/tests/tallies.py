@@ -38,7 +38,8 @@ def _join(parts: Sequence[str]) -> str:
 # No item is part of another's name.
 GOODS = (
     "apple", "aubergine", "bar of chocolate", "battery", "bottle of olive oil", "box of matches", "bread roll", "bunch of leeks",
-    "candle", "carton of eggs", "cauliflower", "coconut", "cucumber", "bag of flour", "envelope", "jar of honey", "jar of mustard",
+    "candle", "carton of eggs", "cauliflower", "coconut", "cucumber", "bag of flour", "envelope", "jar of honey",
+    "jar of mustard",
     "lemon", "light bulb", "loaf of rye bread", "mango", "melon", "notebook", "onion", "packet of rice", "packet of tea", "pear",
     "pencil", "pineapple", "pumpkin", "roll of tape", "sponge", "stick of butter", "tea towel", "tin of beans", "tin of sardines",
     "toothbrush", "tube of glue", "turnip",
@@ -71,9 +72,11 @@ _ADD = Phrasing(
     "[Next time I go to the shop|When I go shopping] I must bring {count} {item}, note that on the list.",
     "The list for the shop [grows again|gets longer]: {count} {item} [on top|more], [I fear|alas].",
     "Could you [jot down|enter] {count} {item} among the things I have to buy?",
-    "[My guests|The neighbours' children] [will want|have asked for] {count} {item}, so [on the shopping list with it|list it for the "
+    "[My guests|The neighbours' children] [will want|have asked for] {count} {item}, so [on the shopping list with it|list it "
+    "for the "
     "shop].",
-    "[Somebody|The cat] has [ruined|knocked over] our {item}; [new ones go|a replacement goes] on the shopping list, {count} in number.",
+    "[Somebody|The cat] has [ruined|knocked over] our {item}; [new ones go|a replacement goes] on the shopping list, {count} "
+    "in number.",
     "Remind me at the shop of {count} {item} besides what is listed already.",
     "Shopping again: [do not let me forget|I am not to come home without] {count} {item}, on top of the rest of the list.",
     **_GOODS_SLOTS,
@@ -98,7 +101,8 @@ _RECIPE = Phrasing(
     **_GOODS_SLOTS,
 )
 _ADD_RECIPE = Phrasing(
-    "[I am going to make|On Sunday I will make] that {town} [cake|stew|pie] after all: put what the recipe needs on my shopping list.",
+    "[I am going to make|On Sunday I will make] that {town} [cake|stew|pie] after all: put what the recipe needs on my "
+    "shopping list.",
     "What I told you that a {town} [cake|stew|pie] needs goes on the shopping list as well.",
     **_GOODS_SLOTS,
 )
@@ -113,7 +117,8 @@ _ASK_LIST = Phrasing(
     "What is on my shopping list[ now|]? Answer with a JSON list of objects with the fields `item` and `quantity` (a number).",
     "[Read|Give] me my shopping list as it [stands|is] now. Answer with a JSON list of objects with the fields `item` and "
     "`quantity` (a number).",
-    "What do I have to buy, by the shopping list, and how much of each? Answer with a JSON list of objects with the fields `item` and "
+    "What do I have to buy, by the shopping list, and how much of each? Answer with a JSON list of objects with the fields "
+    "`item` and "
     "`quantity` (a number).",
 )
 
@@ -276,9 +281,11 @@ _NOT_REPAIRED = Phrasing(
     **_REPORT_SLOTS,
 )
 _ASK_SUM = Phrasing(
-    "How many {item} were repaired, all the reports that I gave you from the {town} workshop taken together? Answer with the number "
+    "How many {item} were repaired, all the reports that I gave you from the {town} workshop taken together? Answer with the "
+    "number "
     "only.",
-    "Over all my reports from the {town} workshop: what is the total number of {item} that were repaired? Answer with the number only.",
+    "Over all my reports from the {town} workshop: what is the total number of {item} that were repaired? Answer with the "
+    "number only.",
     "If you add up every report from the {town} workshop, how many {item} were repaired? Answer with the number only.",
     **_REPORT_SLOTS,
 )
@@ -290,7 +297,8 @@ _ASK_COUNT = Phrasing(
 )
 _ASK_MOST = Phrasing(
     "What did the {town} workshop repair most of, all its reports taken together? Answer with the name of the thing only.",
-    "Which thing comes out on top at the {town} workshop when the numbers of all its reports are added up? Answer with the name of the "
+    "Which thing comes out on top at the {town} workshop when the numbers of all its reports are added up? Answer with the "
+    "name of the "
     "thing only.",
     **_REPORT_SLOTS,
 )
@@ -341,7 +349,13 @@ class Aggregation(BuiltinTest):
         return self._ask(number, rng, town, reports, lines, told_in)
 
     def _ask(
-        self, number: int, rng: Random, town: str, reports: list[dict[str, int]], lines: list[str], told_in: dict[str, list[int]]
+        self,
+        number: int,
+        rng: Random,
+        town: str,
+        reports: list[dict[str, int]],
+        lines: list[str],
+        told_in: dict[str, list[int]],
     ) -> TestExample:
         totals = {kind: sum(report.get(kind, 0) for report in reports) for kind in told_in}
         summed, counted = rng.sample(sorted(told_in), 2)
@@ -403,9 +417,7 @@ class _Workshop:
     errors: dict[tuple[str, str], int] = field(default_factory=dict)
 
     def list_counts(self, item: str) -> list[int]:
-        return [
-            self.errors.get((day, item), report[item]) for day, report in self.reports.items() if item in report
-        ]
+        return [self.errors.get((day, item), report[item]) for day, report in self.reports.items() if item in report]
 
 
 class _ReportsReader(Reader):

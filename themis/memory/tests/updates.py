@@ -103,7 +103,15 @@ class AttributeReader(Reader):
 # --- the user's name --------------------------------------------------------------------------------------------------
 
 _NAME = {"value": any_of(FIRST_NAMES), "former": any_of(FIRST_NAMES), "town": _TOWN}
-_NAMESAKES = ("great-aunt", "great-uncle", "godparent", "first teacher", "old neighbour", "former landlady", "pen friend")
+_NAMESAKES = (
+    "great-aunt",
+    "great-uncle",
+    "godparent",
+    "first teacher",
+    "old neighbour",
+    "former landlady",
+    "pen friend",
+)
 NAME = Attribute(
     told=Phrasing(
         "[Please call|Do call|Kindly call] me {value}[ from here on| from this day on|].",
@@ -265,7 +273,16 @@ COLOURS = (
     "teal", "turquoise", "ultramarine", "violet", "white", "yellow",
 )  # fmt: skip
 _COLOUR = {"value": any_of(COLOURS), "former": any_of(COLOURS), "town": _TOWN}
-_SIGHTS = ("band stand", "clock tower", "ferry", "lighthouse", "lock keeper's house", "signal box", "water tower", "windmill")
+_SIGHTS = (
+    "band stand",
+    "clock tower",
+    "ferry",
+    "lighthouse",
+    "lock keeper's house",
+    "signal box",
+    "water tower",
+    "windmill",
+)
 COLOUR = Attribute(
     told=Phrasing(
         "My favourite colour [is|has come to be] {value}.",
@@ -393,7 +410,8 @@ _MOVED = Phrasing(
     "{date} was the day [on which|when] the {town} {who} carried its chairs to the {room} room.",
     "They gave the {town} {who} the keys of the {room} room on {date}, and it [moved in|took it over] the same day.",
     "I [helped|watched] the {town} {who} [move|settle] into the {room} room on {date}.",
-    "[Whoever|Anybody who] looked for the {town} {who} after {date} had to go to the {room} room, its new quarters from that day.",
+    "[Whoever|Anybody who] looked for the {town} {who} after {date} had to go to the {room} room, its new quarters from that "
+    "day.",
     "A burst pipe drove the {town} {who} into the {room} room on {date}.",
     "[My diary|The minutes] for {date}: {town} {who} [transferred|moved over] to the {room} room.",
     **_SOCIETY,
@@ -406,7 +424,8 @@ _MOVED_AFTER = Phrasing(
 )
 _NOT_MOVED = Phrasing(
     "There was talk that the {town} {who} would move to the {room} room on {date}, but nothing came of it.",
-    "The {town} {who} very nearly [went|moved] to the {room} room on {date}, then [somebody objected|the roof leaked] and it stayed.",
+    "The {town} {who} very nearly [went|moved] to the {room} room on {date}, then [somebody objected|the roof leaked] and it "
+    "stayed.",
     "The {who} [I told you of|we know] had asked for the {room} room as well, in vain.",
     **_SOCIETY,
 )
