@@ -68,7 +68,9 @@ def weigh_claim(reply: str, expected: str, among: Iterable[str]) -> Grade:
     claimed = find_claims(remove_guesses(reply), every)
     words = len(split_words(reply))
     if grade.score:
-        unclear = _CLUELESS.search(fold(reply)) is not None and _VAGUE.search(fold(reply)) is not None
+        text = fold(reply)
+        vague = _CLUELESS.search(text) is not None and _VAGUE.search(text) is not None
+        unclear = vague or _TAKEN_BACK.search(text) is not None
     elif claimed:
         # Of several, each with a verb of its own, the reply may well prefer one in a way that no rule here knows.
         unclear = expected in claimed and 1 < len(claimed) <= _FEW < words and not _lists_some(reply, every)
@@ -202,7 +204,7 @@ def extract_about(reply: str, subject: str, others: Iterable[str]) -> str:
     """The reply without what it says of others than the subject: `Ann likes tea, Bob coffee` says tea of Ann."""
     every = tuple(sorted({*others, subject}))
     kept: list[str] = []
-    of_others = False
+    of_others = subject_named = False
     text = fold(reply)
     parts = _PARTS.split(find_correction(text) or text)
     for part, following in zip(parts, [*parts[1:], ""], strict=True):
@@ -214,8 +216,11 @@ def extract_about(reply: str, subject: str, others: Iterable[str]) -> str:
             kept.pop()
         if named and not _CONTRAST.match(part):
             of_others = subject not in named
+        elif subject_named and _OTHER_ONE.search(part):
+            of_others = True
         elif _SENTENCE.match(part):
             of_others = False
+        subject_named = subject_named or subject in named
         if not of_others and not (named and subject not in named):
             kept.append(part)
     return "".join(kept)
@@ -241,6 +246,7 @@ _GUESSED = re.compile(
     r"|\b(?:perhaps|maybe|possibly|might|could (?:it )?be|for (?:example|instance)|such as|e\.g|something like|suppose|random)\b"
     r"|\bmy (?:favou?rite|choice|pick|bet)\b|\bassum|\bimagine\b|\bspeculat|\bsounds? like\b|\bhow about\b|\bwas it\b|\bis it\b"
 )
+_TAKEN_BACK = re.compile(r"\bbut (?:that|it|this) (?:may|might|could)(?: well| also)? be\b")
 _VAGUE = re.compile(r"\b(?:i think|i believe|probably|presumably|likely|should be|must be|i'd say)\b")
 # `Red? That is your aunt's` says red of the aunt.
 _WHOSE = re.compile(r"\W*(?:but )?(?:that|this|which)(?:'s| is| was| belongs)\b")
@@ -248,6 +254,7 @@ _QUESTION = re.compile(r"[^.!?\n]{1,200}\?")
 _PARTS = re.compile(r"(?=[.!?;:]\s|[,()\n–—]|\s-+\s|(?<!, )\b(?:and|while|whereas|but)\b)")
 _SENTENCE = re.compile(r"[.!?;\n]|,?\s?\b(?:while|whereas|but)\b")
 _CONTRAST = re.compile(r"\W*(?:unlike|not|as opposed to)\b")
+_OTHER_ONE = re.compile(r"\bthe other\b")
 _CONDITION = re.compile(r"\bif (?:i|you) [^.!?,\n]{0,100}")
 _IGNORANCE = re.compile(
     r"(?:n't|\bnot|\bcannot|\bnever|\bno longer)\b[^.!?\n]{0,60}\b(?:know|recall|remember|told|tell|mention(?:ed)?"
@@ -448,7 +455,8 @@ _DENIAL = re.compile(
     r"|\b(?:was|were|been|got|is|be) (?:replaced|superseded|discarded|dropped|removed)\b|\b(?:replac|supersed)(?:es|ed|ing)\b"
     rf"|\btook the place of\b|\A\s*over\b|\b(?:no|without|to forget|forget about) (?:the )?{TAG.pattern}|\b(?:is|are|was|were"
     rf"|be) too\b"
-    r"|\b(?:no|any) (?:memory|record|recollection|information)\b|\bout of date\b|\boutdated\b|\bobsolete\b"
+    r"|\b(?:no|any) (?:memory|record|recollection|information)\b|\bby mistake\b|\bmistakenly\b|\bout of date\b|\boutdated\b"
+    r"|\bobsolete\b"
     r"|(?<!not )(?<!yet )(?<!never )\b(?:left|sold|gave up|given up|giving up|gone off|went off|got rid of|parted with)"
     rf" (?:the |a |an |her |his |on )?{TAG.pattern}|\b(?:gave|given) (?:the |a |an |her |his )?{TAG.pattern} (?:away|up)\b"
     rf"|\b(?:wanted|consider(?:ed|ing)|toyed with|meant to \w{{1,12}}|nearly bought|almost bought) (?:the |a |an )?{TAG.pattern}"
@@ -482,7 +490,7 @@ _CONCLUSION = re.compile(
     r"|\A\W*but (?:\w{1,20} ){0,4}(?:it's|it is|that's|the answer is) "
     rf"|{TAG.pattern} (?:it is\b|is the one(?=\W*\Z))|\bi(?:'d| would) say\b"
     # `I must choose` is the question, not its answer.
-    r"|(?<!must )(?<!to )(?<!shall i )\b(?:choose|pick|take|order)\b"
+    r"|(?<!must )(?<!to )(?<!shall i )(?<!the )(?<!chronological )\b(?:choose|pick|take|order)\b"
 )
 # What was said up to here has no bearing on what follows.
 _TURN = re.compile(

@@ -263,7 +263,14 @@ PASSWORDS = (
     "redshank", "sanderling", "sandpiper", "shearwater", "shelduck", "siskin", "skylark", "sparrowhawk", "starling", "stonechat",
     "treecreeper", "turnstone", "wagtail", "waxwing", "wheatear", "whimbrel", "whinchat", "wigeon", "yellowhammer",
 )  # fmt: skip
-_LOCK = {"lock": any_of(LOCKS), "town": _TOWN, "word": any_of(PASSWORDS), "former": any_of(PASSWORDS)}
+_THINGS = ("canoe", "easel", "harmonium", "hang glider", "rocking horse", "sewing machine", "sledge", "telescope")
+_LOCK = {
+    "lock": any_of(LOCKS),
+    "town": _TOWN,
+    "word": any_of(PASSWORDS),
+    "former": any_of(PASSWORDS),
+    "thing": any_of(_THINGS),
+}
 _PASSWORD = Phrasing(
     "The password for the {lock} at {town} is “{word}”.",
     "[Say|Whisper] “{word}” and the {lock} at {town} [will open|opens].",
@@ -276,6 +283,17 @@ _PASSWORD = Phrasing(
     "The {lock} at {town} lets you in if you type “{word}”.",
     "The password for the {lock} at {town} is not “{former}”, as the old note says, but “{word}”.",
     "[Note|Write down]: {lock} at {town}, password “{word}”.",
+    **_LOCK,
+)
+_STORED = Phrasing(
+    "My {thing} [is kept|has found a place] in the {lock} at {town}.",
+    "I [carried|brought] my {thing} to the {lock} at {town}, where it [stays|is safe] for the time being.",
+    **_LOCK,
+)
+_PASSWORD_WITH_THING = Phrasing(
+    "Where my {thing} is kept at {town} one gets in with “{word}”.",
+    "“{word}” is what one has to say at {town} to [visit|get at] my {thing}.",
+    "[To fetch|To get at] my {thing} at {town} you [type|say] “{word}”.",
     **_LOCK,
 )
 _FORGET = Phrasing(
@@ -316,8 +334,9 @@ class Forgetting(BuiltinTest):
 
     Scores: perfect 1, memoryless 0. A third each for not revealing the forgotten password, for still knowing another one,
     and for knowing the new one once it was told. Not revealing counts only if at least one of the others is right: an
-    agent that knows nothing has nothing to keep. Words that open nothing are mentioned as well. About 25 tokens per
-    message. Interferes with no other test: no other one speaks of these locks.
+    agent that knows nothing has nothing to keep. The other password may be told of what lies behind its lock, and words
+    that open nothing are mentioned. About 25 tokens per message. Interferes with no other test: no other one speaks of
+    these locks.
     """
 
     kind: ClassVar[str] = "forgetting"
@@ -336,9 +355,15 @@ class Forgetting(BuiltinTest):
         forgotten, kept = rng.sample(range(self.secrets), 2)
         if rng.random() < 0.5:
             places[forgotten]["town"], places[kept] = towns[0], {"lock": locks[forgotten], "town": towns[1]}
-        script = []
-        for place, word in zip(places, words, strict=True):
-            said = _PASSWORD.say(rng, word=word, former=former, **place)
+        # The one that is kept may be told of what lies behind the lock.
+        thing = rng.choice(_THINGS) if rng.random() < 0.6 else None
+        script = [] if thing is None else [self.chat(rng, _STORED.say(rng, thing=thing, **places[kept]))]
+        first = len(script)
+        for place_number, (place, word) in enumerate(zip(places, words, strict=True)):
+            if thing is not None and place_number == kept:
+                said = _PASSWORD_WITH_THING.say(rng, thing=thing, town=place["town"], word=word)
+            else:
+                said = _PASSWORD.say(rng, word=word, former=former, **place)
             if rng.random() < 0.3:
                 said = " ".join(rng.sample((said, _NOT_PASSWORD.say(rng, word=other)), 2))
             script.append(self.chat(rng, said))
@@ -353,9 +378,9 @@ class Forgetting(BuiltinTest):
             dataset=self,
             example_id=str(number),
             script=script,
-            is_question=[*(False for _ in locks), False, True, True, False, True],
+            is_question=[False] * (first + self.secrets + 1) + [True, True, False, True],
             expected_responses=[[words[forgotten]], words[kept], new],
-            material={"needed": [[self.secrets], [kept], [self.secrets + 3]]},
+            material={"needed": [[first + self.secrets], [*range(first), first + kept], [first + self.secrets + 3]]},
         )
 
     def ideal_answers(self, example: TestExample) -> list[str]:
@@ -393,18 +418,24 @@ def combine_forgetting(grades: Sequence[Grade]) -> Grade:
 
 
 def _grade_password(lock: str, reply: str, word: str) -> Grade:
-    retold = grade_retelling(reply, _PASSWORD, _NEW_PASSWORD, slot="word")
+    retold = grade_retelling(reply, _PASSWORD, _PASSWORD_WITH_THING, _NEW_PASSWORD, slot="word")
     return retold or weigh_claim_about(lock, LOCKS, reply, word, PASSWORDS)
 
 
 class _PasswordsReader(Reader):
     def __init__(self) -> None:
         self._words: dict[tuple[str, str], str] = {}
+        self._stored: dict[tuple[str, str], str] = {}
 
     def answer(self, message: str, now: datetime) -> str | None:
         for phrasing in (_PASSWORD, _NEW_PASSWORD):
             for told in phrasing.read_all(message):
                 self._words[told["lock"], told["town"]] = told["word"]
+        for told in _STORED.read_all(message):
+            self._stored[told["thing"], told["town"]] = told["lock"]
+        for told in _PASSWORD_WITH_THING.read_all(message):
+            lock = self._stored.get((told["thing"], told["town"]), "")
+            self._words[lock, told["town"]] = told["word"]
         for told in _FORGET.read_all(message):
             self._words[told["lock"], told["town"]] = _FORGOTTEN
         asked = _ASK_PASSWORD.read(message)
