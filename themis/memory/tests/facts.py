@@ -21,9 +21,9 @@ from themis.memory.scoring.claims import (
     weigh_claim,
     weigh_claim_about,
 )
-from themis.memory.scoring.words import fold, mentions, shorten
+from themis.memory.scoring.words import find_phrases, fold, mentions, shorten
 from themis.memory.tests.kind import BuiltinTest, settle, whole_number
-from themis.memory.tests.word_lists import SURNAMES, TOWNS
+from themis.memory.tests.word_lists import SURNAMES, VILLAGES
 
 _TOWN = r"[A-Z]\w+"
 
@@ -133,10 +133,10 @@ class Abstention(BuiltinTest):
     unknowns: int = whole_number(4, least=1, most=lambda test: len(ACQUAINTANCES) - test.facts)
 
     def make_example(self, number: int, rng: Random) -> TestExample:
-        town, other_town = self.world.look_alikes(rng, "town", TOWNS, 2)
+        town, other_town = self.world.look_alikes(rng, "village", VILLAGES, 2)
         people = rng.sample(ACQUAINTANCES, self.facts + self.unknowns)
         told, untold = people[: self.facts], people[self.facts :]
-        names = self.world.sample(rng, "surname", SURNAMES, self.facts + 2)
+        names = rng.sample(SURNAMES, self.facts + 2)
         lines: list[str] = []
         needed: dict[str, list[int] | None] = dict.fromkeys(untold)
         # One of the names is told in two parts, or wrongly at first.
@@ -202,7 +202,9 @@ def weigh_abstention(replies: Sequence[str], expected: Sequence[str | None], peo
     for reply, name, person in zip(replies, expected, people, strict=False):
         answer = extract_about(reply, person, ACQUAINTANCES)
         if name is not None:
-            grades.append(grade_retelling(reply, _SURNAME, slot="name") or weigh_claim(answer, name, SURNAMES))
+            several = len(find_phrases(reply, SURNAMES)) > 1
+            retold = grade_retelling(reply, _SURNAME, slot="name") if several else None
+            grades.append(retold or weigh_claim(answer, name, SURNAMES))
         else:
             grades.append(_weigh_decline(reply, answer))
     return grades
@@ -347,7 +349,7 @@ class Forgetting(BuiltinTest):
     secrets: int = whole_number(3, least=2, most=len(LOCKS))
 
     def make_example(self, number: int, rng: Random) -> TestExample:
-        towns = self.world.look_alikes(rng, "town", TOWNS, 2)
+        towns = self.world.look_alikes(rng, "village", VILLAGES, 2)
         locks = rng.sample(LOCKS, self.secrets)
         # The one that is kept may be of the same sort as the one that is forgotten, in the other town.
         places = [{"lock": lock, "town": rng.choice(towns)} for lock in locks]

@@ -19,7 +19,7 @@ from themis.memory.scoring.lists import grade_members
 from themis.memory.scoring.words import find_phrases, fold, shorten, split_words
 from themis.memory.tests.invented import BUILTIN, InventedTest
 from themis.memory.tests.kind import BuiltinTest, settle, whole_number
-from themis.memory.tests.word_lists import CITIES, FIRST_NAMES, MONTHS, SURNAMES, TOWNS
+from themis.memory.tests.word_lists import CITIES, FIRST_NAMES, MONTHS, SURNAMES, TOWNS, VILLAGES
 
 _TOWN = r"[A-Z]\w+"
 _FULL_NAME = r"[A-Z]\w+ [A-Z]\w+"
@@ -142,12 +142,13 @@ class Interference(BuiltinTest):
     attributes: int = whole_number(3, least=1, most=len(TRAITS))
 
     def make_example(self, number: int, rng: Random) -> TestExample:
-        (first_name,) = self.world.first_names(rng, 1)
+        # Nobody else has their surnames, whatever the first name.
+        first_name = rng.choice(FIRST_NAMES)
         surnames = self.world.look_alikes(rng, "surname", SURNAMES, self.people)
         people = [f"{first_name} {surname}" for surname in surnames]
         # One of them comes from a town, which is told at first and then stands for the name.
-        (town,) = self.world.towns(rng, 1)
         townsman = rng.choice(people) if rng.random() < 0.5 else None
+        town = self.world.draw(rng, "village", VILLAGES) if townsman else ""
         lines = [self.chat(rng, _HAILS_FROM.say(rng, who=townsman, town=town))] if townsman else []
         asked = []
         for name in rng.sample(tuple(TRAITS), self.attributes):
@@ -268,8 +269,9 @@ class ContradictionDetection(BuiltinTest):
     contradictions: int = whole_number(2, least=1, most=lambda test: test.people // 3)
 
     def make_example(self, number: int, rng: Random) -> TestExample:
-        (town,) = self.world.towns(rng, 1)
-        people = self.world.first_names(rng, self.people)
+        # Nobody else speaks of people there, whatever their names.
+        town = self.world.draw(rng, "village", VILLAGES)
+        people = rng.sample(FIRST_NAMES, self.people)
         contradicted = rng.sample(people, self.contradictions)
         lines: list[str] = []
         needed: list[int] = []
@@ -402,11 +404,11 @@ class ConflictingPersonalInfo(InventedTest):
 
     def make_example(self, number: int, rng: Random) -> TestExample:
         relatives = rng.sample(RELATIVES, self.other_relatives + 1)
-        people = [
-            {"relative": relative, "who": who}
-            for relative, who in zip(relatives, self.world.first_names(rng, len(relatives)), strict=True)
-        ]
-        earlier, later, *elsewhere = self.world.towns(rng, self.other_relatives + 3)
+        people = []
+        for relative in relatives:
+            who = self.world.draw(rng, relative, FIRST_NAMES)
+            people.append({"relative": relative, "who": who})
+        earlier, later, *elsewhere = rng.sample(TOWNS, self.other_relatives + 3)
         lines = [self.chat(rng, _ALWAYS_LIVED.say(rng, town=earlier, **people[0]))]
         for other, town in zip(people[1:], elsewhere, strict=False):
             said = _LIVES.say(rng, town=town, **other)

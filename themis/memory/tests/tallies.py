@@ -17,7 +17,7 @@ from themis.memory.scoring.claims import remove_guesses, weigh_claim
 from themis.memory.scoring.lists import grade_quantities
 from themis.memory.scoring.numbers import grade_number, parse_count
 from themis.memory.tests.kind import BuiltinTest, settle, whole_number
-from themis.memory.tests.word_lists import MONTHS, TOWNS
+from themis.memory.tests.word_lists import MONTHS, VILLAGES
 
 _NUMBERS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
 _COUNT = rf"\d+|{any_of(_NUMBERS)}"
@@ -147,15 +147,15 @@ class Shopping(BuiltinTest):
         listed: dict[str, int] = {}
         lines: list[str] = []
         cooked_at = rng.randrange(1, self.item_changes) if self.item_changes > 2 and rng.random() < 0.4 else None
-        recipe = (self.world.towns(rng, 1)[0], rng.choice(GOODS), rng.randint(1, 4))
+        town = "" if cooked_at is None else self.world.draw(rng, "village", VILLAGES)
+        recipe = (town, rng.choice(GOODS), rng.randint(1, 4))
         for change in range(self.item_changes):
             if change == cooked_at:
                 said = _change_list(listed, rng, recipe=recipe)
             else:
                 said = _change_list(listed, rng)
             if cooked_at is not None and change == cooked_at - 1:
-                town, item, count = recipe
-                said = f"{said} {_RECIPE.say(rng, town=town, **_goods(rng, item, count))}"
+                said = f"{said} {_RECIPE.say(rng, town=town, **_goods(rng, *recipe[1:]))}"
             if rng.random() < 0.3:
                 other = _OTHER_GOODS.say(rng, **_goods(rng, rng.choice(GOODS), rng.randint(1, 6)))
                 said = " ".join(rng.sample((said, other), 2))
@@ -323,7 +323,7 @@ class Aggregation(BuiltinTest):
     sessions: int = whole_number(5, least=3, most=200)
 
     def make_example(self, number: int, rng: Random) -> TestExample:
-        town, other_town = self.world.look_alikes(rng, "town", TOWNS, 2)
+        town, other_town = self.world.look_alikes(rng, "village", VILLAGES, 2)
         reports = _draw_reports(rng, self.sessions)
         kinds = sorted({kind for report in reports for kind in report})
         lines: list[str] = []

@@ -17,7 +17,7 @@ from themis.memory.scoring.claims import find_first_claim, grade_retelling, weig
 from themis.memory.scoring.lists import grade_members
 from themis.memory.scoring.words import find_phrases
 from themis.memory.tests.kind import BuiltinTest, settle, whole_number
-from themis.memory.tests.word_lists import FIRST_NAMES, MONTHS, TOWNS
+from themis.memory.tests.word_lists import FIRST_NAMES, MONTHS, VILLAGES
 
 _TOWN = r"[A-Z]\w+"
 
@@ -47,9 +47,10 @@ class Attribute:
 
         Values of `others` are mentioned in some of the messages; no first value is told as a change.
         """
-        holder, (town,) = rng.choice(self.holders), test.world.towns(rng, 1)
         # Before which of the statements it is told what is taken over in the last one.
         held_before = rng.randrange(len(values)) if rng.random() < _TAKEN_OVER_SHARE else None
+        holder = rng.choice(self.holders)
+        town = "" if held_before is None else test.world.draw(rng, "village", VILLAGES)
         lines: list[str] = []
         needed: list[int] = []
         for place, value in enumerate(values):
@@ -474,7 +475,7 @@ class KnowledgeUpdate(BuiltinTest):
     updates: int = whole_number(3, least=2, most=len(MONTHS))
 
     def make_example(self, number: int, rng: Random) -> TestExample:
-        town, other_town = self.world.look_alikes(rng, "town", TOWNS, 2)
+        town, other_town = self.world.look_alikes(rng, "village", VILLAGES, 2)
         who = rng.choice(_SOCIETIES)
         rooms = rng.sample(ROOMS, self.updates + 1)
         months = sorted(rng.sample(range(1, len(MONTHS) + 1), self.updates))
