@@ -264,7 +264,8 @@ _IGNORANCE = re.compile(
     r"|\b(?:no|any|without) (?:information|record|memory|memories|idea|mention|details?|knowledge|way of knowing|clue"
     r"|entry|entries|notes?|data|trace)\b|\bnot in my\b"
     r"|\bno (?:\w{1,20} ){1,2}(?:given|told|mentioned|provided|recorded|shared)\b"
-    r"|\bnothing (?:about|on|in)\b|\bonly (?:told|know|heard)\b|\bno (?:sur|last )?name\b|\bmissing\b|\bnot (?:the|his|her"
+    r"|\bnothing (?:about|on|in|noted|recorded|stored)\b|\bonly (?:told|know|heard)\b|\bno (?:sur|last )?name\b|\bmissing\b"
+    r"|\bnot (?:the|his|her"
     r"|their) (?:sur|last )?name\b"
     r"|\bunknown\b|\bunsure\b|\bno one told\b|\bnobody told\b|\bn/a\b|\bunable to\b|\bunaware\b|\bunclear\b"
 )
@@ -297,10 +298,11 @@ class Clause:
 def read_clauses(text: str, candidates: tuple[str, ...]) -> list[Clause]:
     """The clauses that name one of the candidates, in order; none where the reply says that it cannot decide."""
     clauses: list[Clause] = []
-    joined = False
+    joined = foremost = False
     tagged = _TINGE.sub(" ", _STILL_THERE.sub(r"still in \1", tag_phrases(text, candidates))).replace(
         "not yet ", "not "
     )
+    tagged = _AND_THEN.sub(", then ", _CAME_AFTER.sub(r", then \1", tagged))
     tagged = _UNTIL.sub(r", then \1", _TO_FROM.sub(r"to \1", tagged))
     tagged = _MARKED_CURRENT.sub(r"now \1", _BECAME.sub(r"\1, then ", tagged))
     tagged = _DESCRIBED.sub(lambda described: described[1] or described[2], tagged)
@@ -318,10 +320,13 @@ def read_clauses(text: str, candidates: tuple[str, ...]) -> list[Clause]:
             if bare and set(_WORD.findall(piece)) <= _SMALL:
                 standing = Standing.ALONE
             if clauses and follows:
-                standing = clauses[-1].standing
+                # Of a ranking the first counts, of a story the last.
+                ranked = foremost and clauses[-1].standing is Standing.CURRENT
+                standing, follows = (Standing.PAST, False) if ranked else (clauses[-1].standing, True)
         if clauses and standing in (Standing.SAID, Standing.ALONE) and _JOINED.match(piece):
             standing = min(clauses[-1].standing, Standing.SAID)
             joined = True
+        foremost = foremost or _FOREMOST.search(f"{lead} {piece}") is not None
         clauses.append(Clause(standing, phrases, follows))
     # `Red. Or perhaps blue.` is one answer of two parts.
     return [_lower_alone(clause) for clause in clauses] if joined else clauses
@@ -396,7 +401,7 @@ _BREAK = re.compile(
     r"([.!?;](?=\s|$|[\"')*_])|:(?=\s|$)|[\n()\[\]{}|]|\s-+\s|[–—]"
     r"|,\s*(?=(?:and )?(?:it|its|it's|that|this|you|your|you're|you've|i|i'm|they|she|he|so|as|at|in|on)\b)"
     # `Since red and green are warm, blue is best`: a phrase with its verb begins a clause.
-    rf"|,\s*(?=(?:and |but )?(?:(?:the|a|your) )?{TAG.pattern} (?:is|was|has|it|would|will|wins|remains|seems|plays)\b))"
+    rf"|,\s*(?=(?:and |but )?(?:(?:the|a|your) )?{TAG.pattern} (?:is|was|has|it|would|will|wins|remains|seems|plays|being)\b))"
     rf"|(?<=[\s,])(?<!used )(?<!ever )(?=(?:{'|'.join(_OPENERS.split())}|i think|i believe|i guess|also known|and ha(?:s|ve)"
     r"|no longer|and last of all|and (?:took|keeps?|plays?|moved|went|switched|chose|picked|started|use|call)|these days"
     r"|by now|most recently|at present|over(?! time)|now(?!\s*(?:[.!?]|$)))\b)"
@@ -414,6 +419,8 @@ _DESCRIBED = re.compile(
     rf"(?:\w{{1,10}} )?{TAG.pattern} and (?:\w{{1,10}} )?{TAG.pattern}"
 )
 _BECAME = re.compile(rf"({TAG.pattern}) (?:then )?(?:became|gave way to|turned into|made way for|was followed by) ")
+_AND_THEN = re.compile(r",? (?:and )?from there (?:on )?to (?:the )?")
+_CAME_AFTER = re.compile(rf"\bafter (?:the )?{TAG.pattern}(?: \w{{1,12}})? came (?:the )?({TAG.pattern})")
 _UNTIL = re.compile(
     rf"\buntil (?:you|they|she|he|it|we) (?:\w{{1,12}} ){{1,4}}?(?:to|into|for) (?:the )?({TAG.pattern})"
 )
@@ -467,7 +474,7 @@ _PRESENT = re.compile(
     r"|\bever since\b|\bsince then\b|\bupdated to\b"
 )
 _FOREMOST = re.compile(
-    r"\bha(?:s|ve) the (?:most|highest|fewest|lowest|least|largest|smallest)\b|\bmost (?:often|frequently)\b"
+    r"\bha(?:s|ve) the (?:most|highest|fewest|lowest|least|largest|smallest)\b|\bmost (?:often|frequently|of all)\b"
 )
 _REASON = re.compile(
     r"\W*(?:because|since|as|while|whereas|although|though|compared|followed|ahead|second|than|like)\b"
