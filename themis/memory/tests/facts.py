@@ -200,10 +200,13 @@ def weigh_abstention(replies: Sequence[str], expected: Sequence[str | None], peo
     """
     grades = []
     for reply, name, person in zip(replies, expected, people, strict=False):
+        named = len(find_phrases(reply, SURNAMES))
+        if named > len(ACQUAINTANCES):
+            grades.append(Grade(0.0, (f"asked for one surname, names {named}",)))
+            continue
         answer = extract_about(reply, person, ACQUAINTANCES)
         if name is not None:
-            several = len(find_phrases(reply, SURNAMES)) > 1
-            retold = grade_retelling(reply, _SURNAME, slot="name") if several else None
+            retold = grade_retelling(reply, _SURNAME, slot="name") if named > 1 else None
             grades.append(retold or weigh_claim(answer, name, SURNAMES))
         else:
             grades.append(_weigh_decline(reply, answer))
