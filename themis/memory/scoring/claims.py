@@ -13,6 +13,7 @@ from enum import IntEnum
 from itertools import chain
 
 from themis.memory.actions import Grade
+from themis.memory.phrasing import Phrasing
 from themis.memory.scoring.numbers import grade_number, parse_unit
 from themis.memory.scoring.words import (
     TAG,
@@ -23,6 +24,7 @@ from themis.memory.scoring.words import (
     fold,
     mentions,
     shorten,
+    split_words,
     tag_phrases,
 )
 
@@ -41,6 +43,43 @@ def grade_claim(reply: str, expected: str, among: Iterable[str]) -> Grade:
         return Grade(0.0, (f"expected {expected!r}, which is {seen} in: {shorten(reply)}",))
     shown = ", ".join(map(repr, sorted(claimed)[:5])) + (" and more" if len(claimed) > 5 else "")
     return Grade(0.0, (f"expected only {expected!r}, got {shown}",))
+
+
+def weigh_claim(reply: str, expected: str, among: Iterable[str]) -> Grade:
+    """As `grade_claim`, but no verdict (a failure) where a person would have to read the reply twice."""
+    every = {*among, expected}
+    grade = grade_claim(reply, expected, every)
+    claimed = find_claims(reply, every)
+    words = len(split_words(reply))
+    if grade.score:
+        unclear = _CLUELESS.search(fold(reply)) is not None and _VAGUE.search(fold(reply)) is not None
+    elif claimed:
+        # Of two the reply may well prefer one, in a way that no rule here knows.
+        unclear = expected in claimed and len(claimed) == 2 and words > _PLAIN_WORDS and " or " not in reply
+    else:
+        unclear = words > _PLAIN_WORDS and mentions(reply, expected) and not abstains(reply)
+    return Grade.failure(f"it is not clear whether this claims {expected!r}: {shorten(reply)}") if unclear else grade
+
+
+# A longer reply may qualify what it says.
+_PLAIN_WORDS = 24
+
+
+def grade_retelling(reply: str, *told: Phrasing, slot: str = "value") -> Grade | None:
+    """0 if the reply says again, in the user's own words, sentences that give one slot several values; else None.
+
+    Whoever repeats all that was said has answered nothing, even if a careful reader could tell the answer from it. What
+    stands in quotation marks is evidence for an answer and does not count.
+    """
+    own = _QUOTED.sub(" ", reply)
+    values = {found[slot].casefold() for phrasing in told for found in phrasing.read_all(own)}
+    if len(values) < 2:
+        return None
+    return Grade(0.0, (f"repeats what was said of {', '.join(sorted(values)[:5])}, without an answer",))
+
+
+# A sentence between quotation marks; a single word may well be what was told.
+_QUOTED = re.compile(r"[“\"][^“”\"]{20,400}[”\"]")
 
 
 def grade_claim_about(subject: str, others: Iterable[str], reply: str, expected: str, among: Iterable[str]) -> Grade:
@@ -114,7 +153,7 @@ def find_first_claim(reply: str, among: Iterable[str]) -> frozenset[str]:
 def _find_assertions(reply: str, among: Iterable[str]) -> list[Clause]:
     """The clauses that assert something, those after a correction if there are any."""
     candidates = tuple(sorted(among))
-    text = fold(reply)
+    text = _remove_guesses(fold(reply))
     if not find_in_folded(text, candidates):
         return []
     for part in (find_correction(text), text):
@@ -122,6 +161,15 @@ def _find_assertions(reply: str, among: Iterable[str]) -> list[Clause]:
         if clauses:
             return clauses
     return []
+
+
+def _remove_guesses(text: str) -> str:
+    """A folded text without what is only guessed after saying that one does not know: `You never said. Perhaps red?`"""
+    unknown = _CLUELESS.search(text)
+    if unknown is None:
+        return text
+    known, rest = text[: unknown.end()], text[unknown.end() :]
+    return known + "".join(part for part in _SENTENCES.split(rest) if not _GUESSED.search(part))
 
 
 def extract_about(reply: str, subject: str, others: Iterable[str]) -> str:
@@ -152,6 +200,19 @@ def abstains(reply: str) -> bool:
     return _IGNORANCE.search(_CONDITION.sub("", fold(reply))) is not None
 
 
+# Says that nothing is known, rather than that it is not certain.
+_CLUELESS = re.compile(
+    r"(?:n't|\bnot|\bcannot|\bnever)\b[^.!?;:\n]{0,40}\b(?:know|recall|remember|told|mentioned|said|shared|have (?:any|that|this|access)"
+    r"|find|aware)\b(?! (?:exactly|precisely|for (?:sure|certain)|why|how))"
+    r"|\bno (?:information|record|memory|recollection|idea|way of knowing)\b"
+)
+_SENTENCES = re.compile(r"(?<=[.!?\n])\s+(?=\w)")
+_GUESSED = re.compile(
+    r"\bguess|\b(?:most|many|some|other) people\b|\bpopular\b|\bcommon(?:ly)?\b|\bmy own\b|\bmine\b|\bpersonally\b"
+    r"|\b(?:perhaps|maybe|possibly|might|could (?:it )?be|for (?:example|instance)|such as|e\.g|something like|suppose|random)\b"
+    r"|\bmy (?:favou?rite|choice|pick|bet)\b|\bassum|\bimagine\b|\bspeculat|\bsounds? like\b|\bhow about\b|\bwas it\b|\bis it\b"
+)
+_VAGUE = re.compile(r"\b(?:i think|i believe|probably|presumably|likely|should be|must be|i'd say)\b")
 # `Red? That is your aunt's` says red of the aunt.
 _WHOSE = re.compile(r"\W*(?:but )?(?:that|this|which)(?:'s| is| was| belongs)\b")
 _QUESTION = re.compile(r"[^.!?\n]{1,200}\?")
@@ -199,7 +260,8 @@ def read_clauses(text: str, candidates: tuple[str, ...]) -> list[Clause]:
     """The clauses that name one of the candidates, in order; none where the reply says that it cannot decide."""
     clauses: list[Clause] = []
     joined = False
-    marked = _LABELLED.sub(_label_answer, _REFERRED.sub(r"\1\2; so \1", tag_phrases(text, candidates)))
+    tagged = _DESCRIBED.sub(lambda described: described[1] or described[2], tag_phrases(text, candidates))
+    marked = _LABELLED.sub(_label_answer, _REFERRED.sub(r"\1\2; so \1", tagged))
     *before, tail = TAG.split(marked)
     if _UNDECIDED.search(f"{tail}\n") or (len(before) == 1 and _ALTERNATIVE.search(marked)):
         return []
@@ -295,6 +357,16 @@ _BREAK = re.compile(
     rf"|(?<=[\s,])(?<!used )(?<!ever )(?=(?:{'|'.join(_OPENERS.split())}|i think|i believe|i guess|also known|and ha(?:s|ve)"
     r"|no longer|these days|by now|most recently|at present|over(?! time)|now(?!\s*(?:[.!?]|$)))\b)"
     r"|(?<!was )(?<!were )(?<!been )(?<!got )(?<!is )(?<!be )(?<=\s)(?=(?:has |have )?(?:replac(?:es|ed)|took the place of)\b)"
+)
+# `Teal, a blend of blue and green` names one colour and describes it.
+_DESCRIBED = re.compile(
+    rf"({TAG.pattern})(?:[\s\"'*_]{{0,3}}[,;:(–—!.-]|\s-)[\s\"'*_(]{{0,4}}"
+    r"(?:(?:which|that|it|this)(?:'s| is| was| sits| lies| falls)? )?(?:basically |essentially |really |simply |just |i\.e\. )?"
+    r"(?:(?:a|an|the|some|one of the) )?(?:[a-z-]{1,20} ){0,4}?"
+    r"(?:shades?|blend|mix|mixture|tone|hue|tint|cross|kind|sort|type|variety|combination|member|colou?r)(?: of| between| that| which|,)"
+    rf"[^.!?;\n{_TAGS}]{{0,40}}{TAG.pattern}(?:[^.!?;\n{_TAGS}]{{0,20}}{TAG.pattern}){{0,3}}[^.!?;,\n{_TAGS}]{{0,40}}"
+    rf"|({TAG.pattern})[^.!?;\n{_TAGS}]{{0,60}}?\b(?:sits|lies|falls|halfway|somewhere|midway|is) (?:right |roughly )?between "
+    rf"(?:\w{{1,10}} )?{TAG.pattern} and (?:\w{{1,10}} )?{TAG.pattern}"
 )
 # A phrase that is only referred to when the reply concludes: `red has four, so that is your colour`.
 _REFERRED = re.compile(
