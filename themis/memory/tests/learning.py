@@ -93,9 +93,17 @@ class Grammar:
         return [*pairs, *(" ".join(reversed(pair.split())) for pair in pairs)]
 
 
+class _Rules(TypedDict):
+    adjectives: dict[str, str]
+    nouns: dict[str, str]
+    mark: str
+    mark_first: bool
+    adjective_first: bool
+
+
 class _Key(TypedDict):
     translations: list[str]
-    grammar: dict[str, object]
+    grammar: _Rules
 
 
 @dataclass(kw_only=True)
@@ -123,7 +131,8 @@ class RuleLearning(BuiltinTest):
         adjectives, nouns = list(grammar.adjectives), list(grammar.nouns)
         # Of three nouns one is shown in both numbers, and the others are asked for in the number that was not shown.
         shown = [((False, True), (False, False), (True, True))[place % 3] for place in range(self.words)]
-        examples, asked = [], []
+        examples: list[tuple[str, str, str]] = []
+        asked: list[tuple[str, str, str]] = []
         for place, adjective in enumerate(adjectives):
             for step in (0, 1, 2):
                 at = (place + step) % self.words
