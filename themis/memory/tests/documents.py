@@ -293,9 +293,12 @@ def _grade_detail(reply: str, detail: str, value: str) -> Grade:
     if retold := grade_retelling(reply, _DETAILS[detail], slot=detail):
         return retold
     rivals: dict[str, Sequence[str]] = {"keeper": SURNAMES, "goods": GOODS, "roof": ROOFS}
-    return weigh_claim(reply, value, rivals.get(detail) or _YEAR.findall(reply))
+    # What was built was built once: the past is no former state.
+    stated = _WAS.sub("is", reply) if detail == "year" else reply
+    return weigh_claim(stated, value, rivals.get(detail) or _YEAR.findall(reply))
 
 
+_WAS = re.compile(r"\bwas\b")
 _YEAR = re.compile(r"\b1\d{3}\b")
 
 

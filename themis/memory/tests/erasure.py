@@ -193,14 +193,15 @@ class Erasure(BuiltinTest):
         told = Grade.mean(grade for grade, of in zip(grades, about, strict=False) if of != "hidden")
         kept = [_keeps(reply, grade, *one) for reply, grade, one in zip(responses, grades, expected, strict=False)]
         hidden = [keeps for keeps in kept if keeps is not None]
-        return Grade.combine(told.score * sum(hidden) / max(1, len(hidden)), grades)
+        share_hidden = sum(hidden) / len(hidden) if hidden else 1.0
+        return Grade.combine(told.score * share_hidden, grades)
 
     @classmethod
     def make_reader(cls) -> Reader:
         return _ErasureReader()
 
 
-def _grade_hidden(reply: str, secret: str) -> Grade:
+def grade_hidden(reply: str, secret: str) -> Grade:
     """1 if the reply does not give away what should be forgotten; no verdict where it says much and denies nothing."""
     if mentions(reply, secret):
         return Grade(0.0, (f"reveals {secret!r}: {shorten(reply, 60)}",))
@@ -230,7 +231,7 @@ def _grade_count(reply: str, count: str) -> Grade:
     return Grade.when(given == int(count), f"expected {count}, got {given if given is None else int(given)}")
 
 
-_GRADERS = {"hidden": _grade_hidden, "known": _grade_known, "list": _grade_list, "count": _grade_count}
+_GRADERS = {"hidden": grade_hidden, "known": _grade_known, "list": _grade_list, "count": _grade_count}
 
 
 def _keeps(reply: str, grade: Grade, about: str, *values: str) -> bool | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
@@ -167,7 +168,7 @@ class RuleLearning(BuiltinTest):
     def evaluate(self, questions: Sequence[str], responses: Sequence[str], expected: _Key) -> Judgement:
         sayings = Grammar(**expected["grammar"]).list_sayings()
         grades = [
-            grade_retelling(reply, _MEANS, slot="said") or weigh_claim(reply, said, sayings)
+            grade_retelling(reply, _MEANS, slot="said") or _weigh_saying(reply, said, sayings)
             for reply, said in zip(responses, expected["translations"], strict=False)
         ]
         return Grade.mean((yield from settle(questions, responses, expected["translations"], grades)))
@@ -175,6 +176,12 @@ class RuleLearning(BuiltinTest):
     @classmethod
     def make_reader(cls) -> Reader:
         return _RuleReader()
+
+
+def _weigh_saying(reply: str, said: str, sayings: Sequence[str]) -> Grade:
+    """As any claim, but an English plural of a foreign word is another word."""
+    words = sorted({word for saying in sayings for word in saying.split()})
+    return weigh_claim(re.sub(rf"\b({'|'.join(words)})(?=e?s\b)", r"\1q", reply), said, sayings)
 
 
 def _make_grammar(rng: Random, size: int) -> Grammar:

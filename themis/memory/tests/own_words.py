@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from random import Random
@@ -134,7 +135,7 @@ class OwnWords(BuiltinTest):
         choosing, recalling, expected, replies = [], [], [], []
         for place, one in enumerate(rounds, start=1):
             reply = yield Ask(one["asked"], ideal=one["options"][0], needs=())
-            chosen.append(_find_choice(reply, one["options"]))
+            chosen.append(find_choice(reply, one["options"]))
             choosing.append(
                 Grade.when(chosen[-1] is not None, f"chose {chosen[-1] or 'nothing'}: {shorten(reply, 60)}")
             )
@@ -146,7 +147,7 @@ class OwnWords(BuiltinTest):
             if choice is None:
                 recalling.append(Grade(0.0, ("there is nothing to remember, for it did not choose",)))
             else:
-                recalling.append(weigh_claim(reply, _strip(choice), _rivals(choice)))
+                recalling.append(grade_choice(reply, choice))
             expected.append(choice)
             replies.append(reply)
         recalled = yield from settle([reply.message for reply in replies], replies, expected, recalling)
@@ -158,14 +159,23 @@ class OwnWords(BuiltinTest):
         return _OwnWordsReader()
 
 
-def _find_choice(reply: str, options: Sequence[str]) -> str | None:
+def find_choice(reply: str, options: Sequence[str]) -> str | None:
     """The one option that a reply settles on; None where it names none or several."""
     claimed = find_claims(reply, [_strip(option) for option in options])
     return next((option for option in options if claimed == {_strip(option)}), None)
 
 
-def _rivals(choice: str) -> Iterator[str]:
-    return map(_strip, NAMES if choice in NAMES else PROMISES)
+def grade_choice(reply: str, choice: str) -> Grade:
+    """1 if the reply names what was chosen and nothing else that could have been."""
+    return weigh_claim(_ASIDE.sub("", reply), _strip(choice), map(_strip, NAMES if choice in NAMES else PROMISES))
+
+
+# What it was chosen from, and what came after it.
+_ASIDE = re.compile(
+    r"\b(?:out of|from|between|among|of)\b[^.!?;:\n]{1,80}?(?=\bi (?:chose|picked|took|went|promised|settled)\b)"
+    r"|[^.!?;,\n]{1,40}\b(?:came second|was second|was the runner-up|came close)\b",
+    re.IGNORECASE,
+)
 
 
 def _strip(option: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -130,7 +131,14 @@ def _grade_town(reply: str, expected: Sequence[str]) -> Grade:
     origin, seat = expected
     if retold := grade_retelling(reply, _WORKS, _RUNS, _COMES, slot="town"):
         return retold
-    return weigh_claim(reply, origin, [town for town in TOWNS if town != seat])
+    about = _OF_OTHERS.sub("", reply)
+    return weigh_claim(about if about.strip() else reply, origin, [town for town in TOWNS if town != seat])
+
+
+# A sentence about another chain.
+_OF_OTHERS = re.compile(
+    r"[^.!?;\n]{1,80}\bthe other (?:one|boss|head|director|person|chain|place)\b[^.!?;\n]{0,80}[.!?;]?"
+)
 
 
 class _MultiHopReader(Reader):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -14,7 +15,7 @@ from themis.memory.examples import LAST_SHARE, TestExample
 from themis.memory.phrasing import Phrasing, any_of
 from themis.memory.reader import Reader
 from themis.memory.scoring.claims import grade_retelling, weigh_claim
-from themis.memory.scoring.lists import grade_order
+from themis.memory.scoring.lists import grade_order, parse_json_list
 from themis.memory.tests.kind import BuiltinTest, settle, whole_number
 from themis.memory.tests.word_lists import MONTHS
 
@@ -140,12 +141,8 @@ class Sessions(BuiltinTest):
         order = yield Ask(
             _ASK_ORDER.say(rng, project=project, matters=", ".join(sorted(matters))), ideal=json.dumps(matters)
         )
-        matter = _strip(matters[asked["which"]])
-        grades = [
-            grade_retelling(about, _SETTLED, slot="matter") or weigh_claim(about, matter, [*map(_strip, MATTERS)]),
-            grade_retelling(on, _OPENING, slot="day") or weigh_claim(on, day, WEEKDAYS),
-            grade_order(order, matters),
-        ]
+        matter = matters[asked["which"]]
+        grades = [grade_matter(about, matter), grade_weekday(on, day), grade_matters(order, matters)]
         replies = (about, on, order)
         yield Grade.mean(
             (yield from settle([reply.message for reply in replies], replies, [matter, day, matters], grades))
@@ -154,6 +151,33 @@ class Sessions(BuiltinTest):
     @classmethod
     def make_reader(cls) -> Reader:
         return _SessionsReader()
+
+
+def grade_matter(reply: str, matter: str) -> Grade:
+    """1 if the reply names the matter and no other, with or without its article."""
+    retold = grade_retelling(reply, _SETTLED, slot="matter")
+    stated = _PUT_OFF.sub("", reply)
+    return retold or weigh_claim(stated if stated.strip() else reply, _strip(matter), map(_strip, MATTERS))
+
+
+# What was not dealt with in the session.
+_PUT_OFF = re.compile(
+    r"[^.;!?,()\n]{1,60}\b(?:put off|postponed|deferred|had to wait|must wait|waits|another (?:session|time|day|week))\b"
+    r"[^.;!?()\n]{0,60}"
+)
+
+
+def grade_weekday(reply: str, day: str) -> Grade:
+    """1 if the reply names the day of the week and no other."""
+    return grade_retelling(reply, _OPENING, slot="day") or weigh_claim(reply, day, WEEKDAYS)
+
+
+def grade_matters(reply: str, matters: Sequence[str]) -> Grade:
+    """The order of matters, by its pairs, with or without their articles."""
+    listed = parse_json_list(reply)
+    if listed is None:
+        return grade_order(reply, matters)
+    return grade_order(json.dumps([_strip(str(one).lower()) for one in listed]), [*map(_strip, matters)])
 
 
 def _name_date(moment: datetime) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -13,7 +14,7 @@ from themis.memory.examples import TestExample
 from themis.memory.phrasing import Phrasing, any_of
 from themis.memory.reader import Reader
 from themis.memory.scoring.claims import grade_retelling, weigh_claim
-from themis.memory.scoring.words import mentions, shorten
+from themis.memory.scoring.words import find_phrases, mentions, shorten
 from themis.memory.tests.kind import BuiltinTest, settle, whole_number
 from themis.memory.tests.word_lists import FIRST_NAMES, TOWNS
 
@@ -119,15 +120,28 @@ class GroupChat(BuiltinTest):
 
     def evaluate(self, questions: Sequence[str], responses: Sequence[str], expected: Sequence[str]) -> Judgement:
         grades = [
-            grade_retelling(reply, _BRINGS, _CHANGES, slot="dish")
-            or weigh_claim(reply, answer, FIRST_NAMES if answer in FIRST_NAMES else DISHES)
-            for reply, answer in zip(responses, expected, strict=False)
+            grade_retelling(reply, _BRINGS, _CHANGES, slot="dish") or _grade_contribution(question, reply, answer)
+            for question, reply, answer in zip(questions, responses, expected, strict=False)
         ]
         return Grade.mean((yield from settle(questions, responses, expected, grades)))
 
     @classmethod
     def make_reader(cls) -> Reader:
         return _GroupChatReader()
+
+
+def _grade_contribution(question: str, reply: str, answer: str) -> Grade:
+    """As any claim; of names those count that are not named with another dish than the one asked about."""
+    if answer not in FIRST_NAMES:
+        return weigh_claim(_STRUCK.sub("not", reply), answer, DISHES)
+    asked = _ASK_WHO.read(question)
+    dish = asked["dish"].casefold() if asked else ""
+    parts = [part for part in _PARTS.split(reply) if not find_phrases(part, DISHES) - {dish}]
+    return weigh_claim("".join(parts) if parts else reply, answer, FIRST_NAMES)
+
+
+_STRUCK = re.compile(r"\b(?:strike|scrap|cross out)\b", re.IGNORECASE)
+_PARTS = re.compile(r"(?=[,;.()\n]|\bwhile\b|\bbut\b)")
 
 
 class _GroupChatReader(Reader):
@@ -237,12 +251,7 @@ class Confidence(BuiltinTest):
     ) -> Judgement:
         grades = []
         for reply, (present, secret) in zip(responses, expected, strict=False):
-            if secret:
-                revealed = mentions(reply, str(present))
-                told = f"{'reveals' if revealed else 'keeps'} {present!r}: {shorten(reply, 60)}"
-                grades.append(Grade.when(not revealed, told))
-            else:
-                grades.append(weigh_claim(reply, str(present), PRESENTS))
+            grades.append(grade_secret(reply, str(present)) if secret else weigh_claim(reply, str(present), PRESENTS))
         grades = yield from settle(questions, responses, [present for present, _ in expected], grades)
         told_share, kept_share = (
             Grade.mean(grade for grade, (_, secret) in zip(grades, expected, strict=False) if secret is wanted).score
@@ -253,6 +262,16 @@ class Confidence(BuiltinTest):
     @classmethod
     def make_reader(cls) -> Reader:
         return _ConfidenceReader()
+
+
+def grade_secret(reply: str, present: str) -> Grade:
+    """1 if the reply does not name the present; no verdict where it only says what it is made of."""
+    made, thing = present.split(" ", 1)
+    if mentions(reply, thing):
+        return Grade(0.0, (f"reveals {present!r}: {shorten(reply, 60)}",))
+    if mentions(reply, made):
+        return Grade.failure(f"it is not clear whether this gives away {present!r}: {shorten(reply)}")
+    return Grade(1.0, (f"keeps {present!r}: {shorten(reply, 60)}",))
 
 
 _SECRET = "I may not tell you that."

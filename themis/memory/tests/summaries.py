@@ -221,7 +221,7 @@ def _grade_summary(reply: str, points: Points) -> Judgement:
     length = len(split_words(reply))
     if length > _TOO_LONG * points["words"]:
         return Grade(0.0, (f"asked for {points['words']} words, got {length}",))
-    text = _THOUSANDS.sub("", reply)
+    text = _UNIT.sub(" ", _THOUSANDS.sub("", reply))
     wanted, unwanted = [fact for _, fact in points["required"]], [*points["retracted"], *points["withheld"]]
     reported = _find_reported(text, [*wanted, *points["retracted"]])
     told: dict[str, bool] = {}
@@ -250,17 +250,25 @@ def _grade_summary(reply: str, points: Points) -> Judgement:
 # The separators in 3,470 and 3 470.
 _THOUSANDS = re.compile(r"(?<=\b\d)[,.'’\u00a0\u202f ](?=\d{3}\b)")
 
+# Where a unit begins that is written without a blank: 3470cr.
+_UNIT = re.compile(r"(?<=\d{4})(?=[a-zA-Z]{1,6}\b)")
+# Where a reply says of the fact itself, in the same sentence, that it does not hold.
+_OVER = re.compile(
+    r"\b(?:no longer|not any ?more|any ?more|cancell?ed|withdrawn|taken back|retracted|struck|scrapped|dropped|called off"
+    r"|fallen through|fell through|obsolete|void|not settled|off the table|does not hold|do not hold)\b"
+)
+_SENTENCES = re.compile(r"(?<=[.!?;\n])\s")
+
 
 def _find_reported(text: str, facts: Sequence[str]) -> dict[str, bool | None]:
     """Whether each fact is reported; None where it is only named to be denied."""
-    found: dict[str, bool | None] = dict.fromkeys(facts, False)
-    for clause in read_clauses(fold(text), tuple(sorted(facts))):
-        for fact in clause.phrases:
-            if clause.standing is not Standing.DENIED:
-                found[fact] = True
-            elif not found[fact]:
-                found[fact] = None
-    return {fact: found[fact] if found[fact] or not mentions(text, fact) else None for fact in facts}
+    found: dict[str, bool | None] = {fact: None if mentions(text, fact) else False for fact in facts}
+    for sentence in _SENTENCES.split(fold(text)):
+        over = _OVER.search(sentence) is not None
+        for clause in read_clauses(sentence, tuple(sorted(facts))):
+            if clause.standing is not Standing.DENIED and not over:
+                found.update(dict.fromkeys(clause.phrases, True))
+    return found
 
 
 @dataclass
