@@ -10,12 +10,13 @@ import pytest
 
 from tests.memory.tests.conversation import TESTS, Repeater, example, play
 from themis.memory.actions import Grade
-from themis.memory.scoring.claims import abstains, grade_answers, grade_claim, grade_claim_about
+from themis.memory.scoring.claims import abstains, grade_answers, grade_claim, weigh_claim_about
 from themis.memory.scoring.lists import grade_members, grade_order, grade_passage, grade_quantities
 from themis.memory.scoring.numbers import grade_number
-from themis.memory.tests.facts import grade_abstention, grade_conflict, grade_forgetting
+from themis.memory.tests.facts import combine_forgetting, weigh_abstention, weigh_forgetting
 from themis.memory.tests.instructions import grade_recital, says_phrase
 from themis.memory.tests.invented import grade_invented
+from themis.memory.tests.people import grade_conflict
 from themis.memory.tests.places import grade_route, grade_way
 from themis.memory.tests.recall import ISLAND_KINDS, grade_code
 from themis.memory.tests.restaurant import notices, read_order
@@ -36,12 +37,12 @@ SCORERS = {
     "days": lambda reply: grade_days(reply, 14),
     "passage": lambda reply: grade_passage(reply, JOKES[0]),
     "joke": lambda reply: grade_joke(reply, JOKES[0]),
-    "abstention": lambda reply: grade_abstention([reply, reply], ["Moreau", None], ["dentist", "vet"]),
+    "abstention": lambda reply: weigh_abstention([reply, reply], ["Moreau", None], ["dentist", "vet"])[1],
     "abstains": lambda reply: Grade.when(abstains(reply)),
     "option": lambda reply: grade_option(reply, "4"),
     "conflict": lambda reply: grade_conflict(reply, "Bergen", "Porto", relative="sister"),
-    "forgetting": lambda reply: grade_forgetting(
-        [reply] * 3, ["wine vault", "garden shed", "wine vault"], "osprey", "plover", "curlew"
+    "forgetting": lambda reply: combine_forgetting(
+        weigh_forgetting([reply] * 3, ["wine vault", "garden shed", "wine vault"], "osprey", "plover", "curlew")
     ),
     "code": lambda reply: grade_code(reply, CODE, given="?"),
     "as of": lambda reply: grade_as_of(reply, "Willow"),
@@ -52,7 +53,7 @@ SCORERS = {
     "menu": lambda reply: Grade.when(bool(read_order(reply).items)),
     "place": lambda reply: grade_place(reply, "crate"),
     "spies": lambda reply: SpyMeeting().evaluate([""], [reply], [["noon"], ["zoo"], ["compass"]]),
-    "of others": lambda reply: grade_claim_about("Moreau", ["Szabo"], reply, "Agnes", FIRST_NAMES),
+    "of others": lambda reply: weigh_claim_about("Moreau", ["Szabo"], reply, "Agnes", FIRST_NAMES),
     "invented": lambda reply: grade_invented(reply, "Agnes", ["Agnes", "Ivo", "lemon"]),
     "phrase": lambda reply: Grade.when(bool(says_phrase(reply, "Then it is always teatime", 0.75))),
 }
@@ -204,7 +205,8 @@ def test_a_scorer_survives_ten_thousand_hostile_replies(scorer):
     assert len(replies) >= 10_000
     for reply in replies:
         grade = judge(reply)
-        assert grade is None or (math.isfinite(grade.score) and 0.0 <= grade.score <= 1.0), reply[:200]
+        settled = grade is not None and not grade.failed
+        assert not settled or (math.isfinite(grade.score) and 0.0 <= grade.score <= 1.0), reply[:200]
 
 
 @pytest.mark.parametrize("name", TESTS)

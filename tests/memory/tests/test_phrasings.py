@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.memory.tests.conversation import TESTS, dataset
-from tests.memory.tests.known_replies import read_phrasings
+from tests.memory.tests.known_replies import read_phrasings, score_of
 from themis.memory.scoring.claims import weigh_claim
 from themis.memory.scoring.lists import grade_order
 from themis.memory.tests.erasure import grade_hidden
@@ -24,8 +24,8 @@ def passwords(reply, place):
     replies = ["I no longer know it.", "osprey", "plover"]
     replies[place] = reply
     questions = [f"What is the password for the {lock}?" for lock in ("wine vault", "garden shed", "wine vault")]
-    grade = dataset("forgetting").evaluate(questions, replies, [["kestrel"], "osprey", "plover"])
-    return 1.0 if grade.score == 1 else 0.0
+    score = score_of(dataset("forgetting").evaluate(questions, replies, [["kestrel"], "osprey", "plover"]))
+    return None if score is None else float(score == 1)
 
 
 def ordered(reply):

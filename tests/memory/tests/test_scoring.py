@@ -8,7 +8,7 @@ from tests.memory.tests.conversation import dataset
 from themis.memory.scoring.claims import abstains, extract_about, grade_answers, grade_claim
 from themis.memory.scoring.lists import grade_passage
 from themis.memory.scoring.words import mentions
-from themis.memory.tests.facts import grade_abstention, grade_forgetting
+from themis.memory.tests.facts import combine_abstention, combine_forgetting, weigh_abstention, weigh_forgetting
 from themis.memory.tests.instructions import TriggerResponse, grade_recital
 from themis.memory.tests.recall import ISLAND_KINDS, grade_code
 from themis.memory.tests.stories import grade_place
@@ -102,7 +102,7 @@ def test_an_underscore_is_a_space():
 
 def test_forgetting_counts_only_for_those_who_remember():
     def score(*replies):
-        return grade_forgetting(replies, LOCKS, "kestrel", "osprey", "plover").score
+        return combine_forgetting(weigh_forgetting(replies, LOCKS, "kestrel", "osprey", "plover")).score
 
     assert score("I no longer know it.", "osprey", "plover") == 1
     assert score("kestrel", "osprey", "plover") == pytest.approx(2 / 3)
@@ -115,7 +115,7 @@ def test_neither_always_declining_nor_always_guessing_pays():
     people, expected = ["dentist", "vet", "barber", "tailor"], ["Moreau", None, "Szabo", None]
 
     def score(*replies):
-        return grade_abstention(replies, expected, people).score
+        return combine_abstention(weigh_abstention(replies, expected, people), expected).score
 
     assert score("Moreau", "You have not told me.", "It's Szabo.", "I don't know that.") == 1
     assert score(*["I don't know."] * 4) == 0
