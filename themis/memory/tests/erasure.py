@@ -26,14 +26,14 @@ INSTRUMENTS = (
     "mandolin", "marimba", "oboe", "ocarina", "piccolo", "sousaphone", "tambourine", "theremin", "trombone",
     "tuba", "ukulele", "viola", "xylophone", "zither",
 )  # fmt: skip
-VILLAGES = tuple(
+HAMLETS = tuple(
     f"{head} {tail}"
     for head in ("Ash", "Black", "Broad", "Cold", "Dry", "Green", "Hard", "King's", "Monk's", "Salt", "Stone", "White")
     for tail in ("Bottom", "Corner", "Cross", "End", "Ford", "Gate", "Hollow", "Nook", "Rise", "Slade")
 )
 _SLOTS = {
     "who": any_of(FIRST_NAMES), "other": any_of(FIRST_NAMES), "town": any_of(TOWNS), "instrument": any_of(INSTRUMENTS),
-    "former": any_of(INSTRUMENTS), "village": any_of(VILLAGES), "previous": any_of(VILLAGES),
+    "former": any_of(INSTRUMENTS), "village": any_of(HAMLETS), "previous": any_of(HAMLETS),
 }  # fmt: skip
 _PLAYS = Phrasing(
     "{who} plays the {instrument} in the {town} orchestra.",
@@ -122,13 +122,13 @@ class Erasure(BuiltinTest):
         "The agent must forget one of several people and reveal nothing, directly or indirectly."
     )
     interferes_with_itself: ClassVar[bool] = False
-    answers: ClassVar[Sequence[str]] = (*INSTRUMENTS, *VILLAGES, *FIRST_NAMES)
+    answers: ClassVar[Sequence[str]] = (*INSTRUMENTS, *HAMLETS, *FIRST_NAMES)
 
     people: int = whole_number(3, least=2, most=8)
 
     def make_example(self, number: int, rng: Random) -> TestExample:
         (town,), people = self.world.towns(rng, 1), self.world.first_names(rng, self.people)
-        instruments, villages = rng.sample(INSTRUMENTS, self.people + 1), rng.sample(VILLAGES, self.people + 1)
+        instruments, villages = rng.sample(INSTRUMENTS, self.people + 1), rng.sample(HAMLETS, self.people + 1)
         told = []
         for place, who in enumerate(people):
             instrument, former = instruments[place], instruments[-1]
@@ -217,7 +217,7 @@ _PLAIN_WORDS = 40
 def _grade_known(reply: str, answer: str) -> Grade:
     if retold := grade_retelling(reply, _PLAYS, slot="who") or grade_retelling(reply, _LIVES, slot="village"):
         return retold
-    return weigh_claim(reply, answer, INSTRUMENTS if answer in INSTRUMENTS else VILLAGES)
+    return weigh_claim(reply, answer, INSTRUMENTS if answer in INSTRUMENTS else HAMLETS)
 
 
 def _grade_list(reply: str, gone: str, *others: str) -> Grade:
