@@ -26,7 +26,7 @@ def define(seed: int, kinds: list[str], examples: int = 3, span_tokens: int = SP
 
 
 def rehearse_all(defined: list[Defined], seed: int, deaf_until_turn: int = 0) -> dict[str, Outcome]:
-    conflicts, filler = conflicts_of(defined, ()), create_filler("facts", seed=seed)
+    conflicts, filler = conflicts_of(defined, ()), create_filler("mixed", seed=seed)
     return rehearse(create_agent("perfect"), defined, conflicts, filler, deaf_until_turn=deaf_until_turn)
 
 
