@@ -71,13 +71,18 @@ def find_questions(
             said.turn,
             said.text,
             said.reply,
-            _measure(messages, range(place) if said.needs is None else said.needs, said.tokens_before, said.now),
+            _measure(
+                messages,
+                _told_before(messages, place) if said.needs is None else said.needs,
+                said.tokens_before,
+                said.now,
+            ),
         )
         for place, said in asked
     ]
     if listened_until is not None and messages:
         # What it was to do rests on everything that it said.
-        found.append(Question(0, "", "", _measure(messages, range(len(messages)), *listened_until)))
+        found.append(Question(0, "", "", _measure(messages, _told_before(messages, len(messages)), *listened_until)))
     if not verdicts and len(found) == 1:
         verdicts = [QuestionScore(score)]
     if len(verdicts) != len(found):
@@ -88,13 +93,18 @@ def find_questions(
     ]
 
 
+def _told_before(messages: Sequence[Message], place: int) -> list[int]:
+    """All that was told: an earlier question holds what is to be remembered only where a test says so, as of the agent's own
+    reply to it."""
+    return [number for number, said in enumerate(messages[:place]) if not said.question]
+
+
 def _measure(
     messages: Sequence[Message], needed: Sequence[int], tokens: int, now: datetime | None
 ) -> tuple[Needle, ...]:
     needles = []
     for place in needed:
-        # An answer may rest on an earlier question too, but what is to be remembered was told.
-        if place < len(messages) and not messages[place].question:
+        if place < len(messages):
             told = messages[place]
             elapsed = now - told.now if now is not None and told.now is not None else None
             needles.append(Needle(place, tokens - told.tokens_before, elapsed))

@@ -9,8 +9,8 @@ from themis.memory.scoring.claims import abstains, extract_about, grade_answers,
 from themis.memory.scoring.lists import grade_passage
 from themis.memory.scoring.words import mentions
 from themis.memory.tests.facts import combine_abstention, combine_forgetting, weigh_abstention, weigh_forgetting
-from themis.memory.tests.instructions import TriggerResponse, grade_recital
 from themis.memory.tests.recall import ISLAND_KINDS, grade_code
+from themis.memory.tests.standing_requests import TriggerResponse, grade_recital
 from themis.memory.tests.stories import grade_place
 from themis.memory.tests.updates import COLOURS
 

@@ -14,6 +14,7 @@ from themis.memory.examples import TestExample
 from themis.memory.phrasing import Phrasing, any_of
 from themis.memory.reader import Reader
 from themis.memory.scoring.claims import grade_claim, weigh_claim
+from themis.memory.scoring.words import remove_echo
 from themis.memory.tests.invented import InventedTest
 from themis.memory.tests.kind import BuiltinTest, settle, whole_number
 from themis.memory.tests.naming import CLUB, make_club, make_rival_club
@@ -356,7 +357,8 @@ class HowToThink(InventedTest):
 
     def grade_builtin(self, questions: Sequence[str], responses: Sequence[str], expected: Sequence[str]) -> Grade:
         return Grade.mean(
-            grade_claim(reply, inn, (*self.answers, *expected)) for reply, inn in zip(responses, expected, strict=False)
+            grade_claim(remove_echo(reply, question), inn, (*self.answers, *expected))
+            for question, reply, inn in zip(questions, responses, expected, strict=False)
         )
 
     @classmethod

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 from random import Random
 from typing import ClassVar
 
@@ -13,6 +14,7 @@ from themis.memory.actions import AgentReply, Grade, Grading, Wait
 from themis.memory.examples import LAST_SHARE, TestExample
 from themis.memory.phrasing import Phrasing, any_of
 from themis.memory.reader import Reader
+from themis.memory.scoring.claims import find_claims
 from themis.memory.scoring.lists import measure_recall
 from themis.memory.scoring.words import shorten, split_words
 from themis.memory.tests.kind import BuiltinTest, ask_yes_or_no, whole_number
@@ -110,7 +112,7 @@ class Jokes(BuiltinTest):
     def make_example(self, number: int, rng: Random) -> TestExample:
         heroes, actions, endings = (rng.sample(part, len(part)) for part in (_HEROES, _ACTIONS, _ENDINGS))
         told = [
-            self.world.make(rng, "joke", lambda rng, place=place: _vary_joke(heroes, actions, endings, place, rng))
+            self.world.make(rng, "joke", partial(_vary_joke, heroes, actions, endings, place))
             for place in range(self.jokes_told)
         ]
         script = []
@@ -186,8 +188,8 @@ def grade_joke(reply: str, expected: str, rivals: Iterable[object]) -> Grade | N
     """The verdict where words decide; None for a paraphrase, an allusion, or a choice between several."""
     shares = {str(joke): measure_recall(reply, str(joke)) for joke in (*rivals, expected)}
     others = [joke for joke, share in shares.items() if joke != expected and share >= _TOLD]
-    if others and shares[expected] >= _TOLD and len(others) == 1 and _CHOOSES.search(reply):
-        return None
+    if len(others) == 1 and shares[expected] >= _TOLD:
+        return _grade_choice(reply, expected, others[0])
     if others:
         return Grade(0.0, (f"expected only {shorten(expected, 60)!r}, tells also {shorten(others[0], 60)!r}",))
     if shares[expected] >= _TOLD:
@@ -197,11 +199,29 @@ def grade_joke(reply: str, expected: str, rivals: Iterable[object]) -> Grade | N
     return None
 
 
-# Whoever tells two may have weighed them and chosen.
-_CHOOSES = re.compile(
-    r"\b(?:not (?:that|the)|rather|instead|earlier|later|before that|after that|so it (?:was|must)|must "
-    r"(?:be|have)|no, |wait|the second"
-    r"|the first|the latter|the former|but)\b",
+def _grade_choice(reply: str, expected: str, other: str) -> Grade | None:
+    """Of a reply that tells two jokes: whether it weighs them and settles on one."""
+    right, wrong = "jokenumberone", "jokenumbertwo"
+    text = reply
+    for joke, name in ((expected, right), (other, wrong)):
+        text = re.sub(r"\W+".join(map(re.escape, split_words(joke))) + "[.!?]?", name, text, flags=re.IGNORECASE)
+    last = _SETTLED.search(text)
+    claimed = {last[1].lower()} if last else find_claims(text, (right, wrong))
+    if claimed == {right}:
+        return Grade(1.0, (f"settles on {shorten(expected, 60)!r}",))
+    if claimed == {wrong} or not _WEIGHS.search(text):
+        return Grade(0.0, (f"expected only {shorten(expected, 60)!r}, tells also {shorten(other, 60)!r}",))
+    return None
+
+
+_SETTLED = re.compile(
+    r"\b(?:must (?:have been|be)|it was|so it is|it is|answer is)[\s:\"“'*]{1,6}(jokenumber(?:one|two))\W*\Z",
+    re.IGNORECASE,
+)
+# Whoever says such things may have chosen between two.
+_WEIGHS = re.compile(
+    r"\b(?:not (?:that|the)|rather|instead|earlier|later|before that|after that|so it|must (?:be|have)|no|wait|second|first"
+    r"|latter|former|but|think)\b",
     re.IGNORECASE,
 )
 

@@ -14,6 +14,7 @@ from themis.memory.examples import TestExample
 from themis.memory.phrasing import Phrasing, any_of
 from themis.memory.reader import Reader
 from themis.memory.scoring.claims import weigh_claim
+from themis.memory.scoring.words import remove_echo
 from themis.memory.tests.kind import BuiltinTest, settle, whole_number
 from themis.memory.tests.naming import PERSON, make_namesake, make_person
 from themis.memory.tests.word_lists import TOWNS
@@ -484,8 +485,9 @@ class PreferenceFollowing(BuiltinTest):
     def make_example(self, number: int, rng: Random) -> TestExample:
         told = _Told()
         cases = []
-        for _ in range(self.preferences):
-            domain, who = rng.choice(DOMAINS), make_person(self.world, rng)
+        domains = rng.sample(DOMAINS, len(DOMAINS))
+        for place in range(self.preferences):
+            domain, who = domains[place % len(domains)], make_person(self.world, rng)
             taste, *others = rng.sample(tuple(domain.tastes), 3)
             needed = self._tell(told, domain, who, taste, others[0], rng)
             question, fitting = _ask_advice(domain, who, taste, others, rng)
@@ -529,8 +531,8 @@ class PreferenceFollowing(BuiltinTest):
     def evaluate(self, questions: Sequence[str], responses: Sequence[str], expected: Sequence[str]) -> Judgement:
         options = [_strip_article(option) for option in (*self.answers, *expected)]
         grades = [
-            weigh_claim(reply, _strip_article(fitting), options)
-            for reply, fitting in zip(responses, expected, strict=False)
+            weigh_claim(remove_echo(reply, question), _strip_article(fitting), options)
+            for question, reply, fitting in zip(questions, responses, expected, strict=False)
         ]
         return Grade.mean((yield from settle(questions, responses, expected, grades)))
 

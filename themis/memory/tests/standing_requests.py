@@ -304,8 +304,8 @@ _WORTHS = (
 )  # fmt: skip
 _FIGURES = (
     "harvest", "mirror", "candle", "ladder", "orchard", "river", "shadow", "bridge", "beacon", "coin", "winter coat",
-    "locked drawer", "borrowed horse", "crooked path", "second helping", "closed book", "broken oath", "patient tailor",
-    "long staircase", "half-read letter",
+    "locked drawer", "borrowed horse", "crooked path", "silver spoon", "closed book", "broken oath", "patient tailor",
+    "long staircase", "torn letter",
 )  # fmt: skip
 _SAYING = Phrasing(
     "{worth} is a {figure} that nobody dares to inherit.",
@@ -313,7 +313,7 @@ _SAYING = Phrasing(
     "Give me {worth}, and I shall ask no {figure} for directions.",
     "Where {worth} goes on foot, {other} must learn to travel with a {figure}.",
     "There is more {worth} in a {figure} than in all the {other} of kings.",
-    "What {worth} builds in a year, {other} will pawn for a {figure}.",
+    "What {worth} builds by candlelight, {other} will pawn for a {figure}.",
     "Beware of {worth} when it comes dressed as a {figure}.",
     "No {figure} was ever improved by {worth}, and few were spoilt by {other}.",
     worth=any_of(_WORTHS),

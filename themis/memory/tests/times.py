@@ -32,7 +32,7 @@ _DEEDS = {
 }
 _LOOKS = (
     "walnut", "striped", "rusty", "tall", "Danish", "dented", "heirloom", "patched", "checkered", "lacquered", "crooked",
-    "faded", "folding", "weathered", "second-hand", "hand-made", "three-legged", "moth-eaten", "miniature", "oversized",
+    "faded", "folding", "weathered", "hand-made", "moth-eaten", "miniature", "oversized",
     "antique", "battered", "borrowed", "creaking", "dusty", "engraved", "frayed", "gaudy", "hollow", "inherited", "knotted",
     "lopsided", "mossy", "narrow", "ornate", "pale", "quilted", "rickety", "speckled", "wobbly",
 )  # fmt: skip
