@@ -7,7 +7,6 @@ same sentences, so a test never says what its reader cannot read.
 
 from __future__ import annotations
 
-import itertools
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from random import Random
@@ -88,7 +87,7 @@ class Phrasing:
         Args:
             text: Anything that was said.
         """
-        return self._pattern.search(text) is not None
+        return self.read(text) is not None
 
     def read_all(self, text: str) -> Iterator[dict[str, str]]:
         """The same for every one of these sentences in a text, in order.
@@ -97,8 +96,13 @@ class Phrasing:
             text: Anything that was said.
         """
         for match in self._pattern.finditer(text):
-            # A slot has a group for each of the places that it stands in.
-            yield {group.partition("__")[0]: value for group, value in match.groupdict().items() if value is not None}
+            found: dict[str, str] = {}
+            # A slot has a group for each place that it stands in; it holds the same everywhere.
+            filled = [
+                (group.partition("__")[0], value) for group, value in match.groupdict().items() if value is not None
+            ]
+            if all(found.setdefault(slot, value).casefold() == value.casefold() for slot, value in filled):
+                yield found
 
 
 def any_of(words: Iterable[str]) -> str:
@@ -148,29 +152,24 @@ def _write(nodes: list[_Node], rng: Random, values: Mapping[str, object]) -> Ite
 
 
 def _to_pattern(nodes: list[_Node], slots: Mapping[str, str], sentence: int) -> str:
-    parts: list[str] = []
-    groups = itertools.count()
+    parts = []
 
-    def convert(nodes: list[_Node], seen: dict[str, str]) -> None:
+    def convert(nodes: list[_Node]) -> None:
         for node in nodes:
             if isinstance(node, str):
                 # However many blanks an alternative that is left out leaves behind.
                 parts.append(r"\s*".join(re.escape(word) for word in re.split(r"\s+", node)))
-            elif isinstance(node, tuple) and node[0] in seen:
-                parts.append(f"(?P={seen[node[0]]})")
             elif isinstance(node, tuple):
-                seen[node[0]] = f"{node[0]}__{sentence}_{next(groups)}"
-                parts.append(f"(?P<{seen[node[0]]}>{slots.get(node[0], _ANYTHING)})")
+                parts.append(f"(?P<{node[0]}__{sentence}_{len(parts)}>{slots.get(node[0], _ANYTHING)})")
             else:
                 parts.append("(?:")
                 for place, choice in enumerate(node):
                     if place:
                         parts.append("|")
-                    # What one alternative holds is not there for another one to repeat.
-                    convert(choice, dict(seen))
+                    convert(choice)
                 parts.append(")")
 
-    convert(nodes, {})
+    convert(nodes)
     return "".join(parts)
 
 

@@ -71,18 +71,14 @@ def find_questions(
             said.turn,
             said.text,
             said.reply,
-            _measure(
-                messages,
-                _told_before(messages, place) if said.needs is None else said.needs,
-                said.tokens_before,
-                said.now,
-            ),
+            _measure(messages, _needed(messages, place), said.tokens_before, said.now),
         )
         for place, said in asked
     ]
     if listened_until is not None and messages:
         # What it was to do rests on everything that it said.
-        found.append(Question(0, "", "", _measure(messages, _told_before(messages, len(messages)), *listened_until)))
+        told = [place for place, said in enumerate(messages) if not said.question]
+        found.append(Question(0, "", "", _measure(messages, told, *listened_until)))
     if not verdicts and len(found) == 1:
         verdicts = [QuestionScore(score)]
     if len(verdicts) != len(found):
@@ -93,10 +89,10 @@ def find_questions(
     ]
 
 
-def _told_before(messages: Sequence[Message], place: int) -> list[int]:
-    """All that was told: an earlier question holds what is to be remembered only where a test says so, as of the agent's own
-    reply to it."""
-    return [number for number, said in enumerate(messages[:place]) if not said.question]
+def _needed(messages: Sequence[Message], place: int) -> Sequence[int]:
+    """The messages that the answer to a question needs; all that was told before where the test does not say."""
+    needs = messages[place].needs
+    return [told for told in range(place) if not messages[told].question] if needs is None else needs
 
 
 def _measure(
