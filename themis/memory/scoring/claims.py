@@ -136,6 +136,11 @@ def find_claims(reply: str, among: Iterable[str]) -> frozenset[str]:
     return frozenset(chain.from_iterable(clause.phrases for clause in best))
 
 
+def find_standing(reply: str, among: Iterable[str]) -> Standing:
+    """How much the clause counts that gives the answer."""
+    return max((clause.standing for clause in _find_assertions(reply, among)), default=Standing.DENIED)
+
+
 def find_all_claims(reply: str, among: Iterable[str]) -> frozenset[str]:
     """Which of the phrases the reply asserts where it may well assert several, like the items of an order."""
     clauses = _find_assertions(reply, among)
@@ -396,7 +401,7 @@ _DENIAL = re.compile(
     r"\bnot\b(?! (?:sure|certain|entirely|completely|quite|mistaken|wrong|100|only|just|forgotten))"
     r"|n't\b(?! (?:worry|forg[eo]t|sure|get enough))|\bcannot\b(?! forget)|\bnever\b|\bno longer\b|\brather than\b"
     r"|\binstead of\b|\bthan\b|\bused to\b|\bneither\b|\bnor\b|\bexcept\b|\bapart from\b|\bavoid\b|\bdislikes?\b|\bhates?\b"
-    r"|(?<!not )(?<!n't )\bforgot(?:ten)?\b|(?<!not )\b(?:wrong|incorrect|false)\b|\bunlike\b"
+    r"|(?<!not )(?<!n't )\bforgot(?:ten)?\b|(?<!not )\b(?:wrong|incorrect|false)\b|\bunlike\b|\b(?:rules?|ruling|ruled) out\b"
     r"|\b(?:was|were|been|got|is|be) (?:replaced|superseded|discarded|dropped|removed)\b|\b(?:replac|supersed)(?:es|ed|ing)\b"
     rf"|\btook the place of\b|\A\s*over\b|\b(?:no|without|to forget) (?:the )?{TAG.pattern}|\b(?:is|are|was|were|be) too\b"
     r"|\b(?:no|any) (?:memory|record|recollection|information)\b"
@@ -424,7 +429,7 @@ _BESIDES = re.compile(
 _CONCLUSION = re.compile(
     r"\b(?:so|therefore|thus|hence|answer|(?<!second )choice|(?:has|have) to be|must be"
     r"|recommend|suggest|go (?:for|with)|that leaves|wins|winner|decides|better|best)\b"
-    rf"|{TAG.pattern} it is\b|\bi(?:'d| would) say\b"
+    rf"|{TAG.pattern} it is\b|\bi(?:'d| would) say\b|\btakes it\b|\bget (?:the|a|an)\b|\bbook the\b"
     # `I must choose` is the question, not its answer.
     r"|(?<!must )(?<!to )(?<!shall i )\b(?:choose|pick|take|order)\b"
 )

@@ -13,8 +13,8 @@ from themis.memory.actions import Grade, Judgement
 from themis.memory.examples import TestExample
 from themis.memory.phrasing import Phrasing, any_of
 from themis.memory.reader import Reader
-from themis.memory.scoring.claims import grade_claim, weigh_claim
-from themis.memory.scoring.words import remove_echo
+from themis.memory.scoring.choices import grade_choice
+from themis.memory.scoring.words import find_phrases
 from themis.memory.tests.invented import InventedTest
 from themis.memory.tests.kind import BuiltinTest, settle, whole_number
 from themis.memory.tests.naming import CLUB, make_club, make_rival_club
@@ -185,14 +185,27 @@ class InstructionExceptions(BuiltinTest):
 
     def evaluate(self, questions: Sequence[str], responses: Sequence[str], expected: Sequence[str]) -> Judgement:
         grades = [
-            weigh_claim(reply, store, (*self.answers, *expected))
-            for reply, store in zip(responses, expected, strict=False)
+            grade_choice(question, _drop_rules(reply, self.answers), store, (*self.answers, *expected))
+            for question, reply, store in zip(questions, responses, expected, strict=False)
         ]
         return Grade.mean((yield from settle(questions, responses, expected, grades)))
 
     @classmethod
     def make_reader(cls) -> Reader:
         return _ParcelReader()
+
+
+def _drop_rules(reply: str, stores: Sequence[str]) -> str:
+    """The reply without rules about other parcels, unless it says nothing else."""
+    said = _RULE.sub(" ", reply)
+    return said if find_phrases(said, stores) else reply
+
+
+_RULE = re.compile(
+    r"\b(?:only |while )?(?:[\w-]{1,20} ){0,2}(?:parcels|ones|items|things)(?: from [\w-]{1,20})?(?: \w{1,10})? "
+    r"(?:go|belong|would go|in|into|to)\b[^.,;:–—\n]{0,60}",
+    re.IGNORECASE,
+)
 
 
 class _ParcelReader(Reader):
@@ -357,7 +370,7 @@ class HowToThink(InventedTest):
 
     def grade_builtin(self, questions: Sequence[str], responses: Sequence[str], expected: Sequence[str]) -> Grade:
         return Grade.mean(
-            grade_claim(remove_echo(reply, question), inn, (*self.answers, *expected))
+            grade_choice(question, reply, inn, (*self.answers, *expected))
             for question, reply, inn in zip(questions, responses, expected, strict=False)
         )
 

@@ -13,8 +13,7 @@ from themis.memory.actions import Grade, Judgement
 from themis.memory.examples import TestExample
 from themis.memory.phrasing import Phrasing, any_of
 from themis.memory.reader import Reader
-from themis.memory.scoring.claims import weigh_claim
-from themis.memory.scoring.words import remove_echo
+from themis.memory.scoring.choices import grade_choice
 from themis.memory.tests.kind import BuiltinTest, settle, whole_number
 from themis.memory.tests.naming import PERSON, make_namesake, make_person
 from themis.memory.tests.word_lists import TOWNS
@@ -531,7 +530,7 @@ class PreferenceFollowing(BuiltinTest):
     def evaluate(self, questions: Sequence[str], responses: Sequence[str], expected: Sequence[str]) -> Judgement:
         options = [_strip_article(option) for option in (*self.answers, *expected)]
         grades = [
-            weigh_claim(remove_echo(reply, question), _strip_article(fitting), options)
+            grade_choice(question, reply, _strip_article(fitting), options)
             for question, reply, fitting in zip(questions, responses, expected, strict=False)
         ]
         return Grade.mean((yield from settle(questions, responses, expected, grades)))

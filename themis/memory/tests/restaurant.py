@@ -357,7 +357,7 @@ class Order:
 
 def read_order(reply: str, menu: Sequence[str]) -> Order:
     """The items that a reply orders; also those that are on other restaurants' menus, but numbers of this one."""
-    ordered = {_MEANING[phrase] for phrase in find_all_claims(reply, _MEANING)}
+    ordered = {_MEANING[phrase] for phrase in find_all_claims(_REGRET.sub(" ", reply), _MEANING)}
     numbers = {int(number) for number in _NUMBER.findall(fold(reply))}
     known = (*menu, *(name for name in (*DISHES, *DRINKS) if name not in menu))
     items = tuple(
@@ -375,6 +375,11 @@ def _map_words() -> dict[str, str]:
     return meaning
 
 
+# `What a pity about the duck` does not order it.
+_REGRET = re.compile(
+    r"\b(?:what a (?:shame|pity)|(?:too|so) bad|(?:a |that's a )?pity|(?:i'm |i am )?sorry to hear)\b[^.!?;,\n]{0,100}",
+    re.IGNORECASE,
+)
 _NUMBER = re.compile(r"(?:\bnumber|\bno\.|\bnr\.?|#)\s*(\d{1,2})\b")
 # Words of the menu that a guest may use without meaning the item, or for several of them.
 _TOO_COMMON = frozenset({"with", "in", "fish", "water", "tea", "beer", "soup", "vine", "leaves", "ale", "ginger", "apricot",
@@ -402,13 +407,14 @@ def notices(reply: str, wrong: str, right: str) -> bool | None:
 
 # What sounds like an objection and is none: exactly what I ordered, nothing is wrong.
 _CONTENT = re.compile(
-    r"\b(?:as|is what|just what|exactly what|everything) (?:i )?(?:had |have )?ordered\b|\bno "
+    r"n't (?:remember|recall|know) what i(?:'d| had| have)? ordered\b"
+    r"|\b(?:as|is what|just what|exactly what|everything) (?:i )?(?:had |have )?ordered\b|\bno "
     r"(?:mistakes?|errors?|mix[ -]?up)\b"
     r"|\bnothing (?:is |was |seems )?(?:wrong|missing|incorrect)\b"
 )
 _OBJECTION = re.compile(
-    r"n't (?:order|ask|what|have|right|mine|my|remember|the)|\bnot "
-    r"(?:order|ask|what|mine|my|right|correct|the|quite)|\bordered\b"
+    r"n't (?:order|ask|what|have|right|mine|my|remember|recall|the|for me)|\bnot "
+    r"(?:order|ask|what|mine|my|right|correct|the|quite|exactly|for me)|\bordered\b"
     r"|\bwrong\b|\bmistake\b|\bmix(?:ed)?[ -]?up\b|\binstead\b|\bshould (?:be|have)\b|\bsupposed\b|\bmissing\b"
     r"|\basked for\b|\bnever (?:order|ask)|\bswap|\bexchange|\bincorrect\b|\berror\b|\bexpect|\bwanted\b"
     r"|\b(?:somebody|someone|anyone) else|\banother table\b"

@@ -15,7 +15,8 @@ from themis.memory.examples import LAST_SHARE, TestExample
 from themis.memory.phrasing import Phrasing, any_of
 from themis.memory.reader import Reader
 from themis.memory.scoring.lists import grade_order
-from themis.memory.scoring.numbers import grade_number, to_figures
+from themis.memory.scoring.numbers import grade_number, remove_non_answers, to_figures
+from themis.memory.scoring.words import find_correction, fold, shorten
 from themis.memory.tests.kind import BuiltinTest, whole_number
 from themis.memory.tests.naming import PERSON, make_person
 
@@ -198,9 +199,20 @@ def _find_day(when: str, now: datetime) -> date:
 
 def grade_days(reply: str, days: int) -> Grade:
     """1 if the reply settles on this many days, give or take one or a tenth; weeks count as seven."""
-    return grade_number(_SPAN.sub(_to_days, to_figures(reply)), days, tolerance=max(1, days // 10), unit="days")
+    if _GUESS.search(fold(reply)):
+        return Grade(0.0, (f"expected {days} days, got a guess: {shorten(reply)}",))
+    text = to_figures(reply)
+    # `13 days, i.e. nearly two weeks` gives days and explains them.
+    plain = set(_PLAIN_DAYS.findall(remove_non_answers(text)))
+    explained = _SPAN.sub(" ", text) if len(plain) == 1 and not find_correction(text) else _SPAN.sub(_to_days, text)
+    return grade_number(explained, days, tolerance=max(1, days // 10), unit="days")
 
 
+_GUESS = re.compile(
+    r"(?:n't (?:know|recall|remember)|\bno idea|n't told|\bnever told|\bnot told)\b.{0,80}\b(?:maybe|perhaps|guess|possibly)\b",
+    re.DOTALL,
+)
+_PLAIN_DAYS = re.compile(r"(?<!weeks and )(?<!week and )(?<![\w.])(\d{1,4}) days?\b(?! (?:a|per|each))")
 _SPAN = re.compile(
     r"\b(\d{1,4}|an?|one) (minute|hour|week|fortnight|month|year)s?\b(?:,? and (\d{1,2}|an?|one) days?\b)?"
 )
