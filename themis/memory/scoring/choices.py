@@ -26,6 +26,8 @@ def grade_choice(question: str, reply: str, expected: str, among: Iterable[str])
     1.0
     """
     every = tuple(sorted({*among, expected}))
+    if _AT_RANDOM.search(fold(reply)):
+        return Grade(0.0, (f"expected {expected!r}, got a guess: {shorten(reply)}",))
     said = _clean(remove_echo(reply, question), every)
     opening = _OPENING.match(said)
     # `Take the first. I recommend the second` has not chosen.
@@ -42,6 +44,7 @@ def grade_choice(question: str, reply: str, expected: str, among: Iterable[str])
 
 def _clean(reply: str, every: tuple[str, ...]) -> str:
     said = _BRACKETS.sub(lambda aside: aside[0] if find_phrases(aside[0], every) else " ", reply)
+    said = _THEREFORE.sub("wins", said)
     # `Neither of both → red` concludes with red.
     return _ARROW.sub(". So ", said) if len(_ARROW.findall(said)) == 1 else said
 
@@ -51,6 +54,11 @@ _CHOOSING = (Standing.CONCLUDED, Standing.ALONE)
 _FEW_WORDS = 4
 _OPENING = re.compile(
     r"\s*(?![-*•] |\d)([^.!?:;\n–—(),]{1,60})(?:[.!\n–—(]|\Z|,\s(?:because|since|as it|as the|for|which|it)\b)"
+)
+_AT_RANDOM = re.compile(r"\bat random\b|\brandom(?:ly)? (?:guess|pick|choice|choos)|\b(?:toss|flip) (?:a|of a) coin\b")
+_THEREFORE = re.compile(
+    r"\band is (?:therefore|thus|hence|so) (?:the|your|my|our|their) (?:\w{1,10} )?(?:choice|one|winner|pick|answer)\b",
+    re.IGNORECASE,
 )
 _BRACKETS = re.compile(r"\([^()]{1,60}\)")
 _ARROW = re.compile(r"→|⇒|->|=>")

@@ -423,7 +423,7 @@ _GONE = re.compile(
 )
 _BESIDES = re.compile(
     r"\b(?:from|also|several|various|other|different|throughout|over time|began|started|at one point|at some point"
-    r"|besides|also known|after|normally|usually|ordinarily|second|runner-up|tempt(?:ing|ed))\b"
+    r"|besides|also known|after|normally|usually|ordinarily|second|runner-up|tempt(?:ing|ed)|(?:only|just|reserved|meant) for)\b"
     r"|(?:'d|\bwould) have (?:liked|loved|ordered|preferred|taken)\b"
 )
 _CONCLUSION = re.compile(

@@ -126,5 +126,6 @@ def find_correction(text: str) -> str:
 
 _CORRECTION = re.compile(
     r"(?<![^\s.,;:!?…–—-])(?:no|nope)(?:[,:.!]+| wait\b| sorry\b)(?:\s*(?:wait|sorry|actually)\b)?"
-    r"|\b(?:scratch that|correction|i mean|i meant|or rather|make that)\b|\b(?:wait|sorry)[,:]"
+    r"|\b(?:hold on|on second thoughts?|oops|strike that|scratch that)\b"
+    r"|\b(?:correction|i mean|i meant|or rather|make that)\b|\b(?:wait|sorry)[,:]"
 )

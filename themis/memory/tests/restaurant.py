@@ -408,6 +408,7 @@ def notices(reply: str, wrong: str, right: str) -> bool | None:
 # What sounds like an objection and is none: exactly what I ordered, nothing is wrong.
 _CONTENT = re.compile(
     r"n't (?:remember|recall|know) what i(?:'d| had| have)? ordered\b"
+    r"|\b(?:just|exactly|precisely) what i(?:'d| had| have)? (?:ordered|wanted|wished|asked)\b"
     r"|\b(?:as|is what|just what|exactly what|everything) (?:i )?(?:had |have )?ordered\b|\bno "
     r"(?:mistakes?|errors?|mix[ -]?up)\b"
     r"|\bnothing (?:is |was |seems )?(?:wrong|missing|incorrect)\b"
@@ -417,6 +418,7 @@ _OBJECTION = re.compile(
     r"(?:order|ask|what|mine|my|right|correct|the|quite|exactly|for me)|\bordered\b"
     r"|\bwrong\b|\bmistake\b|\bmix(?:ed)?[ -]?up\b|\binstead\b|\bshould (?:be|have)\b|\bsupposed\b|\bmissing\b"
     r"|\basked for\b|\bnever (?:order|ask)|\bswap|\bexchange|\bincorrect\b|\berror\b|\bexpect|\bwanted\b"
+    r"|\b(?:had|i) (?:chosen|chose)\b|\b(?:wasn't|weren't|didn't) i\b"
     r"|\b(?:somebody|someone|anyone) else|\banother table\b"
 )
 
