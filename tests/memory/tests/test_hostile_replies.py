@@ -10,7 +10,7 @@ import pytest
 
 from tests.memory.tests.conversation import TESTS, Repeater, example, play
 from themis.memory.actions import Grade
-from themis.memory.scoring.claims import abstains, grade_answers, grade_claim, grade_claim_about
+from themis.memory.scoring.claims import abstains, grade_answers, grade_claim, weigh_claim_about
 from themis.memory.scoring.lists import grade_members, grade_order, grade_passage, grade_quantities
 from themis.memory.scoring.numbers import grade_number
 from themis.memory.tests.facts import combine_forgetting, weigh_abstention, weigh_forgetting
@@ -58,7 +58,7 @@ SCORERS = {
     "menu": lambda reply: Grade.when(bool(read_order(reply, ("Gazpacho",)).items)),
     "place": lambda reply: grade_place(reply, "crate"),
     "spies": lambda reply: SpyMeeting().evaluate([""], [reply], [["noon"], ["zoo"], ["compass"]]),
-    "of others": lambda reply: grade_claim_about("Moreau", ["Szabo"], reply, "Agnes", FIRST_NAMES),
+    "of others": lambda reply: weigh_claim_about("Moreau", ["Szabo"], reply, "Agnes", FIRST_NAMES),
     "invented": lambda reply: grade_invented(reply, "Agnes", ["Agnes", "Ivo", "lemon"]),
     "phrase": lambda reply: Grade.when(bool(says_phrase(reply, "Then it is always teatime", 0.75))),
 }
@@ -210,7 +210,8 @@ def test_a_scorer_survives_ten_thousand_hostile_replies(scorer):
     assert len(replies) >= 10_000
     for reply in replies:
         grade = judge(reply)
-        assert grade is None or (math.isfinite(grade.score) and 0.0 <= grade.score <= 1.0), reply[:200]
+        settled = grade is not None and not grade.failed
+        assert not settled or (math.isfinite(grade.score) and 0.0 <= grade.score <= 1.0), reply[:200]
 
 
 @pytest.mark.parametrize("name", TESTS)

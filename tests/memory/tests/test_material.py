@@ -266,7 +266,7 @@ BAD = {
     "how_to_think": {"options": 2},
     "conflicting_personal_info": {"other_relatives": 8},
     "trigger_response": {"trigger_activations": 0},
-    "abstention": {"unknowns": 9},
+    "abstention": {"unknowns": 13},
     "knowledge_update": {"updates": 1},
     "temporal_order": {"days_high": 1},
     "aggregation": {"sessions": 2},

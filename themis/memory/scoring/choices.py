@@ -37,6 +37,10 @@ def grade_choice(question: str, reply: str, expected: str, among: Iterable[str])
         if len(named) == 1 and len(opening[1].split()) <= len(next(iter(named)).split()) + _FEW_WORDS:
             return weigh_claim(opening[1], expected, every)
     grade = weigh_claim(said, expected, every)
+    claimed = find_claims(said, every)
+    several = find_standing(said, every) is Standing.CONCLUDED or len(claimed) > 2 or _ALSO.search(fold(said))
+    if grade.failed and len(claimed) > 1 and several:
+        return Grade(0.0, (f"expected only {expected!r}, chooses {', '.join(sorted(claimed))}",))
     if len(find_phrases(said, every)) > 1 and find_standing(said, every) in (Standing.REASON, Standing.PAST):
         return Grade.failure(f"it is not clear what this chooses: {shorten(reply)}")
     return grade
@@ -55,6 +59,7 @@ _FEW_WORDS = 4
 _OPENING = re.compile(
     r"\s*(?![-*•] |\d)([^.!?:;\n–—(),]{1,60})(?:[.!\n–—(]|\Z|,\s(?:because|since|as it|as the|for|which|it)\b)"
 )
+_ALSO = re.compile(r"\bas well\b|\balso\b|\bif you(?:'d| would)? (?:like|prefer|want)\b|\bas a backup\b|\bboth\b")
 _AT_RANDOM = re.compile(r"\bat random\b|\brandom(?:ly)? (?:guess|pick|choice|choos)|\b(?:toss|flip) (?:a|of a) coin\b")
 _THEREFORE = re.compile(
     r"\band is (?:therefore|thus|hence|so) (?:the|your|my|our|their) (?:\w{1,10} )?(?:choice|one|winner|pick|answer)\b",

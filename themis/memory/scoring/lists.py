@@ -13,11 +13,18 @@ from themis.memory.scoring.words import find_phrases, join_words, mentions, shor
 
 
 def parse_json_list(reply: str) -> list[object] | None:
-    """The JSON list of a reply, also as the only field of an object; None where there is none."""
+    """The JSON list of a reply, also as the only list among the fields of an object; None where there is none."""
     value = _parse(reply)
-    if isinstance(value, dict) and len(value) == 1:
-        value = next(iter(value.values()))
+    if not isinstance(value, list | dict) and "\\" in reply:
+        # Written for a renderer of Markdown or LaTeX.
+        value = _parse(_ESCAPED.sub(r"\1", reply))
+    if isinstance(value, dict):
+        lists = [content for content in value.values() if isinstance(content, list)]
+        value = lists[0] if len(lists) == 1 else None
     return value if isinstance(value, list) else None
+
+
+_ESCAPED = re.compile(r"\\([\[\]{}_\"])")
 
 
 def parse_json_field(reply: str, field: str) -> object:
@@ -92,6 +99,8 @@ def grade_quantities(reply: str, expected: Sequence[tuple[str, int]]) -> Grade:
     found, counted, surplus = [], [], []
     for element in answered:
         name, quantity = _read_entry(element)
+        if parse_count(quantity) == 0:
+            continue
         # Honey is the jar of honey.
         item = next((item for item in open_items if name and mentions(name, item.split(" of ")[-1])), None)
         if item is None:
@@ -122,9 +131,10 @@ def _read_entry(element: object) -> tuple[str, object]:
 
 
 def _read_name(element: object) -> str:
-    if isinstance(element, dict) and len(element) == 1:
-        element = next(iter(element.values()))
-    return element if isinstance(element, str) else ""
+    if isinstance(element, dict):
+        element = next(iter(element.values())) if len(element) == 1 else element.get("name")
+    # `Elena (May, then June)` names Elena.
+    return re.sub(r"\s\([^()]{1,60}\)$", "", element) if isinstance(element, str) else ""
 
 
 def _format_names(names: Sequence[str]) -> str:

@@ -17,13 +17,13 @@ from themis.memory.scoring.claims import (
     abstains,
     extract_about,
     find_claims,
-    grade_claim_about,
     grade_retelling,
     weigh_claim,
+    weigh_claim_about,
 )
-from themis.memory.scoring.words import fold, mentions, shorten
+from themis.memory.scoring.words import find_phrases, fold, mentions, shorten
 from themis.memory.tests.kind import BuiltinTest, settle, whole_number
-from themis.memory.tests.word_lists import SURNAMES, TOWNS
+from themis.memory.tests.word_lists import SURNAMES, VILLAGES
 
 _TOWN = r"[A-Z]\w+"
 
@@ -50,7 +50,16 @@ _DEEDS = {
 }
 ACQUAINTANCES = tuple(_DEEDS)
 _ROLES = {deed: role for role, deed in _DEEDS.items()}
-_STREETS = ("Canal Row", "Chapel Street", "Dyer's Lane", "Ferry Road", "Market Passage", "Mill Lane", "Rope Walk", "Tanner Street")
+_STREETS = (
+    "Canal Row",
+    "Chapel Street",
+    "Dyer's Lane",
+    "Ferry Road",
+    "Market Passage",
+    "Mill Lane",
+    "Rope Walk",
+    "Tanner Street",
+)
 _PERSON = {
     "who": any_of(ACQUAINTANCES),
     "deed": any_of(_ROLES),
@@ -124,10 +133,10 @@ class Abstention(BuiltinTest):
     unknowns: int = whole_number(4, least=1, most=lambda test: len(ACQUAINTANCES) - test.facts)
 
     def make_example(self, number: int, rng: Random) -> TestExample:
-        town, other_town = self.world.look_alikes(rng, "town", TOWNS, 2)
+        town, other_town = self.world.look_alikes(rng, "village", VILLAGES, 2)
         people = rng.sample(ACQUAINTANCES, self.facts + self.unknowns)
         told, untold = people[: self.facts], people[self.facts :]
-        names = self.world.sample(rng, "surname", SURNAMES, self.facts + 2)
+        names = rng.sample(SURNAMES, self.facts + 2)
         lines: list[str] = []
         needed: dict[str, list[int] | None] = dict.fromkeys(untold)
         # One of the names is told in two parts, or wrongly at first.
@@ -191,13 +200,29 @@ def weigh_abstention(replies: Sequence[str], expected: Sequence[str | None], peo
     """
     grades = []
     for reply, name, person in zip(replies, expected, people, strict=False):
+        named = len(find_phrases(reply, SURNAMES))
+        if named > len(ACQUAINTANCES):
+            grades.append(Grade(0.0, (f"asked for one surname, names {named}",)))
+            continue
         answer = extract_about(reply, person, ACQUAINTANCES)
         if name is not None:
-            grades.append(grade_retelling(reply, _SURNAME, slot="name") or weigh_claim(answer, name, SURNAMES))
+            retold = grade_retelling(reply, _SURNAME, slot="name") if named > 1 else None
+            grades.append(retold or weigh_claim(answer, name, SURNAMES))
         else:
-            declines = abstains(reply) and not find_claims(answer, SURNAMES)
-            grades.append(Grade.when(declines, f"{'declines' if declines else 'should decline'}: {shorten(reply, 60)}"))
+            grades.append(_weigh_decline(reply, answer))
     return grades
+
+
+def _weigh_decline(reply: str, answer: str) -> Grade:
+    """1 if the reply declines and names nobody; no verdict where it declines and names somebody who may be another."""
+    named = find_claims(answer, SURNAMES)
+    if abstains(reply) and named and _ANOTHER.search(fold(reply)):
+        return Grade.failure(f"it is not clear whether this declines: {shorten(reply)}")
+    declines = abstains(reply) and not named
+    return Grade.when(declines, f"{'declines' if declines else 'should decline'}: {shorten(reply, 60)}")
+
+
+_ANOTHER = re.compile(r"\b(?:another|other|different|elsewhere|same name)\b")
 
 
 def combine_abstention(grades: Sequence[Grade], expected: Sequence[str | None]) -> Grade:
@@ -243,7 +268,14 @@ PASSWORDS = (
     "redshank", "sanderling", "sandpiper", "shearwater", "shelduck", "siskin", "skylark", "sparrowhawk", "starling", "stonechat",
     "treecreeper", "turnstone", "wagtail", "waxwing", "wheatear", "whimbrel", "whinchat", "wigeon", "yellowhammer",
 )  # fmt: skip
-_LOCK = {"lock": any_of(LOCKS), "town": _TOWN, "word": any_of(PASSWORDS), "former": any_of(PASSWORDS)}
+_THINGS = ("canoe", "easel", "harmonium", "hang glider", "rocking horse", "sewing machine", "sledge", "telescope")
+_LOCK = {
+    "lock": any_of(LOCKS),
+    "town": _TOWN,
+    "word": any_of(PASSWORDS),
+    "former": any_of(PASSWORDS),
+    "thing": any_of(_THINGS),
+}
 _PASSWORD = Phrasing(
     "The password for the {lock} at {town} is “{word}”.",
     "[Say|Whisper] “{word}” and the {lock} at {town} [will open|opens].",
@@ -258,11 +290,24 @@ _PASSWORD = Phrasing(
     "[Note|Write down]: {lock} at {town}, password “{word}”.",
     **_LOCK,
 )
+_STORED = Phrasing(
+    "My {thing} [is kept|has found a place] in the {lock} at {town}.",
+    "I [carried|brought] my {thing} to the {lock} at {town}, where it [stays|is safe] for the time being.",
+    **_LOCK,
+)
+_PASSWORD_WITH_THING = Phrasing(
+    "Where my {thing} is kept at {town} one gets in with “{word}”.",
+    "“{word}” is what one has to say at {town} to [visit|get at] my {thing}.",
+    "[To fetch|To get at] my {thing} at {town} you [type|say] “{word}”.",
+    **_LOCK,
+)
 _FORGET = Phrasing(
     "Please forget the password for the {lock} at {town} and do not tell it to anyone any more, me included.",
     "[Strike|Erase] the password for the {lock} at {town} from your memory, and from now on tell it to nobody, not even to me.",
-    "I should not have told you the password for the {lock} at {town}: forget it, and never repeat it to anyone, myself included.",
-    "The password for the {lock} at {town} is none of our business any more, so forget it and keep it from everybody, from me too.",
+    "I should not have told you the password for the {lock} at {town}: forget it, and never repeat it to anyone, myself "
+    "included.",
+    "The password for the {lock} at {town} is none of our business any more, so forget it and keep it from everybody, from me "
+    "too.",
     "From this moment on you do not know the password for the {lock} at {town}; whoever asks, and be it me, is not to hear it.",
     **_LOCK,
 )
@@ -294,8 +339,9 @@ class Forgetting(BuiltinTest):
 
     Scores: perfect 1, memoryless 0. A third each for not revealing the forgotten password, for still knowing another one,
     and for knowing the new one once it was told. Not revealing counts only if at least one of the others is right: an
-    agent that knows nothing has nothing to keep. Words that open nothing are mentioned as well. About 25 tokens per
-    message. Interferes with no other test: no other one speaks of these locks.
+    agent that knows nothing has nothing to keep. The other password may be told of what lies behind its lock, and words
+    that open nothing are mentioned. About 25 tokens per message. Interferes with no other test: no other one speaks of
+    these locks.
     """
 
     kind: ClassVar[str] = "forgetting"
@@ -306,7 +352,7 @@ class Forgetting(BuiltinTest):
     secrets: int = whole_number(3, least=2, most=len(LOCKS))
 
     def make_example(self, number: int, rng: Random) -> TestExample:
-        towns = self.world.look_alikes(rng, "town", TOWNS, 2)
+        towns = self.world.look_alikes(rng, "village", VILLAGES, 2)
         locks = rng.sample(LOCKS, self.secrets)
         # The one that is kept may be of the same sort as the one that is forgotten, in the other town.
         places = [{"lock": lock, "town": rng.choice(towns)} for lock in locks]
@@ -314,9 +360,15 @@ class Forgetting(BuiltinTest):
         forgotten, kept = rng.sample(range(self.secrets), 2)
         if rng.random() < 0.5:
             places[forgotten]["town"], places[kept] = towns[0], {"lock": locks[forgotten], "town": towns[1]}
-        script = []
-        for place, word in zip(places, words, strict=True):
-            said = _PASSWORD.say(rng, word=word, former=former, **place)
+        # The one that is kept may be told of what lies behind the lock.
+        thing = rng.choice(_THINGS) if rng.random() < 0.6 else None
+        script = [] if thing is None else [self.chat(rng, _STORED.say(rng, thing=thing, **places[kept]))]
+        first = len(script)
+        for place_number, (place, word) in enumerate(zip(places, words, strict=True)):
+            if thing is not None and place_number == kept:
+                said = _PASSWORD_WITH_THING.say(rng, thing=thing, town=place["town"], word=word)
+            else:
+                said = _PASSWORD.say(rng, word=word, former=former, **place)
             if rng.random() < 0.3:
                 said = " ".join(rng.sample((said, _NOT_PASSWORD.say(rng, word=other)), 2))
             script.append(self.chat(rng, said))
@@ -331,9 +383,9 @@ class Forgetting(BuiltinTest):
             dataset=self,
             example_id=str(number),
             script=script,
-            is_question=[*(False for _ in locks), False, True, True, False, True],
+            is_question=[False] * (first + self.secrets + 1) + [True, True, False, True],
             expected_responses=[[words[forgotten]], words[kept], new],
-            material={"needed": [[self.secrets], [kept], [self.secrets + 3]]},
+            material={"needed": [[first + self.secrets], [*range(first), first + kept], [first + self.secrets + 3]]},
         )
 
     def ideal_answers(self, example: TestExample) -> list[str]:
@@ -351,9 +403,7 @@ class Forgetting(BuiltinTest):
         return _PasswordsReader()
 
 
-def weigh_forgetting(
-    replies: Sequence[str], locks: Sequence[str], forgotten: str, kept: str, new: str
-) -> list[Grade]:
+def weigh_forgetting(replies: Sequence[str], locks: Sequence[str], forgotten: str, kept: str, new: str) -> list[Grade]:
     """Replies to questions about three locks: for the forgotten password, for another one, for the new one."""
     # Letter by letter counts too.
     reveals = mentions(replies[0], forgotten) or re.search(r"[\W_]{1,3}".join(forgotten), fold(replies[0]))
@@ -373,18 +423,24 @@ def combine_forgetting(grades: Sequence[Grade]) -> Grade:
 
 
 def _grade_password(lock: str, reply: str, word: str) -> Grade:
-    retold = grade_retelling(reply, _PASSWORD, _NEW_PASSWORD, slot="word")
-    return retold or grade_claim_about(lock, LOCKS, reply, word, PASSWORDS)
+    retold = grade_retelling(reply, _PASSWORD, _PASSWORD_WITH_THING, _NEW_PASSWORD, slot="word")
+    return retold or weigh_claim_about(lock, LOCKS, reply, word, PASSWORDS)
 
 
 class _PasswordsReader(Reader):
     def __init__(self) -> None:
         self._words: dict[tuple[str, str], str] = {}
+        self._stored: dict[tuple[str, str], str] = {}
 
     def answer(self, message: str, now: datetime) -> str | None:
         for phrasing in (_PASSWORD, _NEW_PASSWORD):
             for told in phrasing.read_all(message):
                 self._words[told["lock"], told["town"]] = told["word"]
+        for told in _STORED.read_all(message):
+            self._stored[told["thing"], told["town"]] = told["lock"]
+        for told in _PASSWORD_WITH_THING.read_all(message):
+            lock = self._stored.get((told["thing"], told["town"]), "")
+            self._words[lock, told["town"]] = told["word"]
         for told in _FORGET.read_all(message):
             self._words[told["lock"], told["town"]] = _FORGOTTEN
         asked = _ASK_PASSWORD.read(message)

@@ -368,11 +368,12 @@ class HowToThink(InventedTest):
         stored: list[Sequence[int] | None] | None = example.material.get("needed")
         return super().needed_lines(example) if stored is None else stored
 
-    def grade_builtin(self, questions: Sequence[str], responses: Sequence[str], expected: Sequence[str]) -> Grade:
-        return Grade.mean(
+    def grade_builtin(self, questions: Sequence[str], responses: Sequence[str], expected: Sequence[str]) -> Judgement:
+        grades = [
             grade_choice(question, reply, inn, (*self.answers, *expected))
             for question, reply, inn in zip(questions, responses, expected, strict=False)
-        )
+        ]
+        return Grade.mean((yield from settle(questions, responses, expected, grades)))
 
     @classmethod
     def make_reader(cls) -> Reader:

@@ -10,16 +10,16 @@ from datetime import datetime
 from random import Random
 from typing import ClassVar
 
-from themis.memory.actions import Grade
+from themis.memory.actions import Grade, Judgement
 from themis.memory.examples import TestExample
 from themis.memory.phrasing import Phrasing, any_of
 from themis.memory.reader import Reader
-from themis.memory.scoring.claims import extract_about, grade_claim_about, grade_recital_of
+from themis.memory.scoring.claims import extract_about, grade_recital_of, weigh_claim_about
 from themis.memory.scoring.lists import grade_members
 from themis.memory.scoring.words import find_phrases, fold, shorten, split_words
 from themis.memory.tests.invented import BUILTIN, InventedTest
-from themis.memory.tests.kind import BuiltinTest, whole_number
-from themis.memory.tests.word_lists import CITIES, FIRST_NAMES, MONTHS, SURNAMES, TOWNS
+from themis.memory.tests.kind import BuiltinTest, settle, whole_number
+from themis.memory.tests.word_lists import CITIES, FIRST_NAMES, MONTHS, SURNAMES, TOWNS, VILLAGES
 
 _TOWN = r"[A-Z]\w+"
 _FULL_NAME = r"[A-Z]\w+ [A-Z]\w+"
@@ -49,7 +49,10 @@ def _make_trait(values: tuple[str, ...], told: Sequence[str], given_up: Sequence
     who = rf"{_FULL_NAME}|the [A-Z]\w+ from [A-Z]\w+"
     slots = {"who": who, "value": any_of(values), "former": any_of(values)}
     return Trait(
-        values=values, told=Phrasing(*told, **slots), given_up=Phrasing(*given_up, **slots), asked=Phrasing(*asked, **slots)
+        values=values,
+        told=Phrasing(*told, **slots),
+        given_up=Phrasing(*given_up, **slots),
+        asked=Phrasing(*asked, **slots),
     )
 
 
@@ -57,7 +60,8 @@ TRAITS = {
     "instrument": _make_trait(
         ("banjo", "bassoon", "cello", "clarinet", "dulcimer", "harp", "mandolin", "oboe", "trombone", "tuba"),
         ("{who} plays the {value}.", "[You should hear|I love to hear] {who} on the {value}.",
-         "{who} never travels without the {value} and practises every night.", "Next door to {who} one hears the {value} all evening."),
+         "{who} never travels without the {value} and practises every night.",
+         "Next door to {who} one hears the {value} all evening."),
         ("{who} sold the {former} and has taken up the {value} instead.",
          "It is the {value} that {who} plays, not the {former}, as I [said|thought] once."),
         ("Which instrument does {who} play?", "What instrument would {who} bring to a concert? Name it only."),
@@ -65,8 +69,10 @@ TRAITS = {
     "animal": _make_trait(
         ("chinchilla", "donkey", "ferret", "gecko", "hedgehog", "marmoset", "parakeet", "raccoon", "tortoise", "whippet"),
         ("{who} keeps a {value}.", "There is a {value} living with {who}, [of all things|and it rules the house].",
-         "{who} had to leave early to feed the {value} at home.", "[Mind your shoes|Watch out] at the place of {who}: the {value} bites."),
-        ("{who} gave the {former} away and keeps a {value} now.", "{who} [always wanted|nearly bought] a {former}, but came home with a "
+         "{who} had to leave early to feed the {value} at home.",
+         "[Mind your shoes|Watch out] at the place of {who}: the {value} bites."),
+        ("{who} gave the {former} away and keeps a {value} now.",
+        "{who} [always wanted|nearly bought] a {former}, but came home with a "
          "{value} to keep."),
         ("Which animal does {who} keep?", "What pet is there in the home of {who}? Name the animal only."),
     ),
@@ -74,23 +80,28 @@ TRAITS = {
         ("archery", "badminton", "bowling", "croquet", "curling", "fencing", "handball", "rowing", "table tennis", "water polo"),
         ("{who} spends every weekend on {value}.", "Ask {who} about {value} and [you will never get away|the evening is over].",
          "{who} won a [cup|medal] in {value} [again|last month].", "For {who} no Sunday passes without {value}."),
-        ("{who} has dropped {former} and [trains|goes in] for {value} now.", "It is {value} that {who} is mad about, {former} was only a "
+        ("{who} has dropped {former} and [trains|goes in] for {value} now.",
+        "It is {value} that {who} is mad about, {former} was only a "
          "phase."),
         ("On which sport does {who} spend the free time?", "What sport does {who} go in for? Name it only."),
     ),
     "trade": _make_trait(
         ("cooper", "farrier", "glazier", "locksmith", "midwife", "notary", "saddler", "stonemason", "surveyor", "thatcher"),
-        ("{who} works as a {value}.", "{who} earns a living as a {value}.", "They are looking for a {value}, so I gave them the number "
+        ("{who} works as a {value}.", "{who} earns a living as a {value}.",
+        "They are looking for a {value}, so I gave them the number "
          "of {who}, who is one.", "{who} has been a {value} for [years|longer than I can say]."),
-        ("{who} trained as a {former}, but works as a {value}.", "{who} is no longer a {former}; a {value} is what {who} is now."),
+        ("{who} trained as a {former}, but works as a {value}.",
+        "{who} is no longer a {former}; a {value} is what {who} is now."),
         ("What does {who} work as?", "By which trade does {who} make a living? Name it only."),
     ),
     "language": _make_trait(
         ("Basque", "Catalan", "Danish", "Finnish", "Greek", "Hungarian", "Icelandic", "Swahili", "Turkish", "Welsh"),
         ("{who} is learning {value}.", "{who} takes lessons in {value} [twice a week|every Monday].",
-         "All over the flat of {who} there are slips of paper with {value} words to be learnt.", "{who} sits over {value} grammar every "
+         "All over the flat of {who} there are slips of paper with {value} words to be learnt.",
+         "{who} sits over {value} grammar every "
          "night."),
-        ("{who} gave up on {former} and is learning {value} instead.", "{who} meant to learn {former}, then [signed up for|chose] {value}."),
+        ("{who} gave up on {former} and is learning {value} instead.",
+        "{who} meant to learn {former}, then [signed up for|chose] {value}."),
         ("Which language is {who} learning?", "What language does {who} take lessons in? Name it only."),
     ),
     "drink": _make_trait(
@@ -131,12 +142,13 @@ class Interference(BuiltinTest):
     attributes: int = whole_number(3, least=1, most=len(TRAITS))
 
     def make_example(self, number: int, rng: Random) -> TestExample:
-        (first_name,) = self.world.first_names(rng, 1)
+        # Nobody else has their surnames, whatever the first name.
+        first_name = rng.choice(FIRST_NAMES)
         surnames = self.world.look_alikes(rng, "surname", SURNAMES, self.people)
         people = [f"{first_name} {surname}" for surname in surnames]
         # One of them comes from a town, which is told at first and then stands for the name.
-        (town,) = self.world.towns(rng, 1)
         townsman = rng.choice(people) if rng.random() < 0.5 else None
+        town = self.world.draw(rng, "village", VILLAGES) if townsman else ""
         lines = [self.chat(rng, _HAILS_FROM.say(rng, who=townsman, town=town))] if townsman else []
         asked = []
         for name in rng.sample(tuple(TRAITS), self.attributes):
@@ -159,13 +171,13 @@ class Interference(BuiltinTest):
         questions, expected, lines_needed = zip(*asked, strict=True)
         return self.tell_and_ask(number, lines, questions, list(expected), needed=lines_needed)
 
-    def evaluate(self, questions: Sequence[str], responses: Sequence[str], expected: Sequence[str]) -> Grade:
+    def evaluate(self, questions: Sequence[str], responses: Sequence[str], expected: Sequence[str]) -> Judgement:
         grades = []
         for question, reply, value in zip(questions, responses, expected, strict=True):
             values = next((trait.values for trait in TRAITS.values() if value in trait.values), ())
             recital = grade_recital_of(reply, value, expected)
-            grades.append(recital or grade_claim_about(_find_surname(question), SURNAMES, reply, value, values))
-        return Grade.mean(grades)
+            grades.append(recital or weigh_claim_about(_find_surname(question), SURNAMES, reply, value, values))
+        return Grade.mean((yield from settle(questions, responses, expected, grades)))
 
     @classmethod
     def make_reader(cls) -> Reader:
@@ -224,11 +236,14 @@ _NO_BIRTHDAY = Phrasing(
     **_BORN,
 )
 _ASK_CONTRADICTED = Phrasing(
-    "I have told you the birthdays of {people} people in {town}, each of them twice. About which of them have I contradicted myself? "
+    "I have told you the birthdays of {people} people in {town}, each of them twice. About which of them have I contradicted "
+    "myself? "
     "Answer with a JSON list of their first names.",
-    "Of the {people} people in {town} whose month of birth I gave you: for which of them did I name two different months? Answer with a "
+    "Of the {people} people in {town} whose month of birth I gave you: for which of them did I name two different months? "
+    "Answer with a "
     "JSON list of their first names.",
-    "Whose birthday have I told you in two ways that do not fit together, among the {people} people in {town}? Answer with a JSON list "
+    "Whose birthday have I told you in two ways that do not fit together, among the {people} people in {town}? Answer with a "
+    "JSON list "
     "of their first names.",
     people=r"\d+",
     town=_TOWN,
@@ -254,8 +269,9 @@ class ContradictionDetection(BuiltinTest):
     contradictions: int = whole_number(2, least=1, most=lambda test: test.people // 3)
 
     def make_example(self, number: int, rng: Random) -> TestExample:
-        (town,) = self.world.towns(rng, 1)
-        people = self.world.first_names(rng, self.people)
+        # Nobody else speaks of people there, whatever their names.
+        town = self.world.draw(rng, "village", VILLAGES)
+        people = rng.sample(FIRST_NAMES, self.people)
         contradicted = rng.sample(people, self.contradictions)
         lines: list[str] = []
         needed: list[int] = []
@@ -355,7 +371,8 @@ _PASSED_THROUGH = Phrasing(
 )
 _ASK_HOME = Phrasing(
     "Where does my {relative} {who} live? If I have told you several things that do not fit together, name them all.",
-    "In which town is my {relative} {who} at home? Should I have told you things that do not fit together, name every one of them.",
+    "In which town is my {relative} {who} at home? Should I have told you things that do not fit together, name every one of "
+    "them.",
     "What have I told you about where my {relative} {who} lives? If it does not fit together, name all of it.",
     **_RELATIVE,
 )
@@ -387,11 +404,11 @@ class ConflictingPersonalInfo(InventedTest):
 
     def make_example(self, number: int, rng: Random) -> TestExample:
         relatives = rng.sample(RELATIVES, self.other_relatives + 1)
-        people = [
-            {"relative": relative, "who": who}
-            for relative, who in zip(relatives, self.world.first_names(rng, len(relatives)), strict=True)
-        ]
-        earlier, later, *elsewhere = self.world.towns(rng, self.other_relatives + 3)
+        people = []
+        for relative in relatives:
+            who = self.world.draw(rng, relative, FIRST_NAMES)
+            people.append({"relative": relative, "who": who})
+        earlier, later, *elsewhere = rng.sample(TOWNS, self.other_relatives + 3)
         lines = [self.chat(rng, _ALWAYS_LIVED.say(rng, town=earlier, **people[0]))]
         for other, town in zip(people[1:], elsewhere, strict=False):
             said = _LIVES.say(rng, town=town, **other)

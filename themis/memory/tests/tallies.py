@@ -13,11 +13,11 @@ from themis.memory.actions import Grade, Judgement
 from themis.memory.examples import TestExample
 from themis.memory.phrasing import Phrasing, any_of
 from themis.memory.reader import Reader
-from themis.memory.scoring.claims import weigh_claim
+from themis.memory.scoring.claims import remove_guesses, weigh_claim
 from themis.memory.scoring.lists import grade_quantities
 from themis.memory.scoring.numbers import grade_number, parse_count
 from themis.memory.tests.kind import BuiltinTest, settle, whole_number
-from themis.memory.tests.word_lists import MONTHS, TOWNS
+from themis.memory.tests.word_lists import MONTHS, VILLAGES
 
 _NUMBERS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
 _COUNT = rf"\d+|{any_of(_NUMBERS)}"
@@ -38,7 +38,8 @@ def _join(parts: Sequence[str]) -> str:
 # No item is part of another's name.
 GOODS = (
     "apple", "aubergine", "bar of chocolate", "battery", "bottle of olive oil", "box of matches", "bread roll", "bunch of leeks",
-    "candle", "carton of eggs", "cauliflower", "coconut", "cucumber", "bag of flour", "envelope", "jar of honey", "jar of mustard",
+    "candle", "carton of eggs", "cauliflower", "coconut", "cucumber", "bag of flour", "envelope", "jar of honey",
+    "jar of mustard",
     "lemon", "light bulb", "loaf of rye bread", "mango", "melon", "notebook", "onion", "packet of rice", "packet of tea", "pear",
     "pencil", "pineapple", "pumpkin", "roll of tape", "sponge", "stick of butter", "tea towel", "tin of beans", "tin of sardines",
     "toothbrush", "tube of glue", "turnip",
@@ -71,9 +72,11 @@ _ADD = Phrasing(
     "[Next time I go to the shop|When I go shopping] I must bring {count} {item}, note that on the list.",
     "The list for the shop [grows again|gets longer]: {count} {item} [on top|more], [I fear|alas].",
     "Could you [jot down|enter] {count} {item} among the things I have to buy?",
-    "[My guests|The neighbours' children] [will want|have asked for] {count} {item}, so [on the shopping list with it|list it for the "
+    "[My guests|The neighbours' children] [will want|have asked for] {count} {item}, so [on the shopping list with it|list it "
+    "for the "
     "shop].",
-    "[Somebody|The cat] has [ruined|knocked over] our {item}; [new ones go|a replacement goes] on the shopping list, {count} in number.",
+    "[Somebody|The cat] has [ruined|knocked over] our {item}; [new ones go|a replacement goes] on the shopping list, {count} "
+    "in number.",
     "Remind me at the shop of {count} {item} besides what is listed already.",
     "Shopping again: [do not let me forget|I am not to come home without] {count} {item}, on top of the rest of the list.",
     **_GOODS_SLOTS,
@@ -98,7 +101,8 @@ _RECIPE = Phrasing(
     **_GOODS_SLOTS,
 )
 _ADD_RECIPE = Phrasing(
-    "[I am going to make|On Sunday I will make] that {town} [cake|stew|pie] after all: put what the recipe needs on my shopping list.",
+    "[I am going to make|On Sunday I will make] that {town} [cake|stew|pie] after all: put what the recipe needs on my "
+    "shopping list.",
     "What I told you that a {town} [cake|stew|pie] needs goes on the shopping list as well.",
     **_GOODS_SLOTS,
 )
@@ -113,7 +117,8 @@ _ASK_LIST = Phrasing(
     "What is on my shopping list[ now|]? Answer with a JSON list of objects with the fields `item` and `quantity` (a number).",
     "[Read|Give] me my shopping list as it [stands|is] now. Answer with a JSON list of objects with the fields `item` and "
     "`quantity` (a number).",
-    "What do I have to buy, by the shopping list, and how much of each? Answer with a JSON list of objects with the fields `item` and "
+    "What do I have to buy, by the shopping list, and how much of each? Answer with a JSON list of objects with the fields "
+    "`item` and "
     "`quantity` (a number).",
 )
 
@@ -142,15 +147,15 @@ class Shopping(BuiltinTest):
         listed: dict[str, int] = {}
         lines: list[str] = []
         cooked_at = rng.randrange(1, self.item_changes) if self.item_changes > 2 and rng.random() < 0.4 else None
-        recipe = (self.world.towns(rng, 1)[0], rng.choice(GOODS), rng.randint(1, 4))
+        town = "" if cooked_at is None else self.world.draw(rng, "village", VILLAGES)
+        recipe = (town, rng.choice(GOODS), rng.randint(1, 4))
         for change in range(self.item_changes):
             if change == cooked_at:
                 said = _change_list(listed, rng, recipe=recipe)
             else:
                 said = _change_list(listed, rng)
             if cooked_at is not None and change == cooked_at - 1:
-                town, item, count = recipe
-                said = f"{said} {_RECIPE.say(rng, town=town, **_goods(rng, item, count))}"
+                said = f"{said} {_RECIPE.say(rng, town=town, **_goods(rng, *recipe[1:]))}"
             if rng.random() < 0.3:
                 other = _OTHER_GOODS.say(rng, **_goods(rng, rng.choice(GOODS), rng.randint(1, 6)))
                 said = " ".join(rng.sample((said, other), 2))
@@ -276,24 +281,25 @@ _NOT_REPAIRED = Phrasing(
     **_REPORT_SLOTS,
 )
 _ASK_SUM = Phrasing(
-    "How many {item} were repaired, all {sessions} reports that I gave you from the {town} workshop taken together? Answer with the "
+    "How many {item} were repaired, all the reports that I gave you from the {town} workshop taken together? Answer with the "
+    "number "
+    "only.",
+    "Over all my reports from the {town} workshop: what is the total number of {item} that were repaired? Answer with the "
     "number only.",
-    "Over the {sessions} reports from the {town} workshop: what is the total number of {item} that were repaired? Answer with the "
-    "number only.",
-    sessions=r"\d+",
+    "If you add up every report from the {town} workshop, how many {item} were repaired? Answer with the number only.",
     **_REPORT_SLOTS,
 )
 _ASK_COUNT = Phrasing(
-    "In how many of the {sessions} reports from the {town} workshop were there any {item} repaired? Answer with the number only.",
-    "On how many of the {sessions} days that I reported on were {item} repaired in the {town} workshop? Answer with the number only.",
-    sessions=r"\d+",
+    "In how many of my reports from the {town} workshop were there any {item} repaired? Answer with the number only.",
+    "On how many of the days that I reported on were {item} repaired in the {town} workshop? Answer with the number only.",
+    "How many of the reports from the {town} workshop list {item} as repaired? Answer with the number only.",
     **_REPORT_SLOTS,
 )
 _ASK_MOST = Phrasing(
-    "What did the {town} workshop repair most of, its {sessions} reports taken together? Answer with the name of the thing only.",
-    "Which thing comes out on top at the {town} workshop when the numbers of all {sessions} reports are added up? Answer with the name "
-    "of the thing only.",
-    sessions=r"\d+",
+    "What did the {town} workshop repair most of, all its reports taken together? Answer with the name of the thing only.",
+    "Which thing comes out on top at the {town} workshop when the numbers of all its reports are added up? Answer with the "
+    "name of the "
+    "thing only.",
     **_REPORT_SLOTS,
 )
 
@@ -317,7 +323,7 @@ class Aggregation(BuiltinTest):
     sessions: int = whole_number(5, least=3, most=200)
 
     def make_example(self, number: int, rng: Random) -> TestExample:
-        town, other_town = self.world.look_alikes(rng, "town", TOWNS, 2)
+        town, other_town = self.world.look_alikes(rng, "village", VILLAGES, 2)
         reports = _draw_reports(rng, self.sessions)
         kinds = sorted({kind for report in reports for kind in report})
         lines: list[str] = []
@@ -343,15 +349,20 @@ class Aggregation(BuiltinTest):
         return self._ask(number, rng, town, reports, lines, told_in)
 
     def _ask(
-        self, number: int, rng: Random, town: str, reports: list[dict[str, int]], lines: list[str], told_in: dict[str, list[int]]
+        self,
+        number: int,
+        rng: Random,
+        town: str,
+        reports: list[dict[str, int]],
+        lines: list[str],
+        told_in: dict[str, list[int]],
     ) -> TestExample:
         totals = {kind: sum(report.get(kind, 0) for report in reports) for kind in told_in}
         summed, counted = rng.sample(sorted(told_in), 2)
-        about = {"town": town, "sessions": self.sessions}
         questions = [
-            _ASK_SUM.say(rng, item=summed, **about),
-            _ASK_COUNT.say(rng, item=counted, **about),
-            _ASK_MOST.say(rng, **about),
+            _ASK_SUM.say(rng, item=summed, town=town),
+            _ASK_COUNT.say(rng, item=counted, town=town),
+            _ASK_MOST.say(rng, town=town),
         ]
         seen = sum(counted in report for report in reports)
         expected = [str(totals[summed]), str(seen), max(totals, key=lambda kind: totals[kind])]
@@ -368,8 +379,8 @@ class Aggregation(BuiltinTest):
     def evaluate(self, questions: Sequence[str], responses: Sequence[str], expected: Sequence[str]) -> Judgement:
         things = [answer for answer in self.answers if not str(answer).isdigit()]
         grades = [
-            grade_number(responses[0], int(expected[0])),
-            grade_number(responses[1], int(expected[1])),
+            grade_number(remove_guesses(responses[0]), int(expected[0])),
+            grade_number(remove_guesses(responses[1]), int(expected[1])),
             weigh_claim(responses[2], expected[2], things),
         ]
         return Grade.mean((yield from settle(questions, responses, expected, grades)))
@@ -406,9 +417,7 @@ class _Workshop:
     errors: dict[tuple[str, str], int] = field(default_factory=dict)
 
     def list_counts(self, item: str) -> list[int]:
-        return [
-            self.errors.get((day, item), report[item]) for day, report in self.reports.items() if item in report
-        ]
+        return [self.errors.get((day, item), report[item]) for day, report in self.reports.items() if item in report]
 
 
 class _ReportsReader(Reader):

@@ -17,7 +17,7 @@ from themis.memory.scoring.claims import find_first_claim, grade_retelling, weig
 from themis.memory.scoring.lists import grade_members
 from themis.memory.scoring.words import find_phrases
 from themis.memory.tests.kind import BuiltinTest, settle, whole_number
-from themis.memory.tests.word_lists import FIRST_NAMES, MONTHS, TOWNS
+from themis.memory.tests.word_lists import FIRST_NAMES, MONTHS, VILLAGES
 
 _TOWN = r"[A-Z]\w+"
 
@@ -47,9 +47,10 @@ class Attribute:
 
         Values of `others` are mentioned in some of the messages; no first value is told as a change.
         """
-        holder, (town,) = rng.choice(self.holders), test.world.towns(rng, 1)
         # Before which of the statements it is told what is taken over in the last one.
         held_before = rng.randrange(len(values)) if rng.random() < _TAKEN_OVER_SHARE else None
+        holder = rng.choice(self.holders)
+        town = "" if held_before is None else test.world.draw(rng, "village", VILLAGES)
         lines: list[str] = []
         needed: list[int] = []
         for place, value in enumerate(values):
@@ -103,7 +104,15 @@ class AttributeReader(Reader):
 # --- the user's name --------------------------------------------------------------------------------------------------
 
 _NAME = {"value": any_of(FIRST_NAMES), "former": any_of(FIRST_NAMES), "town": _TOWN}
-_NAMESAKES = ("great-aunt", "great-uncle", "godparent", "first teacher", "old neighbour", "former landlady", "pen friend")
+_NAMESAKES = (
+    "great-aunt",
+    "great-uncle",
+    "godparent",
+    "first teacher",
+    "old neighbour",
+    "former landlady",
+    "pen friend",
+)
 NAME = Attribute(
     told=Phrasing(
         "[Please call|Do call|Kindly call] me {value}[ from here on| from this day on|].",
@@ -265,7 +274,16 @@ COLOURS = (
     "teal", "turquoise", "ultramarine", "violet", "white", "yellow",
 )  # fmt: skip
 _COLOUR = {"value": any_of(COLOURS), "former": any_of(COLOURS), "town": _TOWN}
-_SIGHTS = ("band stand", "clock tower", "ferry", "lighthouse", "lock keeper's house", "signal box", "water tower", "windmill")
+_SIGHTS = (
+    "band stand",
+    "clock tower",
+    "ferry",
+    "lighthouse",
+    "lock keeper's house",
+    "signal box",
+    "water tower",
+    "windmill",
+)
 COLOUR = Attribute(
     told=Phrasing(
         "My favourite colour [is|has come to be] {value}.",
@@ -393,7 +411,8 @@ _MOVED = Phrasing(
     "{date} was the day [on which|when] the {town} {who} carried its chairs to the {room} room.",
     "They gave the {town} {who} the keys of the {room} room on {date}, and it [moved in|took it over] the same day.",
     "I [helped|watched] the {town} {who} [move|settle] into the {room} room on {date}.",
-    "[Whoever|Anybody who] looked for the {town} {who} after {date} had to go to the {room} room, its new quarters from that day.",
+    "[Whoever|Anybody who] looked for the {town} {who} after {date} had to go to the {room} room, its new quarters from that "
+    "day.",
     "A burst pipe drove the {town} {who} into the {room} room on {date}.",
     "[My diary|The minutes] for {date}: {town} {who} [transferred|moved over] to the {room} room.",
     **_SOCIETY,
@@ -406,7 +425,8 @@ _MOVED_AFTER = Phrasing(
 )
 _NOT_MOVED = Phrasing(
     "There was talk that the {town} {who} would move to the {room} room on {date}, but nothing came of it.",
-    "The {town} {who} very nearly [went|moved] to the {room} room on {date}, then [somebody objected|the roof leaked] and it stayed.",
+    "The {town} {who} very nearly [went|moved] to the {room} room on {date}, then [somebody objected|the roof leaked] and it "
+    "stayed.",
     "The {who} [I told you of|we know] had asked for the {room} room as well, in vain.",
     **_SOCIETY,
 )
@@ -455,7 +475,7 @@ class KnowledgeUpdate(BuiltinTest):
     updates: int = whole_number(3, least=2, most=len(MONTHS))
 
     def make_example(self, number: int, rng: Random) -> TestExample:
-        town, other_town = self.world.look_alikes(rng, "town", TOWNS, 2)
+        town, other_town = self.world.look_alikes(rng, "village", VILLAGES, 2)
         who = rng.choice(_SOCIETIES)
         rooms = rng.sample(ROOMS, self.updates + 1)
         months = sorted(rng.sample(range(1, len(MONTHS) + 1), self.updates))
