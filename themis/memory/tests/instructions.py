@@ -298,7 +298,7 @@ _DILEMMA = Phrasing(
     "I must choose an inn for the {club}: {inns}. Which one do I take?",
     "The {club} need an inn again: {inns}. Which of them is it to be?",
     "Which inn shall I book for the {club}, if {inns}?",
-    "Three or more inns have answered the {club}: {inns}. Name the one that I book.",
+    "Several inns have answered the {club}: {inns}. Name the one that I book.",
     club=CLUB,
     inns=r"[^.?!:]+",
 )
