@@ -13,13 +13,16 @@ from themis.memory.actions import Grade
 from themis.memory.scoring.claims import abstains, grade_answers, grade_claim, grade_claim_about
 from themis.memory.scoring.lists import grade_members, grade_order, grade_passage, grade_quantities
 from themis.memory.scoring.numbers import grade_number
+from themis.memory.tests.beliefs import grade_place
+from themis.memory.tests.exact import grade_code
 from themis.memory.tests.facts import grade_abstention, grade_conflict, grade_forgetting
 from themis.memory.tests.instructions import grade_recital, says_phrase
 from themis.memory.tests.invented import grade_invented
 from themis.memory.tests.places import grade_route, grade_way
-from themis.memory.tests.recall import ISLAND_KINDS, grade_code
+from themis.memory.tests.recall import ISLAND_KINDS
 from themis.memory.tests.restaurant import notices, read_order
-from themis.memory.tests.stories import SpyMeeting, grade_option, grade_place
+from themis.memory.tests.spies import SpyMeeting
+from themis.memory.tests.tales import grade_option
 from themis.memory.tests.times import JOKES, grade_days, grade_joke
 from themis.memory.tests.updates import grade_as_of
 from themis.memory.tests.word_lists import FIRST_NAMES
