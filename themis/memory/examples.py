@@ -70,6 +70,8 @@ class DatasetInterface(ABC):
     interferes_with: ClassVar[frozenset[str]] = frozenset()
     # Two tests of this kind may not run at the same time.
     interferes_with_itself: ClassVar[bool] = True
+    # A later statement replaces an earlier one, so that what an earlier test of the kind told does no harm.
+    latest_counts: ClassVar[bool] = False
 
     seed: int = 0
     memory_span: int = 2_000

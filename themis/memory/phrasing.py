@@ -29,11 +29,11 @@ class Phrasing:
 
     >>> liking = Phrasing("[These days |]my favourite colour is {colour}.", "No colour beats {colour} for me.")
     >>> liking.say(Random("b"), colour="teal")
-    'My favourite colour is teal.'
+    'These days my favourite colour is teal.'
     >>> liking.read("It is late. No colour beats teal for me. Anyway, good night!")
     {'colour': 'teal'}
-    >>> liking.read("My favourite dish is soup.") is None, liking.forms
-    (True, 3)
+    >>> liking.matches("My favourite dish is soup."), liking.forms
+    (False, 3)
     """
 
     def __init__(self, *sentences: str, **slots: str) -> None:
@@ -81,6 +81,14 @@ class Phrasing:
         """
         return next(self.read_all(text), None)
 
+    def matches(self, text: str) -> bool:
+        """Whether one of these sentences stands in a text; for sentences without slots.
+
+        Args:
+            text: Anything that was said.
+        """
+        return self.read(text) is not None
+
     def read_all(self, text: str) -> Iterator[dict[str, str]]:
         """The same for every one of these sentences in a text, in order.
 
@@ -88,8 +96,13 @@ class Phrasing:
             text: Anything that was said.
         """
         for match in self._pattern.finditer(text):
-            # A slot has a group for each of the sentences that it stands in.
-            yield {group.partition("__")[0]: value for group, value in match.groupdict().items() if value is not None}
+            found: dict[str, str] = {}
+            # A slot has a group for each place that it stands in; it holds the same everywhere.
+            filled = [
+                (group.partition("__")[0], value) for group, value in match.groupdict().items() if value is not None
+            ]
+            if all(found.setdefault(slot, value).casefold() == value.casefold() for slot, value in filled):
+                yield found
 
 
 def any_of(words: Iterable[str]) -> str:
@@ -140,7 +153,6 @@ def _write(nodes: list[_Node], rng: Random, values: Mapping[str, object]) -> Ite
 
 def _to_pattern(nodes: list[_Node], slots: Mapping[str, str], sentence: int) -> str:
     parts = []
-    seen: set[str] = set()
 
     def convert(nodes: list[_Node]) -> None:
         for node in nodes:
@@ -148,9 +160,7 @@ def _to_pattern(nodes: list[_Node], slots: Mapping[str, str], sentence: int) -> 
                 # However many blanks an alternative that is left out leaves behind.
                 parts.append(r"\s*".join(re.escape(word) for word in re.split(r"\s+", node)))
             elif isinstance(node, tuple):
-                name = f"{node[0]}__{sentence}"
-                parts.append(f"(?P={name})" if name in seen else f"(?P<{name}>{slots.get(node[0], _ANYTHING)})")
-                seen.add(name)
+                parts.append(f"(?P<{node[0]}__{sentence}_{len(parts)}>{slots.get(node[0], _ANYTHING)})")
             else:
                 parts.append("(?:")
                 for place, choice in enumerate(node):

@@ -20,7 +20,7 @@ class Reader:
     ...     def answer(self, message, now):
     ...         if found := self.told.read(message):
     ...             self.size = found["size"]
-    ...         return self.size if self.asked.read(message) else None
+    ...         return self.size if self.asked.matches(message) else None
     >>> reader = ShoeSizeReader()
     >>> reader.answer("I was at the shop. My shoe size is 43.", None)
     >>> reader.answer("What is my shoe size?", None)

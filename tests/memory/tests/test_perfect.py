@@ -9,12 +9,14 @@ import pytest
 from themis.config.schema import MemoryConfig, MemoryTestConfig
 from themis.memory.agents import create_agent
 from themis.memory.definitions import Defined, conflicts_of, generate
-from themis.memory.examples import MEMORY_TESTS
+from themis.memory.examples import MEMORY_TESTS, find_kinds
 from themis.memory.filler import create_filler
 from themis.memory.rehearsal import rehearse
 
-READABLE = [name for name in MEMORY_TESTS.names() if MEMORY_TESTS.get(name).make_reader() is not None]
-SPAN = 6_000
+READABLE = [
+    name for name in sorted(find_kinds("themis.memory.tests")) if MEMORY_TESTS.get(name).make_reader() is not None
+]
+SPAN = 12_000
 
 
 def define(seed: int, kinds: list[str], examples: int = 3) -> list[Defined]:

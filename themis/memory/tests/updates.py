@@ -140,6 +140,7 @@ class Colours(BuiltinTest):
     kind: ClassVar[str] = "colours"
     name: ClassVar[str] = "Colours"
     description: ClassVar[str] = "The user's favourite colour changes several times; the agent must know the last one."
+    latest_counts: ClassVar[bool] = True
     answers: ClassVar[Sequence[str]] = COLOURS
 
     colour_changes: int = whole_number(3, least=1)
@@ -175,7 +176,7 @@ class _ColoursReader(Reader):
     def answer(self, message: str, now: datetime) -> str | None:
         for told in _LIKING.read_all(message):
             self._colour = told["colour"]
-        return self._colour if _ASK_COLOUR.read(message) else None
+        return self._colour if _ASK_COLOUR.matches(message) else None
 
 
 # --- a room at a date -------------------------------------------------------------------------------------------------
