@@ -162,18 +162,18 @@ def count_directions(text: str) -> int:
 
 _KM = r"(?<![-\d.])(?P<{0}>\d{{1,4}}(?:\.\d{{1,3}})?)\s?(?:km|kms|kilomet(?:re|er)s?)\b"
 _TO = r"\b(?:due\s)?(?P<{0}>north|south|east|west)(?:wards?|erly|ern)?\b(?![-\s]?(?:north|south|east|west)\b)"
-_GAP = r"[\s,*:(]{1,4}"
+_GAP = r"[\s,*:(|]{1,4}"
 _BETWEEN_KM_AND_TO = rf"(?:(?:to|towards?|in|due|straight|the|a|direction|heading|of){_GAP}){{0,4}}"
 _BETWEEN_TO_AND_KM = (
-    r"(?:(?:for|by|about|exactly|direction|a|distance|of|and|go|walk|travel|continue|drive|head|from(?: the)? \w{1,20})"
-    rf"{_GAP}){{0,4}}"
+    r"(?:(?:for|by|about|exactly|direction|a|an|another|additional|further|extra|more|distance|of|and|go|walk|travel|continue|drive"
+    rf"|head|from(?: the)? \w{{1,20}}){_GAP}){{0,4}}"
 )
 _WAY = re.compile(
-    rf"(?P<denied>\bnot\s)?(?:{_KM.format('km1')}[\s,*]{{0,4}}"
+    rf"(?P<denied>\bnot\s)?(?:{_KM.format('km1')}[\s,*|]{{0,4}}"
     rf"(?:{_BETWEEN_KM_AND_TO}{_TO.format('to1')}|(?P<letter>[nesw])\b)"
-    rf"|{_TO.format('to2')}[\s,:*(]{{0,4}}{_BETWEEN_TO_AND_KM}{_KM.format('km2')})"
+    rf"|{_TO.format('to2')}[\s,:*(|]{{0,4}}{_BETWEEN_TO_AND_KM}{_KM.format('km2')})"
 )
 _ONE = re.compile(r"\bone (?=km|kilomet)")
 _DISTANCE, _DIRECTION = re.compile(_KM.format("km")), re.compile(_TO.format("to"))
-_SIDE = re.compile(r"\b(?:left|right|straight|ahead)\b")
+_SIDE = re.compile(r"\b(?:left|right|straight|ahead|up|down)\b")
 _LETTERS = {"n": "north", "e": "east", "s": "south", "w": "west"}

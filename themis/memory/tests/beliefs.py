@@ -8,10 +8,11 @@ believes, and what A believes that B believes.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from itertools import permutations
+from itertools import islice, permutations
 from pathlib import Path
 from random import Random
 from typing import ClassVar
@@ -23,7 +24,7 @@ from themis.memory.phrasing import Phrasing, any_of
 from themis.memory.reader import Reader
 from themis.memory.scoring.claims import grade_claim
 from themis.memory.scoring.lists import parse_json_field
-from themis.memory.scoring.words import shorten
+from themis.memory.scoring.words import fold, shorten
 from themis.memory.tests.kind import BuiltinTest, one_of
 from themis.memory.tests.telling import tell
 
@@ -220,17 +221,42 @@ class SallyAnne(BuiltinTest):
     def evaluate(self, questions: Sequence[str], responses: Sequence[str], expected: Sequence[str]) -> Grade:
         return grade_place(responses[0], expected[0], self.answers)
 
+    def is_readable(self, example: TestExample) -> bool:
+        return self.data_location is None
+
     @classmethod
     def make_reader(cls) -> Reader:
         return _FilmReader()
 
 
 def grade_place(reply: str, expected: str, among: Iterable[str] = CONTAINERS) -> Grade:
-    """1 if the field `answer` of the JSON object names the expected container and no other."""
-    answer = parse_json_field(reply, "answer")
-    if not isinstance(answer, str):
+    """1 if the field `answer` of the JSON object names the expected container and no other.
+
+    Of several objects the last one counts if something is said before it; one that repeats the form that was asked for is
+    none.
+    """
+    answer = _find_answer(reply)
+    if answer is None:
         return Grade(0.0, (f"no JSON object with a text as `answer` in: {shorten(reply)}",))
     return grade_claim(answer.replace("_", " "), expected.replace("_", " "), among)
+
+
+def _find_answer(reply: str) -> str | None:
+    objects = [
+        (found.start(), found.end(), value)
+        for found in islice(_OBJECT.finditer(reply), _MOST_OBJECTS)
+        if isinstance(value := parse_json_field(found[0], "answer"), str) and "<" not in value
+    ]
+    if len({fold(value) for _, _, value in objects}) > 1:
+        (_, end, _), (start, _, last) = objects[-2:]
+        # Who only lists objects has not chosen one.
+        return last if len(reply[end:start].split()) > 1 else " or ".join(value for _, _, value in objects)
+    value = objects[0][2] if objects else parse_json_field(reply, "answer")
+    return value if isinstance(value, str) else None
+
+
+_OBJECT = re.compile(r"\{[^{}]{1,2000}\}")
+_MOST_OBJECTS = 100
 
 
 def _name_thing(rng: Random) -> str:

@@ -187,7 +187,12 @@ class _NoticeReader(Reader):
 
 _HEX = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 _CODE = re.compile(rf"(?<![^\W_]){_HEX}(?![^\W_])")
-_DENIED = re.compile(r"\bnot\s[\"'`]?[0-9a-f]{8}-")
+# Codes that the reply does not give as the value: denied ones, and those that were the value before.
+_DENIED = re.compile(rf"\b(?:not|no longer|instead of|in place of|rather than)[\s:\"'`(]{{1,4}}{_HEX}")
+_GONE = re.compile(
+    r"\b(?:used to be|formerly|previously|originally|initially|it was|was first|replac(?:es|ed|ing)|changed (?:it )?from)"
+    rf"[\s:\"'`(]{{1,4}}{_HEX}|{_HEX}[\"'`]?,?\s(?:was|has been|is now|is) (?:replaced|changed|superseded)\b"
+)
 # Two codes with what stands between them: about fifty tokens in the tokenizers of today.
 _TOKENS_PER_PAIR = 56
 # By default a table takes this share of the span, and has no more pairs than this.
@@ -326,7 +331,8 @@ def _write_page(rng: Random, values: dict[str, str], span_tokens: int) -> str:
 def grade_code(reply: str, expected: str, *, given: str, on_the_way: int = 0) -> Grade:
     """1 if the last code is the expected one and no more others are named than the way to it has."""
     text = _DENIED.sub(" ", find_correction(reply.lower()) or reply.lower())
-    named = [code for code in _CODE.findall(text) if code not in given]
+    current = _GONE.sub(" ", text)
+    named = [code for code in _CODE.findall(current if _CODE.search(current) else text) if code not in given]
     others = set(named) - {expected}
     if named[-1:] == [expected] and len(others) <= on_the_way:
         return Grade(1.0, (f"ends on {expected}",))

@@ -16,7 +16,7 @@ from themis.memory.examples import TestExample
 from themis.memory.phrasing import Phrasing, any_of
 from themis.memory.reader import Reader
 from themis.memory.scoring.numbers import count_directions, read_ways
-from themis.memory.scoring.words import find_phrases, shorten
+from themis.memory.scoring.words import shorten
 from themis.memory.tests.kind import BuiltinTest, ask_yes_or_no, whole_number
 from themis.memory.tests.telling import join_names, tell
 from themis.memory.world import World
@@ -98,15 +98,19 @@ class Locations(BuiltinTest):
 def grade_way(reply: str, expected: str) -> Grade | None:
     """The verdict where the reply concludes as asked or names one way or none; None where it must be understood."""
     wanted = read_ways(expected)[0]
-    ways = read_ways(_CONCLUSION.split(reply)[-1][:200]) or read_ways(reply)
+    concluded = _CONCLUSION.split(reply)[-1][:200]
+    ways = read_ways(concluded) or read_ways(reply)
     if len(set(ways)) == 1:
         return Grade.when(ways[0] == wanted, f"expected {expected}, got {ways[0][0]:g} km {ways[0][1]}")
     if wanted not in ways:
         return Grade(0.0, (f"expected {expected}, which is not in: {shorten(reply)}",))
+    if len(set(read_ways(concluded))) == 2 and _EITHER.search(concluded):
+        return Grade(0.0, (f"expected only {expected}, cannot choose: {shorten(reply)}",))
     return None
 
 
 _CONCLUSION = re.compile(r"\b(?:answer|net|result|total|overall|therefore|thus|so)\b", re.IGNORECASE)
+_EITHER = re.compile(r"\bor\b", re.IGNORECASE)
 
 
 # --- along the places -------------------------------------------------------------------------------------------------
@@ -151,19 +155,99 @@ class LocationsDirections(BuiltinTest):
 
 
 def grade_route(reply: str, expected: str) -> Grade | None:
-    """The verdict where every leg of the reply can be read; None where directions are given in some other way."""
+    """The verdict where every leg of the reply can be read; None where directions are given in some other way.
+
+    A route may be summed up or told again after it was given. One that is told again in another way, or beside another
+    one, must be understood.
+    """
     wanted = read_ways(expected)
-    as_asked = read_ways("\n".join(_LEG.findall(reply)))
-    ways = as_asked if len(as_asked) == len(wanted) else read_ways(reply)
-    if ways and position_after(ways) == position_after(wanted):
-        return Grade(1.0, (f"its {len(ways)} legs lead to the right place",))
-    if ways and len(ways) >= min(count_directions(reply), len(wanted)):
-        return Grade(0.0, (f"its {len(ways)} legs lead {_format_end(ways)}, not {_format_end(wanted)}",))
-    if not find_phrases(reply, DIRECTIONS) or not any(character.isdigit() for character in reply):
-        return Grade(0.0, (f"gives no distances with directions: {shorten(reply)}",))
+    route = _read_route(reply, len(wanted))
+    right = position_after(route.legs) == position_after(wanted)
+    unread = count_directions(reply) > len(route.legs) + len(route.rest)
+    if not route.legs:
+        named = count_directions(reply) and any(character.isdigit() for character in reply)
+        return None if named and not _ECHO.search(reply) else Grade(0.0, (f"gives no legs: {shorten(reply)}",))
+    if _ALTERNATIVE.search(reply) and route.rest:
+        return None
+    if right and not (unread and len(route.legs) < len(wanted)):
+        return _grade_rest(route, wanted)
+    if route.rest and position_after(route.rest) == position_after(wanted):
+        return None
+    if _ECHO.search(reply) or not unread or len(route.legs) >= len(wanted):
+        return Grade(0.0, (f"its {len(route.legs)} legs lead {_format_end(route.legs)}, not {_format_end(wanted)}",))
     return None
 
 
+def _grade_rest(route: _Route, wanted: Ways) -> Grade | None:
+    """The verdict on a right route by what is said after it."""
+    rest = route.rest
+    if not rest or position_after(rest) == position_after(wanted) or all(way in route.legs for way in rest):
+        return Grade(1.0, (f"its {len(route.legs)} legs lead to the right place",))
+    if len(rest) >= max(2, len(wanted) - 1):
+        return None
+    legs = [*route.legs, *rest]
+    return Grade(0.0, (f"its {len(legs)} legs lead {_format_end(legs)}, not {_format_end(wanted)}",))
+
+
+class _Route(NamedTuple):
+    """The legs of a reply, and those that are named after them."""
+
+    legs: Ways
+    rest: Ways
+
+
+def _read_route(reply: str, length: int) -> _Route:
+    if listed := _read_list(reply):
+        return _Route(listed, [])
+    again = _AGAIN.split(reply)[-1]
+    text = again if len(read_ways(again)) >= length else reply
+    lines = list(_LEG.finditer(text))
+    legs = read_ways("\n".join(line[1] for line in lines))
+    if len(legs) == length:
+        return _Route(legs, read_ways(text[lines[-1].end() :]))
+    ways = read_ways(text)
+    # More legs than there are may lead to the same place; else the first of them are the route.
+    return _Route(ways[:length], ways[length:]) if len(ways) > length and _repeats(ways, length) else _Route(ways, [])
+
+
+def _repeats(ways: Ways, length: int) -> bool:
+    """Whether a route of so many legs is followed by something that is no part of it: its sum, or the same once more."""
+    first, rest = ways[:length], ways[length:]
+    return len(rest) >= length or position_after(first) == position_after(rest)
+
+
+def _read_list(reply: str) -> Ways:
+    """The legs of a reply that is a JSON list."""
+    try:
+        parsed = parse_json(reply) if "{" in reply else None
+    except ValueError:
+        return []
+    legs = []
+    for entry in parsed if isinstance(parsed, list) else []:
+        fields = {str(name).casefold(): value for name, value in entry.items()} if isinstance(entry, dict) else {}
+        km = next((_parse_distance(fields[name]) for name in _DISTANCES if name in fields), None)
+        if km is None or (direction := str(fields.get("direction", "")).casefold()) not in DIRECTIONS:
+            return []
+        legs.append((km, direction))
+    return legs
+
+
+def _parse_distance(value: object) -> float | None:
+    if isinstance(value, str):
+        found = re.fullmatch(r"\s*(\d{1,4}(?:\.\d{1,3})?) ?(?:km)?\s*", value)
+        return float(found[1]) if found else None
+    return float(value) if isinstance(value, int | float) and 0 <= value < 10_000 else None
+
+
+_DISTANCES = ("km", "kilometers", "kilometres", "distance", "distance_km")
+_ECHO = re.compile(r"<number> km <direction>")
+_ALTERNATIVE = re.compile(
+    r"\b(?:alternatively|another (?:way|route|option)|or you (?:can|could)|option 2)\b", re.IGNORECASE
+)
+_AGAIN = re.compile(
+    r"\b(?:begin again|start (?:again|over)|let me (?:correct|redo|fix)|no, wait|correction:|scratch that|i mean)\b",
+    re.IGNORECASE,
+)
 # A line of the form that was asked for.
 _LEG = re.compile(r"^\W*(?:\d{1,2}\W+)?(from .{1,200})$", re.IGNORECASE | re.MULTILINE)
 

@@ -93,14 +93,15 @@ _ISLAND_FACTS: dict[str, _Fact] = {
          "the pilots", "the potters", "the quarrymen", "the rat catchers", "the rope makers", "the shepherds",
          "the stonemasons", "the well diggers"),
     ),
-    "law": _Fact(
-        ("It is forbidden on {island} to {answer}.", "The oldest law of {island} says that nobody may {answer}.",
-         "On {island} they fine you if you {answer}, since it is forbidden.",
-         "Do as you like on {island}, only to {answer} is forbidden there."),
-        ("What is it forbidden to do on {island}?", "What does the oldest law of {island} forbid?"),
-        ("carry mirrors", "count gulls", "dye wool", "eat standing", "feed cats", "fly kites", "grow roses", "keep bees",
-         "paint doors", "pick mushrooms", "play dice", "ring bells", "run downhill", "sell rope", "sleep outdoors",
-         "sneeze aloud", "trade salt", "wear gloves", "whistle", "write poems"),
+    "dress": _Fact(
+        ("On Sundays everybody on {island} wears {answer}.",
+         "You can tell a Sunday on {island} by the {answer} that everybody wears.",
+         "Nobody on {island} leaves the house on a Sunday without {answer}.",
+         "It was Sunday when I landed on {island}, and everybody had {answer} on."),
+        ("What does everybody on {island} wear on Sundays?", "On Sundays, what do all the people of {island} have on?"),
+        ("bow ties", "brass buckles", "checked trousers", "feather boas", "fur caps", "green gloves", "knitted vests",
+         "lace collars", "leather aprons", "long veils", "oilskins", "paper crowns", "purple stockings", "red sashes", "silk ribbons",
+         "spectacles", "straw hats", "striped scarves", "top hats", "white capes", "wooden shoes"),
     ),
     "roofs": _Fact(
         ("The roofs of {island} are made of {answer}.", "On {island} they cover their roofs with {answer}.",

@@ -404,6 +404,8 @@ def grade_meeting(reply: str, expected: Sequence[Sequence[str]], answers: Iterab
 def _understands(reply: str, keywords: Sequence[str], vocabulary: frozenset[str]) -> bool | None:
     """Whether the reply has the part right; None where it names nothing that the part could be."""
     rivals = [word for word in _list_rivals(keywords) if word in vocabulary]
+    if vocabulary >= _OWN and any(word in _TIME_WORDS for word in keywords):
+        rivals += _OTHER_TIMES
     candidates = {*keywords, *rivals}
     text = _IDIOM.sub(" ", reply)
     if claimed := find_claims(text, candidates):
@@ -417,18 +419,20 @@ def _understands(reply: str, keywords: Sequence[str], vocabulary: frozenset[str]
 
 def _list_rivals(keywords: Sequence[str]) -> Iterator[str]:
     """The keywords of the other variants of the same part."""
-    for part, variants in KEYWORDS.items():
+    for variants in KEYWORDS.values():
         if any(set(keywords) & set(own) for own in variants):
             yield from (word for own in variants if not set(keywords) & set(own) for word in own)
-            yield from _OTHER_TIMES if part == "time" else ()
 
 
 def _has_more_to_say(reply: str, known: Sequence[str]) -> bool:
     """Whether there are words that might describe what no keyword names."""
-    if abstains(reply):
+    if abstains(reply) or _GAVE_UP.search(fold(reply)):
         return False
     rest = TAG.sub(" ", tag_phrases(fold(reply), tuple(dict.fromkeys(known))))
-    return any(word not in _EMPTY and not word.endswith("ly") for word in re.findall(r"[^\W_]{2,}", rest))
+    return any(
+        word not in _EMPTY and not word.endswith("ly")
+        for word in re.findall(r"\d|[^\W_]{2,}", _LINE_NUMBER.sub(" ", rest))
+    )
 
 
 def _judge_parts(reply: str, expected: Sequence[Sequence[str]], understood: Sequence[bool | None]) -> Judgement:
@@ -457,6 +461,7 @@ def _sum_up(reply: str, expected: Sequence[Sequence[str]], understood: Sequence[
     return Grade.share(sum(understood), len(expected), *reasons)
 
 
+_TIME_WORDS = frozenset(word for own in TIMES.values() for word in own)
 _OWN = frozenset(word for variants in KEYWORDS.values() for own in variants for word in own)
 # Keywords that are none.
 _IDIOM = re.compile(
@@ -465,6 +470,11 @@ _IDIOM = re.compile(
     r"|bridge the\b|24-?\s?hours?\b|needless\b)",
     re.IGNORECASE,
 )
+_GAVE_UP = re.compile(
+    r"(?:n't|\bnot|\bunable|\bno idea|\bcannot)\b[^.!?\n]{0,40}"
+    r"\b(?:work(?:ed)? out|figured?|make|made|decipher|decoded?|tell|rest)\b"
+)
+_LINE_NUMBER = re.compile(r"^\s{0,10}\d{1,2}[.)](?=\s)", re.MULTILINE)
 # Words of an answer that describe neither a time nor a place nor a thing.
 _EMPTY_WORDS = """
 about accordingly after again alone along am an and answer are around arrive as at back be because been before
@@ -473,7 +483,7 @@ decoding do does dont down equipped everything exactly find for from get give gi
 hand hands has have here hes his hour hours how ill im in into is it item items its itself just know known let
 local location luck may me mean meaning means meet meeting message messages might must my named need needed
 next no not note now object of off old on one or our out part parts people place planned please point pointing
-prepared rendezvous right ring said say scheduled secret see set shall she should so some spies spot spy sure
+prepared rendezvous right ring said say scheduled secret see set shall she should so some something somewhere spies spot spy sure
 take taken takes taking tell that the their them then there these they theyll thing things think this three
 time to together told town up us venue wait want was we well what when where which who will with would yes you
 youll your youre

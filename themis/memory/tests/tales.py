@@ -17,7 +17,7 @@ from themis.memory.examples import LAST_SHARE, TestExample
 from themis.memory.phrasing import Phrasing
 from themis.memory.reader import Reader
 from themis.memory.scoring.numbers import parse_number, remove_non_answers
-from themis.memory.scoring.words import fold, shorten
+from themis.memory.scoring.words import find_correction, fold, shorten
 from themis.memory.tests.journeys import OPTIONS, read_circumstances, read_opening, tell_tale
 from themis.memory.tests.kind import BuiltinTest, one_of, whole_number
 
@@ -39,7 +39,16 @@ _OPTION = re.compile(
     r"\b(?:option|answer|number|choice|it's|it is)\b\W*(?:is\W+)?(?:option\W+|number\W+)?(\d+)\b", re.IGNORECASE
 )
 _ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth")
-_ORDINAL = re.compile(rf"\b({'|'.join(_ORDINALS)})(?= (?:option|one|opening|beginning)\b|\W{{0,5}}\Z)")
+_ORDINAL = re.compile(
+    rf"\b(?:({'|'.join(_ORDINALS)})|(\d)(?:st|nd|rd|th))(?= (?:option|one|opening|beginning)\b|\W{{0,5}}\Z)"
+)
+# What a reply that weighs several options comes to.
+_CHOSEN = re.compile(
+    r"\b(?:leaves|so|therefore|thus|hence|final answer|answer|choose|pick|go(?:ing)? (?:with|for)|must be|has to be|settle on)\b"
+    r"(?: (?:is|it|it's|must|has|to|be|only|just|with|i'd|say|choose|pick|the|my))*"
+    r"\W{0,6}(?:(?:option|number|no\.?)\W{0,4})?(\d)\b"
+    r"(?! ?(?:or|and|to|/|,) ?(?:option )?\d)"
+)
 
 
 @dataclass(kw_only=True)
@@ -153,6 +162,9 @@ class ChapterBreak(BuiltinTest):
     def evaluate(self, questions: Sequence[str], responses: Sequence[str], expected: Sequence[str]) -> Grade:
         return grade_option(responses[-1], expected[0])
 
+    def is_readable(self, example: TestExample) -> bool:
+        return self.split == "tale"
+
     @classmethod
     def make_reader(cls) -> Reader:
         return _TaleReader()
@@ -212,14 +224,28 @@ class _TaleReader(Reader):
 
 def grade_option(reply: str, expected: str) -> Grade:
     """1 if the number that the reply settles on, or the only one that it calls an option, is the expected one."""
-    text = _ORDINAL.sub(lambda ordinal: str(_ORDINALS.index(ordinal[1]) + 1), fold(reply))
-    chosen = parse_number(text)
-    if chosen is None:
-        called = {float(number) for number in _OPTION.findall(remove_non_answers(text)) if len(number) < 10}
-        chosen = called.pop() if len(called) == 1 else None
+    text = _ORDINAL.sub(_to_number, fold(reply))
+    chosen = _find_chosen(text)
     if chosen is None:
         return Grade(0.0, (f"expected option {expected}; no single number in: {shorten(reply)}",))
     return Grade.when(chosen == float(expected), f"expected option {expected}, got {chosen:g}")
+
+
+def _to_number(ordinal: re.Match[str]) -> str:
+    return ordinal[2] or str(_ORDINALS.index(ordinal[1]) + 1)
+
+
+def _find_chosen(text: str) -> float | None:
+    answers = remove_non_answers(text)
+    if (chosen := _CHOSEN.findall(find_correction(answers) or answers)) and len(set(_DIGITS.findall(answers))) > 1:
+        return float(chosen[-1])
+    if (number := parse_number(text)) is not None:
+        return number
+    called = {float(number) for number in _OPTION.findall(answers) if len(number) < 10}
+    return called.pop() if len(called) == 1 else None
+
+
+_DIGITS = re.compile(r"\b\d\b")
 
 
 def split_pages(text: str, size: int) -> list[str]:
