@@ -16,7 +16,7 @@ from themis.memory.actions import AgentReply, Ask, Consult, Instant, JudgeReply,
 from themis.memory.agents.perfect import Perfect
 from themis.memory.clock import Clock
 from themis.memory.definitions import Defined
-from themis.memory.examples import MEMORY_TESTS, TestExample
+from themis.memory.examples import TestExample
 from themis.memory.filler import Filler
 from themis.memory.rehearsal import rehearse
 from themis.memory.scoring.words import shorten, split_words
@@ -106,8 +106,7 @@ def check_keys(defined: Sequence[Defined], conflicts: Mapping[str, Iterable[str]
         conflicts: For a kind of test, the kinds that may not run beside it.
         filler: What is sent between messages of tests.
     """
-    readable = {one.kind for one in defined if MEMORY_TESTS.get(one.kind).make_reader() is not None}
-    rehearsed = [one for one in defined if one.kind in readable]
+    rehearsed = [one for one in defined if one.example.dataset.is_readable(one.example)]
     misread = []
     if rehearsed:
         outcomes = rehearse(Perfect(), defined, conflicts, filler)
@@ -117,7 +116,7 @@ def check_keys(defined: Sequence[Defined], conflicts: Mapping[str, Iterable[str]
                 misread.append(
                     Misread(one.example.test_id, None if grade.failed else grade.score, tuple(grade.reasons))
                 )
-    clashes = find_clashes(defined, conflicts, settled=readable)
+    clashes = find_clashes(defined, conflicts, settled={one.kind for one in rehearsed})
     return KeyCheck(tuple(misread), tuple(clashes), len(rehearsed), len(defined) - len(rehearsed))
 
 

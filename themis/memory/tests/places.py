@@ -283,7 +283,7 @@ def _format_end(ways: Ways) -> str:
 
 # --- the town ---------------------------------------------------------------------------------------------------------
 
-_PLACE = rf"(?:{any_of(stem + end for stem in _STEMS for end in _ENDINGS)}) (?:{any_of(_BUILDINGS)})"
+_PLACE = rf"(?:{any_of(_STEMS)})(?:{any_of(_ENDINGS)}) (?:{any_of(_BUILDINGS)})"
 _MARK = rf"(?:{any_of(_MARKS[0])}) (?:{any_of(_MARKS[1])})"
 _SLOTS = {
     "here": _PLACE, "there": _PLACE, "other": _PLACE, "between": r"[^.!?;:\n]+?", "mark": _MARK,

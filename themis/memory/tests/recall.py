@@ -100,8 +100,8 @@ _ISLAND_FACTS: dict[str, _Fact] = {
          "It was Sunday when I landed on {island}, and everybody had {answer} on."),
         ("What does everybody on {island} wear on Sundays?", "On Sundays, what do all the people of {island} have on?"),
         ("bow ties", "brass buckles", "checked trousers", "feather boas", "fur caps", "green gloves", "knitted vests",
-         "lace collars", "leather aprons", "long veils", "oilskins", "paper crowns", "purple stockings", "red sashes", "silk ribbons",
-         "spectacles", "straw hats", "striped scarves", "top hats", "white capes", "wooden shoes"),
+         "lace collars", "leather aprons", "long veils", "oilskins", "paper crowns", "purple stockings", "red sashes",
+         "silk ribbons", "spectacles", "straw hats", "striped scarves", "top hats", "white capes", "wooden shoes"),
     ),
     "roofs": _Fact(
         ("The roofs of {island} are made of {answer}.", "On {island} they cover their roofs with {answer}.",
@@ -148,7 +148,7 @@ _ISLANDS = (
     "Pask Prym Quill Rhod Ryss Skarr Sorl Thurl Tyrr Ussm Varn Vell Wisk Wrenn Yarr Zell Zimm",
     "aday away emar ery isel omay onda uway",
 )
-_ISLAND_NAME = any_of(_combine(*_ISLANDS))
+_ISLAND_NAME = "".join(f"(?:{any_of(syllables.split())})" for syllables in _ISLANDS)
 # An island may be meant by its capital, once that was told.
 _WITH_CAPITAL = "the island with the capital "
 _ISLAND = rf"{_ISLAND_NAME}|{_WITH_CAPITAL}(?:{any_of(_ISLAND_FACTS['capital'].answers)})"
