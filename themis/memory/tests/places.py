@@ -162,18 +162,20 @@ def grade_route(reply: str, expected: str) -> Grade | None:
     """
     wanted = read_ways(expected)
     route = _read_route(reply, len(wanted))
+    if not route.as_asked and _retells(reply):
+        return Grade(0.0, (f"repeats what was said instead of giving the way: {shorten(reply)}",))
     right = position_after(route.legs) == position_after(wanted)
     unread = count_directions(reply) > len(route.legs) + len(route.rest)
     if not route.legs:
         named = count_directions(reply) and any(character.isdigit() for character in reply)
-        return None if named and not _ECHO.search(reply) else Grade(0.0, (f"gives no legs: {shorten(reply)}",))
+        return None if named else Grade(0.0, (f"gives no legs: {shorten(reply)}",))
     if _ALTERNATIVE.search(reply) and route.rest:
         return None
     if right and not (unread and len(route.legs) < len(wanted)):
         return _grade_rest(route, wanted)
     if route.rest and position_after(route.rest) == position_after(wanted):
         return None
-    if _ECHO.search(reply) or not unread or len(route.legs) >= len(wanted):
+    if not unread or len(route.legs) >= len(wanted):
         return Grade(0.0, (f"its {len(route.legs)} legs lead {_format_end(route.legs)}, not {_format_end(wanted)}",))
     return None
 
@@ -194,6 +196,14 @@ class _Route(NamedTuple):
 
     legs: Ways
     rest: Ways
+    # One line for each leg, in the form that was asked for.
+    as_asked: bool = False
+
+
+def _retells(reply: str) -> bool:
+    """Whether the reply says again what no directions are made of: the question, hearsay, or what a place looks like."""
+    told = (_MARK_TOLD, _MARKED_LEG, _CORRECTED, _RUMOUR)
+    return "<number> km <direction>" in reply or any(phrasing.matches(reply) for phrasing in told)
 
 
 def _read_route(reply: str, length: int) -> _Route:
@@ -204,7 +214,7 @@ def _read_route(reply: str, length: int) -> _Route:
     lines = list(_LEG.finditer(text))
     legs = read_ways("\n".join(line[1] for line in lines))
     if len(legs) == length:
-        return _Route(legs, read_ways(text[lines[-1].end() :]))
+        return _Route(legs, read_ways(text[lines[-1].end() :]), as_asked=True)
     ways = read_ways(text)
     # More legs than there are may lead to the same place; else the first of them are the route.
     return _Route(ways[:length], ways[length:]) if len(ways) > length and _repeats(ways, length) else _Route(ways, [])
@@ -240,7 +250,6 @@ def _parse_distance(value: object) -> float | None:
 
 
 _DISTANCES = ("km", "kilometers", "kilometres", "distance", "distance_km")
-_ECHO = re.compile(r"<number> km <direction>")
 _ALTERNATIVE = re.compile(
     r"\b(?:alternatively|another (?:way|route|option)|or you (?:can|could)|option 2)\b", re.IGNORECASE
 )

@@ -47,7 +47,7 @@ _CHOSEN = re.compile(
     r"\b(?:leaves|so|therefore|thus|hence|final answer|answer|choose|pick|go(?:ing)? (?:with|for)|must be|has to be|settle on)\b"
     r"(?: (?:is|it|it's|must|has|to|be|only|just|with|i'd|say|choose|pick|the|my))*"
     r"\W{0,6}(?:(?:option|number|no\.?)\W{0,4})?(\d)\b"
-    r"(?! ?(?:or|and|to|/|,) ?(?:option )?\d)"
+    r"(?!\W{1,6}(?:(?:or|and|to)\b\W{0,3})?(?:option\W{1,3})?\d)"
 )
 
 
@@ -237,7 +237,8 @@ def _to_number(ordinal: re.Match[str]) -> str:
 
 def _find_chosen(text: str) -> float | None:
     answers = remove_non_answers(text)
-    if (chosen := _CHOSEN.findall(find_correction(answers) or answers)) and len(set(_DIGITS.findall(answers))) > 1:
+    chosen = _CHOSEN.findall(find_correction(answers) or answers)
+    if len(set(chosen)) == 1 and len(set(_DIGITS.findall(answers))) > 1:
         return float(chosen[-1])
     if (number := parse_number(text)) is not None:
         return number
