@@ -27,6 +27,12 @@ from themis.memory.tests.times import JOKES, grade_days, grade_joke
 from themis.memory.tests.updates import grade_as_of
 from themis.memory.tests.word_lists import FIRST_NAMES
 
+
+def settle(verdict):
+    """The grade, or None where a judge is asked."""
+    return verdict if isinstance(verdict, Grade) else None
+
+
 CODE = "0123abcd-4567-89ab-cdef-0123456789ab"
 SCORERS = {
     "claim": lambda reply: grade_claim(reply, "Agnes", FIRST_NAMES),
@@ -54,7 +60,7 @@ SCORERS = {
     "notices": lambda reply: Grade.when(bool(notices(reply, "Gazpacho", "Fish broth"))),
     "menu": lambda reply: Grade.when(bool(read_order(reply).items)),
     "place": lambda reply: grade_place(reply, "crate"),
-    "spies": lambda reply: SpyMeeting().evaluate([""], [reply], [["noon"], ["zoo"], ["compass"]]),
+    "spies": lambda reply: settle(SpyMeeting().evaluate([""], [reply], [["noon"], ["zoo"], ["compass"]])),
     "of others": lambda reply: grade_claim_about("Moreau", ["Szabo"], reply, "Agnes", FIRST_NAMES),
     "invented": lambda reply: grade_invented(reply, "Agnes", ["Agnes", "Ivo", "lemon"]),
     "phrase": lambda reply: Grade.when(bool(says_phrase(reply, "Then it is always teatime", 0.75))),

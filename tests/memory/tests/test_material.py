@@ -286,4 +286,4 @@ def test_the_line_that_holds_the_answer_is_the_one_that_is_needed():
     for name in ("names", "colours", "jokes", "verbatim", "kv", "knowledge_update", "interference"):
         test = example(name, 3)
         for answer, needed in zip(test.expected_responses, test.dataset.needed_lines(test), strict=True):
-            assert all(answer in test.script[line] for line in needed)
+            assert any(answer in test.script[line] for line in needed)

@@ -26,7 +26,7 @@ from themis.memory.scoring.claims import grade_claim
 from themis.memory.scoring.lists import parse_json_field
 from themis.memory.scoring.words import fold, shorten
 from themis.memory.tests.kind import BuiltinTest, one_of
-from themis.memory.tests.telling import tell
+from themis.memory.tests.telling import name_characters, tell
 
 QUESTION_TYPES = ("any", "world_model", "theory_of_mind")
 CONTAINERS = (
@@ -187,7 +187,9 @@ class SallyAnne(BuiltinTest):
 
     def make_example(self, number: int, rng: Random) -> TestExample:
         title = self.world.make(rng, "film", lambda rng: f"The {rng.choice(_TITLES[0])} {rng.choice(_TITLES[1])}")
-        film = Film(rng, self.world.first_names(rng, 3), [self.world.make(rng, "thing", _name_thing) for _ in range(2)])
+        film = Film(
+            rng, name_characters(self.world, rng, 3), [self.world.make(rng, "thing", _name_thing) for _ in range(2)]
+        )
         film.shoot(self.question_type)
         statements = [_INTRODUCTION.say(rng, title=title), *film.lines]
         question = f"{film.question.say(rng, title=title, **film.asked)} {_FORM}"

@@ -230,6 +230,14 @@ _CHANGED = Phrasing(
     value=_HEX,
     old=_HEX,
 )
+# The same without the key: it must be found by the old value.
+_WITHDRAWN = Phrasing(
+    "Wherever a key has the value {old}, it is to be {value} from now on.",
+    "The value {old} has been withdrawn, and {value} stands in its place.",
+    "They found the value {old} to be wrong; put {value} there instead.",
+    value=_HEX,
+    old=_HEX,
+)
 _ASK_VALUE = Phrasing(
     "Which value belongs to the key {key}?",
     "What is the value of the key {key}?",
@@ -246,8 +254,9 @@ class KeyValuePairs(BuiltinTest):
 
     Scores: perfect 1, memoryless 0. With `nested_levels` a value is itself a key, so many times over. The reply must end
     on the value asked for, and may name no other code but those on the way. The codes are random 128-bit numbers; some keys
-    differ in one digit, and some values are changed later. About 50 tokens per pair; `num_kv_pairs` 0 is as many as fill a
-    quarter of the span, at most 140, over as many messages as their size demands. Interferes with no other test.
+    differ in one digit, some values are changed later, and of some changes only the old value is told. About 50 tokens per
+    pair; `num_kv_pairs` 0 is as many as fill a quarter of the span, at most 140, over as many messages as their size
+    demands. Interferes with no other test.
     """
 
     kind: ClassVar[str] = "kv"
@@ -263,17 +272,22 @@ class KeyValuePairs(BuiltinTest):
         pairs = [pair for chain in (asked, *others) for pair in pairwise(chain)]
         # These were told otherwise before: a pair on the way, or another one.
         changed = rng.sample(pairs, min(len(pairs), 1 + len(pairs) // 20))
-        if rng.random() < 0.5:
+        if rng.random() < 0.6:
             changed = [*changed[1:], rng.choice(list(pairwise(asked)))]
         before = {pair: _draw_code(rng) for pair in dict.fromkeys(changed)}
         rng.shuffle(pairs)
         told, lines = self._write_pages(rng, pairs, before)
         for (key, value), old in before.items():
-            lines[key, value] = len(told)
-            told.append(tell(rng, _CHANGED.say(rng, key=key, value=value, old=old), self.memory_span))
+            if rng.random() < 0.5:
+                lines[key, value] = {len(told)}
+                said = _CHANGED.say(rng, key=key, value=value, old=old)
+            else:
+                lines[key, value].add(len(told))
+                said = _WITHDRAWN.say(rng, value=value, old=old)
+            told.append(tell(rng, said, self.memory_span))
         question = " ".join([_ASK_VALUE.say(rng, key=asked[0]), *([_FOLLOW] * bool(self.nested_levels)), _VALUE_ONLY])
         example = self.tell_and_ask(number, told, [question], [asked[-1]])
-        example.material = {"needed": [sorted({lines[pair] for pair in pairwise(asked)})]}
+        example.material = {"needed": [sorted({line for pair in pairwise(asked) for line in lines[pair]})]}
         return example
 
     def _draw_chains(self, rng: Random) -> list[list[str]]:
@@ -290,15 +304,15 @@ class KeyValuePairs(BuiltinTest):
 
     def _write_pages(
         self, rng: Random, pairs: Sequence[tuple[str, str]], before: dict[tuple[str, str], str]
-    ) -> tuple[list[str], dict[tuple[str, str], int]]:
+    ) -> tuple[list[str], dict[tuple[str, str], set[int]]]:
         """The pairs in messages, and which of them holds which."""
         tokens = min(self.max_message_size, max(4 * _TOKENS_PER_PAIR, int(_SHARE_OF_MESSAGE * self.memory_span)))
         size = max(1, tokens // _TOKENS_PER_PAIR)
         told: list[str] = []
-        lines: dict[tuple[str, str], int] = {}
+        lines: dict[tuple[str, str], set[int]] = {}
         for start in range(0, len(pairs), size):
             page = pairs[start : start + size]
-            lines |= dict.fromkeys(page, len(told))
+            lines |= {pair: {len(told)} for pair in page}
             told.append(
                 _write_page(rng, {key: before.get((key, value), value) for key, value in page}, self.memory_span)
             )
@@ -352,6 +366,10 @@ class _CodeReader(Reader):
             return self._look_up(asked["key"].lower(), follow=_FOLLOW in message)
         for key, value in _find_pairs(message):
             self._values[key.lower()] = value.lower()
+        for told in _WITHDRAWN.read_all(message):
+            for key, value in self._values.items():
+                if value == told["old"].lower():
+                    self._values[key] = told["value"].lower()
         return None
 
     def _look_up(self, key: str, *, follow: bool) -> str:

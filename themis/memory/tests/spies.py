@@ -17,7 +17,7 @@ from themis.memory.reader import Reader
 from themis.memory.scoring.claims import abstains, find_claims
 from themis.memory.scoring.words import TAG, find_phrases, fold, shorten, tag_phrases
 from themis.memory.tests.kind import BuiltinTest, ask_yes_or_no
-from themis.memory.tests.telling import join_names, tell
+from themis.memory.tests.telling import join_names, name_characters, tell
 
 # --- general knowledge ------------------------------------------------------------------------------------------------
 #
@@ -296,8 +296,11 @@ class SpyMeeting(BuiltinTest):
 
     def make_example(self, number: int, rng: Random) -> TestExample:
         ring = self.world.make(rng, "ring of spies", lambda rng: f"{rng.choice(_RINGS[0])} {rng.choice(_RINGS[1])}")
-        namesake, decoy = self.world.namesakes(rng, 2)
-        spies = rng.sample([namesake, *self.world.people(rng, 2)], 3)
+        first, second, third, *last = name_characters(self.world, rng, 7)
+        decoy = f"{first} {last[3]}"
+        spies = rng.sample(
+            [f"{name} {surname}" for name, surname in zip((first, second, third), last, strict=False)], 3
+        )
         parts = rng.sample(tuple(KEYWORDS), 3)
         # For each part: the false one of the decoy, the one that is replaced, the one that holds.
         meant = {part: rng.sample(KEYWORDS[part], 3) for part in parts}

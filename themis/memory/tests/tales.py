@@ -20,6 +20,7 @@ from themis.memory.scoring.numbers import parse_number, remove_non_answers
 from themis.memory.scoring.words import find_correction, fold, shorten
 from themis.memory.tests.journeys import OPTIONS, read_circumstances, read_opening, tell_tale
 from themis.memory.tests.kind import BuiltinTest, one_of, whole_number
+from themis.memory.tests.telling import name_characters
 
 SPLITS = ("tale", "goodai", "pg19", "ao3", "all")
 # Samples of the public file that can be solved from their context: the ones that published results are about.
@@ -32,7 +33,7 @@ _OWN_SHARE = 0.6
 # Of our own prose, for how many pages fill a span.
 _OWN_CHARACTERS_PER_TOKEN = 4.2
 # Everything besides the chapters: the introduction, the options and the question.
-_FRAME_TOKENS = 340
+_FRAME_TOKENS = 420
 _CHAPTER_TOKENS = (60, 400)
 _CHAPTERS_AT_LEAST = 8
 _OPTION = re.compile(
@@ -77,7 +78,7 @@ class ChapterBreak(BuiltinTest):
 
     def make_example(self, number: int, rng: Random) -> TestExample:
         title = self.world.make(rng, "book", lambda rng: f"{rng.choice(_TITLES[0])} {rng.choice(_TITLES[1])}")
-        hero, rival = self.world.first_names(rng, 2)
+        hero, rival = name_characters(self.world, rng, 2)
         chapters, characters = self._measure_chapters()
         tale = tell_tale(rng, (hero, rival), chapters=chapters, characters=characters)
         pages = self._bind_pages(tale.chapters)
@@ -106,9 +107,12 @@ class ChapterBreak(BuiltinTest):
     def _measure_chapters(self) -> tuple[int, int]:
         """How many chapters fill the span, and how many characters each of them has."""
         shortest, longest = _CHAPTER_TOKENS
-        tokens = max(shortest, _OWN_SHARE * self.memory_span - _FRAME_TOKENS)
+        tokens = max(2 * shortest, _OWN_SHARE * self.memory_span - _FRAME_TOKENS)
         each = min(longest, max(shortest, tokens / _CHAPTERS_AT_LEAST))
-        return self.chapters or max(2, int(tokens / each)), int(each * _OWN_CHARACTERS_PER_TOKEN)
+        if self.chapters:
+            return self.chapters, int(each * _OWN_CHARACTERS_PER_TOKEN)
+        chapters = round(tokens / each)
+        return chapters, int(tokens / chapters * _OWN_CHARACTERS_PER_TOKEN)
 
     def _bind_pages(self, chapters: Sequence[str]) -> list[tuple[list[int], str]]:
         """Chapters in pages that leave room for others between them, each with the numbers of its chapters."""
