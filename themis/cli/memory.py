@@ -33,8 +33,8 @@ from themis.core.files import atomic_write
 from themis.core.registry import nearest
 from themis.exceptions import ConfigurationError, EvaluationError
 from themis.experiment.importing import NO_LIMITS
-from themis.generation.providers import parse_model
 from themis.memory import definitions as defining
+from themis.memory.agents import find_price
 from themis.memory.assembling import load_config, load_user_code, parse_span
 from themis.memory.clock import CLOCKS
 from themis.memory.exporting import export_run
@@ -57,7 +57,7 @@ from themis.memory.report.pages import (
 )
 from themis.memory.sweep import Sweep, SweepReport, SweepRun, parse_spans, plan_sweep, read_sweep, run_sweep
 from themis.memory.tape import read_entries
-from themis.runs.prices import Price, price_of
+from themis.runs.prices import Price
 from themis.runs.resuming import how_to_repeat
 from themis.storage import ExperimentStorage, RunStatus
 from themis.storage.runs import batched
@@ -156,7 +156,13 @@ def run(storage: str, yes: bool, as_json: bool, **asked: Any) -> int:
 
 @memory.command()
 @click.option("-c", "--configuration", default=_DEFAULT_CONFIGURATION, show_default=True, help="YAML file.")
-@click.option("-a", "--agent", "model", metavar="MODEL", help="A model, for the price; tokens only without one.")
+@click.option(
+    "-a",
+    "--agent",
+    "model",
+    metavar="MODEL",
+    help="A model, or cost(IN,OUT) in dollars per 1,000 tokens, for the price.",
+)
 @click.option(
     "-m", "--max-prompt-size", "max_prompt_tokens", type=click.IntRange(min=1), help="Tokens the agent may send."
 )
@@ -177,7 +183,7 @@ def plan(
     as_json: bool,
     **given: Any,
 ) -> None:
-    """Simulate the schedule without an agent: who speaks when, tokens, dollars, minutes."""
+    """Simulate the schedule without an agent: who speaks when, tokens, idle filler, dollars, minutes."""
     made, price = _plan(
         MemorySpecification(
             configuration=configuration,
@@ -191,17 +197,26 @@ def plan(
     if as_json:
         described = {**asdict(made), "virtual_seconds": made.virtual_time.total_seconds()}
         del described["virtual_time"]
+        described |= {"filler_share": made.filler_share, "idle_filler_share": made.idle_filler_share}
         print_json({**described, "cost_usd": dollars, "minutes": made.minutes(seconds_per_reply)})
         return
     click.echo(draw(made, width))
     click.echo(
         f"\n{len(made.bars)} tests, at most {made.most_at_once} at once; {made.exchanges} exchanges, "
-        f"{made.replies_to_generate} of them answered by the agent; {made.tokens:,} tokens, {made.filler_tokens:,} of them "
-        f"filler; {made.virtual_time} of virtual time; {made.consultations} consultations of the judge"
+        f"{made.replies_to_generate} of them answered by the agent; {made.virtual_time} of virtual time; "
+        f"{made.consultations} consultations of the judge"
     )
+    idle = (
+        "" if isolated else f"; idle filler {made.idle_filler_share:.1%}: said while fewer than two tests were running"
+    )
+    click.echo(f"{made.tokens:,} tokens, of them filler {made.filler_share:.1%}{idle}")
+    if overran := [bar.test_id for bar in made.bars if bar.overran]:
+        click.echo(f"longer than their spans: {', '.join(overran)}")
     click.echo(f"prompt {made.prompt_tokens:,} tokens, completion {made.completion_tokens:,} tokens")
-    shown = "unknown without a model of known price (-a)" if price is None else f"${dollars:.2f} ({price.source})"
-    click.echo(f"about {shown}, about {made.minutes(seconds_per_reply):.0f} minutes at {seconds_per_reply:g} s a reply")
+    price_shown = "price not known (-a takes a model of known price, or cost(IN,OUT))"
+    if price is not None:
+        price_shown = f"about ${dollars:.2f} ({price.source})"
+    click.echo(f"{price_shown}, about {made.minutes(seconds_per_reply):.0f} minutes at {seconds_per_reply:g} s a reply")
 
 
 @memory.command()
@@ -606,8 +621,7 @@ def _plan(asked: MemorySpecification) -> tuple[Plan, Price | None]:
         max_prompt_tokens=asked.max_prompt_tokens,
         tokenizer_name=config.tokenizer,
     )
-    spec = parse_model(asked.agent) if asked.agent else None
-    return made, None if spec is None else price_of(spec.identifier, spec.provider)
+    return made, find_price(asked.agent) if asked.agent else None
 
 
 def _ask_before_spending(asked: MemorySpecification) -> None:

@@ -172,7 +172,7 @@ class Grade:
     score: float
     reasons: tuple[str, ...] = ()
     failed: bool = False
-    questions: tuple[Grade, ...] = ()
+    questions: tuple[Grade, ...] = field(default=(), repr=False)
 
     def __post_init__(self) -> None:
         reasons = (self.reasons,) if isinstance(self.reasons, str) else tuple(self.reasons)
