@@ -36,6 +36,8 @@ def parse_number(reply: str, unit: str = "") -> float | None:
     if isinstance(parsed, int | float) and not isinstance(parsed, bool) and abs(parsed) < _TOO_LARGE:
         return float(parsed)
     text = remove_non_answers(reply)
+    # A number that held before is no answer, unless there is no other.
+    text = current if _FIGURES.search(current := _PAST.sub(" ", text)) else text
     for part in (find_correction(text), text):
         for stated in _list_readings(part, unit):
             if (number := _single_value(stated)) is not None:
@@ -105,6 +107,10 @@ _NO_ANSWER = re.compile(
     r"|\b(?:not|n't|never|than|except|but not|at least|at most) (?:(?:option|exactly|just) )?-?\d[\d.,]{0,15}"
     r"|\b\d{1,12} ?(?:or|to|–|/) ?(?:perhaps |maybe )?\d{1,12}\b|\bbetween \d{1,12} and \d{1,12}\b"
     r"|\b\d{1,12} is (?:wrong|incorrect|not)\b|\b(?:anything|everything|all) but \d{1,12}\b"
+)
+_PAST = re.compile(
+    r"\b(?:it was|used to be|originally|formerly|previously|initially|at first|before that)(?: (?:it was|just|only|you said))?"
+    r"[ :,]{1,3}-?\d[\d.,]{0,15}"
 )
 # `3 of your 4 reports` says 3.
 _SHARE = re.compile(r"\b(\d{1,12}) (?:out )?of (?:\w{1,12} ){0,3}\d{1,12}\b")

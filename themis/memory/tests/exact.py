@@ -190,7 +190,9 @@ _CODE = re.compile(rf"(?<![^\W_]){_HEX}(?![^\W_])")
 _DENIED = re.compile(rf"\b(?:not|no longer|instead of|in place of|rather than)[\s:\"'`(]{{1,4}}{_HEX}")
 _GONE = re.compile(
     r"\b(?:used to be|formerly|previously|originally|initially|it was|was first|replac(?:es|ed|ing)|changed (?:it )?from)"
-    rf"[\s:\"'`(]{{1,4}}{_HEX}|{_HEX}[\"'`]?,?\s(?:was|has been|is now|is) (?:replaced|changed|superseded)\b"
+    rf"[\s:\"'`(]{{1,4}}{_HEX}|{_HEX}[^\n.]{{0,40}}?"
+    r"\b(?:(?:was|been|got|is|is now) (?:replaced|changed|superseded|withdrawn|updated|outdated|wrong)"
+    r"|(?:updated|changed|corrected) to)\b"
 )
 # Two codes with what stands between them: about fifty tokens in the tokenizers of today.
 _TOKENS_PER_PAIR = 56

@@ -185,7 +185,7 @@ def _grade_rest(route: _Route, wanted: Ways) -> Grade | None:
     rest = route.rest
     if not rest or position_after(rest) == position_after(wanted) or all(way in route.legs for way in rest):
         return Grade(1.0, (f"its {len(route.legs)} legs lead to the right place",))
-    if len(rest) >= max(2, len(wanted) - 1):
+    if route.as_asked or len(rest) >= max(2, len(wanted) - 1):
         return None
     legs = [*route.legs, *rest]
     return Grade(0.0, (f"its {len(legs)} legs lead {_format_end(legs)}, not {_format_end(wanted)}",))

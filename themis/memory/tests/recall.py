@@ -13,7 +13,7 @@ from themis.memory.actions import Grade
 from themis.memory.examples import TestExample
 from themis.memory.phrasing import Phrasing, any_of
 from themis.memory.reader import Reader
-from themis.memory.scoring.claims import grade_answers
+from themis.memory.scoring.claims import extract_about, grade_answers
 from themis.memory.tests.invented import InventedTest
 from themis.memory.tests.kind import whole_number
 from themis.memory.tests.telling import tell
@@ -239,11 +239,26 @@ class DelayedRecall(InventedTest):
         return example
 
     def grade_builtin(self, questions: Sequence[str], responses: Sequence[str], expected: Sequence[str]) -> Grade:
-        return grade_answers(responses, expected, ISLAND_KINDS, questions)
+        replies = [
+            _extract_about_island(reply, question) for reply, question in zip(responses, questions, strict=False)
+        ]
+        kinds = [[_remove_article(answer) for answer in kind] for kind in ISLAND_KINDS]
+        return grade_answers(replies, [_remove_article(answer) for answer in expected], kinds, questions)
 
     @classmethod
     def make_reader(cls) -> Reader:
         return _IslandReader()
+
+
+def _extract_about_island(reply: str, question: str) -> str:
+    """The reply without what it says of another island than the one in question."""
+    asked = re.search(_ISLAND_NAME, question)
+    others = set(re.findall(rf"\b{_ISLAND_NAME}\b", reply)) - {asked[0]} if asked else set()
+    return extract_about(reply, asked[0], others) if asked and others else reply
+
+
+def _remove_article(answer: str) -> str:
+    return re.sub(r"\A(?:an?|the) ", "", answer)
 
 
 def _tell_island(

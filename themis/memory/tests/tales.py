@@ -240,7 +240,10 @@ def _to_number(ordinal: re.Match[str]) -> str:
 
 
 def _find_chosen(text: str) -> float | None:
+    text = _HOW_MANY.sub(" ", text)
     answers = remove_non_answers(text)
+    if len(set(_FITTING.findall(text))) == 1 and len(set(_DIGITS.findall(text))) > 2:
+        return float(_FITTING.findall(text)[0])
     chosen = _CHOSEN.findall(find_correction(answers) or answers)
     if len(set(chosen)) == 1 and len(set(_DIGITS.findall(answers))) > 1:
         return float(chosen[-1])
@@ -250,6 +253,11 @@ def _find_chosen(text: str) -> float | None:
     return called.pop() if len(called) == 1 else None
 
 
+_HOW_MANY = re.compile(r"\b(?:out )?(?:of )?(?:the|all|these) 6 (?:options|beginnings|openings)\b")
+# One line or clause for each option: `2: yes`.
+_FITTING = re.compile(
+    r"(?:^|[.;,\n]\s{0,3})\W{0,4}(?:option )?(\d)\s?[:–-]\W{0,3}(?:yes|fits|matches|correct|right|true|consistent)\b(?! ?not\b)"
+)
 _DIGITS = re.compile(r"\b\d\b")
 
 
