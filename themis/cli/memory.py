@@ -40,6 +40,7 @@ from themis.memory.clock import CLOCKS
 from themis.memory.exporting import export_run
 from themis.memory.filler import create_filler
 from themis.memory.importing import ImportedAgent, import_folder
+from themis.memory.keys import KeyCheck, check_keys
 from themis.memory.master_log import from_master_log, to_master_log
 from themis.memory.overrides import override_score, read_overrides, withdraw_override
 from themis.memory.planning import Plan, draw, make_plan
@@ -182,9 +183,12 @@ def plan(
     width: int,
     as_json: bool,
     **given: Any,
-) -> None:
-    """Simulate the schedule without an agent: who speaks when, tokens, idle filler, dollars, minutes."""
-    made, price = _plan(
+) -> int:
+    """Simulate the schedule without an agent: who speaks when, tokens, idle filler, dollars, minutes, true keys.
+
+    Exits with 1 where an agent that remembers everything could not answer rightly.
+    """
+    made, price, keys = _plan(
         MemorySpecification(
             configuration=configuration,
             agent=model or "",
@@ -198,8 +202,9 @@ def plan(
         described = {**asdict(made), "virtual_seconds": made.virtual_time.total_seconds()}
         del described["virtual_time"]
         described |= {"filler_share": made.filler_share, "idle_filler_share": made.idle_filler_share}
-        print_json({**described, "cost_usd": dollars, "minutes": made.minutes(seconds_per_reply)})
-        return
+        described |= {"cost_usd": dollars, "minutes": made.minutes(seconds_per_reply), "keys": asdict(keys)}
+        print_json(described)
+        return int(not keys.holds)
     click.echo(draw(made, width))
     click.echo(
         f"\n{len(made.bars)} tests, at most {made.most_at_once} at once; {made.exchanges} exchanges, "
@@ -217,6 +222,9 @@ def plan(
     if price is not None:
         price_shown = f"about ${dollars:.2f} ({price.source})"
     click.echo(f"{price_shown}, about {made.minutes(seconds_per_reply):.0f} minutes at {seconds_per_reply:g} s a reply")
+    for line in keys.lines():
+        click.echo(line)
+    return int(not keys.holds)
 
 
 @memory.command()
@@ -608,27 +616,36 @@ def _print_spans(views: list[RunView]) -> None:
 # --- what commands say ------------------------------------------------------------------------------------------------
 
 
-def _plan(asked: MemorySpecification) -> tuple[Plan, Price | None]:
-    """The schedule without an agent, and the price of a token where the agent is a model of known price."""
+def _plan(asked: MemorySpecification) -> tuple[Plan, Price | None, KeyCheck]:
+    """The schedule without an agent, the price of a token where the agent is a model of known price, and the keys."""
     config = load_config(asked)
     defined = defining.generate(config)
+    conflicts = defining.conflicts_of(defined, config.incompatibilities)
+    filler = create_filler(config.filler, seed=config.seed, tokenizer_name=config.tokenizer)
     made = make_plan(
         defined,
-        defining.conflicts_of(defined, config.incompatibilities),
-        create_filler(config.filler, seed=config.seed, tokenizer_name=config.tokenizer),
+        conflicts,
+        filler,
         isolated=asked.isolated,
         max_message_tokens=config.max_message_tokens,
         max_prompt_tokens=asked.max_prompt_tokens,
         tokenizer_name=config.tokenizer,
     )
-    return made, find_price(asked.agent) if asked.agent else None
+    # Tests with a conversation each cannot answer each other's questions.
+    conversations = [[one] for one in defined] if asked.isolated else [defined]
+    checks = [
+        check_keys(tests, conflicts, filler, max_message_tokens=config.max_message_tokens) for tests in conversations
+    ]
+    return made, find_price(asked.agent) if asked.agent else None, KeyCheck.join(checks)
 
 
 def _ask_before_spending(asked: MemorySpecification) -> None:
     """Where a person is there to answer and the agent is a model of known price, says what it may cost and asks."""
     if asked.is_local or not sys.stdin.isatty() or "/" not in asked.agent or "://" in asked.agent:
         return
-    made, price = _plan(asked)
+    made, price, keys = _plan(asked)
+    for line in keys.lines() if not keys.holds else ():
+        click.echo(line, err=True)
     if price is not None:
         click.echo(
             f"{asked.configuration} with {asked.agent}: {made.replies_to_generate:,} replies, about "

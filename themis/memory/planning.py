@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
@@ -147,32 +147,49 @@ def plan_test(example: TestExample, kind: str, count: Callable[[str], int]) -> P
 
 
 def _estimate_stretches(example: TestExample, count: Callable[[str], int]) -> list[Stretch]:
-    """What a test says between its waits if a perfect agent replies, up to where it starts to listen."""
-    script, log = ScriptDriver(example.play), ConversationLog()
-    tokens, now = 0, _START
+    """What a test says between its waits, in tokens."""
     stretches: list[tuple[Wait, list[int]]] = [(Wait(), [])]
+    for action, tokens in play_alone(example, count):
+        if isinstance(action, Wait):
+            stretches.append((action, []))
+        else:
+            stretches[-1][1].append(tokens)
+    return [Stretch(wait, tuple(tokens)) for wait, tokens in stretches]
+
+
+def play_alone(example: TestExample, count: Callable[[str], int]) -> Iterator[tuple[Say | Ask | Wait, int]]:
+    """What a test says, asks and waits for if a perfect agent answers, with the tokens of each exchange.
+
+    It ends where the test starts to listen, for what it hears then is others' talk.
+
+    Args:
+        example: The test.
+        count: Counts the tokens of a text.
+    """
+    script, log = ScriptDriver(example.play), ConversationLog()
+    total, now = 0, _START
     action = script.advance()
     while action is not None and not isinstance(action, Listen) and len(log) < _MOST_MESSAGES:
         answer: Answer = None
         match action:
             case Say() | Ask():
                 reply = (action.ideal if isinstance(action, Ask) else None) or _NOMINAL_REPLY
-                stretches[-1][1].append(count(action.text) + count(reply))
-                turn, tokens, now = len(log) + 1, tokens + stretches[-1][1][-1], now + Clock().pace
+                tokens = count(action.text) + count(reply)
+                turn, total, now = len(log) + 1, total + tokens, now + Clock().pace
                 log.append(Line(turn, example.test_id, action.text, reply, now, isinstance(action, Ask)))
                 answer = AgentReply(
-                    reply, turn=turn, now=now, tokens=tokens, message=action.text, test_id=example.test_id, log=log
+                    reply, turn=turn, now=now, tokens=total, message=action.text, test_id=example.test_id, log=log
                 )
+                yield action, tokens
             case Wait():
-                if action != Wait():
-                    stretches.append((action, []))
                 now += action.time or timedelta(0)
-                answer = Instant(now, tokens)
+                answer = Instant(now, total)
+                if action != Wait():
+                    yield action, 0
             case Consult():
                 answer = _NO_JUDGE
         action = script.advance(answer)
     script.close()
-    return [Stretch(wait, tuple(tokens)) for wait, tokens in stretches]
 
 
 class _Simulation:
