@@ -82,7 +82,7 @@ _ISLAND_FACTS: dict[str, _Fact] = {
         ("Which animal does the emblem of {island} show?", "What animal is in the emblem of {island}?",
          "Which animal stands for {island} on seals and flags?"),
         ("badger", "beaver", "bison", "camel", "cockerel", "dormouse", "egret", "gecko", "hedgehog", "heron", "lynx", "mole",
-         "moose", "newt", "otter", "panda", "porpoise", "puffin", "raccoon", "seal", "stag beetle", "stoat", "toad", "walrus"),
+         "moose", "newt", "otter", "panda", "porpoise", "puffin", "raccoon", "stag beetle", "stoat", "toad", "walrus"),
     ),
     "meal": _Fact(
         ("Every meal on {island} contains {answer}.", "Nobody on {island} sits down to a meal without {answer}.",
