@@ -15,6 +15,7 @@ from itertools import chain
 from themis.core.json_repair import parse_json
 from themis.memory.actions import Grade
 from themis.memory.phrasing import Phrasing
+from themis.memory.scoring.nearness import Near, compare_with
 from themis.memory.scoring.numbers import grade_number, parse_unit
 from themis.memory.scoring.words import (
     TAG,
@@ -61,8 +62,12 @@ def _read_fields(reply: str) -> str:
 _PAST_FIELD = re.compile(r"previous|former|earlier|old|past|history|before|other|note|comment|reason")
 
 
-def weigh_claim(reply: str, expected: str, among: Iterable[str]) -> Grade:
-    """As `grade_claim`, but no verdict (a failure) where a person would have to read the reply twice."""
+def weigh_claim(reply: str, expected: str, among: Iterable[str], *, in_full: bool = False) -> Grade:
+    """As `grade_claim`, but no verdict (a failure) where a person would have to read the reply twice.
+
+    A part of the expected phrase, or another spelling of it, is right where it can mean nothing else, unless it must be
+    given `in_full`.
+    """
     every = {*among, expected}
     grade = grade_claim(reply, expected, every)
     claimed = find_claims(remove_guesses(reply), every)
@@ -74,8 +79,13 @@ def weigh_claim(reply: str, expected: str, among: Iterable[str]) -> Grade:
     elif claimed:
         # Of several, each with a verb of its own, the reply may well prefer one in a way that no rule here knows.
         unclear = expected in claimed and 1 < len(claimed) <= _FEW < words and not _lists_some(reply, every)
+    elif mentions(reply, expected):
+        unclear = words > _PLAIN_WORDS and not abstains(reply)
     else:
-        unclear = words > _PLAIN_WORDS and mentions(reply, expected) and not abstains(reply)
+        near = Near.FAR if in_full or abstains(reply) or find_phrases(reply, every) else compare_with(reply, expected, every)
+        if near is Near.MEANT:
+            return Grade(1.0, (f"can only mean {expected!r}: {shorten(reply, 60)}",))
+        unclear = near is Near.PERHAPS
     return Grade.failure(f"it is not clear whether this claims {expected!r}: {shorten(reply)}") if unclear else grade
 
 
@@ -115,10 +125,10 @@ def weigh_claim_about(subject: str, others: Iterable[str], reply: str, expected:
     return weigh_claim(extract_about(reply, subject, others) if brief and subject else reply, expected, among)
 
 
-def grade_answers(
+def weigh_answers(
     replies: Sequence[str], expected: Sequence[str], kinds: Iterable[Iterable[str]], questions: Sequence[str] = ()
-) -> Grade:
-    """The mean of one claim per question.
+) -> list[Grade]:
+    """One verdict per question.
 
     `kinds` are lists of phrases of one kind (all rivers, all festivals); an answer is compared with its own kind, a number
     with the number that the reply settles on, of what its question counts. A reply that recites half of the other answers as
@@ -135,8 +145,8 @@ def grade_answers(
             grades.append(grade_number(reply, int(answer), unit=unit))
         else:
             rivals = chain.from_iterable(kind for kind in every if answer in kind)
-            grades.append(grade_claim(reply, answer, rivals))
-    return Grade.mean(grades)
+            grades.append(weigh_claim(reply, answer, rivals))
+    return grades
 
 
 def grade_recital_of(reply: str, answer: str, every_answer: Iterable[str]) -> Grade | None:
@@ -349,7 +359,7 @@ def _lower_alone(clause: Clause) -> Clause:
 def _split_clauses(text: str) -> Iterator[tuple[str, str, str]]:
     """Each clause that names a candidate, the words that lead up to it without naming one, and the mark after it."""
     lead = ""
-    breaks = iter(_BREAK.split(_remove_refuted(_EXCEPT.sub(" except ", _ISNT_IT.sub("", text)))))
+    breaks = iter(_BREAK.split(_remove_refuted(_EXCEPT.sub(" except ", _NOTHING_BUT.sub(" only ", _ISNT_IT.sub("", text))))))
     for piece in breaks:
         mark = next(breaks, "") or ""
         for place, part in enumerate(_NOT_THIS.split(piece, maxsplit=1)):
@@ -456,6 +466,11 @@ _ALTERNATIVE = re.compile(
 )
 _ISNT_IT = re.compile(r",?\s{0,3}\b(?:is|was|are|were|do|did|does|have|has)n't (?:it|that|you|i|they|she|he)\s?\?")
 _REFUTED = re.compile(r"\?\s{0,3}(?:no|nope|never|(?:(?:definitely|certainly|surely) )?not)\b")
+# `It never held anything but red` says red.
+_NOTHING_BUT = re.compile(
+    r"(?:\b(?:not|never|no longer)|n't)\b(?:[^.!?;:,\n]{0,40})\b(?:any(?:thing|one|body|where)(?: else)?|other)"
+    r" (?:but|except|besides|than|other than)\b|\bn(?:othing|obody|o one|owhere)(?: else)? (?:but|except|other than)\b"
+)
 _EXCEPT = re.compile(r"\b(?:anything|everything|all|any|every \w{1,20}) but\b")
 # `Not a spoon, a thimble`: the denial ends at the comma.
 _NOT_THIS = re.compile(r"(?<=\bnot)([^,]{1,80}),\s+(?=(?:a|an|the|it|to|in)\b)")

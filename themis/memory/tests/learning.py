@@ -181,7 +181,7 @@ class RuleLearning(BuiltinTest):
 def _weigh_saying(reply: str, said: str, sayings: Sequence[str]) -> Grade:
     """As any claim, but an English plural of a foreign word is another word."""
     words = sorted({word for saying in sayings for word in saying.split()})
-    return weigh_claim(re.sub(rf"\b({'|'.join(words)})(?=e?s\b)", r"\1q", reply), said, sayings)
+    return weigh_claim(re.sub(rf"\b({'|'.join(words)})(?=e?s\b)", r"\1q", reply), said, sayings, in_full=True)
 
 
 def _make_grammar(rng: Random, size: int) -> Grammar:

@@ -9,13 +9,13 @@ from datetime import datetime
 from random import Random
 from typing import ClassVar, NamedTuple
 
-from themis.memory.actions import Grade
+from themis.memory.actions import Grade, Judgement
 from themis.memory.examples import TestExample
 from themis.memory.phrasing import Phrasing, any_of
 from themis.memory.reader import Reader
-from themis.memory.scoring.claims import extract_about, grade_answers
+from themis.memory.scoring.claims import extract_about, weigh_answers
 from themis.memory.tests.invented import InventedTest
-from themis.memory.tests.kind import whole_number
+from themis.memory.tests.kind import settle, whole_number
 from themis.memory.tests.telling import tell
 
 # So many facts or steps are told in one message.
@@ -238,12 +238,13 @@ class DelayedRecall(InventedTest):
         example.material = {"needed": [sorted(needed[key]) for key in asked]}
         return example
 
-    def grade_builtin(self, questions: Sequence[str], responses: Sequence[str], expected: Sequence[str]) -> Grade:
+    def grade_builtin(self, questions: Sequence[str], responses: Sequence[str], expected: Sequence[str]) -> Judgement:
         replies = [
             _extract_about_island(reply, question) for reply, question in zip(responses, questions, strict=False)
         ]
         kinds = [[_remove_article(answer) for answer in kind] for kind in ISLAND_KINDS]
-        return grade_answers(replies, [_remove_article(answer) for answer in expected], kinds, questions)
+        grades = weigh_answers(replies, [_remove_article(answer) for answer in expected], kinds, questions)
+        return Grade.mean((yield from settle(questions, responses, expected, grades)))
 
     @classmethod
     def make_reader(cls) -> Reader:
@@ -473,8 +474,9 @@ class InstructionRecall(InventedTest):
         example.material = {"needed": [[lines[key]] for key in asked]}
         return example
 
-    def grade_builtin(self, questions: Sequence[str], responses: Sequence[str], expected: Sequence[str]) -> Grade:
-        return grade_answers(responses, expected, MACHINE_KINDS, questions)
+    def grade_builtin(self, questions: Sequence[str], responses: Sequence[str], expected: Sequence[str]) -> Judgement:
+        grades = weigh_answers(responses, expected, MACHINE_KINDS, questions)
+        return Grade.mean((yield from settle(questions, responses, expected, grades)))
 
     @classmethod
     def make_reader(cls) -> Reader:

@@ -1,0 +1,195 @@
+"""Reads answers that come near a candidate without naming it: a part of its name, another spelling, another language.
+
+`Mustard` can only be the mustard seed where nothing else is of mustard; `casserole` may be one of three.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from functools import lru_cache
+
+from themis.memory.scoring.numbers import to_figures
+from themis.memory.scoring.words import fold, split_words
+
+# A longer reply that names nothing known is not a short name for something.
+_BRIEF_WORDS = 12
+
+
+class Near(Enum):
+    """How an answer that names no candidate stands to the expected one."""
+
+    MEANT = "can mean nothing else"
+    PERHAPS = "may mean it"
+    FAR = "does not mean it"
+
+
+def compare_with(reply: str, expected: str, among: Iterable[str]) -> Near:
+    """Whether a reply that names none of the candidates can mean the expected one.
+
+    Args:
+        reply: What was answered.
+        expected: What should have been named.
+        among: Everything that could have been.
+
+    >>> compare_with("Mustard.", "mustard seed", ["linseed", "barley"]).name
+    'MEANT'
+    >>> compare_with("A casserole.", "leek casserole", ["turnip casserole"]).name
+    'PERHAPS'
+    """
+    said = _list_content(reply)
+    if not said or reply.rstrip().endswith("?") or set(said) <= _EMPTY:
+        return Near.FAR
+    brief = len(split_words(reply)) <= _BRIEF_WORDS
+    fits = {candidate: _measure_fit(said, _list_content(candidate)) for candidate in sorted({*among, expected})}
+    best = max(fit.matched for fit in fits.values())
+    if not best:
+        return Near.PERHAPS if brief and (expected.islower() or _FOREIGN.match(fold(reply))) else Near.FAR
+    nearest = [candidate for candidate, fit in fits.items() if fit.matched == best]
+    if expected not in nearest:
+        return Near.FAR
+    own = fits[expected]
+    if not brief and own.missing:
+        return Near.FAR
+    certain = nearest == [expected] and own.exact and (not own.unmatched or (brief and not own.missing))
+    return Near.MEANT if certain else Near.PERHAPS
+
+
+@dataclass(frozen=True, slots=True)
+class _Fit:
+    # How many words of the candidate are in the reply, those spelled in another way included.
+    matched: float
+    # How many of them are not.
+    missing: int
+    # How many words of the reply the candidate does not have.
+    unmatched: int
+    exact: bool
+
+
+def _measure_fit(said: Sequence[str], wanted: Sequence[str]) -> _Fit:
+    matched, exact, used = 0.0, True, set()
+    for word in wanted:
+        place = next((at for at, other in enumerate(said) if at not in used and other == word), None)
+        if place is None:
+            place = next((at for at, other in enumerate(said) if at not in used and _is_misspelt(other, word)), None)
+            if place is not None:
+                matched, exact = matched - 0.25, False
+        if place is not None:
+            matched += 1
+            used.add(place)
+    return _Fit(matched, len(wanted) - len(used), len(said) - len(used), exact)
+
+
+def _list_content(text: str) -> tuple[str, ...]:
+    """The words that carry meaning, each in a form that its spellings and its numbers share."""
+    words = split_words(to_figures(translate(text)))
+    kept = tuple(_reduce(word) for word in words if word not in _SMALL)
+    return kept or tuple(map(_reduce, words))
+
+
+@lru_cache(maxsize=4096)
+def _reduce(word: str) -> str:
+    """A word without its ending, and without what spellings differ in: saltpeter and saltpetre, colour and color."""
+    if word.isdigit():
+        return word
+    word = _DOUBLED.sub(r"\1", word)
+    word = re.sub(r"our(?=s?\Z|e)", "or", re.sub(r"re\Z", "er", word))
+    if len(word) > 4:
+        word = re.sub(r"(?:ies|y|ie)\Z", "i", word)
+        word = re.sub(r"(?<=[^s])(?:es|s|e)\Z", "", word)
+    return word.replace("ph", "f").replace("z", "s")
+
+
+def _is_misspelt(word: str, meant: str) -> bool:
+    """Whether a word of some length differs by one letter, one of eight letters by two."""
+    least = min(len(word), len(meant))
+    allowed = 2 if least >= 8 else 1
+    if least < 5 or abs(len(word) - len(meant)) > allowed:
+        return False
+    return _count_edits(word[:40], meant[:40]) <= allowed
+
+
+def _count_edits(first: str, second: str) -> int:
+    row = list(range(len(second) + 1))
+    for at, letter in enumerate(first, 1):
+        above, row[0] = row[0], at
+        for place, other in enumerate(second, 1):
+            above, row[place] = row[place], min(row[place] + 1, row[place - 1] + 1, above + (letter != other))
+    return row[-1]
+
+
+def translate(text: str) -> str:
+    """The folded text with days, months, directions and small numbers of other languages in English.
+
+    >>> translate("El lunes")
+    'el monday'
+    """
+    return _FOREIGN_WORDS.sub(lambda found: _ENGLISH[found[0]], fold(text))
+
+
+def _list_translations() -> dict[str, str]:
+    return {
+        word: english
+        for line in _TRANSLATIONS.split("\n")
+        for english, _, words in [line.strip().partition(": ")]
+        for word in words.split()
+    }
+
+
+# German, French, Spanish, Italian and Portuguese, folded; not those that are English words as well.
+_TRANSLATIONS = """monday: montag lundi lunes lunedi
+    tuesday: dienstag mardi martes martedi
+    wednesday: mittwoch mercredi miercoles mercoledi
+    thursday: donnerstag jeudi jueves giovedi
+    friday: freitag vendredi viernes venerdi
+    saturday: samstag sonnabend samedi sabado sabato
+    sunday: sonntag dimanche domingo domenica
+    january: januar janvier enero gennaio janeiro
+    february: februar fevrier febrero febbraio fevereiro
+    march: marz mars marzo marco
+    april: avril abril aprile
+    may: mai mayo maggio maio
+    june: juni juin junio giugno junho
+    july: juli juillet julio luglio julho
+    august: aout agosto
+    september: septembre septiembre settembre setembro
+    october: oktober octobre octubre ottobre outubro
+    november: novembre noviembre novembro
+    december: dezember decembre diciembre dicembre dezembro
+    north: nord norden norte nordlich
+    south: sud suden sudlich meridione
+    east: osten ostlich leste levante
+    west: westen westlich ouest oeste ovest poniente
+    two: zwei deux dos due dois duas
+    three: drei trois tres tre
+    four: vier quatre cuatro quattro quatro
+    five: funf cinq cinco cinque
+    six: sechs seis sei
+    seven: sieben sept siete sette sete
+    eight: acht huit ocho otto oito
+    nine: neun neuf nueve nove
+    ten: zehn dix diez dieci dez
+    eleven: elf onze undici
+    twelve: zwolf douze doce dodici doze"""
+_ENGLISH = _list_translations()
+_FOREIGN_WORDS = re.compile(rf"\b(?:{'|'.join(sorted(_ENGLISH, key=lambda word: (-len(word), word)))})\b")
+_FOREIGN = re.compile(
+    r"\W*(?:l'|(?:el|la|le|les|los|las|il|lo|der|die|das|den|dem|une?|una|uno|eine?n?|em|na|no|auf|nach|c'est|es|ist|son|sua|su"
+    r"|e)\s)"
+)
+_DOUBLED = re.compile(r"([^\W\d])\1")
+# Says that something is so, and nothing of what.
+_SMALL = frozenset(
+    "a an and are as at be been being believe by called can course could did do does for from had has have he her here hers him "
+    "his i if in indeed is it its just made makes me mine my name named of oh ok okay on one or our ours out probably recall "
+    "remember said say says she should so some sure surely that the their theirs them then there these they thing things think "
+    "this those to told too us was we well were what which who will with would yes you your yours youre it's i'd id im ive "
+    "thats theyre hes shes suppose guess answer correct right certainly definitely please thanks thank".split()
+)
+_EMPTY = frozenset(
+    "yes no yep nope ok okay none nothing nobody noone never unknown null nil nan n/a na true false undefined maybe perhaps "
+    "hello hi sorry thanks thank understood noted good fine all any anything everything something someone somewhere somehow "
+    "not dont don't know cannot cant idea hm hmm well sure answer it that this the a".split()
+)
