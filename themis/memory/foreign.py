@@ -16,7 +16,8 @@ from themis.exceptions import ConfigurationError
 from themis.memory.actions import AgentReply, Grade, Grading, Judgement
 from themis.memory.examples import DatasetInterface, Definition, TestExample
 from themis.memory.scoring.claims import abstains, find_claims, grade_claim
-from themis.memory.scoring.lists import grade_members, measure_recall, parse_json_field, parse_json_list
+from themis.memory.scoring.listing import parse_json_field, parse_json_list
+from themis.memory.scoring.lists import grade_members, measure_recall
 from themis.memory.scoring.words import find_phrases, shorten, split_words
 from themis.memory.tests.invented import InventedTest
 from themis.memory.tests.kind import ask_yes_or_no

@@ -36,7 +36,9 @@ def grade_choice(question: str, reply: str, expected: str, among: Iterable[str])
         named = find_claims(opening[1], every)
         if len(named) == 1 and len(opening[1].split()) <= len(next(iter(named)).split()) + _FEW_WORDS:
             return weigh_claim(opening[1], expected, every)
-    grade = weigh_claim(said, expected, every)
+    # Half of a name may be enough among those that there are to choose from.
+    offered = tuple(sorted(find_phrases(question, every))) if not find_phrases(said, every) else ()
+    grade = weigh_claim(said, expected, offered if expected in offered else every)
     claimed = find_claims(said, every)
     several = find_standing(said, every) is Standing.CONCLUDED or len(claimed) > 2 or _ALSO.search(fold(said))
     if grade.failed and len(claimed) > 1 and several:

@@ -6,46 +6,39 @@ import re
 from collections.abc import Sequence
 from itertools import combinations
 
-from themis.core.json_repair import parse_json
 from themis.memory.actions import Grade
+from themis.memory.scoring.claims import abstains
+from themis.memory.scoring.listing import order_mentions, parse_counted, parse_json_list, parse_listing
 from themis.memory.scoring.numbers import parse_count
-from themis.memory.scoring.words import find_phrases, join_words, mentions, shorten, split_words
+from themis.memory.scoring.words import find_phrases, fold, join_words, mentions, shorten, split_words
 
 
-def parse_json_list(reply: str) -> list[object] | None:
-    """The JSON list of a reply, also as the only list among the fields of an object; None where there is none."""
-    value = _parse(reply)
-    if not isinstance(value, list | dict) and "\\" in reply:
-        # Written for a renderer of Markdown or LaTeX.
-        value = _parse(_ESCAPED.sub(r"\1", reply))
-    if isinstance(value, dict):
-        lists = [content for content in value.values() if isinstance(content, list)]
-        value = lists[0] if len(lists) == 1 else None
-    return value if isinstance(value, list) else None
-
-
-_ESCAPED = re.compile(r"\\([\[\]{}_\"])")
-
-
-def parse_json_field(reply: str, field: str) -> object:
-    """A field of the JSON object of a reply, whatever the case of its name; None where there is none."""
-    value = _parse(reply)
-    if not isinstance(value, dict):
-        return None
-    return next((content for name, content in value.items() if str(name).casefold() == field), None)
-
-
-def grade_members(reply: str, expected: Sequence[str]) -> Grade:
+def grade_members(reply: str, expected: Sequence[str], among: Sequence[str] | None = None) -> Grade:
     """Right names divided by the longer of what was expected and what was answered, so that listing more costs.
 
     A name counts once. Order does not matter.
+
+    Args:
+        reply: What was answered.
+        expected: The names that it should list.
+        among: All names that there are, where a list in another form than JSON counts as well, and no verdict is given on a
+            reply that names some without listing them.
     """
-    answered = parse_json_list(reply)
+    answered = parse_json_list(reply) if among is None else parse_listing(reply)
+    if answered is None and among is not None:
+        return _weigh_names(reply, expected, among)
     if answered is None:
         return Grade(0.0, (f"no JSON list in: {shorten(reply)}",))
-    names = [_read_name(element) for element in answered]
-    open_names = {" ".join(split_words(name)): name for name in expected}
-    unexpected = [name for name in names if open_names.pop(" ".join(split_words(name)), None) is None]
+    if among is not None and _adds_more(reply, among, answered):
+        return Grade.failure(f"it is not clear who is on this list: {shorten(reply)}")
+    return _grade_names([_read_name(element) for element in answered], expected)
+
+
+def _grade_names(names: Sequence[str], expected: Sequence[str]) -> Grade:
+    open_names = {_to_key(name): name for name in expected}
+    # `Ann from Leeds` is Ann.
+    keys = [key if (key := _to_key(name)) in open_names else _to_key(_ORIGIN.sub("", name)) for name in names]
+    unexpected = [name for name, key in zip(names, keys, strict=True) if open_names.pop(key, None) is None]
     hits = len(names) - len(unexpected)
     reasons = [f"{hits} of {len(expected)} are in the answer"]
     if open_names:
@@ -55,17 +48,55 @@ def grade_members(reply: str, expected: Sequence[str]) -> Grade:
     return Grade.share(hits, max(len(expected), len(names)), *reasons)
 
 
+def _weigh_names(reply: str, expected: Sequence[str], among: Sequence[str]) -> Grade:
+    """The verdict on names in prose, where it says nothing else of them."""
+    named = find_phrases(reply, {*among, *expected})
+    if not named & set(expected):
+        return Grade(0.0, (f"names none of {_format_names(expected)}: {shorten(reply)}",))
+    if named <= set(expected) and not _HEDGED.search(fold(reply)):
+        return _grade_names(sorted(named), expected)
+    return Grade.failure(f"it is not clear whom this names: {shorten(reply)}")
+
+
+def _adds_more(reply: str, among: Sequence[str], answered: Sequence[object]) -> bool:
+    """Whether somebody who is not on the list is named beside it as a possible one."""
+    beside = _BRACKETED.sub(" ", reply)
+    listed = {_to_key(_read_name(element)) for element in answered}
+    return any(
+        _HEDGED.search(fold(sentence)) and any(_to_key(name) not in listed for name in find_phrases(sentence, among))
+        for sentence in _SENTENCE.split(beside)
+    )
+
+
+def _to_key(name: str) -> str:
+    return " ".join(split_words(name))
+
+
+_ARTICLE = re.compile(r"\A(?:the|an?|my|your) ", re.IGNORECASE)
+_ORIGIN = re.compile(r"(?:\s(?:in|of|from|at)\s|,|:|\s[–—-]\s).*\Z")
+_BRACKETED = re.compile(r"\[[^\[\]]{0,2000}\]")
+_SENTENCE = re.compile(r"(?<=[.!?])\s|\n")
+_HEDGED = re.compile(
+    r"\b(?:possibly|perhaps|maybe|might|could|or|not|never|except|but|though|although|unsure|uncertain|either|neither)\b|n't\b"
+)
+
+
 def grade_order(reply: str, expected: Sequence[str]) -> Grade:
     """Pairs in the right order minus pairs in the wrong one, as a share of all pairs: 0 for chance and below.
 
     An element that is missing or occurs twice, and any that is not expected, is in no right pair.
     """
-    answered = parse_json_list(reply)
+    plain = [_ARTICLE.sub("", name) for name in expected]
+    answered = parse_listing(reply)
+    if parse_json_list(reply) is None and not any(find_phrases(str(element), plain) for element in answered or ()):
+        answered = order_mentions(reply, plain)
     if answered is None:
-        return Grade(0.0, (f"no JSON list in: {shorten(reply)}",))
-    keys = [_find_name(_read_name(element), expected) for element in answered[:201]]
+        if find_phrases(reply, plain) and not abstains(reply):
+            return Grade.failure(f"it is not clear in which order this puts them: {shorten(reply)}")
+        return Grade(0.0, (f"no list in: {shorten(reply)}",))
+    keys = [_find_name(_read_name(element), plain) for element in answered[:201]]
     ranks = {key: keys.index(key) for key in keys if keys.count(key) == 1} if len(keys) <= 200 else {}
-    wanted = [" ".join(split_words(name)) for name in expected]
+    wanted = [_to_key(name) for name in plain]
     pairs = list(combinations(wanted, 2))
     signs = [_sign(ranks.get(first), ranks.get(second)) for first, second in pairs]
     surplus = len([key for key in keys if key not in wanted])
@@ -77,7 +108,7 @@ def grade_order(reply: str, expected: Sequence[str]) -> Grade:
 def _find_name(element: str, expected: Sequence[str]) -> str:
     """The expected name that an element means, be it with an article or as part of a sentence; else its own words."""
     named = find_phrases(element, expected) if len(element) < 200 else set()
-    return " ".join(split_words(named.pop() if len(named) == 1 else element))
+    return _to_key(named.pop() if len(named) == 1 else element)
 
 
 def _sign(first: int | None, second: int | None) -> int:
@@ -92,17 +123,21 @@ def grade_quantities(reply: str, expected: Sequence[tuple[str, int]]) -> Grade:
     An item listed twice is something else the second time. Where more than half of the answer is something else, only
     the share that is not counts: listing the whole shop is no answer.
     """
-    answered = parse_json_list(reply)
+    answered = parse_counted(reply)
     if answered is None:
-        return Grade(0.0, (f"no JSON list in: {shorten(reply)}",))
+        if find_phrases(reply, [_name_goods(item) for item, _ in expected]) and not _HEDGED.search(fold(reply)):
+            return Grade.failure(f"it is not clear what is on this list: {shorten(reply)}")
+        return Grade(0.0, (f"no list in: {shorten(reply)}",))
+    if _ASKS_BACK.search(reply) and parse_json_list(reply) is not None and find_phrases(reply, _list_others(expected, answered)):
+        return Grade.failure(f"it is not clear what is on this list: {shorten(reply)}")
     open_items = {str(item): quantity for item, quantity in expected}
     found, counted, surplus = [], [], []
     for element in answered:
         name, quantity = _read_entry(element)
         if parse_count(quantity) == 0:
             continue
-        # Honey is the jar of honey.
-        item = next((item for item in open_items if name and mentions(name, item.split(" of ")[-1])), None)
+        name = _AMERICAN.sub(lambda found: _BRITISH[found[0]], fold(name))
+        item = next((item for item in open_items if name and mentions(name, _name_goods(item))), None)
         if item is None:
             surplus.append(name)
             continue
@@ -119,6 +154,26 @@ def grade_quantities(reply: str, expected: Sequence[tuple[str, int]]) -> Grade:
     points = len(found) / len(expected) + len(counted) / len(expected) + (not surplus and bool(found))
     precision = len(found) / len(answered) if answered else 0.0
     return Grade.share(points * (precision if precision <= 0.5 else 1.0), 3, *reasons)
+
+
+def _name_goods(item: str) -> str:
+    """Honey is the jar of honey."""
+    return item.split(" of ")[-1]
+
+
+def _list_others(expected: Sequence[tuple[str, int]], answered: Sequence[object]) -> list[str]:
+    """The goods that should be on the list and are not."""
+    names = [_read_entry(element)[0] for element in answered]
+    return [goods for item, _ in expected if not any(mentions(name, goods := _name_goods(item)) for name in names)]
+
+
+_ASKS_BACK = re.compile(r"\b(?:should|shall|do|would|did) (?:i|you) [^.!\n]{1,100}\?", re.IGNORECASE)
+_BRITISH = {
+    "eggplant": "aubergine", "zucchini": "courgette", "rutabaga": "turnip", "flashlight": "torch", "dish towel": "tea towel",
+    "lightbulb": "light bulb", "lamp bulb": "light bulb", "tooth brush": "toothbrush", "note book": "notebook",
+    "matchbox": "box of matches", "scallion": "leek",
+}  # fmt: skip
+_AMERICAN = re.compile(rf"\b(?:{'|'.join(_BRITISH)})(?=s?\b)")
 
 
 def _read_entry(element: object) -> tuple[str, object]:
@@ -139,13 +194,6 @@ def _read_name(element: object) -> str:
 
 def _format_names(names: Sequence[str]) -> str:
     return ", ".join(repr(shorten(name, 40)) for name in names[:8]) + (" and more" if len(names) > 8 else "")
-
-
-def _parse(reply: str) -> object:
-    try:
-        return parse_json(reply)
-    except ValueError:
-        return None
 
 
 # --- texts to be repeated word for word -------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
 
+from themis.memory.scoring.languages import translate
 from themis.memory.scoring.numbers import to_figures
 from themis.memory.scoring.words import fold, split_words
 
@@ -46,7 +47,7 @@ def compare_with(reply: str, expected: str, among: Iterable[str]) -> Near:
     fits = {candidate: _measure_fit(said, _list_content(candidate)) for candidate in sorted({*among, expected})}
     best = max(fit.matched for fit in fits.values())
     if not best:
-        return Near.PERHAPS if brief and (expected.islower() or _FOREIGN.match(fold(reply))) else Near.FAR
+        return Near.PERHAPS if brief and not _REFUSED.search(fold(reply)) and (expected.islower() or _FOREIGN.match(fold(reply))) else Near.FAR
     nearest = [candidate for candidate, fit in fits.items() if fit.matched == best]
     if expected not in nearest:
         return Near.FAR
@@ -120,65 +121,11 @@ def _count_edits(first: str, second: str) -> int:
     return row[-1]
 
 
-def translate(text: str) -> str:
-    """The folded text with days, months, directions and small numbers of other languages in English.
-
-    >>> translate("El lunes")
-    'el monday'
-    """
-    return _FOREIGN_WORDS.sub(lambda found: _ENGLISH[found[0]], fold(text))
-
-
-def _list_translations() -> dict[str, str]:
-    return {
-        word: english
-        for line in _TRANSLATIONS.split("\n")
-        for english, _, words in [line.strip().partition(": ")]
-        for word in words.split()
-    }
-
-
-# German, French, Spanish, Italian and Portuguese, folded; not those that are English words as well.
-_TRANSLATIONS = """monday: montag lundi lunes lunedi
-    tuesday: dienstag mardi martes martedi
-    wednesday: mittwoch mercredi miercoles mercoledi
-    thursday: donnerstag jeudi jueves giovedi
-    friday: freitag vendredi viernes venerdi
-    saturday: samstag sonnabend samedi sabado sabato
-    sunday: sonntag dimanche domingo domenica
-    january: januar janvier enero gennaio janeiro
-    february: februar fevrier febrero febbraio fevereiro
-    march: marz mars marzo marco
-    april: avril abril aprile
-    may: mai mayo maggio maio
-    june: juni juin junio giugno junho
-    july: juli juillet julio luglio julho
-    august: aout agosto
-    september: septembre septiembre settembre setembro
-    october: oktober octobre octubre ottobre outubro
-    november: novembre noviembre novembro
-    december: dezember decembre diciembre dicembre dezembro
-    north: nord norden norte nordlich
-    south: sud suden sudlich meridione
-    east: osten ostlich leste levante
-    west: westen westlich ouest oeste ovest poniente
-    two: zwei deux dos due dois duas
-    three: drei trois tres tre
-    four: vier quatre cuatro quattro quatro
-    five: funf cinq cinco cinque
-    six: sechs seis sei
-    seven: sieben sept siete sette sete
-    eight: acht huit ocho otto oito
-    nine: neun neuf nueve nove
-    ten: zehn dix diez dieci dez
-    eleven: elf onze undici
-    twelve: zwolf douze doce dodici doze"""
-_ENGLISH = _list_translations()
-_FOREIGN_WORDS = re.compile(rf"\b(?:{'|'.join(sorted(_ENGLISH, key=lambda word: (-len(word), word)))})\b")
 _FOREIGN = re.compile(
     r"\W*(?:l'|(?:el|la|le|les|los|las|il|lo|der|die|das|den|dem|une?|una|uno|eine?n?|em|na|no|auf|nach|c'est|es|ist|son|sua|su"
     r"|e)\s)"
 )
+_REFUSED = re.compile(r"\b(?:not|never|nothing|cannot|unable|refuse|decline|private|secret|confiden\w*)\b|n't\b")
 _DOUBLED = re.compile(r"([^\W\d])\1")
 # Says that something is so, and nothing of what.
 _SMALL = frozenset(

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from themis.core.json_repair import parse_json
 from themis.memory.actions import Grade
+from themis.memory.scoring.languages import translate
 from themis.memory.scoring.words import find_correction, fold, shorten
 
 
@@ -85,6 +86,18 @@ def to_figures(text: str) -> str:
         return str(_TENS.get(match["tens"], 0) + _UNITS.get(match["unit"] or match["alone"], 0))
 
     return _NUMBER_WORDS.sub(figures, fold(text))
+
+
+def write_years(text: str) -> str:
+    """The folded text with years in words written in figures.
+
+    >>> write_years("Eighteen forty-six")
+    '1846'
+    """
+    return _YEAR_IN_TWO.sub(lambda year: f"{year[1]}{int(year[2]):02}", to_figures(text.replace("hundred and ", "")))
+
+
+_YEAR_IN_TWO = re.compile(r"\b(1[0-9]|20)[ -](?:oh[ -]|hundred )?(\d{1,2})\b(?! ?(?:km|days|%))")
 
 
 def _list_readings(text: str, unit: str) -> tuple[list[str], ...]:
@@ -167,7 +180,7 @@ def read_ways(text: str) -> list[tuple[float, str]]:
 
     A text with one distance and one direction gives one way, however far apart they stand.
     """
-    text = _ONE.sub("1 ", to_figures(text))
+    text = _METRES.sub(lambda metres: f"{int(metres[1]) / 1000:g} km", _ONE.sub("1 ", to_figures(translate(text))))
     ways = [
         (float(way["km1"] or way["km2"]), way["to1"] or way["to2"] or _LETTERS[way["letter"]])
         for way in _WAY.finditer(text)
@@ -181,14 +194,14 @@ def read_ways(text: str) -> list[tuple[float, str]]:
 
 def count_directions(text: str) -> int:
     """How many times a text names a direction, be it by turning to a side."""
-    text = to_figures(text)
+    text = to_figures(translate(text))
     return len(_DIRECTION.findall(text)) + len(_SIDE.findall(text))
 
 
 _KM = r"(?<![-\d.])(?P<{0}>\d{{1,4}}(?:\.\d{{1,3}})?)\s?(?:km|kms|kilomet(?:re|er)s?)\b"
 _TO = r"\b(?:due\s)?(?P<{0}>north|south|east|west)(?:wards?|erly|ern)?\b(?![-\s]?(?:north|south|east|west)\b)"
 _GAP = r"[\s,*:(|]{1,4}"
-_BETWEEN_KM_AND_TO = rf"(?:(?:to|towards?|in|due|straight|the|a|direction|heading|of){_GAP}){{0,4}}"
+_BETWEEN_KM_AND_TO = rf"(?:(?:to|towards?|in|due|straight|the|a|direction|heading|of|nach|richtung|vers|le|l|au|al|hacia|verso|para){_GAP}){{0,4}}"
 _BETWEEN_TO_AND_KM = (
     r"(?:(?:for|by|about|exactly|direction|a|an|another|additional|further|extra|more|distance|of|and|go|walk|travel|continue|drive"
     rf"|head|from(?: the)? \w{{1,20}}){_GAP}){{0,4}}"
@@ -198,7 +211,8 @@ _WAY = re.compile(
     rf"(?:{_BETWEEN_KM_AND_TO}{_TO.format('to1')}|(?P<letter>[nesw])\b)"
     rf"|{_TO.format('to2')}[\s,:*(|]{{0,4}}{_BETWEEN_TO_AND_KM}{_KM.format('km2')})"
 )
-_ONE = re.compile(r"\bone (?=km|kilomet)")
+_ONE = re.compile(r"\b(?:one|another|a|an) (?=km|kilomet)")
+_METRES = re.compile(r"(?<![\d.,])(\d{3,5}) ?(?:m|met(?:re|er)s?)\b")
 _DISTANCE, _DIRECTION = re.compile(_KM.format("km")), re.compile(_TO.format("to"))
 _SIDE = re.compile(r"\b(?:left|right|straight|ahead|up|down)\b")
 _LETTERS = {"n": "north", "e": "east", "s": "south", "w": "west"}

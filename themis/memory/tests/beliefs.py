@@ -23,7 +23,7 @@ from themis.memory.examples import TestExample
 from themis.memory.phrasing import Phrasing, any_of
 from themis.memory.reader import Reader
 from themis.memory.scoring.claims import grade_claim
-from themis.memory.scoring.lists import parse_json_field
+from themis.memory.scoring.listing import parse_json_field
 from themis.memory.scoring.words import fold, shorten
 from themis.memory.tests.kind import BuiltinTest, one_of
 from themis.memory.tests.telling import name_characters, tell

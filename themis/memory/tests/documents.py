@@ -15,6 +15,7 @@ from themis.memory.examples import LAST_SHARE, TestExample
 from themis.memory.phrasing import Phrasing, any_of
 from themis.memory.reader import Reader
 from themis.memory.scoring.claims import grade_retelling, weigh_claim
+from themis.memory.scoring.numbers import write_years
 from themis.memory.tests.kind import BuiltinTest, settle, whole_number
 from themis.memory.tests.word_lists import SURNAMES, TOWNS
 
@@ -294,8 +295,8 @@ def _grade_detail(reply: str, detail: str, value: str) -> Grade:
         return retold
     rivals: dict[str, Sequence[str]] = {"keeper": SURNAMES, "goods": GOODS, "roof": ROOFS}
     # What was built was built once: the past is no former state.
-    stated = _WAS.sub("is", reply) if detail == "year" else reply
-    return weigh_claim(stated, value, rivals.get(detail) or _YEAR.findall(reply))
+    stated = write_years(_WAS.sub("is", reply)) if detail == "year" else reply
+    return weigh_claim(stated, value, rivals.get(detail) or _YEAR.findall(stated))
 
 
 _WAS = re.compile(r"\bwas\b")

@@ -223,7 +223,7 @@ def _grade_known(reply: str, answer: str) -> Grade:
 def _grade_list(reply: str, gone: str, *others: str) -> Grade:
     if mentions(reply, gone):
         return Grade(0.0, (f"lists {gone!r}, who was to be forgotten: {shorten(reply, 60)}",))
-    return grade_members(reply, others)
+    return grade_members(reply, others, FIRST_NAMES)
 
 
 def _grade_count(reply: str, count: str) -> Grade:

@@ -296,8 +296,9 @@ class ContradictionDetection(BuiltinTest):
     def ideal_answers(self, example: TestExample) -> list[str]:
         return [json.dumps(example.expected_responses)]
 
-    def evaluate(self, questions: Sequence[str], responses: Sequence[str], expected: Sequence[str]) -> Grade:
-        return Grade.mean([grade_members(responses[0], expected)])
+    def evaluate(self, questions: Sequence[str], responses: Sequence[str], expected: Sequence[str]) -> Judgement:
+        grades = [grade_members(responses[0], expected, FIRST_NAMES)]
+        return Grade.mean((yield from settle(questions, responses, [", ".join(expected)], grades)))
 
     @classmethod
     def make_reader(cls) -> Reader:

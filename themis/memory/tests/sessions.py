@@ -15,7 +15,7 @@ from themis.memory.examples import LAST_SHARE, TestExample
 from themis.memory.phrasing import Phrasing, any_of
 from themis.memory.reader import Reader
 from themis.memory.scoring.claims import grade_retelling, weigh_claim
-from themis.memory.scoring.lists import grade_order, parse_json_list
+from themis.memory.scoring.lists import grade_order
 from themis.memory.tests.kind import BuiltinTest, settle, whole_number
 from themis.memory.tests.word_lists import MONTHS
 
@@ -174,10 +174,7 @@ def grade_weekday(reply: str, day: str) -> Grade:
 
 def grade_matters(reply: str, matters: Sequence[str]) -> Grade:
     """The order of matters, by its pairs, with or without their articles."""
-    listed = parse_json_list(reply)
-    if listed is None:
-        return grade_order(reply, matters)
-    return grade_order(json.dumps([_strip(str(one).lower()) for one in listed]), [*map(_strip, matters)])
+    return grade_order(reply, matters)
 
 
 def _name_date(moment: datetime) -> dict[str, str]:

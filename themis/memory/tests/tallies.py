@@ -168,8 +168,9 @@ class Shopping(BuiltinTest):
 
     def evaluate(
         self, questions: Sequence[str], responses: Sequence[str], expected: Sequence[tuple[str, int]]
-    ) -> Grade:
-        return Grade.mean([grade_quantities(responses[0], expected)])
+    ) -> Judgement:
+        grades = [grade_quantities(responses[0], expected)]
+        return Grade.mean((yield from settle(questions, responses, [_write_list(expected)], grades)))
 
     @classmethod
     def make_reader(cls) -> Reader:

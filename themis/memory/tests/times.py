@@ -17,7 +17,7 @@ from themis.memory.reader import Reader
 from themis.memory.scoring.lists import grade_order
 from themis.memory.scoring.numbers import grade_number, remove_non_answers, to_figures
 from themis.memory.scoring.words import find_correction, fold, shorten
-from themis.memory.tests.kind import BuiltinTest, whole_number
+from themis.memory.tests.kind import BuiltinTest, settle, whole_number
 from themis.memory.tests.naming import PERSON, make_person
 
 # What the user did, with what: the thing stands for the deed.
@@ -176,7 +176,10 @@ class TemporalOrder(BuiltinTest):
         )
         verb, thing = deeds[asked["since"]]
         age = yield Ask(_SINCE.say(luck, verb=verb, thing=thing), ideal=f"{since} days", needs=(asked["since"],))
-        yield Grade.mean([grade_order(order, things), grade_days(distance, between), grade_days(age, since)])
+        grades = [grade_order(order, things), grade_days(distance, between), grade_days(age, since)]
+        replies = (order, distance, age)
+        wanted = (things, f"{between} days", f"{since} days")
+        yield Grade.mean((yield from settle([reply.message for reply in replies], replies, wanted, grades)))
 
     @classmethod
     def make_reader(cls) -> Reader:
