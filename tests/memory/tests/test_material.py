@@ -17,9 +17,10 @@ from themis.memory.scoring.claims import find_claims
 from themis.memory.scoring.lists import measure_recall, recites
 from themis.memory.scoring.words import find_phrases
 from themis.memory.tests.beliefs import CONTAINERS, Beliefs, read_stories
-from themis.memory.tests.facts import ATTRIBUTES, PASSWORDS
+from themis.memory.tests.facts import PASSWORDS
 from themis.memory.tests.instructions import INNS, PREFERENCES, STORES, TRIGGERS
 from themis.memory.tests.journeys import FACETS, OPTIONS, read_opening, tell_tale
+from themis.memory.tests.people import TRAITS
 from themis.memory.tests.places import build_town, position_after
 from themis.memory.tests.preferences import DOMAINS
 from themis.memory.tests.recall import ISLAND_KINDS, MACHINE_KINDS
