@@ -15,8 +15,7 @@ from themis.memory.scoring.lists import grade_members, grade_order, grade_passag
 from themis.memory.scoring.numbers import grade_number
 from themis.memory.tests.beliefs import grade_place
 from themis.memory.tests.exact import grade_code
-from themis.memory.tests.facts import grade_abstention, grade_conflict, grade_forgetting
-from themis.memory.tests.instructions import grade_recital, says_phrase
+from themis.memory.tests.facts import combine_forgetting, weigh_abstention, weigh_forgetting
 from themis.memory.tests.invented import grade_invented
 from themis.memory.tests.jokes import grade_joke
 from themis.memory.tests.people import grade_conflict
@@ -24,10 +23,16 @@ from themis.memory.tests.places import grade_route, grade_way
 from themis.memory.tests.recall import ISLAND_KINDS
 from themis.memory.tests.restaurant import notices, read_order
 from themis.memory.tests.spies import SpyMeeting
+from themis.memory.tests.standing_requests import grade_recital, says_phrase
 from themis.memory.tests.tales import grade_option
-from themis.memory.tests.times import JOKES, grade_days, grade_joke
+from themis.memory.tests.times import grade_days
 from themis.memory.tests.updates import grade_as_of
 from themis.memory.tests.word_lists import FIRST_NAMES
+
+JOKES = (
+    "A shy volcano joined a choir, but the echo answered first.",
+    "My suitcase took up fencing, so the goat had to sign for it.",
+)
 
 
 def settle(verdict):
@@ -63,7 +68,7 @@ SCORERS = {
     "menu": lambda reply: Grade.when(bool(read_order(reply, ("Gazpacho",)).items)),
     "place": lambda reply: grade_place(reply, "crate"),
     "spies": lambda reply: settle(SpyMeeting().evaluate([""], [reply], [["noon"], ["zoo"], ["compass"]])),
-    "of others": lambda reply: grade_claim_about("Moreau", ["Szabo"], reply, "Agnes", FIRST_NAMES),
+    "of others": lambda reply: weigh_claim_about("Moreau", ["Szabo"], reply, "Agnes", FIRST_NAMES),
     "invented": lambda reply: grade_invented(reply, "Agnes", ["Agnes", "Ivo", "lemon"]),
     "phrase": lambda reply: Grade.when(bool(says_phrase(reply, "Then it is always teatime", 0.75))),
 }
