@@ -115,6 +115,10 @@ class MultiHop(BuiltinTest):
     def ideal_answers(self, example: TestExample) -> list[str]:
         return [origin for origin, _ in example.expected_responses]
 
+    def every_answer(self, example: TestExample) -> list[object]:
+        # Every tenth town stands for the rest.
+        return [*self.ideal_answers(example), *self.answers[::10]]
+
     def evaluate(
         self, questions: Sequence[str], responses: Sequence[str], expected: Sequence[Sequence[str]]
     ) -> Judgement:
