@@ -121,8 +121,10 @@ _QUOTED = re.compile(r"[“\"][^“”\"]{20,400}[”\"]")
 
 def weigh_claim_about(subject: str, others: Iterable[str], reply: str, expected: str, among: Iterable[str]) -> Grade:
     """As `weigh_claim`, for a reply that may also say one other thing, if it says that of others than the subject."""
-    brief = len(find_phrases(reply, {*among, expected})) <= 2
-    return weigh_claim(extract_about(reply, subject, others) if brief and subject else reply, expected, among)
+    every = {*among, expected}
+    named = find_phrases(reply, every)
+    about = extract_about(reply, subject, others) if len(named) <= 2 and subject else reply
+    return weigh_claim(about, expected, every, in_full=bool(named))
 
 
 def weigh_answers(
@@ -491,7 +493,7 @@ _DENIAL = re.compile(
 _PRESENT = re.compile(
     r"\bnow\b(?! on\b)|\bcurrent(?:ly)?\b|\blatest\b|\bmost recent(?:ly)?\b|\blast\b|\bat present\b|\bpresently\b"
     r"|\bthese days\b|\bnowadays\b|\btoday\b|\bfinally\b|\blastly\b|\blater\b|\bnewest\b|\bas of\b|\bin the end\b|\bended up\b"
-    r"|\bever since\b|\bsince then\b|\b(?:updated|changed|corrected|switched) to\b"
+    r"|\bever since\b|\bsince then\b|\b(?:updated|was changed|corrected|switched) to\b"
 )
 _FOREMOST = re.compile(
     r"\bha(?:s|ve) the (?:most|highest|fewest|lowest|least|largest|smallest)\b|\bmost (?:often|frequently|of all)\b"

@@ -41,7 +41,7 @@ def compare_with(reply: str, expected: str, among: Iterable[str]) -> Near:
     'PERHAPS'
     """
     said = _list_content(reply)
-    if not said or reply.rstrip().endswith("?") or set(said) <= _EMPTY:
+    if not said or reply.rstrip().endswith("?") or set(split_words(reply)) <= _EMPTY | _SMALL:
         return Near.FAR
     brief = len(split_words(reply)) <= _BRIEF_WORDS
     fits = {candidate: _measure_fit(said, _list_content(candidate)) for candidate in sorted({*among, expected})}
@@ -55,7 +55,15 @@ def compare_with(reply: str, expected: str, among: Iterable[str]) -> Near:
     if not brief and own.missing:
         return Near.FAR
     certain = nearest == [expected] and own.exact and (not own.unmatched or (brief and not own.missing))
-    return Near.MEANT if certain else Near.PERHAPS
+    return Near.MEANT if certain and not _is_other_thing(reply, said, expected) else Near.PERHAPS
+
+
+def _is_other_thing(reply: str, said: Sequence[str], expected: str) -> bool:
+    """Whether it may be something else after all: a lemon is no lemon cake, Osselle perhaps not Ossel."""
+    if expected.islower():
+        return _list_content(expected)[-1] not in said and _ONE_OF.match(fold(reply)) is not None
+    names = [word for word in split_words(reply) if word not in _SMALL]
+    return len(names) == 1 and all(_count_edits(names[0][:40], word) > 1 for word in split_words(expected))
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +133,13 @@ _FOREIGN = re.compile(
     r"\W*(?:l'|(?:el|la|le|les|los|las|il|lo|der|die|das|den|dem|une?|una|uno|eine?n?|em|na|no|auf|nach|c'est|es|ist|son|sua|su"
     r"|e)\s)"
 )
-_REFUSED = re.compile(r"\b(?:not|never|nothing|cannot|unable|refuse|decline|private|secret|confiden\w*)\b|n't\b")
+_ONE_OF = re.compile(r"\W*(?:an?|one|another) ")
+# Speaks of the conversation, not of what was asked.
+_REFUSED = re.compile(
+    r"\b(?:forg[eo]t(?:ten)?|erased?|wiped|deleted|asked|told me|you told|to myself|to mind|letting me know|noted|got it|thank|thanks"
+    r"|you prefer|your taste|taste|help you|would you|do you|do they|where should|where would|no (?:password|answer|name)|whichever"
+    r"|whatever|several|not|never|nothing|cannot|unable|refuse|decline|private|secret|confiden\w*)\b|n't\b"
+)
 _DOUBLED = re.compile(r"([^\W\d])\1")
 # Says that something is so, and nothing of what.
 _SMALL = frozenset(
@@ -137,6 +151,7 @@ _SMALL = frozenset(
 )
 _EMPTY = frozenset(
     "yes no yep nope ok okay none nothing nobody noone never unknown null nil nan n/a na true false undefined maybe perhaps "
+    "depends several colour color word place person day time number month name names favourite favorite value key item list "
     "hello hi sorry thanks thank understood noted good fine all any anything everything something someone somewhere somehow "
     "not dont don't know cannot cant idea hm hmm well sure answer it that this the a".split()
 )
