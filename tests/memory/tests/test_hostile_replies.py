@@ -13,15 +13,18 @@ from themis.memory.actions import Grade
 from themis.memory.scoring.claims import abstains, grade_answers, grade_claim, weigh_claim_about
 from themis.memory.scoring.lists import grade_members, grade_order, grade_passage, grade_quantities
 from themis.memory.scoring.numbers import grade_number
+from themis.memory.tests.beliefs import grade_place
+from themis.memory.tests.exact import grade_code
 from themis.memory.tests.facts import combine_forgetting, weigh_abstention, weigh_forgetting
 from themis.memory.tests.invented import grade_invented
 from themis.memory.tests.jokes import grade_joke
 from themis.memory.tests.people import grade_conflict
 from themis.memory.tests.places import grade_route, grade_way
-from themis.memory.tests.recall import ISLAND_KINDS, grade_code
+from themis.memory.tests.recall import ISLAND_KINDS
 from themis.memory.tests.restaurant import notices, read_order
+from themis.memory.tests.spies import SpyMeeting
 from themis.memory.tests.standing_requests import grade_recital, says_phrase
-from themis.memory.tests.stories import SpyMeeting, grade_option, grade_place
+from themis.memory.tests.tales import grade_option
 from themis.memory.tests.times import grade_days
 from themis.memory.tests.updates import grade_as_of
 from themis.memory.tests.word_lists import FIRST_NAMES
@@ -30,6 +33,13 @@ JOKES = (
     "A shy volcano joined a choir, but the echo answered first.",
     "My suitcase took up fencing, so the goat had to sign for it.",
 )
+
+
+def settle(verdict):
+    """The grade, or None where a judge is asked."""
+    return verdict if isinstance(verdict, Grade) else None
+
+
 CODE = "0123abcd-4567-89ab-cdef-0123456789ab"
 SCORERS = {
     "claim": lambda reply: grade_claim(reply, "Agnes", FIRST_NAMES),
@@ -57,7 +67,7 @@ SCORERS = {
     "notices": lambda reply: Grade.when(bool(notices(reply, "Gazpacho", "Fish broth"))),
     "menu": lambda reply: Grade.when(bool(read_order(reply, ("Gazpacho",)).items)),
     "place": lambda reply: grade_place(reply, "crate"),
-    "spies": lambda reply: SpyMeeting().evaluate([""], [reply], [["noon"], ["zoo"], ["compass"]]),
+    "spies": lambda reply: settle(SpyMeeting().evaluate([""], [reply], [["noon"], ["zoo"], ["compass"]])),
     "of others": lambda reply: weigh_claim_about("Moreau", ["Szabo"], reply, "Agnes", FIRST_NAMES),
     "invented": lambda reply: grade_invented(reply, "Agnes", ["Agnes", "Ivo", "lemon"]),
     "phrase": lambda reply: Grade.when(bool(says_phrase(reply, "Then it is always teatime", 0.75))),

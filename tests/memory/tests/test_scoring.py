@@ -9,10 +9,11 @@ from tests.memory.tests.known_replies import score_of
 from themis.memory.scoring.claims import abstains, extract_about, grade_answers, grade_claim
 from themis.memory.scoring.lists import grade_passage
 from themis.memory.scoring.words import mentions
+from themis.memory.tests.beliefs import grade_place
+from themis.memory.tests.exact import grade_code
 from themis.memory.tests.facts import combine_abstention, combine_forgetting, weigh_abstention, weigh_forgetting
-from themis.memory.tests.recall import ISLAND_KINDS, grade_code
+from themis.memory.tests.recall import ISLAND_KINDS
 from themis.memory.tests.standing_requests import TriggerResponse, grade_recital
-from themis.memory.tests.stories import grade_place
 from themis.memory.tests.updates import COLOURS
 
 QUOTATION = "It is not down in any map; true places never are."

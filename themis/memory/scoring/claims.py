@@ -476,7 +476,7 @@ _DENIAL = re.compile(
 _PRESENT = re.compile(
     r"\bnow\b(?! on\b)|\bcurrent(?:ly)?\b|\blatest\b|\bmost recent(?:ly)?\b|\blast\b|\bat present\b|\bpresently\b"
     r"|\bthese days\b|\bnowadays\b|\btoday\b|\bfinally\b|\blastly\b|\blater\b|\bnewest\b|\bas of\b|\bin the end\b|\bended up\b"
-    r"|\bever since\b|\bsince then\b|\bupdated to\b"
+    r"|\bever since\b|\bsince then\b|\b(?:updated|changed|corrected|switched) to\b"
 )
 _FOREMOST = re.compile(
     r"\bha(?:s|ve) the (?:most|highest|fewest|lowest|least|largest|smallest)\b|\bmost (?:often|frequently|of all)\b"

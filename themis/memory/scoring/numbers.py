@@ -38,6 +38,8 @@ def parse_number(reply: str, unit: str = "") -> float | None:
     if isinstance(parsed, int | float) and not isinstance(parsed, bool) and abs(parsed) < _TOO_LARGE:
         return float(parsed)
     text = remove_non_answers(reply)
+    # A number that held before is no answer, unless there is no other.
+    text = current if _FIGURES.search(current := _PAST.sub(" ", text)) else text
     for part in (find_correction(text), text):
         for stated in _list_readings(part, unit):
             if (number := _single_value(stated)) is not None:
@@ -125,6 +127,10 @@ _ADDENDS = re.compile(
     r"(?:,? ?(?:\+|\bplus\b|\band\b|&|,) ?\d{1,9}(?: ?\([^()\n]{1,40}\)| [a-z]{1,20}){0,3}?){1,30}[ ,]{0,2}"
     r"(?:=|(?:\b(?:which|that|and|they|together) ){0,2}\b(?:makes?|adds? up to|gives?|is|comes? to|sums? to|totals?)\b)"
 )
+_PAST = re.compile(
+    r"\b(?:it was|used to be|originally|formerly|previously|initially|at first|before that)(?: (?:it was|just|only|you said))?"
+    r"[ :,]{1,3}-?\d[\d.,]{0,15}"
+)
 # `3 of your 4 reports` says 3.
 _SHARE = re.compile(r"\b(\d{1,12}) (?:out )?of (?:\w{1,12} ){0,3}\d{1,12}\b")
 _BRACKETS = re.compile(r"\([^()]{0,200}\)")
@@ -181,18 +187,18 @@ def count_directions(text: str) -> int:
 
 _KM = r"(?<![-\d.])(?P<{0}>\d{{1,4}}(?:\.\d{{1,3}})?)\s?(?:km|kms|kilomet(?:re|er)s?)\b"
 _TO = r"\b(?:due\s)?(?P<{0}>north|south|east|west)(?:wards?|erly|ern)?\b(?![-\s]?(?:north|south|east|west)\b)"
-_GAP = r"[\s,*:(]{1,4}"
+_GAP = r"[\s,*:(|]{1,4}"
 _BETWEEN_KM_AND_TO = rf"(?:(?:to|towards?|in|due|straight|the|a|direction|heading|of){_GAP}){{0,4}}"
 _BETWEEN_TO_AND_KM = (
-    r"(?:(?:for|by|about|exactly|direction|a|distance|of|and|go|walk|travel|continue|drive|head|from(?: the)? \w{1,20})"
-    rf"{_GAP}){{0,4}}"
+    r"(?:(?:for|by|about|exactly|direction|a|an|another|additional|further|extra|more|distance|of|and|go|walk|travel|continue|drive"
+    rf"|head|from(?: the)? \w{{1,20}}){_GAP}){{0,4}}"
 )
 _WAY = re.compile(
-    rf"(?P<denied>\bnot\s)?(?:{_KM.format('km1')}[\s,*]{{0,4}}"
+    rf"(?P<denied>\bnot\s)?(?:{_KM.format('km1')}[\s,*|]{{0,4}}"
     rf"(?:{_BETWEEN_KM_AND_TO}{_TO.format('to1')}|(?P<letter>[nesw])\b)"
-    rf"|{_TO.format('to2')}[\s,:*(]{{0,4}}{_BETWEEN_TO_AND_KM}{_KM.format('km2')})"
+    rf"|{_TO.format('to2')}[\s,:*(|]{{0,4}}{_BETWEEN_TO_AND_KM}{_KM.format('km2')})"
 )
 _ONE = re.compile(r"\bone (?=km|kilomet)")
 _DISTANCE, _DIRECTION = re.compile(_KM.format("km")), re.compile(_TO.format("to"))
-_SIDE = re.compile(r"\b(?:left|right|straight|ahead)\b")
+_SIDE = re.compile(r"\b(?:left|right|straight|ahead|up|down)\b")
 _LETTERS = {"n": "north", "e": "east", "s": "south", "w": "west"}

@@ -96,14 +96,14 @@ _CORRECT = Phrasing(
     **_GOODS_SLOTS,
 )
 _RECIPE = Phrasing(
-    "A proper {town} [cake|stew|pie] [takes|wants] {count} {item}[, my aunt always said|].",
-    "[The cookery book|The recipe] asks for {count} {item} to make a {town} [cake|stew|pie].",
+    "A proper {town} hamper [takes|wants] {count} {item}[, my aunt always said|].",
+    "[The leaflet|The catalogue] asks for {count} {item} to make up a {town} hamper.",
     **_GOODS_SLOTS,
 )
 _ADD_RECIPE = Phrasing(
-    "[I am going to make|On Sunday I will make] that {town} [cake|stew|pie] after all: put what the recipe needs on my "
+    "[I am going to make up|On Sunday I will make up] that {town} hamper after all: put what it needs on my "
     "shopping list.",
-    "What I told you that a {town} [cake|stew|pie] needs goes on the shopping list as well.",
+    "What I told you that a {town} hamper needs goes on the shopping list as well.",
     **_GOODS_SLOTS,
 )
 _OTHER_GOODS = Phrasing(
