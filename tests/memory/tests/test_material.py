@@ -26,6 +26,7 @@ from themis.memory.tests.preferences import DOMAINS
 from themis.memory.tests.recall import ISLAND_KINDS, MACHINE_KINDS
 from themis.memory.tests.restaurant import DISHES, DRINKS, read_order
 from themis.memory.tests.spies import KEYWORDS, NUMBERS, PLACES, THINGS
+from themis.memory.tests.standing_requests import OCCASIONS, make_phrase, make_quotation, says_phrase
 from themis.memory.tests.tales import split_pages
 from themis.memory.tests.times import JOKES
 from themis.memory.tests.updates import COLOURS, REPAIRS, ROOMS

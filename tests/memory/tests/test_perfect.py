@@ -26,7 +26,7 @@ def define(seed: int, kinds: list[str], examples: int = 3, span_tokens: int = SP
 
 
 def listen(defined: list[Defined], seed: int, **options: int) -> dict[str, Outcome]:
-    filler = create_filler("facts", seed=seed)
+    filler = create_filler("mixed", seed=seed)
     return rehearse(create_agent("perfect"), defined, conflicts_of(defined, ()), filler, **options)
 
 

@@ -97,7 +97,8 @@ _EAT = Phrasing(
 _RUN_OUT = Phrasing(
     "I am sorry, we have run out of {dish}. What would you like from the menu instead?",
     "The kitchen sends its apologies: the {dish} can no longer be had. Which other dish of the menu may it be?",
-    "Unfortunately the last portion of {dish} has just gone to another table. What else may I bring you from the menu in its place?",
+    "Unfortunately the last portion of {dish} has just gone to another table. What else may I "
+    "bring you from the menu in its place?",
 )
 _SERVED = Phrasing(
     "Your food is ready: {dishes}. Is everything as you wished?",

@@ -183,6 +183,12 @@ _REQUEST = Phrasing(
     'Please keep the sentence "{phrase}" for those messages in which I tell you that {who} {occasion}; say it then, '
     "each time, and do "
     "not say it when it is about [anybody|somebody] else.",
+    'Do me a favour: if ever I write that {who} {occasion}, I want to read "{phrase}" in your answer, each time, and nowhere '
+    "else.",
+    '"{phrase}" is to be your comment each time I let you know that {who} {occasion}, and on no other matter.',
+    "My late aunt had a saying for it. Whenever you learn from me that {who} {occasion}, say what she would have said: "
+    '"{phrase}". Keep it for that.',
+    'You will hear a lot about {who} from me. Only if it is that {who} {occasion}, answer "{phrase}", and do so every time.',
     who=PERSON,
     occasion=any_of(occasion.request for occasion in OCCASIONS),
     phrase=_PHRASE,
