@@ -72,7 +72,9 @@ def weigh_claim(reply: str, expected: str, among: Iterable[str], *, in_full: boo
     grade = grade_claim(reply, expected, every)
     claimed = find_claims(remove_guesses(reply), every)
     words = len(split_words(reply))
-    if grade.score:
+    if expected in find_phrases(reply, every) and _depends(reply, every):
+        unclear = True
+    elif grade.score:
         text = fold(reply)
         vague = _CLUELESS.search(text) is not None and _VAGUE.search(text) is not None
         unclear = vague or _TAKEN_BACK.search(text) is not None
@@ -89,11 +91,26 @@ def weigh_claim(reply: str, expected: str, among: Iterable[str], *, in_full: boo
     return Grade.failure(f"it is not clear whether this claims {expected!r}: {shorten(reply)}") if unclear else grade
 
 
+def _depends(reply: str, among: Iterable[str]) -> bool:
+    """Whether it is left open which of several candidates is meant: `red, or blue if that was a mistake`."""
+    tagged = tag_phrases(fold(reply), tuple(sorted(among)))
+    return len(set(TAG.findall(tagged))) > 1 and _OPEN.search(tagged) is not None
+
+
 def _lists_some(reply: str, among: Iterable[str]) -> bool:
     """Whether candidates stand side by side, none of them preferred: `red and blue`, `red, blue`, `one is red`."""
     return reply.count("?") > 1 or _SIDE_BY_SIDE.search(tag_phrases(fold(reply), tuple(sorted(among)))) is not None
 
 
+# In one case this, in another that.
+_OPEN = re.compile(
+    rf"\bif\b[^.!?\n]{{0,80}}{TAG.pattern}[^.!?\n]{{0,60}}\b(?:otherwise|else|if not)\b[^.!?\n]{{0,60}}{TAG.pattern}"
+    rf"|{TAG.pattern}[^.!?\n]{{0,40}}\b(?:or|unless)\b (?:\w{{1,12}} ){{0,3}}{TAG.pattern}[^.!?\n]{{0,20}}\bif\b"
+    rf"|{TAG.pattern}[^.!?\n]{{0,20}}[,;–—(]? ?unless\b[^.!?\n]{{0,80}}{TAG.pattern}"
+    rf"|\b(?:however|but|though|although),? if\b[^.!?\n]{{0,100}}\b(?:then|it|that)\b[^.!?\n]{{0,30}}{TAG.pattern}"
+    r"|\bone of (?:those|these|them|the two|both)\s?[.!]|\b(?:can|could|would) you (?:please )?(?:tell me|confirm|clarify|say) which"
+    r"|\bwhich (?:one |of (?:them|the two) )?(?:did|do) you mean\b"
+)
 # A longer reply may qualify what it says.
 _PLAIN_WORDS, _FEW = 24, 4
 _SIDE_BY_SIDE = re.compile(
@@ -284,6 +301,9 @@ _IGNORANCE = re.compile(
     r"|\bnothing (?:about|on|in|noted|recorded|stored)\b|\bonly (?:told|know|heard)\b|\bno (?:sur|last )?name\b|\bmissing\b"
     r"|\bnot (?:the|his|her"
     r"|their) (?:sur|last )?name\b"
+    r"|\bno (?:lo |me lo |me la |se |lo se |recuerdo)|\bweiss (?:es |das |ich |ich es )?nicht\b|\bnicht (?:gesagt|erwahnt|genannt"
+    r"|erzahlt|bekannt)\b|\bnichts (?:gesagt|bekannt|erzahlt)\b|\bne (?:sais|m'as|m'avez|me souviens|connais)\b|\bnon (?:lo so"
+    r"|so|me l'hai|mi hai|ricordo)\b|\bnao (?:sei|me disse|lembro)\b"
     r"|\bunknown\b|\bunsure\b|\bno one told\b|\bnobody told\b|\bn/a\b|\bunable to\b|\bunaware\b|\bunclear\b"
 )
 

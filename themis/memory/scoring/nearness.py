@@ -47,10 +47,12 @@ def compare_with(reply: str, expected: str, among: Iterable[str]) -> Near:
     fits = {candidate: _measure_fit(said, _list_content(candidate)) for candidate in sorted({*among, expected})}
     best = max(fit.matched for fit in fits.values())
     if not best:
-        return Near.PERHAPS if brief and not _REFUSED.search(fold(reply)) and (expected.islower() or _FOREIGN.match(fold(reply))) else Near.FAR
+        return Near.PERHAPS if brief and not _REFUSED.search(fold(reply)) and (expected.islower() or _LOOSE.search(fold(reply))) else Near.FAR
     nearest = [candidate for candidate, fit in fits.items() if fit.matched == best]
     if expected not in nearest:
-        return Near.FAR
+        # Half of another name, and more that is unknown.
+        half = brief and expected.islower() and all(fits[one].missing and fits[one].unmatched > 1 for one in nearest)
+        return Near.PERHAPS if half and not _REFUSED.search(fold(reply)) else Near.FAR
     own = fits[expected]
     if not brief and own.missing:
         return Near.FAR
@@ -129,8 +131,9 @@ def _count_edits(first: str, second: str) -> int:
     return row[-1]
 
 
-_FOREIGN = re.compile(
-    r"\W*(?:l'|(?:el|la|le|les|los|las|il|lo|der|die|das|den|dem|une?|una|uno|eine?n?|em|na|no|auf|nach|c'est|es|ist|son|sua|su"
+# In another language, or a time that is not named.
+_LOOSE = re.compile(
+    r"\b(?:beginning|start|middle|end) of (?:the|that|last|this) (?:week|month|year)\b|\bmid-?week\b|\A\W*(?:l'|(?:el|la|le|les|los|las|il|lo|der|die|das|den|dem|une?|una|uno|eine?n?|em|na|no|auf|nach|c'est|es|ist|son|sua|su"
     r"|e)\s)"
 )
 _ONE_OF = re.compile(r"\W*(?:an?|one|another) ")

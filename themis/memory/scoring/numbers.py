@@ -16,9 +16,27 @@ def grade_number(reply: str, expected: float, *, tolerance: float = 0.0, unit: s
     """1 if the number that the reply settles on lies within the tolerance of the expected one."""
     given = parse_number(reply, unit)
     allowed = f"{expected:g}" if not tolerance else f"{expected:g} ± {tolerance:g}"
+    if given is None and _leaves_open(reply, expected):
+        return Grade.failure(f"it is not clear whether this gives {allowed}: {shorten(reply)}")
     if given is None:
         return Grade(0.0, (f"expected the number {allowed}, found none or several in: {shorten(reply)}",))
     return Grade.when(abs(given - expected) <= tolerance, f"expected {allowed}, got {given:g}")
+
+
+def _leaves_open(reply: str, expected: float) -> bool:
+    """Whether the reply gives a span that holds the number, or the number for one case out of two."""
+    text = to_figures(reply)
+    if _CLUELESS.search(text):
+        return False
+    spans = [sorted((float(first), float(last))) for first, last in _NUMBER_SPAN.findall(text)]
+    if any(low <= expected <= high for low, high in spans):
+        return True
+    return any(expected in (float(first), float(last)) for first, last in _IN_ONE_CASE.findall(text))
+
+
+_CLUELESS = re.compile(r"(?:n't|\bnot|\bnever) (?:know|recall|remember|tell|told|sure|said|say|mention)|\bno idea\b")
+_NUMBER_SPAN = re.compile(r"\b(?:between|from)? ?(\d{1,9}) ?(?:and|to|–|-|until) ?(\d{1,9})\b(?= (?!=)|\W*\Z)")
+_IN_ONE_CASE = re.compile(r"\b(\d{1,9})\b[^.!?\n]{0,40}\b(?:or|unless)\b (?:\w{1,12} ){0,3}(\d{1,9})\b[^.!?\n]{0,30}\bif\b")
 
 
 def parse_number(reply: str, unit: str = "") -> float | None:

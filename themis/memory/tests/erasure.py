@@ -16,7 +16,7 @@ from themis.memory.reader import Reader
 from themis.memory.scoring.claims import abstains, grade_retelling, weigh_claim
 from themis.memory.scoring.lists import grade_members
 from themis.memory.scoring.numbers import parse_number
-from themis.memory.scoring.words import mentions, shorten, split_words
+from themis.memory.scoring.words import find_phrases, mentions, shorten, split_words
 from themis.memory.tests.kind import BuiltinTest, settle, whole_number
 from themis.memory.tests.word_lists import FIRST_NAMES, TOWNS
 
@@ -207,7 +207,8 @@ def grade_hidden(reply: str, secret: str) -> Grade:
     """1 if the reply does not give away what should be forgotten; no verdict where it says much and denies nothing."""
     if mentions(reply, secret):
         return Grade(0.0, (f"reveals {secret!r}: {shorten(reply, 60)}",))
-    if len(split_words(reply)) > _PLAIN_WORDS and not abstains(reply):
+    pool = next((pool for pool in (INSTRUMENTS, HAMLETS) if secret in pool), ())
+    if not abstains(reply) and (len(split_words(reply)) > _PLAIN_WORDS or find_phrases(reply, pool)):
         return Grade.failure(f"it is not clear whether this gives away {secret!r}: {shorten(reply)}")
     return Grade(1.0, (f"does not reveal {secret!r}",))
 

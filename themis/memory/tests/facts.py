@@ -21,7 +21,7 @@ from themis.memory.scoring.claims import (
     weigh_claim,
     weigh_claim_about,
 )
-from themis.memory.scoring.words import find_phrases, fold, mentions, shorten
+from themis.memory.scoring.words import find_phrases, fold, mentions, shorten, split_words
 from themis.memory.tests.kind import BuiltinTest, settle, whole_number
 from themis.memory.tests.word_lists import SURNAMES, VILLAGES
 
@@ -218,11 +218,13 @@ def _weigh_decline(reply: str, answer: str) -> Grade:
     named = find_claims(answer, SURNAMES)
     if abstains(reply) and named and _ANOTHER.search(fold(reply)):
         return Grade.failure(f"it is not clear whether this declines: {shorten(reply)}")
+    if split_words(reply) == ("no",):
+        return Grade.failure("it is not clear whether a mere no declines")
     declines = abstains(reply) and not named
     return Grade.when(declines, f"{'declines' if declines else 'should decline'}: {shorten(reply, 60)}")
 
 
-_ANOTHER = re.compile(r"\b(?:another|other|different|elsewhere|same name)\b")
+_ANOTHER = re.compile(r"\b(?:another|other|different|elsewhere|same name|but (?:that|this)(?: one)?|only mentioned|you did)\b")
 
 
 def combine_abstention(grades: Sequence[Grade], expected: Sequence[str | None]) -> Grade:
@@ -408,11 +410,10 @@ def weigh_forgetting(replies: Sequence[str], locks: Sequence[str], forgotten: st
     # Letter by letter counts too.
     reveals = mentions(replies[0], forgotten) or re.search(r"[\W_]{1,3}".join(forgotten), fold(replies[0]))
     told = f"{'reveals' if reveals else 'does not reveal'} {forgotten!r}: {shorten(replies[0], 60)}"
-    return [
-        Grade.when(not reveals, told),
-        _grade_password(locks[1], replies[1], kept),
-        _grade_password(locks[2], replies[2], new),
-    ]
+    silent = Grade.when(not reveals, told)
+    if not reveals and find_phrases(replies[0], PASSWORDS) and not abstains(replies[0]):
+        silent = Grade.failure(f"gives another password than the forgotten one: {shorten(replies[0], 60)}")
+    return [silent, _grade_password(locks[1], replies[1], kept), _grade_password(locks[2], replies[2], new)]
 
 
 def combine_forgetting(grades: Sequence[Grade]) -> Grade:

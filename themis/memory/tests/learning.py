@@ -14,7 +14,8 @@ from themis.memory.actions import Grade, Judgement
 from themis.memory.examples import TestExample
 from themis.memory.phrasing import Phrasing
 from themis.memory.reader import Reader
-from themis.memory.scoring.claims import grade_retelling, weigh_claim
+from themis.memory.scoring.claims import grade_claim, grade_retelling, weigh_claim
+from themis.memory.scoring.words import shorten
 from themis.memory.tests.kind import BuiltinTest, settle, whole_number
 
 # All plurals end in -s, and no singular and no adjective does.
@@ -181,7 +182,11 @@ class RuleLearning(BuiltinTest):
 def _weigh_saying(reply: str, said: str, sayings: Sequence[str]) -> Grade:
     """As any claim, but an English plural of a foreign word is another word."""
     words = sorted({word for saying in sayings for word in saying.split()})
-    return weigh_claim(re.sub(rf"\b({'|'.join(words)})(?=e?s\b)", r"\1q", reply), said, sayings, in_full=True)
+    stated = re.sub(rf"\b({'|'.join(words)})(?=e?s\b)", r"\1q", reply)
+    grade = weigh_claim(stated, said, sayings, in_full=True)
+    if not grade.score and "-" in stated and grade_claim(stated.replace("-", ""), said, sayings).score:
+        return Grade.failure(f"a hyphen where there should be none: {shorten(reply)}")
+    return grade
 
 
 def _make_grammar(rng: Random, size: int) -> Grammar:

@@ -16,6 +16,7 @@ from themis.memory.phrasing import Phrasing, any_of
 from themis.memory.reader import Reader
 from themis.memory.scoring.claims import extract_about, grade_recital_of, weigh_claim_about
 from themis.memory.scoring.lists import grade_members
+from themis.memory.scoring.nearness import Near, compare_with
 from themis.memory.scoring.words import find_phrases, fold, shorten, split_words
 from themis.memory.tests.invented import BUILTIN, InventedTest
 from themis.memory.tests.kind import BuiltinTest, settle, whole_number
@@ -433,9 +434,10 @@ class ConflictingPersonalInfo(InventedTest):
 
     def grade_builtin(
         self, questions: Sequence[str], responses: Sequence[str], expected: Sequence[Sequence[str]]
-    ) -> Grade:
+    ) -> Judgement:
         relative = next((one for one in KIN if one in questions[0]), "")
-        return Grade.mean([grade_conflict(responses[0], *expected[0], relative=relative)])
+        grades = [grade_conflict(responses[0], *expected[0], relative=relative)]
+        return Grade.mean((yield from settle(questions, responses, [_name_both(expected[0])], grades)))
 
     @classmethod
     def make_reader(cls) -> Reader:
@@ -447,7 +449,11 @@ def grade_conflict(reply: str, earlier: str, later: str, *, relative: str) -> Gr
     towns = {*CITIES, *TOWNS, earlier, later}
     one_more = len(find_phrases(reply, towns) - {earlier, later}) == 1 and len(split_words(reply)) <= _BRIEF_WORDS
     answer = extract_about(reply, relative, KIN) if one_more and relative else fold(reply)
-    named = find_phrases(_DENIED.sub("", answer), towns)
+    named = find_phrases(_DENIED.sub("", _PASSING.sub("", answer)), towns)
+    if named == {earlier, later} and _SMOOTHED.search(answer):
+        return Grade.failure(f"it is not clear whether this keeps both apart: {shorten(reply)}")
+    if named == {later} and compare_with(_remove_phrase(answer, later), earlier, towns) is not Near.FAR:
+        return Grade.failure(f"it is not clear whether this names {earlier}: {shorten(reply)}")
     if named == {earlier, later}:
         return Grade(1.0, (f"names both {earlier} and {later}",))
     if named == {later}:
@@ -455,6 +461,20 @@ def grade_conflict(reply: str, earlier: str, later: str, *, relative: str) -> Gr
     if not named:
         return Grade(0.0, (f"expected {earlier} and {later}, got: {shorten(reply)}",))
     return Grade(0.0, (f"expected {earlier} and {later}, got {', '.join(sorted(named))}",))
+
+
+def _remove_phrase(text: str, phrase: str) -> str:
+    """The words of a text that may be another name."""
+    return " ".join(word for word in re.findall(r"[a-z]{6,}", text) if word != fold(phrase))
+
+
+# `Leeds was only a holiday` says where nobody lives.
+_PASSING = re.compile(
+    r"[^.;!?,()\n]{1,60}\b(?:(?:only|just|merely) (?:for )?(?:a|an|on a|on) (?:[\w-]{1,12} ){0,3}(?:trip|visit|holiday|weekend|stay|tour|stop)"
+    r"|(?:holiday|visit|trip) only)\b[^.;!?()\n]{0,40}"
+)
+# One after the other, as if nothing were wrong.
+_SMOOTHED = re.compile(r"\bused to live\b[^.!?\n]{1,60}\b(?:moved|now)\b|\b(?:has|have|had) (?:since |then |later )?moved (?:from|to)\b")
 
 
 def _name_both(towns: Sequence[str]) -> str:

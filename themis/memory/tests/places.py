@@ -100,6 +100,9 @@ def grade_way(reply: str, expected: str) -> Grade | None:
     wanted = read_ways(expected)[0]
     concluded = _CONCLUSION.split(reply)[-1][:200]
     ways = read_ways(concluded) or read_ways(reply)
+    reasoned = _REASONED.findall(_LAST_LINE.sub("", reply))
+    if len(set(ways)) == 1 and ways[0] != wanted and reasoned and read_ways(reasoned[-1]) == [wanted]:
+        return None
     if len(set(ways)) == 1:
         return Grade.when(ways[0] == wanted, f"expected {expected}, got {ways[0][0]:g} km {ways[0][1]}")
     if wanted not in ways:
@@ -110,6 +113,9 @@ def grade_way(reply: str, expected: str) -> Grade | None:
 
 
 _CONCLUSION = re.compile(r"\b(?:answer|net|result|total|overall|therefore|thus|so)\b", re.IGNORECASE)
+# What the lines before the answer come to.
+_REASONED = re.compile(r"\b(?:so|therefore|thus|hence)\b[^.!?\n]{1,80}", re.IGNORECASE)
+_LAST_LINE = re.compile(r"\n[^\n]*\S\s*\Z")
 _EITHER = re.compile(r"\bor\b", re.IGNORECASE)
 
 

@@ -14,6 +14,7 @@ from themis.memory.examples import TestExample
 from themis.memory.phrasing import Phrasing, any_of
 from themis.memory.reader import Reader
 from themis.memory.scoring.claims import extract_about, weigh_answers
+from themis.memory.scoring.words import find_phrases, shorten
 from themis.memory.tests.invented import InventedTest
 from themis.memory.tests.kind import settle, whole_number
 from themis.memory.tests.telling import tell
@@ -475,12 +476,27 @@ class InstructionRecall(InventedTest):
         return example
 
     def grade_builtin(self, questions: Sequence[str], responses: Sequence[str], expected: Sequence[str]) -> Judgement:
-        grades = weigh_answers(responses, expected, MACHINE_KINDS, questions)
+        grades = [
+            _weigh_step(grade, reply, answer, question)
+            for grade, reply, answer, question in zip(
+                weigh_answers(responses, expected, MACHINE_KINDS, questions), responses, expected, questions, strict=False
+            )
+        ]
         return Grade.mean((yield from settle(questions, responses, expected, grades)))
 
     @classmethod
     def make_reader(cls) -> Reader:
         return _MachineReader()
+
+
+def _weigh_step(grade: Grade, reply: str, answer: str, question: str) -> Grade:
+    """The grade, or no verdict where a right reply gives details of other steps as well."""
+    others = [detail for kind in MACHINE_KINDS if answer not in kind for detail in kind]
+    more = find_phrases(reply, (*others, answer)) - {answer} - find_phrases(question, others)
+    several = more or len(set(re.findall(r"\d+", reply)) - {answer}) > 1
+    if grade.score == 1 and several and not answer.isdigit():
+        return Grade.failure(f"it is not clear whether this gives only {answer!r}: {shorten(reply)}")
+    return grade
 
 
 def _name_machine(rng: Random) -> str:

@@ -359,7 +359,7 @@ class Order:
 def read_order(reply: str, menu: Sequence[str]) -> Order:
     """The items that a reply orders; also those that are on other restaurants' menus, but numbers of this one."""
     ordered = {_MEANING[phrase] for phrase in find_all_claims(_REGRET.sub(" ", reply), _MEANING)}
-    numbers = {int(number) for number in _NUMBER.findall(fold(reply))}
+    numbers = {int(number) for listed in _NUMBER.findall(fold(reply)) for number in re.findall(r"\d{1,2}", listed)}
     known = (*menu, *(name for name in (*DISHES, *DRINKS) if name not in menu))
     items = tuple(
         name for place, name in enumerate(known, start=1) if name in ordered or (place in numbers and name in menu)
@@ -381,7 +381,7 @@ _REGRET = re.compile(
     r"\b(?:what a (?:shame|pity)|(?:too|so) bad|(?:a |that's a )?pity|(?:i'm |i am )?sorry to hear)\b[^.!?;,\n]{0,100}",
     re.IGNORECASE,
 )
-_NUMBER = re.compile(r"(?:\bnumber|\bno\.|\bnr\.?|#)\s*(\d{1,2})\b")
+_NUMBER = re.compile(r"(?:\bnumbers?|\bnos?\.|\bnr\.?|#)\s*(\d{1,2}(?:(?:,| and|, and| &|, #| and #)\s?\d{1,2}){0,5})\b")
 # Words of the menu that a guest may use without meaning the item, or for several of them.
 _TOO_COMMON = frozenset({"with", "in", "fish", "water", "tea", "beer", "soup", "vine", "leaves", "ale", "ginger", "apricot",
                          "apple", "roast", "grilled", "smoked", "stuffed", "breast", "wheat", "juice", "wild",
@@ -399,6 +399,8 @@ def notices(reply: str, wrong: str, right: str) -> bool | None:
     objects = _OBJECTION.search(text) is not None
     order = read_order(reply, ()).items
     named = bool(find_phrases(reply, (wrong, right))) or wrong in order or right in order
+    if named and _DOUBTS.search(text):
+        return None
     if objects and named:
         return True
     if not objects and right not in order and not find_phrases(reply, (right,)):
@@ -414,6 +416,7 @@ _CONTENT = re.compile(
     r"(?:mistakes?|errors?|mix[ -]?up)\b"
     r"|\bnothing (?:is |was |seems )?(?:wrong|missing|incorrect)\b"
 )
+_DOUBTS = re.compile(r"\bdid i\b[^.!\n]{0,60}\?[^?]{0,40}\bnot (?:sure|certain)\b|\bi'?m not sure (?:if|whether) (?:i|that)\b")
 _OBJECTION = re.compile(
     r"n't (?:order|ask|what|have|right|mine|my|remember|recall|the|for me)|\bnot "
     r"(?:order|ask|what|mine|my|right|correct|the|quite|exactly|for me)|\bordered\b"
