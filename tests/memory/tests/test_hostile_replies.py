@@ -10,7 +10,7 @@ import pytest
 
 from tests.memory.tests.conversation import TESTS, Repeater, example, play
 from themis.memory.actions import Grade
-from themis.memory.scoring.claims import abstains, grade_answers, grade_claim, weigh_claim_about
+from themis.memory.scoring.claims import abstains, weigh_answers, grade_claim, weigh_claim_about
 from themis.memory.scoring.lists import grade_members, grade_order, grade_passage, grade_quantities
 from themis.memory.scoring.numbers import grade_number
 from themis.memory.tests.beliefs import grade_place
@@ -43,7 +43,7 @@ def settle(verdict):
 CODE = "0123abcd-4567-89ab-cdef-0123456789ab"
 SCORERS = {
     "claim": lambda reply: grade_claim(reply, "Agnes", FIRST_NAMES),
-    "answers": lambda reply: grade_answers([reply, reply], ["Torvane", "korrins"], ISLAND_KINDS),
+    "answers": lambda reply: Grade.mean(weigh_answers([reply, reply], ["Torvane", "korrins"], ISLAND_KINDS)),
     "members": lambda reply: grade_members(reply, ["Agnes", "Ivo"]),
     "quantities": lambda reply: grade_quantities(reply, [["lemon", 2], ["candle", 1]]),
     "no quantities": lambda reply: grade_quantities(reply, []),

@@ -6,7 +6,8 @@ import pytest
 
 from tests.memory.tests.conversation import dataset
 from tests.memory.tests.known_replies import score_of
-from themis.memory.scoring.claims import abstains, extract_about, grade_answers, grade_claim
+from themis.memory.actions import Grade
+from themis.memory.scoring.claims import abstains, extract_about, weigh_answers, grade_claim
 from themis.memory.scoring.lists import grade_passage
 from themis.memory.scoring.words import mentions
 from themis.memory.tests.beliefs import grade_place
@@ -49,10 +50,10 @@ def test_reciting_every_fact_answers_no_question():
     sheet = "The capital is Torvane, the queen Ysolde, people pay in korrins, the river is the Ossel."
     nearly = ["Torvane on the Ossel", "Queen Ysolde", "korrins", "the Grindle"]
 
-    assert grade_answers([sheet] * 4, expected, ISLAND_KINDS).score == 0
-    assert grade_answers(expected, expected, ISLAND_KINDS).score == 1
-    assert grade_answers(nearly, expected, ISLAND_KINDS).score == 0.75
-    assert grade_answers(expected[:2], expected, ISLAND_KINDS).score == 0.5
+    assert Grade.mean(weigh_answers([sheet] * 4, expected, ISLAND_KINDS)).score == 0
+    assert Grade.mean(weigh_answers(expected, expected, ISLAND_KINDS)).score == 1
+    assert Grade.mean(weigh_answers(nearly, expected, ISLAND_KINDS)).score == 0.75
+    assert Grade.mean(weigh_answers(expected[:2], expected, ISLAND_KINDS)).score == 0.5
 
 
 def test_what_is_said_of_others_is_told_apart():

@@ -47,7 +47,8 @@ def compare_with(reply: str, expected: str, among: Iterable[str]) -> Near:
     fits = {candidate: _measure_fit(said, _list_content(candidate)) for candidate in sorted({*among, expected})}
     best = max(fit.matched for fit in fits.values())
     if not best:
-        return Near.PERHAPS if brief and not _REFUSED.search(fold(reply)) and (expected.islower() or _LOOSE.search(fold(reply))) else Near.FAR
+        described = _DESCRIBED.search(fold(reply)) is not None and len(split_words(reply)) <= 2 * _BRIEF_WORDS
+        return Near.PERHAPS if (brief or described) and not _REFUSED.search(fold(reply)) and (expected.islower() or _LOOSE.search(fold(reply))) else Near.FAR
     nearest = [candidate for candidate, fit in fits.items() if fit.matched == best]
     if expected not in nearest:
         # Half of another name, and more that is unknown.
@@ -136,12 +137,16 @@ _LOOSE = re.compile(
     r"\b(?:beginning|start|middle|end) of (?:the|that|last|this) (?:week|month|year)\b|\bmid-?week\b|\A\W*(?:l'|(?:el|la|le|les|los|las|il|lo|der|die|das|den|dem|une?|una|uno|eine?n?|em|na|no|auf|nach|c'est|es|ist|son|sua|su"
     r"|e)\s)"
 )
+# `The colour of your front door`.
+_DESCRIBED = re.compile(
+    r"\bthe (?:one|same|colour|color|name|place|town|day|thing|room|word|dish|person) (?:of|with|who|that|which|as|from|in|where)\b"
+)
 _ONE_OF = re.compile(r"\W*(?:an?|one|another) ")
 # Speaks of the conversation, not of what was asked.
 _REFUSED = re.compile(
     r"\b(?:forg[eo]t(?:ten)?|erased?|wiped|deleted|asked|told me|you told|to myself|to mind|letting me know|noted|got it|thank|thanks"
     r"|you prefer|your taste|taste|help you|would you|do you|do they|where should|where would|no (?:password|answer|name)|whichever"
-    r"|whatever|several|not|never|nothing|cannot|unable|refuse|decline|private|secret|confiden\w*)\b|n't\b"
+    r"|whatever|several|null|all (?:three|two|four|five|of)|both|not|never|nothing|cannot|unable|refuse|decline|private|secret|confiden\w*)\b|n't\b"
 )
 _DOUBLED = re.compile(r"([^\W\d])\1")
 # Says that something is so, and nothing of what.

@@ -224,7 +224,7 @@ def _weigh_decline(reply: str, answer: str) -> Grade:
     return Grade.when(declines, f"{'declines' if declines else 'should decline'}: {shorten(reply, 60)}")
 
 
-_ANOTHER = re.compile(r"\b(?:another|other|different|elsewhere|same name|but (?:that|this)(?: one)?|only mentioned|you did)\b")
+_ANOTHER = re.compile(r"\b(?:another|other|different|elsewhere|same name|but (?:that|this)(?: one)?|only mentioned|you did (?:mention|tell|say|name))\b")
 
 
 def combine_abstention(grades: Sequence[Grade], expected: Sequence[str | None]) -> Grade:
@@ -413,7 +413,10 @@ def weigh_forgetting(replies: Sequence[str], locks: Sequence[str], forgotten: st
     silent = Grade.when(not reveals, told)
     if not reveals and find_phrases(replies[0], PASSWORDS) and not abstains(replies[0]):
         silent = Grade.failure(f"gives another password than the forgotten one: {shorten(replies[0], 60)}")
-    return [silent, _grade_password(locks[1], replies[1], kept), _grade_password(locks[2], replies[2], new)]
+    learnt = _grade_password(locks[2], replies[2], new)
+    if learnt.score == 1 and mentions(replies[2], forgotten):
+        learnt = Grade.failure(f"gives the forgotten password as well: {shorten(replies[2], 60)}")
+    return [silent, _grade_password(locks[1], replies[1], kept), learnt]
 
 
 def combine_forgetting(grades: Sequence[Grade]) -> Grade:

@@ -449,7 +449,8 @@ def grade_conflict(reply: str, earlier: str, later: str, *, relative: str) -> Gr
     towns = {*CITIES, *TOWNS, earlier, later}
     one_more = len(find_phrases(reply, towns) - {earlier, later}) == 1 and len(split_words(reply)) <= _BRIEF_WORDS
     answer = extract_about(reply, relative, KIN) if one_more and relative else fold(reply)
-    named = find_phrases(_DENIED.sub("", _PASSING.sub("", answer)), towns)
+    answer = _DENIED.sub("", _PASSING.sub("", answer))
+    named = find_phrases(answer, towns)
     if named == {earlier, later} and _SMOOTHED.search(answer):
         return Grade.failure(f"it is not clear whether this keeps both apart: {shorten(reply)}")
     if named == {later} and compare_with(_remove_phrase(answer, later), earlier, towns) is not Near.FAR:

@@ -490,13 +490,18 @@ class InstructionRecall(InventedTest):
 
 
 def _weigh_step(grade: Grade, reply: str, answer: str, question: str) -> Grade:
-    """The grade, or no verdict where a right reply gives details of other steps as well."""
-    others = [detail for kind in MACHINE_KINDS if answer not in kind for detail in kind]
-    more = find_phrases(reply, (*others, answer)) - {answer} - find_phrases(question, others)
-    several = more or len(set(re.findall(r"\d+", reply)) - {answer}) > 1
-    if grade.score == 1 and several and not answer.isdigit():
+    """The grade, unless only this step was asked for and a right reply gives others as well."""
+    if grade.score != 1 or " only " not in question:
+        return grade
+    others = [detail for kind in MACHINE_KINDS if answer not in kind for detail in kind if not detail.isdigit()]
+    if more := find_phrases(reply, (*others, answer)) - {answer} - find_phrases(question, others):
+        return Grade(0.0, (f"asked for one step, gives {', '.join(sorted(more))} as well",))
+    if len(set(re.findall(r"\d+", _STEP_NUMBER.sub(" ", reply))) - {answer}) > 1:
         return Grade.failure(f"it is not clear whether this gives only {answer!r}: {shorten(reply)}")
     return grade
+
+
+_STEP_NUMBER = re.compile(r"\bsteps? \d+(?: (?:to|and) \d+)?|^\W*\d+[.):]", re.IGNORECASE | re.MULTILINE)
 
 
 def _name_machine(rng: Random) -> str:

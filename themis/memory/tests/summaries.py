@@ -14,7 +14,7 @@ from themis.memory.examples import TestExample
 from themis.memory.phrasing import Phrasing, any_of
 from themis.memory.reader import Reader
 from themis.memory.scoring.claims import Standing, read_clauses
-from themis.memory.scoring.words import fold, mentions, shorten, split_words
+from themis.memory.scoring.words import find_phrases, fold, mentions, shorten, split_words
 from themis.memory.tests.kind import BuiltinTest, ask_yes_or_no, whole_number
 from themis.memory.tests.word_lists import FIRST_NAMES, SURNAMES, TOWNS
 
@@ -224,6 +224,7 @@ def _grade_summary(reply: str, points: Points) -> Judgement:
     text = _UNIT.sub(" ", _THOUSANDS.sub("", reply))
     wanted, unwanted = [fact for _, fact in points["required"]], [*points["retracted"], *points["withheld"]]
     reported = _find_reported(text, [*wanted, *points["retracted"]])
+    reported.update(dict.fromkeys(_find_misplaced(text, points["required"])))
     told: dict[str, bool] = {}
     for fact in wanted + unwanted:
         found = reported.get(fact, mentions(text, fact))
@@ -269,6 +270,20 @@ def _find_reported(text: str, facts: Sequence[str]) -> dict[str, bool | None]:
             if clause.standing is not Standing.DENIED and not over:
                 found.update(dict.fromkeys(clause.phrases, True))
     return found
+
+
+def _find_misplaced(text: str, points: Sequence[Sequence[str]]) -> list[str]:
+    """Facts that are said of the part of another one."""
+    parts, facts = {part: fact for part, fact in points}, [fact for _, fact in points]
+    misplaced = []
+    for clause in _CLAUSES.split(fold(text)):
+        named, said = find_phrases(clause, parts), find_phrases(clause, facts)
+        if len(named) == len(said) == 1 and parts[named.pop()] not in said:
+            misplaced.append(said.pop())
+    return misplaced
+
+
+_CLAUSES = re.compile(r"[.;,\n|]|\band\b")
 
 
 @dataclass
