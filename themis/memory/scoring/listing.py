@@ -74,6 +74,8 @@ def parse_counted(reply: str) -> list[object] | None:
         return [_read_counted(one) or one if isinstance(one, str) else _unfold(one) for one in listed]
     if pairs := _parse_pairs(reply):
         return [_unfold(pair) for pair in pairs]
+    if len(reply.split()) > _MOST_WORDS or "?" in reply:
+        return None
     counted = [_read_counted(part) for part in _COUNTED_PARTS.split(reply[:_MOST_LETTERS])]
     found: list[object] = [one for one in counted if one]
     return found or None
@@ -114,7 +116,7 @@ def order_mentions(reply: str, phrases: Iterable[str]) -> list[str] | None:
     """
     text = fold(reply)
     places = {phrase: text.find(fold(phrase)) for phrase in phrases}
-    if min(places.values(), default=-1) < 0 or _BACKWARDS.search(text):
+    if min(places.values(), default=-1) < 0 or "?" in text or _BACKWARDS.search(text):
         return None
     return sorted(places, key=places.__getitem__)
 
@@ -126,7 +128,8 @@ def _parse(reply: str) -> object:
         return None
 
 
-_MOST_LETTERS, _FEW_WORDS = 4_000, 6
+# Longer prose says more than what is listed.
+_MOST_LETTERS, _MOST_WORDS, _FEW_WORDS = 4_000, 80, 6
 _ESCAPED = re.compile(r"\\([\[\]{}_\"])")
 _LISTS_BEFORE_CORRECTION = re.compile(
     r"\A[^\[\]]{0,2000}(?:\[[^\[\]]{0,2000}\][^\[\]]{0,1000}?){1,5}"

@@ -91,7 +91,7 @@ def grade_order(reply: str, expected: Sequence[str]) -> Grade:
     if parse_json_list(reply) is None and not any(find_phrases(str(element), plain) for element in answered or ()):
         answered = order_mentions(reply, plain)
     if answered is None:
-        if find_phrases(reply, plain) and not abstains(reply):
+        if find_phrases(reply, plain) and "?" not in reply and not abstains(reply):
             return Grade.failure(f"it is not clear in which order this puts them: {shorten(reply)}")
         return Grade(0.0, (f"no list in: {shorten(reply)}",))
     keys = [_find_name(_read_name(element), plain) for element in answered[:201]]
@@ -125,7 +125,7 @@ def grade_quantities(reply: str, expected: Sequence[tuple[str, int]]) -> Grade:
     """
     answered = parse_counted(reply)
     if answered is None:
-        if find_phrases(reply, [_name_goods(item) for item, _ in expected]) and not _HEDGED.search(fold(reply)):
+        if find_phrases(reply, [_name_goods(item) for item, _ in expected]) and "?" not in reply and not abstains(reply):
             return Grade.failure(f"it is not clear what is on this list: {shorten(reply)}")
         return Grade(0.0, (f"no list in: {shorten(reply)}",))
     if _ASKS_BACK.search(reply) and parse_json_list(reply) is not None and find_phrases(reply, _list_others(expected, answered)):

@@ -16,7 +16,7 @@ from themis.memory.scoring.numbers import to_figures
 from themis.memory.scoring.words import fold, split_words
 
 # A longer reply that names nothing known is not a short name for something.
-_BRIEF_WORDS = 12
+_BRIEF_WORDS, _MOST_WORDS = 12, 60
 
 
 class Near(Enum):
@@ -40,8 +40,10 @@ def compare_with(reply: str, expected: str, among: Iterable[str]) -> Near:
     >>> compare_with("A casserole.", "leek casserole", ["turnip casserole"]).name
     'PERHAPS'
     """
+    if len(split_words(reply)) > _MOST_WORDS:
+        return Near.FAR
     said = _list_content(reply)
-    if not said or reply.rstrip().endswith("?") or set(split_words(reply)) <= _EMPTY | _SMALL:
+    if not said or "?" in reply or set(split_words(reply)) <= _EMPTY | _SMALL:
         return Near.FAR
     brief = len(split_words(reply)) <= _BRIEF_WORDS
     fits = {candidate: _measure_fit(said, _list_content(candidate)) for candidate in sorted({*among, expected})}
@@ -94,6 +96,7 @@ def _measure_fit(said: Sequence[str], wanted: Sequence[str]) -> _Fit:
     return _Fit(matched, len(wanted) - len(used), len(said) - len(used), exact)
 
 
+@lru_cache(maxsize=4096)
 def _list_content(text: str) -> tuple[str, ...]:
     """The words that carry meaning, each in a form that its spellings and its numbers share."""
     words = split_words(to_figures(translate(text)))
@@ -114,11 +117,12 @@ def _reduce(word: str) -> str:
     return word.replace("ph", "f").replace("z", "s")
 
 
+@lru_cache(maxsize=65536)
 def _is_misspelt(word: str, meant: str) -> bool:
     """Whether a word of some length differs by one letter, one of eight letters by two."""
     least = min(len(word), len(meant))
     allowed = 2 if least >= 8 else 1
-    if least < 5 or abs(len(word) - len(meant)) > allowed:
+    if least < 5 or abs(len(word) - len(meant)) > allowed or len(set(word) ^ set(meant)) > 2 * allowed:
         return False
     return _count_edits(word[:40], meant[:40]) <= allowed
 
