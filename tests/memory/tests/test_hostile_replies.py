@@ -16,17 +16,23 @@ from themis.memory.scoring.numbers import grade_number
 from themis.memory.tests.beliefs import grade_place
 from themis.memory.tests.exact import grade_code
 from themis.memory.tests.facts import combine_forgetting, weigh_abstention, weigh_forgetting
-from themis.memory.tests.instructions import grade_recital, says_phrase
 from themis.memory.tests.invented import grade_invented
+from themis.memory.tests.jokes import grade_joke
 from themis.memory.tests.people import grade_conflict
 from themis.memory.tests.places import grade_route, grade_way
 from themis.memory.tests.recall import ISLAND_KINDS
 from themis.memory.tests.restaurant import notices, read_order
 from themis.memory.tests.spies import SpyMeeting
+from themis.memory.tests.standing_requests import grade_recital, says_phrase
 from themis.memory.tests.tales import grade_option
-from themis.memory.tests.times import JOKES, grade_days, grade_joke
+from themis.memory.tests.times import grade_days
 from themis.memory.tests.updates import grade_as_of
 from themis.memory.tests.word_lists import FIRST_NAMES
+
+JOKES = (
+    "A shy volcano joined a choir, but the echo answered first.",
+    "My suitcase took up fencing, so the goat had to sign for it.",
+)
 
 
 def settle(verdict):
@@ -45,7 +51,7 @@ SCORERS = {
     "number": lambda reply: grade_number(reply, 7),
     "days": lambda reply: grade_days(reply, 14),
     "passage": lambda reply: grade_passage(reply, JOKES[0]),
-    "joke": lambda reply: grade_joke(reply, JOKES[0]),
+    "joke": lambda reply: grade_joke(reply, JOKES[0], JOKES),
     "abstention": lambda reply: weigh_abstention([reply, reply], ["Moreau", None], ["dentist", "vet"])[1],
     "abstains": lambda reply: Grade.when(abstains(reply)),
     "option": lambda reply: grade_option(reply, "4"),
@@ -59,7 +65,7 @@ SCORERS = {
     "route": lambda reply: grade_route(reply, "From a, go 3 km north to b.\nFrom b, go 1 km east to c."),
     "recital": lambda reply: grade_recital([reply, reply], "No man is an island, entire of itself.", 2),
     "notices": lambda reply: Grade.when(bool(notices(reply, "Gazpacho", "Fish broth"))),
-    "menu": lambda reply: Grade.when(bool(read_order(reply).items)),
+    "menu": lambda reply: Grade.when(bool(read_order(reply, ("Gazpacho",)).items)),
     "place": lambda reply: grade_place(reply, "crate"),
     "spies": lambda reply: settle(SpyMeeting().evaluate([""], [reply], [["noon"], ["zoo"], ["compass"]])),
     "of others": lambda reply: weigh_claim_about("Moreau", ["Szabo"], reply, "Agnes", FIRST_NAMES),

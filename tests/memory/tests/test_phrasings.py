@@ -9,14 +9,22 @@ from tests.memory.tests.known_replies import read_phrasings, score_of
 from themis.memory.scoring.claims import weigh_claim
 from themis.memory.scoring.lists import grade_order
 from themis.memory.tests.erasure import grade_hidden
-from themis.memory.tests.instructions import grade_recital
 from themis.memory.tests.own_words import find_choice, grade_choice
 from themis.memory.tests.restaurant import notices, read_order
 from themis.memory.tests.sessions import grade_matter, grade_matters, grade_weekday
 from themis.memory.tests.speakers import PRESENTS, grade_secret
+from themis.memory.tests.standing_requests import grade_recital
 from themis.memory.tests.times import grade_days
 from themis.memory.tests.updates import grade_as_of
 
+# In the order of the menu, which gives their numbers.
+MENU = (
+    "Beetroot carpaccio", "Stuffed vine leaves", "Smoked trout mousse", "Marinated artichokes", "Pumpkin soup", "Fish broth",
+    "Gazpacho", "Veal schnitzel", "Lamb cutlets", "Duck breast", "Tofu skewers", "Grilled sardines", "Mussels in cider",
+    "Halibut with fennel", "Spinach ravioli", "Tagliatelle with truffle", "Gnocchi with gorgonzola", "Roast potatoes",
+    "Braised cabbage", "Couscous", "Apricot dumplings", "Pistachio parfait", "Rhubarb crumble", "Sparkling water",
+    "Elderflower lemonade", "Wheat beer", "Riesling", "Ginger ale", "Hibiscus tea", "Espresso",
+)  # fmt: skip
 QUOTATION = "It is not down in any map; true places never are."
 
 
@@ -29,7 +37,7 @@ def passwords(reply, place):
 
 
 def ordered(reply):
-    order = read_order(reply)
+    order = read_order(reply, MENU)
     return None if order.unclear else ", ".join(sorted(order.items)) or "-"
 
 

@@ -9,8 +9,9 @@ import pytest
 
 from themis.memory.scoring.claims import grade_claim
 from themis.memory.tests.facts import PASSWORDS
-from themis.memory.tests.instructions import INNS, PREFERENCES, STORES
+from themis.memory.tests.instructions import INNS, STORES
 from themis.memory.tests.people import TRAITS
+from themis.memory.tests.preferences import DOMAINS
 from themis.memory.tests.recall import ISLAND_KINDS, MACHINE_KINDS
 from themis.memory.tests.tallies import REPAIRS
 from themis.memory.tests.updates import COLOURS, ROOMS
@@ -28,7 +29,7 @@ VOCABULARIES = {
     "forgetting": PASSWORDS,
     "interference": TRAITS["trade"].values,
     "instruction_exceptions": STORES,
-    "preference": [option.removeprefix("the ") for option in (*PREFERENCES[1].fitting, *PREFERENCES[1].violating)],
+    "preference": DOMAINS[2].options,
 }
 
 RIGHT = [

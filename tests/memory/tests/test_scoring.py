@@ -5,14 +5,15 @@ from __future__ import annotations
 import pytest
 
 from tests.memory.tests.conversation import dataset
+from tests.memory.tests.known_replies import score_of
 from themis.memory.scoring.claims import abstains, extract_about, grade_answers, grade_claim
 from themis.memory.scoring.lists import grade_passage
 from themis.memory.scoring.words import mentions
 from themis.memory.tests.beliefs import grade_place
 from themis.memory.tests.exact import grade_code
 from themis.memory.tests.facts import combine_abstention, combine_forgetting, weigh_abstention, weigh_forgetting
-from themis.memory.tests.instructions import TriggerResponse, grade_recital
 from themis.memory.tests.recall import ISLAND_KINDS
+from themis.memory.tests.standing_requests import TriggerResponse, grade_recital
 from themis.memory.tests.updates import COLOURS
 
 QUOTATION = "It is not down in any map; true places never are."
@@ -127,8 +128,8 @@ def test_neither_always_declining_nor_always_guessing_pays():
 def test_a_conclusion_goes_before_the_reasons_for_it():
     inns = dataset("how_to_think").evaluate
 
-    assert inns(["?"], ["The Anvil has 2 cats, the Falcon 7. So take the Falcon."], ["Falcon"]).score == 1
-    assert inns(["?"], ["The Anvil has 2 cats, the Falcon 7. So take the Anvil."], ["Falcon"]).score == 0
+    assert score_of(inns(["?"], ["The Anvil has 2 cats, the Falcon 7. So take the Falcon."], ["Falcon"])) == 1
+    assert score_of(inns(["?"], ["The Anvil has 2 cats, the Falcon 7. So take the Anvil."], ["Falcon"])) == 0
 
 
 def test_a_condition_is_no_ignorance():

@@ -163,6 +163,11 @@ def find_claims(reply: str, among: Iterable[str]) -> frozenset[str]:
     return frozenset(chain.from_iterable(clause.phrases for clause in best))
 
 
+def find_standing(reply: str, among: Iterable[str]) -> Standing:
+    """How much the clause counts that gives the answer."""
+    return max((clause.standing for clause in _find_assertions(reply, among)), default=Standing.DENIED)
+
+
 def find_all_claims(reply: str, among: Iterable[str]) -> frozenset[str]:
     """Which of the phrases the reply asserts where it may well assert several, like the items of an order."""
     clauses = _find_assertions(reply, among)
@@ -458,7 +463,7 @@ _DENIAL = re.compile(
     r"\bnot\b(?! (?:sure|certain|entirely|completely|quite|mistaken|wrong|100|only|just|forgotten))"
     r"|n't\b(?! (?:worry|forg[eo]t|sure|get enough))|\bcannot\b(?! forget)|\bnever\b|\bno longer\b|\brather than\b"
     r"|\binstead of\b|\bthan\b|\bused to\b|\bneither\b|\bnor\b|\bexcept\b|\bapart from\b|\bavoid\b|\bdislike[sd]?\b|\bhated?s?\b"
-    r"|(?<!not )(?<!n't )\bforgot(?:ten)?\b|(?<!not )\b(?:wrong|incorrect|false)\b|\bunlike\b"
+    r"|(?<!not )(?<!n't )\bforgot(?:ten)?\b|(?<!not )\b(?:wrong|incorrect|false)\b|\bunlike\b|\b(?:rules?|ruling|ruled) out\b"
     r"|\b(?:was|were|been|got|is|be) (?:replaced|superseded|discarded|dropped|removed)\b|\b(?:replac|supersed)(?:es|ed|ing)\b"
     rf"|\btook the place of\b|\A\s*over\b|\b(?:no|without|to forget|forget about) (?:the )?{TAG.pattern}|\b(?:is|are|was|were"
     rf"|be) too\b"
@@ -486,7 +491,7 @@ _GONE = re.compile(
 )
 _BESIDES = re.compile(
     r"\b(?:from|also|several|various|other|different|throughout|over time|began|started|at one point|at some point"
-    r"|besides|also known|after|normally|usually|ordinarily|second|runner-up|tempt(?:ing|ed))\b"
+    r"|besides|also known|after|normally|usually|ordinarily|second|runner-up|tempt(?:ing|ed)|(?:only|just|reserved|meant) for)\b"
     r"|\b(?:cousin|neighbou?r|colleague|sister|brother|aunt|uncle|niece|nephew|flatmate|postman|conductor|caretaker|dog|baby)\b"
     rf"|{TAG.pattern} is for (?:the|your)\b"
     r"|(?:'d|\bwould) have (?:liked|loved|ordered|preferred|taken)\b"
@@ -495,7 +500,7 @@ _CONCLUSION = re.compile(
     r"\b(?:so|therefore|thus|hence|answer|(?<!second )choice|(?:has|have) to be|must (?:be|have been)"
     r"|recommend|suggest|go (?:for|with)|that leaves|(?<!would )wins?|winner|decides|better|best)\b"
     r"|\A\W*but (?:\w{1,20} ){0,4}(?:it's|it is|that's|the answer is) "
-    rf"|{TAG.pattern} (?:it is\b|is the one(?=\W*\Z))|\bi(?:'d| would) say\b"
+    rf"|{TAG.pattern} (?:it is\b|is the one(?=\W*\Z))|\bi(?:'d| would) say\b|\btakes it\b|\bget (?:the|a|an)\b|\bbook the\b"
     # `I must choose` is the question, not its answer.
     r"|(?<!must )(?<!to )(?<!shall i )(?<!the )(?<!chronological )\b(?:choose|pick|take|order)\b"
 )

@@ -9,7 +9,7 @@ from itertools import combinations
 from themis.core.json_repair import parse_json
 from themis.memory.actions import Grade
 from themis.memory.scoring.numbers import parse_count
-from themis.memory.scoring.words import join_words, mentions, shorten, split_words
+from themis.memory.scoring.words import find_phrases, join_words, mentions, shorten, split_words
 
 
 def parse_json_list(reply: str) -> list[object] | None:
@@ -63,7 +63,7 @@ def grade_order(reply: str, expected: Sequence[str]) -> Grade:
     answered = parse_json_list(reply)
     if answered is None:
         return Grade(0.0, (f"no JSON list in: {shorten(reply)}",))
-    keys = [" ".join(split_words(_read_name(element))) for element in answered]
+    keys = [_find_name(_read_name(element), expected) for element in answered[:201]]
     ranks = {key: keys.index(key) for key in keys if keys.count(key) == 1} if len(keys) <= 200 else {}
     wanted = [" ".join(split_words(name)) for name in expected]
     pairs = list(combinations(wanted, 2))
@@ -72,6 +72,12 @@ def grade_order(reply: str, expected: Sequence[str]) -> Grade:
     right = signs.count(1)
     reason = f"{right} of {len(pairs)} pairs are in the right order" + (f", {surplus} not expected" if surplus else "")
     return Grade.share(right - signs.count(-1) - surplus, len(pairs), reason)
+
+
+def _find_name(element: str, expected: Sequence[str]) -> str:
+    """The expected name that an element means, be it with an article or as part of a sentence; else its own words."""
+    named = find_phrases(element, expected) if len(element) < 200 else set()
+    return " ".join(split_words(named.pop() if len(named) == 1 else element))
 
 
 def _sign(first: int | None, second: int | None) -> int:

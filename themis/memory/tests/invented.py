@@ -54,7 +54,7 @@ class InventedTest(BuiltinTest):
         """A test whose material and answers are ours."""
 
     @abstractmethod
-    def grade_builtin(self, questions: Sequence[str], responses: Sequence[str], expected: Any) -> Grade:
+    def grade_builtin(self, questions: Sequence[str], responses: Sequence[str], expected: Any) -> Grading:
         """The verdict on a test whose material is ours."""
 
     def generate_examples(self, num_examples: int) -> list[TestExample]:
