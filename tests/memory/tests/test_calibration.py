@@ -96,6 +96,10 @@ def test_one_fixed_answer_is_never_enough(name):
 
 
 UNDECIDED = {
+    "confidence": lambda test: next(
+        f"Something {present.split()[0]}." for present, kept in test.expected_responses if kept
+    ),
+    "summary": lambda test: f"{test.expected_responses[0]['retracted'][0]} no longer holds.",
     "jokes": lambda test: "The one with " + " ".join(test.expected_responses[0].split()[1::2]),
     "locations": lambda test: f"{test.expected_responses[0]} and then 1 km north, 2 km east, 9 km west",
     "locations_directions": lambda test: "Walk north past 2 ponds, then right.",
