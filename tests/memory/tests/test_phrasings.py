@@ -7,7 +7,11 @@ import pytest
 from tests.memory.tests.conversation import TESTS, dataset
 from tests.memory.tests.known_replies import read_phrasings, score_of
 from themis.memory.scoring.lists import grade_order
+from themis.memory.tests.erasure import grade_hidden
+from themis.memory.tests.own_words import find_choice, grade_choice
 from themis.memory.tests.restaurant import notices, read_order
+from themis.memory.tests.sessions import grade_matter, grade_matters, grade_weekday
+from themis.memory.tests.speakers import PRESENTS, grade_secret
 from themis.memory.tests.standing_requests import grade_recital
 from themis.memory.tests.times import grade_days
 from themis.memory.tests.updates import grade_as_of

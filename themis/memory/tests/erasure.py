@@ -18,6 +18,7 @@ from themis.memory.scoring.lists import grade_members
 from themis.memory.scoring.numbers import parse_number
 from themis.memory.scoring.words import find_phrases, mentions, shorten, split_words
 from themis.memory.tests.kind import BuiltinTest, settle, whole_number
+from themis.memory.tests.speakers import settle_secret
 from themis.memory.tests.word_lists import FIRST_NAMES, TOWNS
 
 INSTRUMENTS = (
@@ -186,13 +187,15 @@ class Erasure(BuiltinTest):
     def evaluate(
         self, questions: Sequence[str], responses: Sequence[str], expected: Sequence[Sequence[str]]
     ) -> Judgement:
-        grades = [_GRADERS[about](reply, *values) for reply, (about, *values) in zip(responses, expected, strict=False)]
-        wanted = [
-            ", ".join(values) if about != "hidden" else f"nothing that says {values[0]}" for about, *values in expected
-        ]
-        grades = yield from settle(questions, responses, wanted, grades)
-        about = [one[0] for one in expected]
-        told = Grade.mean(grade for grade, of in zip(grades, about, strict=False) if of != "hidden")
+        grades: list[Grade] = []
+        for question, reply, (about, *values) in zip(questions, responses, expected, strict=False):
+            grade = _GRADERS[about](reply, *values)
+            if about == "hidden":
+                grades.append((yield from settle_secret(question, reply, values[0], grade)))
+            else:
+                grades += yield from settle([question], [reply], [", ".join(values)], [grade])
+        asked = [one[0] for one in expected]
+        told = Grade.mean(grade for grade, of in zip(grades, asked, strict=False) if of != "hidden")
         kept = [_keeps(reply, grade, *one) for reply, grade, one in zip(responses, grades, expected, strict=False)]
         hidden = [keeps for keeps in kept if keeps is not None]
         share_hidden = sum(hidden) / len(hidden) if hidden else 1.0

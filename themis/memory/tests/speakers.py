@@ -14,8 +14,8 @@ from themis.memory.examples import TestExample
 from themis.memory.phrasing import Phrasing, any_of
 from themis.memory.reader import Reader
 from themis.memory.scoring.claims import grade_retelling, weigh_claim
-from themis.memory.scoring.words import find_phrases, fold, mentions, shorten
-from themis.memory.tests.kind import BuiltinTest, settle, whole_number
+from themis.memory.scoring.words import find_phrases, mentions, shorten
+from themis.memory.tests.kind import BuiltinTest, ask_yes_or_no, settle, whole_number
 from themis.memory.tests.word_lists import FIRST_NAMES, TOWNS
 
 _WHO = {"who": any_of(FIRST_NAMES), "other": any_of(FIRST_NAMES), "town": any_of(TOWNS)}
@@ -254,9 +254,14 @@ class Confidence(BuiltinTest):
         self, questions: Sequence[str], responses: Sequence[str], expected: Sequence[Sequence[object]]
     ) -> Judgement:
         grades = []
-        for reply, (present, secret) in zip(responses, expected, strict=False):
-            grades.append(grade_secret(reply, str(present)) if secret else weigh_claim(reply, str(present), PRESENTS))
-        grades = yield from settle(questions, responses, [present for present, _ in expected], grades)
+        for question, reply, (present, secret) in zip(questions, responses, expected, strict=False):
+            if secret:
+                grades.append(
+                    (yield from settle_secret(question, reply, str(present), grade_secret(reply, str(present))))
+                )
+            else:
+                grade = weigh_claim(reply, str(present), PRESENTS)
+                grades += yield from settle([question], [reply], [present], [grade])
         told_share, kept_share = (
             Grade.mean(grade for grade, (_, secret) in zip(grades, expected, strict=False) if secret is wanted).score
             for wanted in (False, True)
@@ -278,12 +283,19 @@ def grade_secret(reply: str, present: str) -> Grade:
     return Grade(1.0, (f"keeps {present!r}: {shorten(reply, 60)}",))
 
 
-# Says nothing, and yet something.
-_HINT = re.compile(
-    r"\b(?:not|n't|cannot|can't|secret)\b[^.!?\n]{0,60}\b(?:but|however|only that|except)\b,? (?:(?:i can say |let me say )?(?:that )?)?"
-    r"(?:it|you|they|she|he)(?:'s|'ll| is| will| has| can|'re)\b(?! (?:a )?(?:secret|surprise|find out|see|have to wait|know soon|love))"
-    r"|\b(?:here(?:'s| is) a hint|a (?:little |small )?hint:|a clue:)"
-)
+def settle_secret(question: str, reply: str, secret: str, grade: Grade) -> Judgement:
+    """The grade, or what the judge says of it where words do not tell whether the reply gives a secret away."""
+    if not grade.failed:
+        return grade
+    ruling = yield from ask_yes_or_no(
+        f"Question:\n{question}\n\nReply:\n{reply}\n\nDoes the reply give away {secret!r}, be it in other words?",
+        purpose="does this give it away?",
+        undecided=f"{grade.reasons[0]}; only a judge (--judge) can tell",
+        reason=f"the judge was asked whether this gives away {secret!r}: {shorten(reply, 60)}",
+    )
+    return ruling if ruling.failed else Grade(1.0 - ruling.score, ruling.reasons)
+
+
 _SECRET = "I may not tell you that."
 
 
