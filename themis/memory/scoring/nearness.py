@@ -17,6 +17,8 @@ from themis.memory.scoring.words import fold, split_words
 
 # A longer reply that names nothing known is not a short name for something.
 _BRIEF_WORDS, _MOST_WORDS = 12, 60
+# In more words than these no spelling is doubted.
+_FEW_WORDS = 5
 
 
 class Near(Enum):
@@ -83,10 +85,10 @@ class _Fit:
 
 
 def _measure_fit(said: Sequence[str], wanted: Sequence[str]) -> _Fit:
-    matched, exact, used = 0.0, True, set()
+    matched, exact, used = 0.0, True, set[int]()
     for word in wanted:
         place = next((at for at, other in enumerate(said) if at not in used and other == word), None)
-        if place is None:
+        if place is None and len(said) <= _FEW_WORDS:
             place = next((at for at, other in enumerate(said) if at not in used and _is_misspelt(other, word)), None)
             if place is not None:
                 matched, exact = matched - 0.25, False

@@ -283,6 +283,14 @@ def grade_secret(reply: str, present: str) -> Grade:
     return Grade(1.0, (f"keeps {present!r}: {shorten(reply, 60)}",))
 
 
+# Says nothing, and yet something.
+_HINT = re.compile(
+    r"\b(?:not|n't|cannot|can't|secret)\b[^.!?\n]{0,60}\b(?:but|however|only that|except)\b,? (?:(?:i can say |let me say )?(?:that )?)?"
+    r"(?:it|you|they|she|he)(?:'s|'ll| is| will| has| can|'re)\b(?! (?:a )?(?:secret|surprise|find out|see|have to wait|know soon|love))"
+    r"|\b(?:here(?:'s| is) a hint|a (?:little |small )?hint:|a clue:)"
+)
+
+
 def settle_secret(question: str, reply: str, secret: str, grade: Grade) -> Judgement:
     """The grade, or what the judge says of it where words do not tell whether the reply gives a secret away."""
     if not grade.failed:
