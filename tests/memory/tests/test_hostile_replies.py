@@ -10,7 +10,7 @@ import pytest
 
 from tests.memory.tests.conversation import TESTS, Repeater, example, play
 from themis.memory.actions import Grade
-from themis.memory.scoring.claims import abstains, weigh_answers, grade_claim, weigh_claim_about
+from themis.memory.scoring.claims import abstains, grade_claim, weigh_answers, weigh_claim_about
 from themis.memory.scoring.lists import grade_members, grade_order, grade_passage, grade_quantities
 from themis.memory.scoring.numbers import grade_number
 from themis.memory.tests.beliefs import grade_place

@@ -67,8 +67,8 @@ JUDGES = {
     "sessions/day": lambda reply: settled(grade_weekday(reply, "Tuesday")),
     "sessions/order": lambda reply: settled(grade_matters(reply, ["the glue", "the lighting", "the permit"])),
     "sessions/which": lambda reply: settled(grade_matter(reply, "the glue")),
-    "temporal_order/order": lambda reply: grade_order(reply, ["hedge", "piano", "fence", "canoe"]).score,
-    "temporal_order/days": lambda reply: grade_days(reply, 14).score,
+    "temporal_order/order": lambda reply: settled(grade_order(reply, ["hedge", "piano", "fence", "canoe"])),
+    "temporal_order/days": lambda reply: settled(grade_days(reply, 14)),
 }
 
 

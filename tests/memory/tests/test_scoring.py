@@ -7,7 +7,7 @@ import pytest
 from tests.memory.tests.conversation import dataset
 from tests.memory.tests.known_replies import score_of
 from themis.memory.actions import Grade
-from themis.memory.scoring.claims import abstains, extract_about, weigh_answers, grade_claim
+from themis.memory.scoring.claims import abstains, extract_about, grade_claim, weigh_answers
 from themis.memory.scoring.lists import grade_passage
 from themis.memory.scoring.words import mentions
 from themis.memory.tests.beliefs import grade_place

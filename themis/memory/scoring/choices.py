@@ -37,9 +37,9 @@ def grade_choice(question: str, reply: str, expected: str, among: Iterable[str])
         if len(named) == 1 and len(opening[1].split()) <= len(next(iter(named)).split()) + _FEW_WORDS:
             return weigh_claim(opening[1], expected, every)
     # Half of a name may be enough among those that there are to choose from.
-    named = find_phrases(said, every)
-    offered = () if named else tuple(sorted(find_phrases(question, every)))
-    echoes = not named and not offered and set(split_words(said)) <= {*split_words(question), *_COURTESIES}
+    known = find_phrases(said, every)
+    offered = () if known else tuple(sorted(find_phrases(question, every)))
+    echoes = not known and not offered and set(split_words(said)) <= {*split_words(question), *_COURTESIES}
     grade = weigh_claim(said, expected, offered if expected in offered else every, in_full=echoes)
     claimed = find_claims(said, every)
     several = find_standing(said, every) is Standing.CONCLUDED or len(claimed) > 2 or _ALSO.search(fold(said))
@@ -57,7 +57,10 @@ def _clean(reply: str, every: tuple[str, ...]) -> str:
     return _ARROW.sub(". So ", said) if len(_ARROW.findall(said)) == 1 else said
 
 
-_COURTESIES = frozenset("a an the is it has arrived noted ok okay understood parcel thank thanks you for".split())
+_COURTESIES = frozenset({
+    "a", "an", "arrived", "for", "has", "is", "it", "noted", "ok", "okay", "parcel", "thank", "thanks", "the",
+    "understood", "you",
+})  # fmt: skip
 _CHOOSING = (Standing.CONCLUDED, Standing.ALONE)
 # Beside a name that stands alone: `I take the`, `off to the`.
 _FEW_WORDS = 4

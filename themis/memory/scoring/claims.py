@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
+from functools import lru_cache
 from itertools import chain
 
 from themis.core.json_repair import parse_json
@@ -34,7 +35,8 @@ from themis.memory.scoring.words import (
 def grade_claim(reply: str, expected: str, among: Iterable[str]) -> Grade:
     """1 if, of everything it could have named, the reply claims the expected phrase and nothing else."""
     # A phrase that differs from the expected one in nothing but its letters' case is no other phrase.
-    rivals = {phrase for phrase in among if fold(phrase) != fold(expected)}
+    key = _fold_phrase(expected)
+    rivals = {phrase for phrase in among if _fold_phrase(phrase) != key}
     reply = _read_fields(reply)
     # Who does not know, and asks whether it is red, has not said so.
     stated = _QUESTION.sub(" ", reply) if "?" in reply and abstains(reply) else reply
@@ -46,6 +48,10 @@ def grade_claim(reply: str, expected: str, among: Iterable[str]) -> Grade:
         return Grade(0.0, (f"expected {expected!r}, which is {seen} in: {shorten(reply)}",))
     shown = ", ".join(map(repr, sorted(claimed)[:5])) + (" and more" if len(claimed) > 5 else "")
     return Grade(0.0, (f"expected only {expected!r}, got {shown}",))
+
+
+# The same candidates come back with every reply.
+_fold_phrase = lru_cache(maxsize=8192)(fold)
 
 
 def _read_fields(reply: str) -> str:
@@ -84,7 +90,11 @@ def weigh_claim(reply: str, expected: str, among: Iterable[str], *, in_full: boo
     elif mentions(reply, expected):
         unclear = words > _PLAIN_WORDS and not abstains(reply)
     else:
-        near = Near.FAR if in_full or abstains(reply) or find_phrases(reply, every) else compare_with(reply, expected, every)
+        near = (
+            Near.FAR
+            if in_full or abstains(reply) or find_phrases(reply, every)
+            else compare_with(reply, expected, every)
+        )
         if near is Near.MEANT:
             return Grade(1.0, (f"can only mean {expected!r}: {shorten(reply, 60)}",))
         unclear = near is Near.PERHAPS
@@ -108,7 +118,8 @@ _OPEN = re.compile(
     rf"|{TAG.pattern}[^.!?\n]{{0,40}}\b(?:or|unless)\b (?:\w{{1,12}} ){{0,3}}{TAG.pattern}[^.!?\n]{{0,20}}\bif\b"
     rf"|{TAG.pattern}[^.!?\n]{{0,20}}[,;–—(]? ?unless\b[^.!?\n]{{0,80}}{TAG.pattern}"
     rf"|\b(?:however|but|though|although),? if\b[^.!?\n]{{0,100}}\b(?:then|it|that)\b[^.!?\n]{{0,30}}{TAG.pattern}"
-    r"|\bone of (?:those|these|them|the two|both)\s?[.!]|\b(?:can|could|would) you (?:please )?(?:tell me|confirm|clarify|say) which"
+    r"|\bone of (?:those|these|them|the two|both)\s?[.!]|\b(?:can|could|would) you (?:please )?(?:tell me|confirm"
+    r"|clarify|say) which"
     r"|\bwhich (?:one |of (?:them|the two) )?(?:did|do) you mean\b"
 )
 # A longer reply may qualify what it says.
@@ -164,7 +175,9 @@ def weigh_answers(
             grades.append(grade_number(reply, int(answer), unit=unit))
         else:
             rivals = chain.from_iterable(kind for kind in every if answer in kind)
-            grades.append(weigh_claim(reply, answer, rivals))
+            # Whoever names what another question asks for does not mean the answer to this one.
+            elsewhere = bool(find_phrases(reply, chain.from_iterable(kind for kind in every if answer not in kind)))
+            grades.append(weigh_claim(reply, answer, rivals, in_full=elsewhere))
     return grades
 
 
@@ -277,7 +290,8 @@ _SENTENCES = re.compile(r"(?<=[.!?\n])\s+(?=\w)")
 _GUESSED = re.compile(
     r"\bguess|\bi(?:'d| would) (?:go|pick|choose)\b|\b(?:most|many|some|other) people\b|\bpopular\b|\bcommon(?:ly)?\b"
     r"|\bmy own\b|\bmine\b|\bpersonally\b"
-    r"|\b(?:perhaps|maybe|possibly|might|could (?:it )?be|for (?:example|instance)|such as|e\.g|something like|suppose|random)\b"
+    r"|\b(?:perhaps|maybe|possibly|might|could (?:it )?be|for (?:example|instance)|such as|e\.g|something like"
+    r"|suppose|random)\b"
     r"|\bmy (?:favou?rite|choice|pick|bet)\b|\bassum|\bimagine\b|\bspeculat|\bsounds? like\b|\bhow about\b|\bwas it\b|\bis it\b"
 )
 _TAKEN_BACK = re.compile(r"\bbut (?:that|it|this) (?:may|might|could)(?: well| also)? be\b")
@@ -301,7 +315,8 @@ _IGNORANCE = re.compile(
     r"|\bnothing (?:about|on|in|noted|recorded|stored)\b|\bonly (?:told|know|heard)\b|\bno (?:sur|last )?name\b|\bmissing\b"
     r"|\bnot (?:the|his|her"
     r"|their) (?:sur|last )?name\b"
-    r"|\bno (?:lo |me lo |me la |se |lo se |recuerdo)|\bweiss (?:es |das |ich |ich es )?nicht\b|\bnicht (?:gesagt|erwahnt|genannt"
+    r"|\bno (?:lo |me lo |me la |se |lo se |recuerdo)|\bweiss (?:es |das |ich |ich es )?nicht\b|\bnicht (?:gesagt"
+    r"|erwahnt|genannt"
     r"|erzahlt|bekannt)\b|\bnichts (?:gesagt|bekannt|erzahlt)\b|\bne (?:sais|m'as|m'avez|me souviens|connais)\b|\bnon (?:lo so"
     r"|so|me l'hai|mi hai|ricordo)\b|\bnao (?:sei|me disse|lembro)\b"
     r"|\bunknown\b|\bunsure\b|\bno one told\b|\bnobody told\b|\bn/a\b|\bunable to\b|\bunaware\b|\bunclear\b"
@@ -381,7 +396,9 @@ def _lower_alone(clause: Clause) -> Clause:
 def _split_clauses(text: str) -> Iterator[tuple[str, str, str]]:
     """Each clause that names a candidate, the words that lead up to it without naming one, and the mark after it."""
     lead = ""
-    breaks = iter(_BREAK.split(_remove_refuted(_EXCEPT.sub(" except ", _NOTHING_BUT.sub(" only ", _ISNT_IT.sub("", text))))))
+    breaks = iter(
+        _BREAK.split(_remove_refuted(_EXCEPT.sub(" except ", _NOTHING_BUT.sub(" only ", _ISNT_IT.sub("", text)))))
+    )
     for piece in breaks:
         mark = next(breaks, "") or ""
         for place, part in enumerate(_NOT_THIS.split(piece, maxsplit=1)):
@@ -499,7 +516,8 @@ _NOT_THIS = re.compile(r"(?<=\bnot)([^,]{1,80}),\s+(?=(?:a|an|the|it|to|in)\b)")
 _DENIAL = re.compile(
     r"\bnot\b(?! (?:sure|certain|entirely|completely|quite|mistaken|wrong|100|only|just|forgotten))"
     r"|n't\b(?! (?:worry|forg[eo]t|sure|get enough))|\bcannot\b(?! forget)|\bnever\b|\bno longer\b|\brather than\b"
-    r"|\binstead of\b|\bthan\b|\bused to\b|\bneither\b|\bnor\b|\bexcept\b|\bapart from\b|\bavoid\b|\bdislike[sd]?\b|\bhated?s?\b"
+    r"|\binstead of\b|\bthan\b|\bused to\b|\bneither\b|\bnor\b|\bexcept\b|\bapart from\b|\bavoid\b|\bdislike[sd]?\b"
+    r"|\bhated?s?\b"
     r"|(?<!not )(?<!n't )\bforgot(?:ten)?\b|(?<!not )\b(?:wrong|incorrect|false)\b|\bunlike\b|\b(?:rules?|ruling|ruled) out\b"
     r"|\b(?:was|were|been|got|is|be) (?:replaced|superseded|discarded|dropped|removed)\b|\b(?:replac|supersed)(?:es|ed|ing)\b"
     rf"|\btook the place of\b|\A\s*over\b|\b(?:no|without|to forget|forget about) (?:the )?{TAG.pattern}|\b(?:is|are|was|were"
@@ -508,7 +526,8 @@ _DENIAL = re.compile(
     r"|\bobsolete\b"
     r"|(?<!not )(?<!yet )(?<!never )\b(?:left|sold|gave up|given up|giving up|gone off|went off|got rid of|parted with)"
     rf" (?:the |a |an |her |his |on )?{TAG.pattern}|\b(?:gave|given) (?:the |a |an |her |his )?{TAG.pattern} (?:away|up)\b"
-    rf"|\b(?:wanted|consider(?:ed|ing)|toyed with|meant to \w{{1,12}}|nearly bought|almost bought) (?:the |a |an )?{TAG.pattern}"
+    rf"|\b(?:wanted|consider(?:ed|ing)|toyed with|meant to \w{{1,12}}|nearly bought|almost bought) (?:the |a "
+    rf"|an )?{TAG.pattern}"
 )
 _PRESENT = re.compile(
     r"\bnow\b(?! on\b)|\bcurrent(?:ly)?\b|\blatest\b|\bmost recent(?:ly)?\b|\blast\b|\bat present\b|\bpresently\b"
@@ -528,7 +547,8 @@ _GONE = re.compile(
 )
 _BESIDES = re.compile(
     r"\b(?:from|also|several|various|other|different|throughout|over time|began|started|at one point|at some point"
-    r"|besides|also known|after|normally|usually|ordinarily|second|runner-up|tempt(?:ing|ed)|(?:only|just|reserved|meant) for)\b"
+    r"|besides|also known|after|normally|usually|ordinarily|second|runner-up|tempt(?:ing|ed)|(?:only|just|reserved"
+    r"|meant) for)\b"
     r"|\b(?:cousin|neighbou?r|colleague|sister|brother|aunt|uncle|niece|nephew|flatmate|postman|conductor|caretaker|dog|baby)\b"
     rf"|{TAG.pattern} is for (?:the|your)\b"
     r"|(?:'d|\bwould) have (?:liked|loved|ordered|preferred|taken)\b"

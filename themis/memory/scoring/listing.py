@@ -52,7 +52,9 @@ def parse_listing(reply: str) -> list[object] | None:
     text = reply[:_MOST_LETTERS]
     rows = [[cell.strip(" *_`") for cell in row.strip().strip("|").split("|")] for row in _ROW.findall(text)]
     if len(rows) > 1:
-        return [row[0] if not row[0].isdigit() or len(row) == 1 else row[1] for row in rows[1:] if not _RULE.match(row[0])]
+        return [
+            row[0] if not row[0].isdigit() or len(row) == 1 else row[1] for row in rows[1:] if not _RULE.match(row[0])
+        ]
     points = _POINT.findall(text)
     if len(points) > 1 or (points and len(text.split()) <= _FEW_WORDS):
         return [_strip_point(point) for point in points]
@@ -133,7 +135,8 @@ _MOST_LETTERS, _MOST_WORDS, _FEW_WORDS = 4_000, 80, 6
 _ESCAPED = re.compile(r"\\([\[\]{}_\"])")
 _LISTS_BEFORE_CORRECTION = re.compile(
     r"\A[^\[\]]{0,2000}(?:\[[^\[\]]{0,2000}\][^\[\]]{0,1000}?){1,5}"
-    r"\b(?:[Cc]orrect(?:ion|ed|ing)|[Aa]ctually|[Ss]orry|[Ww]ait|[Ss]cratch that|[Oo]r rather|[Ss]hould be|the answer is|[Ff]inal)\b"
+    r"\b(?:[Cc]orrect(?:ion|ed|ing)|[Aa]ctually|[Ss]orry|[Ww]ait|[Ss]cratch that|[Oo]r rather|[Ss]hould be"
+    r"|the answer is|[Ff]inal)\b"
     r"(?=[^\[\]]{0,1000}\[)"
 )
 _ROW = re.compile(r"^[ \t]*(\|.{1,300}\|)[ \t]*$", re.MULTILINE)
@@ -146,8 +149,13 @@ _REMARK = re.compile(r"\s*(?:[(\[:;–—]|\s-\s|,\s).*\Z")
 _COUNTED_PARTS = re.compile(r"[,;\n]|(?<!\d)\.|\band\b|&|(?<=\|)\s*\n|•")
 _ONE = re.compile(r"(\A|.*[\s:(])(?:an?|one)\s(?=\w)")
 _COUNT_FIRST = re.compile(r"(?<![\w.-])(?P<count>\d{1,4})\s?(?:[x×]\s?)?\s?(?P<item>[^\W\d][\w' -]{2,60})\W*\Z")
-_COUNT_LAST = re.compile(r"(?P<item>[^\W\d][\w' -]{2,60}?)\W{0,4}(?:[:|=(–-]|\b[x×])\W{0,4}(?:[x×]\s?)?(?P<count>\d{1,4})\W*\Z")
-_FIELD_NAMES = frozenset("answer names name items item list quantity result people order response".split())
+_COUNT_LAST = re.compile(
+    r"(?P<item>[^\W\d][\w' -]{2,60}?)\W{0,4}(?:[:|=(–-]|\b[x×])\W{0,4}(?:[x×]\s?)?(?P<count>\d{1,4})\W*\Z"
+)
+_FIELD_NAMES = frozenset({
+    "answer", "item", "items", "list", "name", "names", "order", "people", "quantity", "response", "result",
+})  # fmt: skip
 _BACKWARDS = re.compile(
-    r"\b(?:before|after|earlier than|later than|preceded|previous|followed|not|n't|latest first|reverse|or|unsure|either|between)\b|n't\b"
+    r"\b(?:before|after|earlier than|later than|preceded|previous|followed|not|n't|latest first|reverse|or|unsure"
+    r"|either|between)\b|n't\b"
 )

@@ -89,7 +89,8 @@ def grade_order(reply: str, expected: Sequence[str]) -> Grade:
     plain = [_ARTICLE.sub("", name) for name in expected]
     answered = parse_listing(reply)
     if parse_json_list(reply) is None and not any(find_phrases(str(element), plain) for element in answered or ()):
-        answered = order_mentions(reply, plain)
+        in_prose = order_mentions(reply, plain)
+        answered = None if in_prose is None else list(in_prose)
     if answered is None:
         if find_phrases(reply, plain) and "?" not in reply and not abstains(reply):
             return Grade.failure(f"it is not clear in which order this puts them: {shorten(reply)}")
@@ -125,10 +126,18 @@ def grade_quantities(reply: str, expected: Sequence[tuple[str, int]]) -> Grade:
     """
     answered = parse_counted(reply)
     if answered is None:
-        if find_phrases(reply, [_name_goods(item) for item, _ in expected]) and "?" not in reply and not abstains(reply):
+        if (
+            find_phrases(reply, [_name_goods(item) for item, _ in expected])
+            and "?" not in reply
+            and not abstains(reply)
+        ):
             return Grade.failure(f"it is not clear what is on this list: {shorten(reply)}")
         return Grade(0.0, (f"no list in: {shorten(reply)}",))
-    if _ASKS_BACK.search(reply) and parse_json_list(reply) is not None and find_phrases(reply, _list_others(expected, answered)):
+    if (
+        _ASKS_BACK.search(reply)
+        and parse_json_list(reply) is not None
+        and find_phrases(reply, _list_others(expected, answered))
+    ):
         return Grade.failure(f"it is not clear what is on this list: {shorten(reply)}")
     open_items = {str(item): quantity for item, quantity in expected}
     found, counted, surplus = [], [], []

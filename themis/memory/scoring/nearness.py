@@ -48,11 +48,18 @@ def compare_with(reply: str, expected: str, among: Iterable[str]) -> Near:
     if not said or "?" in reply or set(split_words(reply)) <= _EMPTY | _SMALL:
         return Near.FAR
     brief = len(split_words(reply)) <= _BRIEF_WORDS
-    fits = {candidate: _measure_fit(said, _list_content(candidate)) for candidate in sorted({*among, expected})}
-    best = max(fit.matched for fit in fits.values())
+    alike = _find_alike(said, tuple(sorted({*among, expected})))
+    fits = {candidate: _measure_fit(said, _list_content(candidate)) for candidate in alike}
+    best = max((fit.matched for fit in fits.values()), default=0.0)
     if not best:
         described = _DESCRIBED.search(fold(reply)) is not None and len(split_words(reply)) <= 2 * _BRIEF_WORDS
-        return Near.PERHAPS if (brief or described) and not _REFUSED.search(fold(reply)) and (expected.islower() or _LOOSE.search(fold(reply))) else Near.FAR
+        return (
+            Near.PERHAPS
+            if (brief or described)
+            and not _REFUSED.search(fold(reply))
+            and (expected.islower() or _LOOSE.search(fold(reply)))
+            else Near.FAR
+        )
     nearest = [candidate for candidate, fit in fits.items() if fit.matched == best]
     if expected not in nearest:
         # Half of another name, and more that is unknown.
@@ -71,6 +78,24 @@ def _is_other_thing(reply: str, said: Sequence[str], expected: str) -> bool:
         return _list_content(expected)[-1] not in said and _ONE_OF.match(fold(reply)) is not None
     names = [word for word in split_words(reply) if word not in _SMALL]
     return len(names) == 1 and all(_count_edits(names[0][:40], word) > 1 for word in split_words(expected))
+
+
+def _find_alike(said: Sequence[str], candidates: tuple[str, ...]) -> list[str]:
+    """The candidates that have a word of the reply, or one that is spelled like it."""
+    index = _index_words(candidates)
+    words = {word for word in said if word in index}
+    if len(said) <= _FEW_WORDS:
+        words.update(word for word in index if any(_is_misspelt(other, word) for other in said))
+    return sorted({candidate for word in words for candidate in index[word]})
+
+
+@lru_cache(maxsize=64)
+def _index_words(candidates: tuple[str, ...]) -> dict[str, list[str]]:
+    index: dict[str, list[str]] = {}
+    for candidate in candidates:
+        for word in _list_content(candidate):
+            index.setdefault(word, []).append(candidate)
+    return index
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,32 +165,43 @@ def _count_edits(first: str, second: str) -> int:
 
 # In another language, or a time that is not named.
 _LOOSE = re.compile(
-    r"\b(?:beginning|start|middle|end) of (?:the|that|last|this) (?:week|month|year)\b|\bmid-?week\b|\A\W*(?:l'|(?:el|la|le|les|los|las|il|lo|der|die|das|den|dem|une?|una|uno|eine?n?|em|na|no|auf|nach|c'est|es|ist|son|sua|su"
+    r"\b(?:beginning|start|middle|end) of (?:the|that|last|this) (?:week|month|year)\b|\bmid-?week\b|\A\W*(?:l'|(?:el"
+    r"|la|le|les|los|las|il|lo|der|die|das|den|dem|une?|una|uno|eine?n?|em|na|no|auf|nach|c'est|es|ist|son|sua|su"
     r"|e)\s)"
 )
 # `The colour of your front door`.
 _DESCRIBED = re.compile(
-    r"\bthe (?:one|same|colour|color|name|place|town|day|thing|room|word|dish|person) (?:of|with|who|that|which|as|from|in|where)\b"
+    r"\bthe (?:one|same|colour|color|name|place|town|day|thing|room|word|dish|person) (?:of|with|who|that|which|as"
+    r"|from|in|where)\b"
 )
 _ONE_OF = re.compile(r"\W*(?:an?|one|another) ")
 # Speaks of the conversation, not of what was asked.
 _REFUSED = re.compile(
-    r"\b(?:forg[eo]t(?:ten)?|erased?|wiped|deleted|asked|told me|you told|to myself|to mind|letting me know|noted|got it|thank|thanks"
-    r"|you prefer|your taste|taste|help you|would you|do you|do they|where should|where would|no (?:password|answer|name)|whichever"
-    r"|whatever|several|null|all (?:three|two|four|five|of)|both|not|never|nothing|cannot|unable|refuse|decline|private|secret|confiden\w*)\b|n't\b"
+    r"\b(?:forg[eo]t(?:ten)?|erased?|wiped|deleted|asked|told me|you told|to myself|to mind|letting me know|noted"
+    r"|got it|thank|thanks"
+    r"|you prefer|your taste|taste|help you|would you|do you|do they|where should|where would|no (?:password|answer"
+    r"|name)|whichever"
+    r"|whatever|several|null|all (?:three|two|four|five|of)|both|not|never|nothing|cannot|unable|refuse|decline"
+    r"|private|secret|confiden\w*)\b|n't\b"
 )
 _DOUBLED = re.compile(r"([^\W\d])\1")
 # Says that something is so, and nothing of what.
-_SMALL = frozenset(
-    "a an and are as at be been being believe by called can course could did do does for from had has have he her here hers him "
-    "his i if in indeed is it its just made makes me mine my name named of oh ok okay on one or our ours out probably recall "
-    "remember said say says she should so some sure surely that the their theirs them then there these they thing things think "
-    "this those to told too us was we well were what which who will with would yes you your yours youre it's i'd id im ive "
-    "thats theyre hes shes suppose guess answer correct right certainly definitely please thanks thank".split()
-)
-_EMPTY = frozenset(
-    "yes no yep nope ok okay none nothing nobody noone never unknown null nil nan n/a na true false undefined maybe perhaps "
-    "depends several colour color word place person day time number month name names favourite favorite value key item list "
-    "hello hi sorry thanks thank understood noted good fine all any anything everything something someone somewhere somehow "
-    "not dont don't know cannot cant idea hm hmm well sure answer it that this the a".split()
-)
+_SMALL = frozenset({
+    "a", "an", "and", "answer", "are", "as", "at", "be", "been", "being", "believe", "by", "called", "can", "certainly",
+    "correct", "could", "course", "definitely", "did", "do", "does", "for", "from", "guess", "had", "has", "have", "he",
+    "her", "here", "hers", "hes", "him", "his", "i", "i'd", "id", "if", "im", "in", "indeed", "is", "it", "it's", "its",
+    "ive", "just", "made", "makes", "me", "mine", "my", "name", "named", "of", "oh", "ok", "okay", "on", "one", "or",
+    "our", "ours", "out", "please", "probably", "recall", "remember", "right", "said", "say", "says", "she", "shes",
+    "should", "so", "some", "suppose", "sure", "surely", "thank", "thanks", "that", "thats", "the", "their", "theirs",
+    "them", "then", "there", "these", "they", "theyre", "thing", "things", "think", "this", "those", "to", "told", "too",
+    "us", "was", "we", "well", "were", "what", "which", "who", "will", "with", "would", "yes", "you", "your", "youre",
+    "yours",
+})  # fmt: skip
+_EMPTY = frozenset({
+    "a", "all", "answer", "any", "anything", "cannot", "cant", "color", "colour", "day", "depends", "don't", "dont",
+    "everything", "false", "favorite", "favourite", "fine", "good", "hello", "hi", "hm", "hmm", "idea", "it", "item",
+    "key", "know", "list", "maybe", "month", "n/a", "na", "name", "names", "nan", "never", "nil", "no", "nobody", "none",
+    "noone", "nope", "not", "noted", "nothing", "null", "number", "ok", "okay", "perhaps", "person", "place", "several",
+    "somehow", "someone", "something", "somewhere", "sorry", "sure", "thank", "thanks", "that", "the", "this", "time",
+    "true", "undefined", "understood", "unknown", "value", "well", "word", "yep", "yes",
+})  # fmt: skip

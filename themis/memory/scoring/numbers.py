@@ -36,7 +36,9 @@ def _leaves_open(reply: str, expected: float) -> bool:
 
 _CLUELESS = re.compile(r"(?:n't|\bnot|\bnever) (?:know|recall|remember|tell|told|sure|said|say|mention)|\bno idea\b")
 _NUMBER_SPAN = re.compile(r"\b(?:between|from)? ?(\d{1,9}) ?(?:and|to|–|-|until) ?(\d{1,9})\b(?= (?!=)|\W*\Z)")
-_IN_ONE_CASE = re.compile(r"\b(\d{1,9})\b[^.!?\n]{0,40}\b(?:or|unless)\b (?:\w{1,12} ){0,3}(\d{1,9})\b[^.!?\n]{0,30}\bif\b")
+_IN_ONE_CASE = re.compile(
+    r"\b(\d{1,9})\b[^.!?\n]{0,40}\b(?:or|unless)\b (?:\w{1,12} ){0,3}(\d{1,9})\b[^.!?\n]{0,30}\bif\b"
+)
 
 
 def parse_number(reply: str, unit: str = "") -> float | None:
@@ -219,7 +221,10 @@ def count_directions(text: str) -> int:
 _KM = r"(?<![-\d.])(?P<{0}>\d{{1,4}}(?:\.\d{{1,3}})?)\s?(?:km|kms|kilomet(?:re|er)s?)\b"
 _TO = r"\b(?:due\s)?(?P<{0}>north|south|east|west)(?:wards?|erly|ern)?\b(?![-\s]?(?:north|south|east|west)\b)"
 _GAP = r"[\s,*:(|]{1,4}"
-_BETWEEN_KM_AND_TO = rf"(?:(?:to|towards?|in|due|straight|the|a|direction|heading|of|nach|richtung|vers|le|l|au|al|hacia|verso|para){_GAP}){{0,4}}"
+_BETWEEN_KM_AND_TO = (
+    r"(?:(?:to|towards?|in|due|straight|the|a|direction|heading|of|nach|richtung|vers|le|l|au|al|hacia|verso|para)"
+    rf"{_GAP}){{0,4}}"
+)
 _BETWEEN_TO_AND_KM = (
     r"(?:(?:for|by|about|exactly|direction|a|an|another|additional|further|extra|more|distance|of|and|go|walk|travel|continue|drive"
     rf"|head|from(?: the)? \w{{1,20}}){_GAP}){{0,4}}"

@@ -224,7 +224,10 @@ def _weigh_decline(reply: str, answer: str) -> Grade:
     return Grade.when(declines, f"{'declines' if declines else 'should decline'}: {shorten(reply, 60)}")
 
 
-_ANOTHER = re.compile(r"\b(?:another|other|different|elsewhere|same name|but (?:that|this)(?: one)?|only mentioned|you did (?:mention|tell|say|name))\b")
+_ANOTHER = re.compile(
+    r"\b(?:another|other|different|elsewhere|same name|but (?:that|this)(?: one)?|only mentioned|you did (?:mention"
+    r"|tell|say|name))\b"
+)
 
 
 def combine_abstention(grades: Sequence[Grade], expected: Sequence[str | None]) -> Grade:

@@ -471,11 +471,14 @@ def _remove_phrase(text: str, phrase: str) -> str:
 
 # `Leeds was only a holiday` says where nobody lives.
 _PASSING = re.compile(
-    r"[^.;!?,()\n]{1,60}\b(?:(?:only|just|merely) (?:for )?(?:a|an|on a|on) (?:[\w-]{1,12} ){0,3}(?:trip|visit|holiday|weekend|stay|tour|stop)"
+    r"[^.;!?,()\n]{1,60}\b(?:(?:only|just|merely) (?:for )?(?:a|an|on a|on) (?:[\w-]{1,12} ){0,3}(?:trip|visit"
+    r"|holiday|weekend|stay|tour|stop)"
     r"|(?:holiday|visit|trip) only)\b[^.;!?()\n]{0,40}"
 )
 # One after the other, as if nothing were wrong.
-_SMOOTHED = re.compile(r"\bused to live\b[^.!?\n]{1,60}\b(?:moved|now)\b|\b(?:has|have|had) (?:since |then |later )?moved (?:from|to)\b")
+_SMOOTHED = re.compile(
+    r"\bused to live\b[^.!?\n]{1,60}\b(?:moved|now)\b|\b(?:has|have|had) (?:since |then |later )?moved (?:from|to)\b"
+)
 
 
 def _name_both(towns: Sequence[str]) -> str:

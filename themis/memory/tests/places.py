@@ -260,7 +260,8 @@ _ALTERNATIVE = re.compile(
     r"\b(?:alternatively|another (?:way|route|option)|or you (?:can|could)|option 2)\b", re.IGNORECASE
 )
 _AGAIN = re.compile(
-    r"\b(?:begin again|start (?:again|over)|let me (?:correct|redo|fix)|no, wait|correction:|sorry[,:]|the (?:whole|corrected|right|full) (?:way|route)|scratch that|i mean)\b",
+    r"\b(?:begin again|start (?:again|over)|let me (?:correct|redo|fix)|no, wait|correction:|sorry[,:]|the (?:whole"
+    r"|corrected|right|full) (?:way|route)|scratch that|i mean)\b",
     re.IGNORECASE,
 )
 # A line of the form that was asked for.

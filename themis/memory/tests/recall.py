@@ -479,7 +479,11 @@ class InstructionRecall(InventedTest):
         grades = [
             _weigh_step(grade, reply, answer, question)
             for grade, reply, answer, question in zip(
-                weigh_answers(responses, expected, MACHINE_KINDS, questions), responses, expected, questions, strict=False
+                weigh_answers(responses, expected, MACHINE_KINDS, questions),
+                responses,
+                expected,
+                questions,
+                strict=False,
             )
         ]
         return Grade.mean((yield from settle(questions, responses, expected, grades)))

@@ -381,7 +381,9 @@ _REGRET = re.compile(
     r"\b(?:what a (?:shame|pity)|(?:too|so) bad|(?:a |that's a )?pity|(?:i'm |i am )?sorry to hear)\b[^.!?;,\n]{0,100}",
     re.IGNORECASE,
 )
-_NUMBER = re.compile(r"(?:\bnumbers?|\bnos?\.|\bnr\.?|#)\s*(\d{1,2}(?:(?:,| and|, and| &|, #| and #)\s?\d{1,2}){0,5})\b")
+_NUMBER = re.compile(
+    r"(?:\bnumbers?|\bnos?\.|\bnr\.?|#)\s*(\d{1,2}(?:(?:,| and|, and| &|, #| and #)\s?\d{1,2}){0,5})\b"
+)
 # Words of the menu that a guest may use without meaning the item, or for several of them.
 _TOO_COMMON = frozenset({"with", "in", "fish", "water", "tea", "beer", "soup", "vine", "leaves", "ale", "ginger", "apricot",
                          "apple", "roast", "grilled", "smoked", "stuffed", "breast", "wheat", "juice", "wild",
@@ -416,7 +418,9 @@ _CONTENT = re.compile(
     r"(?:mistakes?|errors?|mix[ -]?up)\b"
     r"|\bnothing (?:is |was |seems )?(?:wrong|missing|incorrect)\b"
 )
-_DOUBTS = re.compile(r"\bdid i\b[^.!\n]{0,60}\?[^?]{0,40}\bnot (?:sure|certain)\b|\bi'?m not sure (?:if|whether) (?:i|that)\b")
+_DOUBTS = re.compile(
+    r"\bdid i\b[^.!\n]{0,60}\?[^?]{0,40}\bnot (?:sure|certain)\b|\bi'?m not sure (?:if|whether) (?:i|that)\b"
+)
 _OBJECTION = re.compile(
     r"n't (?:order|ask|what|have|right|mine|my|remember|recall|the|for me)|\bnot "
     r"(?:order|ask|what|mine|my|right|correct|the|quite|exactly|for me)|\bordered\b"

@@ -14,7 +14,7 @@ from themis.memory.examples import TestExample
 from themis.memory.phrasing import Phrasing, any_of
 from themis.memory.reader import Reader
 from themis.memory.scoring.claims import grade_retelling, weigh_claim
-from themis.memory.scoring.words import find_phrases, mentions, shorten
+from themis.memory.scoring.words import find_phrases, fold, mentions, shorten
 from themis.memory.tests.kind import BuiltinTest, ask_yes_or_no, settle, whole_number
 from themis.memory.tests.word_lists import FIRST_NAMES, TOWNS
 
@@ -285,8 +285,10 @@ def grade_secret(reply: str, present: str) -> Grade:
 
 # Says nothing, and yet something.
 _HINT = re.compile(
-    r"\b(?:not|n't|cannot|can't|secret)\b[^.!?\n]{0,60}\b(?:but|however|only that|except)\b,? (?:(?:i can say |let me say )?(?:that )?)?"
-    r"(?:it|you|they|she|he)(?:'s|'ll| is| will| has| can|'re)\b(?! (?:a )?(?:secret|surprise|find out|see|have to wait|know soon|love))"
+    r"\b(?:not|n't|cannot|can't|secret)\b[^.!?\n]{0,60}\b(?:but|however|only that|except)\b,? (?:(?:i can say "
+    r"|let me say )?(?:that )?)?"
+    r"(?:it|you|they|she|he)(?:'s|'ll| is| will| has| can|'re)\b(?! (?:a )?(?:secret|surprise|find out|see"
+    r"|have to wait|know soon|love))"
     r"|\b(?:here(?:'s| is) a hint|a (?:little |small )?hint:|a clue:)"
 )
 

@@ -274,7 +274,8 @@ def _find_reported(text: str, facts: Sequence[str]) -> dict[str, bool | None]:
 
 def _find_misplaced(text: str, points: Sequence[Sequence[str]]) -> list[str]:
     """Facts that are said of the part of another one."""
-    parts, facts = {part: fact for part, fact in points}, [fact for _, fact in points]
+    parts = dict(zip((point[0] for point in points), (point[1] for point in points), strict=True))
+    facts = list(parts.values())
     misplaced = []
     for clause in _CLAUSES.split(fold(text)):
         named, said = find_phrases(clause, parts), find_phrases(clause, facts)
