@@ -58,6 +58,7 @@ def parse_listing(reply: str) -> list[object] | None:
     points = _POINT.findall(text)
     if len(points) > 1 or (points and len(text.split()) <= _FEW_WORDS):
         return [_strip_point(point) for point in points]
+    text = _LABEL.sub("", text)
     for separator in (_ARROW, _COMMA):
         parts = [part.strip(" \t\n.\"'*`") for part in separator.split(text)]
         if len(parts) > 1 and all(0 < len(part.split()) <= _FEW_WORDS for part in parts):
@@ -100,7 +101,7 @@ def _unfold(pair: object) -> object:
 
 
 def _read_counted(part: str) -> dict[str, object] | None:
-    text = _ONE.sub(r"\1 1 ", to_figures(part.strip()))
+    text = _ONE.sub(r"\1 1 ", to_figures(_ASIDE.sub("", part.strip())))
     found = _COUNT_FIRST.search(text) or _COUNT_LAST.search(text)
     return {"item": found["item"].strip(), "quantity": int(found["count"])} if found else None
 
@@ -142,12 +143,14 @@ _LISTS_BEFORE_CORRECTION = re.compile(
 _ROW = re.compile(r"^[ \t]*(\|.{1,300}\|)[ \t]*$", re.MULTILINE)
 _RULE = re.compile(r":?-+:?\Z")
 _POINT = re.compile(r"^[ \t]{0,10}(?:[-*•·–+]|\(?\d{1,3}[.):])[ \t]+(\S.{0,200})$", re.MULTILINE)
+_LABEL = re.compile(r"\A[A-Z][^:\n,]{0,40}:\s+")
 _ARROW = re.compile(r"\s*(?:→|->|=>|⇒|>|➔)\s*")
 _COMMA = re.compile(r"\s*(?:[,;\n]+(?:\s*and\b)?|\band\b|&)\s*")
 _ARTICLE = re.compile(r"\A(?:the|an?|my|your) ", re.IGNORECASE)
 _REMARK = re.compile(r"\s*(?:[(\[:;–—]|\s-\s|,\s).*\Z")
 _COUNTED_PARTS = re.compile(r"[,;\n]|(?<!\d)\.|\band\b|&|(?<=\|)\s*\n|•")
 _ONE = re.compile(r"(\A|.*[\s:(])(?:an?|one)\s(?=\w)")
+_ASIDE = re.compile(r"\s?\([^()\d]{1,40}\)")
 _COUNT_FIRST = re.compile(r"(?<![\w.-])(?P<count>\d{1,4})\s?(?:[x×]\s?)?\s?(?P<item>[^\W\d][\w' -]{2,60})\W*\Z")
 _COUNT_LAST = re.compile(
     r"(?P<item>[^\W\d][\w' -]{2,60}?)\W{0,4}(?:[:|=(–-]|\b[x×])\W{0,4}(?:[x×]\s?)?(?P<count>\d{1,4})\W*\Z"

@@ -25,7 +25,7 @@ def grade_members(reply: str, expected: Sequence[str], among: Sequence[str] | No
             reply that names some without listing them.
     """
     answered = parse_json_list(reply) if among is None else parse_listing(reply)
-    if answered is None and among is not None:
+    if among is not None and (answered is None or not _lists_names(reply, answered, (*among, *expected))):
         return _weigh_names(reply, expected, among)
     if answered is None:
         return Grade(0.0, (f"no JSON list in: {shorten(reply)}",))
@@ -34,10 +34,21 @@ def grade_members(reply: str, expected: Sequence[str], among: Sequence[str] | No
     return _grade_names([_read_name(element) for element in answered], expected)
 
 
+def _lists_names(reply: str, answered: Sequence[object], among: Sequence[str]) -> bool:
+    """Whether what is listed are names, each of them in a place of its own."""
+    if not answered or parse_json_list(reply) is not None:
+        return not answered or any(find_phrases(_read_name(element), among) for element in answered)
+    found = [find_phrases(_read_name(element), among) for element in answered]
+    return all(len(names) == 1 for names in found)
+
+
 def _grade_names(names: Sequence[str], expected: Sequence[str]) -> Grade:
     open_names = {_to_key(name): name for name in expected}
     # `Ann from Leeds` is Ann.
     keys = [key if (key := _to_key(name)) in open_names else _to_key(_ORIGIN.sub("", name)) for name in names]
+    # So is Ann Holt, where she is known by her first name.
+    wanted = set(open_names)
+    keys = [_to_first_name(key, wanted) for key in keys]
     unexpected = [name for name, key in zip(names, keys, strict=True) if open_names.pop(key, None) is None]
     hits = len(names) - len(unexpected)
     reasons = [f"{hits} of {len(expected)} are in the answer"]
@@ -46,6 +57,11 @@ def _grade_names(names: Sequence[str], expected: Sequence[str]) -> Grade:
     if unexpected:
         reasons.append(f"not expected: {_format_names(unexpected)}")
     return Grade.share(hits, max(len(expected), len(names)), *reasons)
+
+
+def _to_first_name(key: str, wanted: set[str]) -> str:
+    first, _, surname = key.partition(" ")
+    return first if first in wanted and surname not in wanted and " " not in surname else key
 
 
 def _weigh_names(reply: str, expected: Sequence[str], among: Sequence[str]) -> Grade:
@@ -74,6 +90,7 @@ def _to_key(name: str) -> str:
 
 _ARTICLE = re.compile(r"\A(?:the|an?|my|your) ", re.IGNORECASE)
 _ORIGIN = re.compile(r"(?:\s(?:in|of|from|at)\s|,|:|\s[–—-]\s).*\Z")
+_BACKWARDS = re.compile(r"\b(?:before|earlier than|preceded|latest first|last first|reverse)\b")
 _BRACKETED = re.compile(r"\[[^\[\]]{0,2000}\]")
 _SENTENCE = re.compile(r"(?<=[.!?])\s|\n")
 _HEDGED = re.compile(
@@ -87,6 +104,13 @@ def grade_order(reply: str, expected: Sequence[str]) -> Grade:
     An element that is missing or occurs twice, and any that is not expected, is in no right pair.
     """
     plain = [_ARTICLE.sub("", name) for name in expected]
+    if (
+        _BACKWARDS.search(fold(reply))
+        and parse_json_list(reply) is None
+        and find_phrases(reply, plain)
+        and "?" not in reply
+    ):
+        return Grade.failure(f"it is not clear in which order this puts them: {shorten(reply)}")
     answered = parse_listing(reply)
     if parse_json_list(reply) is None and not any(find_phrases(str(element), plain) for element in answered or ()):
         in_prose = order_mentions(reply, plain)
@@ -185,18 +209,21 @@ _BRITISH = {
 _AMERICAN = re.compile(rf"\b(?:{'|'.join(_BRITISH)})(?=s?\b)")
 
 
+_QUANTITIES = ("quantity", "qty", "count", "amount", "number")
+
+
 def _read_entry(element: object) -> tuple[str, object]:
     """Item and quantity of one line; anything else than an object is an item in no quantity."""
     if not isinstance(element, dict):
         return _read_name(element), None
     fields = {str(name).casefold(): content for name, content in element.items()}
     item = fields.get("item", fields.get("name"))
-    return item if isinstance(item, str) else "", fields.get("quantity")
+    return item if isinstance(item, str) else "", next((fields[name] for name in _QUANTITIES if name in fields), None)
 
 
 def _read_name(element: object) -> str:
     if isinstance(element, dict):
-        element = next(iter(element.values())) if len(element) == 1 else element.get("name")
+        element = element.get("name", next((one for one in element.values() if isinstance(one, str)), None))
     # `Elena (May, then June)` names Elena.
     return re.sub(r"\s\([^()]{1,60}\)$", "", element) if isinstance(element, str) else ""
 

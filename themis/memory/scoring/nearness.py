@@ -75,6 +75,11 @@ def compare_with(reply: str, expected: str, among: Iterable[str]) -> Near:
 def _is_other_thing(reply: str, said: Sequence[str], expected: str) -> bool:
     """Whether it may be something else after all: a lemon is no lemon cake, Osselle perhaps not Ossel."""
     if expected.islower():
+        own, words = split_words(expected)[-1], split_words(reply)
+        # Copper is no cooper, but a centre is a center.
+        alike = [word for word in words if word != own and len(word) == len(own) and _reduce(word) == _reduce(own)]
+        if any(sorted(word) != sorted(own) for word in alike):
+            return True
         return _list_content(expected)[-1] not in said and _ONE_OF.match(fold(reply)) is not None
     names = [word for word in split_words(reply) if word not in _SMALL]
     return len(names) == 1 and all(_count_edits(names[0][:40], word) > 1 for word in split_words(expected))
@@ -177,7 +182,7 @@ _DESCRIBED = re.compile(
 _ONE_OF = re.compile(r"\W*(?:an?|one|another) ")
 # Speaks of the conversation, not of what was asked.
 _REFUSED = re.compile(
-    r"\b(?:forg[eo]t(?:ten)?|erased?|wiped|deleted|asked|told me|you told|to myself|to mind|letting me know|noted"
+    r"\b(?:forg[eo]t(?:ten)?|erased?|wiped|deleted|asked|told me|you told|to myself|to mind|letting me know|happy to|anything else|noted"
     r"|got it|thank|thanks"
     r"|you prefer|your taste|taste|help you|would you|do you|do they|where should|where would|no (?:password|answer"
     r"|name)|whichever"

@@ -28,6 +28,8 @@ def _leaves_open(reply: str, expected: float) -> bool:
     text = to_figures(reply)
     if _CLUELESS.search(text):
         return False
+    if _WORDED.search(text) and len(text.split()) <= _FEW_WORDS:
+        return True
     spans = [sorted((float(first), float(last))) for first, last in _NUMBER_SPAN.findall(text)]
     if any(low <= expected <= high for low, high in spans):
         return True
@@ -35,6 +37,9 @@ def _leaves_open(reply: str, expected: float) -> bool:
 
 
 _CLUELESS = re.compile(r"(?:n't|\bnot|\bnever) (?:know|recall|remember|tell|told|sure|said|say|mention)|\bno idea\b")
+# A number in words that are not read here.
+_WORDED = re.compile(r"\b(?:dozen|hundred|thousand|[ivxl]{2,}|\w{3,}zig|vingt\w*|veint\w+|trent\w*)\b")
+_FEW_WORDS = 6
 _NUMBER_SPAN = re.compile(r"\b(?:between|from)? ?(\d{1,9}) ?(?:and|to|–|-|until) ?(\d{1,9})\b(?= (?!=)|\W*\Z)")
 _IN_ONE_CASE = re.compile(
     r"\b(\d{1,9})\b[^.!?\n]{0,40}\b(?:or|unless)\b (?:\w{1,12} ){0,3}(\d{1,9})\b[^.!?\n]{0,30}\bif\b"
@@ -61,6 +66,7 @@ def parse_number(reply: str, unit: str = "") -> float | None:
     text = remove_non_answers(reply)
     # A number that held before is no answer, unless there is no other.
     text = current if _FIGURES.search(current := _PAST.sub(" ", text)) else text
+    text = text if _FIGURES.search(text) else to_figures(translate(text))
     for part in (find_correction(text), text):
         for stated in _list_readings(part, unit):
             if (number := _single_value(stated)) is not None:
