@@ -97,7 +97,7 @@ LANGUAGES = (
         r"|presumably|surely"
         r"|certainly|definitely|clearly|simply|just|actually|indeed|in fact|of course|then|therefore|thus|hence|now|still"
         r"|arguably|apparently|seemingly|approximately|approx\.?|about|around|roughly|nearly|close to|exactly|precisely"
-        r"|equal to|given by|going to be"
+        r"|equal to|given by|going to be|called|known as"
         r"|that(?!\s+(?:is|was|makes|leaves|gives))|in my opinion|I (?:think|believe|guess|suppose|would say)|I'd say"
         r"|it(?:'s| is)"
         r"|(?:would|should|must|will|might|may|could) be|as follows|the following|none other than|always|obviously|again"
@@ -290,6 +290,8 @@ DECLINES = re.compile(
     r"|no opinion|(?:not|n't) (?:contain|have|provide|give|include|offer) (?:enough|sufficient|access|any)"
     r"|not enough information"
     r"|insufficient information"
+    r"|(?:text|passage|article|document|table|question|story|image|figure|prompt) (?:does not|doesn['’]t|did not|didn['’]t) (?:actually )?"
+    r"(?:say|state|mention|specify|tell|load|contain|give|name|indicate)|please (?:clarify|provide|share|specify)"
     r"|(?:cannot|can't|can not) (?:be )?(?:determined?|answer|help|assist|say|tell|provide|solve|give)"
     r"|need more information"
     r"|unable to|no idea|(?:gives?|provides?|contains?|has|is) no (?:information|mention|indication)|(?:is"
@@ -301,6 +303,13 @@ DECLINES = re.compile(
     r"|mi dispiace|non (?:lo )?so\b|non posso)"
     r"|(?:не знаю|не могу|извините|к сожалению|抱歉|不知道|无法|無法|わかりません|申し訳|できません|آسف|لا أعرف|لا أستطيع"
     r"|क्षमा|माफ़|नहीं जानता|नहीं पता|죄송|모르겠)",
+    re.IGNORECASE,
+)
+# An announced answer that is none.
+DECLINED = re.compile(
+    r"(?:I(?:['’]m| am) (?:sorry|unable|not able|not sure|afraid)|I (?:can(?:['’]t|not)|could not|couldn['’]t|do not|don['’]t) (?:know|say|tell|determine"
+    r"|answer|find|help|provide|give|identify|verify|access)|(?:the|this) (?:text|passage|article|document|table|question|story|image|prompt) "
+    r"(?:does not|doesn['’]t|did not|didn['’]t) )",
     re.IGNORECASE,
 )
 
@@ -445,7 +454,11 @@ _TOKENS = re.compile(
 )
 # Where it was found: 1815 [1].
 _CITED = re.compile(r"(?<=[\w.])\s{0,3}(?:(?<=\s)\[\d{1,2}\]|【[^【】\n]{1,40}】)(?=[\s.]*\Z)")
-_PICTURES = "✅✔🎉🎯👍😊🙂🙌✨⭐👉\ufe0f"
+# At either end: 🏆 Brazil, Kenya 🇰🇪.
+_PICTURES = re.compile(
+    r"\A[✅✔✓✨⭐☑\U0001f000-\U0001faff\ufe0f\u200d\s]+(?=\S)|(?<=\S)[\s✅✔✓✨⭐☑\U0001f000-\U0001faff\ufe0f\u200d]+\Z"
+)
+_BRACKETED = re.compile(r"\[\[([^\[\]\n]+)\]\]|\[([^\W\d][^\[\],;\d\n]*)\]")
 _POLITE_ENDS = re.compile(r"(?:です|である|だ|でした|となります|になります|입니다|이다|है|हैं)$")
 
 
@@ -454,7 +467,7 @@ def _strip_marks(answer: str) -> str:
     answer = _CITED.sub("", _TOKENS.sub("", answer))
     for _ in range(6):
         before = answer
-        answer = answer.strip().lstrip("、，,").strip(_PICTURES).strip().strip("|").strip()
+        answer = _PICTURES.sub("", answer.strip().lstrip("、，,")).strip().strip("|").strip()
         answer = re.sub(r"\A(?:=>|->|[→⇒∴])\s*", "", answer)
         answer = answer.rstrip(";,!。！।:：…?").rstrip() or answer
         answer = answer.rstrip(".") if answer.endswith("..") else answer[:-1] if _ends_in_full_stop(answer) else answer
@@ -465,6 +478,8 @@ def _strip_marks(answer: str) -> str:
                 if closes not in inside and opens not in inside:
                     answer = inside.strip()
         answer = _strip_lonely(answer)
+        if bracketed := _BRACKETED.fullmatch(answer):
+            answer = (bracketed[1] or bracketed[2]).strip()
         if whole := _WHOLLY_SET.fullmatch(answer):
             answer = (whole[1] if whole[1] is not None else whole[2]).strip()
         if answer == before:
@@ -494,4 +509,6 @@ def _strip_lonely(answer: str) -> str:
             answer = answer.replace(opens, "").replace(closes, "").strip()  # \(12\) cm
     if answer.endswith("$") and answer.count("$") == 1:
         answer = answer[:-1].rstrip()
+    if answer.endswith((")", "]")) and not re.search(r"[(\[{]", answer):
+        answer = answer[:-1].rstrip()  # (Answer: Odin)
     return answer.strip("`").strip()

@@ -11,6 +11,7 @@ from enum import IntEnum
 from themis.evaluation.extractors.announcements import (
     ANNOUNCED_AFTER,
     CHOOSES,
+    DECLINED,
     FIRM_LABEL,
     MADE_THE_ANSWER,
     NEGATED,
@@ -24,16 +25,15 @@ from themis.evaluation.extractors.announcements import (
     trim_answer,
 )
 from themis.evaluation.extractors.conclusions import (
-    cut_after_quantity,
     ends_open,
     find_bare,
     find_conclusion,
     find_emphasised,
-    find_predicate,
     find_stated,
-    take_result,
 )
 from themis.evaluation.extractors.exceptions import FieldExtractionError
+from themis.evaluation.extractors.predicates import cut_after_quantity, find_predicate, take_result
+from themis.evaluation.extractors.remarks import split_sentences
 from themis.evaluation.extractors.structured import find_json_field
 from themis.evaluation.extractors.text import find_next_turns, shorten, strip_thinking, text_of
 
@@ -145,11 +145,15 @@ class Statement:
             return trim_answer(quoted[1]) if find_final_answer(quoted[1]) else quoted[1].strip()
         trimmed = trim_answer(self.said)
         predicate = None if _is_title(trimmed) else find_predicate(trimmed)
+        if predicate and trimmed[0].islower() and predicate[0].islower() and _HAPPENED.search(trimmed):
+            predicate = None
         if (predicate or _SENTENCE.match(trimmed)) and (emphasised := find_emphasised(self.said)):
             return emphasised
         return take_result(cut_after_quantity(trim_answer(predicate)) if predicate else trimmed)
 
 
+# "the harbour was closed for three days": what happened, and no name or figure.
+_HAPPENED = re.compile(r"\b(?:is|was|were|are|had|has) (?!the |an? )[a-z]+(?:ed|en|ing|wn|ost|eft|one)\b(?! by )")
 _SENTENCE = re.compile(r"(?:The|It|He|She|They|We|This|That|There)(?: \S+){3}")
 
 
@@ -266,7 +270,9 @@ _FIELD = re.compile(
     r"^\[\[ ## (?:final_)?(?:answer|response|output) ## \]\][ \t]*\n*(?P<marked>[^\n]+)"
     r"|(?:\bfinish|^action:[ \t]{0,3}(?:answer|submit|final_answer))\[(?P<finished>[^\[\]\n]{1,300})\]"
     r"|^[ \t>*_#-]{0,6}(?:final|prediction|(?:final )?(?:response|output|value|decision|choice))[ *_]{0,4}[:：][ *_]{0,4}"
-    r"(?P<line>[^\s*_][^\n]*)",
+    r"(?P<line>[^\s*_][^\n]*)"
+    r"|^[ \t>*_-]{0,6}Q(?:uestion)?[ \d]{0,3}[ *_]{0,4}[:：][^\n]*\n+[ \t>*_-]{0,6}A[ \d]{0,3}[ *_]{0,4}[:：][ *_]{0,4}"
+    r"(?P<replied>\S[^\n]*)(?!\s+B[:.)])",
     re.MULTILINE | re.IGNORECASE,
 )
 
@@ -275,6 +281,9 @@ def _find_fields(text: str) -> Iterator[Statement]:
     for found in deque(_FIELD.finditer(text), maxlen=_LOOKED_AT):
         if said := found["marked"] or found["finished"]:
             yield Statement(Evidence.FORMAL, found.start(), said, whole=True)
+        elif replied := found["replied"]:
+            if len(split_sentences(replied)) == 1:
+                yield Statement(Evidence.FORMAL, found.start(), replied)
         elif len(trim_answer(found["line"]).split()) <= _LONG_WORDS and not PLACEHOLDER.match(found["line"]):
             yield Statement(Evidence.SUPPOSED, found.start(), found["line"])
 
@@ -350,7 +359,7 @@ def _says_nothing(text: str, content: str, empty: re.Pattern[str]) -> bool:
     """Whether what follows an announcement is no answer: nothing, only where to find one, or one that is cut off."""
     said = content.strip("*_`\"' ")
     is_cut = text.rstrip().endswith(content.rstrip()) and content.count("{") > content.count("}")
-    return not said or is_cut or empty.match(said) is not None
+    return not said or is_cut or empty.match(said) is not None or DECLINED.match(said) is not None
 
 
 _DISPLAY = (("$$", "$$"), ("\\[", "\\]"), ("```", "```"), ("~~~", "~~~"))
@@ -374,6 +383,8 @@ def _content_at(text: str, at: int) -> str:
             items.append(trim_answer(one[bullet.end() :]))
         if len(items) > 1 and all(0 < len(item.split()) <= 6 for item in items):
             return ", ".join(items)
+        if items and (bullet := _BULLET.match(line)):
+            return line[bullet.end() :]
     return line
 
 

@@ -1,0 +1,174 @@
+"""What a sentence says of its subject, and what a calculation comes to."""
+
+from __future__ import annotations
+
+import re
+
+# An answer has few words; what has more is a sentence about something.
+_ANSWER_WORDS = 8
+
+
+def find_predicate(sentence: str) -> str | None:
+    """What a sentence says of its subject: "The capital of France is Paris" says Paris; None where it is no sentence."""
+    sentence = sentence[end_of_opening(sentence) :]
+    if cleft := _CLEFT.match(sentence):
+        return cleft["said"]
+    if most := _MOST.fullmatch(sentence):
+        return most["said"] or most["more"] or most["who"]
+    if not _SUBJECT.match(sentence) or len(sentence) > 500:
+        return None
+    verbs = list(_VERB.finditer(sentence))
+    if sum("=" in verb.group() for verb in verbs) > 1 and re.search(r"\s(?:or|and)\s", sentence):
+        return None  # x = 3 or x = 5
+    for verb in reversed(verbs):
+        subject, said = sentence[: verb.start()].strip(), sentence[verb.end() :].strip()
+        if not said or not subject or _is_inside(sentence, verb.start()):
+            continue
+        if "=" in verb.group() and _NAMED_TERM.search(subject):
+            continue  # the line is y = 2x + 1
+        if _DESCRIBES.match(said) and _is_name(subject) and _COPULA.match(verb.group()):
+            return subject  # Paris is the capital of France
+        if done := _DONE_BY.match(said):
+            said = said[done.end() :]
+            said = _WHEN.sub("", said) if done.group().rstrip().endswith(" by") else said
+        said = _AT_A_NAME.sub("", said)
+        if len(said.split()) <= _ANSWER_WORDS and not re.match(r"(?:not|n't|to|in|at|that|because)\b", said):
+            return said
+    return None
+
+
+def is_sentence(text: str) -> bool:
+    """Whether a text has a subject and a verb."""
+    return _SUBJECT.match(text) is not None and _VERB.search(text) is not None
+
+
+# "It was in 1991 that ...", "C'est Victor Hugo qui ..."
+_CLEFT = re.compile(
+    r"(?:it (?:was|is)|c['’](?:est|était)|es (?:war|ist)|fue|foi|è stat[oa])\s+(?:(?:in|on|at|en|im) )?"
+    r"(?P<said>[^,\n]{1,60}?),?\s+(?:who|that|qui|der|die|das|quien|que|quem|che)\s+\S",
+    re.IGNORECASE,
+)
+# "the red box is the heaviest": who is the most of something is asked for.
+_MOST = re.compile(
+    r"(?P<said>(?:[Tt]he )?[\w' -]{1,40}?) (?:is|was|has|are|must be|came|finished) "
+    r"(?:the (?![a-z]*(?:forest|nest|guest|chest|west|vest|rest|test|quest|priest|pest)\b)[a-z]{2,}est"
+    r"|(?:the )?(?:most|least|fewest|first|last|second|third|fourth|fifth|only one|winner|odd one out))(?: [\w ]{1,40})?[.!]?"
+    r"|(?P<more>(?:[Tt]he )?[\w' -]{1,40}?) (?:is|was) (?:the )?(?:old|young|tall|short|heavi|light|fast|slow|larg"
+    r"|small|bigg|long"
+    r"|high|low|cheap|clos|earli|lat|great|warm|cold|hott|deep|wid|strong)e?r(?: one)?[.!]?"
+    r"|[\"“*]{0,2}(?P<who>(?:[Tt]he )?[\w' -]{1,40}?)[\"”*]{0,2} (?:won|wins|lost|did it|wrote it|was first"
+    r"|came (?:out )?first)[.!]?"
+)
+_NAMED_TERM = re.compile(r"\s(?:is|are|be|lautet|est|es|é|è|gives?|gets?)\s+(?:[a-z]|[a-z]\([a-z]\))\Z")
+# "was signed in 1848", "was written by Jane Austen"
+_DONE_BY = re.compile(
+    r"\A[a-z]{2,}(?:ed|en|wn|rn|un|lt|ld|de|id|ght|ng|nd|nt|pt|ut|et) (?:in|by|on|at|to|from|after|near|as)\s+(?=\S)"
+    r"|\A(?:(?:stat[oa]|été|sido) )?[a-zéèà]{2,}(?:[tsd][oa]|ée?|ite?) (?:da|par|por)\s+(?=\S)"
+)
+_COPULA = re.compile(
+    r"(?:is|are|was|were|(?:will|would|must|should) be|becomes?|turns? out to be|ist|sind|est|sont|es|son|é|são|è|sono)\b(?! left)",
+    re.IGNORECASE,
+)
+# "the meeting is on Wednesday", "the painting is by Artemisia Gentileschi"
+_AT_A_NAME = re.compile(r"\A(?:in|on|at|by) (?=[A-Z\d])")
+_WHEN = re.compile(r"(?<=\w)\s+(?:in|on|during|after|before|around|between|for|at)\s.*\Z")
+_DESCRIBES = re.compile(r"(?:the|an?|not|no longer|that|also|often|known|called|very|so|too|correct|right)\b")
+
+
+def _is_name(subject: str) -> bool:
+    return subject.startswith(("$", "\\(")) or (
+        len(subject.split()) <= 4
+        and subject[:1].isupper()
+        and not re.match(r"(?:The(?! [A-Z])|A|An|It|This|That|There|So|He|She|We|They|You|I)\b", subject)
+    )
+
+
+def _is_inside(sentence: str, at: int) -> bool:
+    """Whether a place lies inside a formula or a bracket."""
+    before = sentence[:at]
+    return (
+        before.count("$") % 2 == 1
+        or before.count('"') % 2 == 1
+        or any(before.count(opens) > before.count(closes) for opens, closes in (("\\(", "\\)"), "()", "“”", "«»"))
+    )
+
+
+def end_of_opening(sentence: str) -> int:
+    """Where a sentence begins in earnest: after "so", "in total", "according to the passage"."""
+    opening = _OPENS.match(sentence)
+    end = opening.end() if opening else 0
+    setting = _SETTING.match(sentence, end)
+    return setting.end() if setting else end
+
+
+_SETTING = re.compile(
+    r"(?:[a-z]+ing\b(?=[^,.\n]{1,80},\s+we)|according to|based on|of|among|out of|since|because|when|in|after|from"
+    r"|for|at|on|by|with|given|as|during"
+    r"|if)\s[^,.\n]{1,80},\s+(?=(?:the"
+    r"|an?|it|he|she|they|there|we"
+    r"|you|this|that|[A-Z])\b)",
+    re.IGNORECASE,
+)
+_CONCLUDING = (
+    r"so|therefore|thus|hence|consequently|finally|overall|in total|in conclusion|in summary|in short|to sum up|altogether"
+    r"|as a result|this means(?: that)?|which means(?: that)?|it follows that|which leaves|that leaves|this leaves"
+    r"|conclusion|result"
+    r"|daher|also|somit|folglich|insgesamt|donc|ainsi|au total|por lo tanto|así que|en total|portanto|logo|no total|quindi"
+    r"|dunque|in totale|следовательно|значит|итак|таким образом|因此|所以|よって|したがって|따라서|إذن|अतः|इसलिए"
+)
+CONCLUDES = re.compile(rf"[^\w$\\]*(?:{_CONCLUDING})(?!\w)", re.IGNORECASE)
+_OPENS = re.compile(
+    rf"(?:[^\w$\\]*(?:{_CONCLUDING}|and|then|we (?:conclude|find|see)(?: that)?|in this case)(?!\w)[\s,:，]*){{0,3}}",
+    re.IGNORECASE,
+)
+_SUBJECT = re.compile(
+    r"(?:the|an?|our|my|his|her|their|its|your|there|it|this|that|these|those|we|he|she|they|you|each|every|one"
+    r"|both|all|in|after|at"
+    r"|der|die|das|es|eine?|les?|la|l'|il|elle|el|los|las|os?|as|i|gli|lo|[A-Z][\w'-]*|[a-z](?= equals ))(?![\w-])|\$"
+    r"|\\\(|[\"“](?=[^\"“”]{1,60}[\"”] \w)",
+)
+_VERB = re.compile(
+    r"(?<=\s)(?:(?:takes|took) place (?:in|on|at)|(?:is|are|was|were) left with|is|are|was|were|will be|would be"
+    r"|must be|should be|equals?|has|have"
+    r"|had|makes?|made|gets?|got|needs?|costs?"
+    r"|earn(?:s|ed)?|pays?|paid|takes?|took|weighs?|contains?|becomes?|gives?|gave|leaves?|comes? (?:out )?to"
+    r"|amounts? to|totals"
+    r"|works? out (?:to|at)|turns? out to be|ends? up with|sold|bought|spent|ate|ran|walked|read|received|remain|lives? in"
+    r"|stands? for|sounds? like|belongs? to(?: the (?:category|class|genre|topic))?|refers? to|comes? from|arrives? (?:at|in|on)"
+    r"|(?:starts?|begins?|ends?|opens?|closes?)(?: (?:at|in|on))?"
+    r"|falls? on(?: an?)?|lasts?|died (?:in|of|on)|means|express(?:es|ed)|lies (?:in|on|at)|happened (?:in|on)"
+    r"|translates? (?:to|as)|speaks?"
+    r"|ist|sind|beträgt|lautet|kostet|est|sont|vaut|coûte|es|son|cuesta|é|são|custa|è|sono|costa|равн[оаы]|равен)"
+    r"(?:\s+(?:therefore|thus|then|exactly|now|also|equal to|given by|called|known as|named(?: after)?|donc|also|actually"
+    r"|indeed))?[\s:]+(?=\S)"
+    r"|\s*(?:=|≈)\s*|\s*(?:是|为|は)\s*",
+    re.IGNORECASE,
+)
+
+
+# --- figures ---------------------------------------------------------------------------------------------------------
+
+
+def take_result(answer: str) -> str:
+    """What a calculation comes to: 7 * 8 = 56 is 56; x = 5 says what x is, and stays."""
+    working, equals, _ = answer.partition("=")
+    return answer.rpartition("=")[2].strip() if equals and _WORKING.fullmatch(working.strip()) else answer
+
+
+_WORKING = re.compile(
+    r"[\d\s+\-−*/×÷·^().,%$€£]*[+\-−*/×÷·^][\d\s+\-−*/×÷·^().,%$€£]*|[^\W\d_]{3,}(?: [^\W\d_]+){0,4}"
+    r"|(?:\\[a-zA-Z]+|[\d\s+\-−*/×÷·^().,%${}!])*\\[a-zA-Z]+(?:\\[a-zA-Z]+|[\d\s+\-−*/×÷·^().,%${}!])*"
+)
+
+
+def cut_after_quantity(said: str) -> str:
+    """A figure and its unit without where, when and than what: 14 sheep at the market, 18 stickers left."""
+    found = _QUANTITY_FIRST.match(said)
+    return found.group() if found else said
+
+
+_QUANTITY_FIRST = re.compile(
+    r"[$€£]?\d[\d,.]*(?:\s(?!(?:and|or|to|out|am|pm)\b)(?:°[CF]|[^\W\d_]+[²³]?)){1,3}?(?=\s(?:at|in|on|for|than|after|before|from|left|remaining"
+    r"|altogether|to|with|when|if|by|during|over|each|high|tall|wide|deep|long|away)\b)"
+    r"|[$€£]?\d[\d,.]*(?=\s(?:left|remaining|altogether|in total|in all)\b)"
+)
