@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from themis.evaluation.extractors.remarks import drop_remarks
 from themis.evaluation.extractors.text import last_of
 from themis.evaluation.metrics.notation import to_latex
 from themis.evaluation.metrics.sentences import find_formulas, split_sentences, value_of
@@ -46,6 +47,7 @@ def ending_value(text: str) -> str | None:
     >>> ending_value("So $x = 5$. Check: $2 + 5 = 7$.")
     'x = 5'
     """
+    text = drop_remarks(text)
     end = len(without_asides(text))
     said = list(_sentences(text))
     for one in reversed(said):
@@ -160,7 +162,11 @@ _SEVERAL = re.compile(
 
 # --- words ----------------------------------------------------------------------------------------------------------
 
-_REFUSES = re.compile(r"\b(?:cannot|can't|can’t|unable to|not able to)\b", re.IGNORECASE)
+_REFUSES = re.compile(
+    r"\b(?:(?:I|we|you|one) (?:cannot|can['’]t)|(?:cannot|can['’]t) (?:be )?(?:determine|answer|comput|calculat|solve|found|help|say|tell|assist)"
+    r"|unable to|not able to)",
+    re.IGNORECASE,
+)
 _ENDS_IN_A_FORMULA = re.compile(r"(?:[-+/=^{(\\]|(?<!\*)\*)\s*$")
 
 
@@ -203,6 +209,11 @@ _ASIDE_WORDS = r"""
       |one\ (?:can\ )?(?:check|verif)\w*
       |source|confidence|difficulty|alternative|another\ (?:way|approach|method)|i\ hope|hope\ this|feel\ free|would\ you
       |if\ you\ (?:have|would|need|want)|this\ completes|explanation|here(?:['’]s|\ is)\ (?:why|how)\b
+      |plugging|substitut\w+\ (?:it\ |this\ |these\ |them\ )?back|putting\ (?:it|this)\ back|to\ be\ (?:sure|safe)|in\ general\b|more\ generally
+      |the\ general\ (?:formula|case|rule)|remember\b|keep\ in\ mind|(?:quick\ |pro\ |useful\ )?(?:tip|trick|hint)\b|recall\b|here\ we\ (?:used|use|have\ used)
+      |numerically|as\ a\ decimal|in\ decimal|(?:this|that|it)(?:['’]s|\ is)\ (?:roughly|about|approximately|around|nearly|close\ to)\b
+      |(?:this|that|the|it)(?:\ \w+){0,2}\ (?:is|are)\ (?:already\ |indeed\ )?(?:in\ (?:its\ )?(?:lowest|simplest|reduced)|irreducible|fully\ (?:reduced|simplified))
+      |(?:this|that|it|the\ fraction)\ (?:can(?:not|['’]t)|does(?:\ not|n['’]t))\ (?:be\ )?(?:further\ )?(?:reduce|simplif)\w*|the\ check\b|warning|caution
       |by\ the\ way|by\ symmetry|incidentally|as\ an\ aside
       |from\ here|for\ (?:comparison|reference|illustration|the\ record)|as\ an?\ (?:check|illustration|example|remark)|aside\b
       |a\ (?:quick\ )?(?:check|test|remark|note)\b|many\ (?:students|people)|(?:a\ )?common\ (?:mistake|error)|fun\ fact|bonus
@@ -231,7 +242,12 @@ def _is_remark(said: _Said) -> bool:
 
 
 def _is_aside(said: _Said) -> bool:
-    return bool(_ASIDE.match(said.text) or (_INSERTED.search(said.text) and not said.concludes))
+    return bool(_ASIDE.match(said.text) or (_SUPPOSED.search(said.text) and not said.concludes))
+
+
+_SUPPOSED = re.compile(
+    rf"{_INSERTED.pattern}|\b(?:would(?!\ be\ left)|unlike|if\ (?:it|we|you|the\w*)\ (?:had|were))\b", re.IGNORECASE
+)
 
 
 def without_asides(text: str) -> str:

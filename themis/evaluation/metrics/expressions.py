@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from themis.evaluation.extractors.answers import Evidence, find_boxes, find_statements
+from themis.evaluation.extractors.remarks import drop_remarks
+from themis.evaluation.extractors.stated_number import find_stated_number
 from themis.evaluation.extractors.text import last_of, strip_thinking
 from themis.evaluation.metrics.endings import ending_value, without_asides
 from themis.evaluation.metrics.notation import to_latex, words_of
@@ -34,6 +36,38 @@ def stated_expression(text: str) -> str | None:
         if expression:
             return expression
     return ending_value(text)
+
+
+def stated_number(text: str) -> str | None:
+    """The number of a reply in prose that gives nothing formally, as the reader of numbers finds it; else None.
+
+    >>> stated_number("It takes 6 days. With one more worker it would only take 5 days.")
+    '6'
+    """
+    text = _readable(text)
+    prose = "".join(_between_formulas(text))
+    if _formal_answers(text) or _NO_PROSE.search(prose) or not re.search(r"\d", text):
+        return None
+    number = find_stated_number(without_asides(drop_remarks(text)))
+    if number is None:
+        return None
+    return f"{number}\\%" if number.percent else str(number)
+
+
+def _between_formulas(text: str) -> Iterator[str]:
+    """A text without its formulas that are a number, or say that a variable is one."""
+    end = 0
+    for formula in find_formulas(text):
+        yield text[end : formula.start]
+        yield " " if _PLAIN_FORMULA.fullmatch(text[formula.inside]) else "\\"
+        end = formula.end
+    yield text[end:]
+
+
+_PLAIN_FORMULA = re.compile(r"\s*(?:[A-Za-z]\s*=\s*)?-?[\d.,]+(?:\s?\\%|\^\s?\{?\\circ\}?)?\s*[.,]?\s*")
+_NO_PROSE = re.compile(
+    r"[\\√π∞∪^≤≥<>±|]|\d\s?[a-z]\b|\([^()]*\d\s?,\s?-?\d[^()]*\)|\b(?:gcd|lcm|sqrt|sin|cos|log)\b|\d:\d"
+)
 
 
 def states_words(text: str, expected: str) -> bool:
@@ -83,7 +117,14 @@ def _readable(text: str) -> str:
     text = strip_thinking(text)[-_MAX_TEXT:]
     text = re.split(r"<\|(?:im_start|start)\|>\s*user\b|<\|eot_id\|>|\n\s*(?:Human|User):\s", text)[0]
     text = re.sub(r"<\|[a-z_]{1,20}\|>|<br\s*/?>", "\n", text).strip()
+    text = _WORDS_IN_FORMULA.sub(r"\1 $", text)
     return _before_the_next_problem(text)
+
+
+# $\text{The answer is } 0.25$
+_WORDS_IN_FORMULA = re.compile(
+    r"\$\s*\\text\s*\{\s*([^{}$]{3,60}(?:[:=]|\b(?:is|are|equals)))\s*\}(?=[^$\n]*\w[^$\n]*\$)"
+)
 
 
 def _before_the_next_problem(text: str) -> str:
@@ -122,9 +163,14 @@ def _formal_answers(text: str) -> list[_Found]:
     found.sort(key=lambda one: (one[0], one[1].start), reverse=True)
     answers = [answer for _, answer in found]
     opening = _OPENING.match(text)
-    if opening and is_expression(opening[1]):
-        answers.append(_Found(0, opening.end(), opening[1]))
+    value = (opening[1] or opening[2]).replace(".**", "**") if opening else ""
+    if opening and (is_expression(value) or (opening[2] and _LINE_OR_CURVE.fullmatch(value))):
+        answers.append(_Found(0, opening.end(), value))
     return answers
+
+
+# $y = 3x - 2$, as the whole of a first sentence.
+_LINE_OR_CURVE = re.compile(r"\$\s*(?:y|[a-z]\s?\(\s?[a-z]\s?\)|a_\{?n\}?)\s*=[^=$]*[a-z][^=$]*\$")
 
 
 def _is_rejected(text: str, box: _Found) -> bool:
@@ -141,7 +187,11 @@ _STATES_NOTHING = re.compile(
 # As papers head it: "*Answer.* All powers of two. *Proof.* ..."
 _IN_A_PAPER = re.compile(r"^\W{1,4}Answer\.\W{1,4}\s(.{1,1000})", re.MULTILINE)
 # A value alone on the first line, the explanation after it.
-_OPENING = re.compile(r"(\*\*[^*\n]{1,80}\*\*|\$[^$\n]{1,80}\$|-?\d[\d,./]{0,20})\.?[ \t]*\n\s*\S")
+_OPENING = re.compile(
+    r"(?:(\*\*[^*\n]{1,80}\*\*|\$[^$\n]{1,80}\$|-?\d[\d,./]{0,20})\.?[ \t]*\n\s*\S"
+    r"|(?!1\. )(?:it['’]s |it is )?(\*\*[^*\n]{1,80}\*\*|\$[^$\n]{1,80}\$|-?\d[\d,/]{0,20}(?:\.\d+)?)(?: [a-z]{3,15})?[.!] +(?=[A-Z]))",
+    re.IGNORECASE,
+)
 
 
 def _boxed(text: str) -> Iterator[_Found]:

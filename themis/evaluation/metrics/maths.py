@@ -12,8 +12,10 @@ from fractions import Fraction
 from typing import ClassVar
 
 from themis.core.entities import MetricScore
-from themis.evaluation.metrics.algebra import compare
-from themis.evaluation.metrics.expressions import formal_text, stated_expression, states_words
+from themis.evaluation.extractors.number_words import find_number_words
+from themis.evaluation.extractors.numbers import find_numbers
+from themis.evaluation.metrics.algebra import compare, split_list
+from themis.evaluation.metrics.expressions import formal_text, stated_expression, stated_number, states_words
 from themis.evaluation.metrics.notation import is_text, set_in_words, to_latex, words_of
 from themis.evaluation.metrics.reading import need_package, reference_texts, text_or_none, zero
 from themis.evaluation.metrics.sentences import is_prose
@@ -58,7 +60,12 @@ class MathVerifyAccuracy(Metric):
             if key.words and states_words(text, key.words):
                 return MetricScore(self.name, 1.0, {"answer": key.words})
         expected = [key.latex for key in keys if key.latex]
-        found = self._compare(expected, stated_expression(text))
+        answer = stated_expression(text)
+        if answer and all(map(_NUMBER.fullmatch, expected)) and (number := stated_number(text)) is not None:
+            answer = number
+        found = self._compare(expected, answer)
+        if found.value == 0.0 and answer and any(_counts(latex, answer, text) for latex in expected):
+            return MetricScore(self.name, 1.0, {"answer": answer[:_MAX_EXPRESSION]})
         if found.value == 0.0 and _ROUNDED.search(text) and any(_NUMBER.fullmatch(latex) for latex in expected):
             # Of a value that is given exactly and rounded, the reference asks for the rounded one.
             rounded = self._compare(expected, stated_expression(_ROUNDED.sub("=", text)))
@@ -108,6 +115,15 @@ def _read_key(text: str) -> _Key:
     return _Key(latex=stated_expression(text) if is_prose(stated) else to_latex(stated))
 
 
+def _counts(expected: str, answer: str, text: str) -> bool:
+    """Whether a number is asked for, and the answer lists as many as the text says there are: "five points: (0,0), ..."."""
+    if not re.fullmatch(r"[1-9]\d?", expected) or expected == "1":
+        return False
+    head, colon, _ = text.rpartition(":")
+    said = (str(number) for number in (*find_numbers(head[-100:]), *find_number_words(head[-100:])))
+    return bool(colon) and len(split_list(answer)) == int(expected) and expected in said
+
+
 def _equal_at_sight(expected: str, answer: str) -> bool | None:
     """Whether two expressions are equal where no algebra is needed to see it, else None."""
     if "".join(expected.split()) == "".join(answer.split()):
@@ -115,6 +131,8 @@ def _equal_at_sight(expected: str, answer: str) -> bool | None:
     base = _IN_BASE.fullmatch(expected)
     if base and base[1] == answer:
         return True  # the question asked for it in that base
+    if (ratio := _is_ratio(expected, answer)) is not None:
+        return ratio
     numbers = _NUMBER.fullmatch(expected), _NUMBER.fullmatch(answer)
     if numbers[0] is None or numbers[1] is None:
         return None
@@ -127,6 +145,18 @@ def _equal_at_sight(expected: str, answer: str) -> bool | None:
     return False if integers else None
 
 
+def _is_ratio(expected: str, answer: str) -> bool | None:
+    """Whether two ratios are the same, 12:16 and 3:4; None where one of them is none, or a time of day is asked for."""
+    if not (_RATIO.fullmatch(expected) and _RATIO.fullmatch(answer)) or _CLOCK.fullmatch(expected):
+        return None
+    ours, theirs = ([int(term) for term in ratio.split(":")] for ratio in (expected, answer))
+    if len(ours) != len(theirs) or not (any(ours) and any(theirs)):
+        return False
+    return all(ours[0] * other == theirs[0] * one for one, other in zip(ours, theirs, strict=True))
+
+
+_RATIO = re.compile(r"\d{1,9}(?:\s?:\s?\d{1,9})+")
+_CLOCK = re.compile(r"(?:[01]?\d|2[0-4])\s?:\s?[0-5]\d")
 _NUMBER = re.compile(r"(?P<digits>-?(?:\d{1,3}(?:,\d{3})+|\d{1,300})(?:\.\d{1,300})?)(?P<percent>\s?\\%)?")
 _ROUNDED = re.compile(r"\\(?:approx|simeq)\b|≈")
 _IN_BASE = re.compile(r"([0-9A-Fa-f]+)\s?_\s?\{?\s?\w+\s?\}?")
