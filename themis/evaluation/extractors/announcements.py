@@ -43,7 +43,7 @@ class Language:
         """A noun and, in the same clause, a verb or a colon after it."""
         return re.compile(
             rf"{self.noun}(?P<between>(?:\"[^\"\n]{{0,150}}\"|[^\n.:=。：;\"]){{0,60}}?)(?:{self.verbs}"
-            rf"|[:：=])[\s:*_,]{{0,20}}(?=\S)",
+            rf"|[:：=])[\s:：*_,]{{0,20}}(?=\S)",
             re.IGNORECASE,
         )
 
@@ -74,7 +74,7 @@ LANGUAGES = (
         ),
         r"(?<!\byou\s)(?<!\bwe\s)(?<!\bthey\s)(?<!\bI\s)(?<!\bthat\s)(?<!\bwhich\s)"
         r"\b(?:(?:will|would|must|should|has to|have to|might|may|could|can)\s+(?:\w+\s+)?be|turns? out (?:to be|as)"
-        r"|comes? (?:out )?(?:to|as)|(?:is|was)(?:n['’]t)?|are|were|be|being|equals|becomes|remains|given by)\b|['’]s\b",
+        r"|comes? (?:out )?(?:to|as)|(?:is|was)(?:n['’]t)?|are|were|be|being|equals|becomes|remains|given by)\b|(?<!\blet)['’]s\b",
         r"because|since|even (?:though|if)|despite|in spite of|and (?:the reason|this is|it is|that is)|and not"
         r"|but not|due to|given that|rather than"
         r"|instead of|as opposed to|in contrast to"
@@ -290,6 +290,8 @@ DECLINES = re.compile(
     r"|no opinion|(?:not|n't) (?:contain|have|provide|give|include|offer) (?:enough|sufficient|access|any)"
     r"|not enough information"
     r"|insufficient information"
+    r"|no (?:\w+ly )?(?:single|clear|accepted|definitive|definite|agreed|right|correct|exact|simple|generally) (?:\w+ )?answer|(?:rather|prefer) not "
+    r"|(?:not|n['’]t|never) (?:mentioned|stated|specified|given|said|indicated|named|provided) (?:in|by|anywhere)"
     r"|(?:text|passage|article|document|table|question|story|image|figure|prompt) (?:does not|doesn['’]t|did not|didn['’]t) (?:actually )?"
     r"(?:say|state|mention|specify|tell|load|contain|give|name|indicate)|please (?:clarify|provide|share|specify)"
     r"|(?:cannot|can't|can not) (?:be )?(?:determined?|answer|help|assist|say|tell|provide|solve|give)"
@@ -339,6 +341,7 @@ _HEDGE = re.compile(
 _AFTERTHOUGHT = re.compile(
     r",?\s+(?:I (?:think|believe|guess|suppose|would say)|I'd say|probably|maybe|perhaps|presumably|most likely"
     r"|in total|of course"
+    r"|for sure|no doubt|without (?:a |any )?doubt|I(?:['’]m| am) (?:\w+ )?(?:sure|certain)"
     r"|as (?:required|needed|expected|requested|desired|claimed)|respectively|if I remember correctly|right)[.!?]*$",
     re.IGNORECASE,
 )
@@ -445,6 +448,8 @@ _PAIRS = (
     ("**", "**"), ("__", "__"), ("$$", "$$"), ("\\(", "\\)"), ("\\[", "\\]"), ("`", "`"), ("“", "”"), ("«", "»"), ("„", "“"),
     ("「", "」"), ("‘", "’"), ('"', '"'), ("'", "'"), ("*", "*"), ("_", "_"), ("~~", "~~"), ("{{", "}}"),
 )  # fmt: skip
+# \text{CO}_2
+_SET_WITH_INDEX = re.compile(r"\\(?:text|mathrm)\s*\{([^{}]*)\}\s?_\s?\{?(\d+)\}?")
 _SET_AS = re.compile(r"\\(?:text|textbf|textit|mathrm|mathbf|mathit|mathsf|operatorname|mbox|bf|rm)\s*\{([^{}]*)\}")
 _WHOLLY_SET = re.compile(
     r"\\(?:mathbf|boldsymbol|displaystyle|textstyle|bm|mathbb)\s*(?:\{(.*)\}|(?<=style)\s*(.*))", re.DOTALL
@@ -484,6 +489,8 @@ def _strip_marks(answer: str) -> str:
             answer = (whole[1] if whole[1] is not None else whole[2]).strip()
         if answer == before:
             break
+    if "\\" in answer:
+        answer = _SET_WITH_INDEX.sub(r"\1\2", answer)
     return _SET_AS.sub(r"\1", re.sub(r"\\([$%#&])", r"\1", answer)) if "\\" in answer else answer
 
 

@@ -28,9 +28,9 @@ from themis.evaluation.extractors.conclusions import (
     ends_open,
     find_bare,
     find_conclusion,
-    find_emphasised,
     find_stated,
 )
+from themis.evaluation.extractors.emphasis import find_emphasised
 from themis.evaluation.extractors.exceptions import FieldExtractionError
 from themis.evaluation.extractors.predicates import cut_after_quantity, find_predicate, take_result
 from themis.evaluation.extractors.remarks import split_sentences
@@ -147,7 +147,8 @@ class Statement:
         predicate = None if _is_title(trimmed) else find_predicate(trimmed)
         if predicate and trimmed[0].islower() and predicate[0].islower() and _HAPPENED.search(trimmed):
             predicate = None
-        if (predicate or _SENTENCE.match(trimmed)) and (emphasised := find_emphasised(self.said)):
+        emphasised = find_emphasised(self.said)
+        if emphasised and (predicate or _SENTENCE.match(trimmed) or len(trimmed.split()) > len(emphasised.split()) + 2):
             return emphasised
         return take_result(cut_after_quantity(trim_answer(predicate)) if predicate else trimmed)
 
@@ -173,7 +174,8 @@ def find_final_answer(text: str) -> str | None:
     >>> find_final_answer(r"The answer is \(\frac{1}{2}\).")
     '\\frac{1}{2}'
     """
-    answers = [answer for statement in _by_weight(find_statements(text)) if (answer := statement.answer())]
+    statements = _by_weight(find_statements(text))
+    answers = [answer for statement in statements if (answer := statement.answer())]
     if len(answers) > 1 and text.rstrip().endswith(answers[0]) and answers[1].startswith(answers[0]):
         return answers[1]  # said again, and cut off: "The answer is Mars. The answer is Ma"
     return answers[0] if answers else None
@@ -398,6 +400,8 @@ _NOT_BUT = re.compile(
     r"\b[\s,:]*(?P<said>\S[^\n]*)",
     re.IGNORECASE,
 )
+# "To answer this, let's look at ..."
+_AS_VERB = re.compile(r"\b(?:to|can|could|cannot|we|please)\s\Z", re.IGNORECASE)
 _DENIED = re.compile(r"\b(?:no|non|não)\s*$", re.IGNORECASE)
 _SENTENCE_START = re.compile(
     r"(?<!\bSt)(?<!\bMt)(?<!\bDr)(?<!\b[A-Z])[.!?;:]\s|\n|[。！？；]|,\s*(?:but|so)\b|\bhowever\b", re.IGNORECASE
@@ -410,6 +414,7 @@ def _find_announced(text: str, language: Language) -> Iterator[Statement]:
         if (
             NEGATED.search(found["between"])
             or _DENIED.search(found["between"])
+            or _AS_VERB.search(before)
             # "No, the answer is" corrects; only what stands in the noun's own clause says which answer it is.
             or NOT_MEANT.search(" ".join(re.split(r"[,;:–—]", before)[-1].split()[-3:]))
         ):
@@ -448,7 +453,13 @@ def _find_announced_after(text: str) -> Iterator[Statement]:
 def _find_chosen(text: str) -> Iterator[Statement]:
     """What follows "I'd go with"."""
     for found in deque(CHOOSES.finditer(text), maxlen=_LOOKED_AT):
+        if _GUESSES_THE_WISH.search(_sentence_before(text, found.start())):
+            continue
         yield Statement(Evidence.SUPPOSED, found.start(), _content_at(text, found.end()))
+
+
+# "I understand that you're looking for ..."
+_GUESSES_THE_WISH = re.compile(r"\b(?:understand|see|know|if|realize|realise)\b[^,]*\Z", re.IGNORECASE)
 
 
 def _sentence_before(text: str, at: int) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from themis.evaluation.extractors.announcements import DECLINES, NEGATED, NOUNS, SUPPOSED, trim_answer
+from themis.evaluation.extractors.emphasis import EMPHASISED, find_bold, find_code, find_emphasised
 from themis.evaluation.extractors.labels import find_set_off, read_label
 from themis.evaluation.extractors.predicates import (
     CONCLUDES,
@@ -29,7 +30,12 @@ def find_stated(text: str) -> str | None:
     >>> find_stated("4 boxes of 6 are 24. So she needs 24 eggs.")
     '24 eggs'
     """
-    text = drop_remarks(text.strip())
+    told = drop_remarks(text.strip())
+    if any(one.endswith("?") and _ASKS_BACK.search(one) for one in split_sentences(text)) or _NOTHING.fullmatch(
+        text.strip()
+    ):
+        return None
+    text = _PRAISE.sub("", told)
     if labelled := _LETTER_A.match(text):
         text = text[labelled.end() :]
     if "\n" not in text:
@@ -44,11 +50,39 @@ def find_stated(text: str) -> str | None:
         items = [trim_answer(_LIST_ITEM.sub("", item)) for item in listed["items"].strip().split("\n") if item.strip()]
         if all(0 < len(item.split()) <= _BARE_WORDS for item in items):
             return ", ".join(items)
-    if unspaced := _UNSPACED_IS.fullmatch(text[:_LINE]):
+    if unspaced := _UNSPACED_IS.fullmatch(re.sub(r"[（(][^（()）]*[)）](?=。?\Z)", "", text[:_LINE])):
         return trim_answer(next(filter(None, unspaced.groups())))
     if (dashed := _DASHED.fullmatch(text[:_LINE])) and not NEGATED.search(text):
         return trim_answer(dashed["said"] or dashed["name"]) or None
-    return _find_set_apart(text) or find_set_off(text) or find_conclusion(text) or find_bare(text)
+    if changed := _ARROW.fullmatch(text[:_LINE]):
+        return take_result(trim_answer(changed["said"])) or None
+    return (
+        _find_set_apart(text)
+        or find_bold(text)
+        or find_code(text)
+        or find_set_off(text)
+        or find_conclusion(text)
+        or find_bare(text)
+    )
+
+
+# "mouse → mice"
+_ARROW = re.compile(r"[^\n→⇒]{1,60}(?:→|⇒|=>|->)\s*(?P<said>[^\n→⇒]{1,80})")
+_PRAISE = re.compile(
+    r"\A(?:(?:good|great|nice|excellent|interesting|fantastic|awesome|right|happy)\b[^.!?\n]{0,40}[!.]|lol\b,?|haha\b,?|(?:well|oh|ah),)\s+(?=\S)",
+    re.IGNORECASE,
+)
+_NOTHING = re.compile(
+    r"\W*(?:n\s?/\s?a|not (?:mentioned|applicable|available|specified|stated|given|provided|enough)\b[^\n]{0,60}|it depends\b[^\n]{0,80})\W*",
+    re.IGNORECASE,
+)
+# What has to be known first is asked for: nothing is answered.
+_ASKS_BACK = re.compile(
+    r"\b(?:could|can|would|will) you (?:please )?(?:clarify|specify|provide|share|tell|give|check|confirm|upload|paste|send|describe|indicate|say)"
+    r"|\bwhich\b[^.?\n]{0,60}\b(?:do you|are you|you mean|did you|you['’]re)|\bwhat do you mean|please (?:clarify|provide|specify|share|paste)"
+    r"|podrías|puedes (?:indicar|decir|aclarar)|könntest du|können sie|pourriez-vous|peux-tu|poderia|potresti|уточните|请提供",
+    re.IGNORECASE,
+)
 
 
 _NOT_BUT = re.compile(r"not [^.,;:\n]{1,60},? but (?:rather )?(?P<said>[^.,;:\n]{1,80}\.?)", re.IGNORECASE)
@@ -120,7 +154,9 @@ _LABELLED = re.compile(r"\A[^\W\d][^:=\n]{0,40}:\s*")
 # --- conclusions ------------------------------------------------------------------------------------------------------------
 
 _CLAUSE = re.compile(
-    r"[,;]\s+(?:and\s+)?(?=(?:so|thus|therefore|hence|which means|which leaves|meaning)\b)", re.IGNORECASE
+    r"[,;]\s+(?:and\s+)?(?=(?:so|thus|therefore|hence|which means|which leaves|meaning)\b(?![^\"“”\n]*[\"”]))"
+    r"|,\s+and\s+(?=the [^,.]{1,60} (?:is|was|are|equals) [^,.]{1,60}[.]?\Z)",
+    re.IGNORECASE,
 )
 # A figure with its unit, last in a sentence: "so she earned $10", "thus they walk 12 km a day".
 _QUANTITY = re.compile(
@@ -132,18 +168,21 @@ _THERE_ARE = re.compile(
     r"|to|with|left)\b)[^\W\d]+)?)",
     re.IGNORECASE,
 )
-_EMPHASISED = re.compile(r"\*\*([^*\n]{1,80})\*\*|\$\$([^$]{1,200})\$\$")
 
 
 def find_conclusion(text: str) -> str | None:
     """What the last conclusion of a text says, else its last sentence that says anything; None where none does."""
     if _BROKEN_OFF.search(text.rstrip("*_ \n")[-80:]):
         return None
-    sentences = [one[:_LINE] for one in split_sentences(text)]
+    sentences = [_before_breakdown(_CORRECTS.sub("", one[:_LINE])) for one in split_sentences(text)]
     if sentences and not _is_finished(text):
         sentences = [] if _GOES_FURTHER.match(sentences.pop()) else sentences
-    clauses = [clause for sentence in sentences for clause in _CLAUSE.split(sentence)]
-    concluding = [one for one in clauses if CONCLUDES.match(one)]
+    concluding = [
+        clause
+        for sentence in sentences
+        for place, clause in enumerate(_CLAUSE.split(sentence))
+        if CONCLUDES.match(clause) or (place and CONCLUDES.match(sentence))
+    ]
     # A working may go on after "so": what its last step comes to.
     concluding += [
         one for one in sentences[-1:] if _RESULT_LAST.search(one.rstrip(".")) and _may_state(one, alone=False)
@@ -151,7 +190,7 @@ def find_conclusion(text: str) -> str | None:
     while 1 < len(sentences) <= 3 and _ABOUT_WHOM.fullmatch(sentences[-1]):
         sentences.pop()
     plain = [] if _begins_bare(text) else [one for one in sentences if _may_state(one, alone=len(sentences) == 1)]
-    emphatic = [one for one in plain if len(_EMPHASISED.findall(one)) == 1 and not one.startswith(("**", "$$"))]
+    emphatic = [one for one in plain if len(EMPHASISED.findall(one)) == 1 and not one.startswith(("**", "$$"))]
     for clause in [*reversed(concluding), *emphatic[-1:], *plain[-1:]]:
         if answer := _read_clause(clause):
             return answer
@@ -181,10 +220,25 @@ _BROKEN_OFF = re.compile(
 
 
 # What is denied beside what is stated: "is Canberra, not Sydney", "is **false**: it cannot be seen".
-_INSTEAD = re.compile(r",\s+(?:and )?(?:not|nicht|pas|no|non|não|не)\s.*\Z|(?<=\*\*):\s.*\Z", re.IGNORECASE)
+_INSTEAD = re.compile(
+    r",\s+(?:and |und |et |y |e |а )?(?:not|nicht|pas|no|non|não|не)\s.*\Z|(?<=\*\*):\s.*\Z", re.IGNORECASE
+)
 
 
 _QUOTED = re.compile(r"[\"“«][^\"“”«»\n]{1,120}[\"”»]")
+
+
+_CORRECTS = re.compile(
+    r"\A(?:(?:actually|wait|no|sorry|correction|oops|or rather)\b[\s,.:!—–-]*){1,3}(?:let me (?:correct|rephrase)[^:.\n]{0,40}[:.]\s*)?(?=\S)",
+    re.IGNORECASE,
+)
+
+
+def _before_breakdown(sentence: str) -> str:
+    """A sentence without what its figure is made of: "You'd pay 1,200 in total: 100 a month for 12 months"."""
+    before, colon, _ = sentence.partition(": ")
+    said = find_predicate(before) if colon and before[-1:].strip() and "**" not in before else None
+    return before if said and re.search(r"\d", said) and "following" not in before else sentence
 
 
 def _may_state(sentence: str, *, alone: bool) -> bool:
@@ -209,7 +263,9 @@ def _read_clause(clause: str) -> str | None:
     clause = re.sub(r"\A\*\*([^*]+)\*\*\Z", r"\1", clause.strip())
     if leaves := _LEAVES.match(clause):
         return cut_after_quantity(trim_answer(leaves["said"])) or None
-    emphasised = _EMPHASISED.findall(clause)
+    if quoted := _QUOTE_LAST.fullmatch(clause):
+        return quoted["said"].strip().removesuffix(".")
+    emphasised = EMPHASISED.findall(clause)
     if len(emphasised) == 1 and not clause.startswith("**"):
         return find_emphasised(clause)
     clause = _CONTRACTED.sub(r"\1 is", clause.lstrip("#>-*• "))
@@ -238,32 +294,24 @@ def _read_clause(clause: str) -> str | None:
     return (take_result(cut_after_quantity(trim_answer(said))) or None) if said else None
 
 
+_QUOTE_LAST = re.compile(
+    r"[^\"“”\n]* (?:is|are|was|were|as|says?|said|reads?|called|means|translated|spells?|be)[^\"“”\w\n]{1,4}[\"“](?P<said>[^\"“”\n]{1,200})[\"”][.!]?"
+)
 # "Thus x = 7": what x is.
 _VARIABLE = re.compile(r"\$?[A-Za-z](?:_\w)?\s?=\s?[^=\n]{1,40}")
 # "Hence, photosynthesis."
 _NAMES = re.compile(r"(?:the |an? )?[A-Z\d]|(?:the |an? )?[^\W\d_]+\Z")
 
 
-def find_emphasised(clause: str) -> str | None:
-    """What alone is set in bold in a sentence, with the unit that follows a figure: **3.5** litres."""
-    found = list(_EMPHASISED.finditer(clause))
-    if len(found) != 1:
-        return None
-    said = take_result(trim_answer(found[0][1] or found[0][2]))
-    unit = _UNIT_AFTER.match(clause, found[0].end()) if re.fullmatch(r"\d[\d.,]*", said) else None
-    return (said + " " + unit[1] if unit else said) or None
-
-
-_UNIT_AFTER = re.compile(
-    r"\s(?!(?:of|in|for|on|at|to|with|left|and|or|is|are|was|were|as|by|from|per|than|because|since|if|when|so|but|more|less|after|before"
-    r"|und|et|y|e|i|o|in|en|de|da)\b)([^\W\d_]+(?:/\w+|[²³])?)"
-)
 _RESULT_LAST = re.compile(r"\s=\s([$€£]?\d[\d.,]*(?:\s?[^\s=]{1,12})?)\Z")
 _RANGE = re.compile(r"\b(?:from|between) [$€£]?\d[\w.,:%]*(?: \w+)? (?:to|until|and) [$€£]?\d[\w.,:%]*(?: \w+)?\Z")
 _UNSPACED_QUANTITY = re.compile(
     r"(?<=[\u3040-\u30ff\u4e00-\u9fff])\s?(\d[\d.,]*\s?[\u3040-\u30ff\u4e00-\u9fff]{1,5})[。.]?\Z"
 )
-_LEAVES = re.compile(r"(?:which|that|this) leaves (?:us |me )?(?:with )?(?:only |just )?(?P<said>\S.*)", re.IGNORECASE)
+_LEAVES = re.compile(
+    r"(?:which|that|this) leaves (?:us |me |her |him |them |you |it )?(?:with )?(?:only |just )?(?P<said>\S.*)",
+    re.IGNORECASE,
+)
 _IT_IS = re.compile(r"(?:it|that|this)(?: is|['’]s) ", re.IGNORECASE)
 # "the train arrives at 5:45 p.m.", 'the king "fled to France" after the battle'
 _ENDS_WITH = re.compile(
@@ -333,6 +381,10 @@ _BOLD_FIRST = re.compile(
 _QUOTES_LAST = re.compile(r"(?:[^\W\d_]+ ){3,}[\"“„][^\"“”„\n]{1,80}[\"”“][.!]?")
 
 
+_CLAUSE_FIRST = re.compile(
+    r"(?:it|this|that|there|we|i|you|he|she|they|if|when|as|since|while|although|officially|ich|wir|je|il|elle|on|yo|creo|eu|io)\b(?! is| was)",
+    re.IGNORECASE,
+)
 _GUESSES = re.compile(r"(?:maybe|perhaps|possibly|probably|um+|uh+)\b[\s,.]*(?!\w+ you)\S", re.IGNORECASE)
 
 
@@ -359,6 +411,8 @@ def _begins_bare(text: str) -> bool:
         return False
     if is_sentence(answer) and re.search(r" (?:in|on|at|by|from|to) [A-Z\d]", answer):
         return False  # that ends with a place or a time
+    if words > 1 and words < len(line.split()) and _CLAUSE_FIRST.match(answer):
+        return False  # only the beginning of a sentence
     before = answer[: quantity.start()].split() if (quantity := _QUANTITY.search(answer)) else []
     if (
         len([word for word in before if word.isalpha()]) > 1

@@ -25,23 +25,25 @@ def find_set_off(text: str) -> str | None:
 # --- blocks -----------------------------------------------------------------------------------------------------------
 
 _INTRODUCED = re.compile(
-    r"^(?P<intro>[^\n]{0,300}[:：])[*_ \t]*\n+"
+    r"^(?P<intro>[^\n]{0,300}[:：]|(?:#{1,6}[ \t]|\*\*)[^*\n]{0,40}\b"
+    r"(?:final|answer|response|result|conclusion|output|verdict|reply|solution|decision|prediction)\b[^*\n]{0,20})[*_ \t]*\n+"
     r"(?:(?P<fence>```|~~~)[a-z]*\n(?P<inside>(?:(?!```|~~~)[^\n]*\n){1,6}?)[ \t]*(?P=fence)"
     r"|[ \t]*>[ \t]*(?P<quoted>[^\n]+)|[ \t]*(?P<line>[^\s#|>`\\$\-*•\d][^\n]*|\*\*[^*\n]+\*\*|\d[^\n]*))(?P<rest>[^\0]*)\Z",
-    re.MULTILINE,
+    re.MULTILINE | re.IGNORECASE,
 )
-_SAYS = re.compile(r"\b(?:is|are|was|were|be|reads?|says?|prints?|becomes?|follows|gives?|ist|lautet|est|es|é|è)\W*\Z")
 
 
 def _find_introduced(text: str) -> str | None:
     """What stands alone under the last line that ends in a colon; an explanation may follow where that line says "is"."""
     found = None
-    for place in re.finditer(r"^[^\n]{0,300}[:：][*_ \t]*$", text, re.MULTILINE):
+    for place in re.finditer(r"^(?:[^\n]{0,300}[:：][*_ \t]*|(?:#{1,6}[ \t]|\*\*)[^\n]{2,60})$", text, re.MULTILINE):
         found = _INTRODUCED.match(text, place.start()) or found
-    if not found or FLUFF.match(found["intro"]) and not _HERE_IS.match(found["intro"]):
+    if not found or (FLUFF.match(found["intro"]) and not _HERE_IS.match(found["intro"]) and not found["inside"]):
         return None
     said = (found["inside"] or found["quoted"] or found["line"]).strip()
-    explained = found["rest"].strip() and not (found["inside"] and _SAYS.search(found["intro"]))
+    if found["quoted"] and not found["rest"].strip():
+        return said.strip("*_ ").removesuffix(".")
+    explained = found["rest"].strip() and not (found["inside"] and text.count(found["fence"]) == 2)
     if explained or NEGATED.search(found["intro"]) or (not found["inside"] and not _is_answer(said)):
         return None
     if found["inside"]:
@@ -49,12 +51,12 @@ def _find_introduced(text: str) -> str | None:
     return _trim(said)
 
 
-_HERE_IS = re.compile(r"\W*here(?: is|['’]s| are) (?:the|your|what)\b", re.IGNORECASE)
+_HERE_IS = re.compile(r"\W*here(?: is|['’]s| are) (?:the|your|what|an?|one)\b", re.IGNORECASE)
 
 # --- colons -----------------------------------------------------------------------------------------------------------
 
 _COLON = re.compile(
-    r"[>\s]*(?:[-*•][ \t]+)?(?P<mark>[*_]{0,3})(?P<label>[\"“(]?[^\W\d_][^:：\n]{0,200}?|\d{1,2}[a-z]{2} [^:：\n]{1,60}?)"
+    r"[>\s\U0001f000-\U0001faff✅✔\ufe0f]*(?:[-*•][ \t]+)?(?P<mark>[*_]{0,3})(?P<label>[\"“(]?[^\W\d_][^:：\n]{0,200}?|\d{1,2}[a-z]{2} [^:：\n]{1,60}?)"
     r"[ \u00a0]?(?P<closed>[*_]{0,3})[:：](?P<end>[*_]{0,3})(?:[ \u00a0\t]+|(?<=：))(?P<said>\S[^\n]*)"
 )
 # What has a verb is a clause; what has none may be the name of what is given.
@@ -96,6 +98,8 @@ def read_label(sentence: str, *, alone: bool) -> str | None:
     label, said = found["label"].strip(), found["said"]
     if (FLUFF.match(label) and not _HERE_IS.match(label)) or NEGATED.search(label) or "**" in label:
         return None
+    if (before := find_predicate(label)) and re.search(r"\d", before) and "following" not in label:
+        return None  # "The shipping took 2 days: sent on Monday, delivered on Wednesday"
     if found["mark"] and not (found["closed"] or found["end"]):
         said = said.removesuffix(".").removesuffix(found["mark"])
     if quoted := _QUOTED.fullmatch(said):
@@ -151,6 +155,8 @@ def _find_last_line(text: str) -> str | None:
         return None
     if last.endswith(("!", "?", ":", ",", ";", "…", "...")) or FLUFF.match(last) or _NO_LABEL.match(last):
         return None
+    if dashed := re.fullmatch(r"[^\n–—:]{3,80} [–—] (\S[^\n–—]{0,60})", last):
+        last = dashed[1]
     words = len(last.split())
     if words > _LINE_WORDS or CONCLUDES.match(last) or find_predicate(last) or not _is_answer(last) or ":" in last:
         return None

@@ -11,7 +11,7 @@ _ANSWER_WORDS = 8
 def find_predicate(sentence: str) -> str | None:
     """What a sentence says of its subject: "The capital of France is Paris" says Paris; None where it is no sentence."""
     sentence = sentence[end_of_opening(sentence) :]
-    if cleft := _CLEFT.match(sentence):
+    if cleft := _CLEFT.match(sentence) or _CONCERNS.fullmatch(sentence):
         return cleft["said"]
     if most := _MOST.fullmatch(sentence):
         return most["said"] or most["more"] or most["who"]
@@ -31,7 +31,7 @@ def find_predicate(sentence: str) -> str | None:
         if done := _DONE_BY.match(said):
             said = said[done.end() :]
             said = _WHEN.sub("", said) if done.group().rstrip().endswith(" by") else said
-        said = _AT_A_NAME.sub("", said)
+        said = _CALLED.sub("", _AT_A_NAME.sub("", said))
         if len(said.split()) <= _ANSWER_WORDS and not re.match(r"(?:not|n't|to|in|at|that|because)\b", said):
             return said
     return None
@@ -48,6 +48,11 @@ _CLEFT = re.compile(
     r"(?P<said>[^,\n]{1,60}?),?\s+(?:who|that|qui|der|die|das|quien|que|quem|che)\s+\S",
     re.IGNORECASE,
 )
+# "Il s'agit probablement d'Albert Camus"
+_CONCERNS = re.compile(
+    r"(?:il s['’]agit (?:\w+ ){0,2}?d(?:e |['’]|u |es )|se trata (?:\w+ ){0,2}?(?:de |del )|es handelt sich (?:\w+ ){0,2}?um )(?P<said>[^,.\n]{1,60})[.]?",
+    re.IGNORECASE,
+)
 # "the red box is the heaviest": who is the most of something is asked for.
 _MOST = re.compile(
     r"(?P<said>(?:[Tt]he )?[\w' -]{1,40}?) (?:is|was|has|are|must be|came|finished) "
@@ -62,12 +67,17 @@ _MOST = re.compile(
 _NAMED_TERM = re.compile(r"\s(?:is|are|be|lautet|est|es|é|è|gives?|gets?)\s+(?:[a-z]|[a-z]\([a-z]\))\Z")
 # "was signed in 1848", "was written by Jane Austen"
 _DONE_BY = re.compile(
-    r"\A[a-z]{2,}(?:ed|en|wn|rn|un|lt|ld|de|id|ght|ng|nd|nt|pt|ut|et) (?:in|by|on|at|to|from|after|near|as)\s+(?=\S)"
+    r"\A[a-z]{2,}(?:ed|en|wn|rn|un|lt|ld|de|id|ght|ng|nd|nt|pt|ut|et|kt|ft|cht) (?:in|by|on|at|to|from|after|near|as|under(?: the)?|with|door|von)\s+(?=\S)"
+    r"|\A(?:available|located|situated|found) (?:at|in|on|from|under)\s+(?=\S)"
     r"|\A(?:(?:stat[oa]|été|sido) )?[a-zéèà]{2,}(?:[tsd][oa]|ée?|ite?) (?:da|par|por)\s+(?=\S)"
 )
 _COPULA = re.compile(
     r"(?:is|are|was|were|(?:will|would|must|should) be|becomes?|turns? out to be|ist|sind|est|sont|es|son|é|são|è|sono)\b(?! left)",
     re.IGNORECASE,
+)
+# "has the formula H2SO4"
+_CALLED = re.compile(
+    r"\A(?:the|an?) (?:formula|symbol|number|name|code|word|letter|term|title|abbreviation|password|year) (?=[\"“A-Z\d][^\s]*\Z)"
 )
 # "the meeting is on Wednesday", "the painting is by Artemisia Gentileschi"
 _AT_A_NAME = re.compile(r"\A(?:in|on|at|by) (?=[A-Z\d])")
@@ -118,13 +128,16 @@ _CONCLUDING = (
 )
 CONCLUDES = re.compile(rf"[^\w$\\]*(?:{_CONCLUDING})(?!\w)", re.IGNORECASE)
 _OPENS = re.compile(
-    rf"(?:[^\w$\\]*(?:{_CONCLUDING}|and|then|we (?:conclude|find|see)(?: that)?|in this case)(?!\w)[\s,:，]*){{0,3}}",
+    rf"(?:[^\w$\\]*(?:{_CONCLUDING}|and|then|we (?:conclude|find|see)(?: that)?"
+    r"|(?:if I (?:remember|recall)(?: \w+)?|I (?:think|believe|guess|suppose)|as far as I (?:know|remember|recall)|to my knowledge"
+    r"|ich (?:glaube|denke|meine)|je (?:crois|pense)|creo|acho|credo|penso)(?=,| that| que| che| dass)(?: that| que| che|, dass)?"
+    rf"|in this case)(?!\w)[\s,:，]*){{0,3}}",
     re.IGNORECASE,
 )
 _SUBJECT = re.compile(
     r"(?:the|an?|our|my|his|her|their|its|your|there|it|this|that|these|those|we|he|she|they|you|each|every|one"
     r"|both|all|in|after|at"
-    r"|der|die|das|es|eine?|les?|la|l'|il|elle|el|los|las|os?|as|i|gli|lo|[A-Z][\w'-]*|[a-z](?= equals ))(?![\w-])|\$"
+    r"|der|die|das|es|eine?|les?|la|l'|il|elle|el|los|las|os?|as|i|gli|lo|[A-ZÀ-ÞА-ЯЁ][\w'-]*|[a-z](?= equals ))(?![\w-])|\$"
     r"|\\\(|[\"“](?=[^\"“”]{1,60}[\"”] \w)",
 )
 _VERB = re.compile(
@@ -138,7 +151,8 @@ _VERB = re.compile(
     r"|(?:starts?|begins?|ends?|opens?|closes?)(?: (?:at|in|on))?"
     r"|falls? on(?: an?)?|lasts?|died (?:in|of|on)|means|express(?:es|ed)|lies (?:in|on|at)|happened (?:in|on)"
     r"|translates? (?:to|as)|speaks?"
-    r"|ist|sind|beträgt|lautet|kostet|est|sont|vaut|coûte|es|son|cuesta|é|são|custa|è|sono|costa|равн[оаы]|равен)"
+    r"|ist|sind|(?<!the )(?<!world )(?<!civil )(?<!cold )war|waren|wurde|beträgt|lautet|kostet|est|sont|était|fut|vaut|coûte|es|son|(?<!the )(?<!ian )era|fue|cuesta|é|são|foi|custa|è|sono|fu"
+    r"|costa|равн[оаы]|равен|был[аои]?|является|says?|reads|shows|displays|aired|fell on|fiel am)"
     r"(?:\s+(?:therefore|thus|then|exactly|now|also|equal to|given by|called|known as|named(?: after)?|donc|also|actually"
     r"|indeed))?[\s:]+(?=\S)"
     r"|\s*(?:=|≈)\s*|\s*(?:是|为|は)\s*",
@@ -170,5 +184,7 @@ def cut_after_quantity(said: str) -> str:
 _QUANTITY_FIRST = re.compile(
     r"[$€£]?\d[\d,.]*(?:\s(?!(?:and|or|to|out|am|pm)\b)(?:°[CF]|[^\W\d_]+[²³]?)){1,3}?(?=\s(?:at|in|on|for|than|after|before|from|left|remaining"
     r"|altogether|to|with|when|if|by|during|over|each|high|tall|wide|deep|long|away)\b)"
-    r"|[$€£]?\d[\d,.]*(?=\s(?:left|remaining|altogether|in total|in all)\b)"
+    r"|[$€£]?\d[\d,.]*(?=\s(?:left|remaining|altogether|in total|in all)\b)|\d+/\d+(?= of (?:the|a|an|all|his|her|their|its)\b)"
+    r"|[$€£]\d[\d,.]*(?=\s(?:after|in|for|at|on|by|left)\b)"
+    r"|\d{1,4} (?:BCE?|AD|CE)(?=,? (?:on|in|at|by) )"
 )

@@ -58,22 +58,29 @@ _NEXT_BEGINS = re.compile(
     r"[*_\"'“(]{0,3}(?:The|It|This|That|He|She|They|We|You|I|There|So|In|At|Would|Do|Let|If|A|An|And|But|Is|Are)\b"
 )
 # "vitamin C. It", "plan B. So": a letter that ends a sentence.
-_LETTER_LAST = re.compile(r"(?:[a-z]\s|^)[*_\"'“(]{0,2}[A-Z]$")
+_ONE_LETTER = re.compile(r"(?<![.\w])[A-Z]$")
+# "am 9. November 1989"
+_ORDINAL = re.compile(
+    r"(?:Januar|Februar|März|April|Mai|Juni|Juli|August|September|Oktober|November|Dezember|Jahrhundert|Platz|Klasse|Stock|Runde)"
+)
 
 
 def _is_abbreviated(before: str, after: str) -> bool:
     if _ALWAYS_ABBREVIATED.search(before):
-        return not (_LETTER_LAST.search(before) and (_NEXT_BEGINS.match(after) or not after[:1].isupper()))
+        return not (_ONE_LETTER.search(before) and (_NEXT_BEGINS.match(after) or not after[:1].isupper()))
+    if before[-1:].isdecimal() and _ORDINAL.match(after):
+        return re.search(r"(?<![\d.,])\d{1,2}$", before) is not None
     return _PERHAPS_ABBREVIATED.search(before) is not None and not after[:1].isupper()
 
 
 def _is_remark(sentence: str) -> bool:
     if sentence.endswith(("?", "？", "?)", "?*", "?_")) or _BRACKETED.fullmatch(sentence):
         return not _QUOTED_LAST.search(sentence)
-    return _REMARK.match(sentence) is not None
+    return _REMARK.match(sentence) is not None or _FOOTNOTE.match(sentence) is not None
 
 
 _BRACKETED = re.compile(r"[*_]{0,2}[(\[（](?![\[(])[^()\[\]\n]{12,}[)\]）][*_]{0,2}[.!]?")
+_FOOTNOTE = re.compile(r"\[\d{1,2}\]:?\s+\w|[¹²³†‡]\s?\w|\*\s?As of\b|\\\*\s?\w")
 # A title, or words that are quoted, may end in a question mark.
 _QUOTED_LAST = re.compile(r"[\"“«][^\"“”«»\n]{1,80}\?[\"”»]|\*[A-Z][^*\n]{1,80}\?\*\Z")
 _OPENS = r"[^\w$\\]*"
@@ -85,6 +92,8 @@ _REMARK = re.compile(
     r"|thanks|thank you|best(?: regards)?,|see you"
     r"|(?:please )?(?:note|remember|be aware|keep in mind|bear in mind|mind)\b(?! the answer)|(?:a |one )?(?:quick |small |side )?(?:note|remark|hint|tip|trick|reminder)\b"
     r"|fun fact|did you know|by the way|btw\b|incidentally|interestingly|as (?:a|an) (?:side note|aside|bonus)|bonus"
+    r"|(?:for|by) comparison|in comparison|some (?:more )?background|a few (?:practical |more )?(?:hints|tips|notes)|don['’]t (?:forget|confuse|fall)"
+    r"|i(?:['’]m| am) not a (?:doctor|lawyer)|as a (?:general|safety|side|practical) (?:rule|recommendation|note|tip)"
     r"|p\.?s\.?\b|disclaimer|warning|caution|important\W{0,3}:|caveat"
     r"|(?:sources?|references?|citations?|evidence|confidence|certainty|difficulty|further reading|see also|related)\b[^\w\n]{0,4}[:：(]"
     r"|(?:quick |sanity |double[- ])?check(?:ing)?\b[^\w\n]{0,4}[:：]|verif(?:ication|ying|y)\b[^\n]{0,30}[:：]|double[- ]check"
