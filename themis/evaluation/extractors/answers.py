@@ -84,7 +84,19 @@ def find_boxes(text: str) -> list[Box]:
             opened = open_braces.pop()
             if opened["opens"]:
                 found.append(Box(opened.start(), token.end(), slice(opened.end(), token.start())))
+    if not found:
+        found = [box for opened in open_braces if opened["opens"] and (box := _closed_by_dollar(text, opened))]
     return sorted(found, key=lambda box: box.start)
+
+
+def _closed_by_dollar(text: str, opened: re.Match[str]) -> Box | None:
+    r"""A box whose last brace was forgotten: $\boxed{\frac{2}{9}$."""
+    end = text.find("$", opened.end(), opened.end() + 200)
+    return (
+        Box(opened.start(), end, slice(opened.end(), end))
+        if end >= 0 and "\n" not in text[opened.end() : end]
+        else None
+    )
 
 
 @dataclass(frozen=True)
@@ -336,6 +348,7 @@ def trim_whole(said: str) -> str:
 _LOOKED_AT = 50
 # Longer than this, what follows "Answer:" is a working; it counts where nothing shorter is given.
 _LONG_WORDS = 20
+_SIGNS_A_WORD = 2  # where no blanks part words
 
 
 def _find_labelled(text: str, language: Language) -> Iterator[Statement]:
@@ -351,10 +364,19 @@ def _find_labelled(text: str, language: Language) -> Iterator[Statement]:
         if _says_nothing(text, content, PLACEHOLDER):
             continue
         weak = WEAK_NOUN.fullmatch(label["noun"]) and not FIRM_LABEL.search(around)
-        long = len(trim_answer(content).split()) > _LONG_WORDS or language.announcement.search(content) is not None
+        if _IN_SHORT.fullmatch(label["noun"]) and len(content.split()) <= _SHORT_WORDS:
+            weak = None
+        words = len(trim_answer(content).split()) if language.spaced else len(content) / _SIGNS_A_WORD
+        long = words > _LONG_WORDS or language.announcement.search(content) is not None
         if weak and long:
             continue
-        yield Statement(Evidence.SUPPOSED if weak or long else Evidence.FORMAL, label.start(), content)
+        others = re.search(r"\b(?:people|students?|many|others|some)\b", label["before"], re.IGNORECASE)
+        yield Statement(Evidence.SUPPOSED if weak or long or others else Evidence.FORMAL, label.start(), content)
+
+
+# What a reply comes to, before it goes on at length.
+_IN_SHORT = re.compile(r"tl;dr|tldr|bottom line|short version", re.IGNORECASE)
+_SHORT_WORDS = 6
 
 
 def _says_nothing(text: str, content: str, empty: re.Pattern[str]) -> bool:

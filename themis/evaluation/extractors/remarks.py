@@ -31,6 +31,8 @@ def drop_remarks(text: str) -> str:
         if not _is_remark(text[start:kept].strip()):
             break
         kept = start
+    if paragraph := _BRACKETED_PARAGRAPH.search(text[:kept]):
+        kept = paragraph.start()
     headings = [found for found in _REMARK_HEADING.finditer(text[:kept]) if text[: found.start()].strip()]
     kept = headings[0].start() if headings else kept
     return text[:kept].rstrip()
@@ -81,6 +83,9 @@ def _is_remark(sentence: str) -> bool:
 
 _BRACKETED = re.compile(r"[*_]{0,2}[(\[（](?![\[(])[^()\[\]\n]{12,}[)\]）][*_]{0,2}[.!]?")
 _FOOTNOTE = re.compile(r"\[\d{1,2}\]:?\s+\w|[¹²³†‡]\s?\w|\*\s?As of\b|\\\*\s?\w")
+_BRACKETED_PARAGRAPH = re.compile(
+    r"(?<=\S)\s*\n\s*\n[*_]{0,2}\((?=[A-Z])[^()\n]{12,}(?:\([^()\n]*\)[^()\n]*)*\)[*_]{0,2}\s*\Z"
+)
 # A title, or words that are quoted, may end in a question mark.
 _QUOTED_LAST = re.compile(r"[\"“«][^\"“”«»\n]{1,80}\?[\"”»]|\*[A-Z][^*\n]{1,80}\?\*\Z")
 _OPENS = r"[^\w$\\]*"

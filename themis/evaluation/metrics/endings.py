@@ -60,6 +60,8 @@ def ending_value(text: str) -> str | None:
     # A sentence in brackets is a remark.
     told = [one for one in said if not re.fullmatch(r"[(（].*[)）]\W?", one.text, re.DOTALL) and not _is_aside(one)]
     told = [one for one in told if _CONCLUDES.search(one.text) or not _REFUSES.search(one.text)]
+    if found := _in_bold(told) or _concluded_before(told):
+        return found
     return _last_value(told or [one for one in said if not _REFUSES.search(one.text)], text[:_MAX_QUESTION])
 
 
@@ -77,6 +79,43 @@ def _sentences(text: str) -> Iterator[_Said]:
         yield before
 
 
+def _in_bold(told: Sequence[_Said]) -> str | None:
+    """The last value in bold within a sentence, where nothing is concluded after it: "So it reaches **8 feet** up the wall"."""
+    for place, one in reversed(list(enumerate(told))):
+        bold = last_of(_BOLD.finditer(one.text))
+        if bold and not _BOLD_HEADING.match(one.text) and re.search(r"[\d$\\]", bold[1]):
+            later = told[place + 1 :]
+            if not later or any(map(_continues, later)):
+                return None
+            return value_of(bold[1], announced=True)
+    return None
+
+
+def _concluded_before(told: Sequence[_Said]) -> str | None:
+    """What a sentence that begins with "so" states, where those after it neither conclude nor go on."""
+    for place, one in reversed(list(enumerate(told))):
+        if _CONCLUDES_FIRST.match(one.lead) and one.value:
+            later = told[place + 1 :]
+            return one.value if later and not any(map(_continues, later)) else None
+    return None
+
+
+def _continues(said: _Said) -> bool:
+    """Whether a sentence goes on with the working, or states something of its own."""
+    if _CONCLUDES_FIRST.match(said.lead) or _GOES_ON.match(said.lead) or _PLAINLY.match(said.lead):
+        return True
+    bold = last_of(_BOLD.finditer(said.text))
+    if _DISPLAYED.match(said.text) or _CALCULATES.search(said.text) or (bold and re.search(r"\d", bold[1])):
+        return True
+    concludes = _CONCLUDES_LAST.search(said.text)
+    return bool(concludes and re.search(r"[\d$\\]", said.text[concludes.end() :]))
+
+
+_BOLD = re.compile(r"\*\*([^*\n]{1,120})\*\*")
+_BOLD_HEADING = re.compile(r"\s*(?:[-•*]\s|\d{1,2}[.)]\s|\|)|[#>\s]*\*\*[^*\n]*(?::\*\*|\*\*\s?:|[.]\*\*\s|\*\*\s*$)")
+_CALCULATES = re.compile(
+    r"\b(?:we|you) (?:get|obtain|find|have|then)\b|\b(?:gives?|yields?|leaves)\b|^\W*only\b", re.IGNORECASE
+)
 _DISPLAYED = re.compile(r"\$\$|\\\[|\\begin\b")
 _LEADS = re.compile(r"(?<![\s*_.!?。！？✓])[*_\s]*\Z|\A[\s*_#]*+(?:\d+[.)]\s*)?\w+(?:\s\w+){0,2}[.:][\s*_]*\Z")
 
@@ -156,7 +195,8 @@ def _of_bullets(sentences: list[str]) -> str | None:
 _ASSIGNS = re.compile(r"\$?\s*([A-Za-z])\s*=[^=]+$")
 _BULLET = re.compile(r"\s*(?:[-*•]|\d+[.)])\s+")
 _SEVERAL = re.compile(
-    r"\b(?:solutions|values|roots|answers|pairs|triples|points|numbers|functions|possibilities)\b.*:\W*$", re.IGNORECASE
+    r"\b(?:solutions?|system|values|roots|answers|pairs|triples|points|numbers|functions|possibilities)\b.*:\W*$",
+    re.IGNORECASE,
 )
 
 
@@ -209,6 +249,8 @@ _ASIDE_WORDS = r"""
       |one\ (?:can\ )?(?:check|verif)\w*
       |source|confidence|difficulty|alternative|another\ (?:way|approach|method)|i\ hope|hope\ this|feel\ free|would\ you
       |if\ you\ (?:have|would|need|want)|this\ completes|explanation|here(?:['’]s|\ is)\ (?:why|how)\b
+      |(?:from|of|out\ of)\ this\b|at\ (?:that|this)\ (?:time|point|moment)|you\ (?:may|might)\ (?:recogni[sz]e|notice|wonder)|don['’]t\ forget
+      |(?:two|both)\ methods|两种方法
       |plugging|substitut\w+\ (?:it\ |this\ |these\ |them\ )?back|putting\ (?:it|this)\ back|to\ be\ (?:sure|safe)|in\ general\b|more\ generally
       |the\ general\ (?:formula|case|rule)|remember\b|keep\ in\ mind|(?:quick\ |pro\ |useful\ )?(?:tip|trick|hint)\b|recall\b|here\ we\ (?:used|use|have\ used)
       |numerically|as\ a\ decimal|in\ decimal|(?:this|that|it)(?:['’]s|\ is)\ (?:roughly|about|approximately|around|nearly|close\ to)\b
@@ -242,12 +284,13 @@ def _is_remark(said: _Said) -> bool:
 
 
 def _is_aside(said: _Said) -> bool:
-    return bool(_ASIDE.match(said.text) or (_SUPPOSED.search(said.text) and not said.concludes))
+    inserted = _INSERTED.search(said.text) and not said.concludes
+    return bool(
+        _ASIDE.match(said.text) or inserted or (_SUPPOSED.search(said.text) and not _CONCLUDES_FIRST.match(said.lead))
+    )
 
 
-_SUPPOSED = re.compile(
-    rf"{_INSERTED.pattern}|\b(?:would(?!\ be\ left)|unlike|if\ (?:it|we|you|the\w*)\ (?:had|were))\b", re.IGNORECASE
-)
+_SUPPOSED = re.compile(r"\b(?:would(?!\ be\ left)|unlike|if\ (?:it|we|you|the\w*)\ (?:had|were))\b", re.IGNORECASE)
 
 
 def without_asides(text: str) -> str:

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from themis.evaluation.extractors.answers import Evidence, find_boxes, find_statements
+from themis.evaluation.extractors.emphasis import find_bold
 from themis.evaluation.extractors.remarks import drop_remarks
 from themis.evaluation.extractors.stated_number import find_stated_number
 from themis.evaluation.extractors.text import last_of, strip_thinking
@@ -87,6 +88,8 @@ def states_words(text: str, expected: str) -> bool:
     verdict = re.match(r"\W*(yes|no|true|false)\b", text, re.IGNORECASE)
     if verdict and expected in ("yes", "no", "true", "false"):
         return verdict[1].casefold() == expected
+    if bold := find_bold(text):
+        return words_of(bold) == expected or _mentions(bold, expected)
     last = ending[-1][-_MAX_LINE:] if ending else ""
     return words_of(last) == expected or _mentions(last, expected)
 
@@ -202,7 +205,8 @@ def _boxed(text: str) -> Iterator[_Found]:
         inside = text[box.inside]
         sign = _SIGN_BEFORE.search(text[max(0, box.start - 30) : box.start])
         inside = f"{sign[1]}{inside}" if sign else inside
-        if end is not None and box.start >= end and connects(text[end : box.start]):
+        between = text[end : box.start] if end is not None else ""
+        if end is not None and box.start >= end and (connects(between) or _NEXT_PART.fullmatch(between)):
             run.append(inside)
         elif end is None or box.start >= end:
             run = [inside]
@@ -212,6 +216,8 @@ def _boxed(text: str) -> Iterator[_Found]:
         yield _Found(box.start, box.end, ", ".join(run), whole=True)
 
 
+# (a) ... (b) ...: parts of one question.
+_NEXT_PART = re.compile(r"[\s.$]*\n\s*\(?[b-e][.)]\s[^\n]{0,80}")
 _SIGN_BEFORE = re.compile(r"(?:[=$]|\bis)\s*(\\pm|±|-|−)\s*$")
 
 

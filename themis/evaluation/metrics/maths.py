@@ -15,6 +15,7 @@ from themis.core.entities import MetricScore
 from themis.evaluation.extractors.number_words import find_number_words
 from themis.evaluation.extractors.numbers import find_numbers
 from themis.evaluation.metrics.algebra import compare, split_list
+from themis.evaluation.metrics.arithmetic import equal_in_numbers
 from themis.evaluation.metrics.expressions import formal_text, stated_expression, stated_number, states_words
 from themis.evaluation.metrics.notation import is_text, set_in_words, to_latex, words_of
 from themis.evaluation.metrics.reading import need_package, reference_texts, text_or_none, zero
@@ -131,18 +132,30 @@ def _equal_at_sight(expected: str, answer: str) -> bool | None:
     base = _IN_BASE.fullmatch(expected)
     if base and base[1] == answer:
         return True  # the question asked for it in that base
+    answer = _with_parameter_of(expected, answer)
     if (ratio := _is_ratio(expected, answer)) is not None:
         return ratio
     numbers = _NUMBER.fullmatch(expected), _NUMBER.fullmatch(answer)
     if numbers[0] is None or numbers[1] is None:
-        return None
+        return equal_in_numbers(expected, answer)
     values = [Fraction(number["digits"].replace(",", "")) for number in numbers if number]
     if values[0] == values[1]:
         return True
     integers = all(value.denominator == 1 for value in values) and not any(
         number["percent"] for number in numbers if number
     )
-    return False if integers else None
+    return False if integers else equal_in_numbers(expected, answer)
+
+
+def _with_parameter_of(expected: str, answer: str) -> str:
+    """The answer with the integer of a family of solutions called as the reference calls it: k in one, n in the other."""
+    ours, theirs = (set(_PARAMETER.findall(side)) for side in (expected, answer))
+    if len(ours) != 1 or len(theirs) != 1 or ours == theirs:
+        return answer
+    return _PARAMETER.sub(ours.pop(), answer)
+
+
+_PARAMETER = re.compile(r"(?<![A-Za-z\\])[kmn](?![A-Za-z])")
 
 
 def _is_ratio(expected: str, answer: str) -> bool | None:

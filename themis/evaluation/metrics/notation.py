@@ -194,6 +194,7 @@ _PLAIN_TEXT: _Stage = [
     (r"(?<![\\A-Za-z])pi(?![A-Za-z])", r"\\pi "),
     (r"(?<![\\A-Za-z])(?:infinity|inf|oo)(?![A-Za-z])", r"\\infty "),
     (r"\^\s*\(((?:[^()]|\([^()]*\))*)\)", r"^{\1}"),
+    (r"\^\s?(-\s?\d+)", r"^{\1}"),
     (r"(?<!\\)<=|=<", r"\\le "),
     (r"(?<!\\)>=", r"\\ge "),
     (r"!=|=/=", r"\\ne "),
@@ -297,9 +298,9 @@ _NOTATION: _Stage = [
     (r"\\p?mod\s*(?:\{[^{}]*\}|\w+)|\\bmod\s*\d+|\(\s*\\?mod\s*\w+\s*\)", " "),
     (r"^\s*(?:\(?[A-Za-z](?:_\{?\w\}?)?(?:\s*,\s*[A-Za-z](?:_\{?\w\}?)?)*\)?)\s*\\in\s*(?=[(\[\]]|\\(?:\{|mathbb|left|emptyset|text))",
      ""),
+    (r"^\s*(?:\\(?:mathcal|mathbb|mathrm)\s*)?\{?\s*[SLDIW]\s*\}?(?:_\s?\{?\w\}?)?\s*=\s*(?=[\]\[(][^=]*[,;][^=]*[\]\[)]|\\\{)", ""),
     (r"^\s*\\\{\s*(?:\\?[A-Za-z]+)(?:\s*\\in\s*(?:\\mathbb\s*\{?R\}?|\\R\b))?\s*"
      r"(?:\\(?:mid|vert)|[:|]|\\text\s*\{\s*such that\s*\})\s*(.*?)\s*\\\}\s*$", r"\1"),
-    (r"^\s*(?:\\(?:mathcal|mathbb|mathrm)\s*)?\{?\s*[SLDIW]\s*\}?\s*=\s*(?=[\]\[(][^=]*[,;][^=]*[\]\[)])", ""),
     (r"(?:^|(?<=\\cup)|(?<=[=,]))\s*\]\s*([^\[\]()]*?)\s*([\[\])])", r" (\1\2"),
     (r"([(\[])\s*([^\[\]()]*?)\s*\[\s*(?=$|\\cup|[.,])", r"\1\2)"),
     (r"(?<=[\d)}\\a-z])\s*;\s*(?![^;]*=[^;]*,)", ", "),  # but not between the solutions of "p=5, q=2; p=7, q=2"
@@ -309,7 +310,9 @@ _NOTATION: _Stage = [
     (r"\\lg\b", r"\\log_{10}"),
     (r"^\s*[A-Z]\s*(?=\([^()=]*,[^()=]*\)\W*$)", ""),  # a point by its name: F(4, 0)
     (r"^\s*([A-Za-z])\s*\(\s*[a-z]\s*\)\s*=(?!.*=)", r"\1 ="),
-    (r"(?<=\w)(?:\s*,\s*|\s+)\(?\s*[a-z]\s*\\in\s*\\mathbb\s*\{?\s*[ZN]\s*\}?\s*\)?\W*$", ""),  # of a family of solutions
+    (r"(?<=[\w})])(?:\s*,\s*|\s+)\(?\s*[A-Za-z]\s*\\in\s*\\mathbb\s*\{?\s*[ZNR]\s*\}?\s*\)?\W*$", ""),  # of a family of solutions
+    (r"(?<=[\w})])\s*,\s*(?:\\text\s*\{[^{}]*\}\s*)?[A-Za-z]\s*(?:\\ne|\\neq)(?![A-Za-z])\s*-?[\w.]+\W*$", ""),  # where it is defined
+    (r"(\\end\s*\{\w*matrix\})\s*=\s*I(?:_\s?\{?\w\}?)?\W*$", r"\1"),
     (r"(\d+(?:\.\d+)?)\s*\^\s*(?:\{\s*\\circ\s*\}|\\circ\b)", r"(\\frac{\1 \\pi}{180})"),
     (r"\\arcsin\b|\\sin\s*\^\s*\{\s*-\s*1\s*\}", r"\\arcsin "),
     (r"\\arccos\b|\\cos\s*\^\s*\{\s*-\s*1\s*\}", r"\\arccos "),

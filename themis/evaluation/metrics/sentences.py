@@ -150,6 +150,7 @@ _CLAUSE = re.compile(
         \b(?:because|since|as|where|when|whenever|if|for|with|attained|achieved|occurring|by|after|instead|rather|not|but|given
            |using|at|although|while|who|weil|da|car|parce|porque|perché|если|так\ как)\b
       | \b(?:and|but)\ not\b
+      | \band\ (?:there\ (?:can|is\ no|are\ no)|no\ other\b|it\ is\ the\ only)
       | \band\ (?:its|her|his|their|the\ (?:other|remainder|rest))\b
         # "..., which is 20" goes on to the value.
       | \bwhich\b(?!\s+(?:is|equals|gives|(?:rounds|simplifies|reduces|comes)\ to)\s+[-$€£\d\x01\\])
@@ -223,6 +224,8 @@ def split_sentences(text: str) -> Iterator[str]:
     for ends in re.finditer(r"(?<=[.!?])[*_)\"”]*\s+(?=\S)|[。！？]\s*|\n+", masked):
         if _ABBREVIATION.search(masked[start : ends.start()]) and "\n" not in ends[0]:
             continue
+        if masked[: ends.start()].endswith("..") and not masked[ends.end()].isupper() and "\n" not in ends[0]:
+            continue  # 1 + 2 + ... + n
         if text[start : ends.start()].strip():
             yield text[start : ends.end()].strip()
         start = ends.end()
@@ -278,6 +281,7 @@ _NO_UNIT = re.compile(
 def _plain_value(text: str) -> str | None:
     """Of a text without formulas: the text itself where it is an expression, else the last expression or number in it."""
     text = re.sub(r"(?<=[\d*])!$", "", text.strip().rstrip("."))  # a cheer, not a factorial
+    text = re.sub(r"<sup>([^<>]*)</sup>", r"^{\1}", text)
     text = re.sub(r"(?<=\d)\s+to\s+(?=\d)", ":", text)
     if time := _TIME_LAST.search(text):
         return time[1]
