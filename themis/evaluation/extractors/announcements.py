@@ -295,7 +295,7 @@ DECLINES = re.compile(
     r"|(?:text|passage|article|document|table|question|story|image|figure|prompt) (?:does not|doesn['’]t|did not|didn['’]t) (?:actually )?"
     r"(?:say|state|mention|specify|tell|load|contain|give|name|indicate)|please (?:clarify|provide|share|specify)"
     r"|(?:cannot|can't|can not) (?:be )?(?:determined?|answer|help|assist|say|tell|provide|solve|give)"
-    r"|need more information"
+    r"|need (?:a few |some |a bit )?more (?:information|details?|context)|hard to say|difficult to say"
     r"|unable to|no idea|(?:gives?|provides?|contains?|has|is) no (?:information|mention|indication)|(?:is"
     r"|remains) (?:unknown|not known)|es tut mir leid|ich (?:weiß (?:es |das )?nicht"
     r"|kann (?:das |diese |dir |ihnen )?)"

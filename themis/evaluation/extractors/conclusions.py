@@ -22,6 +22,7 @@ _BARE_WORDS = 6
 # Conclusions stand at the end, and no sentence that holds an answer is longer.
 _LOOKED_AT = 20_000
 _LINE = 1_000
+_FEW_SENTENCES = 4
 
 
 def find_stated(text: str) -> str | None:
@@ -191,9 +192,13 @@ def find_conclusion(text: str) -> str | None:
         sentences.pop()
     plain = [] if _begins_bare(text) else [one for one in sentences if _may_state(one, alone=len(sentences) == 1)]
     emphatic = [one for one in plain if len(EMPHASISED.findall(one)) == 1 and not one.startswith(("**", "$$"))]
-    for clause in [*reversed(concluding), *emphatic[-1:], *plain[-1:]]:
+    # Of a short reply the first sentence may be the answer, and the others what there is to say about it.
+    first = sentences[:1] if plain[:1] == sentences[:1] and len(sentences) <= _FEW_SENTENCES else []
+    for clause in [*reversed(concluding), *emphatic[-1:], *plain[-1:], *first]:
         if answer := _read_clause(clause):
             return answer
+    if first and (name := _LAST_NAME.fullmatch(first[0])):
+        return trim_answer(name["said"]) or None
     if (
         len(sentences) > 1
         and sentences[-2].endswith("?")
@@ -204,6 +209,11 @@ def find_conclusion(text: str) -> str | None:
     return None
 
 
+# What a sentence ends with, where nothing else tells what it says: a name, a figure and what it counts, how often.
+_LAST_NAME = re.compile(
+    r"(?:[\w'’\"“”()-]+,? ){2,14}?(?:(?P<said>(?:(?:the|an?) )?[A-ZÀ-Þ][\w'’.-]*(?: (?:(?:of|the|de|van|von|la|le|du|del|and|&) )*[A-ZÀ-Þ\d][\w'’.-]*)*"
+    r"|once|twice|never|always|weekly|daily|monthly|yearly))[.!]?"
+)
 # More about somebody who was just named; a figure may be the answer all the same.
 _ABOUT_WHOM = re.compile(
     r"(?:He|She|His|Her|They|Their|At the time|Since then|Today|Before that|Later|Previously|Afterwards|Even today|To this day|Its"
@@ -229,7 +239,9 @@ _QUOTED = re.compile(r"[\"“«][^\"“”«»\n]{1,120}[\"”»]")
 
 
 _CORRECTS = re.compile(
-    r"\A(?:(?:actually|wait|no|sorry|correction|oops|or rather)\b[\s,.:!—–-]*){1,3}(?:let me (?:correct|rephrase)[^:.\n]{0,40}[:.]\s*)?(?=\S)",
+    r"\A(?:(?:actually|wait|no|sorry|correction|oops|or rather)\b[\s,.:!—–-]*){1,3}(?:let me (?:correct|rephrase)[^:.\n]{0,40}[:.]\s*)?(?=\S)"
+    r"|\AI(?:['’]m| am) not (?:\S+ ){0,2}(?:sure|certain|positive)(?: about this)?,? but (?:I (?:think|believe|guess) )?"
+    r"|(?<= )not (?:in |on |at |by )?(?:the )?[^,.;:\n]{1,40}?,? but (?:rather )?(?=\S)",
     re.IGNORECASE,
 )
 
@@ -356,7 +368,7 @@ def find_bare(text: str) -> str | None:
     if not _begins_bare(text):
         return None
     line = _first_line(text)
-    if labelled := read_label(line.strip(), alone=True):
+    if labelled := read_label(next(iter(split_sentences(line)), ""), alone=True):
         return labelled
     bold = _BOLD_FIRST.match(line.strip())
     return take_result(trim_answer(bold[1] if bold else line)) or None

@@ -96,6 +96,12 @@ _USES = re.compile(
 )
 
 
+_CODE_LAST = re.compile(
+    r"[^`\n]{3,120}\b(?:with|via|using|by|is|are|be|called|named|run|use|command|function|method|operator)\s`(?P<said>[^`\n]{1,200})`(?P<rest>[.!]?)",
+    re.IGNORECASE,
+)
+
+
 def find_code(text: str) -> str | None:
     """The command or expression that a text tells to use, as it stands.
 
@@ -104,7 +110,7 @@ def find_code(text: str) -> str | None:
     """
     sentences = split_sentences(text)
     first = next((one for one in sentences if not FLUFF.match(one) or one.lower().startswith("to ")), "")
-    found = _USES.match(first)
+    found = _USES.match(first) or _CODE_LAST.fullmatch(first)
     if not found or "`" in found["rest"] or any(CONCLUDES.match(one) for one in sentences):
         return None
     return found["said"].strip()

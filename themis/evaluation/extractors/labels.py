@@ -98,17 +98,20 @@ def read_label(sentence: str, *, alone: bool) -> str | None:
     label, said = found["label"].strip(), found["said"]
     if (FLUFF.match(label) and not _HERE_IS.match(label)) or NEGATED.search(label) or "**" in label:
         return None
-    if (before := find_predicate(label)) and re.search(r"\d", before) and "following" not in label:
-        return None  # "The shipping took 2 days: sent on Monday, delivered on Wednesday"
     if found["mark"] and not (found["closed"] or found["end"]):
         said = said.removesuffix(".").removesuffix(found["mark"])
     if quoted := _QUOTED.fullmatch(said):
         return quoted[1]
+    if _OF_A_SENTENCE.search(label) and len(said.split()) <= 3 * _MOST_WORDS:
+        return said.strip("*_ ").removesuffix(".")
+    if (before := find_predicate(label)) and re.search(r"\d", before) and "following" not in label:
+        return None  # "The shipping took 2 days: sent on Monday, delivered on Wednesday"
     if not _is_answer(said) or (CONCLUDES.match(label) and len(label.split()) > 3):
         return None
     return _trim(said)
 
 
+_OF_A_SENTENCE = re.compile(r"\b(?:sentence|translation|paraphrase|rewrite|rewritten|quote|message|motto|slogan)\s*\Z", re.IGNORECASE)
 _QUOTED = re.compile(r"[*_]{0,3}[\"“«„]([^\"“”«»„\n]{1,200}?)\.?[\"”»“][.!]?[*_]{0,3}[.!]?")
 
 

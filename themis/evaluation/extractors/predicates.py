@@ -13,6 +13,8 @@ def find_predicate(sentence: str) -> str | None:
     sentence = sentence[end_of_opening(sentence) :]
     if cleft := _CLEFT.match(sentence) or _CONCERNS.fullmatch(sentence):
         return cleft["said"]
+    if left := _LEFT.fullmatch(sentence):
+        return left["said"]
     if most := _MOST.fullmatch(sentence):
         return most["said"] or most["more"] or most["who"]
     if not _SUBJECT.match(sentence) or len(sentence) > 500:
@@ -53,6 +55,10 @@ _CONCERNS = re.compile(
     r"(?:il s['’]agit (?:\w+ ){0,2}?d(?:e |['’]|u |es )|se trata (?:\w+ ){0,2}?(?:de |del )|es handelt sich (?:\w+ ){0,2}?um )(?P<said>[^,.\n]{1,60})[.]?",
     re.IGNORECASE,
 )
+# "22 eggs are left"
+_LEFT = re.compile(
+    r"(?P<said>[$€£]?\d[\d,.]*(?: [^\W\d_]+){0,3}?) (?:are|is|were|was|will be|remain) (?:still )?(?:left|remaining|missing|needed|required|left over)?[.!]?(?<=[a-z.!])",
+)
 # "the red box is the heaviest": who is the most of something is asked for.
 _MOST = re.compile(
     r"(?P<said>(?:[Tt]he )?[\w' -]{1,40}?) (?:is|was|has|are|must be|came|finished) "
@@ -67,7 +73,9 @@ _MOST = re.compile(
 _NAMED_TERM = re.compile(r"\s(?:is|are|be|lautet|est|es|é|è|gives?|gets?)\s+(?:[a-z]|[a-z]\([a-z]\))\Z")
 # "was signed in 1848", "was written by Jane Austen"
 _DONE_BY = re.compile(
-    r"\A[a-z]{2,}(?:ed|en|wn|rn|un|lt|ld|de|id|ght|ng|nd|nt|pt|ut|et|kt|ft|cht) (?:in|by|on|at|to|from|after|near|as|under(?: the)?|with|door|von)\s+(?=\S)"
+    r"\A[a-z]{2,}(?:ed|en|wn|rn|un|lt|ld|de|id|ght|ng|nd|nt|pt|ut|et|kt|ft|cht) (?:in|by|on|at|to|from|after|near|as|with|door|von)\s+(?=\S)"
+    r"|\A[a-z]+(?:ed|en) under (?:the )?(?=[A-Z])|\A(?:(?:stat[oa]|été|sido) )?[a-zéèà]+(?:[tsdh][oae]s?|ée?s?|ite?s?) (?:da|par|por|pela|pelo) (?=\S)"
+    r"|\A(?:hidden|kept|stored|placed|buried|parked|hanging|lying|sitting|standing) (?=(?:in|on|under|behind|beside|next|near|between|inside|above|below)\b)"
     r"|\A(?:available|located|situated|found) (?:at|in|on|from|under)\s+(?=\S)"
     r"|\A(?:(?:stat[oa]|été|sido) )?[a-zéèà]{2,}(?:[tsd][oa]|ée?|ite?) (?:da|par|por)\s+(?=\S)"
 )
@@ -130,7 +138,7 @@ CONCLUDES = re.compile(rf"[^\w$\\]*(?:{_CONCLUDING})(?!\w)", re.IGNORECASE)
 _OPENS = re.compile(
     rf"(?:[^\w$\\]*(?:{_CONCLUDING}|and|then|we (?:conclude|find|see)(?: that)?"
     r"|(?:if I (?:remember|recall)(?: \w+)?|I (?:think|believe|guess|suppose)|as far as I (?:know|remember|recall)|to my knowledge"
-    r"|ich (?:glaube|denke|meine)|je (?:crois|pense)|creo|acho|credo|penso)(?=,| that| que| che| dass)(?: that| que| che|, dass)?"
+    r"|ich (?:glaube|denke|meine)|je (?:crois|pense)|creo|acho|credo|penso)(?=,| that| que| che| dass| it\b)(?: that| que| che|, dass)?"
     rf"|in this case)(?!\w)[\s,:，]*){{0,3}}",
     re.IGNORECASE,
 )
@@ -146,7 +154,7 @@ _VERB = re.compile(
     r"|had|makes?|made|gets?|got|needs?|costs?"
     r"|earn(?:s|ed)?|pays?|paid|takes?|took|weighs?|contains?|becomes?|gives?|gave|leaves?|comes? (?:out )?to"
     r"|amounts? to|totals"
-    r"|works? out (?:to|at)|turns? out to be|ends? up with|sold|bought|spent|ate|ran|walked|read|received|remain|lives? in"
+    r"|works? out (?:to|at)|turns? out to be|(?:ends?|ended|winds?) up (?:with|in|at|on|being)|I count|sold|bought|spent|ate|ran|walked|read|received|remain|lives? in"
     r"|stands? for|sounds? like|belongs? to(?: the (?:category|class|genre|topic))?|refers? to|comes? from|arrives? (?:at|in|on)"
     r"|(?:starts?|begins?|ends?|opens?|closes?)(?: (?:at|in|on))?"
     r"|falls? on(?: an?)?|lasts?|died (?:in|of|on)|means|express(?:es|ed)|lies (?:in|on|at)|happened (?:in|on)"
