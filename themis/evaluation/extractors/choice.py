@@ -111,6 +111,8 @@ def _read(page: _Page, letters: str, options: Mapping[str, str], emphasised: Set
     for answers in ([mention for mention in formal if not mention.spelled], formal):
         if answers:
             return _only(_pick_of_several(answers[-1], stated))
+    if opening := _opens_with_option(reply, options):
+        return opening
     if _is_undecided(reply, options):
         return None
     rejected = _letters(by(Evidence.REJECTED))
@@ -135,6 +137,17 @@ def _read(page: _Page, letters: str, options: Mapping[str, str], emphasised: Set
         or _only(_letters(mentioned) - rejected)
         or _only(_letters(_opening(page, mentioned, letters)))
     )
+
+
+def _opens_with_option(reply: str, options: Mapping[str, str]) -> str | None:
+    """The letter that a reply begins with, where the text of its option follows, and no list of the others."""
+    if len(set(re.findall(r"^\W{0,6}([A-Z])\W{1,3}\s", reply, re.MULTILINE))) > 1:
+        return None
+    found = re.match(r"\W{0,4}([A-Z])\W{1,4}(?:the\s)?(?=\w)", reply, re.IGNORECASE)
+    option = options.get(found[1].upper(), "").casefold().removeprefix("the ") if found else ""
+    follows = reply[found.end() :].casefold() if found else ""
+    is_whole = follows.startswith(option) and not follows[len(option) : len(option) + 1].isalnum()
+    return found[1].upper() if found and option and is_whole and not words.RETRACTS.search(reply) else None
 
 
 def _is_undecided(reply: str, options: Mapping[str, str]) -> bool:

@@ -111,7 +111,9 @@ def read_label(sentence: str, *, alone: bool) -> str | None:
     return _trim(said)
 
 
-_OF_A_SENTENCE = re.compile(r"\b(?:sentence|translation|paraphrase|rewrite|rewritten|quote|message|motto|slogan)\s*\Z", re.IGNORECASE)
+_OF_A_SENTENCE = re.compile(
+    r"\b(?:sentence|translation|paraphrase|rewrite|rewritten|quote|message|motto|slogan)\s*\Z", re.IGNORECASE
+)
 _QUOTED = re.compile(r"[*_]{0,3}[\"“«„]([^\"“”«»„\n]{1,200}?)\.?[\"”»“][.!]?[*_]{0,3}[.!]?")
 
 

@@ -180,7 +180,7 @@ def _alone_on_a_line(reply: Reply) -> WrittenNumber | None:
         if several and wording.ROW_OR_BULLET.match(reply.text, line.start):
             continue
         if (alone := _alone(reply, line)) is not None:
-            return alone
+            return _corrected(reply, alone.end) or alone
     for first in reply.sentences[:1]:
         return (
             _alone_in_words(reply.text[first.start : min(first.end, first.start + 200)])
