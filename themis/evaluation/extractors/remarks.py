@@ -97,7 +97,7 @@ _REMARK = re.compile(
     r"|thanks|thank you|best(?: regards)?,|see you"
     r"|(?:please )?(?:note|remember|be aware|keep in mind|bear in mind|mind)\b(?! the answer)|(?:a |one )?(?:quick |small |side )?(?:note|remark|hint|tip|trick|reminder)\b"
     r"|fun fact|did you know|by the way|btw\b|incidentally|interestingly|as (?:a|an) (?:side note|aside|bonus)|bonus"
-    r"|(?:for|by) comparison|in comparison|some (?:more )?background|a few (?:practical |more )?(?:hints|tips|notes)|don['’]t (?:forget|confuse|fall)"
+    r"|(?:for|by) comparison|in comparison|some (?:more )?background|a few (?:practical |more )?(?:hints|tips|notes)|don['’]t (?:forget|confuse|fall)|be careful|careful\b|watch out|beware"
     r"|i(?:['’]m| am) not a (?:doctor|lawyer)|as a (?:general|safety|side|practical) (?:rule|recommendation|note|tip)"
     r"|p\.?s\.?\b|disclaimer|warning|caution|important\W{0,3}:|caveat"
     r"|(?:sources?|references?|citations?|evidence|confidence|certainty|difficulty|further reading|see also|related)\b[^\w\n]{0,4}[:：(]"

@@ -290,7 +290,7 @@ def _is_aside(said: _Said) -> bool:
     )
 
 
-_SUPPOSED = re.compile(r"\b(?:would(?!\ be\ left)|unlike|if\ (?:it|we|you|the\w*)\ (?:had|were))\b", re.IGNORECASE)
+_SUPPOSED = re.compile(r"\b(?:would(?!\ be\ left)|could\ also|not\ (?:asked|needed|required)|wäre|serait|sería|seria|sarebbe|unlike|if\ (?:it|we|you|the\w*)\ (?:had|were))\b", re.IGNORECASE)
 
 
 def without_asides(text: str) -> str:

@@ -217,7 +217,7 @@ def _boxed(text: str) -> Iterator[_Found]:
 
 
 # (a) ... (b) ...: parts of one question.
-_NEXT_PART = re.compile(r"[\s.$]*\n\s*\(?[b-e][.)]\s[^\n]{0,80}")
+_NEXT_PART = re.compile(r"[\s.$]*\n[\s*_]*\(?[b-e][.)][\s*_]+[^\n]{0,80}")
 _SIGN_BEFORE = re.compile(r"(?:[=$]|\bis)\s*(\\pm|±|-|−)\s*$")
 
 

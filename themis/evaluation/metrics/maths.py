@@ -62,9 +62,11 @@ class MathVerifyAccuracy(Metric):
                 return MetricScore(self.name, 1.0, {"answer": key.words})
         expected = [key.latex for key in keys if key.latex]
         answer = stated_expression(text)
-        if answer and all(map(_NUMBER.fullmatch, expected)) and (number := stated_number(text)) is not None:
-            answer = number
+        number = stated_number(text) if answer and all(map(_NUMBER.fullmatch, expected)) else None
+        answer = number or answer
         found = self._compare(expected, answer)
+        if found.value == 0.0 and number and _RESTATED.search(text):
+            found = self._compare(expected, stated_expression(text))
         if found.value == 0.0 and answer and any(_counts(latex, answer, text) for latex in expected):
             return MetricScore(self.name, 1.0, {"answer": answer[:_MAX_EXPRESSION]})
         if found.value == 0.0 and _ROUNDED.search(text) and any(_NUMBER.fullmatch(latex) for latex in expected):
@@ -171,5 +173,7 @@ def _is_ratio(expected: str, answer: str) -> bool | None:
 _RATIO = re.compile(r"\d{1,9}(?:\s?:\s?\d{1,9})+")
 _CLOCK = re.compile(r"(?:[01]?\d|2[0-4])\s?:\s?[0-5]\d")
 _NUMBER = re.compile(r"(?P<digits>-?(?:\d{1,3}(?:,\d{3})+|\d{1,300})(?:\.\d{1,300})?)(?P<percent>\s?\\%)?")
+# The same in another unit or form: "2.5 m³, that is 2500 litres".
+_RESTATED = re.compile(r"\b(?:that is|i\.\s?e\.|which is|or) ", re.IGNORECASE)
 _ROUNDED = re.compile(r"\\(?:approx|simeq)\b|≈")
 _IN_BASE = re.compile(r"([0-9A-Fa-f]+)\s?_\s?\{?\s?\w+\s?\}?")

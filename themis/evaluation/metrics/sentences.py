@@ -31,6 +31,8 @@ def value_of(sentence: str, *, announced: bool) -> str | None:
         sentence = explained[1]
     sentence = re.sub(r"\bnot\b[^.]{1,40}?\bbut\b", "", _last_cell(sentence))
     sentence = re.sub(r"(?<=\w)[\W]{0,3}\b(?:and |but )?if\b.*\bwould\b.*", "", sentence)
+    if (hypothetical := _HYPOTHETICAL.search(_mask(sentence))) and _value_in(sentence[: hypothetical.start()]):
+        sentence = sentence[: hypothetical.start()]
     if found := set_at_the_end(sentence):
         return found
     sentence = _restated(_without_rejected(sentence))
@@ -43,6 +45,8 @@ def value_of(sentence: str, *, announced: bool) -> str | None:
     return _value_in(_main_clause(sentence))
 
 
+# "...; without repetition there would be 60"
+_HYPOTHETICAL = re.compile(r"(?:;|,?\s+(?:but|while|whereas))\s[^;]*\bwould\b.*", re.DOTALL)
 # "7/12: 1/3 is 4/12 and 1/4 is 3/12": an announced value before its explanation.
 _EXPLAINED = re.compile(r"\s*(\**[-−]?[$€£]?\d[\d,.]*(?:/\d+)?%?\**|\$[^$\n]{1,80}\$)\s?:\s+(?=\D|\d[^:]*(?:\bis\b|=))")
 
@@ -82,7 +86,7 @@ def _restated(sentence: str) -> str:
     return sentence[words.end() :] if words and _value_in(sentence[words.end() :]) else sentence
 
 
-_RESTATES = re.compile(r"(?<!\w)(?:i\.\s?e\.|that is,?|namely|in other words|or equivalently),?\s", re.IGNORECASE)
+_RESTATES = re.compile(r"(?<!\w)(?:i\.\s?e\.|that is,?|namely|in other words|or equivalently|soit|cioè|es decir|d\.\s?h\.|das heißt|ou seja|то есть),?\s", re.IGNORECASE)
 
 
 def _last_cell(line: str) -> str:
@@ -281,6 +285,8 @@ _NO_UNIT = re.compile(
 def _plain_value(text: str) -> str | None:
     """Of a text without formulas: the text itself where it is an expression, else the last expression or number in it."""
     text = re.sub(r"(?<=[\d*])!$", "", text.strip().rstrip("."))  # a cheer, not a factorial
+    text = re.sub(r"(?<=[\d)])\s+(?:ou|oder|o|или|u)\s+(?=[A-Za-z]\s?=|[-−]?\d)", " or ", text)
+    text = re.sub(r"(?<=[\d)])\s+(?:et|und|y|e|и)\s+(?=[A-Za-z]\s?=|[-−]?\d)", " and ", text)
     text = re.sub(r"<sup>([^<>]*)</sup>", r"^{\1}", text)
     text = re.sub(r"(?<=\d)\s+to\s+(?=\d)", ":", text)
     if time := _TIME_LAST.search(text):
