@@ -237,7 +237,7 @@ REJECTS_NEXT = _pattern(
 )
 REJECTS_LAST = _pattern(
     r"[*_`]{0,4}(?:,|\.\.\.|…|\s?[—-])\s?(?:I mean\b|I meant\b|sorry\b|no, |wait, |or rather\b|make that\b|scratch that\b)"
-    r"|[*_`\"')]{0,4}\s(?:\w+\s)?(?:(?:is|was|would be|seems|looks)\s(?:clearly\s|also\s)?(?:wrong|incorrect|not|too|extraneous|invalid"
+    r"|[*_`\"')$]{0,4}\s(?:\w+\s)?(?:(?:is|was|would be|seems|looks)\s(?:clearly\s|also\s)?(?:wrong|incorrect|not|too|extraneous|invalid"
     r"|rejected|discarded|spurious|excluded)\b"
     r"|cannot be\b|can't be\b)"
 )

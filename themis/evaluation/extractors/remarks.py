@@ -99,6 +99,8 @@ _REMARK = re.compile(
     r"|fun fact|did you know|by the way|btw\b|incidentally|interestingly|as (?:a|an) (?:side note|aside|bonus)|bonus"
     r"|(?:for|by) comparison|in comparison|some (?:more )?background|a few (?:practical |more )?(?:hints|tips|notes)|don['’]t (?:forget|confuse|fall)|be careful|careful\b|watch out|beware"
     r"|i(?:['’]m| am) not a (?:doctor|lawyer)|as a (?:general|safety|side|practical) (?:rule|recommendation|note|tip)"
+    r"|(?:yes|great|perfect|correct|right|good)\b[,!.]?(?: (?:that|it|this|everything|the))?[^.\n]{0,40}(?:works|match\w*|right|correct|checks?|holds|fits|agrees?)\b"
+    r"|c['’]est bien|stimmt|es stimmt|das passt|todo correcto"
     r"|p\.?s\.?\b|disclaimer|warning|caution|important\W{0,3}:|caveat"
     r"|(?:sources?|references?|citations?|evidence|confidence|certainty|difficulty|further reading|see also|related)\b[^\w\n]{0,4}[:：(]"
     r"|(?:quick |sanity |double[- ])?check(?:ing)?\b[^\w\n]{0,4}[:：]|verif(?:ication|ying|y)\b[^\n]{0,30}[:：]|double[- ]check"

@@ -152,7 +152,7 @@ _CLAUSE = re.compile(
     [,;]?\s*
     (?:
         \b(?:because|since|as|where|when|whenever|if|for|with|attained|achieved|occurring|by|after|instead|rather|not|but|given
-           |using|at|although|while|who|weil|da|car|parce|porque|perché|если|так\ как)\b
+           |using|at|although|while|who|pour|für|para|weil|da|car|parce|porque|perché|если|так\ как)\b
       | \b(?:and|but)\ not\b
       | \band\ (?:there\ (?:can|is\ no|are\ no)|no\ other\b|it\ is\ the\ only)
       | \band\ (?:its|her|his|their|the\ (?:other|remainder|rest))\b
@@ -165,7 +165,7 @@ _CLAUSE = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 _AT_SEVERAL = re.compile(r",?\s*(?:at|for|when)\s+\x01+,?\s+(?:and|or)\s+\x01")
-_SO = re.compile(r"[,;]?\s*\b(?:so|therefore|thus|hence|giving|meaning)\b|[,;:]?\s*(?:所以|因此|故)", re.IGNORECASE)
+_SO = re.compile(r"[,;]?\s*\b(?:so|therefore|thus|hence|giving|meaning|donc|somit|daher|quindi|portanto|entonces)\b|[,;:]?\s*(?:所以|因此|故)", re.IGNORECASE)
 _COPULA = re.compile(
     r"""
     \b(?:is|are|(?:that|it|there|here)['’]s|was|were|equals?|be|becomes?|remains?|gives?|giving|yields?|gets?|obtain|find
