@@ -13,6 +13,7 @@ from themis.evaluation.extractors.predicates import (
     end_of_opening,
     find_predicate,
     is_sentence,
+    strip_participle,
     take_result,
 )
 from themis.evaluation.extractors.remarks import FLUFF, drop_remarks, split_sentences
@@ -162,7 +163,7 @@ _CLAUSE = re.compile(
 # A figure with its unit, last in a sentence: "so she earned $10", "thus they walk 12 km a day".
 _QUANTITY = re.compile(
     r"(?<![\w.^])(?:(?:January|February|March|April|May|June|July|August|September|October|November|December) (?=\d))?"
-    r"(?:[-−$€£¥]\s?)?\d[\d,.:/]*(?:\s?[%€$£]|\s?°[CF]?|(?:\s+[^\W\d]+){1,3})?$"
+    r"(?:[-−$€£¥]\s?)?(?:\d[\d,.]* ?[×x] ?){0,2}\d[\d,.:/]*(?:\s?[%€$£]|\s?°[CF]?|(?:\s+[^\W\d]+){1,3})?$"
 )
 _THERE_ARE = re.compile(
     r"there (?:are|is|were|will be|would be)\s+(?P<said>(?:exactly |only )?\d[\d,.]*(?:\s+(?!(?:of|in|for|on|at"
@@ -231,7 +232,7 @@ _BROKEN_OFF = re.compile(
 
 # What is denied beside what is stated: "is Canberra, not Sydney", "is **false**: it cannot be seen".
 _INSTEAD = re.compile(
-    r",\s+(?:and |und |et |y |e |а )?(?:not|nicht|pas|no|non|não|не)\s.*\Z|(?<=\*\*):\s.*\Z", re.IGNORECASE
+    r",\s+(?:and |und |et |y |e |а )?(?:not|nicht|pas|no|non|não|не)\s.*\Z|(?<=\*\*):\s.*\Z|\s[–—]\s.*\Z", re.IGNORECASE
 )
 
 
@@ -240,6 +241,7 @@ _QUOTED = re.compile(r"[\"“«][^\"“”«»\n]{1,120}[\"”»]")
 
 _CORRECTS = re.compile(
     r"\A(?:(?:actually|wait|no|sorry|correction|oops|or rather)\b[\s,.:!—–-]*){1,3}(?:let me (?:correct|rephrase)[^:.\n]{0,40}[:.]\s*)?(?=\S)"
+    r"|\A(?:to answer (?:your|the|this) question|simply put|in a nutshell|put simply|to be precise|as of my last (?:update|knowledge)|you asked [^.:]{3,80})[:,]\s*"
     r"|\AI(?:['’]m| am) not (?:\S+ ){0,2}(?:sure|certain|positive)(?: about this)?,? but (?:I (?:think|believe|guess) )?"
     r"|(?<= )not (?:in |on |at |by )?(?:the )?[^,.;:\n]{1,40}?,? but (?:rather )?(?=\S)",
     re.IGNORECASE,
@@ -273,6 +275,8 @@ def _is_finished(text: str) -> bool:
 def _read_clause(clause: str) -> str | None:
     """What a clause says: what is set in bold, what it says of its subject, else the figure it ends with."""
     clause = re.sub(r"\A\*\*([^*]+)\*\*\Z", r"\1", clause.strip())
+    if share := _SHARE_FIRST.match(clause):
+        return share["said"]
     if leaves := _LEAVES.match(clause):
         return cut_after_quantity(trim_answer(leaves["said"])) or None
     if quoted := _QUOTE_LAST.fullmatch(clause):
@@ -290,7 +294,7 @@ def _read_clause(clause: str) -> str | None:
         return trim_answer(there_are["said"])
     said = find_predicate(trimmed)
     if said is None and _IT_IS.match(clause, end_of_opening(clause)) and 0 < len(trimmed.split()) <= _BARE_WORDS:
-        return take_result(trimmed)
+        return take_result(strip_participle(trimmed))
     if said is None and (said := find_predicate("The " + trimmed)) and said not in trimmed:
         said = None
     if (said is None or _TURNED.match(said)) and "=" not in trimmed and (quantity := _QUANTITY.search(trimmed)):
@@ -306,6 +310,8 @@ def _read_clause(clause: str) -> str | None:
     return (take_result(cut_after_quantity(trim_answer(said))) or None) if said else None
 
 
+# "Roughly 40% of the votes went to the incumbent"
+_SHARE_FIRST = re.compile(r"(?:roughly |about |around |approximately |some |nearly |exactly |only )?(?P<said>\d[\d.,]*\s?%|\d+/\d+) of (?:the|all|its|their|his|her)\b[^=]*\Z", re.IGNORECASE)
 _QUOTE_LAST = re.compile(
     r"[^\"“”\n]* (?:is|are|was|were|as|says?|said|reads?|called|means|translated|spells?|be)[^\"“”\w\n]{1,4}[\"“](?P<said>[^\"“”\n]{1,200})[\"”][.!]?"
 )

@@ -91,7 +91,7 @@ def _is_label(sentence: str) -> bool:
 
 _USES = re.compile(
     r"(?:you (?:can|could|should|may|need to|have to|would|might)|to [^.\n`]{3,80}, (?:you can )?|just|simply|try|please)?\s*"
-    r"(?:use|run|type|enter|call|execute|write|press|try)\b[^`\n]{0,60}`(?P<said>[^`\n]{1,200})`(?P<rest>.*)",
+    r"(?:(?:it|this|that|the \w+) (?:prints|outputs|returns|yields|shows|evaluates to)|use|run|type|enter|call|execute|write|press|try|set|add|pass)\b[^`\n]{0,60}`(?P<said>[^`\n]{1,200})`(?P<rest>.*)",
     re.IGNORECASE | re.DOTALL,
 )
 
