@@ -74,7 +74,8 @@ LANGUAGES = (
         ),
         r"(?<!\byou\s)(?<!\bwe\s)(?<!\bthey\s)(?<!\bI\s)(?<!\bthat\s)(?<!\bwhich\s)"
         r"\b(?:(?:will|would|must|should|has to|have to|might|may|could|can)\s+(?:\w+\s+)?be|turns? out (?:to be|as)"
-        r"|comes? (?:out )?(?:to|as)|(?:is|was)(?:n['’]t)?|are|were|be|being|equals|becomes|remains|given by)\b|(?<!\blet)['’]s\b",
+        r"|comes? (?:out )?(?:to|as)|(?:is|was)(?:n['’]t)?|are|were|be|being|equals|becomes|remains|given by)\b"
+        r"|(?<!\blet)['’]s\b",
         r"because|since|even (?:though|if)|despite|in spite of|and (?:the reason|this is|it is|that is)|and not"
         r"|but not|due to|given that|rather than"
         r"|instead of|as opposed to|in contrast to"
@@ -290,9 +291,11 @@ DECLINES = re.compile(
     r"|no opinion|(?:not|n't) (?:contain|have|provide|give|include|offer) (?:enough|sufficient|access|any)"
     r"|not enough information"
     r"|insufficient information"
-    r"|no (?:\w+ly )?(?:single|clear|accepted|definitive|definite|agreed|right|correct|exact|simple|generally) (?:\w+ )?answer|(?:rather|prefer) not "
+    r"|no (?:\w+ly )?(?:single|clear|accepted|definitive|definite|agreed|right|correct|exact|simple"
+    r"|generally) (?:\w+ )?answer|(?:rather|prefer) not "
     r"|(?:not|n['’]t|never) (?:mentioned|stated|specified|given|said|indicated|named|provided) (?:in|by|anywhere)"
-    r"|(?:text|passage|article|document|table|question|story|image|figure|prompt) (?:does not|doesn['’]t|did not|didn['’]t) (?:actually )?"
+    r"|(?:text|passage|article|document|table|question|story|image|figure|prompt) (?:does not|doesn['’]t|did not"
+    r"|didn['’]t) (?:actually )?"
     r"(?:say|state|mention|specify|tell|load|contain|give|name|indicate)|please (?:clarify|provide|share|specify)"
     r"|(?:cannot|can't|can not) (?:be )?(?:determined?|answer|help|assist|say|tell|provide|solve|give)"
     r"|need (?:a few |some |a bit )?more (?:information|details?|context)|hard to say|difficult to say"
@@ -309,8 +312,10 @@ DECLINES = re.compile(
 )
 # An announced answer that is none.
 DECLINED = re.compile(
-    r"(?:I(?:['’]m| am) (?:sorry|unable|not able|not sure|afraid)|I (?:can(?:['’]t|not)|could not|couldn['’]t|do not|don['’]t) (?:know|say|tell|determine"
-    r"|answer|find|help|provide|give|identify|verify|access)|(?:the|this) (?:text|passage|article|document|table|question|story|image|prompt) "
+    r"(?:I(?:['’]m| am) (?:sorry|unable|not able|not sure|afraid)|I (?:can(?:['’]t|not)|could not|couldn['’]t"
+    r"|do not|don['’]t) (?:know|say|tell|determine"
+    r"|answer|find|help|provide|give|identify|verify|access)|(?:the|this) (?:text|passage|article|document|table"
+    r"|question|story|image|prompt) "
     r"(?:does not|doesn['’]t|did not|didn['’]t) )",
     re.IGNORECASE,
 )

@@ -75,13 +75,16 @@ _PRAISE = re.compile(
     re.IGNORECASE,
 )
 _NOTHING = re.compile(
-    r"\W*(?:n\s?/\s?a|not (?:mentioned|applicable|available|specified|stated|given|provided|enough)\b[^\n]{0,60}|it depends\b[^\n]{0,80})\W*",
+    r"\W*(?:n\s?/\s?a|not (?:mentioned|applicable|available|specified|stated|given|provided|enough)\b[^\n]{0,60}"
+    r"|it depends\b[^\n]{0,80})\W*",
     re.IGNORECASE,
 )
 # What has to be known first is asked for: nothing is answered.
 _ASKS_BACK = re.compile(
-    r"\b(?:could|can|would|will) you (?:please )?(?:clarify|specify|provide|share|tell|give|check|confirm|upload|paste|send|describe|indicate|say)"
-    r"|\bwhich\b[^.?\n]{0,60}\b(?:do you|are you|you mean|did you|you['’]re)|\bwhat do you mean|please (?:clarify|provide|specify|share|paste)"
+    r"\b(?:could|can|would|will) you (?:please )?(?:clarify|specify|provide|share|tell|give|check|confirm|upload"
+    r"|paste|send|describe|indicate|say)"
+    r"|\bwhich\b[^.?\n]{0,60}\b(?:do you|are you|you mean|did you|you['’]re)|\bwhat do you mean|please (?:clarify"
+    r"|provide|specify|share|paste)"
     r"|podrías|puedes (?:indicar|decir|aclarar)|könntest du|können sie|pourriez-vous|peux-tu|poderia|potresti|уточните|请提供",
     re.IGNORECASE,
 )
@@ -212,12 +215,14 @@ def find_conclusion(text: str) -> str | None:
 
 # What a sentence ends with, where nothing else tells what it says: a name, a figure and what it counts, how often.
 _LAST_NAME = re.compile(
-    r"(?:[\w'’\"“”()-]+,? ){2,14}?(?:(?P<said>(?:(?:the|an?) )?[A-ZÀ-Þ][\w'’.-]*(?: (?:(?:of|the|de|van|von|la|le|du|del|and|&) )*[A-ZÀ-Þ\d][\w'’.-]*)*"
+    r"(?:[\w'’\"“”()-]+,? ){2,14}?(?:(?P<said>(?:(?:the|an?) )?[A-ZÀ-Þ][\w'’.-]*(?: (?:(?:of|the|de|van|von|la|le"
+    r"|du|del|and|&) )*[A-ZÀ-Þ\d][\w'’.-]*)*"
     r"|once|twice|never|always|weekly|daily|monthly|yearly))[.!]?"
 )
 # More about somebody who was just named; a figure may be the answer all the same.
 _ABOUT_WHOM = re.compile(
-    r"(?:He|She|His|Her|They|Their|At the time|Since then|Today|Before that|Later|Previously|Afterwards|Even today|To this day|Its"
+    r"(?:He|She|His|Her|They|Their|At the time|Since then|Today|Before that|Later|Previously|Afterwards"
+    r"|Even today|To this day|Its"
     r"|It (?:has|rises|lies|flows|covers|became|remains|also|can|contains|belongs))\b[^\d*=]+"
 )
 # A working that is cut off in its next step has not concluded.
@@ -240,8 +245,10 @@ _QUOTED = re.compile(r"[\"“«][^\"“”«»\n]{1,120}[\"”»]")
 
 
 _CORRECTS = re.compile(
-    r"\A(?:(?:actually|wait|no|sorry|correction|oops|or rather)\b[\s,.:!—–-]*){1,3}(?:let me (?:correct|rephrase)[^:.\n]{0,40}[:.]\s*)?(?=\S)"
-    r"|\A(?:to answer (?:your|the|this) question|simply put|in a nutshell|put simply|to be precise|as of my last (?:update|knowledge)|you asked [^.:]{3,80})[:,]\s*"
+    r"\A(?:(?:actually|wait|no|sorry|correction|oops|or rather)\b[\s,.:!—–-]*){1,3}(?:let me (?:correct"
+    r"|rephrase)[^:.\n]{0,40}[:.]\s*)?(?=\S)"
+    r"|\A(?:to answer (?:your|the|this) question|simply put|in a nutshell|put simply|to be precise"
+    r"|as of my last (?:update|knowledge)|you asked [^.:]{3,80})[:,]\s*"
     r"|\AI(?:['’]m| am) not (?:\S+ ){0,2}(?:sure|certain|positive)(?: about this)?,? but (?:I (?:think|believe|guess) )?"
     r"|(?<= )not (?:in |on |at |by )?(?:the )?[^,.;:\n]{1,40}?,? but (?:rather )?(?=\S)",
     re.IGNORECASE,
@@ -311,9 +318,14 @@ def _read_clause(clause: str) -> str | None:
 
 
 # "Roughly 40% of the votes went to the incumbent"
-_SHARE_FIRST = re.compile(r"(?:roughly |about |around |approximately |some |nearly |exactly |only )?(?P<said>\d[\d.,]*\s?%|\d+/\d+) of (?:the|all|its|their|his|her)\b[^=]*\Z", re.IGNORECASE)
+_SHARE_FIRST = re.compile(
+    r"(?:roughly |about |around |approximately |some |nearly |exactly |only )?(?P<said>\d[\d.,]*\s?%"
+    r"|\d+/\d+) of (?:the|all|its|their|his|her)\b[^=]*\Z",
+    re.IGNORECASE,
+)
 _QUOTE_LAST = re.compile(
-    r"[^\"“”\n]* (?:is|are|was|were|as|says?|said|reads?|called|means|translated|spells?|be)[^\"“”\w\n]{1,4}[\"“](?P<said>[^\"“”\n]{1,200})[\"”][.!]?"
+    r"[^\"“”\n]* (?:is|are|was|were|as|says?|said|reads?|called|means|translated|spells?"
+    r"|be)[^\"“”\w\n]{1,4}[\"“](?P<said>[^\"“”\n]{1,200})[\"”][.!]?"
 )
 # "Thus x = 7": what x is.
 _VARIABLE = re.compile(r"\$?[A-Za-z](?:_\w)?\s?=\s?[^=\n]{1,40}")
@@ -377,7 +389,7 @@ def find_bare(text: str) -> str | None:
     if labelled := read_label(next(iter(split_sentences(line)), ""), alone=True):
         return labelled
     bold = _BOLD_FIRST.match(line.strip())
-    return take_result(trim_answer(bold[1] if bold else line)) or None
+    return take_result(strip_participle(trim_answer(bold[1] if bold else line))) or None
 
 
 def _first_line(text: str) -> str:
@@ -400,7 +412,8 @@ _QUOTES_LAST = re.compile(r"(?:[^\W\d_]+ ){3,}[\"“„][^\"“”„\n]{1,80}[\
 
 
 _CLAUSE_FIRST = re.compile(
-    r"(?:it|this|that|there|we|i|you|he|she|they|if|when|as|since|while|although|officially|ich|wir|je|il|elle|on|yo|creo|eu|io)\b(?! is| was)",
+    r"(?:it|this|that|there|we|i|you|he|she|they|if|when|as|since|while|although|officially|ich|wir|je|il|elle|on"
+    r"|yo|creo|eu|io)\b(?! is| was)",
     re.IGNORECASE,
 )
 _GUESSES = re.compile(r"(?:maybe|perhaps|possibly|probably|um+|uh+)\b[\s,.]*(?!\w+ you)\S", re.IGNORECASE)

@@ -27,7 +27,8 @@ def find_emphasised(clause: str) -> str | None:
 
 # Of measures; what is counted was asked for: **50** states.
 _UNIT_AFTER = re.compile(
-    r"\s((?:(?:square|cubic) )?(?:(?:kilo|centi|milli|deci)?(?:met(?:er|re)|gram(?:me)?|lit(?:er|re)|watt|joule)|mile|yard|inch|foot|feet|ton(?:ne)?"
+    r"\s((?:(?:square|cubic) )?(?:(?:kilo|centi|milli|deci)?(?:met(?:er|re)|gram(?:me)?|lit(?:er|re)|watt|joule)"
+    r"|mile|yard|inch|foot|feet|ton(?:ne)?"
     r"|pound|ounce|gallon|cup|second|minute|hour|day|week|month|year|decade|dollar|cent|euro|percent|degree|point|unit|volt|amp|byte"
     r"|apple|coin|euro|stunde|tag|minute|jahr|meter|liter|heure|jour|mètre|litre|hora|día|metro|litro|euros?)(?:e?[sn])?"
     r"|km|cm|mm|m|kg|g|mg|ml|l|km/h|mph|°[CF]|kWh|USD|EUR)(?:[²³]|/\w+)?(?!\w)",
@@ -91,7 +92,8 @@ def _is_label(sentence: str) -> bool:
 
 _USES = re.compile(
     r"(?:you (?:can|could|should|may|need to|have to|would|might)|to [^.\n`]{3,80}, (?:you can )?|just|simply|try|please)?\s*"
-    r"(?:(?:it|this|that|the \w+) (?:prints|outputs|returns|yields|shows|evaluates to)|use|run|type|enter|call|execute|write|press|try|set|add|pass)\b[^`\n]{0,60}`(?P<said>[^`\n]{1,200})`(?P<rest>.*)",
+    r"(?:(?:it|this|that|the \w+) (?:prints|outputs|returns|yields|shows|evaluates to)|use|run|type|enter|call"
+    r"|execute|write|press|try|set|add|pass)\b[^`\n]{0,60}`(?P<said>[^`\n]{1,200})`(?P<rest>.*)",
     re.IGNORECASE | re.DOTALL,
 )
 

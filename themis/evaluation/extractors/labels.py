@@ -56,7 +56,8 @@ _HERE_IS = re.compile(r"\W*here(?: is|['’]s| are) (?:the|your|what|an?|one)\b"
 # --- colons -----------------------------------------------------------------------------------------------------------
 
 _COLON = re.compile(
-    r"[>\s\U0001f000-\U0001faff✅✔\ufe0f]*(?:[-*•][ \t]+)?(?P<mark>[*_]{0,3})(?P<label>[\"“(]?[^\W\d_][^:：\n]{0,200}?|\d{1,2}[a-z]{2} [^:：\n]{1,60}?)"
+    r"[>\s\U0001f000-\U0001faff✅✔\ufe0f]*(?:[-*•][ \t]+)?(?P<mark>[*_]{0,3})"
+    r"(?P<label>[\"“(]?[^\W\d_][^:：\n]{0,200}?|\d{1,2}[a-z]{2} [^:：\n]{1,60}?)"
     r"[ \u00a0]?(?P<closed>[*_]{0,3})[:：](?P<end>[*_]{0,3})(?:[ \u00a0\t]+|(?<=：))(?P<said>\S[^\n]*)"
 )
 # What has a verb is a clause; what has none may be the name of what is given.

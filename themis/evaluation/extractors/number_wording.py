@@ -148,7 +148,8 @@ DECLINES = _pattern(
         r"|compute|give|do)",
         r"(?:can(?:not|'t| not)|could not) (?:be )?(?:determine|answer|say|tell|compute|calculate|solve|found|work)\w*",
         r"(?:not|no) enough\b|insufficient|without (?:more|further|either|knowing)\b|could be anything\b",
-        r"unable to|impossible to|(?:not|isn['’]t|wasn['’]t) possible to|(?:isn|wasn|aren)['’]t (?:given|stated|mentioned|specified) (?:anywhere|in)",
+        r"unable to|impossible to|(?:not|isn['’]t|wasn['’]t) possible to|(?:isn|wasn|aren)['’]t (?:given|stated"
+        r"|mentioned|specified) (?:anywhere|in)",
         r"does(?:n't|n’t| not) (?:say|give|specif|provide|state|tell|mention|contain|include)",
         r"no (?:real |unique |integer )?solutions?|is undefined|depends on",
         r"nicht (?:bestimmen|möglich|berechnen|genug)|weiß (?:es |ich )?nicht|je ne (?:sais|peux)",
@@ -185,7 +186,8 @@ CONCLUDES = _pattern(
 STEP = _pattern(
     r"\b(?:"
     + _any(
-        r"so|therefore|thus|hence|consequently|which means|meaning|we (?:find|obtain)|adding (?:both|these|them|everything)",
+        r"so|therefore|thus|hence|consequently|which means|meaning|(?:in all|in total|altogether)(?=:?\s[$€£]?\d)"
+        r"|we (?:find|obtain)|adding (?:both|these|them|everything)",
         r"also|daher|somit|folglich|donc|ainsi|par conséquent|por lo tanto|por tanto|así que|entonces",
         r"portanto|logo|então|quindi|perciò|dunque|следовательно|таким образом|значит|поэтому|dus|derfor|alltså|jadi|vậy",
     )
@@ -237,7 +239,8 @@ REJECTS_NEXT = _pattern(
 )
 REJECTS_LAST = _pattern(
     r"[*_`]{0,4}(?:,|\.\.\.|…|\s?[—-])\s?(?:I mean\b|I meant\b|sorry\b|no, |wait, |or rather\b|make that\b|scratch that\b)"
-    r"|[*_`\"')$]{0,4}\s(?:\w+\s)?(?:(?:is|was|would be|seems|looks)\s(?:clearly\s|also\s)?(?:wrong|incorrect|not|too|extraneous|invalid"
+    r"|[*_`\"')$]{0,4}\s(?:\w+\s)?(?:(?:is|was|would be|seems|looks)\s(?:clearly\s|also\s)?(?:wrong|incorrect|not"
+    r"|too|extraneous|invalid"
     r"|rejected|discarded|spurious|excluded)\b"
     r"|cannot be\b|can't be\b)"
 )
@@ -321,7 +324,8 @@ ASIDE = _pattern(
     rf"{_MARKUP}(?:(?:{_CHECKS})\b|(?:let(?:'s| me| us)|(?:just )?to|we can|you can|I'll|quick)\s"
     r"(?:also\s|now\s|just\s|quickly\s)?(?:(?:double|cross)[- ]?)?(?:check|verify|confirm|be\s(?:on the\s)?(?:safe|sure|certain))"
     r"|if\b|had\b|hope\b|I hope|let me know|would you|feel free"
-    r"|for (?:comparison|reference|example)|by the way|alternatively|remember|recall|source|in general|more generally|as a (?:\w+[ -])?(?:check|side note)"
+    r"|for (?:comparison|reference|example)|by the way|alternatively|remember|recall|source|in general"
+    r"|more generally|as a (?:\w+[ -])?(?:check|side note)"
     r"|wenn\b|(?:si|se)\b(?!\s(?:necesita|requiere|tarda|gasta|paga|vende|obtiene|ottiene|trova|ha|spende)n?\b)|если\b|如果)"
     r"|[^\n]{0,400}?(?:[✓✔]|,\s(?:which|and this|and that|as)\s(?:\w+\s){0,2}?"
     r"(?:matches|agrees|fits|checks|confirms|tallies|expected|required|given|stated|claimed|needed|should)\b[^,.!?\n]{0,80}[.!]*\s*$)"

@@ -51,7 +51,8 @@ def strip_participle(said: str) -> str:
 _AND_DONE = re.compile(r"\s+and (?:(?:later|then|first|was|is) )?(?:[a-z]+(?:ed|en|wn)|was|is)\b.*\Z")
 # "am 3. März 1954 geboren", "née en 1934 à Rome"
 _DATED = re.compile(
-    r"\A(?:(?:born|née?|nacid[oa]|nat[oa]|geboren) )?(?:am|on|le|el|em|il|en|in|im Jahr) (?P<said>(?:\d{1,2}(?:\.|er)? (?:de )?[^\W\d]+ (?:de )?)?\d{4})\b.*\Z"
+    r"\A(?:(?:born|née?|nacid[oa]|nat[oa]|geboren) )?(?:am|on|le|el|em|il|en|in|im Jahr) (?P<said>(?:\d{1,2}(?:\."
+    r"|er)? (?:de )?[^\W\d]+ (?:de )?)?\d{4})\b.*\Z"
 )
 
 
@@ -67,7 +68,8 @@ def _find_doer_or_thing(sentence: str) -> str | None:
 
 
 _DID = re.compile(
-    r"(?P<doer>(?:[\w'’.-]+ ){0,3}?[\w'’.-]+) (?:(?:first|originally|also|then|finally) )?(?:wrote|won|stole|painted|invented|discovered|founded|composed"
+    r"(?P<doer>(?:[\w'’.-]+ ){0,3}?[\w'’.-]+) (?:(?:first|originally|also|then|finally) )?(?:wrote|won|stole"
+    r"|painted|invented|discovered|founded|composed"
     r"|directed|designed|built|created|wore|carried|drank|plays|played|likes|prefers|chose|brought|caught|lost|owns|scored|sang|studied|teaches"
     r"|taught|uses|used|visited|hid|sent|saw|found|developed|introduced|proposed|proved|led|ruled|conquered|killed|hit|broke|speak|speaks)"
     r" (?P<thing>[^,;\n]{2,80})"
@@ -87,12 +89,14 @@ _CLEFT = re.compile(
 )
 # "Il s'agit probablement d'Albert Camus"
 _CONCERNS = re.compile(
-    r"(?:il s['’]agit (?:\w+ ){0,2}?d(?:e |['’]|u |es )|se trata (?:\w+ ){0,2}?(?:de |del )|es handelt sich (?:\w+ ){0,2}?um )(?P<said>[^,.\n]{1,60})[.]?",
+    r"(?:il s['’]agit (?:\w+ ){0,2}?d(?:e |['’]|u |es )|se trata (?:\w+ ){0,2}?(?:de |del )"
+    r"|es handelt sich (?:\w+ ){0,2}?um )(?P<said>[^,.\n]{1,60})[.]?",
     re.IGNORECASE,
 )
 # "22 eggs are left"
 _LEFT = re.compile(
-    r"(?P<said>[$€£]?\d[\d,.]*(?: [^\W\d_]+){0,3}?) (?:are|is|were|was|will be|remain) (?:still )?(?:left|remaining|missing|needed|required|left over)?[.!]?(?<=[a-z.!])",
+    r"(?P<said>[$€£]?\d[\d,.]*(?: [^\W\d_]+){0,3}?) (?:are|is|were|was|will be|remain) (?:still )?(?:left"
+    r"|remaining|missing|needed|required|left over)?[.!]?(?<=[a-z.!])",
 )
 # "the red box is the heaviest": who is the most of something is asked for.
 _MOST = re.compile(
@@ -108,14 +112,18 @@ _MOST = re.compile(
 _NAMED_TERM = re.compile(r"\s(?:is|are|be|lautet|est|es|é|è|gives?|gets?)\s+(?:[a-z]|[a-z]\([a-z]\))\Z")
 # "was signed in 1848", "was written by Jane Austen"
 _DONE_BY = re.compile(
-    r"\A[a-z]{2,}(?:ed|en|wn|rn|un|lt|ld|de|id|ght|ng|nd|nt|pt|ut|et|kt|ft|cht) (?:in|by|on|at|to|from(?! [A-Z\d]\S* to)|after|near|as|with|door|von)\s+(?=\S)"
-    r"|\A[a-z]+(?:ed|en) under (?:the )?(?=[A-Z])|\A(?:(?:stat[oa]|été|sido) )?[a-zéèà]+(?:[tsdh][oae]s?|ée?s?|ite?s?) (?:da|par|por|pela|pelo) (?=\S)"
-    r"|\A(?:hidden|kept|stored|placed|buried|parked|hanging|lying|sitting|standing) (?=(?:in|on|under|behind|beside|next|near|between|inside|above|below)\b)"
+    r"\A[a-z]{2,}(?:ed|en|wn|rn|un|lt|ld|de|id|ght|ng|nd|nt|pt|ut|et|kt|ft|cht) (?:in|by|on|at|to"
+    r"|from(?! [A-Z\d]\S* to)|after|near|as|with|door|von)\s+(?=\S)"
+    r"|\A[a-z]+(?:ed|en) under (?:the )?(?=[A-Z])|\A(?:(?:stat[oa]|été|sido) )?[a-zéèà]+(?:[tsdh][oae]s?|ée?s?"
+    r"|ite?s?) (?:da|par|por|pela|pelo) (?=\S)"
+    r"|\A(?:hidden|kept|stored|placed|buried|parked|hanging|lying|sitting|standing) (?=(?:in|on|under|behind"
+    r"|beside|next|near|between|inside|above|below)\b)"
     r"|\Aset in (?=[A-Z])|\A(?:available|located|situated|found) (?:at|in|on|from|under)\s+(?=\S)"
     r"|\A(?:(?:stat[oa]|été|sido) )?[a-zéèà]{2,}(?:[tsd][oa]|ée?|ite?) (?:da|par|por)\s+(?=\S)"
 )
 _COPULA = re.compile(
-    r"(?:is|are|was|were|(?:will|would|must|should) be|becomes?|turns? out to be|ist|sind|est|sont|es|son|é|são|è|sono)\b(?! left)",
+    r"(?:is|are|was|were|(?:will|would|must|should) be|becomes?|turns? out to be|ist|sind|est|sont|es|son|é|são|è"
+    r"|sono)\b(?! left)",
     re.IGNORECASE,
 )
 # "has the formula H2SO4"
@@ -172,8 +180,10 @@ _CONCLUDING = (
 CONCLUDES = re.compile(rf"[^\w$\\]*(?:{_CONCLUDING})(?!\w)", re.IGNORECASE)
 _OPENS = re.compile(
     rf"(?:[^\w$\\]*(?:{_CONCLUDING}|and|then|we (?:conclude|find|see)(?: that)?"
-    r"|(?:if I (?:remember|recall)(?: \w+)?|I (?:think|believe|guess|suppose)|as far as I (?:know|remember|recall)|to my knowledge"
-    r"|ich (?:glaube|denke|meine)|je (?:crois|pense)|creo|acho|credo|penso)(?=,| that| que| che| dass| it\b)(?: that| que| che|, dass)?"
+    r"|(?:if I (?:remember|recall)(?: \w+)?|I (?:think|believe|guess|suppose)|as far as I (?:know|remember"
+    r"|recall)|to my knowledge"
+    r"|ich (?:glaube|denke|meine)|je (?:crois|pense)|creo|acho|credo|penso)(?=,| that| que| che| dass"
+    r"| it\b)(?: that| que| che|, dass)?"
     rf"|in this case)(?!\w)[\s,:，]*){{0,3}}",
     re.IGNORECASE,
 )
@@ -189,12 +199,14 @@ _VERB = re.compile(
     r"|had|makes?|made|gets?|got|needs?|costs?"
     r"|earn(?:s|ed)?|pays?|paid|takes?|took|weighs?|measures?|contains?|becomes?|gives?|gave|leaves?|comes? (?:out )?to"
     r"|amounts? to|totals"
-    r"|works? out (?:to|at)|turns? out to be|(?:ends?|ended|winds?) up (?:with|in|at|on|being)|I count|sold|bought|spent|ate|ran|walked|read|received|remain|lives? in"
+    r"|works? out (?:to|at)|turns? out to be|(?:ends?|ended|winds?) up (?:with|in|at|on|being)|I count|sold"
+    r"|bought|spent|ate|ran|walked|read|received|remain|lives? in"
     r"|stands? for|sounds? like|belongs? to(?: the (?:category|class|genre|topic))?|refers? to|comes? from|arrives? (?:at|in|on)"
     r"|(?:starts?|begins?|ends?|opens?|closes?)(?: (?:at|in|on))?"
     r"|falls? on(?: an?)?|lasts?|died (?:in|of|on)|means|express(?:es|ed)|lies (?:in|on|at)|happened (?:in|on)"
     r"|translates? (?:to|as)|speaks?"
-    r"|ist|sind|(?<!the )(?<!world )(?<!civil )(?<!cold )war|waren|wurde|beträgt|lautet|kostet|est|sont|était|fut|vaut|coûte|es|son|(?<!the )(?<!ian )era|fue|cuesta|é|são|foi|custa|è|sono|fu"
+    r"|ist|sind|(?<!the )(?<!world )(?<!civil )(?<!cold )war|waren|wurde|beträgt|lautet|kostet|est|sont|était|fut"
+    r"|vaut|coûte|es|son|(?<!the )(?<!ian )era|fue|cuesta|é|são|foi|custa|è|sono|fu"
     r"|costa|равн[оаы]|равен|был[аои]?|является|says?|reads|shows|displays|aired|fell on|fiel am)"
     r"(?:\s+(?:therefore|thus|then|exactly|now|also|equal to|given by|called|known as|named(?: after)?|donc|also|actually"
     r"|indeed))?[\s:]+(?=\S)"

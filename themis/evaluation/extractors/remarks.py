@@ -90,29 +90,38 @@ _BRACKETED_PARAGRAPH = re.compile(
 _QUOTED_LAST = re.compile(r"[\"“«][^\"“”«»\n]{1,80}\?[\"”»]|\*[A-Z][^*\n]{1,80}\?\*\Z")
 _OPENS = r"[^\w$\\]*"
 _REMARK = re.compile(
-    _OPENS
-    + r"(?:(?:just )?let me know|feel free|(?:i )?hope (?:this|that|it)|happy to (?:help|explain|show)|i(?:'d| would|['’]ll| will)? be happy"
-    r"|i can (?:also|show|explain|give|walk|split|list|provide)|if you(?:['’]d| would|['’]re| are)? (?:like|want|need|have|prefer|wish|interested|curious|think)"
-    r"|(?:now )?try (?:it )?(?:yourself|with)|should you|in case you|don['’]t hesitate|good luck|enjoy|cheers|you['’]re welcome|have a (?:nice|great|good)"
+    _OPENS + r"(?:(?:just )?let me know|feel free|(?:i )?hope (?:this|that|it)"
+    r"|happy to (?:help|explain|show)|i(?:'d| would|['’]ll| will)? be happy"
+    r"|i can (?:also|show|explain|give|walk|split|list|provide)|if you(?:['’]d| would|['’]re| are)? (?:like|want"
+    r"|need|have|prefer|wish|interested|curious|think)"
+    r"|(?:now )?try (?:it )?(?:yourself|with)|should you|in case you|don['’]t hesitate|good luck|enjoy|cheers"
+    r"|you['’]re welcome|have a (?:nice|great|good)"
     r"|thanks|thank you|best(?: regards)?,|see you"
-    r"|(?:please )?(?:note|remember|be aware|keep in mind|bear in mind|mind)\b(?! the answer)|(?:a |one )?(?:quick |small |side )?(?:note|remark|hint|tip|trick|reminder)\b"
+    r"|(?:please )?(?:note|remember|be aware|keep in mind|bear in mind|mind)\b(?! the answer)|(?:a "
+    r"|one )?(?:quick |small |side )?(?:note|remark|hint|tip|trick|reminder)\b"
     r"|fun fact|did you know|by the way|btw\b|incidentally|interestingly|as (?:a|an) (?:side note|aside|bonus)|bonus"
-    r"|(?:for|by) comparison|in comparison|some (?:more )?background|a few (?:practical |more )?(?:hints|tips|notes)|don['’]t (?:forget|confuse|fall)|be careful|careful\b|watch out|beware"
+    r"|(?:for|by) comparison|in comparison|some (?:more )?background|a few (?:practical |more )?(?:hints|tips"
+    r"|notes)|don['’]t (?:forget|confuse|fall)|be careful|careful\b|watch out|beware"
     r"|i(?:['’]m| am) not a (?:doctor|lawyer)|as a (?:general|safety|side|practical) (?:rule|recommendation|note|tip)"
-    r"|(?:yes|great|perfect|correct|right|good)\b[,!.]?(?: (?:that|it|this|everything|the))?[^.\n]{0,40}(?:works|match\w*|right|correct|checks?|holds|fits|agrees?)\b"
+    r"|(?:yes|great|perfect|correct|right|good)\b[,!.]?(?: (?:that|it|this|everything|the))?[^.\n]{0,40}(?:works"
+    r"|match\w*|right|correct|checks?|holds|fits|agrees?)\b"
     r"|c['’]est bien|stimmt|es stimmt|das passt|todo correcto"
     r"|p\.?s\.?\b|disclaimer|warning|caution|important\W{0,3}:|caveat"
-    r"|(?:sources?|references?|citations?|evidence|confidence|certainty|difficulty|further reading|see also|related)\b[^\w\n]{0,4}[:：(]"
+    r"|(?:sources?|references?|citations?|evidence|confidence|certainty|difficulty|further reading|see also"
+    r"|related)\b[^\w\n]{0,4}[:：(]"
     r"|(?:quick |sanity |double[- ])?check(?:ing)?\b[^\w\n]{0,4}[:：]|verif(?:ication|ying|y)\b[^\n]{0,30}[:：]|double[- ]check"
     r"|for (?:reference|context|comparison|example|instance)\b|the same (?:approach|method|formula|idea) "
-    r"|übrigens|hinweis|probe\b|quelle|anmerkung|remarque|vérif|source\s?[:：]|nota\s?[:：]|fuente|comprob|avísame|espero que|j['’]espère"
-    r"|n['’]hésite|ich hoffe|falls du|si (?:tienes|necesitas|quieres)|se (?:quiser|precisar)|verifica\s?[:：]|проверка|кстати|источник|примечание"
+    r"|übrigens|hinweis|probe\b|quelle|anmerkung|remarque|vérif|source\s?[:：]|nota\s?[:：]|fuente|comprob|avísame"
+    r"|espero que|j['’]espère"
+    r"|n['’]hésite|ich hoffe|falls du|si (?:tienes|necesitas|quieres)|se (?:quiser|precisar)|verifica\s?[:：]"
+    r"|проверка|кстати|источник|примечание"
     r"|注[:：意]|来源|验证|希望|如果你|ちなみに)",
     re.IGNORECASE,
 )
 # What a heading or a label sets apart to the end of the reply.
 _REMARK_HEADING = re.compile(
-    r"^[ \t]*(?:#{1,6}[ \t]+|[*_]{2})(?:why(?: this works)?|notes?|sources?|references?|remarks?|verification|check|fun fact|see also"
+    r"^[ \t]*(?:#{1,6}[ \t]+|[*_]{2})(?:why(?: this works)?|notes?|sources?|references?|remarks?|verification"
+    r"|check|fun fact|see also"
     r"|further reading|additional (?:notes|information|context))\W{0,6}$",
     re.IGNORECASE | re.MULTILINE,
 )

@@ -271,7 +271,9 @@ def _is_unfinished(reply: Reply, last: Span, sentence: str) -> bool:
 def _answered_first(reply: Reply) -> _Found | None:
     if not reply.told or reply.told[0] != reply.sentences[0]:
         return None
-    if wording.RETRACTS.search(reply.text, reply.told[0].end - 1) and not wording.AFFIRMS.search(reply.text, reply.told[0].end):
+    if wording.RETRACTS.search(reply.text, reply.told[0].end - 1) and not wording.AFFIRMS.search(
+        reply.text, reply.told[0].end
+    ):
         return None
     first, rest = reply.told[0], [span for span in reply.told[1:] if reply.numbers_in(span)]
     concluded = _conclusion(reply, [span for span in rest if _calculates(reply, span) or _concludes(reply, span)])

@@ -150,6 +150,7 @@ _GREEK = re.compile(r"\\(?:alpha|beta|gamma|delta|theta|lambda|mu|phi|omega|varp
 _NO_VARIABLES = frozenset("id")
 _LARGEST_FACTORIAL = 40
 _LARGEST_POWER = 400
+_LARGEST_POWER_BITS = 10_000
 
 
 def _names(latex: str) -> list[str]:
@@ -319,7 +320,12 @@ def _raise(base: Number, exponent: Number) -> Number:
     if abs(exponent) > _LARGEST_POWER:
         raise _Unreadable
     if isinstance(exponent, Fraction) and exponent.denominator == 1:
-        return base ** int(exponent)
+        if isinstance(base, Fraction):
+            digits = max(base.numerator.bit_length(), base.denominator.bit_length())
+            if digits * abs(exponent.numerator) > _LARGEST_POWER_BITS:
+                raise _Unreadable
+            return base**exponent.numerator
+        return float(base**exponent.numerator)
     if base < 0:
         raise _Unreadable
     return float(base) ** float(exponent)
@@ -332,8 +338,8 @@ def _factorial(value: Number) -> Number:
 
 
 def _choose(one: Number, other: Number) -> Number:
-    if not all(
-        isinstance(value, Fraction) and value.denominator == 1 and 0 <= value <= 1_000 for value in (one, other)
-    ):
+    if not isinstance(one, Fraction) or not isinstance(other, Fraction):
         raise _Unreadable
-    return Fraction(math.comb(int(one), int(other)))
+    if one.denominator != 1 or other.denominator != 1 or not 0 <= other <= one <= _LARGEST_POWER:
+        raise _Unreadable
+    return Fraction(math.comb(one.numerator, other.numerator))

@@ -203,7 +203,8 @@ _SEVERAL = re.compile(
 # --- words ----------------------------------------------------------------------------------------------------------
 
 _REFUSES = re.compile(
-    r"\b(?:(?:I|we|you|one) (?:cannot|can['’]t)|(?:cannot|can['’]t) (?:be )?(?:determine|answer|comput|calculat|solve|found|help|say|tell|assist)"
+    r"\b(?:(?:I|we|you|one) (?:cannot|can['’]t)|(?:cannot|can['’]t) (?:be )?(?:determine|answer|comput|calculat"
+    r"|solve|found|help|say|tell|assist)"
     r"|unable to|not able to)",
     re.IGNORECASE,
 )
@@ -249,13 +250,19 @@ _ASIDE_WORDS = r"""
       |one\ (?:can\ )?(?:check|verif)\w*
       |source|confidence|difficulty|alternative|another\ (?:way|approach|method)|i\ hope|hope\ this|feel\ free|would\ you
       |if\ you\ (?:have|would|need|want)|this\ completes|explanation|here(?:['’]s|\ is)\ (?:why|how)\b
-      |(?:from|of|out\ of)\ this\b|at\ (?:that|this)\ (?:time|point|moment)|you\ (?:may|might)\ (?:recogni[sz]e|notice|wonder)|don['’]t\ forget
+      |(?:from|of|out\ of)\ this\b|at\ (?:that|this)\ (?:time|point|moment)|you\ (?:may|might)\ (?:recogni[sz]e|notice
+      |wonder)|don['’]t\ forget
       |(?:two|both)\ methods|两种方法
-      |plugging|substitut\w+\ (?:it\ |this\ |these\ |them\ )?back|putting\ (?:it|this)\ back|to\ be\ (?:sure|safe)|in\ general\b|more\ generally
-      |the\ general\ (?:formula|case|rule)|remember\b|keep\ in\ mind|(?:quick\ |pro\ |useful\ )?(?:tip|trick|hint)\b|recall\b|here\ we\ (?:used|use|have\ used)
-      |numerically|as\ a\ decimal|in\ decimal|(?:this|that|it)(?:['’]s|\ is)\ (?:roughly|about|approximately|around|nearly|close\ to)\b
-      |(?:this|that|the|it)(?:\ \w+){0,2}\ (?:is|are)\ (?:already\ |indeed\ )?(?:in\ (?:its\ )?(?:lowest|simplest|reduced)|irreducible|fully\ (?:reduced|simplified))
-      |(?:this|that|it|the\ fraction)\ (?:can(?:not|['’]t)|does(?:\ not|n['’]t))\ (?:be\ )?(?:further\ )?(?:reduce|simplif)\w*|the\ check\b|warning|caution
+      |plugging|substitut\w+\ (?:it\ |this\ |these\ |them\ )?back|putting\ (?:it|this)\ back|to\ be\ (?:sure|safe)
+      |in\ general\b|more\ generally
+      |the\ general\ (?:formula|case|rule)|remember\b|keep\ in\ mind|(?:quick\ |pro\ |useful\ )?(?:tip|trick|hint)\b
+      |recall\b|here\ we\ (?:used|use|have\ used)
+      |numerically|as\ a\ decimal|in\ decimal|(?:this|that|it)(?:['’]s|\ is)\ (?:roughly|about|approximately|around|nearly
+      |close\ to)\b
+      |(?:this|that|the|it)(?:\ \w+){0,2}\ (?:is|are)\ (?:already\ |indeed\ )?(?:in\ (?:its\ )?(?:lowest|simplest|reduced)
+      |irreducible|fully\ (?:reduced|simplified))
+      |(?:this|that|it|the\ fraction)\ (?:can(?:not|['’]t)|does(?:\ not|n['’]t))\ (?:be\ )?(?:further\ )?(?:reduce
+      |simplif)\w*|the\ check\b|warning|caution
       |by\ the\ way|by\ symmetry|incidentally|as\ an\ aside
       |from\ here|for\ (?:comparison|reference|illustration|the\ record)|as\ an?\ (?:check|illustration|example|remark)|aside\b
       |a\ (?:quick\ )?(?:check|test|remark|note)\b|many\ (?:students|people)|(?:a\ )?common\ (?:mistake|error)|fun\ fact|bonus
@@ -290,7 +297,11 @@ def _is_aside(said: _Said) -> bool:
     )
 
 
-_SUPPOSED = re.compile(r"\b(?:would(?!\ be\ left)|could\ also|not\ (?:asked|needed|required)|wäre|serait|sería|seria|sarebbe|unlike|if\ (?:it|we|you|the\w*)\ (?:had|were))\b", re.IGNORECASE)
+_SUPPOSED = re.compile(
+    r"\b(?:would(?!\ be\ left)|could\ also|not\ (?:asked|needed|required)|wäre|serait|sería|seria|sarebbe|unlike"
+    r"|if\ (?:it|we|you|the\w*)\ (?:had|were))\b",
+    re.IGNORECASE,
+)
 
 
 def without_asides(text: str) -> str:

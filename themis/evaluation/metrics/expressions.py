@@ -192,7 +192,8 @@ _IN_A_PAPER = re.compile(r"^\W{1,4}Answer\.\W{1,4}\s(.{1,1000})", re.MULTILINE)
 # A value alone on the first line, the explanation after it.
 _OPENING = re.compile(
     r"(?:(\*\*[^*\n]{1,80}\*\*|\$[^$\n]{1,80}\$|-?\d[\d,./]{0,20})\.?[ \t]*\n\s*\S"
-    r"|(?!1\. )(?:it['’]s |it is )?(\*\*[^*\n]{1,80}\*\*|\$[^$\n]{1,80}\$|-?\d[\d,/]{0,20}(?:\.\d+)?)(?: [a-z]{3,15})?[.!] +(?=[A-Z]))",
+    r"|(?!1\. )(?:it['’]s |it is )?(\*\*[^*\n]{1,80}\*\*|\$[^$\n]{1,80}\$"
+    r"|-?\d[\d,/]{0,20}(?:\.\d+)?)(?: [a-z]{3,15})?[.!] +(?=[A-Z]))",
     re.IGNORECASE,
 )
 

@@ -70,12 +70,14 @@ _EVERY_NUMBER = re.compile(
     re.IGNORECASE,
 )
 _NO_NUMBER = re.compile(
-    r"(?:there (?:is|are) |the (?:equation|system|inequality) has )?(?:no (?:real )?solutions?|no real (?:numbers?|values?)(?: (?:of )?[a-z])?"
+    r"(?:there (?:is|are) |the (?:equation|system|inequality) has )?(?:no (?:real )?solutions?"
+    r"|no real (?:numbers?|values?)(?: (?:of )?[a-z])?"
     r"|the empty set)",
     re.IGNORECASE,
 )
 _SET_LAST = re.compile(
-    r"\b((?:all|any|every) (?:of the )?real (?:numbers?|values?)[^.;:]{0,40}|no (?:real )?(?:solutions?|numbers?|values?)(?: of \S+)?)[\s.*!_]*\Z",
+    r"\b((?:all|any|every) (?:of the )?real (?:numbers?|values?)[^.;:]{0,40}|no (?:real )?(?:solutions?|numbers?"
+    r"|values?)(?: of \S+)?)[\s.*!_]*\Z",
     re.IGNORECASE,
 )
 
@@ -298,7 +300,8 @@ _NOTATION: _Stage = [
     (r"\\p?mod\s*(?:\{[^{}]*\}|\w+)|\\bmod\s*\d+|\(\s*\\?mod\s*\w+\s*\)", " "),
     (r"^\s*(?:\(?[A-Za-z](?:_\{?\w\}?)?(?:\s*,\s*[A-Za-z](?:_\{?\w\}?)?)*\)?)\s*\\in\s*(?=[(\[\]]|\\(?:\{|mathbb|left|emptyset|text))",
      ""),
-    (r"^\s*(?:\\(?:mathcal|mathbb|mathrm)\s*)?\{?\s*[SLDIW]\s*\}?(?:_\s?\{?\w\}?)?\s*=\s*(?=[\]\[(][^=]*[,;][^=]*[\]\[)]|\\\{)", ""),
+    (r"^\s*(?:\\(?:mathcal|mathbb|mathrm)\s*)?\{?\s*[SLDIW]\s*\}?(?:_\s?\{?\w\}?)?\s*=\s*"
+     r"(?=[\]\[(][^=]*[,;][^=]*[\]\[)]|\\\{)", ""),
     (r"^\s*\\\{\s*(?:\\?[A-Za-z]+)(?:\s*\\in\s*(?:\\mathbb\s*\{?R\}?|\\R\b))?\s*"
      r"(?:\\(?:mid|vert)|[:|]|\\text\s*\{\s*such that\s*\})\s*(.*?)\s*\\\}\s*$", r"\1"),
     (r"(?:^|(?<=\\cup)|(?<=[=,]))\s*\]\s*([^\[\]()]*?)\s*([\[\])])", r" (\1\2"),
@@ -311,7 +314,7 @@ _NOTATION: _Stage = [
     (r"^\s*[A-Z]\s*(?=\([^()=]*,[^()=]*\)\W*$)", ""),  # a point by its name: F(4, 0)
     (r"^\s*([A-Za-z])\s*\(\s*[a-z]\s*\)\s*=(?!.*=)", r"\1 ="),
     (r"(?<=[\w})])(?:\s*,\s*|\s+)\(?\s*[A-Za-z]\s*\\in\s*\\mathbb\s*\{?\s*[ZNR]\s*\}?\s*\)?\W*$", ""),  # of a family of solutions
-    (r"(?<=[\w})])\s*,\s*(?:\\text\s*\{[^{}]*\}\s*)?[A-Za-z]\s*(?:\\ne|\\neq)(?![A-Za-z])\s*-?[\w.]+\W*$", ""),  # where it is defined
+    (r"(?<=[\w})])\s*,\s*(?:\\text\s*\{[^{}]*\}\s*)?[A-Za-z]\s*(?:\\ne|\\neq)(?![A-Za-z])\s*-?[\w.]+\W*$", ""),  # where defined
     (r"(\\end\s*\{\w*matrix\})\s*=\s*I(?:_\s?\{?\w\}?)?\W*$", r"\1"),
     (r"(\d+(?:\.\d+)?)\s*\^\s*(?:\{\s*\\circ\s*\}|\\circ\b)", r"(\\frac{\1 \\pi}{180})"),
     (r"\\arcsin\b|\\sin\s*\^\s*\{\s*-\s*1\s*\}", r"\\arcsin "),

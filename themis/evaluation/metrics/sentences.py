@@ -76,7 +76,8 @@ _REJECTED = re.compile(
     re.DOTALL | re.IGNORECASE,
 )
 _ONLY = re.compile(
-    r"\b[Oo]nly\s+(?P<value>\x01+)\s+(?:is|works|lies|remains|satisf\w+|fits|counts|belongs|can be|makes sense|survives|qualifies)\b"
+    r"\b[Oo]nly\s+(?P<value>\x01+)\s+(?:is|works|lies|remains|satisf\w+|fits|counts|belongs|can be|makes sense"
+    r"|survives|qualifies)\b"
 )
 
 
@@ -86,7 +87,11 @@ def _restated(sentence: str) -> str:
     return sentence[words.end() :] if words and _value_in(sentence[words.end() :]) else sentence
 
 
-_RESTATES = re.compile(r"(?<!\w)(?:i\.\s?e\.|that is,?|namely|in other words|or equivalently|soit|cioè|es decir|d\.\s?h\.|das heißt|ou seja|то есть),?\s", re.IGNORECASE)
+_RESTATES = re.compile(
+    r"(?<!\w)(?:i\.\s?e\.|that is,?|namely|in other words|or equivalently|soit|cioè|es decir|d\.\s?h\.|das heißt"
+    r"|ou seja|то есть),?\s",
+    re.IGNORECASE,
+)
 
 
 def _last_cell(line: str) -> str:
@@ -165,7 +170,10 @@ _CLAUSE = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 _AT_SEVERAL = re.compile(r",?\s*(?:at|for|when)\s+\x01+,?\s+(?:and|or)\s+\x01")
-_SO = re.compile(r"[,;]?\s*\b(?:so|therefore|thus|hence|giving|meaning|donc|somit|daher|quindi|portanto|entonces)\b|[,;:]?\s*(?:所以|因此|故)", re.IGNORECASE)
+_SO = re.compile(
+    r"[,;]?\s*\b(?:so|therefore|thus|hence|giving|meaning|donc|somit|daher|quindi|portanto|entonces)\b|[,;:]?\s*(?:所以|因此|故)",
+    re.IGNORECASE,
+)
 _COPULA = re.compile(
     r"""
     \b(?:is|are|(?:that|it|there|here)['’]s|was|were|equals?|be|becomes?|remains?|gives?|giving|yields?|gets?|obtain|find
