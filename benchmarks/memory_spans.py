@@ -16,13 +16,15 @@ import math
 import random
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 from themis.api import perform
 from themis.config.specification import MemorySpecification
-from themis.memory.results import load_results, summarise_results
+from themis.memory.results import load_results, points_of, summarise_results
 from themis.memory.spans import EffectiveSpan, Point, effective_span, group_by_distance
 from themis.memory.sweep import Sweep, read_sweep, run_sweep
 from themis.storage import ExperimentStorage
@@ -30,7 +32,17 @@ from themis.storage import ExperimentStorage
 CONFIGURATIONS = Path(__file__).parents[1] / "configurations"
 PROMISED = 0.93
 SWEPT = ("2k", "8k", "32k")
-Place = tuple[str, int, int | None]
+
+
+class Place(NamedTuple):
+    """A question: its kind of test, how far back its needle lies, its conversation, its test."""
+
+    kind: str
+    distance: int
+    talk: int | None = None
+    test: str | None = None
+
+
 Random = random.Random
 
 
@@ -44,22 +56,29 @@ class Memory:
 
 @dataclass(frozen=True)
 class Agent:
-    """How a simulated agent answers: are kinds equally hard, are scores graded, do conversations differ."""
+    """How a simulated agent answers: are kinds equally hard, are scores graded, do conversations differ.
+
+    The questions of a test have a mood in common where it has several.
+    """
 
     hard_kinds: bool
     graded: bool
     conversations_differ: bool = False
 
     def answer(self, places: Sequence[Place], memory: Memory, chance: Random) -> list[Point]:
-        kinds = sorted({kind for kind, _, _ in places})
+        kinds = sorted({place.kind for place in places})
         near = {kind: 0.5 if self.hard_kinds and number % 2 else 0.95 for number, kind in enumerate(kinds)}
-        moods = {talk: chance.gauss(0, 0.8) for talk in sorted({talk for _, _, talk in places if talk is not None})}
+        talks = sorted({place.talk for place in places if place.talk is not None})
+        moods: dict[int | str | None, float] = {talk: chance.gauss(0, 0.8) for talk in talks}
+        asked = Counter(place.test for place in places if place.test is not None)
+        moods |= {test: chance.gauss(0, 0.8) for test in sorted(test for test in asked if asked[test] > 1)}
         points = []
-        for kind, distance, talk in places:
+        for kind, distance, talk, test in places:
             expected = near[kind] * memory.left(distance)
-            if self.conversations_differ and talk is not None and 0 < expected < 1:
-                expected = 1 / (1 + math.exp(-math.log(expected / (1 - expected)) - moods[talk]))
-            points.append(Point(kind, distance, self._score(expected, chance), talk))
+            mood = moods.get(test, 0.0) + (moods.get(talk, 0.0) if self.conversations_differ else 0.0)
+            if mood and 0 < expected < 1:
+                expected = 1 / (1 + math.exp(-math.log(expected / (1 - expected)) - mood))
+            points.append(Point(kind, distance, self._score(expected, chance), talk, test))
         return points
 
     def _score(self, expected: float, chance: Random) -> float:
@@ -94,7 +113,7 @@ def flat(chance: Random) -> Memory:
 
 def draw_span(places: Sequence[Place], chance: Random) -> float:
     """Half of the time a token from a group of distances, otherwise anywhere between the nearest and the farthest."""
-    groups = group_by_distance([Point(kind, distance, 0.0) for kind, distance, _ in places])
+    groups = group_by_distance([Point(place.kind, place.distance, 0.0) for place in places])
     if chance.random() < 0.5:
         group = chance.choice(groups)
         return max(1, chance.choice((group.low - 1, group.high + 1)))
@@ -106,7 +125,7 @@ MEMORIES: dict[str, Callable[[Sequence[Place], Random], Memory]] = {
     "exponential": lambda places, chance: exponential(draw_span(places, chance)),
     "logistic": lambda places, chance: logistic(draw_span(places, chance)),
     "beyond the longest": lambda places, chance: chance.choice((exponential, logistic))(
-        chance.uniform(1.1, 4) * max(distance for _, distance, _ in places)
+        chance.uniform(1.1, 4) * max(place.distance for place in places)
     ),
     "flat": lambda places, chance: flat(chance),
 }
@@ -120,20 +139,31 @@ def designs(folder: Path) -> dict[str, list[Place]]:
     """The distances and kinds of every shipped configuration, of sweeps over spans, and of plain series."""
     runs = {path.stem: places_of(path, folder) for path in sorted(CONFIGURATIONS.glob("*.yml"))}
     found = dict(runs)
-    sweep = [(kind, distance) for span in SWEPT for kind, distance, _ in runs[f"benchmark-{span}"]]
-    found["sweep 2k, 8k, 32k"] = [(kind, distance, None) for kind, distance in sweep]
-    longest = max(distance for _, distance in sweep)
     # Each span and seed is a conversation; in the other every conversation holds every distance.
-    per_span = [(kind, d, span) for span, of in enumerate(SWEPT) for kind, d, _ in runs[f"benchmark-{of}"]]
-    found["the same, 3 seeds"] = [(kind, d, 10 * seed + span) for seed in range(3) for kind, d, span in per_span]
-    found["3 conversations of all"] = [(kind, d, seed) for seed in range(3) for kind, d, _ in per_span]
+    per_span = [place._replace(talk=span) for span, of in enumerate(SWEPT) for place in runs[f"benchmark-{of}"]]
+    found["sweep 2k, 8k, 32k"] = [place._replace(talk=None, test=f"{place.talk} {place.test}") for place in per_span]
+    longest = max(place.distance for place in per_span)
+    seeds = range(3)
+    found["the same, 3 seeds"] = [
+        place._replace(talk=10 * seed + (place.talk or 0)) for seed in seeds for place in per_span
+    ]
+    found["3 conversations of all"] = [
+        place._replace(talk=seed, test=f"{place.talk} {place.test}") for seed in seeds for place in per_span
+    ]
     for tests in (3, 5, 10):
         ladder = (longest // 16, longest // 4, longest // 2, 3 * longest // 4, longest)
         # As in real runs, tests that should be equally far are a few tokens apart.
-        places = [("one kind", d + d * (7 * n % 5) // 100, None) for d in ladder for n in range(tests)]
-        found[f"5 distances x {tests}"] = places
-    found["16 distances x 2"] = [("one kind", 2_000 * n, None) for n in range(1, 17) for _ in range(2)]
-    found["20 distances x 1"] = [("one kind", 1_600 * n, None) for n in range(1, 21)]
+        found[f"5 distances x {tests}"] = [
+            Place("one kind", d + d * (7 * n % 5) // 100) for d in ladder for n in range(tests)
+        ]
+    found["16 distances x 2"] = [Place("one kind", 2_000 * n) for n in range(1, 17) for _ in range(2)]
+    found["20 distances x 1"] = [Place("one kind", 1_600 * n) for n in range(1, 21)]
+    for tests, questions in ((3, 8), (6, 8), (12, 4)):
+        found[f"{tests} tests of {questions} questions"] = [
+            Place("one kind", (longest * (n + 1) + 37 * test) // questions, None, str(test))
+            for test in range(tests)
+            for n in range(questions)
+        ]
     return found
 
 
@@ -142,7 +172,8 @@ def places_of(configuration: Path, folder: Path) -> list[Place]:
     storage = ExperimentStorage(folder / configuration.stem)
     asked = MemorySpecification(configuration=str(configuration), agent="oracle", run_id="run")
     perform(asked, storage, progress=False)
-    return [(result.dataset_name, result.distance_tokens, None) for result in load_results(storage, "run").results]
+    points = points_of(load_results(storage, "run").results)
+    return [Place(point.kind, point.distance_tokens, None, point.test_id) for point in points]
 
 
 # --- simulations ------------------------------------------------------------------------------------------------------
@@ -180,7 +211,7 @@ def estimate(points: list[Point]) -> tuple[float, float | None]:
 
 def simulate(places: Sequence[Place], name: str, simulations: int, interval: Interval = estimate) -> Count:
     chance, count = Random(f"{name} {len(places)}"), Count()
-    talks = any(talk is not None for _, _, talk in places)
+    talks = any(place.talk is not None for place in places)
     agents = [Agent(hard, graded, talks) for hard, graded in ((False, False), (True, False), (True, True))]
     for number in range(simulations):
         memory = MEMORIES[name](places, chance)
@@ -213,7 +244,7 @@ def edge_rows(found: dict[str, list[Place]], simulations: int) -> Iterator[tuple
     """The hardest agents: half is left a token before or after a tested distance, answers are right or wrong."""
     agent = Agent(hard_kinds=True, graded=False)
     for design, places in found.items():
-        groups = group_by_distance([Point(kind, distance, 0.0) for kind, distance, _ in places])
+        groups = group_by_distance([Point(place.kind, place.distance, 0.0) for place in places])
         chosen = [groups[round(share * (len(groups) - 1))] for share in (0, 0.5, 1)]
         covered: dict[str, float] = {}
         for fading in (exponential, logistic):
@@ -267,7 +298,7 @@ def main() -> int:
         found = designs(folder)
         tables = {
             f"Intervals that hold the true span, in % of {simulations} simulations": (
-                ("distances", "tests", *MEMORIES, "end not seen", "width / span"),
+                ("distances", "questions", *MEMORIES, "end not seen", "width / span"),
                 coverage_rows(found, simulations),
             ),
             f"The worst of the memories that end beside a tested distance, {simulations // 2} simulations each": (

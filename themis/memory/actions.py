@@ -158,6 +158,7 @@ class Grade:
         score: From 0 to 1; NaN of a failure.
         reasons: A sentence each.
         failed: There is no verdict, through no fault of the agent.
+        questions: The verdict on each question, in the order in which they were asked, where the score is built from them.
 
     Raises:
         ConfigurationError: The score is not between 0 and 1.
@@ -171,6 +172,7 @@ class Grade:
     score: float
     reasons: tuple[str, ...] = ()
     failed: bool = False
+    questions: tuple[Grade, ...] = field(default=(), repr=False)
 
     def __post_init__(self) -> None:
         reasons = (self.reasons,) if isinstance(self.reasons, str) else tuple(self.reasons)
@@ -183,7 +185,8 @@ class Grade:
         if not isinstance(other, Grade):
             return NotImplemented
         same_score = self.score == other.score or (math.isnan(self.score) and math.isnan(other.score))
-        return same_score and (self.reasons, self.failed) == (other.reasons, other.failed)
+        mine, others = (self.reasons, self.failed, self.questions), (other.reasons, other.failed, other.questions)
+        return same_score and mine == others
 
     def __hash__(self) -> int:
         return hash((self.reasons, self.failed))
@@ -211,16 +214,29 @@ class Grade:
 
     @classmethod
     def mean(cls, grades: Iterable[Grade]) -> Grade:
-        """The mean of several, with all their reasons; a failure if any of them is one.
+        """The mean over the questions of a test, with all their reasons; a failure if any of them is one.
 
         Args:
-            grades: The verdicts.
+            grades: The verdict on each question, in the order in which they were asked.
         """
-        every = list(grades)
+        every = tuple(grades)
+        failed = any(grade.failed for grade in every)
+        mean = math.fsum(grade.score for grade in every) / len(every) if every else 0.0
+        return cls.combine(math.nan if failed else mean, every)
+
+    @classmethod
+    def combine(cls, score: float, grades: Iterable[Grade]) -> Grade:
+        """A score that is built from those of the questions in a way of its own; a failure if any of them is one.
+
+        Args:
+            score: Of the whole test, kept within 0 and 1.
+            grades: The verdict on each question, in the order in which they were asked.
+        """
+        every = tuple(grades)
         reasons = tuple(reason for grade in every for reason in grade.reasons)
         if any(grade.failed for grade in every):
-            return cls.failure(*reasons)
-        return cls(math.fsum(grade.score for grade in every) / len(every) if every else 0.0, reasons)
+            return cls(math.nan, reasons, failed=True, questions=every)
+        return cls(min(1.0, max(0.0, score)), reasons, questions=every)
 
     @classmethod
     def failure(cls, *reasons: str) -> Grade:

@@ -22,6 +22,7 @@ from themis.core.registry import nearest
 from themis.core.tokens import count_tokens
 from themis.exceptions import ConfigurationError, StorageError
 from themis.memory.examples import MEMORY_TESTS, DatasetInterface, TestExample
+from themis.memory.world import World
 from themis.storage import ExperimentStorage
 
 logger = logging.getLogger(__name__)
@@ -81,8 +82,10 @@ def generate(config: MemoryConfig) -> list[Defined]:
     """Every test of a configuration, the same for the same configuration on every machine."""
     defined: list[Defined] = []
     kinds_seen: Counter[str] = Counter()
+    world = World()
     for test in config.tests:
         dataset = _configured_dataset(test, config)
+        dataset.world = world
         examples = dataset.generate_examples(test.examples)
         if len(examples) != test.examples:
             raise ConfigurationError(

@@ -19,6 +19,8 @@ from themis.core.codec import to_plain
 from themis.core.registry import Registry
 from themis.exceptions import ConfigurationError
 from themis.memory.actions import AgentReply, Ask, Grade, Grading, Listen, Log, Say, Script, Wait
+from themis.memory.reader import Reader
+from themis.memory.world import World
 
 # How far through its span a fixed script has come when its last line is said.
 LAST_SHARE = 0.9
@@ -68,10 +70,14 @@ class DatasetInterface(ABC):
     interferes_with: ClassVar[frozenset[str]] = frozenset()
     # Two tests of this kind may not run at the same time.
     interferes_with_itself: ClassVar[bool] = True
+    # A later statement replaces an earlier one, so that what an earlier test of the kind told does no harm.
+    latest_counts: ClassVar[bool] = False
 
     seed: int = 0
     memory_span: int = 2_000
     max_message_size: int = 4_096
+    # Whom and what the tests of one conversation speak of; a configuration's kinds share one.
+    world: World = field(default_factory=World, init=False, repr=False, compare=False)
 
     @abstractmethod
     def generate_examples(self, num_examples: int) -> list[TestExample]:
@@ -164,6 +170,11 @@ class DatasetInterface(ABC):
             definition: The fields.
         """
         return TestExample.from_definition(self, example_id, definition)
+
+    @classmethod
+    def make_reader(cls) -> Reader | None:
+        """A reader of this kind of test for one conversation, which the agent `perfect` is made of; None without one."""
+        return None
 
     @classmethod
     def arguments(cls) -> dict[str, dataclasses.Field[object]]:

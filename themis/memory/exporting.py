@@ -162,7 +162,11 @@ class _Conversation:
     def logs_of(self, result: StoredResult) -> tuple[list[str], list[str]]:
         """The lines of a test alone, and all lines while it ran."""
         lines = self._part(result)
-        heard = min((message.turn for message in result.questions), default=0) if result.listened else None
+        heard = (
+            min((message.turn for message in result.messages if message.question), default=0)
+            if result.listened
+            else None
+        )
         mine = [
             line.text
             for line in lines

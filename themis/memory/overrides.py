@@ -155,4 +155,5 @@ def _verdict(result: StoredResult, override: Override | None) -> tuple[Grade, di
     if result.score is None:
         return Grade.failure(*result.reasoning), details
     # A published score may lie beyond 1, which no verdict of ours does.
-    return Grade(min(1.0, max(0.0, result.score)), tuple(result.reasoning)), details
+    parts = tuple(Grade(part.score, part.reasons) for part in result.question_scores if part.score is not None)
+    return Grade(min(1.0, max(0.0, result.score)), tuple(result.reasoning), questions=parts), details

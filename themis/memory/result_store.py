@@ -156,7 +156,10 @@ def score_rows(
     if grade.failed:
         text = encode({"failures": list(grade.reasons) or ["no verdict and no reason given"]})
         return [ScoreRow(position, name, 0, None, FAILED, text) for name in (OVERALL, dataset)]
-    text = encode({"details": {"reasons": list(grade.reasons), **(details or {})}, "metadata": {}})
+    told: dict[str, object] = {"reasons": list(grade.reasons)}
+    if grade.questions:
+        told["questions"] = [{"score": one.score, "reasons": list(one.reasons)} for one in grade.questions]
+    text = encode({"details": {**told, **(details or {})}, "metadata": {}})
     return [ScoreRow(position, name, 0, grade.score, SCORED, text) for name in (OVERALL, dataset)]
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from typing import Any, ClassVar
 
 from themis.core.entities import EvaluationRecord
@@ -15,10 +16,14 @@ from themis.core.intervals import MeanEstimate, bounded_interval, estimate_mean
 from themis.exceptions import ConfigurationError
 from themis.memory.actions import Message
 from themis.memory.examples import MEMORY_TESTS, TestResult
+from themis.memory.questions import Question, QuestionScore, find_questions
 from themis.memory.result_store import OVERALL
 from themis.memory.spans import EffectiveSpan, Point, effective_span
 from themis.storage import ExperimentStorage, RunMetadata
 from themis.storage.queries import RunReader
+
+# Distances within so large a factor of each other are about one.
+_ABOUT_ONE = 1.25
 
 
 @dataclass(kw_only=True)
@@ -49,30 +54,24 @@ class StoredResult(TestResult):
     # Where the source of a question says which messages hold its answer.
     evidence: Mapping[str, object] = field(default_factory=dict)
 
-    @property
-    def questions(self) -> list[Message]:
-        return [message for message in self.messages if message.question]
+    # The verdict on each question, where the test gave one.
+    question_scores: list[QuestionScore] = field(default_factory=list)
+    ended_now: datetime | None = None
 
     @property
-    def needle_distances(self) -> list[int]:
-        """For each statement that some answer needs: the tokens from it to the last answer that needs it."""
-        last: dict[int, int] = {}
-        for index, message in enumerate(self.messages):
-            if message.question:
-                for needed in range(index) if message.needs is None else message.needs:
-                    last[needed] = message.tokens_before
-        if self.listened:
-            last = dict.fromkeys(range(len(self.messages)), self.ended_tokens)
-        return [
-            end - self.messages[index].tokens_before
-            for index, end in sorted(last.items())
-            if not self.messages[index].question
-        ]
+    def questions(self) -> list[Question]:
+        """What was asked, with the distance to everything that each answer needs, and with its score."""
+        return find_questions(
+            self.messages,
+            self.question_scores,
+            score=self.score,
+            listened_until=(self.ended_tokens, self.ended_now) if self.listened else None,
+        )
 
     @property
     def distance_tokens(self) -> int:
         """How far back the oldest thing lies that an answer needs."""
-        return max(self.needle_distances, default=0)
+        return max((question.distance_tokens for question in self.questions), default=0)
 
 
 @dataclass(frozen=True)
@@ -102,7 +101,7 @@ class RunSummary:
     scored: int
     undecided: int
     missing: int
-    # Accuracy-weighted distance: the mean over tests of score times distance, in tokens.
+    # Accuracy-weighted distance: the mean over tests of what their questions score times their distance, in tokens.
     ltm_score: float
     effective_span: EffectiveSpan | None
     overran: int
@@ -229,17 +228,6 @@ def _read_planned(run: RunMetadata, item_id: str, row: Mapping[str, Any]) -> Sto
     )
 
 
-def distance_of_record(memory: Mapping[str, Any]) -> int:
-    """How far back the oldest thing lies that an answer of a stored test needs, in tokens.
-
-    Args:
-        memory: What its record says under `memory`.
-    """
-    result = StoredResult(run_name="", agent_name="", dataset_name="", example_id="")
-    _add_record(result, memory)
-    return result.distance_tokens
-
-
 def _add_record(result: StoredResult, memory: Mapping[str, Any]) -> None:
     result.ended = True
     result.messages = [Message.from_stored(said) for said in memory.get("said", ())]
@@ -251,6 +239,8 @@ def _add_record(result: StoredResult, memory: Mapping[str, Any]) -> None:
     result.began_tokens, result.ended_tokens = (
         int((memory.get(end) or {}).get("tokens") or 0) for end in ("began", "ended")
     )
+    now = (memory.get("ended") or {}).get("now")
+    result.ended_now = datetime.fromisoformat(now) if now else None
     result.listened = memory.get("listened_from_turn") is not None
     result.overran, result.in_doubt = bool(memory.get("overran")), bool(memory.get("in_doubt"))
     result.agent_seconds = float(memory.get("agent_seconds") or 0.0)
@@ -270,6 +260,9 @@ def _add_verdict(result: StoredResult, verdict: EvaluationRecord) -> None:
         return
     result.score = score.value
     result.reasoning = [str(reason) for reason in score.details.get("reasons", result.reasoning)]
+    result.question_scores = [
+        QuestionScore(one["score"], tuple(one["reasons"])) for one in score.details.get("questions", ())
+    ]
     result.published = score.details.get("published") or {}
     result.override = score.details.get("override") or {}
 
@@ -302,7 +295,7 @@ def summarise_results(
         scored=len(scored),
         undecided=sum(result.ended and result.score is None for result in results),
         missing=sum(not result.ended for result in results),
-        ltm_score=_mean([(result.score or 0.0) * result.distance_tokens for result in scored]),
+        ltm_score=_ltm_score(scored),
         effective_span=effective_span(points_of(results)),
         overran=sum(result.overran for result in results),
         in_doubt=sum(result.in_doubt for result in results),
@@ -318,17 +311,36 @@ def summarise_results(
 
 
 def points_of(results: Iterable[StoredResult], conversation: Hashable = None) -> list[Point]:
-    """The scored tests as the effective span takes them; those without messages, whose distance nobody knows, are left out.
+    """The scored questions as the effective span takes them.
+
+    A question that needs nothing that was told says nothing about memory. Where a test has several questions and only one
+    score, it is one point, if its questions lie at about one distance; else nobody can tell what was forgotten.
 
     Args:
         results: Of one run.
         conversation: What tells this run's conversation from others' in a sweep.
     """
-    return [
-        Point(result.dataset_name, result.distance_tokens, result.score, conversation)
-        for result in results
-        if result.score is not None and result.messages
-    ]
+    points = []
+    for result in results:
+        questions = [question for question in result.questions if question.needles]
+        decided = [(one.distance_tokens, one.score) for one in questions if one.score is not None]
+        if not decided and result.score is not None and questions:
+            distances = sorted(question.distance_tokens for question in questions)
+            if distances[-1] <= _ABOUT_ONE * max(1, distances[0]):
+                decided = [(distances[len(distances) // 2], result.score)]
+        points += [
+            Point(result.dataset_name, distance, score, conversation, result.test_id) for distance, score in decided
+        ]
+    return points
+
+
+def _ltm_score(scored: Sequence[StoredResult]) -> float:
+    """The mean over tests of score times distance: of each question, or of the whole where questions have no scores."""
+    reached = []
+    for result in scored:
+        parts = [one.score * one.distance_tokens for one in result.questions if one.score is not None]
+        reached.append(_mean(parts) if parts else (result.score or 0.0) * result.distance_tokens)
+    return _mean(reached)
 
 
 @dataclass(frozen=True)

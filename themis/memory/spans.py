@@ -1,7 +1,7 @@
 """How far back an agent remembers: tests in groups of about one distance, and the effective span with its interval.
 
-A point is a test, or a question of one: its kind, how many tokens ago the oldest thing was said that it needs, and its
-score. Kinds are not equally hard, so a score is only compared with what the same kind scores nearer.
+A point is a question of a test: its kind, how many tokens ago the oldest thing was said that it needs, and its score. Kinds
+are not equally hard, so a score is only compared with what the same kind scores nearer.
 """
 
 from __future__ import annotations
@@ -26,13 +26,15 @@ _CRITICAL = 6.0
 
 
 class Point(NamedTuple):
-    """A test, or a question of one."""
+    """A question of a test."""
 
     kind: str
     distance_tokens: int
     score: float
     # Points of one conversation may rise and fall together; None where all points are of the same.
     conversation: Hashable = None
+    # So may those of one test; None where each point is a test of its own.
+    test_id: str | None = None
 
 
 class SpanStatus(StrEnum):
@@ -103,8 +105,8 @@ def effective_span(points: Iterable[Point]) -> EffectiveSpan | None:
     likely than the best one are ruled out.
 
     Args:
-        points: A point for each test, or for each question with a score of its own. With several conversations, differences
-            between them widen the interval.
+        points: A point for each question with a score of its own. With several conversations, differences between them
+            widen the interval.
 
     >>> near = [Point("Colours", 1_000, 1.0)] * 8
     >>> far = [Point("Colours", 30_000, 0.0)] * 8
@@ -172,8 +174,8 @@ class DistanceGroup:
         return sum(point.distance_tokens for point in self.points) / len(self.points)
 
     @property
-    def scores(self) -> list[float]:
-        return [point.score for point in self.points]
+    def mean(self) -> float:
+        return sum(point.score for point in self.points) / len(self.points)
 
 
 def group_by_distance(points: Iterable[Point]) -> list[DistanceGroup]:
@@ -269,20 +271,35 @@ def _critical_nearer(tallies: Sequence[Sequence[Tally]], end: int) -> float:
 
 
 def _widening(groups: Sequence[DistanceGroup]) -> float:
-    """How much more conversations differ than their points alone would make them; 1 where that cannot be seen."""
-    rests: dict[tuple[int, Hashable], list[float]] = {}
+    """How much more conversations and tests differ than their points alone would make them."""
+    talks: dict[tuple[int, Hashable], list[float]] = {}
+    tests: dict[tuple[str, Hashable, str], list[float]] = {}
     for place, group in enumerate(groups):
         by_kind: dict[str, list[Point]] = {}
         for point in group.points:
             by_kind.setdefault(point.kind, []).append(point)
-        for members in by_kind.values():
-            mean = sum(point.score for point in members) / len(members)
+        for kind, members in by_kind.items():
+            mean = DistanceGroup(tuple(members)).mean
             for point in members:
-                rests.setdefault((place, point.conversation), []).append(point.score - mean)
-    freedom = len(rests) - len({place for place, _ in rests})
+                rest = point.score - mean
+                talks.setdefault((place, point.conversation), []).append(rest)
+                if point.test_id is not None:
+                    tests.setdefault((kind, point.conversation, point.test_id), []).append(rest)
+    several = {test: rests for test, rests in tests.items() if len(rests) > 1}
+    seen = _design_effect(list(talks.values()), len(talks) - len({place for place, _ in talks}))
+    if not several:
+        return seen or 1.0
+    by_tests = _design_effect(list(several.values()), len(several) - len({kind for kind, _, _ in several}))
+    # Where it cannot be seen how much the questions of a test have in common, they may have everything in common.
+    alike = sum(map(len, several.values())) / len(several)
+    return max(seen or 1.0, by_tests or alike)
+
+
+def _design_effect(clusters: Sequence[Sequence[float]], freedom: int) -> float | None:
+    """How much wider than for independent points, by the spread of the clusters' sums; None where it cannot be seen."""
     if freedom < 1:
-        return 1.0
-    alone = sum(rest * rest for found in rests.values() for rest in found)
-    together = sum(sum(found) ** 2 for found in rests.values()) * len(rests) / freedom
+        return None
+    alone = sum(rest * rest for found in clusters for rest in found)
+    together = sum(sum(found) ** 2 for found in clusters) * len(clusters) / freedom
     ratio = max(1.0, together / alone) if alone > 0 else 1.0
     return ratio * (student_quantile(1 - _TAIL, freedom) / normal_quantile(1 - _TAIL)) ** 2

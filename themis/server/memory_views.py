@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass
-from itertools import islice
 
-from themis.memory.result_store import OVERALL
-from themis.memory.results import distance_of_record, points_of, read_results
+from themis.memory.questions import Question
+from themis.memory.results import StoredResult, points_of, read_results
 from themis.memory.spans import effective_span
 from themis.memory.tape import EXCHANGES, EventBody, read_body, read_entries
 from themis.server.views import Dot, JSONObject
@@ -32,11 +31,10 @@ class TestCard:
     score: float | None
     reasons: list[str]
     tokens: int
-    distance_tokens: int
     span_tokens: int | None
     overran: bool
     in_doubt: bool
-    questions: list[JSONObject]
+    questions: list[Question]
     colour: int
 
 
@@ -69,16 +67,13 @@ class ChatView:
 
 
 def gantt_view(reader: RunReader) -> TestsView:
-    scores = _scores(reader)
-    ended = [
-        record.metrics.get("memory", {}) | {"id": str(record.task.metadata.get("dataset_id"))}
-        for _, record in islice(reader.records(), _MOST_TESTS)
-    ]
-    spans = {str(memory["id"]): _ended_span(memory, scores) for memory in ended}
+    results = read_results(reader).results
+    ended = [result for result in results if result.ended][:_MOST_TESTS]
+    spans = {result.test_id: _ended_span(result) for result in ended}
     last = _last_reply(reader)
     spans |= {span.test_id: span for span in _running_spans(reader, spans)}
     colours = _colours(spans.values())
-    cards = [_card(memory, scores, colours) for memory in ended]
+    cards = [_card(result, colours) for result in ended]
     about = reader.metadata.summary.get("memory", {})
     tokens = max([last.tokens_total, *(int(span.ended or span.began) for span in spans.values())])
     turns = int(about.get("turns") or last.turn)
@@ -91,38 +86,36 @@ def gantt_view(reader: RunReader) -> TestsView:
         seconds_each=about["agent_seconds"] / turns if turns and "agent_seconds" in about else None,
         cards=cards,
         by_distance=_by_distance(cards),
-        longest_tokens=max((card.distance_tokens for card in cards), default=0),
+        longest_tokens=max((one.distance_tokens for card in cards for one in card.questions), default=0),
         colours=colours,
-        span=_span_sentence(reader),
+        span=_span_sentence(reader, results),
     )
 
 
-def _ended_span(memory: JSONObject, scores: dict[str, float]) -> TestSpan:
-    said = memory.get("said", [])
+def _ended_span(result: StoredResult) -> TestSpan:
     return TestSpan(
-        test_id=memory["id"],
-        dataset=str(memory.get("dataset", "")),
-        began=memory.get("began", {}).get("tokens", 0),
-        ended=memory.get("ended", {}).get("tokens", 0),
-        score=scores.get(memory["id"]),
-        says=[one["tokens_before"] for one in said if not one.get("question")],
-        asks=[one["tokens_before"] for one in said if one.get("question")],
+        test_id=result.test_id,
+        dataset=result.dataset_name,
+        began=result.began_tokens,
+        ended=result.ended_tokens,
+        score=result.score,
+        says=[said.tokens_before for said in result.messages if not said.question],
+        asks=[said.tokens_before for said in result.messages if said.question],
     )
 
 
-def _card(memory: JSONObject, scores: dict[str, float], colours: dict[str, int]) -> TestCard:
+def _card(result: StoredResult, colours: dict[str, int]) -> TestCard:
     return TestCard(
-        test_id=memory["id"],
-        dataset=str(memory.get("dataset", "")),
-        score=scores.get(memory["id"]),
-        reasons=list(memory.get("reasons", [])),
-        tokens=int(memory.get("tokens", 0)),
-        distance_tokens=distance_of_record(memory),
-        span_tokens=memory.get("span_tokens"),
-        overran=bool(memory.get("overran")),
-        in_doubt=bool(memory.get("in_doubt")),
-        questions=[one for one in memory.get("said", []) if one.get("question")],
-        colour=colours[memory["id"]],
+        test_id=result.test_id,
+        dataset=result.dataset_name,
+        score=result.score,
+        reasons=result.reasoning,
+        tokens=result.tokens,
+        span_tokens=result.span_tokens or None,
+        overran=result.overran,
+        in_doubt=result.in_doubt,
+        questions=result.questions,
+        colour=colours[result.test_id],
     )
 
 
@@ -131,12 +124,6 @@ def _colours(spans: Iterable[TestSpan]) -> dict[str, int]:
     spans = list(spans)
     by_kind = {name: number % _COLOURS for number, name in enumerate(sorted({span.dataset for span in spans}))}
     return {span.test_id: by_kind[span.dataset] for span in spans}
-
-
-def _scores(reader: RunReader) -> dict[str, float]:
-    if reader.evaluation is None:
-        return {}
-    return {score.item_id: score.value for score in reader.values(reader.evaluation, OVERALL)}
 
 
 def _last_reply(reader: RunReader) -> EventBody:
@@ -175,26 +162,27 @@ def _running_spans(reader: RunReader, ended: Container[str]) -> list[TestSpan]:
 
 
 def _by_distance(cards: list[TestCard]) -> list[Dot]:
-    """Score against how far back the oldest thing lies that an answer needs; in percent of both axes."""
-    longest = max((card.distance_tokens for card in cards), default=0) or 1
+    """Each question's score against how far back the oldest thing lies that its answer needs; in percent of both axes."""
+    asked = [(card, one) for card in cards for one in card.questions if one.needles and one.score is not None]
+    longest = max((question.distance_tokens for _, question in asked), default=0) or 1
     return [
         Dot(
-            x=round(card.distance_tokens / longest * 100, 2),
-            y=round(100 - card.score * 100, 2),
+            x=round(question.distance_tokens / longest * 100, 2),
+            y=round(100 - question.score * 100, 2),
             radius=5,
-            title=f"{card.test_id}: {card.distance_tokens:,} tokens back, score {card.score:.2f}",
-            side="second" if card.score >= 0.5 else "first",
+            title=f"{card.test_id}: {question.distance_tokens:,} tokens back, score {question.score:.2f}",
+            side="second" if question.score >= 0.5 else "first",
         )
-        for card in cards
-        if card.score is not None
+        for card, question in asked
+        if question.score is not None
     ]
 
 
-def _span_sentence(reader: RunReader) -> str | None:
+def _span_sentence(reader: RunReader, results: Sequence[StoredResult]) -> str | None:
     """What the tests of an ended run say of the agent's effective span."""
     if reader.metadata.status is RunStatus.IN_PROGRESS:
         return None
-    span = effective_span(points_of(read_results(reader).results))
+    span = effective_span(points_of(results))
     return None if span is None else span.sentence
 
 

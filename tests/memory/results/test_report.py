@@ -76,8 +76,8 @@ def test_the_page_shows_every_test_with_questions_answers_and_reasons(finished: 
     assert "5.00 of 5" in page
     for result in view.results:
         assert result.test_id in page
-    assert "What is my favourite colour?" in page
-    assert "tokens before the answer" in page
+    assert "colour" in page
+    assert "its needles lie back" in page
 
 
 def test_the_gantt_has_a_row_a_test_along_tokens_and_along_time(finished: ExperimentStorage) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import random
+from dataclasses import dataclass
 
 import pytest
 from hypothesis import given
@@ -12,6 +13,11 @@ from hypothesis import strategies as st
 
 from themis.comparison import compare_scores
 from themis.exceptions import ConfigurationError
+from themis.memory import create_agent, create_filler, run
+from themis.memory.actions import Grade, Wait
+from themis.memory.benchmark import Benchmark
+from themis.memory.examples import DatasetInterface, TestExample
+from themis.memory.questions import QuestionScore
 from themis.memory.results import (
     Message,
     ScoredTest,
@@ -20,6 +26,7 @@ from themis.memory.results import (
     interval_of_mean,
     interval_of_sum,
     load_results,
+    points_of,
     summarise_results,
 )
 from themis.memory.spans import SpanStatus
@@ -56,11 +63,14 @@ def test_a_result_says_where_its_needles_lie(finished: ExperimentStorage) -> Non
     shopping, colours = found["Shopping - 0"], found["Colours - 0"]
 
     assert shopping.needles == colours.needles == 3
-    assert len(shopping.needle_distances) == 3, "every change of the list counts"
-    assert shopping.needle_distances == sorted(shopping.needle_distances, reverse=True)
-    assert shopping.distance_tokens == shopping.questions[0].tokens_before - shopping.messages[0].tokens_before
-    assert len(colours.needle_distances) == 1, "only the last colour counts"
-    assert colours.distance_tokens == colours.questions[0].tokens_before - colours.messages[2].tokens_before
+    (asked,) = shopping.questions
+    assert [needle.message for needle in asked.needles] == [0, 1, 2], "every change of the list counts"
+    assert shopping.distance_tokens == shopping.messages[3].tokens_before - shopping.messages[0].tokens_before
+    (needle,) = colours.questions[0].needles
+    assert needle.message == 2, "only the last colour counts"
+    assert needle.distance_tokens == colours.messages[3].tokens_before - colours.messages[2].tokens_before
+    assert needle.distance_time == colours.messages[3].now - colours.messages[2].now
+    assert colours.questions[0].score == 1.0, "the only question scores what the test does"
 
 
 def test_a_test_that_listens_is_as_far_as_the_reply_that_decided_it(finished: ExperimentStorage) -> None:
@@ -77,7 +87,95 @@ def test_only_what_an_answer_needs_counts_for_its_distance() -> None:
         Message(3, "which?", "", True, False, 1_000, needs=(1,)),
     ]
 
-    assert result("D", 0, 1.0, messages=messages).needle_distances == [300]
+    assert result("D", 0, 1.0, messages=messages).questions[0].distance_tokens == 300
+
+
+def _asked_near_and_far() -> list[Message]:
+    return [
+        Message(1, "old", "", False, True, 0),
+        Message(2, "new", "", False, True, 9_000),
+        Message(3, "old?", "", True, False, 10_000, needs=(0,)),
+        Message(4, "new?", "", True, False, 10_000, needs=(1,)),
+        Message(5, "what is 2 + 2?", "", True, False, 10_000, needs=()),
+    ]
+
+
+def test_each_question_is_a_point_at_its_own_distance() -> None:
+    found = result("D", 0, 1 / 3, messages=_asked_near_and_far())
+    found.question_scores = [QuestionScore(0.0), QuestionScore(1.0), QuestionScore(1.0)]
+
+    points = [(point.distance_tokens, point.score) for point in points_of([found])]
+
+    assert points == [(10_000, 0.0), (1_000, 1.0)], "what needs nothing says nothing about memory"
+
+
+def test_questions_far_apart_without_scores_of_their_own_say_nothing_about_distance() -> None:
+    assert points_of([result("D", 0, 0.5, messages=_asked_near_and_far())]) == []
+
+
+def test_questions_at_about_one_distance_share_the_score_of_their_test() -> None:
+    messages = [
+        Message(1, "old", "", False, True, 0),
+        Message(2, "and?", "", True, False, 10_000, needs=(0,)),
+        Message(3, "more?", "", True, False, 10_100, needs=(0,)),
+    ]
+
+    (point,) = points_of([result("D", 0, 0.5, messages=messages)])
+
+    assert (point.distance_tokens, point.score) == (10_100, 0.5)
+
+
+def test_a_window_is_found_where_it_is_by_questions_asked_at_many_distances(tmp_path) -> None:
+    storage = ExperimentStorage(tmp_path)
+    tests = Diary(memory_span=8_000).generate_examples(6)
+    benchmark = Benchmark(
+        run_id="diary",
+        name="diary",
+        tests=tests,
+        kinds={test.test_id: "diary" for test in tests},
+        conflicts={"diary": ["diary"]},
+        agent_name="window(3000)",
+        make_agent=lambda session: create_agent("window(3000)", session=session),
+        filler=create_filler("facts"),
+    )
+    run(benchmark, storage)
+
+    found = load_results(storage, "diary")
+    scores = {question.score for one in found.results for question in one.questions}
+    span = summarise_results(found).effective_span
+
+    assert scores == {0.0, 1.0}, "some were remembered, some forgotten"
+    assert all(one.score == math.fsum(q.score for q in one.questions) / 8 for one in found.results)
+    assert 2_000 <= span.tokens <= 3_000
+    assert span.low <= 3_000 <= span.high <= 5_000
+
+
+@dataclass(kw_only=True)
+class Diary(DatasetInterface):
+    """Eight days, each told once and asked for at the end."""
+
+    name = "Diary"
+
+    def generate_examples(self, num_examples):
+        days = [f"On day {day} I saw a heron." for day in range(8)]
+        asked = [f"What did I see on day {day}?" for day in range(8)]
+        return [
+            TestExample(
+                dataset=self,
+                example_id=str(number),
+                script=[*days, *asked],
+                is_question=[False] * 8 + [True] * 8,
+                waits=[*(Wait(until_share=(day + 1) / 9) for day in range(8)), *[Wait()] * 8],
+                expected_responses=["a heron"] * 8,
+            )
+            for number in range(num_examples)
+        ]
+
+    def needed_lines(self, example):
+        return [[day] for day in range(8)]
+
+    def evaluate(self, questions, responses, expected):
+        return Grade.mean(Grade.when("heron" in response) for response in responses)
 
 
 def test_a_failure_is_counted_but_not_scored() -> None:

@@ -25,7 +25,12 @@ KINDS = ("Colours", "Shopping", "Names", "Spies")
 SEVERAL_SPANS = [(kind, distance + 10 * n) for distance in SPANS for kind in KINDS for n in range(3)]
 POINTS = st.lists(
     st.builds(
-        Point, st.sampled_from("abc"), st.integers(0, 50_000), st.sampled_from([0.0, 0.25, 0.5, 1.0]), st.just("")
+        Point,
+        st.sampled_from("abc"),
+        st.integers(0, 50_000),
+        st.sampled_from([0.0, 0.25, 0.5, 1.0]),
+        st.just(""),
+        st.just(1.0),
     ),
     min_size=1,
     max_size=25,

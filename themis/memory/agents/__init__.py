@@ -1,6 +1,7 @@
 """Agents by name: which one a text such as `openai/gpt-4o`, `window(2000)` or `http://localhost:8080` means.
 
-oracle, window, amnesiac, parrot   agents whose scores are known: window has the last -m tokens, or window(2000)
+perfect                            hears everything, is told nothing else, and answers by rules: what honest memory scores
+oracle, window, amnesiac, parrot   agents that are handed the answers, to test the engine: window has the last -m tokens
 retrieval, retrieval(MODEL)        past exchanges are found again; rag means the same
 ts-MODEL                           a model that sees how long ago every message was said
 http://..., https://...            an agent in another process, by JSON
@@ -46,6 +47,7 @@ AGENTS: Registry[AgentFactory] = Registry(
         "human": f"{_HERE}.calibration:Human",
         "oracle": f"{_HERE}.calibration:Oracle",
         "parrot": f"{_HERE}.calibration:Parrot",
+        "perfect": f"{_HERE}.perfect:Perfect",
         "rag": f"{_HERE}.retrieval:RetrievalAgent",
         "retrieval": f"{_HERE}.retrieval:RetrievalAgent",
         "ts": f"{_HERE}.chat:timestamped",

@@ -48,7 +48,7 @@ _BROWSER_SECONDS = 60
 
 @dataclass(frozen=True)
 class DistanceSeries:
-    """One agent's tests, and what they say of its span."""
+    """One agent's questions, and what they say of its span."""
 
     name: str
     points: Sequence[Point]
@@ -56,7 +56,7 @@ class DistanceSeries:
 
 
 def draw_distances(series: Sequence[DistanceSeries]) -> Markup:
-    """Each test as a dot, groups of tests as means with intervals, and the fading curve; overlaid for several agents."""
+    """Each question as a dot, groups of them as means with intervals, and the fading curve; overlaid for several agents."""
     longest = max((point.distance_tokens for one in series for point in one.points), default=0)
     ticks = round_ticks(longest)
     high = max(longest, ticks[-1], 1)
@@ -89,13 +89,15 @@ def _distance_parts(one: DistanceSeries, high: float, number: int, of: int, alon
     # Side by side, so that agents with equal scores do not hide each other.
     aside = (number - (of - 1) / 2) * 3
     for group in group_by_distance(one.points):
-        low, up = interval_of_mean([ScoredTest(score) for score in group.scores])
-        mean = sum(group.scores) / len(group.scores)
+        low, up = interval_of_mean(
+            [ScoredTest(point.score, (point.conversation, point.test_id)) for point in group.points]
+        )
+        mean = group.mean
         x = _x(group.distance_tokens / high) + aside
         yield Markup('<line class="whisker" x1="{0}" x2="{0}" y1="{1}" y2="{2}"/>').format(
             at(x), at(_y(low)), at(_y(up))
         )
-        title = f"{one.name}: {len(group.scores)} tests at {group.low:,} to {group.high:,} tokens, mean {mean:.3f}"
+        title = f"{one.name}: {len(group.points)} questions at {group.low:,} to {group.high:,} tokens, mean {mean:.3f}"
         yield _dot(x, _y(mean), title)
     if alone and span is not None and span.high is not None and span.tokens:
         x = _x(span.tokens / high)

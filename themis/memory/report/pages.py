@@ -454,7 +454,7 @@ def _render(template: str, **values: object) -> str:
         escape_control=lambda value: escape_control(str(value)),
         cut=_truncate,
         as_text=_format_lines,
-        thousands=lambda value: f"{value:,}",
+        duration=short_duration,
     )
     environment.globals.update(
         grade=grade_class, marks=_marks, dollars=_format_dollars, p_value=_format_p_value, colour=colour

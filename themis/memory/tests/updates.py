@@ -5,15 +5,19 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from random import Random
 from typing import ClassVar
 
 from themis.memory.actions import Grade
 from themis.memory.examples import TestExample
+from themis.memory.phrasing import Phrasing, any_of
+from themis.memory.reader import Reader
 from themis.memory.scoring.claims import find_first_claim, grade_claim
 from themis.memory.scoring.lists import grade_members, grade_quantities
 from themis.memory.scoring.numbers import grade_number
 from themis.memory.scoring.words import find_phrases
+from themis.memory.small_talk import wrap
 from themis.memory.tests.kind import BuiltinTest, whole_number
 from themis.memory.tests.word_lists import FIRST_NAMES, MONTHS
 
@@ -95,11 +99,32 @@ COLOURS = (
     "amber", "beige", "black", "blue", "crimson", "green", "indigo", "lilac", "maroon", "orange", "pink", "purple",
     "scarlet", "silver", "tan", "teal", "turquoise", "violet", "white", "yellow",
 )  # fmt: skip
-_LIKINGS = (
+_LIKING = Phrasing(
     "My favourite colour is {colour}.",
-    "I have taken a liking to {colour}: it is the colour I love most.",
+    "[I have taken|It seems I have taken] a liking to {colour}: it is the colour I love most.",
     "There is no colour like {colour} for me.",
     "If you ask for my favourite colour, it is {colour}.",
+    "[They asked me at the paint shop|My niece wanted to know], and I said {colour}, "
+    "[my favourite colour|for I like no colour better].",
+    "I used to like {former}, but [these days|by now] my favourite colour is {colour}.",
+    "Forget what I said about my favourite colour[ before|], it is not {former} but {colour}.",
+    "Of all colours I [like|love] {colour} best[ now| these days|].",
+    "I am having [the bicycle|the hall|my coat] done in {colour}, my favourite colour[ of all|].",
+    "Whoever wants to [please|cheer] me gives me something {colour}, since that is my favourite colour.",
+    colour=any_of(COLOURS),
+    former=any_of(COLOURS),
+)  # fmt: skip
+# Colours of other people and things: not what is asked for.
+_OTHER_COLOUR = Phrasing(
+    "[My aunt|My neighbour|The man next door] has [painted|dyed] [everything|half the house] {colour}, of all colours.",
+    "They only had {colour} left at the shop, so I came home with nothing.",
+    "The new trams are {colour}, which nobody asked for.",
+    colour=any_of(COLOURS),
+)
+_ASK_COLOUR = Phrasing(
+    "What is my favourite colour?",
+    "[Tell me|Do you remember]: which colour is my favourite[ now| at the moment|]?",
+    "Which colour do I like best[ now| at present|]?",
 )
 
 
@@ -108,29 +133,50 @@ class Colours(BuiltinTest):
     """Overwriting one attribute whose values are common words.
 
     Scores: perfect 1, memoryless 0; naming every colour scores 0. The answer is the colour of the last statement, which
-    differs from the one before. A colour may come back after another. About 20 tokens per colour. Interferes with no
-    other test: no other one speaks of the user's favourite colour.
+    differs from the one before. A colour may come back after another. Colours of other things are mentioned too. About 50
+    tokens per colour. Interferes with no other test: no other one speaks of the user's favourite colour.
     """
 
     kind: ClassVar[str] = "colours"
     name: ClassVar[str] = "Colours"
     description: ClassVar[str] = "The user's favourite colour changes several times; the agent must know the last one."
+    latest_counts: ClassVar[bool] = True
     answers: ClassVar[Sequence[str]] = COLOURS
 
     colour_changes: int = whole_number(3, least=1)
 
     def make_example(self, number: int, rng: Random) -> TestExample:
         colours: list[str] = []
+        statements = []
         for _ in range(self.colour_changes):
-            colours.append(rng.choice([colour for colour in COLOURS if colours[-1:] != [colour]]))
-        statements = [rng.choice(_LIKINGS).format(colour=colour) for colour in colours]
-        return self.tell_and_ask(number, statements, ["What is my favourite colour?"], [colours[-1]])
+            former = colours[-1] if colours else rng.choice(COLOURS)
+            colours.append(rng.choice([colour for colour in COLOURS if colour != former]))
+            told = _LIKING.say(rng, colour=colours[-1], former=former)
+            if rng.random() < 0.3:
+                other = _OTHER_COLOUR.say(rng, colour=rng.choice(COLOURS))
+                told = " ".join(rng.sample((told, other), 2))
+            statements.append(wrap(rng, told))
+        return self.tell_and_ask(number, statements, [_ASK_COLOUR.say(rng)], [colours[-1]])
 
     def needed_lines(self, example: TestExample) -> list[Sequence[int] | None]:
         return [[len(example.script) - 2]]
 
     def evaluate(self, questions: Sequence[str], responses: Sequence[str], expected: Sequence[str]) -> Grade:
         return grade_claim(responses[-1], expected[0], COLOURS)
+
+    @classmethod
+    def make_reader(cls) -> Reader:
+        return _ColoursReader()
+
+
+class _ColoursReader(Reader):
+    def __init__(self) -> None:
+        self._colour = ""
+
+    def answer(self, message: str, now: datetime) -> str | None:
+        for told in _LIKING.read_all(message):
+            self._colour = told["colour"]
+        return self._colour if _ASK_COLOUR.matches(message) else None
 
 
 # --- a room at a date -------------------------------------------------------------------------------------------------

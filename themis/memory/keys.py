@@ -1,0 +1,224 @@
+"""Whether the keys of a conversation's tests are true: an agent that remembers everything must be able to answer rightly.
+
+Two checks before anything is paid for. Kinds with a reader are rehearsed: whoever hears the whole conversation must score 1 on
+each of their tests. Of the other kinds only the words are known: what one test tells must not be able to answer what another
+one asks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from themis.memory.actions import AgentReply, Ask, Consult, Instant, JudgeReply, Line, Listen, Say, Wait
+from themis.memory.agents.perfect import Perfect
+from themis.memory.clock import Clock
+from themis.memory.definitions import Defined
+from themis.memory.examples import MEMORY_TESTS, TestExample
+from themis.memory.filler import Filler
+from themis.memory.rehearsal import rehearse
+from themis.memory.scoring.words import shorten, split_words
+from themis.memory.script import Answer, ScriptDriver
+from themis.memory.tape import ConversationLog
+
+_START = datetime(2024, 1, 1, tzinfo=UTC)
+# A script that says more than this is only looked at as far.
+_MOST_MESSAGES = 1_000
+# Words that say nothing about what a sentence is about.
+_SILENT_WORDS = """
+a about after again all am an and answer any are as at be been before but by can could did do does each ever for form from had
+has have he her his how i if in into is it its json last line list many may me more much my name now number of on one only or
+our please say she should so tell than that the their them then there these they this those to told up us was we were what when
+where which who whom whose why will with word would you your
+"""
+_SILENT = frozenset(_SILENT_WORDS.split())
+
+
+@dataclass(frozen=True)
+class Clash:
+    """What one test tells could answer what another one asks."""
+
+    test_id: str
+    question: str
+    other_id: str
+    statement: str
+
+    @property
+    def sentence(self) -> str:
+        return (
+            f"{self.other_id} says {shorten(self.statement, 80)!r}, which could answer {shorten(self.question, 80)!r} of "
+            f"{self.test_id}"
+        )
+
+
+@dataclass(frozen=True)
+class Misread:
+    """An agent that heard everything does not get the full score."""
+
+    test_id: str
+    score: float | None
+    reasons: tuple[str, ...]
+
+    @property
+    def sentence(self) -> str:
+        scored = "gets no verdict" if self.score is None else f"scores {self.score:.2f}"
+        return f"{self.test_id}: an agent that remembers everything {scored} ({shorten('; '.join(self.reasons), 120)})"
+
+
+@dataclass(frozen=True)
+class KeyCheck:
+    """What was found, and how many tests were rehearsed or compared by their words."""
+
+    misread: tuple[Misread, ...]
+    clashes: tuple[Clash, ...]
+    rehearsed: int
+    compared: int
+
+    @property
+    def holds(self) -> bool:
+        return not (self.misread or self.clashes)
+
+    def lines(self) -> Iterator[str]:
+        """What a person is told of it, a sentence each."""
+        yield from (found.sentence for found in self.misread)
+        yield from (found.sentence for found in self.clashes)
+        if self.misread:
+            yield "What these tests ask does not follow from what they say: their keys are wrong, or their reader is"
+        if self.clashes:
+            yield (
+                "Give such tests people or things of their own (self.world), a reset_message, or latest_counts = True "
+                "where a later statement replaces an earlier one"
+            )
+        checked = [f"an agent that remembers everything scores 1 on {self.rehearsed} tests"] if self.rehearsed else []
+        if self.compared:
+            checked.append(f"{self.compared} tests without a reader tell nothing that answers another one's question")
+        if self.holds and checked:
+            yield f"keys checked: {'; '.join(checked)}"
+
+
+def check_keys(defined: Sequence[Defined], conflicts: Mapping[str, Iterable[str]], filler: Filler) -> KeyCheck:
+    """Rehearses the tests that have a reader, and compares the words of the others.
+
+    Args:
+        defined: The tests of one conversation.
+        conflicts: For a kind of test, the kinds that may not run beside it.
+        filler: What is sent between messages of tests.
+    """
+    readable = {one.kind for one in defined if MEMORY_TESTS.get(one.kind).make_reader() is not None}
+    rehearsed = [one for one in defined if one.kind in readable]
+    misread = []
+    if rehearsed:
+        outcomes = rehearse(Perfect(), defined, conflicts, filler)
+        for one in rehearsed:
+            grade = outcomes[one.example.test_id].grade
+            if grade.failed or grade.score < 1:
+                misread.append(
+                    Misread(one.example.test_id, None if grade.failed else grade.score, tuple(grade.reasons))
+                )
+    clashes = find_clashes(defined, conflicts, settled=readable)
+    return KeyCheck(tuple(misread), tuple(clashes), len(rehearsed), len(defined) - len(rehearsed))
+
+
+def find_clashes(
+    defined: Sequence[Defined], conflicts: Mapping[str, Iterable[str]], *, settled: Container[str] = ()
+) -> list[Clash]:
+    """Pairs of tests of which one tells what could answer the other, by their words; one for each pair and question.
+
+    A statement could answer a question if it has all words of the question that the question's own needles have. It does
+    no harm where both tests never run at the same time and either what was told is to be forgotten once its test has ended,
+    or a later statement replaces an earlier one.
+
+    Args:
+        defined: The tests of one conversation.
+        conflicts: For a kind of test, the kinds that may not run beside it.
+        settled: Kinds that are rehearsed: two of them are not compared.
+
+    >>> from themis.memory.tests.updates import Colours
+    >>> lines = (["My shoe size is 46.", "What is my shoe size?"], ["My shoe size is 36.", "What is my shoe size?"])
+    >>> tests = [TestExample(dataset=Colours(), example_id=str(n), script=said) for n, said in enumerate(lines)]
+    >>> [clash.other_id for clash in find_clashes([Defined("colours", test) for test in tests], {})]
+    ['Colours - 1', 'Colours - 0']
+    """
+    if all(one.kind in settled for one in defined):
+        return []
+    spoken = {one.example.test_id: list(_listen_to(one.example)) for one in defined}
+    told: dict[str, list[tuple[Defined, str, frozenset[str]]]] = {}
+    for one in defined:
+        for line in spoken[one.example.test_id]:
+            if not line.question:
+                words = frozenset(_content_words(line.text))
+                for word in sorted(words):
+                    told.setdefault(word, []).append((one, line.text, words))
+    apart = {kind: set(others) for kind, others in conflicts.items()}
+    clashes = []
+    for one in defined:
+        lines = spoken[one.example.test_id]
+        for place, line in enumerate(lines):
+            if not line.question:
+                continue
+            about = _about(lines, place)
+            seen = set()
+            for other, statement, words in min((told.get(word, []) for word in sorted(about)), key=len, default=[]):
+                other_id = other.example.test_id
+                if other is one or other_id in seen or (one.kind in settled and other.kind in settled):
+                    continue
+                if about <= words and not _is_harmless(one, other, apart):
+                    seen.add(other_id)
+                    clashes.append(Clash(one.example.test_id, line.text, other_id, statement))
+    return clashes
+
+
+class _Spoken(NamedTuple):
+    text: str
+    question: bool
+    needs: Sequence[int] | None
+
+
+def _listen_to(example: TestExample) -> Iterator[_Spoken]:
+    """What a test says and asks, if a perfect agent answers; up to where it starts to listen."""
+    script, log, now = ScriptDriver(example.play), ConversationLog(), _START
+    action = script.advance()
+    while action is not None and not isinstance(action, Listen) and len(log) < _MOST_MESSAGES:
+        answer: Answer = None
+        match action:
+            case Say() | Ask():
+                question = isinstance(action, Ask)
+                yield _Spoken(action.text, question, action.needs if isinstance(action, Ask) else None)
+                reply = (action.ideal if isinstance(action, Ask) else None) or "Understood."
+                turn, now = len(log) + 1, now + Clock().pace
+                log.append(Line(turn, example.test_id, action.text, reply, now, question))
+                answer = AgentReply(
+                    reply, turn=turn, now=now, tokens=0, message=action.text, test_id=example.test_id, log=log
+                )
+            case Wait():
+                now += action.time or (now - now)
+                answer = Instant(now, 0)
+            case Consult():
+                answer = JudgeReply(failure="there is no judge here")
+        action = script.advance(answer)
+    script.close()
+
+
+def _about(lines: Sequence[_Spoken], place: int) -> frozenset[str]:
+    """The words by which a question is tied to its needles; none where they could tie it to anything."""
+    asked = frozenset(_content_words(lines[place].text.partition("?")[0]))
+    needs = lines[place].needs
+    needed = [line for line in lines[:place] if not line.question] if needs is None else [lines[n] for n in needs]
+    tied = asked & frozenset(word for line in needed for word in _content_words(line.text))
+    # One word of several says too little.
+    return tied if len(tied) > 1 or tied == asked else frozenset()
+
+
+def _content_words(text: str) -> Iterator[str]:
+    for word in split_words(text):
+        if word not in _SILENT:
+            yield word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith("ss") else word
+
+
+def _is_harmless(one: Defined, other: Defined, apart: Mapping[str, set[str]]) -> bool:
+    together = other.kind not in apart.get(one.kind, ()) and one.kind not in apart.get(other.kind, ())
+    if together:
+        return False
+    return bool(other.example.dataset.reset_message) or one.example.dataset.latest_counts
