@@ -66,6 +66,8 @@ def _equal_equations(expected: str, answer: str) -> bool | None:
         equal = _compare(value, _value(theirs[-1]))
         is_named = len(theirs) == 2 and _VARIABLE.fullmatch(theirs[0].strip())
         return equal if equal or is_named else None
+    if len(ours) == 1 and len(theirs) == 2 and _VARIABLE.fullmatch(theirs[0].strip()):
+        return _equal(ours[0].strip(), theirs[1].strip()) or None
     if len(ours) == len(theirs) == 2 and ours[0].strip() == theirs[0].strip() and _VARIABLE.fullmatch(ours[0].strip()):
         return _equal(ours[1].strip(), theirs[1].strip())
     return None
@@ -317,7 +319,7 @@ def _divide(one: Number, other: Number) -> Number:
 
 
 def _raise(base: Number, exponent: Number) -> Number:
-    if abs(exponent) > _LARGEST_POWER:
+    if abs(float(exponent)) > _LARGEST_POWER:
         raise _Unreadable
     if isinstance(exponent, Fraction) and exponent.denominator == 1:
         if isinstance(base, Fraction):
@@ -325,10 +327,8 @@ def _raise(base: Number, exponent: Number) -> Number:
             if digits * abs(exponent.numerator) > _LARGEST_POWER_BITS:
                 raise _Unreadable
             return base**exponent.numerator
-        return float(base**exponent.numerator)
-    if base < 0:
-        raise _Unreadable
-    return float(base) ** float(exponent)
+        return math.pow(base, exponent.numerator)
+    return math.pow(base, exponent)  # which refuses roots of negative numbers
 
 
 def _factorial(value: Number) -> Number:

@@ -209,7 +209,7 @@ _PLAIN_TEXT: _Stage = [
 _STYLES: _Stage = [
     (r"\\(?:displaystyle|textstyle|scriptstyle|Large|large|LARGE|huge|Huge|normalsize|bf|rm|it|limits|nolimits)\b", " "),
     (r"\\(?:therefore|because|blacksquare|square|Box|qed|checkmark)\b", " "),
-    (r"\\(?:d|t|c)frac\b", r"\\frac"),
+    (r"\\(?:d|t|c)frac(?![A-Za-z])", r"\\frac"),
     (r"\\(?:mathbf|boldsymbol|bm|underline|mathit|mathsf|boxed|fbox|textcolor\s*\{\w+\}|color\s*\{\w+\})\s*\{"
      r"((?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*)\}", r"\1"),
     (r"\\color\s*\{\w+\}", ""),
