@@ -95,8 +95,13 @@ def test_a_plan_needs_no_agent_and_draws_the_chart(tmp_path, configuration):
     counted = json.loads(call(tmp_path, "plan", "-c", configuration, "--json").stdout)
 
     assert re.search(r"^Cities - 0 +█─+█─+█─+█$", drawn, re.MULTILINE)
+    assert re.search(r"tokens, of them filler \d+\.\d%; idle filler \d+\.\d%", drawn)
     assert "about $" in drawn
+    assert "price not known" in call(tmp_path, "plan", "-c", configuration, "-a", "http://localhost:1").stdout
+    given = json.loads(call(tmp_path, "plan", "-c", configuration, "-a", "cost(1,0)", "--json").stdout)
+    assert given["cost_usd"] == pytest.approx(given["prompt_tokens"] / 1_000)
     assert counted["tokens"] > 1_000
+    assert counted["idle_filler_share"] == counted["filler_share"] > 0
     assert counted["most_at_once"] == 1  # cities and orders interfere
     assert not (tmp_path / "store").exists()
 

@@ -27,7 +27,8 @@ from themis.memory.actions import (
     Step,
     Wait,
 )
-from themis.memory.scheduler import Planned, Scheduler
+from themis.memory.lookahead import Planned, Stretch
+from themis.memory.scheduler import Scheduler
 from themis.memory.tape import ConversationLog
 
 TURN = datetime.timedelta(seconds=10)
@@ -83,12 +84,27 @@ def play(tests: list[Planned], *, exchange_tokens: int = 20, **settings: Any) ->
 
 
 def planned(test_id: str, *actions: Any, kind: str | None = None, span: int = 1_000, reset: str = "") -> Planned:
+    """A test of a fixed script, and of whose length nothing is known."""
+
     def script() -> Any:
         for action in actions:
             _ = yield action
         yield Grade(1.0)
 
     return Planned(test_id=test_id, kind=kind or test_id, play=script, span_tokens=span, reset_message=reset)
+
+
+def estimated(test_id: str, *actions: Any, exchange_tokens: int = 20, **settings: Any) -> Planned:
+    """A test of a fixed script whose length is known."""
+    stretches: list[tuple[Wait, list[int]]] = [(Wait(), [])]
+    for action in actions:
+        if isinstance(action, Say | Ask):
+            stretches[-1][1].append(exchange_tokens)
+        elif action != Wait():
+            stretches.append((action, []))
+    test = planned(test_id, *actions, **settings)
+    reset_tokens = exchange_tokens if test.reset_message else 0
+    return replace(test, stretches=[Stretch(*one) for one in stretches], reset_tokens=reset_tokens)
 
 
 waits = st.builds(
@@ -309,24 +325,98 @@ def test_what_is_expected_says_how_far_back_lies_what_is_needed():
     assert [(one.answer, one.distance_tokens) for one in expected] == [("1 2", 140), (None, 140)]
 
 
-def test_a_test_that_would_push_the_others_out_of_their_spans_waits_until_there_is_room():
-    def heavy(name: str) -> Planned:
-        test = planned(name, Say("x"), Wait(until_share=0.9), Say("y"), kind=name, span=1_000)
-        return replace(test, own_tokens=140)
+# Scripts that fit into a span of 2,000 tokens with room to spare; waits of all sorts.
+spread_waits = st.builds(
+    Wait,
+    tokens=st.integers(0, 100),
+    time=st.sampled_from(
+        [None, datetime.timedelta(seconds=5), datetime.timedelta(hours=3), datetime.timedelta(days=9)]
+    ),
+    until_share=st.sampled_from([0.0, 0.2, 0.5, 0.9, 1.0]),
+)
+spread_scripts = st.lists(st.one_of(st.just(Say("say")), st.just(Ask("ask")), spread_waits), min_size=1, max_size=10)
 
-    played = play([heavy("a"), heavy("b"), heavy("c"), heavy("d")], exchange_tokens=70)
 
-    assert max(len(running) for running in played.most_running) == 2
-    assert [step.test_id for step in played.steps if isinstance(step.action, Begin)] == ["a", "b", "c", "d"]
-    assert not any(outcome.overran for outcome in played.ended.values())
+@given(
+    st.lists(st.tuples(spread_scripts, st.sampled_from([2_000, 5_000, 20_000]), st.booleans()), max_size=12),
+    st.integers(10, 90),
+    st.sampled_from([100, 4_096]),
+)
+def test_no_test_takes_longer_than_its_span_whatever_else_runs(tests, exchange_tokens, max_message_tokens):
+    plan = [
+        estimated(f"t{number}", *script, exchange_tokens=exchange_tokens, span=span, reset="bye" if resets else "")
+        for number, (script, span, resets) in enumerate(tests)
+    ]
+
+    played = play(plan, exchange_tokens=exchange_tokens, max_message_tokens=max_message_tokens)
+
+    assert [outcome.test_id for outcome in played.ended.values() if outcome.overran] == []
+
+
+def test_a_test_that_waits_only_for_time_is_not_kept_waiting_by_new_ones():
+    late = estimated("late", Say("x"), Wait(time=datetime.timedelta(days=1)), Ask("y"), span=300)
+    others = [estimated(f"n{number}", *[Say("z")] * 5, span=1_000) for number in range(20)]
+
+    played = play([late, *others])
+
+    begun = [step.test_id for step in played.steps if isinstance(step.action, Begin | End)]
+    assert begun.index("late", 1) > 1, "nobody ran beside it"
+    assert played.ended["late"].tokens <= 300
+    assert len(played.ended) == 21
+
+
+def test_a_test_that_waits_for_time_goes_before_one_that_came_due_later():
+    tests = [
+        planned("early", Wait(tokens=10, time=datetime.timedelta(days=1)), Say("early")),
+        planned("later", Wait(tokens=30), Say("later")),
+        planned("talk", Say("talk"), Say("talk")),
+    ]
+
+    played = play(tests)
+
+    assert [action.text for action in played.of(Say)][-2:] == ["early", "later"]
+
+
+def test_a_wait_for_a_place_in_the_span_gives_way_to_what_has_still_to_be_said():
+    long = estimated("a", Say("x"), Wait(until_share=0.9), *[Ask("y")] * 20, span=1_000)
+
+    assert play([long]).ended["a"].tokens == 920
+    assert play([long], exchange_tokens=10).ended["a"].tokens < 920
+
+
+def test_an_agent_that_talks_more_than_estimated_gets_fewer_tests_at_once():
+    def most_at_once(tokens: int) -> int:
+        tests = [
+            estimated(f"t{number}", Say("x"), Wait(until_share=0.4), Say("y"), Wait(until_share=0.8), Ask("z"))
+            for number in range(40)
+        ]
+        return max(len(running) for running in play(tests, exchange_tokens=tokens).most_running)
+
+    assert most_at_once(60) < most_at_once(20)
 
 
 def test_a_test_larger_than_any_room_begins_when_nothing_else_runs():
-    large = replace(planned("l", Say("x")), own_tokens=10_000)
+    large = estimated("l", *[Say("x")] * 50, span=100)
 
-    played = play([planned("a", Say("y"), Wait(tokens=50)), large, planned("z", Say("z"))])
+    played = play([estimated("a", Say("y"), Wait(tokens=50), Ask("y")), large, estimated("z", Say("z"))])
 
-    assert [step.test_id for step in played.steps if isinstance(step.action, Begin)] == ["a", "l", "z"]
+    running = [running for running in played.most_running if "l" in running]
+    assert running
+    assert all(len(tests) == 1 for tests in running)
+
+
+def test_the_longest_chain_of_tests_that_exclude_each_other_begins_first():
+    def chain(kind: str, length: int) -> list[Planned]:
+        actions = (Say("x"), Wait(until_share=0.9), Ask("y"))
+        return [estimated(f"{kind}{number}", *actions, kind=kind) for number in range(length)]
+
+    tests = [*chain("short", 1), *chain("a", 2), *chain("b", 2), *chain("long", 3)]
+    played = play(tests, conflicts={"a": ["a", "b"], "b": ["b"], "long": ["long"]})
+
+    begun = [step.test_id for step in played.steps if isinstance(step.action, Begin)]
+    # a and b together are a chain of four.
+    assert begun[:3] == ["a0", "long0", "short0"]
+    assert played.tokens < 4 * 1_000
 
 
 def test_a_thousand_tests_cost_a_step_each_and_begin_in_order():

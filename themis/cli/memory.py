@@ -33,13 +33,14 @@ from themis.core.files import atomic_write
 from themis.core.registry import nearest
 from themis.exceptions import ConfigurationError, EvaluationError
 from themis.experiment.importing import NO_LIMITS
-from themis.generation.providers import parse_model
 from themis.memory import definitions as defining
+from themis.memory.agents import find_price
 from themis.memory.assembling import load_config, load_user_code, parse_span
 from themis.memory.clock import CLOCKS
 from themis.memory.exporting import export_run
 from themis.memory.filler import create_filler
 from themis.memory.importing import ImportedAgent, import_folder
+from themis.memory.keys import KeyCheck, check_keys
 from themis.memory.master_log import from_master_log, to_master_log
 from themis.memory.overrides import override_score, read_overrides, withdraw_override
 from themis.memory.planning import Plan, draw, make_plan
@@ -57,7 +58,7 @@ from themis.memory.report.pages import (
 )
 from themis.memory.sweep import Sweep, SweepReport, SweepRun, parse_spans, plan_sweep, read_sweep, run_sweep
 from themis.memory.tape import read_entries
-from themis.runs.prices import Price, price_of
+from themis.runs.prices import Price
 from themis.runs.resuming import how_to_repeat
 from themis.storage import ExperimentStorage, RunStatus
 from themis.storage.runs import batched
@@ -156,7 +157,13 @@ def run(storage: str, yes: bool, as_json: bool, **asked: Any) -> int:
 
 @memory.command()
 @click.option("-c", "--configuration", default=_DEFAULT_CONFIGURATION, show_default=True, help="YAML file.")
-@click.option("-a", "--agent", "model", metavar="MODEL", help="A model, for the price; tokens only without one.")
+@click.option(
+    "-a",
+    "--agent",
+    "model",
+    metavar="MODEL",
+    help="A model, or cost(IN,OUT) in dollars per 1,000 tokens, for the price.",
+)
 @click.option(
     "-m", "--max-prompt-size", "max_prompt_tokens", type=click.IntRange(min=1), help="Tokens the agent may send."
 )
@@ -176,9 +183,12 @@ def plan(
     width: int,
     as_json: bool,
     **given: Any,
-) -> None:
-    """Simulate the schedule without an agent: who speaks when, tokens, dollars, minutes."""
-    made, price = _plan(
+) -> int:
+    """Simulate the schedule without an agent: who speaks when, tokens, idle filler, dollars, minutes, true keys.
+
+    Exits with 1 where an agent that remembers everything could not answer rightly.
+    """
+    made, price, keys = _plan(
         MemorySpecification(
             configuration=configuration,
             agent=model or "",
@@ -191,17 +201,30 @@ def plan(
     if as_json:
         described = {**asdict(made), "virtual_seconds": made.virtual_time.total_seconds()}
         del described["virtual_time"]
-        print_json({**described, "cost_usd": dollars, "minutes": made.minutes(seconds_per_reply)})
-        return
+        described |= {"filler_share": made.filler_share, "idle_filler_share": made.idle_filler_share}
+        described |= {"cost_usd": dollars, "minutes": made.minutes(seconds_per_reply), "keys": asdict(keys)}
+        print_json(described)
+        return int(not keys.holds)
     click.echo(draw(made, width))
     click.echo(
         f"\n{len(made.bars)} tests, at most {made.most_at_once} at once; {made.exchanges} exchanges, "
-        f"{made.replies_to_generate} of them answered by the agent; {made.tokens:,} tokens, {made.filler_tokens:,} of them "
-        f"filler; {made.virtual_time} of virtual time; {made.consultations} consultations of the judge"
+        f"{made.replies_to_generate} of them answered by the agent; {made.virtual_time} of virtual time; "
+        f"{made.consultations} consultations of the judge"
     )
+    idle = (
+        "" if isolated else f"; idle filler {made.idle_filler_share:.1%}: said while fewer than two tests were running"
+    )
+    click.echo(f"{made.tokens:,} tokens, of them filler {made.filler_share:.1%}{idle}")
+    if overran := [bar.test_id for bar in made.bars if bar.overran]:
+        click.echo(f"longer than their spans: {', '.join(overran)}")
     click.echo(f"prompt {made.prompt_tokens:,} tokens, completion {made.completion_tokens:,} tokens")
-    shown = "unknown without a model of known price (-a)" if price is None else f"${dollars:.2f} ({price.source})"
-    click.echo(f"about {shown}, about {made.minutes(seconds_per_reply):.0f} minutes at {seconds_per_reply:g} s a reply")
+    price_shown = "price not known (-a takes a model of known price, or cost(IN,OUT))"
+    if price is not None:
+        price_shown = f"about ${dollars:.2f} ({price.source})"
+    click.echo(f"{price_shown}, about {made.minutes(seconds_per_reply):.0f} minutes at {seconds_per_reply:g} s a reply")
+    for line in keys.lines():
+        click.echo(line)
+    return int(not keys.holds)
 
 
 @memory.command()
@@ -593,28 +616,36 @@ def _print_spans(views: list[RunView]) -> None:
 # --- what commands say ------------------------------------------------------------------------------------------------
 
 
-def _plan(asked: MemorySpecification) -> tuple[Plan, Price | None]:
-    """The schedule without an agent, and the price of a token where the agent is a model of known price."""
+def _plan(asked: MemorySpecification) -> tuple[Plan, Price | None, KeyCheck]:
+    """The schedule without an agent, the price of a token where the agent is a model of known price, and the keys."""
     config = load_config(asked)
     defined = defining.generate(config)
+    conflicts = defining.conflicts_of(defined, config.incompatibilities)
+    filler = create_filler(config.filler, seed=config.seed, tokenizer_name=config.tokenizer)
     made = make_plan(
         defined,
-        defining.conflicts_of(defined, config.incompatibilities),
-        create_filler(config.filler, seed=config.seed, tokenizer_name=config.tokenizer),
+        conflicts,
+        filler,
         isolated=asked.isolated,
         max_message_tokens=config.max_message_tokens,
         max_prompt_tokens=asked.max_prompt_tokens,
         tokenizer_name=config.tokenizer,
     )
-    spec = parse_model(asked.agent) if asked.agent else None
-    return made, None if spec is None else price_of(spec.identifier, spec.provider)
+    # Tests with a conversation each cannot answer each other's questions.
+    conversations = [[one] for one in defined] if asked.isolated else [defined]
+    checks = [
+        check_keys(tests, conflicts, filler, max_message_tokens=config.max_message_tokens) for tests in conversations
+    ]
+    return made, find_price(asked.agent) if asked.agent else None, KeyCheck.join(checks)
 
 
 def _ask_before_spending(asked: MemorySpecification) -> None:
     """Where a person is there to answer and the agent is a model of known price, says what it may cost and asks."""
     if asked.is_local or not sys.stdin.isatty() or "/" not in asked.agent or "://" in asked.agent:
         return
-    made, price = _plan(asked)
+    made, price, keys = _plan(asked)
+    for line in keys.lines() if not keys.holds else ():
+        click.echo(line, err=True)
     if price is not None:
         click.echo(
             f"{asked.configuration} with {asked.agent}: {made.replies_to_generate:,} replies, about "

@@ -6,6 +6,7 @@ Registering a `DatasetInterface` makes its name usable in configurations.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import importlib
 import pkgutil
 import random
@@ -76,8 +77,6 @@ class DatasetInterface(ABC):
     seed: int = 0
     memory_span: int = 2_000
     max_message_size: int = 4_096
-    # Whom and what the tests of one conversation speak of; a configuration's kinds share one.
-    world: World = field(default_factory=World, init=False, repr=False, compare=False)
 
     @abstractmethod
     def generate_examples(self, num_examples: int) -> list[TestExample]:
@@ -86,6 +85,11 @@ class DatasetInterface(ABC):
         Args:
             num_examples: How many.
         """
+
+    @functools.cached_property
+    def world(self) -> World:
+        """Whom and what the tests of one conversation speak of; a configuration's kinds share one."""
+        return World()
 
     def random(self, *names: object) -> random.Random:
         """A random number generator of its own for every purpose named, fixed by the seed.

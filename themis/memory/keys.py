@@ -9,23 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from typing import NamedTuple
 
-from themis.memory.actions import AgentReply, Ask, Consult, Instant, JudgeReply, Line, Listen, Say, Wait
+from themis.memory.actions import Ask, Say, Wait
 from themis.memory.agents.perfect import Perfect
-from themis.memory.clock import Clock
 from themis.memory.definitions import Defined
-from themis.memory.examples import MEMORY_TESTS, TestExample
+from themis.memory.examples import MEMORY_TESTS
 from themis.memory.filler import Filler
+from themis.memory.planning import play_alone
 from themis.memory.rehearsal import rehearse
 from themis.memory.scoring.words import shorten, split_words
-from themis.memory.script import Answer, ScriptDriver
-from themis.memory.tape import ConversationLog
 
-_START = datetime(2024, 1, 1, tzinfo=UTC)
-# A script that says more than this is only looked at as far.
-_MOST_MESSAGES = 1_000
 # Words that say nothing about what a sentence is about.
 _SILENT_WORDS = """
 a about after again all am an and answer any are as at be been before but by can could did do does each ever for form from had
@@ -76,6 +69,20 @@ class KeyCheck:
     rehearsed: int
     compared: int
 
+    @classmethod
+    def join(cls, checks: Sequence[KeyCheck]) -> KeyCheck:
+        """What was found in several conversations.
+
+        Args:
+            checks: One each.
+        """
+        return cls(
+            tuple(found for check in checks for found in check.misread),
+            tuple(found for check in checks for found in check.clashes),
+            sum(check.rehearsed for check in checks),
+            sum(check.compared for check in checks),
+        )
+
     @property
     def holds(self) -> bool:
         return not (self.misread or self.clashes)
@@ -98,19 +105,26 @@ class KeyCheck:
             yield f"keys checked: {'; '.join(checked)}"
 
 
-def check_keys(defined: Sequence[Defined], conflicts: Mapping[str, Iterable[str]], filler: Filler) -> KeyCheck:
+def check_keys(
+    defined: Sequence[Defined],
+    conflicts: Mapping[str, Iterable[str]],
+    filler: Filler,
+    *,
+    max_message_tokens: int = 4_096,
+) -> KeyCheck:
     """Rehearses the tests that have a reader, and compares the words of the others.
 
     Args:
         defined: The tests of one conversation.
         conflicts: For a kind of test, the kinds that may not run beside it.
         filler: What is sent between messages of tests.
+        max_message_tokens: Most tokens of one filler.
     """
     readable = {one.kind for one in defined if MEMORY_TESTS.get(one.kind).make_reader() is not None}
     rehearsed = [one for one in defined if one.kind in readable]
     misread = []
     if rehearsed:
-        outcomes = rehearse(Perfect(), defined, conflicts, filler)
+        outcomes = rehearse(Perfect(), defined, conflicts, filler, max_message_tokens=max_message_tokens)
         for one in rehearsed:
             grade = outcomes[one.example.test_id].grade
             if grade.failed or grade.score < 1:
@@ -135,6 +149,7 @@ def find_clashes(
         conflicts: For a kind of test, the kinds that may not run beside it.
         settled: Kinds that are rehearsed: two of them are not compared.
 
+    >>> from themis.memory.examples import TestExample
     >>> from themis.memory.tests.updates import Colours
     >>> lines = (["My shoe size is 46.", "What is my shoe size?"], ["My shoe size is 36.", "What is my shoe size?"])
     >>> tests = [TestExample(dataset=Colours(), example_id=str(n), script=said) for n, said in enumerate(lines)]
@@ -143,11 +158,14 @@ def find_clashes(
     """
     if all(one.kind in settled for one in defined):
         return []
-    spoken = {one.example.test_id: list(_listen_to(one.example)) for one in defined}
+    spoken = {
+        one.example.test_id: [said for said, _ in play_alone(one.example, len) if not isinstance(said, Wait)]
+        for one in defined
+    }
     told: dict[str, list[tuple[Defined, str, frozenset[str]]]] = {}
     for one in defined:
         for line in spoken[one.example.test_id]:
-            if not line.question:
+            if isinstance(line, Say):
                 words = frozenset(_content_words(line.text))
                 for word in sorted(words):
                     told.setdefault(word, []).append((one, line.text, words))
@@ -156,9 +174,9 @@ def find_clashes(
     for one in defined:
         lines = spoken[one.example.test_id]
         for place, line in enumerate(lines):
-            if not line.question:
+            if isinstance(line, Say):
                 continue
-            about = _about(lines, place)
+            about = _about(line, lines, place)
             seen = set()
             for other, statement, words in min((told.get(word, []) for word in sorted(about)), key=len, default=[]):
                 other_id = other.example.test_id
@@ -170,42 +188,13 @@ def find_clashes(
     return clashes
 
 
-class _Spoken(NamedTuple):
-    text: str
-    question: bool
-    needs: Sequence[int] | None
-
-
-def _listen_to(example: TestExample) -> Iterator[_Spoken]:
-    """What a test says and asks, if a perfect agent answers; up to where it starts to listen."""
-    script, log, now = ScriptDriver(example.play), ConversationLog(), _START
-    action = script.advance()
-    while action is not None and not isinstance(action, Listen) and len(log) < _MOST_MESSAGES:
-        answer: Answer = None
-        match action:
-            case Say() | Ask():
-                question = isinstance(action, Ask)
-                yield _Spoken(action.text, question, action.needs if isinstance(action, Ask) else None)
-                reply = (action.ideal if isinstance(action, Ask) else None) or "Understood."
-                turn, now = len(log) + 1, now + Clock().pace
-                log.append(Line(turn, example.test_id, action.text, reply, now, question))
-                answer = AgentReply(
-                    reply, turn=turn, now=now, tokens=0, message=action.text, test_id=example.test_id, log=log
-                )
-            case Wait():
-                now += action.time or (now - now)
-                answer = Instant(now, 0)
-            case Consult():
-                answer = JudgeReply(failure="there is no judge here")
-        action = script.advance(answer)
-    script.close()
-
-
-def _about(lines: Sequence[_Spoken], place: int) -> frozenset[str]:
+def _about(question: Ask, lines: Sequence[Say | Ask], place: int) -> frozenset[str]:
     """The words by which a question is tied to its needles; none where they could tie it to anything."""
-    asked = frozenset(_content_words(lines[place].text.partition("?")[0]))
-    needs = lines[place].needs
-    needed = [line for line in lines[:place] if not line.question] if needs is None else [lines[n] for n in needs]
+    asked = frozenset(_content_words(question.text.partition("?")[0]))
+    if question.needs is None:
+        needed: list[Say | Ask] = [line for line in lines[:place] if isinstance(line, Say)]
+    else:
+        needed = [lines[number] for number in question.needs]
     tied = asked & frozenset(word for line in needed for word in _content_words(line.text))
     # One word of several says too little.
     return tied if len(tied) > 1 or tied == asked else frozenset()

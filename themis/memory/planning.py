@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
@@ -31,7 +31,8 @@ from themis.memory.clock import Clock
 from themis.memory.definitions import Defined
 from themis.memory.examples import TestExample
 from themis.memory.filler import Filler
-from themis.memory.scheduler import Planned, Scheduler
+from themis.memory.lookahead import Planned, Stretch
+from themis.memory.scheduler import Scheduler
 from themis.memory.script import Answer, ScriptDriver
 from themis.memory.tape import ConversationLog
 from themis.runs.prices import Price
@@ -40,6 +41,8 @@ _NOMINAL_REPLY = "Understood."
 _START = datetime(2024, 1, 1, tzinfo=UTC)
 # A script that says more than this is only estimated as far.
 _MOST_MESSAGES = 1_000
+# A chart of more rows has its scale above it too.
+_SCREEN_ROWS = 30
 _NO_JUDGE = JudgeReply(failure="there is no judge in a plan")
 
 
@@ -51,6 +54,8 @@ class Bar:
     began: int
     ended: int = 0
     messages: list[int] = field(default_factory=list)
+    # Took longer than its span.
+    overran: bool = False
 
 
 @dataclass
@@ -65,8 +70,24 @@ class Plan:
     prompt_tokens: int = 0
     completion_tokens: int = 0
     filler_tokens: int = 0
+    # Filler that was said while fewer than two tests were running.
+    idle_filler_tokens: int = 0
     consultations: int = 0
     most_at_once: int = 0
+
+    @property
+    def filler_share(self) -> float:
+        """The part of the conversation that is filler."""
+        return self.filler_tokens / max(1, self.tokens)
+
+    @property
+    def idle_filler_share(self) -> float:
+        """The part of the conversation that is filler for the sake of at most one test."""
+        return self.idle_filler_tokens / max(1, self.tokens)
+
+    def count_running(self, tokens: int) -> int:
+        """How many tests are running at a place in the conversation."""
+        return sum(bar.began <= tokens <= bar.ended for bar in self.bars)
 
     def dollars(self, price: Price) -> float:
         return price.of(self.prompt_tokens, self.completion_tokens)
@@ -113,39 +134,62 @@ def make_plan(
 
 def plan_test(example: TestExample, kind: str, count: Callable[[str], int]) -> Planned:
     """A test for the scheduler."""
+    reset = example.dataset.reset_message
     return Planned(
         test_id=example.test_id,
         kind=kind,
         play=example.play,
         span_tokens=example.dataset.memory_span,
-        own_tokens=_own_tokens(example, count),
-        reset_message=example.dataset.reset_message,
+        stretches=_estimate_stretches(example, count),
+        reset_message=reset,
+        reset_tokens=count(reset) + count(_NOMINAL_REPLY) if reset else 0,
     )
 
 
-def _own_tokens(example: TestExample, count: Callable[[str], int]) -> int:
-    """The tokens of a test's messages and their replies, if a perfect agent gave them; up to where it starts to listen."""
+def _estimate_stretches(example: TestExample, count: Callable[[str], int]) -> list[Stretch]:
+    """What a test says between its waits, in tokens."""
+    stretches: list[tuple[Wait, list[int]]] = [(Wait(), [])]
+    for action, tokens in play_alone(example, count):
+        if isinstance(action, Wait):
+            stretches.append((action, []))
+        else:
+            stretches[-1][1].append(tokens)
+    return [Stretch(wait, tuple(tokens)) for wait, tokens in stretches]
+
+
+def play_alone(example: TestExample, count: Callable[[str], int]) -> Iterator[tuple[Say | Ask | Wait, int]]:
+    """What a test says, asks and waits for if a perfect agent answers, with the tokens of each exchange.
+
+    It ends where the test starts to listen, for what it hears then is others' talk.
+
+    Args:
+        example: The test.
+        count: Counts the tokens of a text.
+    """
     script, log = ScriptDriver(example.play), ConversationLog()
-    tokens, now = 0, _START
+    total, now = 0, _START
     action = script.advance()
     while action is not None and not isinstance(action, Listen) and len(log) < _MOST_MESSAGES:
         answer: Answer = None
         match action:
             case Say() | Ask():
                 reply = (action.ideal if isinstance(action, Ask) else None) or _NOMINAL_REPLY
-                turn, tokens, now = len(log) + 1, tokens + count(action.text) + count(reply), now + Clock().pace
+                tokens = count(action.text) + count(reply)
+                turn, total, now = len(log) + 1, total + tokens, now + Clock().pace
                 log.append(Line(turn, example.test_id, action.text, reply, now, isinstance(action, Ask)))
                 answer = AgentReply(
-                    reply, turn=turn, now=now, tokens=tokens, message=action.text, test_id=example.test_id, log=log
+                    reply, turn=turn, now=now, tokens=total, message=action.text, test_id=example.test_id, log=log
                 )
+                yield action, tokens
             case Wait():
                 now += action.time or timedelta(0)
-                answer = Instant(now, tokens)
+                answer = Instant(now, total)
+                if action != Wait():
+                    yield action, 0
             case Consult():
                 answer = _NO_JUDGE
         action = script.advance(answer)
     script.close()
-    return tokens + count(example.dataset.reset_message)
 
 
 class _Simulation:
@@ -180,7 +224,9 @@ class _Simulation:
             case Fill(number, tokens, presupplied):
                 made = self._filler.make(number, tokens)
                 reply = self._reply(step, made.text, made.reply, generated=not presupplied)
-                plan.filler_tokens += reply.tokens - step.at.tokens
+                size = reply.tokens - step.at.tokens
+                plan.filler_tokens += size
+                plan.idle_filler_tokens += size if len(self._scheduler.running) < 2 else 0
                 return reply
             case Say() | Ask() | Intro() | Forget() as action:
                 return self._reply(step, action.text, step.expected.answer or _NOMINAL_REPLY, generated=True)
@@ -194,7 +240,8 @@ class _Simulation:
                 self._bars[step.test_id] = Bar(step.test_id, self._offset + step.at.tokens)
                 plan.most_at_once = max(plan.most_at_once, len(self._scheduler.running) + 1)
             case End(outcome):
-                self._bars[outcome.test_id].ended = self._offset + outcome.ended.tokens
+                bar = self._bars[outcome.test_id]
+                bar.ended, bar.overran = self._offset + outcome.ended.tokens, outcome.overran
         return None
 
     def _reply(self, step: Step, message: str, reply: str, *, generated: bool) -> AgentReply:
@@ -214,8 +261,9 @@ class _Simulation:
 
 
 def draw(plan: Plan, width: int = 72) -> str:
-    """The Gantt chart as text: a row a test, its messages as blocks, its waits as lines."""
+    """The Gantt chart as text: a row a test, its messages as blocks, its waits as lines; below it, how many run at once."""
     longest = max((len(bar.test_id) for bar in plan.bars), default=0)
+    longest = max(longest, len("running"))
     total = max(1, plan.tokens)
 
     def column(tokens: int) -> int:
@@ -229,5 +277,8 @@ def draw(plan: Plan, width: int = 72) -> str:
         for message in bar.messages:
             cells[column(message)] = "█"
         rows.append(f"{bar.test_id:<{longest}} {''.join(cells).rstrip()}")
+    counts = [plan.count_running((2 * place + 1) * total // (2 * width)) for place in range(width)]
+    running = "".join(str(count) if count < 10 else "+" for count in counts)
     scale = f"{'tokens':<{longest}} 0{f'{plan.tokens:,}':>{width - 1}}"
-    return "\n".join([*rows, scale])
+    above = [scale] if len(rows) > _SCREEN_ROWS else []
+    return "\n".join([*above, *rows, f"{'running':<{longest}} {running}", scale])

@@ -2,16 +2,15 @@
 
 The page to read to understand a memory run. The scheduler is a pure state machine: it yields steps, receives what came
 of them, and touches neither clock nor disk nor network. Whoever drives it with the same answers gets the same steps,
-which is all that resuming needs. A step costs O(log tests), whatever the length of the conversation.
+which is all that resuming needs. A step costs O(log tests), whatever the length of the conversation; before a test
+begins, `lookahead` plays what the running ones have still to say.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from heapq import heappop, heappush
 from typing import Any, TypeVar
 
 from themis.memory.actions import (
@@ -32,39 +31,24 @@ from themis.memory.actions import (
     Message,
     Outcome,
     Say,
-    Script,
     Step,
     Wait,
 )
+from themis.memory.lookahead import Course, Parked, Planned, Tempo, stay_within_spans
 from themis.memory.script import Answer, ScriptDriver
 
 # A filler that only serves to make the agent speak for a listening test.
 _SMALL_FILLER_TOKENS = 120
-# Of a span: what the running tests may say and hear themselves. With more they would push each other out of their spans.
-_ROOM_SHARE = 0.3
 
 T = TypeVar("T")
 Steps = Generator[Step, Any, T]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Planned:
-    """A test as the scheduler sees it: who it is, what kind, and how to start its script."""
-
-    test_id: str
-    kind: str
-    play: Callable[[], Script]
-    span_tokens: int
-    # About how many tokens its own messages and their replies have.
-    own_tokens: int = 0
-    reset_message: str = ""
 
 
 class Scheduler:
     """Plays tests in one conversation.
 
     Args:
-        tests: In the order in which they are to begin.
+        tests: In the order in which they begin where nothing else decides.
         start: Virtual time at which the conversation begins.
         conflicts: For a kind of test, the kinds that may not run beside it.
         introduction: The first message, if there is one.
@@ -87,15 +71,15 @@ class Scheduler:
         self.turn = 0
         self.running: dict[str, _Test] = {}
         self._characters = 0
-        # Of the running tests: their own tokens together, and how many have which span.
-        self._load_tokens = 0
-        self._spans: Counter[int] = Counter()
+        # How long the last exchange took, and by how many tokens those of tests were longer than estimated, together.
+        self._exchange_time = timedelta(0)
+        self._excess_tokens, self._exchanges = 0, 0
         self._fillers = 0
         self._introduction = introduction
         self._isolated = isolated
         self._max_message_tokens = max_message_tokens
         self._fresh = _Fresh(tests, conflicts or {})
-        self._waiting = _Waiting()
+        self._waiting: Parked[_Test] = Parked()
         self._listeners: dict[str, _Test] = {}
 
     def play(self) -> Steps[None]:
@@ -106,13 +90,16 @@ class Scheduler:
             yield from self._continue(test)
 
     def _next(self) -> Steps[_Test | None]:
-        """Whose turn it is: one that is due, else a new one, else whoever time or filler frees first."""
+        """Whose turn it is: one that is due, else a new one, else whoever time or filler frees first.
+
+        A test that waits for nothing but time is not kept waiting by others that came due after it.
+        """
         waiting = self._waiting
         while True:
             waiting.wake(self.tokens, self.now)
-            if waiting.due:
-                return self._resume(heappop(waiting.due)[-1])
-            if (planned := self._fresh.pop(self._has_room)) is not None:
+            if (test := waiting.pop()) is not None:
+                return self._resume(test)
+            if not waiting.due and (planned := self._fresh.pop(self._admits)) is not None:
                 return (yield from self._begin(planned))
             if waiting.for_time:
                 yield from self._pass_time(waiting.for_time[0][0])
@@ -123,12 +110,25 @@ class Scheduler:
             else:
                 return None
 
-    def _has_room(self, planned: Planned) -> bool:
-        """Whether a new test leaves the running ones within their spans, and would itself be."""
+    def _admits(self, planned: Planned) -> bool:
+        """Whether all running tests stay within their spans, and the new one too, if it begins now."""
         if not self.running:
             return True
-        shortest = min(planned.span_tokens, *self._spans)
-        return self._load_tokens + planned.own_tokens <= _ROOM_SHARE * shortest
+        courses = [
+            Course(test.planned, test.began.tokens, test.stretch, tokens, time) for test, tokens, time in self._waiting
+        ]
+        # Of a test that listens, only what is said after it is known.
+        courses += [
+            Course(test.planned, test.began.tokens, len(test.planned.stretches), self.tokens, self.now)
+            for test in self._listeners.values()
+        ]
+        return stay_within_spans(planned, courses, self._tempo, tokens=self.tokens, now=self.now)
+
+    @property
+    def _tempo(self) -> Tempo:
+        # Nobody is taken to be briefer than a perfect agent.
+        excess = max(0.0, self._excess_tokens / self._exchanges) if self._exchanges else 0.0
+        return Tempo(self._exchange_time, excess, self._max_message_tokens)
 
     def _resume(self, test: _Test) -> _Test:
         if test.waits:
@@ -140,8 +140,6 @@ class Scheduler:
         yield Step(Begin(), planned.test_id, self._here())
         test = _Test(planned, ScriptDriver(planned.play), self._here(), self._characters)
         self.running[planned.test_id] = test
-        self._load_tokens += planned.own_tokens
-        self._spans[planned.span_tokens] += 1
         test.script.advance()
         return test
 
@@ -173,6 +171,9 @@ class Scheduler:
             expected = Expected(action.ideal, test.distance(needs, self.tokens))
         before = self.tokens
         reply = yield from self._exchange(action, test.test_id, expected)
+        if (estimate := test.next_estimate()) is not None:
+            self._exchanges += 1
+            self._excess_tokens += self.tokens - before - estimate
         question, needle = isinstance(action, Ask), isinstance(action, Say) and action.needle
         said = Message(reply.turn, action.text, str(reply), question, needle, before, reply.now, needs)
         test.said.append(said)
@@ -182,16 +183,19 @@ class Scheduler:
         """Whether the test has to wait for others."""
         if action == Wait():
             return False
-        wait = action.in_tokens(test.planned.span_tokens)
-        time = self.now + (wait.time or timedelta(0))
-        tokens = max(self.tokens + wait.tokens, test.began.tokens + wait.until_tokens)
+        time = self.now + (action.time or timedelta(0))
         if self._isolated:
             # Alone in its conversation a test waits for nobody; only the clock moves.
             yield from self._pass_time(time)
             return False
+        test.begin_stretch()
+        tokens = test.planned.find_wait_end(
+            test.stretch, action, self._tempo, began=test.began.tokens, tokens=self.tokens
+        )
+        wait = action.in_tokens(test.planned.span_tokens)
         yield Step(wait, test.test_id, self._here(), until=Instant(time, tokens))
         test.waits = True
-        self._waiting.add(test, tokens, time)
+        self._waiting.add(test.test_id, test, tokens, time)
         return True
 
     def _listen(self, test: _Test, action: Listen) -> Steps[None]:
@@ -205,9 +209,6 @@ class Scheduler:
         if test.planned.reset_message:
             yield from self._exchange(Forget(test.planned.reset_message), test.test_id)
         del self.running[test.test_id]
-        self._load_tokens -= test.planned.own_tokens
-        self._spans[test.planned.span_tokens] -= 1
-        self._spans += Counter()  # drops what has come to zero
         self._fresh.free(test.planned.kind)
         outcome = Outcome(
             test_id=test.test_id,
@@ -230,6 +231,7 @@ class Scheduler:
         """One message and its reply; every listening test hears it."""
         expected = self._expect_for_listeners(expected or Expected())
         reply: AgentReply = yield Step(action, test_id, self._here(), turn=self.turn + 1, expected=expected)
+        self._exchange_time = reply.now - self.now
         self.turn, self.tokens, self.now = reply.turn, reply.tokens, reply.now
         self._characters += len(reply.message) + len(reply)
         if self._listeners:
@@ -241,7 +243,7 @@ class Scheduler:
         for test in list(self._listeners.values()):
             if not isinstance(test.script.advance(reply), Listen):
                 del self._listeners[test.test_id]
-                self._waiting.add(test, self.tokens, self.now)
+                self._waiting.add(test.test_id, test, self.tokens, self.now)
 
     def _pass_time(self, until: datetime) -> Steps[None]:
         if until > self.now:
@@ -250,7 +252,7 @@ class Scheduler:
     def _fill(self, tokens: int) -> Steps[None]:
         # The expected reply is put into the agent's mouth unless a test listens: then it must really speak.
         # Several messages share the amount evenly, so that the last one is not too short for a question.
-        messages = -(-tokens // self._max_message_tokens)
+        messages, tokens = self._tempo.share_filler(tokens)
         filler = Fill(self._fillers, -(-tokens // messages), presupplied=not self._listeners)
         self._fillers += 1
         yield from self._exchange(filler, None)
@@ -265,7 +267,7 @@ class Scheduler:
             return
         test = self._listeners.pop(min(self._listeners))
         test.script.advance(None)
-        self._waiting.add(test, self.tokens, self.now)
+        self._waiting.add(test.test_id, test, self.tokens, self.now)
 
     def _expect_for_listeners(self, expected: Expected) -> Expected:
         """What is expected of the reply, with what listening tests expect to find in it."""
@@ -287,6 +289,9 @@ class _Test:
     characters: int
     said: list[Message] = field(default_factory=list)
     waits: bool = False
+    # Which of the planned stretches it is in, and how many of its messages it has said.
+    stretch: int = 0
+    stretch_messages: int = 0
     listens_from_turn: int | None = None
     # Fillers that were sent only because it listens.
     idle_fillers: int = 0
@@ -294,6 +299,17 @@ class _Test:
     @property
     def test_id(self) -> str:
         return self.planned.test_id
+
+    def begin_stretch(self) -> None:
+        self.stretch, self.stretch_messages = self.stretch + 1, 0
+
+    def next_estimate(self) -> int | None:
+        """About how many tokens the next message and its reply have; None where the script was not seen that far."""
+        stretches = self.planned.stretches
+        if self.stretch >= len(stretches) or self.stretch_messages >= len(stretches[self.stretch].tokens):
+            return None
+        self.stretch_messages += 1
+        return stretches[self.stretch].tokens[self.stretch_messages - 1]
 
     @property
     def patience(self) -> int:
@@ -305,30 +321,12 @@ class _Test:
         return max((tokens - said.tokens_before for said in messages), default=0)
 
 
-class _Waiting:
-    """Parked tests, each until both its targets are reached."""
-
-    def __init__(self) -> None:
-        # (tokens, time, id, test), those whose turn it is.
-        self.due: list[tuple[int, datetime, str, _Test]] = []
-        # Those whose tokens are not reached yet, and those that wait for nothing but the time.
-        self.for_tokens: list[tuple[int, datetime, str, _Test]] = []
-        self.for_time: list[tuple[datetime, int, str, _Test]] = []
-
-    def add(self, test: _Test, tokens: int, time: datetime) -> None:
-        heappush(self.for_tokens, (tokens, time, test.test_id, test))
-
-    def wake(self, tokens: int, now: datetime) -> None:
-        while self.for_tokens and self.for_tokens[0][0] <= tokens:
-            target, time, test_id, test = heappop(self.for_tokens)
-            heappush(self.for_time, (time, target, test_id, test))
-        while self.for_time and self.for_time[0][0] <= now:
-            time, target, test_id, test = heappop(self.for_time)
-            heappush(self.due, (target, time, test_id, test))
-
-
 class _Fresh:
-    """Tests that have not begun, and which of them may: the first, in the given order, that disturbs nobody running."""
+    """Tests that have not begun, and which of them may: of those that disturb nobody running, the longest chain's first.
+
+    A chain is what has still to run one after the other: the tests of a kind that disturbs itself, and those of the kinds
+    that it disturbs.
+    """
 
     def __init__(self, tests: Sequence[Planned], conflicts: Mapping[str, Iterable[str]]) -> None:
         self._queues: dict[str, list[tuple[int, Planned]]] = {}
@@ -343,33 +341,28 @@ class _Fresh:
         self._disturbs = {kind: sorted(others) for kind, others in disturbs.items()}
         # How many running tests each kind would disturb.
         self._hindrances = dict.fromkeys(self._queues, 0)
-        self._startable: list[tuple[int, str]] = []
-        for kind in self._queues:
-            self._offer(kind)
+        # How many tokens the tests of each kind that have not begun take, one after the other.
+        self._lengths = {kind: sum(test.weight for _, test in queue) for kind, queue in self._queues.items()}
 
-    def pop(self, has_room: Callable[[Planned], bool]) -> Planned | None:
-        """The next test that may begin. One for which there is no room yet is waited for: a later one does not overtake it."""
-        while self._startable:
-            order, kind = self._startable[0]
-            queue = self._queues[kind]
-            if self._hindrances[kind] or not queue or queue[-1][0] != order:
-                heappop(self._startable)  # an offer that no longer holds
-                continue
-            if not has_room(queue[-1][1]):
-                return None
-            heappop(self._startable)
-            _, test = queue.pop()
-            for other in self._disturbs[kind]:
-                self._hindrances[other] += 1
-            self._offer(kind)
-            return test
+    def pop(self, admits: Callable[[Planned], bool]) -> Planned | None:
+        """The next test that may begin."""
+        startable = [kind for kind, queue in self._queues.items() if queue and not self._hindrances[kind]]
+        for kind in sorted(startable, key=lambda kind: (-self._chain(kind), self._queues[kind][-1][0])):
+            test = self._queues[kind][-1][1]
+            if admits(test):
+                self._queues[kind].pop()
+                self._lengths[kind] -= test.weight
+                for other in self._disturbs[kind]:
+                    self._hindrances[other] += 1
+                return test
         return None
 
     def free(self, kind: str) -> None:
         for other in self._disturbs[kind]:
             self._hindrances[other] -= 1
-            self._offer(other)
 
-    def _offer(self, kind: str) -> None:
-        if not self._hindrances[kind] and self._queues[kind]:
-            heappush(self._startable, (self._queues[kind][-1][0], kind))
+    def _chain(self, kind: str) -> int:
+        """Tokens of all that must run one after the other with the next test of a kind."""
+        others = self._disturbs[kind]
+        own = self._lengths[kind] if kind in others else self._queues[kind][-1][1].weight
+        return own + sum(self._lengths[other] for other in others if other != kind)

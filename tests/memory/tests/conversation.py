@@ -10,7 +10,8 @@ from themis.memory.actions import Consult, End, Exchange, Fill, Grade, JudgeRepl
 from themis.memory.agents.agent import Agent
 from themis.memory.agents.calibration import CalibrationAgent
 from themis.memory.examples import MEMORY_TESTS, DatasetInterface, TestExample, find_kinds
-from themis.memory.scheduler import Planned, Scheduler
+from themis.memory.lookahead import Planned
+from themis.memory.scheduler import Scheduler
 from themis.memory.tape import ConversationLog
 from themis.memory.tests.histories import HistoryDataset
 

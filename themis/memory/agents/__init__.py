@@ -24,9 +24,12 @@ from themis.core.redaction import look_up_secrets
 from themis.core.registry import Registry, nearest
 from themis.core.tokens import DEFAULT_TOKENIZER
 from themis.exceptions import ConfigurationError
+from themis.generation.providers import parse_model
 from themis.memory.agents.agent import Agent, AgentSettings, Reply
+from themis.memory.agents.calibration import parse_prices
+from themis.runs.prices import Price, price_of
 
-__all__ = ["AGENTS", "Agent", "AgentSettings", "Reply", "agent_maker", "create_agent", "register_agent"]
+__all__ = ["AGENTS", "Agent", "AgentSettings", "Reply", "agent_maker", "create_agent", "find_price", "register_agent"]
 
 _HERE = "themis.memory.agents"
 _CALLED = re.compile(r"^(?P<name>[\w.-]+)\((?P<argument>.*)\)$", re.DOTALL)
@@ -144,6 +147,24 @@ def agent_maker(
         return agent
 
     return make
+
+
+def find_price(text: str) -> Price | None:
+    """The price of the tokens that an agent sends and gets, where it is known beforehand.
+
+    Args:
+        text: The agent, as `create_agent` takes it.
+
+    >>> find_price("cost(0.0025,0.01)")
+    Price(input_usd=2.5, output_usd=10.0, source='the prices given')
+    """
+    name, argument = _split_name(text)
+    if name == "cost":
+        return parse_prices(argument)
+    if name not in ("chat", "ts") or not argument:
+        return None
+    spec = parse_model(argument)
+    return price_of(spec.identifier, spec.provider)
 
 
 def _split_name(text: str) -> tuple[str, str]:

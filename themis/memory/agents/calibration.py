@@ -14,6 +14,7 @@ from themis.core.tokens import DEFAULT_TOKENIZER, tokenizer
 from themis.exceptions import ConfigurationError
 from themis.memory.actions import Expected
 from themis.memory.agents.agent import Agent, AgentSettings, Reply
+from themis.runs.prices import Price
 
 _STATEMENT, _IGNORANCE = "Understood.", "I do not know."
 _COST_REPLY = " ".join(["I have taken note of that and will keep it in mind for the rest of our conversation."] * 6)
@@ -97,6 +98,19 @@ class Parrot(CalibrationAgent):
         return message if presupplied is None else presupplied
 
 
+def parse_prices(argument: str) -> Price:
+    """The price that `cost(IN,OUT)` names, in US dollars per 1,000 tokens."""
+    try:
+        input_usd, output_usd = (float(part) for part in argument.split(","))
+    except ValueError as error:
+        raise ConfigurationError(
+            f"cost takes two prices in US dollars per 1,000 tokens, as in cost(0.005,0.015); got {argument!r}"
+        ) from error
+    if input_usd < 0 or output_usd < 0:
+        raise ConfigurationError(f"prices are not negative, got cost({input_usd:g},{output_usd:g})")
+    return Price(input_usd * 1_000, output_usd * 1_000, source="the prices given")
+
+
 class CostEstimate(Agent):
     """Calls nothing and counts what a run would cost: `cost(0.005,0.015)`, US dollars per 1,000 tokens in and out.
 
@@ -106,16 +120,8 @@ class CostEstimate(Agent):
     reads_clock: ClassVar[bool] = False
 
     def __init__(self, argument: str, settings: AgentSettings) -> None:
-        try:
-            input_usd, output_usd = (float(part) for part in argument.split(","))
-        except ValueError as error:
-            raise ConfigurationError(
-                f"cost takes two prices in US dollars per 1,000 tokens, as in cost(0.005,0.015); got {argument!r}"
-            ) from error
-        if input_usd < 0 or output_usd < 0:
-            raise ConfigurationError(f"prices are not negative, got cost({input_usd:g},{output_usd:g})")
-        self.name = f"cost({input_usd:g},{output_usd:g})"
-        self._input_usd, self._output_usd = input_usd, output_usd
+        self._price = parse_prices(argument)
+        self.name = f"cost({self._price.input_usd / 1_000:g},{self._price.output_usd / 1_000:g})"
         self._limit = settings.max_prompt_tokens
         self._count = tokenizer(settings.tokenizer)
         self._reply_tokens = self._count(_COST_REPLY)
@@ -136,7 +142,7 @@ class CostEstimate(Agent):
         self._context = 0
 
     def most_cost_usd(self, message: str) -> float:
-        return (self._prompt_tokens(message) * self._input_usd + self._reply_tokens * self._output_usd) / 1_000
+        return self._price.of(self._prompt_tokens(message), self._reply_tokens)
 
     def _prompt_tokens(self, *texts: str) -> int:
         tokens = self._context + sum(map(self._count, texts))

@@ -172,10 +172,11 @@ def similarity(text: str, passage: str) -> float:
 
 
 def _parts(reply: str) -> list[str]:
-    """The reply, what it quotes, and what follows its first colon."""
+    """The reply, what it quotes, and what follows its first colon; each of the texts also without a last line of its own."""
     quoted = re.findall(r'["“]([^"“”]{20,20000})["”]', reply[:200_000])
-    lead, colon, rest = reply.partition(":")
-    return [reply, *quoted[:5], *([rest] if colon and len(lead) <= 200 else [])]
+    texts = [text for text in (reply, reply.rstrip().rpartition("\n")[0]) if text]
+    rests = [rest for lead, _, rest in (text.partition(":") for text in texts) if rest and len(lead) <= 200]
+    return [reply, *texts[1:], *quoted[:5], *rests]
 
 
 def _count_common(words: Sequence[str], wanted: Sequence[str]) -> int:

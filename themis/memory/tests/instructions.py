@@ -28,14 +28,12 @@ class InstructionExceptions(BuiltinTest):
 
     Scores: perfect 1, memoryless 0, a guess one in as many as there are stores; the share of parcels sent to the right
     one. The generator applies the rule it tells: fragile goes before origin, origin before the rest. Among the parcels
-    every case occurs. About 100 tokens for the rule and 30 per parcel. Interferes with prospective_memory, which would
-    have something appended to the replies.
+    every case occurs. About 100 tokens for the rule and 30 per parcel. Interferes with no other test.
     """
 
     kind: ClassVar[str] = "instruction_exceptions"
     name: ClassVar[str] = "Instruction with Exceptions"
     description: ClassVar[str] = "The agent must sort parcels by a rule with exceptions that was given once."
-    interferes_with: ClassVar[frozenset[str]] = frozenset({"prospective_memory"})
     answers: ClassVar[Sequence[str]] = STORES
 
     exceptions: int = whole_number(2, least=1, most=len(STORES) - 2)
@@ -242,14 +240,13 @@ class TriggerResponse(BuiltinTest):
     Scores: perfect 1, memoryless 0; always saying the phrase scores 0. The score is the share of triggers that were
     answered with the phrase, minus 1 if a message of the same kind that is no trigger was answered with it too. The phrase
     counts word for word, or in a sentence that agrees with it in more than `rouge_score_threshold` of the words; only what
-    is less alike, yet half the same, goes to the judge. About 30 tokens per message. Interferes with prospective_memory.
+    is less alike, yet half the same, goes to the judge. About 30 tokens per message. Interferes with no other test.
     """
 
     kind: ClassVar[str] = "trigger_response"
     name: ClassVar[str] = "Trigger Response"
     description: ClassVar[str] = "The agent must answer a certain kind of message with a set phrase."
     reset_message: ClassVar[str] = "You no longer have to answer with that phrase; please forget about it."
-    interferes_with: ClassVar[frozenset[str]] = frozenset({"prospective_memory"})
     answers: ClassVar[Sequence[str]] = tuple(trigger.phrase for trigger in TRIGGERS)
 
     trigger_activations: int = whole_number(3, least=1)
@@ -333,15 +330,13 @@ class ProspectiveMemory(BuiltinTest):
 
     Scores: perfect 1, memoryless 0; quoting in every reply scores 0. Right is the quotation, word for word, in the n-th
     reply to anyone counted from the request, and in none before. About 60 tokens, plus up to seven exchanges of others.
-    Interferes with verbatim, whose passage it would lengthen, and with trigger_response and instruction_exceptions, which
-    ask for replies of a set form.
+    Interferes with no other test: the quotation is a line more in a reply, which no other test minds.
     """
 
     kind: ClassVar[str] = "prospective_memory"
     name: ClassVar[str] = "Prospective Memory"
     description: ClassVar[str] = "The agent must append a quotation to its n-th reply, and to no other."
     reset_message: ClassVar[str] = "Please forget the quotation and what I asked you to do with it."
-    interferes_with: ClassVar[frozenset[str]] = frozenset({"instruction_exceptions", "trigger_response", "verbatim"})
     answers: ClassVar[Sequence[str]] = tuple(quotation for quotation, _ in QUOTATIONS)
 
     def make_example(self, number: int, rng: Random) -> TestExample:

@@ -205,14 +205,12 @@ class Verbatim(BuiltinTest):
 
     Scores: perfect 1, memoryless 0. Word for word scores 1; from there the score falls to 0 where only half of the words
     agree, counting what is added too, so reciting all notices scores 0. The sentences are put together at random, so they
-    cannot be guessed. About 20 tokens per sentence. Interferes with prospective_memory, which would have something
-    appended to the reply.
+    cannot be guessed. About 20 tokens per sentence. Interferes with no other test.
     """
 
     kind: ClassVar[str] = "verbatim"
     name: ClassVar[str] = "Verbatim Recall"
     description: ClassVar[str] = "The agent must repeat one of several notices word for word."
-    interferes_with: ClassVar[frozenset[str]] = frozenset({"prospective_memory"})
 
     passages: int = whole_number(3, least=3, most=len(TITLES))
     sentences: int = whole_number(3, least=2, most=8)
