@@ -17,6 +17,7 @@ import pytest
 from themis.exceptions import DatasetError
 from themis.experiment.importing import NO_LIMITS, ReadLimits, import_log
 from themis.memory.importing import import_folder
+from themis.memory.results import load_results
 from themis.presets import loading
 from themis.presets.loading import read_rows
 from themis.runs.report import build_report
@@ -168,18 +169,21 @@ def test_metrics_without_a_known_range_are_taken_as_they_are(tmp_path):
     assert build_report(store, "theirs").evaluation_report.metrics["points"].mean == 37.0
 
 
-def test_a_memory_benchmark_with_impossible_scores_leaves_them_out(tmp_path):
+def test_impossible_scores_of_a_memory_benchmark_are_named_and_count_for_nothing(tmp_path):
     results = tmp_path / "run" / "results" / "agent" / "Names"
     results.mkdir(parents=True)
     for name, score, most in (("0_0", 1, 1), ("1_0", 3, 1), ("2_0", -1, 1), ("3_0", 2, 3)):
         (results / f"{name}.json").write_text(json.dumps({"score": score, "max_score": most, "task_log": []}))
-    (imported,) = import_folder(tmp_path / "run", ExperimentStorage(tmp_path / "store"))
+    store = ExperimentStorage(tmp_path / "store")
+    (imported,) = import_folder(tmp_path / "run", store)
 
-    assert imported.tests == 2
+    assert imported.tests == 4
     assert [part.reason for part in imported.broken] == [
-        "ValueError: its score is 3, expected 0 to 1",
-        "ValueError: its score is -1, expected 0 to 1",
+        "its score is 3 of 1, which cannot be; imported without a score",
+        "its score is -1 of 1, which cannot be; imported without a score",
     ]
+    scores = [result.score for result in load_results(store, imported.run_id).results]
+    assert scores == [1.0, None, None, pytest.approx(2 / 3)]
 
 
 @pytest.mark.fault(

@@ -532,10 +532,10 @@ def override(
 @storage_option
 @json_option
 def import_(path: str, name: str | None, no_limits: bool, storage: str, as_json: bool) -> int:
-    """Read a folder of the GoodAI LTM Benchmark: every agent in it becomes a run, with its scores as published.
+    """Read a folder of the GoodAI LTM Benchmark, or of many: every agent becomes a run, with its scores as published.
 
-    What cannot be read, and scores outside their range, are named and left out, the rest is imported, and the exit code
-    is 3.
+    What cannot be read is named and left out, scores outside their range are named and count for nothing, the rest is
+    imported, and the exit code is 3.
     """
     limits = NO_LIMITS if no_limits else None
     imported = import_folder(path, ExperimentStorage(storage), name=name, limits=limits)
@@ -545,11 +545,15 @@ def import_(path: str, name: str | None, no_limits: bool, storage: str, as_json:
         return code
     for one in imported:
         _echo_import(one)
+    new, before = (sum(bool(one.tests) and one.already is already for one in imported) for already in (False, True))
+    problems = sum(len(one.broken) for one in imported)
+    click.echo(f"{new} runs imported, {before} imported before, {problems} problems")
     return code
 
 
 def _echo_import(one: ImportedAgent) -> None:
-    click.echo(f"{one.run_id}: {'imported before; nothing changed' if one.already else f'{one.tests} tests'}")
+    tests = f"{one.tests} tests" if one.tests else "nothing imported"
+    click.echo(f"{one.run_id}: {'imported before; nothing changed' if one.already else tests}")
     if not one.already and one.tests:
         click.echo(
             f"  {one.turns} rows of conversation; tokens of {one.tokens_reproduced} and characters of "
@@ -560,7 +564,7 @@ def _echo_import(one: ImportedAgent) -> None:
             f"{one.rescored_equal} of them as published (--scores rescored shows them)"
         )
     for part in one.broken:
-        click.echo(f"  not read: {part.where}: {part.reason}", err=True)
+        click.echo(f"  problem: {part.where}: {part.reason}", err=True)
 
 
 @memory.command(name="export")

@@ -142,7 +142,11 @@ def _parse_event(line: str) -> Event:
     code = int(content["type"])
     if not 0 <= code < len(Code):
         raise ValueError(f"unknown type {code}")
-    return Event(Code(code), moment, str(content.get("test_id") or ""), dict(content.get("data") or {}))
+    data = dict(content.get("data") or {})
+    if code == Code.WAIT:
+        data |= {"tokens": int(data.get("tokens") or 0), "time": float(data.get("time") or 0)}
+        moment + timedelta(seconds=data["time"])  # or the wait ends at no moment there is
+    return Event(Code(code), moment, str(content.get("test_id") or ""), data)
 
 
 def from_master_log(lines: Iterable[str]) -> list[Turn]:
@@ -245,8 +249,8 @@ class MasterLog:
                     tokens += used
                     sent = None
                 case Code.WAIT if part is not None:
-                    wanted = int(event.data.get("tokens") or 0)
-                    until = event.now + timedelta(seconds=float(event.data.get("time") or 0))
+                    wanted = event.data["tokens"]
+                    until = event.now + timedelta(seconds=event.data["time"])
                     self._add(
                         "wait", event.test_id, EventBody(until_tokens=tokens + wanted, until=until, now=event.now)
                     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
@@ -29,6 +29,7 @@ from themis.memory.actions import (
     Say,
 )
 from themis.memory.examples import MEMORY_TESTS, Definition, TestExample
+from themis.memory.foreign import is_own, load_foreign_example
 from themis.memory.models import NO_JUDGE, Judge
 from themis.memory.result_store import add_evaluation, score_rows
 from themis.memory.results import RunResults, StoredResult, load_results
@@ -95,8 +96,16 @@ def _grades(
         except ConfigurationError as error:
             grade = Grade.failure(str(error))
         else:
-            grade = replay(example, result.messages, Conversation(lines, partial(answers.answer, result.test_id)))
+            heard = list_heard(result.messages, result.heard) or lines
+            grade = replay(example, result.messages, Conversation(heard, partial(answers.answer, result.test_id)))
         yield score_rows(sample.position, str(sample.row["dataset"]), grade), grade
+
+
+def list_heard(messages: Sequence[Message], heard: Iterable[Sequence[str]]) -> list[Line]:
+    """What others said after a test's own messages, where its record tells it and no conversation is stored."""
+    first = len(messages) + 1
+    now = next((message.now for message in reversed(messages) if message.now), _EPOCH)
+    return [Line(turn, None, message, reply, now) for turn, (message, reply) in enumerate(heard, start=first)]
 
 
 def load_stored_example(row: Definition) -> TestExample:
@@ -104,9 +113,11 @@ def load_stored_example(row: Definition) -> TestExample:
     kind = str(row.get("kind", ""))
     if kind not in MEMORY_TESTS:
         raise ConfigurationError(f"there is no scorer for tests of kind {kind or row.get('dataset')!r}")
-    dataset_class = MEMORY_TESTS.get(kind)
+    dataset_class, arguments = MEMORY_TESTS.get(kind), row.get("arguments") or {}
+    if not is_own(arguments):
+        return load_foreign_example(dataset_class, row)
     known = dataset_class.arguments()
-    given = {name: value for name, value in (row.get("arguments") or {}).items() if name in known}
+    given = {name: value for name, value in arguments.items() if name in known}
     return dataset_class(**given).load_example(str(row["example_id"]), dict(row))
 
 

@@ -47,6 +47,8 @@ class StoredResult(TestResult):
     judge_calls: int = 0
     judge_cost_usd: float | None = 0.0
     judge_seconds: float = 0.0
+    # Message and reply of everyone's exchanges while it listened, where no conversation is stored.
+    heard: list[Sequence[str]] = field(default_factory=list)
     # A score that somebody published: as it was written, and the automatic one where a person has changed it.
     published: Mapping[str, Any] = field(default_factory=dict)
     # A person's verdict in place of the automatic one: score before, reason, who, when.
@@ -251,6 +253,7 @@ def _add_record(result: StoredResult, memory: Mapping[str, Any]) -> None:
     if memory.get("expected_responses") is not None:
         result.expected_responses = memory["expected_responses"]
     result.task_log = list(memory.get("task_log") or [])
+    result.heard = list(memory.get("heard") or [])
 
 
 def _add_verdict(result: StoredResult, verdict: EvaluationRecord) -> None:

@@ -1,8 +1,10 @@
-"""A tiny folder in the layout of the GoodAI LTM Benchmark, written by hand: two datasets, one agent."""
+"""Tiny folders in the layouts of the GoodAI LTM Benchmark, written by hand."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -125,3 +127,90 @@ def _result(test_id: str, reply: str, expected: Any, score: float, reason: str, 
 def _write(path: Path, content: Any) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(content, indent=2))
+
+
+# --- other generations ------------------------------------------------------------------------------------------------
+
+
+def write_benchmark(
+    root: Path, tests: Sequence[Published], *, run_name: str = "Old", agent: str = "Some Agent", arguments: str = "{}"
+) -> Path:
+    """A folder without a master log, of tests that were written by hand."""
+    kinds = sorted({KINDS[test.dataset] for test in tests if test.dataset in KINDS})
+    listed = "".join(f"    - name: {kind}\n" for kind in kinds)
+    config = f"config: {{run_name: {run_name}}}\ndatasets:\n  args: {arguments}\n  datasets:\n{listed}"
+    (root / "definitions").mkdir(parents=True, exist_ok=True)
+    (root / "definitions" / "config.yml").write_text(config)
+    for test in tests:
+        _write(root / "definitions" / test.dataset / f"{test.example_id}.def.json", test.definition())
+        _write(root / "results" / agent / test.dataset / f"{test.example_id}_0.json", test.result())
+    return root
+
+
+KINDS = {
+    "ChapterBreak": "chapterbreak",
+    "Colours": "colours",
+    "Delayed Recall": "delayed_recall",
+    "Instruction Recall": "instruction_recall",
+    "Jokes": "jokes",
+    "NameList": "name_list",
+    "Names": "names",
+    "Prospective Memory": "prospective_memory",
+    "SallyAnne": "sallyanne",
+    "Shopping": "shopping",
+    "Spy Meeting": "spy_meeting",
+    "Trigger Response": "trigger_response",
+}
+
+
+@dataclass
+class Published:
+    """A test with its result: what was told, what was asked and replied, and what others said after that."""
+
+    dataset: str
+    told: Sequence[str]
+    asked: Sequence[tuple[str, str]]
+    expected: object
+    score: float = 1
+    max_score: float = 1
+    example_id: str = "0"
+    # Exchanges of others after the last question, and where the result tells them.
+    heard: Sequence[tuple[str, str]] = ()
+    heard_in: str = "task_log"
+    temporal: bool = False
+
+    def definition(self) -> dict[str, Any]:
+        questions = [message for message, _ in self.asked]
+        return {
+            "script": [*self.told, *([] if self.temporal else questions)],
+            "is_question": [False] * len(self.told) + [True] * len(questions),
+            "time_jumps": [0.0] * (len(self.told) + len(questions)),
+            "token_spacings": [1000] * (len(self.told) + len(questions)),
+            "expected_responses": self.expected,
+            "evaluation_fn": "evaluate_correct",
+            "is_temporal": self.temporal,
+            "uses_callback": self.dataset == "Prospective Memory",
+        }
+
+    def result(self) -> dict[str, Any]:
+        own = [*((line, "Noted.") for line in self.told), *self.asked]
+        after = list(self.heard)
+        task_log = [*own, *after] if self.heard_in == "task_log" else own
+        return {
+            "task_log": list(label(task_log)),
+            "actual_responses": [reply for _, reply in self.asked],
+            "score": self.score,
+            "max_score": self.max_score,
+            "reasoning": [],
+            "tokens": 2000,
+            "characters": 9000,
+            # The first generation's logs do not say who spoke.
+            "full_log": [text for exchange in (*own, *after) for text in exchange],
+            "expected_responses": self.expected,
+        }
+
+
+def label(exchanges: Iterable[tuple[str, str]]) -> Iterator[str]:
+    for place, (message, reply) in enumerate(exchanges):
+        yield f"Test (2024-02-05 16:06:{place:02d}.5): {message}"
+        yield f"Agent (2024-02-05 16:06:{place:02d}.9): {reply}"

@@ -18,7 +18,7 @@ from themis.memory.importing import import_folder
 from themis.memory.master_log import to_master_log
 from themis.memory.report import read_view
 from themis.memory.report.pages import run_page
-from themis.memory.results import load_results, summarise_results
+from themis.memory.results import load_results, points_of, summarise_results
 from themis.memory.timeline import read_timeline
 from themis.storage import ExperimentStorage
 
@@ -107,13 +107,15 @@ def test_what_cannot_be_read_is_reported_and_the_rest_imported(storage: Experime
         log.write('{"type": 77, "timestamp": 1700003710, "test_id": "", "data": {}}\n{"type": 4, "timest')
     (done,) = import_folder(folder, storage)
 
-    assert done.tests == 2
+    assert done.tests == 3
     assert [part.where for part in done.broken] == [
         "Colours/1_0.json",
         "Colours/2_0.json",
         "master_log.jsonl line 28",
         "master_log.jsonl line 29",
+        "master_log.jsonl",
     ]
+    assert done.broken[1].reason == "its score is 'many' of 1, which cannot be; imported without a score"
     assert "unknown type 77" in done.broken[2].reason
 
 
@@ -140,6 +142,7 @@ def test_an_older_generation_has_points_and_spacings_and_no_log(storage: Experim
     assert found["Colours - 0"].score == 0.5
     assert found["Colours - 0"].published == {"score": 1.0, "max_score": 2.0}
     assert [message.question for message in found["Colours - 0"].messages] == [False, True]
+    assert points_of(found.values()) == [], "where its messages lay in the conversation is not known"
     row = next(sample.row for sample in storage.reader(RUN).samples() if sample.item_id == "Colours - 0")
     assert row["waits"] == [{"tokens": 10}, {"tokens": 20, "time": 3600.0}, {}]
 
@@ -153,7 +156,7 @@ def test_the_same_folder_twice_changes_nothing_and_another_one_is_refused(
     write_folder(folder, score=0)
 
     assert again.already
-    with pytest.raises(ConfigurationError, match="was not made from this folder"):
+    with pytest.raises(ConfigurationError, match="was not made from these files"):
         import_folder(folder, storage)
     (other,) = import_folder(folder, storage, name="Other")
     assert other.run_id == "Other - Some Agent"
