@@ -288,6 +288,7 @@ DECLINES = re.compile(
     r"\b(?:I(?:'m|’m| am) (?:sorry|unable|not able|not sure|unsure|afraid)|I (?:can(?:'t|’t|not)|could not"
     r"|couldn't|won't|will not)\b"
     r"|I (?:do not|don't|don’t) (?:know|have|think I can|understand)|as an AI|as a (?:large )?language model"
+    r"|there(?:['’]s| is) no (?:\w+ly |such thing as (?:a |the )?)?(?:best|single|one|universal|objective|perfect|ideal|definitive)\b(?! other)"
     r"|no opinion|(?:not|n't) (?:contain|have|provide|give|include|offer) (?:enough|sufficient|access|any)"
     r"|not enough information"
     r"|insufficient information"
@@ -296,7 +297,8 @@ DECLINES = re.compile(
     r"|(?:not|n['’]t|never) (?:mentioned|stated|specified|given|said|indicated|named|provided) (?:in|by|anywhere)"
     r"|(?:text|passage|article|document|table|question|story|image|figure|prompt) (?:does not|doesn['’]t|did not"
     r"|didn['’]t) (?:actually )?"
-    r"(?:say|state|mention|specify|tell|load|contain|give|name|indicate)|please (?:clarify|provide|share|specify)"
+    r"(?:say|state|mention|specify|tell|load|contain|give|name|indicate|reveal|disclose|explain)"
+    r"|(?:text|passage|article|document|story|author|narrator) never (?:says|states|mentions|tells|reveals|specifies)|please (?:clarify|provide|share|specify)"
     r"|(?:cannot|can't|can not) (?:be )?(?:determined?|answer|help|assist|say|tell|provide|solve|give)"
     r"|need (?:a few |some |a bit )?more (?:information|details?|context)|hard to say|difficult to say"
     r"|unable to|no idea|(?:gives?|provides?|contains?|has|is) no (?:information|mention|indication)|(?:is"
@@ -335,6 +337,7 @@ _TURN = re.compile(
     r"|\s+[–—]\s+(?=[^\n]*=)|\s+\((?=[^()\\\n]*[^\W\d_]{2,}[^()\\\n]*\)[.!]?\Z)(?<![\s(][^\W\d_]\s\()"
     r"|(?<=[^\W\d_])\s+\((?=\d{3,4}\s?[–-]\s?\d{2,4}\))"
     r"|\s+\[(?=[^\[\]\n]*[^\W\d_]{2,} [^\[\]\n]*\])"
+    r"|\s+\((?=[$€£¥₹₩₽₺₿]\))|,\s+at (?:about |around |roughly |nearly |over )?(?=\d)|(?<=[a-z]),\s+in (?=\d{4}\Z)|(?<=[^\W\d]),\s+or (?=[-−]?\d[\d.,]* ?[^\W\d°]*°?[CF]?\Z)"
     r"|\s*(?:→|⇒|=>)\s",
     re.IGNORECASE,
 )
@@ -354,7 +357,7 @@ _SENTENCE_END = re.compile(r"[.!?]+[*_\"'”»)\]$`]{0,6}(?=\s)|[。！？।](?
 _ABBREVIATED = re.compile(
     r"(?:^|[\s(*_\"'])(?:St|Mt|Mr|Mrs|Ms|Dr|Prof|No|vs|Jr|Sr|Ft|Lt|Col|Gen|Sen|Rep|Rev|Gov|Capt|Sgt|Inc|Ltd|Co"
     r"|approx|ca|etc|Fig|Eq"
-    r"|Sec|Vol|Ave|Dept|Op|e\.g|i\.e|a\.m|p\.m|[A-Z](?:\.[A-Z])*)$"
+    r"|Sec|Vol|Ave|Dept|Op|et al|e\.g|i\.e|a\.m|p\.m|[A-Z](?:\.[A-Z])*)$"
 )
 # "14. Juli": the dot of an ordinal number.
 _ORDINAL = re.compile(
@@ -420,6 +423,9 @@ _APPOSITION = re.compile(
     r"|(?:[a-z]+\s+){1,3}(?:of|in|to|for|at|from|behind)\s)(?!.*\b(?:and|et|und|y|e)\b))"
     r"|\s+(?=(?:which|who|whose|whom)\s)"
 )
+# "NASA, the National Aeronautics and Space Administration"
+_ACRONYM = re.compile(r"(?:the )?[A-Z]{2,8}")
+_SPELLED_OUT = re.compile(r",\s+(?:the )?(?:[A-Z][\w'-]* (?:(?:and|of|for|the|in|on|&) )*)+[A-Z][\w'-]*\Z")
 _ADVERBIAL = re.compile(
     r"(?:so|therefore|thus|hence|consequently|finally|overall|altogether|then|in|after|according|based|from|for"
     r"|at|on|by|with|given"
@@ -431,10 +437,12 @@ _ADVERBIAL = re.compile(
 def _cut_apposition(answer: str) -> str:
     """A name without what explains it: "Paris, the capital of France"."""
     found = _APPOSITION.search(answer)
-    kept = answer[: found.start()] if found else ""
+    kept = answer[: found.start()] if found else answer.partition(",")[0]
     words = kept.split()
+    if _ACRONYM.fullmatch(kept) and _SPELLED_OUT.match(answer, len(kept)):
+        return kept
     is_name = 0 < len(words) <= 5 and (words[-1][:1].isupper() or words[-1][-1:].isdecimal())
-    return kept if is_name and not _ADVERBIAL.match(kept) else answer
+    return kept if found and is_name and not _ADVERBIAL.match(kept) else answer
 
 
 def _cut_sentence(answer: str) -> str:
@@ -467,6 +475,7 @@ _CITED = re.compile(r"(?<=[\w.])\s{0,3}(?:(?<=\s)\[\d{1,2}\]|【[^【】\n]{1,40
 # At either end: 🏆 Brazil, Kenya 🇰🇪.
 _PICTURES = re.compile(
     r"\A[✅✔✓✨⭐☑\U0001f000-\U0001faff\ufe0f\u200d\s]+(?=\S)|(?<=\S)[\s✅✔✓✨⭐☑\U0001f000-\U0001faff\ufe0f\u200d]+\Z"
+    r"|(?<=\S)\s[\u2600-\u2668\u2690-\u27b0\u2b00-\u2bff\ufe0f]+\Z"
 )
 _BRACKETED = re.compile(r"\[\[([^\[\]\n]+)\]\]|\[([^\W\d][^\[\],;\d\n]*)\]")
 _POLITE_ENDS = re.compile(r"(?:です|である|だ|でした|となります|になります|입니다|이다|है|हैं)$")
@@ -494,9 +503,15 @@ def _strip_marks(answer: str) -> str:
             answer = (whole[1] if whole[1] is not None else whole[2]).strip()
         if answer == before:
             break
+    if _CHEMICAL.fullmatch(answer):
+        return re.sub(r"[_{}]", "", answer)
     if "\\" in answer:
         answer = _SET_WITH_INDEX.sub(r"\1\2", answer)
     return _SET_AS.sub(r"\1", re.sub(r"\\([$%#&])", r"\1", answer)) if "\\" in answer else answer
+
+
+# C_6H_{12}O_6: of several elements, and no variable with an index.
+_CHEMICAL = re.compile(r"(?=.*_)(?:[A-Z][a-z]?(?:_\{?\d+\}?)?){2,}")
 
 
 def _ends_in_full_stop(answer: str) -> bool:

@@ -35,7 +35,7 @@ from themis.evaluation.extractors.exceptions import FieldExtractionError
 from themis.evaluation.extractors.predicates import cut_after_quantity, find_predicate, take_result
 from themis.evaluation.extractors.remarks import split_sentences
 from themis.evaluation.extractors.structured import find_json_field
-from themis.evaluation.extractors.text import find_next_turns, shorten, strip_thinking, text_of
+from themis.evaluation.extractors.text import find_next_turns, last_of, shorten, strip_thinking, text_of
 
 
 @dataclass(frozen=True)
@@ -211,6 +211,7 @@ def find_statements(text: str) -> list[Statement]:
         *(one for language in languages_of(text) for one in _find_announced(text, language)),
         *_find_announced_after(text),
         *_find_chosen(text),
+        *_find_sought(text),
     ]
 
 
@@ -261,7 +262,8 @@ def _find_hashes(text: str) -> Iterator[Statement]:
 
 
 _TAG = re.compile(
-    r"<(?P<close>/?)(?:final[_ -]?answer|answer|final_result|ans|final|result|output)(?:\s[^<>\n]{0,80})?>",
+    r"<(?P<close>/?)(?:(?:final|short|my|direct)[_ -]?(?:answer|response)|answer|final_result|ans|final|result|output|response|reply"
+    r"|solution|prediction)(?:\s[^<>\n]{0,80})?>",
     re.IGNORECASE,
 )
 
@@ -305,10 +307,18 @@ def _find_fields(text: str) -> Iterator[Statement]:
 _KEY = re.compile(r"[{,\s][\"'“]?(?:final[_ ]?answer|answer)[\"'”]?\s{0,9}:", re.IGNORECASE)
 
 
+# An object with one field is its answer, whatever it is called; what tells of a failure or of reasons is none.
+_ONLY_FIELD = re.compile(
+    r"(?:```(?:json)?\s*)?\{\s*\"(?!(?:error|reason\w*|explanation|thoughts?|query|name|tool|function|action|message|status|refusal|comment)\")"
+    r"\w{1,40}\"\s*:\s*(?:\"(?P<text>[^\"\\\n]{1,200})\"|(?P<bare>-?\d[\d.]*|true|false))\s*\}(?:\s*```)?",
+    re.IGNORECASE,
+)
+
+
 def _find_in_json(text: str) -> Iterator[Statement]:
-    last = None
-    for found in _KEY.finditer(text):
-        last = found
+    last = last_of(_KEY.finditer(text))
+    if last is None and (only := _ONLY_FIELD.fullmatch(text.strip())):
+        yield from _as_whole(only["text"] or only["bare"], 0)
     if last is None or "{" not in text:
         return
     for field in ("final_answer", "answer"):
@@ -356,6 +366,8 @@ def _find_labelled(text: str, language: Language) -> Iterator[Statement]:
         around = f"{label['before']} {label['after']}"
         if NOT_MEANT.search(around) or NEGATED.search(around):
             continue
+        if "=" in label["mark"] and _IN_A_PROGRAM.search(text[: label.start()]):
+            continue
         content = _content_at(text, label.end())
         if "|" in label["mark"]:
             content = content.partition("|")[0]
@@ -374,6 +386,8 @@ def _find_labelled(text: str, language: Language) -> Iterator[Statement]:
         yield Statement(Evidence.SUPPOSED if weak or long or others else Evidence.FORMAL, label.start(), content)
 
 
+# After an opening fence with the name of a language, and before its end.
+_IN_A_PROGRAM = re.compile(r"^```[a-z+]+\n(?:(?!```)[^\n]*\n)*[^\n]*\Z", re.MULTILINE | re.IGNORECASE)
 # What a reply comes to, before it goes on at length.
 _IN_SHORT = re.compile(r"tl;dr|tldr|bottom line|short version", re.IGNORECASE)
 _SHORT_WORDS = 6
@@ -424,6 +438,8 @@ _NOT_BUT = re.compile(
 )
 # "To answer this, let's look at ..."
 _AS_VERB = re.compile(r"\b(?:to|can|could|cannot|we|please)\s\Z", re.IGNORECASE)
+# "To check the result, let's plug in x = 1"
+_SETS_OUT = re.compile(r"\blet(?:['’]s| us| me)\b", re.IGNORECASE)
 _DENIED = re.compile(r"\b(?:no|non|não)\s*$", re.IGNORECASE)
 _SENTENCE_START = re.compile(
     r"(?<!\bSt)(?<!\bMt)(?<!\bDr)(?<!\b[A-Z])[.!?;:]\s|\n|[。！？；]|,\s*(?:but|so)\b|\bhowever\b", re.IGNORECASE
@@ -433,9 +449,12 @@ _SENTENCE_START = re.compile(
 def _find_announced(text: str, language: Language) -> Iterator[Statement]:
     for found in deque(language.announcement.finditer(text), maxlen=_LOOKED_AT):
         before = _sentence_before(text, found.start())
+        if found.group().endswith(("=", "= ")) and _IN_A_PROGRAM.search(text[: found.start()]):
+            continue
         if (
             NEGATED.search(found["between"])
             or _DENIED.search(found["between"])
+            or _SETS_OUT.search(found["between"])
             or _AS_VERB.search(before)
             # "No, the answer is" corrects; only what stands in the noun's own clause says which answer it is.
             or NOT_MEANT.search(" ".join(re.split(r"[,;:–—]", before)[-1].split()[-3:]))
@@ -478,6 +497,23 @@ def _find_chosen(text: str) -> Iterator[Statement]:
         if _GUESSES_THE_WISH.search(_sentence_before(text, found.start())):
             continue
         yield Statement(Evidence.SUPPOSED, found.start(), _content_at(text, found.end()))
+
+
+# 'The word you're looking for is "ephemeral"'
+_SOUGHT = re.compile(
+    r"\b(?:word|term|name|person|one|phrase|book|film|movie|song|city|country|author|concept|thing|expression|what)(?: that| which| whom?)? "
+    r"you(?:['’]re| are|['’]ve been| were| might be| may be)? (?:\w+ )?(?:looking for|thinking of|after|asking (?:about|for)|describing|describe"
+    r"|searching for|seeking|want|mean) (?:is|would be|must be|might be|could be|may be)[\s:*_]{1,9}(?=\S)",
+    re.IGNORECASE,
+)
+
+
+def _find_sought(text: str) -> Iterator[Statement]:
+    """What follows "the word you're looking for is"."""
+    for found in deque(_SOUGHT.finditer(text), maxlen=_LOOKED_AT):
+        content = _content_at(text, found.end())
+        if not _says_nothing(text, content, NO_CONTENT):
+            yield Statement(Evidence.SUPPOSED, found.start(), content)
 
 
 # "I understand that you're looking for ..."

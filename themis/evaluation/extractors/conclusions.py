@@ -6,7 +6,8 @@ import re
 
 from themis.evaluation.extractors.announcements import DECLINES, NEGATED, NOUNS, SUPPOSED, trim_answer
 from themis.evaluation.extractors.emphasis import EMPHASISED, find_bold, find_code, find_emphasised
-from themis.evaluation.extractors.labels import find_set_off, read_label
+from themis.evaluation.extractors.labels import find_set_off, find_words, read_label
+from themis.evaluation.extractors.plain_sentences import main_clause, read_plain
 from themis.evaluation.extractors.predicates import (
     CONCLUDES,
     cut_after_quantity,
@@ -32,7 +33,10 @@ def find_stated(text: str) -> str | None:
     >>> find_stated("4 boxes of 6 are 24. So she needs 24 eggs.")
     '24 eggs'
     """
-    told = drop_remarks(text.strip())
+    text = _TOOL.sub("", text).strip()
+    if words := find_words(text):
+        return words
+    told = drop_remarks(text)
     if any(one.endswith("?") and _ASKS_BACK.search(one) for one in split_sentences(text)) or _NOTHING.fullmatch(
         text.strip()
     ):
@@ -40,19 +44,25 @@ def find_stated(text: str) -> str | None:
     text = _PRAISE.sub("", told)
     if labelled := _LETTER_A.match(text):
         text = text[labelled.end() :]
+    alone = False
     if "\n" not in text:
         text = _CONTRACTED.sub(r"\1 is", _LIST_MARK.sub("", text))
-    if not text or _is_other(text) or DECLINES.search(text[:_LOOKED_AT]):
+        alone = len(split_sentences(text)) == 1
+        text = main_clause(text) if alone else text
+    if not text or _is_other(text) or DECLINES.search(_QUOTED.sub("", text[:_LOOKED_AT])):
         return None
     if verdict := _VERDICT.match(text[:_LINE]):
         return verdict[1]
+    if alone and not _BROKEN_OFF.search(text[-80:]) and (plain := read_plain(text[end_of_opening(text) :])):
+        is_quoted = re.search(rf"[\"“]{re.escape(plain)}[.,]?[\"”]", text) is not None
+        return plain if is_quoted else cut_after_quantity(trim_answer(plain)) or None
     if rather := _NOT_BUT.fullmatch(text[:_LINE]):
         return trim_answer(rather["said"]) or None
     if (listed := _LISTED.fullmatch(text[:_LINE])) and not FLUFF.match(text):
         items = [trim_answer(_LIST_ITEM.sub("", item)) for item in listed["items"].strip().split("\n") if item.strip()]
         if all(0 < len(item.split()) <= _BARE_WORDS for item in items):
             return ", ".join(items)
-    if unspaced := _UNSPACED_IS.fullmatch(re.sub(r"[（(][^（()）]*[)）](?=。?\Z)", "", text[:_LINE])):
+    if unspaced := _UNSPACED_IS.fullmatch(re.sub(r"[（(][^（()）]*[)）](?=。?\Z)", "", _first_unspaced(text[:_LINE]))):
         return trim_answer(next(filter(None, unspaced.groups())))
     if (dashed := _DASHED.fullmatch(text[:_LINE])) and not NEGATED.search(text):
         return trim_answer(dashed["said"] or dashed["name"]) or None
@@ -68,6 +78,10 @@ def find_stated(text: str) -> str | None:
     )
 
 
+# What is said to a tool, and what it answers.
+_TOOL = re.compile(
+    r"<(?P<tool>tool_calls?|tool_response|tool_result|function_calls?|function_results?|invoke)\b[^<>\n]{0,80}>(?:(?!</(?P=tool)>)[^\0])*(?:</(?P=tool)>|\Z)"
+)
 # "mouse → mice"
 _ARROW = re.compile(r"[^\n→⇒]{1,60}(?:→|⇒|=>|->)\s*(?P<said>[^\n→⇒]{1,80})")
 _PRAISE = re.compile(
@@ -102,10 +116,17 @@ _DASHED = re.compile(
 
 # One sentence that says what something is, in languages that need no blanks or no article for it.
 _UNSPACED_IS = re.compile(
-    r"[\u4e00-\u9fff]{2,40}是([^\s是，,。不]{1,30})。?|[\u3040-\u30ff\u4e00-\u9fff]{2,40}は([^\s、。は]{1,30}?)(?:です|である|だ|でした)。?"
+    r"[《》「」“”\d\u4e00-\u9fff]{2,40}是([^\s是，,。不]{1,30})。?|[《》「」『』\d\u3040-\u30ff\u4e00-\u9fff]{2,40}は([^\s、。は]{1,30}?)(?:です|である|だ|でした)。?"
     r"|[\uac00-\ud7af ]{2,40}[은는] ([^,.\n]{1,30}?)(?:입니다|이다|이에요|예요)\.?|[\u0600-\u06ff ]{2,60} (?:هي"
     r"|هو) ([^.،\n]{1,40})\.?"
 )
+
+
+def _first_unspaced(text: str) -> str:
+    """The first sentence of a text that parts its few sentences with 。, unless the others conclude."""
+    sentences = split_sentences(text)
+    few = 1 < len(sentences) <= _FEW_SENTENCES and "\n" not in text and sentences[0].endswith("。")
+    return sentences[0] if few and not any(CONCLUDES.match(one) for one in sentences) else text
 
 
 def _is_other(text: str) -> bool:
@@ -135,7 +156,8 @@ def _find_set_apart(text: str) -> str | None:
         return None
     bold = _WHOLLY_BOLD.fullmatch(lines[-1][:_LINE])
     if bold and not bold["said"].rstrip().endswith((":", "?")) and not CONCLUDES.match(bold["said"]):
-        return trim_answer(find_predicate(bold["said"]) or bold["said"]) or None
+        said = read_label(bold["said"], alone=False) or find_predicate(bold["said"]) or read_plain(bold["said"])
+        return trim_answer(said or bold["said"]) or None
     if lone := _BOLD_LAST.search(lines[-1][-200:]):
         return trim_answer(lone["said"]) or None
     total = _TOTAL.fullmatch(lines[-1][:200])
@@ -223,7 +245,7 @@ _LAST_NAME = re.compile(
 _ABOUT_WHOM = re.compile(
     r"(?:He|She|His|Her|They|Their|At the time|Since then|Today|Before that|Later|Previously|Afterwards"
     r"|Even today|To this day|Its"
-    r"|It (?:has|rises|lies|flows|covers|became|remains|also|can|contains|belongs))\b[^\d*=]+"
+    r"|[A-Z]\w+ also|It (?:has|rises|lies|flows|covers|became|remains|also|can|contains|belongs))\b[^\d*=]+"
 )
 # A working that is cut off in its next step has not concluded.
 _GOES_FURTHER = re.compile(r"\W*(?:next|now|then|step|case|clue|from|similarly|also|second|third)\b", re.IGNORECASE)
@@ -242,6 +264,14 @@ _INSTEAD = re.compile(
 
 
 _QUOTED = re.compile(r"[\"“«][^\"“”«»\n]{1,120}[\"”»]")
+
+
+# What is denied in a bracket, or of what is only described: "regions from which no light can escape are called ...".
+_BESIDES = re.compile(
+    r"\([^()\n]*\)|\b(?:which|that|who|whom|whose|where|from which|in which) (?:[\w'’]+ ){0,4}?(?:not|never|cannot|can['’]t|don['’]t|doesn['’]t"
+    r"|didn['’]t|isn['’]t|wasn['’]t)\b(?=[^,.\n]*\b(?:is|are|was|were)\b)|\bnot (?:to be|only)\b",
+    re.IGNORECASE,
+)
 
 
 _CORRECTS = re.compile(
@@ -265,7 +295,7 @@ def _before_breakdown(sentence: str) -> str:
 def _may_state(sentence: str, *, alone: bool) -> bool:
     return not (
         FLUFF.match(sentence)
-        or NEGATED.search(_QUOTED.sub("", _INSTEAD.sub("", sentence)))
+        or NEGATED.search(_BESIDES.sub("", _QUOTED.sub("", _INSTEAD.sub("", sentence))))
         or (SUPPOSED.search(sentence) and not alone)
         or sentence.endswith(("?", ":", "："))
     )
@@ -310,6 +340,9 @@ def _read_clause(clause: str) -> str | None:
         said = result[1]
     if not find_predicate(trimmed) and (span := _RANGE.search(trimmed)):
         said = span.group()
+    if said is None:
+        whole = clause[end_of_opening(clause) :].rstrip(".! ")
+        said = read_plain(whole) or find_predicate(whole)
     if said is None and (last := _ENDS_WITH.fullmatch(trimmed)):
         said = last["quoted"] or last["placed"]
     if said is None and CONCLUDES.match(clause) and 0 < len(trimmed.split()) <= _BARE_WORDS and _NAMES.match(trimmed):

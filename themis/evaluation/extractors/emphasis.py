@@ -47,7 +47,7 @@ def find_bold(text: str) -> str | None:
     leading = [one for one in inside if one.startswith("**") and not _WHOLE.fullmatch(one)]
     if len(leading) > 1:
         inside = [one for one in inside if one not in leading]
-    candidates = [one for one in inside if not NEGATED.search(one.partition("**")[0]) and not one.endswith(("?", ":"))]
+    candidates = [one for one in inside if not NEGATED.search(_NOT_TO.sub("", one.partition("**")[0])) and not one.endswith(("?", ":"))]
     bold = {_spelled(span) for one in candidates for span in _BOLD.findall(one)}
     if len(bold) != 1 or not candidates or _is_label(candidates[0]):
         return None
@@ -67,6 +67,8 @@ def _of_whole(sentence: str) -> str | None:
     return (cut_after_quantity(trim_answer(said)) or None) if said else None
 
 
+# "The right not to testify is guaranteed by **the Fifth Amendment**"
+_NOT_TO = re.compile(r"\bnot (?:to|only|even)\b", re.IGNORECASE)
 _BOLD = re.compile(r"\*\*([^*\n]{1,120})\*\*")
 _WHOLE = re.compile(r"[*_>\s]{0,4}\*\*([^*\n]{1,160})\*\*[.!]?")
 # A line in bold that heads what follows it, or a label.
@@ -99,7 +101,8 @@ _USES = re.compile(
 
 
 _CODE_LAST = re.compile(
-    r"[^`\n]{3,120}\b(?:with|via|using|by|is|are|be|called|named|run|use|command|function|method|operator)\s`(?P<said>[^`\n]{1,200})`(?P<rest>[.!]?)",
+    r"[^`\n]{3,120}\b(?:with|via|using|by|is|are|be|called|named|run|use|command|function|method|operator|raises?|throws?|returns?|prints?"
+    r"|outputs?|displays?|yields?)\s(?:an? |the )?`(?P<said>[^`\n]{1,200})`(?P<rest>[.!]?)",
     re.IGNORECASE,
 )
 

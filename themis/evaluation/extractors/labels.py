@@ -7,6 +7,7 @@ import re
 from themis.evaluation.extractors.announcements import NEGATED, trim_answer
 from themis.evaluation.extractors.predicates import CONCLUDES, find_predicate, take_result
 from themis.evaluation.extractors.remarks import FLUFF, split_sentences
+from themis.evaluation.extractors.text import last_of
 
 _MOST_WORDS = 12  # of an answer after a colon
 _LINE_WORDS = 6  # of one on a line of its own
@@ -33,6 +34,20 @@ _INTRODUCED = re.compile(
 )
 
 
+def find_words(text: str) -> str | None:
+    """A sentence or phrase as it stands, where a line says that it follows: a translation, a correction; else None.
+
+    >>> find_words("In French, you would say:\\n\\n**Où est la gare ?**")
+    'Où est la gare ?'
+    """
+    introduced = (_INTRODUCED.match(text, intro.start()) for intro in _INTRODUCES_WORDS.finditer(text))
+    found = last_of(one for one in introduced if one and one["line"])
+    if not found or len(found["line"].split()) > 3 * _MOST_WORDS:
+        return None
+    said = found["line"].strip()
+    return said.strip("*_\"“” ") if not found["rest"].strip() or _WHOLLY_BOLD.fullmatch(said) else None
+
+
 def _find_introduced(text: str) -> str | None:
     """What stands alone under the last line that ends in a colon; an explanation may follow where that line says "is"."""
     found = None
@@ -51,6 +66,13 @@ def _find_introduced(text: str) -> str | None:
     return _trim(said)
 
 
+# What is introduced is a sentence or a phrase, which keeps its marks.
+_INTRODUCES_WORDS = re.compile(
+    r"^(?=[^\n]*\b(?:sentence|translation|paraphrase|rewrite|rewritten|translates?|translated|(?:corrected|improved) version|you(?:['’]d| would| can)? say"
+    r"|proverb|slogan|motto|correction)\b)[^\n]{0,200}[:：][*_ \t]*$",
+    re.IGNORECASE | re.MULTILINE,
+)
+_WHOLLY_BOLD = re.compile(r"\*\*[^*\n]+\*\*")
 _HERE_IS = re.compile(r"\W*here(?: is|['’]s| are) (?:the|your|what|an?|one)\b", re.IGNORECASE)
 
 # --- colons -----------------------------------------------------------------------------------------------------------

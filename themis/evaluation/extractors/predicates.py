@@ -30,11 +30,19 @@ def find_predicate(sentence: str) -> str | None:
             continue  # the line is y = 2x + 1
         if _DESCRIBES.match(said) and _is_name(subject) and _COPULA.match(verb.group()):
             return subject  # Paris is the capital of France
-        said = strip_participle(said)
+        if _TERMED.search(verb.group()):
+            said = _ARTICLE.sub("", said)
+        said = strip_participle(_LIKELY.sub("", said))
         said = _CALLED.sub("", _AT_A_NAME.sub("", said))
         if len(said.split()) <= _ANSWER_WORDS and not re.match(r"(?:not|n't|to|in|at|that|because)\b", said):
             return said
     return _find_doer_or_thing(sentence)
+
+
+_LIKELY = re.compile(r"\A(?:most likely|very likely|most probably|probably|likely|possibly|originally|usually) (?=[a-z]+(?:ed|en|wn) )")
+# "is called a metaphor": the word that was asked for.
+_TERMED = re.compile(r"\b(?:called|known as|named|termed)\s*\Z")
+_ARTICLE = re.compile(r"\Aan? (?=[a-z])")
 
 
 def strip_participle(said: str) -> str:
@@ -102,7 +110,7 @@ _LEFT = re.compile(
 _MOST = re.compile(
     r"(?P<said>(?:[Tt]he )?[\w' -]{1,40}?) (?:is|was|has|are|must be|came|finished) "
     r"(?:the (?![a-z]*(?:forest|nest|guest|chest|west|vest|rest|test|quest|priest|pest)\b)[a-z]{2,}est"
-    r"|(?:the )?(?:most|least|fewest|first|last|second|third|fourth|fifth|only one|winner|odd one out))(?: [\w ]{1,40})?[.!]?"
+    r"|(?:the )?(?:(?:most|least)(?! (?:likely|probably|commonly|often)\b)|fewest|first|last|second|third|fourth|fifth|only one|winner|odd one out))(?: [\w ]{1,40})?[.!]?"
     r"|(?P<more>(?:[Tt]he )?[\w' -]{1,40}?) (?:is|was) (?:the )?(?:old|young|tall|short|heavi|light|fast|slow|larg"
     r"|small|bigg|long"
     r"|high|low|cheap|clos|earli|lat|great|warm|cold|hott|deep|wid|strong)e?r(?: one)?[.!]?"
@@ -128,10 +136,10 @@ _COPULA = re.compile(
 )
 # "has the formula H2SO4"
 _CALLED = re.compile(
-    r"\A(?:the|an?) (?:formula|symbol|number|name|code|word|letter|term|title|abbreviation|password|year) (?=[\"“A-Z\d][^\s]*\Z)"
+    r"\A(?:the|an?) (?:[a-z]+ )?(?:formula|symbol|number|name|code|word|letter|term|title|abbreviation|password|year) (?=[\"“$A-Z\d][^\s]*\Z)"
 )
 # "the meeting is on Wednesday", "the painting is by Artemisia Gentileschi"
-_AT_A_NAME = re.compile(r"\A(?:in|on|at|by) (?=[A-Z\d])")
+_AT_A_NAME = re.compile(r"\A(?:in|on|at|by|from(?! \S+(?: \S+)? to\b)) (?=[*\"“]?[A-Z\d])")
 _WHEN = re.compile(r"(?<=\w)\s+(?:in|on|during|after|before|around|between|for|at)\s.*\Z")
 _DESCRIBES = re.compile(r"(?:the|an?|not|no longer|that|also|often|known|called|very|so|too|correct|right)\b")
 
@@ -195,7 +203,7 @@ _SUBJECT = re.compile(
 )
 _VERB = re.compile(
     r"(?<=\s)(?:(?:takes|took) place (?:in|on|at)|(?:is|are|was|were) left with|is|are|was|were|will be|would be"
-    r"|must be|should be|equals?|has|have"
+    r"|must be|should be|(?:has|have|had) to be|equals?|has|have"
     r"|had|makes?|made|gets?|got|needs?|costs?"
     r"|earn(?:s|ed)?|pays?|paid|takes?|took|weighs?|measures?|contains?|becomes?|gives?|gave|leaves?|comes? (?:out )?to"
     r"|amounts? to|totals"
@@ -204,7 +212,7 @@ _VERB = re.compile(
     r"|stands? for|sounds? like|belongs? to(?: the (?:category|class|genre|topic))?|refers? to|comes? from|arrives? (?:at|in|on)"
     r"|(?:starts?|begins?|ends?|opens?|closes?)(?: (?:at|in|on))?"
     r"|falls? on(?: an?)?|lasts?|died (?:in|of|on)|means|express(?:es|ed)|lies (?:in|on|at)|happened (?:in|on)"
-    r"|translates? (?:to|as)|speaks?"
+    r"|translates? (?:to|as)|corresponds? to|speaks?"
     r"|ist|sind|(?<!the )(?<!world )(?<!civil )(?<!cold )war|waren|wurde|beträgt|lautet|kostet|est|sont|était|fut"
     r"|vaut|coûte|es|son|(?<!the )(?<!ian )era|fue|cuesta|é|são|foi|custa|è|sono|fu"
     r"|costa|равн[оаы]|равен|был[аои]?|является|says?|reads|shows|displays|aired|fell on|fiel am)"
