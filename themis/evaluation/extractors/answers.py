@@ -438,6 +438,13 @@ _NOT_BUT = re.compile(
 )
 # "To answer this, let's look at ..."
 _AS_VERB = re.compile(r"\b(?:to|can|could|cannot|we|please)\s\Z", re.IGNORECASE)
+# "the second player answers so that"
+_ANSWERS = re.compile(r"answers\b", re.IGNORECASE)
+_THE = re.compile(
+    r"(?:\A|\b(?:the|both|all|our|my|your|final|correct|possible|right|these|those|two|three|four|its|their|valid|following|short|only|other)"
+    r"|[,:])\W*\Z",
+    re.IGNORECASE,
+)
 # "To check the result, let's plug in x = 1"
 _SETS_OUT = re.compile(r"\blet(?:['’]s| us| me)\b", re.IGNORECASE)
 _DENIED = re.compile(r"\b(?:no|non|não)\s*$", re.IGNORECASE)
@@ -455,6 +462,7 @@ def _find_announced(text: str, language: Language) -> Iterator[Statement]:
             NEGATED.search(found["between"])
             or _DENIED.search(found["between"])
             or _SETS_OUT.search(found["between"])
+            or (_ANSWERS.match(found.group()) and not _THE.search(before))
             or _AS_VERB.search(before)
             # "No, the answer is" corrects; only what stands in the noun's own clause says which answer it is.
             or NOT_MEANT.search(" ".join(re.split(r"[,;:–—]", before)[-1].split()[-3:]))

@@ -261,6 +261,25 @@ _OF_COMMA_LANGUAGES = re.compile(
 )
 
 
+def writes_decimal_commas(text: str) -> bool:
+    """Whether a text in a language of decimal commas writes its decimals so, and none with a point.
+
+    >>> writes_decimal_commas("Die Lösung ist also 2,5.")
+    True
+    """
+    if _DECIMAL_POINT.search(text) or not _DECIMAL_COMMA.search(text):
+        return False
+    return len({word.lower() for word in _OF_COMMA_LANGUAGES.findall(text)}) > 1 or bool(_SURELY_COMMA.search(text))
+
+
+# Words that no text in English has.
+_SURELY_COMMA = re.compile(
+    r"\b(?:lösung|lautet|ergibt|beträgt|gleichung|wir|und|réponse|donc|nous|équation|égale|respuesta|ecuación|entonces|resposta|equação"
+    r"|então|risposta|equazione|quindi|allora|ответ|уравнение)\b",
+    re.IGNORECASE,
+)
+
+
 def _grouping_marks(text: str) -> str:
     """Which of comma and dot separate thousands where the number itself does not say."""
     if _DECIMAL_POINT.search(text):

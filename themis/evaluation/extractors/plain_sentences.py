@@ -67,6 +67,25 @@ _NOT_BUT = re.compile(
 )
 
 
+def drop_concession(text: str) -> str:
+    """A text without the answer of somebody else that its first sentence concedes.
+
+    >>> drop_concession("I see why you might think it is 54, but 7 x 8 is 56.")
+    '7 x 8 is 56.'
+    """
+    conceded = _CONCEDED.match(text)
+    return text[conceded.end() :] if conceded else text
+
+
+_CONCEDED = re.compile(
+    r"\s*(?:(?:I (?:can )?(?:understand|see|know|get) (?:why|that|how)|(?:many|most|some|lots of) (?:people|students)|you (?:might|may|could|said|wrote)"
+    r"|one (?:might|may|could)|it(?:['’]s| is) (?:tempting|easy|natural|a common)|your (?:answer|result|guess|claim)|at first (?:glance|sight)"
+    r"|a common (?:mistake|error|guess|misconception))\b[^.!?\n]{3,160}?[,;] (?:but|yet|however,?|actually,?) (?:actually,? |in fact,? )?"
+    r"(?!(?:I|we|you)\b))(?=\S)",
+    re.IGNORECASE,
+)
+
+
 def read_plain(sentence: str) -> str | None:
     """What a sentence without "is" says: who did more, where something is, how large a share; None where it is unknown.
 

@@ -33,6 +33,7 @@ from themis.evaluation.extractors.number_sentences import (
 )
 from themis.evaluation.extractors.number_words import find_number_words
 from themis.evaluation.extractors.numbers import WrittenNumber, to_plain_text
+from themis.evaluation.extractors.plain_sentences import drop_concession
 from themis.evaluation.extractors.text import last_of, strip_thinking
 
 _MOST_ANSWERS = 100  # formal ones that are tried, from the last on
@@ -44,7 +45,7 @@ def find_stated_number(text: str) -> WrittenNumber | None:
     >>> str(find_stated_number("So 8 are left. Check: 8 + 4 = 12."))
     '8'
     """
-    reply = Reply(_first_turn(_without_programs(to_plain_text(strip_thinking(text)))))
+    reply = Reply(_first_turn(_without_programs(to_plain_text(drop_concession(strip_thinking(text))))))
     for evidence in (_formal, _standing_alone, _declined, _cut_off, _answered_first, _concluded, _said_last):
         found = evidence(reply)
         if found is not None:

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from themis.evaluation.extractors.remarks import drop_remarks
+from themis.evaluation.extractors.stated_number import find_stated_number
 from themis.evaluation.extractors.text import last_of
 from themis.evaluation.metrics.notation import to_latex
 from themis.evaluation.metrics.sentences import find_formulas, split_sentences, value_of
@@ -38,7 +39,7 @@ class _Said:
 
     @property
     def value(self) -> str | None:
-        return value_of(self.text, announced=False)
+        return prose_value(self.text) or value_of(self.text, announced=False)
 
 
 def ending_value(text: str) -> str | None:
@@ -85,10 +86,34 @@ def _in_bold(told: Sequence[_Said]) -> str | None:
         bold = last_of(_BOLD.finditer(one.text))
         if bold and not _BOLD_HEADING.match(one.text) and re.search(r"[\d$\\]", bold[1]):
             later = told[place + 1 :]
-            if not later or any(map(_continues, later)):
+            if any(map(_continues, later)) or (not later and not _is_only_bold(one.text, bold)):
                 return None
-            return value_of(bold[1], announced=True)
+            return prose_value(bold[1]) or value_of(bold[1], announced=True)
     return None
+
+
+def _is_only_bold(sentence: str, bold: re.Match[str]) -> bool:
+    """Whether a sentence has one value in bold, and goes on in words: "ends in exactly **24 zeros**"."""
+    values = [one for one in _BOLD.finditer(sentence) if re.search(r"[\d$\\]", one[1])]
+    return len(values) == 1 and not re.match(r"\s*(?:=|[A-Za-z]{0,12}\s?,?\s?(?:and|or)\b|,)", sentence[bold.end() :])
+
+
+def prose_value(sentence: str) -> str | None:
+    """The number that a sentence in words states, as the reader of numbers finds it; None where it has formulas.
+
+    >>> prose_value("Hence, 18 cups of flour are needed for 12 batches.")
+    '18'
+    """
+    sentence = sentence.strip().strip("*_ ")
+    if _FORMAL.search(sentence) or len(re.findall(r"\d[\d.,]*", sentence)) < 2 or not _IN_WORDS.search(sentence):
+        return None
+    number = find_stated_number(sentence)
+    return None if number is None else f"{number}\\%" if number.percent else str(number)
+
+
+_FORMAL = re.compile(r"[\\√π∞∪^≤≥<>±|=+×*/≈]|\$[^\d]|\$\d[^$\n]{0,40}\$|\d\s?[a-z]\b|\([^()]*\d\s?,|\d\s?:\s?\d|\d\s?[-−–]\s?\d|\d,? (?:and|or|to) |\d, |[²³°]"
+    r"|\b(?:base|that is|i\.e\.|below|namely|in other words)\b", re.IGNORECASE)
+_IN_WORDS = re.compile(r"[^\W\d_]{2,} (?:[^\W\d_]+ )*[$€£]?\d")
 
 
 def _concluded_before(told: Sequence[_Said]) -> str | None:
@@ -102,7 +127,7 @@ def _concluded_before(told: Sequence[_Said]) -> str | None:
 
 def _continues(said: _Said) -> bool:
     """Whether a sentence goes on with the working, or states something of its own."""
-    if _CONCLUDES_FIRST.match(said.lead) or _GOES_ON.match(said.lead) or _PLAINLY.match(said.lead):
+    if _CONCLUDES_FIRST.match(said.lead) or _THEREFORE.search(said.lead) or _GOES_ON.match(said.lead) or _PLAINLY.match(said.lead):
         return True
     bold = last_of(_BOLD.finditer(said.text))
     if _DISPLAYED.match(said.text) or _CALCULATES.search(said.text) or (bold and re.search(r"\d", bold[1])):
@@ -113,6 +138,7 @@ def _continues(said: _Said) -> bool:
 
 _BOLD = re.compile(r"\*\*([^*\n]{1,120})\*\*")
 _BOLD_HEADING = re.compile(r"\s*(?:[-•*]\s|\d{1,2}[.)]\s|\|)|[#>\s]*\*\*[^*\n]*(?::\*\*|\*\*\s?:|[.]\*\*\s|\*\*\s*$)")
+_THEREFORE = re.compile(r"\b(?:is|are|was|were) (?:therefore|thus|hence|consequently)\b", re.IGNORECASE)
 _CALCULATES = re.compile(
     r"\b(?:we|you) (?:get|obtain|find|have|then)\b|\b(?:gives?|yields?|leaves)\b|^\W*only\b", re.IGNORECASE
 )

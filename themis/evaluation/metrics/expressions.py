@@ -13,10 +13,12 @@ from dataclasses import dataclass
 
 from themis.evaluation.extractors.answers import Evidence, find_boxes, find_statements
 from themis.evaluation.extractors.emphasis import find_bold
+from themis.evaluation.extractors.numbers import writes_decimal_commas
+from themis.evaluation.extractors.plain_sentences import drop_concession
 from themis.evaluation.extractors.remarks import drop_remarks
 from themis.evaluation.extractors.stated_number import find_stated_number
 from themis.evaluation.extractors.text import last_of, strip_thinking
-from themis.evaluation.metrics.endings import ending_value, without_asides
+from themis.evaluation.metrics.endings import ending_value, prose_value, without_asides
 from themis.evaluation.metrics.notation import to_latex, words_of
 from themis.evaluation.metrics.sentences import connects, find_formulas, is_expression, split_sentences, value_of
 
@@ -88,9 +90,9 @@ def states_words(text: str, expected: str) -> bool:
     verdict = re.match(r"\W*(yes|no|true|false)\b", text, re.IGNORECASE)
     if verdict and expected in ("yes", "no", "true", "false"):
         return verdict[1].casefold() == expected
-    if bold := find_bold(text):
-        return words_of(bold) == expected or _mentions(bold, expected)
     last = ending[-1][-_MAX_LINE:] if ending else ""
+    if bold := find_bold(text) or find_bold(last):
+        return words_of(bold) == expected or _mentions(bold, expected)
     return words_of(last) == expected or _mentions(last, expected)
 
 
@@ -120,10 +122,14 @@ def _readable(text: str) -> str:
     text = strip_thinking(text)[-_MAX_TEXT:]
     text = re.split(r"<\|(?:im_start|start)\|>\s*user\b|<\|eot_id\|>|\n\s*(?:Human|User):\s", text)[0]
     text = re.sub(r"<\|[a-z_]{1,20}\|>|<br\s*/?>", "\n", text).strip()
-    text = _WORDS_IN_FORMULA.sub(r"\1 $", text)
+    text = drop_concession(_WORDS_IN_FORMULA.sub(r"\1 $", text))
+    if writes_decimal_commas(text):
+        text = _DECIMAL_COMMA.sub(r"\1.\2", text)
     return _before_the_next_problem(text)
 
 
+# $x = 2,5$, of a reply in a language that writes decimals so.
+_DECIMAL_COMMA = re.compile(r"(?<![\d.,(\[{])(\d+),(\d{1,2}|\d{4,})(?![\d,)\]}]|\.\d)")
 # $\text{The answer is } 0.25$
 _WORDS_IN_FORMULA = re.compile(
     r"\$\s*\\text\s*\{\s*([^{}$]{3,60}(?:[:=]|\b(?:is|are|equals)))\s*\}(?=[^$\n]*\w[^$\n]*\$)"
@@ -163,6 +169,7 @@ def _formal_answers(text: str) -> list[_Found]:
             evidence = Evidence.FORMAL if final else one.evidence
             found.append((evidence, _Found(one.start, one.start, one.said[:_MAX_LINE])))
     found += [(Evidence.FORMAL, _Found(label.start(), label.end(), label[1])) for label in _IN_A_PAPER.finditer(text)]
+    found += [(Evidence.ANNOUNCED, one) for one in _last_line(text)]
     found.sort(key=lambda one: (one[0], one[1].start), reverse=True)
     answers = [answer for _, answer in found]
     opening = _OPENING.match(text)
@@ -172,6 +179,17 @@ def _formal_answers(text: str) -> list[_Found]:
     return answers
 
 
+def _last_line(text: str) -> Iterator[_Found]:
+    """A last line that is bold from end to end, or a label in bold and its value: `**Solution:** $x = 4$`."""
+    start = text.rfind("\n") + 1
+    labelled = _LABELLED_LINE.fullmatch(text[start : start + _MAX_LINE])
+    if labelled and start and not without_asides(f"1\n{text[start:]}") == "1":
+        yield _Found(start, start, labelled["said"] or labelled["whole"])
+
+
+_LABELLED_LINE = re.compile(
+    r"[\s>]*\*\*(?:(?P<whole>[^*:\n]{2,150}\d[^*:\n]{0,60})\*\*[.!]?|[^*:\n]{2,40}(?::\*\*|\*\*\s?:)\s*(?P<said>[^\s:][^:\n]{0,120}))\s*"
+)
 # $y = 3x - 2$, as the whole of a first sentence.
 _LINE_OR_CURVE = re.compile(r"\$\s*(?:y|[a-z]\s?\(\s?[a-z]\s?\)|a_\{?n\}?)\s*=[^=$]*[a-z][^=$]*\$")
 
@@ -225,7 +243,7 @@ _SIGN_BEFORE = re.compile(r"(?:[=$]|\bis)\s*(\\pm|±|-|−)\s*$")
 def _of_sentences(text: str) -> str | None:
     """Of what is announced: the first sentence that holds a value."""
     for sentence in split_sentences(text):
-        found = value_of(sentence, announced=True)
+        found = prose_value(sentence) or value_of(sentence, announced=True)
         if found:
             return found
     return None

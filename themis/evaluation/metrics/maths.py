@@ -134,6 +134,8 @@ def _equal_at_sight(expected: str, answer: str) -> bool | None:
     base = _IN_BASE.fullmatch(expected)
     if base and base[1] == answer:
         return True  # the question asked for it in that base
+    if _NUMBER.fullmatch(expected) and _are_several(answer):
+        return False
     answer = _with_parameter_of(expected, answer)
     if (ratio := _is_ratio(expected, answer)) is not None:
         return ratio
@@ -147,6 +149,16 @@ def _equal_at_sight(expected: str, answer: str) -> bool | None:
         number["percent"] for number in numbers if number
     )
     return False if integers else equal_in_numbers(expected, answer)
+
+
+def _are_several(answer: str) -> bool:
+    """Whether an answer gives one variable several numbers: x = 0 and x = 5."""
+    values = [_ASSIGNED.fullmatch(part) for part in split_list(answer)] if answer.count("=") > 1 else []
+    given = {(one["name"], Fraction(one["value"])) for one in values if one}
+    return len(values) > 1 and all(values) and len({name for name, _ in given}) == 1 and len(given) == len(values)
+
+
+_ASSIGNED = re.compile(r"(?P<name>[A-Za-z])\s*=\s*(?P<value>-?\d{1,30}(?:\.\d{1,30})?)")
 
 
 def _with_parameter_of(expected: str, answer: str) -> str:
