@@ -107,6 +107,8 @@ def _read(page: _Page, letters: str, options: Mapping[str, str], emphasised: Set
     def by(evidence: Evidence) -> list[_Mention]:
         return [mention for mention, weight in weighed if weight is evidence]
 
+    if concluded := _concludes_with(page, letters):
+        return concluded
     formal, stated = by(Evidence.FORMAL), by(Evidence.STATED)
     for answers in ([mention for mention in formal if not mention.spelled], formal):
         if answers:
@@ -137,6 +139,12 @@ def _read(page: _Page, letters: str, options: Mapping[str, str], emphasised: Set
         or _only(_letters(mentioned) - rejected)
         or _only(_letters(_opening(page, mentioned, letters)))
     )
+
+
+def _concludes_with(page: _Page, letters: str) -> str | None:
+    """The option that the last sentence concludes with: "So the matching is 1-c, 2-b, 3-a, which is option C."."""
+    found = words.CONCLUDES_WITH.search(page.reply[max(0, len(page.reply.rstrip()) - 300) :].rstrip())
+    return found[1] if found and found[1] in letters and not page.is_cut_off else None
 
 
 def _opens_with_option(reply: str, options: Mapping[str, str]) -> str | None:

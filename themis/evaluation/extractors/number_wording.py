@@ -115,7 +115,11 @@ AFFIRMS = _pattern(
 
 BEFORE_ALONE = _pattern(
     r"(?:[^\w+×·÷/%.,]|\b(?:it's|it is|that's|USD|EUR|GBP|INR|Rs\.?|about|approximately|so|yes|only|just|exactly|sure|TL;DR"
-    r"|short answer|in short)\b)*"
+    r"|short answer|in short)\b|^\s*A(?:nswer)?:)*"
+)
+RATED = _pattern(
+    r"[\s*_#]*(?:(?:my |overall |final |quality )?(?:score|rating|grade|mark|points?)|rated?)[\s*_]*:[\s*_]*(?=(?P<score>\d{1,3}(?:\.\d+)?)"
+    r"(?:\s?(?:/|out of)\s?\d+)?[\s*_.]*(?:\n|$))"
 )
 _NO_SIGN = r"[^\w=+×÷?.]"
 AFTER_ALONE = _pattern(
@@ -157,6 +161,11 @@ DECLINES = _pattern(
     )
     + r")|n['’]t enough\b|не могу|не знаю|недостаточно|无法|無法|不知道|信息不足|わかりません|できません|لا أستطيع|لا يمكن"
     r"|알 수 없"
+)
+# What is known, and what else would have to be: "We know that both together cost $7, but we'd need a second equation".
+WOULD_NEED = _pattern(
+    r"\b(?:(?:would|['’]d)\s(?:also\s)?(?:need|have)\b|need(?:s|ed)? (?:to know|more|another|a second|an additional)|without (?:more|knowing))"
+    r"|\bwe (?:only |just )?know\b|\b(?:tells|given|told) (?:us )?only\b|\bonly (?:tells|gives|says|states|know)\b"
 )
 ENDS = _pattern(r"[.!?。！？।)\]}>|`\"'”*✓✔☺-⟿😀-🫿]$")
 BREAKS_OFF = _pattern(
@@ -306,7 +315,7 @@ CLAUSE = _pattern(
     r"|achieved|reached)\b|,\s(?:an?\s|une?\s|uma?\s)?(?=\d[\d.,]{0,9}\s?%\s(?:of|de|du|des|del|della|der|von)\b)|,\s(?=\S{1,9}\s(?:\w+\s)?(?:more|fewer|less|higher|lower)\sthan\b)"
     r"|(?P<result>,\s(?:which|that is|i\.e\.))"
     r"|,?\s(?:and|whereas|und|et|y|e)\s(?:her|his|their|its|sein|seine|ihr|ihre|son|sa|su|sus|seu|sua|suo)\b"
-    r"|;\s(?=[^=]*$)|:\s(?=[^\n:=]*\d[^\n=\d]+\d[^\n=]*$)"
+    r"|;\s(?!(?:it|that|this|the\s\w+)(?:['’]s|\s(?:is|was|equals))\b)(?=[^=]*$)|:\s(?=[^\n:=]*\d[^\n=\d]+\d[^\n=]*$)"
     r"|\s(?:weil|denn|da|wobei|car|parce que|puisque|porque|ya que|pois|perché|poiché|потому|так как)\s"
 )
 EXPRESSION = _pattern(r"[=≈×+*/]|\.\.\.|…|\d\s?-\s?\d|\b(?:multiplied|divided|times|plus|minus|added|subtracted)\b")
@@ -333,5 +342,8 @@ ASIDE = _pattern(
 )
 ASIDE_HEADING = _pattern(rf"{_MARKUP}(?:{_CHECKS})[\s*_:]*$")
 ORDINAL = _pattern(r"(?<![\w.])(?P<number>\d{1,9})(?:st|nd|rd|th)\b")
+PLACES = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
+# "the third planet": not a third of something.
+PLACE = _pattern(rf"\b(?:is|was|were|are|comes|came|ranks|ranked|finished|in|takes|took|be)\s(?:in\s)?(?:the\s)?({_any(*PLACES)})(?:[.!]|\s(?!of\b|and\b)|$)")
 ASKS = _pattern(r"[\s*_]*(?:do|did|could|can|would|should|shall|what|how|which|who|are|does)\b")
 IS_QUESTION = _pattern(r"\?[\s*_\"')]*$")

@@ -170,7 +170,14 @@ def _corrected(reply: Reply, after: int) -> WrittenNumber | None:
 
 
 def _standing_alone(reply: Reply) -> _Found | None:
-    return _found(_alone_on_a_line(reply) or _explained(reply) or _alone_in_bold(reply))
+    return _found(_rated(reply) or _alone_on_a_line(reply) or _explained(reply) or _alone_in_bold(reply))
+
+
+def _rated(reply: Reply) -> WrittenNumber | None:
+    """The number of a first line that is a score, before its reasons: `Score: 3`, `Rating: 4/5`."""
+    rated = wording.RATED.match(reply.text)
+    numbers = reply.numbers_in(Span(rated.end(), _end_of_line(reply.text, rated.end()))) if rated else []
+    return replace(numbers[0], value=Fraction(rated["score"])) if rated and len(numbers) == 1 else None
 
 
 def _alone_on_a_line(reply: Reply) -> WrittenNumber | None:
@@ -235,7 +242,11 @@ def _declined(reply: Reply) -> _Found | None:
     declines = last_of(wording.DECLINES.finditer(reply.text))
     if declines is None:
         return None
-    later = [span for span in reply.told if span.start >= declines.end()]
+    later = [
+        span
+        for span in reply.told
+        if span.start >= declines.end() and not wording.WOULD_NEED.search(reply.text, span.start, span.end)
+    ]
     return None if _conclusion(reply, later) else _Found(None)
 
 
@@ -394,7 +405,10 @@ def _last_ordinal(reply: Reply) -> WrittenNumber | None:
 def _last_in_words(reply: Reply) -> WrittenNumber | None:
     """A number in words, of the last sentence that has one; "one" is more often no number."""
     for span in reversed(reply.told):
-        spelled = last_of(find_number_words(reply.text[max(span.start, span.end - LONGEST_SENTENCE) : span.end]))
+        sentence = reply.text[max(span.start, span.end - LONGEST_SENTENCE) : span.end]
+        if place := last_of(wording.PLACE.finditer(sentence)):
+            return WrittenNumber(Fraction(wording.PLACES.index(place[1].lower()) + 1), False, *place.span())
+        spelled = last_of(find_number_words(sentence))
         if spelled is not None and (spelled.value != 1 or len(reply.text.split()) < 3):
             return spelled
     return None
