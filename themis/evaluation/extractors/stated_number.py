@@ -46,7 +46,7 @@ def find_stated_number(text: str) -> WrittenNumber | None:
     '8'
     """
     reply = Reply(_first_turn(_without_programs(to_plain_text(drop_concession(strip_thinking(text))))))
-    for evidence in (_formal, _standing_alone, _declined, _cut_off, _answered_first, _concluded, _said_last):
+    for evidence in (_formal, _standing_alone, _declined, _cut_off, _restated, _answered_first, _concluded, _said_last):
         found = evidence(reply)
         if found is not None:
             return found.number
@@ -275,6 +275,21 @@ def _is_unfinished(reply: Reply, last: Span, sentence: str) -> bool:
         not repeats
         and (wording.FULL_STOP.search(reply.text, 0, last.start) or wording.OPENS.match(reply.text)) is not None
     )
+
+
+def _restated(reply: Reply) -> _Found | None:
+    """The only number of a last paragraph of one sentence, where the working before it came to that number."""
+    if len(reply.told) < 3 or reply.told[-1] != reply.sentences[-1]:
+        return None
+    last, before = reply.told[-1], reply.told[-2]
+    numbers = reply.numbers_in(last)
+    if len(numbers) != 1 or not wording.PARAGRAPH.search(reply.text, before.start, last.start):
+        return None
+    if wording.HYPOTHETICAL.search(reply.text, last.start, last.end):
+        return None
+    results = (one for one in reply.numbers if one.end <= before.end and one == numbers[0])
+    came = any(wording.STATES.search(reply.text, max(0, one.start - 40), one.start) for one in results)
+    return _Found(numbers[0]) if came else None
 
 
 # --- 4. answers that come first --------------------------------------------------------------------------------------
