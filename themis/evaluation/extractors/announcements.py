@@ -300,7 +300,7 @@ DECLINES = re.compile(
     r"(?:say|state|mention|specify|tell|load|contain|give|name|indicate|reveal|disclose|explain)"
     r"|(?:text|passage|article|document|story|author|narrator) never (?:says|states|mentions|tells|reveals|specifies)|please (?:clarify|provide|share|specify)"
     r"|(?:cannot|can't|can not) (?:be )?(?:determined?|answer|help|assist|say|tell|provide|solve|give)"
-    r"|need (?:a few |some |a bit )?more (?:information|details?|context)|hard to say|difficult to say"
+    r"|need (?:a few |some |a bit )?more (?:information|details?|context)|(?:hard|difficult|impossible|not possible|no way) to (?:say|tell|know|determine|answer)\b"
     r"|unable to|no idea|(?:gives?|provides?|contains?|has|is) no (?:information|mention|indication)|(?:is"
     r"|remains) (?:unknown|not known)|es tut mir leid|ich (?:weiß (?:es |das )?nicht"
     r"|kann (?:das |diese |dir |ihnen )?)"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from themis.evaluation.extractors.announcements import DECLINES, NEGATED, NOUNS, SUPPOSED, trim_answer
 from themis.evaluation.extractors.emphasis import EMPHASISED, find_bold, find_code, find_emphasised
@@ -53,7 +54,9 @@ def find_stated(text: str) -> str | None:
         return None
     if verdict := _VERDICT.match(text[:_LINE]):
         return verdict[1]
-    if alone and not _BROKEN_OFF.search(text[-80:]) and (plain := read_plain(text[end_of_opening(text) :])):
+    if judged := _JUDGED.match(text[:_LINE]):
+        return judged[1]
+    if alone and "**" not in text and not _BROKEN_OFF.search(text[-80:]) and (plain := read_plain(text[end_of_opening(text) :])):
         is_quoted = re.search(rf"[\"“]{re.escape(plain)}[.,]?[\"”]", text) is not None
         return plain if is_quoted else cut_after_quantity(trim_answer(plain)) or None
     if rather := _NOT_BUT.fullmatch(text[:_LINE]):
@@ -143,6 +146,11 @@ _VERDICT = re.compile(
     r"|since|it|the|this))",
     re.IGNORECASE,
 )
+# "That's false: goldfish remember for months"
+_JUDGED = re.compile(
+    r"(?:that|this|it|the (?:\w+ )?(?:statement|claim|sentence|assertion|proposition))(?: is|['’]s)\s(?:\w+ly )?\**(true|false)\b\**(?=\s*(?:\Z|[.:;,!–—]|\n|because|since))",
+    re.IGNORECASE,
+)
 _BOLD_LAST = re.compile(r"[.!?]\s+\*\*(?P<said>[^*\n:?]{1,60})\*\*[.!]?\Z")
 _WHOLLY_BOLD = re.compile(r"\*\*(?P<said>[^*\n]{1,80})\*\*[.!]?")
 
@@ -216,6 +224,8 @@ def find_conclusion(text: str) -> str | None:
     ]
     while 1 < len(sentences) <= 3 and _ABOUT_WHOM.fullmatch(sentences[-1]):
         sentences.pop()
+    if name := _named_first(sentences):
+        return name
     plain = [] if _begins_bare(text) else [one for one in sentences if _may_state(one, alone=len(sentences) == 1)]
     emphatic = [one for one in plain if len(EMPHASISED.findall(one)) == 1 and not one.startswith(("**", "$$"))]
     # Of a short reply the first sentence may be the answer, and the others what there is to say about it.
@@ -233,6 +243,26 @@ def find_conclusion(text: str) -> str | None:
     ):
         return trim_answer(sentences[-1]) or None
     return None
+
+
+def _named_first(sentences: Sequence[str]) -> str | None:
+    """The name that a first sentence gives, where all others only tell more about it: "The capital is Rabat. It lies ..."."""
+    if not 2 <= len(sentences) <= 2 * _FEW_SENTENCES or not all(_TELLS_MORE.match(one) for one in sentences[1:]):
+        return None
+    if any(CONCLUDES.match(one) or "**" in one or "=" in one for one in sentences):
+        return None
+    named = _NAMED_FIRST.fullmatch(sentences[0])
+    return trim_answer(named["said"] or named["subject"]) or None if named else None
+
+
+_TELLS_MORE = re.compile(
+    r"(?:He|She|It|They|His|Her|Its|Their|This|These|The (?:book|novel|film|city|country|river|mountain|painting|song|name|word|term|play"
+    r"|company|event|game|building|island|lake|element|planet|species|work|album|series|story))\b(?!['’ ]s? ?(?:is|was)? ?(?:why|means|makes|gives|leaves))"
+)
+_NAMED_FIRST = re.compile(
+    r"(?:The|Its|Their|Our) [^\d;:!?\n]{3,120} (?:is|was|are|were|is called|was called) (?P<said>(?:the )?[A-ZÀ-Þ][\w'’.-]*(?: (?:of |the |de |van |von |la |du )*[A-ZÀ-Þ\d][\w'’.-]*)*)"
+    r"(?:, [^\n]*)?\.|(?P<subject>(?:The )?[A-ZÀ-Þ][\w'’.-]*(?: (?:of |the |de |van |von )*[A-ZÀ-Þ\d][\w'’.-]*){0,4}) (?:is|was) the [^\n]*\."
+)
 
 
 # What a sentence ends with, where nothing else tells what it says: a name, a figure and what it counts, how often.

@@ -294,7 +294,8 @@ GIVEN = _pattern(
 # "for n = 5", "to get 100 ml": a condition or an aim, whatever the verb says.
 SUPPOSED = _pattern(
     r"\b(?:for|with|when|at|if|where|let|setting|substituting|using|taking|plugging in)\s+[$*]{0,2}[a-z]{1,3}\s?=\s?[$*]{0,2}$"
-    r"|\bto\s(?:reach|get|make|fill|have|earn|buy|cover|finish)\s(?:the\s|a\s|at least\s)?[$€£*]{0,2}$"
+    r"|\bto\s(?:reach|get|make|fill|have|earn|buy|cover|finish|travel|drive|walk|run|complete|do|read|paint|build|bake|feed|serve|produce|empty"
+    r"|drain|cross|climb|type|print|seat|hold|carry|transport|pay for|go)\s(?:the\s|a\s|at least\s)?[$€£*]{0,2}$"
 )
 BEFORE_YEAR = _pattern(r"\b(?:in|since|by|until|of|from|the|year|im Jahr|en|in the)\s$")
 YEAR = _pattern(r"(?:1[5-9]|20)\d\d")

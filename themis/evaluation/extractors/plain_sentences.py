@@ -133,7 +133,12 @@ _SAYS = (
         rf"({_THING}) (?!is |was |needs |this )(?:[a-z]+(?:ed|s|ew|an|on|ot|ook)|has|had|have|did|got|came|went) (?:(?:longer|more|farther|further|faster|earlier"
         r"|later|better|higher|less|fewer|sooner|slower|worse|closer)|(?:the )?(?:most|least|fewest|longest|fastest|best|first|last))(?: [\w ]{1,30})?"
     ),
-    re.compile(rf"({_THING}) (?:is|was|are|were) (?:(?:\w+ly|much|far|slightly) )?(?:[a-z]{{2,}}er|more [a-z]+|less [a-z]+) than .+"),
+    re.compile(rf"({_THING}) (?:is|was|are|were) (?:(?:\w+ly|much|far|slightly) )?(?:[a-z]{{2,}}er|more [a-z]+|less [a-z]+) than [^,;]+"),
+    re.compile(rf"({_THING}) (?:had|has|scored|got|received|recorded|showed|shows|sold|earned|made|won|reached|achieved) the (?:[a-z]{{2,}}est|most|fewest|least) [\w ]{{2,40}}"),
+    re.compile(r"[^,;\n]* (?:is|was|were|are) (?:the )?(?:highest|lowest|largest|greatest|smallest|strongest|weakest|longest|shortest|busiest|best|worst) (?:in|on|at|for|during|among) ([\w ]{2,40})"),
+    re.compile(r"\d[^=,\n]{0,20}? equals? ([^,=\n]{1,30})"),
+    re.compile(r"[^,;\n]* (?:wurden?|worden) von ([^,;\n]{2,50}) [a-zäöüß]+(?:t|en)"),
+    re.compile(r"[Tt]he (?:\w+ )?(?:command|function|method|keyword|operator|option|flag|statement|module|library|package) `([^`\n]{1,80})` [^`\d\"“]*"),
     # "Nitrogen makes up about 78% of the atmosphere"
     re.compile(r"[^%\d]* (?:about |roughly |around |approximately |nearly |some |only )?(\d[\d.,]*\s?%|\d+(?:\.\d+)? percent) of [^%\d]*"),
     re.compile(r"[^\d]* port (\d{1,5})(?: by default)?"),
@@ -144,7 +149,7 @@ _SAYS = (
     ),
     # "The sun rises in the east", "the quote comes from *Casablanca*"
     re.compile(
-        rf"{_THING} (?:\w+ly )?(?:{_VERBS_OF_PLACE})(?: back| up| out| down)? (?:in|on|at|from|into|to(?! be\b)|near|around|through|under) ((?:the )?(?!.* (?:is|are|was|were)\b)[\w'’* -]{{2,50}}?)(?: by default)?"
+        rf"{_THING} (?:\w+ly )?(?:{_VERBS_OF_PLACE})(?: back| up| out| down)? (?:in|on|at|as|from|into|to(?! be\b)|near|around|through|under) ((?:the )?(?!.* (?:is|are|was|were)\b)[\w'’* -]{{2,50}}?)(?: by default)?"
     ),
     # "The speaker feels nostalgic"
     re.compile(r"[Tt]he (?:\w+ )?\w+ (?:feels|felt|seems|sounds|looks|appears) ([a-z-]{3,}(?: and [a-z-]{3,})?)"),

@@ -202,7 +202,7 @@ _SUBJECT = re.compile(
     r"|\\\(|[\"“](?=[^\"“”]{1,60}[\"”] \w)",
 )
 _VERB = re.compile(
-    r"(?<=\s)(?:(?:takes|took) place (?:in|on|at)|(?:is|are|was|were) left with|is|are|was|were|will be|would be"
+    r"(?<=\s)(?:(?:takes|took) place(?: in| on| at)?|(?:is|are|was|were) left with|is|are|was|were|will be|would be"
     r"|must be|should be|(?:has|have|had) to be|equals?|has|have"
     r"|had|makes?|made|gets?|got|needs?|costs?"
     r"|earn(?:s|ed)?|pays?|paid|takes?|took|weighs?|measures?|contains?|becomes?|gives?|gave|leaves?|comes? (?:out )?to"

@@ -31,6 +31,8 @@ def value_of(sentence: str, *, announced: bool) -> str | None:
         sentence = explained[1]
     sentence = re.sub(r"\bnot\b[^.]{1,40}?\bbut\b", "", _last_cell(sentence))
     sentence = re.sub(r"(?<=\w)[\W]{0,3}\b(?:and |but )?if\b.*\bwould\b.*", "", sentence)
+    if (exact := _EXACTLY.search(_mask(sentence))) and _value_in(sentence[exact.end() :]):
+        sentence = sentence[exact.end() :]
     if (hypothetical := _HYPOTHETICAL.search(_mask(sentence))) and _value_in(sentence[: hypothetical.start()]):
         sentence = sentence[: hypothetical.start()]
     if found := set_at_the_end(sentence):
@@ -45,6 +47,11 @@ def value_of(sentence: str, *, announced: bool) -> str | None:
     return _value_in(_main_clause(sentence))
 
 
+# "about 3.14, but the exact value is $\\pi$"
+_EXACTLY = re.compile(
+    r",? but (?:the|its) (?:exact|correct|actual|true|right|real|precise) (?:value|answer|result|probability|number|area|length|sum|solution) (?:is|equals)\b",
+    re.IGNORECASE,
+)
 # "...; without repetition there would be 60"
 _HYPOTHETICAL = re.compile(r"(?:;|,?\s+(?:but|while|whereas))\s[^;]*\bwould\b.*", re.DOTALL)
 # "7/12: 1/3 is 4/12 and 1/4 is 3/12": an announced value before its explanation.
