@@ -288,7 +288,8 @@ DECLINES = re.compile(
     r"\b(?:I(?:'m|’m| am) (?:sorry|unable|not able|not sure|unsure|afraid)|I (?:can(?:'t|’t|not)|could not"
     r"|couldn't|won't|will not)\b"
     r"|I (?:do not|don't|don’t) (?:know|have|think I can|understand)|as an AI|as a (?:large )?language model"
-    r"|there(?:['’]s| is) no (?:\w+ly |such thing as (?:a |the )?)?(?:best|single|one|universal|objective|perfect|ideal|definitive)\b(?! other)"
+    r"|there(?:['’]s| is) no (?:\w+ly |such thing as (?:a |the )?)?(?:best|single|one|universal|objective|perfect"
+    r"|ideal|definitive)\b(?! other)"
     r"|no opinion|(?:not|n't) (?:contain|have|provide|give|include|offer) (?:enough|sufficient|access|any)"
     r"|not enough information"
     r"|insufficient information"
@@ -298,9 +299,11 @@ DECLINES = re.compile(
     r"|(?:text|passage|article|document|table|question|story|image|figure|prompt) (?:does not|doesn['’]t|did not"
     r"|didn['’]t) (?:actually )?"
     r"(?:say|state|mention|specify|tell|load|contain|give|name|indicate|reveal|disclose|explain)"
-    r"|(?:text|passage|article|document|story|author|narrator) never (?:says|states|mentions|tells|reveals|specifies)|please (?:clarify|provide|share|specify)"
+    r"|(?:text|passage|article|document|story|author|narrator) never (?:says|states|mentions|tells|reveals|specifies)"
+    r"|please (?:clarify|provide|share|specify)"
     r"|(?:cannot|can't|can not) (?:be )?(?:determined?|answer|help|assist|say|tell|provide|solve|give)"
-    r"|need (?:a few |some |a bit )?more (?:information|details?|context)|(?:hard|difficult|impossible|not possible|no way) to (?:say|tell|know|determine|answer)\b"
+    r"|need (?:a few |some |a bit )?more (?:information|details?|context)|(?:hard|difficult|impossible|not possible"
+    r"|no way) to (?:say|tell|know|determine|answer)\b"
     r"|unable to|no idea|(?:gives?|provides?|contains?|has|is) no (?:information|mention|indication)|(?:is"
     r"|remains) (?:unknown|not known)|es tut mir leid|ich (?:weiß (?:es |das )?nicht"
     r"|kann (?:das |diese |dir |ihnen )?)"
@@ -337,7 +340,8 @@ _TURN = re.compile(
     r"|\s+[–—]\s+(?=[^\n]*=)|\s+\((?=[^()\\\n]*[^\W\d_]{2,}[^()\\\n]*\)[.!]?\Z)(?<![\s(][^\W\d_]\s\()"
     r"|(?<=[^\W\d_])\s+\((?=\d{3,4}\s?[–-]\s?\d{2,4}\))"
     r"|\s+\[(?=[^\[\]\n]*[^\W\d_]{2,} [^\[\]\n]*\])"
-    r"|\s+\((?=[$€£¥₹₩₽₺₿]\))|,\s+at (?:about |around |roughly |nearly |over )?(?=\d)|(?<=[a-z]),\s+in (?=\d{4}\Z)|(?<=[^\W\d]),\s+or (?=[-−]?\d[\d.,]* ?[^\W\d°]*°?[CF]?\Z)"
+    r"|\s+\((?=[$€£¥₹₩₽₺₿]\))|,\s+at (?:about |around |roughly |nearly |over )?(?=\d)|(?<=[a-z]),\s+in (?=\d{4}\Z)"
+    r"|(?<=[^\W\d]),\s+or (?=[-−]?\d[\d.,]* ?[^\W\d°]*°?[CF]?\Z)"
     r"|\s*(?:→|⇒|=>)\s",
     re.IGNORECASE,
 )

@@ -262,7 +262,8 @@ def _find_hashes(text: str) -> Iterator[Statement]:
 
 
 _TAG = re.compile(
-    r"<(?P<close>/?)(?:(?:final|short|my|direct)[_ -]?(?:answer|response)|answer|final_result|ans|final|result|output|response|reply"
+    r"<(?P<close>/?)(?:(?:final|short|my|direct)[_ -]?(?:answer|response)|answer|final_result|ans|final|result|output"
+    r"|response|reply"
     r"|solution|prediction)(?:\s[^<>\n]{0,80})?>",
     re.IGNORECASE,
 )
@@ -509,8 +510,10 @@ def _find_chosen(text: str) -> Iterator[Statement]:
 
 # 'The word you're looking for is "ephemeral"'
 _SOUGHT = re.compile(
-    r"\b(?:word|term|name|person|one|phrase|book|film|movie|song|city|country|author|concept|thing|expression|what)(?: that| which| whom?)? "
-    r"you(?:['’]re| are|['’]ve been| were| might be| may be)? (?:\w+ )?(?:looking for|thinking of|after|asking (?:about|for)|describing|describe"
+    r"\b(?:word|term|name|person|one|phrase|book|film|movie|song|city|country|author|concept|thing|expression"
+    r"|what)(?: that| which| whom?)? "
+    r"you(?:['’]re| are|['’]ve been| were| might be| may be)? (?:\w+ )?(?:looking for|thinking of|after"
+    r"|asking (?:about|for)|describing|describe"
     r"|searching for|seeking|want|mean) (?:is|would be|must be|might be|could be|may be)[\s:*_]{1,9}(?=\S)",
     re.IGNORECASE,
 )

@@ -370,7 +370,9 @@ HALF_WRONG = _compile(r"\b(?:and|with)(?: \w+)? (?:wrong|incorrect|false)\b")
 
 # A last sentence that concludes, and names one option as what it comes to.
 CONCLUDES_WITH = re.compile(
-    r"(?:^|[.!?\n]\s*)(?:so|therefore|thus|hence|consequently|in conclusion|overall|as a result)\b(?![^.!?\n]*\b(?:not|n't|neither|if|unless)\b)"
-    r"[^.!?\n]{3,200}\b(?i:is|which is|are|matches|corresponds to|gives|means|namely|i\.e\.,?) (?i:option|choice|answer|letter) [(\[]?([A-Z])[)\]]?[.!]?\Z",
+    r"(?:^|[.!?\n]\s*)(?:so|therefore|thus|hence|consequently|in conclusion|overall|as a result)\b(?![^.!?\n]*\b(?:not"
+    r"|n't|neither|if|unless)\b)"
+    r"[^.!?\n]{3,200}\b(?i:is|which is|are|matches|corresponds to|gives|means|namely|i\.e\.,?) (?i:option|choice"
+    r"|answer|letter) [(\[]?([A-Z])[)\]]?[.!]?\Z",
     re.IGNORECASE,
 )

@@ -56,7 +56,12 @@ def find_stated(text: str) -> str | None:
         return verdict[1]
     if judged := _JUDGED.match(text[:_LINE]):
         return judged[1]
-    if alone and "**" not in text and not _BROKEN_OFF.search(text[-80:]) and (plain := read_plain(text[end_of_opening(text) :])):
+    if (
+        alone
+        and "**" not in text
+        and not _BROKEN_OFF.search(text[-80:])
+        and (plain := read_plain(text[end_of_opening(text) :]))
+    ):
         is_quoted = re.search(rf"[\"“]{re.escape(plain)}[.,]?[\"”]", text) is not None
         return plain if is_quoted else cut_after_quantity(trim_answer(plain)) or None
     if rather := _NOT_BUT.fullmatch(text[:_LINE]):
@@ -148,7 +153,8 @@ _VERDICT = re.compile(
 )
 # "That's false: goldfish remember for months"
 _JUDGED = re.compile(
-    r"(?:that|this|it|the (?:\w+ )?(?:statement|claim|sentence|assertion|proposition))(?: is|['’]s)\s(?:\w+ly )?\**(true|false)\b\**(?=\s*(?:\Z|[.:;,!–—]|\n|because|since))",
+    r"(?:that|this|it|the (?:\w+ )?(?:statement|claim|sentence|assertion|proposition))(?: is"
+    r"|['’]s)\s(?:\w+ly )?\**(true|false)\b\**(?=\s*(?:\Z|[.:;,!–—]|\n|because|since))",
     re.IGNORECASE,
 )
 _BOLD_LAST = re.compile(r"[.!?]\s+\*\*(?P<said>[^*\n:?]{1,60})\*\*[.!]?\Z")
@@ -256,12 +262,16 @@ def _named_first(sentences: Sequence[str]) -> str | None:
 
 
 _TELLS_MORE = re.compile(
-    r"(?:He|She|It|They|His|Her|Its|Their|This|These|The (?:book|novel|film|city|country|river|mountain|painting|song|name|word|term|play"
-    r"|company|event|game|building|island|lake|element|planet|species|work|album|series|story))\b(?!['’ ]s? ?(?:is|was)? ?(?:why|means|makes|gives|leaves))"
+    r"(?:He|She|It|They|His|Her|Its|Their|This|These|The (?:book|novel|film|city|country|river|mountain|painting|song"
+    r"|name|word|term|play"
+    r"|company|event|game|building|island|lake|element|planet|species|work|album|series|story))\b(?!['’ ]s? ?(?:is"
+    r"|was)? ?(?:why|means|makes|gives|leaves))"
 )
 _NAMED_FIRST = re.compile(
-    r"(?:The|Its|Their|Our) [^\d;:!?\n]{3,120} (?:is|was|are|were|is called|was called) (?P<said>(?:the )?[A-ZÀ-Þ][\w'’.-]*(?: (?:of |the |de |van |von |la |du )*[A-ZÀ-Þ\d][\w'’.-]*)*)"
-    r"(?:, [^\n]*)?\.|(?P<subject>(?:The )?[A-ZÀ-Þ][\w'’.-]*(?: (?:of |the |de |van |von )*[A-ZÀ-Þ\d][\w'’.-]*){0,4}) (?:is|was) the [^\n]*\."
+    r"(?:The|Its|Their|Our) [^\d;:!?\n]{3,120} (?:is|was|are|were|is called"
+    r"|was called) (?P<said>(?:the )?[A-ZÀ-Þ][\w'’.-]*(?: (?:of |the |de |van |von |la |du )*[A-ZÀ-Þ\d][\w'’.-]*)*)"
+    r"(?:, [^\n]*)?\.|(?P<subject>(?:The )?[A-ZÀ-Þ][\w'’.-]*(?: (?:of |the |de |van "
+    r"|von )*[A-ZÀ-Þ\d][\w'’.-]*){0,4}) (?:is|was) the [^\n]*\."
 )
 
 
@@ -298,7 +308,8 @@ _QUOTED = re.compile(r"[\"“«][^\"“”«»\n]{1,120}[\"”»]")
 
 # What is denied in a bracket, or of what is only described: "regions from which no light can escape are called ...".
 _BESIDES = re.compile(
-    r"\([^()\n]*\)|\b(?:which|that|who|whom|whose|where|from which|in which) (?:[\w'’]+ ){0,4}?(?:not|never|cannot|can['’]t|don['’]t|doesn['’]t"
+    r"\([^()\n]*\)|\b(?:which|that|who|whom|whose|where|from which|in which) (?:[\w'’]+ ){0,4}?(?:not|never|cannot"
+    r"|can['’]t|don['’]t|doesn['’]t"
     r"|didn['’]t|isn['’]t|wasn['’]t)\b(?=[^,.\n]*\b(?:is|are|was|were)\b)|\bnot (?:to be|only)\b",
     re.IGNORECASE,
 )

@@ -47,7 +47,11 @@ def find_bold(text: str) -> str | None:
     leading = [one for one in inside if one.startswith("**") and not _WHOLE.fullmatch(one)]
     if len(leading) > 1:
         inside = [one for one in inside if one not in leading]
-    candidates = [one for one in inside if not NEGATED.search(_NOT_TO.sub("", one.partition("**")[0])) and not one.endswith(("?", ":"))]
+    candidates = [
+        one
+        for one in inside
+        if not NEGATED.search(_NOT_TO.sub("", one.partition("**")[0])) and not one.endswith(("?", ":"))
+    ]
     bold = {_spelled(span) for one in candidates for span in _BOLD.findall(one)}
     if len(bold) != 1 or not candidates or _is_label(candidates[0]):
         return None

@@ -45,7 +45,7 @@ def find_words(text: str) -> str | None:
     if not found or len(found["line"].split()) > 3 * _MOST_WORDS:
         return None
     said = found["line"].strip()
-    return said.strip("*_\"“” ") if not found["rest"].strip() or _WHOLLY_BOLD.fullmatch(said) else None
+    return said.strip('*_"“” ') if not found["rest"].strip() or _WHOLLY_BOLD.fullmatch(said) else None
 
 
 def _find_introduced(text: str) -> str | None:
@@ -68,7 +68,8 @@ def _find_introduced(text: str) -> str | None:
 
 # What is introduced is a sentence or a phrase, which keeps its marks.
 _INTRODUCES_WORDS = re.compile(
-    r"^(?=[^\n]*\b(?:sentence|translation|paraphrase|rewrite|rewritten|translates?|translated|(?:corrected|improved) version|you(?:['’]d| would| can)? say"
+    r"^(?=[^\n]*\b(?:sentence|translation|paraphrase|rewrite|rewritten|translates?|translated|(?:corrected"
+    r"|improved) version|you(?:['’]d| would| can)? say"
     r"|proverb|slogan|motto|correction)\b)[^\n]{0,200}[:：][*_ \t]*$",
     re.IGNORECASE | re.MULTILINE,
 )

@@ -118,7 +118,8 @@ BEFORE_ALONE = _pattern(
     r"|short answer|in short)\b|^\s*A(?:nswer)?:)*"
 )
 RATED = _pattern(
-    r"[\s*_#]*(?:(?:my |overall |final |quality )?(?:score|rating|grade|mark|points?)|rated?)[\s*_]*:[\s*_]*(?=(?P<score>\d{1,3}(?:\.\d+)?)"
+    r"[\s*_#]*(?:(?:my |overall |final |quality )?(?:score|rating|grade|mark|points?)"
+    r"|rated?)[\s*_]*:[\s*_]*(?=(?P<score>\d{1,3}(?:\.\d+)?)"
     r"(?:\s?(?:/|out of)\s?\d+)?[\s*_.]*(?:\n|$))"
 )
 _NO_SIGN = r"[^\w=+×÷?.]"
@@ -164,7 +165,8 @@ DECLINES = _pattern(
 )
 # What is known, and what else would have to be: "We know that both together cost $7, but we'd need a second equation".
 WOULD_NEED = _pattern(
-    r"\b(?:(?:would|['’]d)\s(?:also\s)?(?:need|have)\b|need(?:s|ed)? (?:to know|more|another|a second|an additional)|without (?:more|knowing))"
+    r"\b(?:(?:would|['’]d)\s(?:also\s)?(?:need|have)\b|need(?:s|ed)? (?:to know|more|another|a second|an additional)"
+    r"|without (?:more|knowing))"
     r"|\bwe (?:only |just )?know\b|\b(?:tells|given|told) (?:us )?only\b|\bonly (?:tells|gives|says|states|know)\b"
 )
 ENDS = _pattern(r"[.!?。！？।)\]}>|`\"'”*✓✔☺-⟿😀-🫿]$")
@@ -345,6 +347,8 @@ ASIDE_HEADING = _pattern(rf"{_MARKUP}(?:{_CHECKS})[\s*_:]*$")
 ORDINAL = _pattern(r"(?<![\w.])(?P<number>\d{1,9})(?:st|nd|rd|th)\b")
 PLACES = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
 # "the third planet": not a third of something.
-PLACE = _pattern(rf"\b(?:is|was|were|are|comes|came|ranks|ranked|finished|in|takes|took|be)\s(?:in\s)?(?:the\s)?({_any(*PLACES)})(?:[.!]|\s(?!of\b|and\b)|$)")
+PLACE = _pattern(
+    rf"\b(?:is|was|were|are|comes|came|ranks|ranked|finished|in|takes|took|be)\s(?:in\s)?(?:the\s)?({_any(*PLACES)})(?:[.!]|\s(?!of\b|and\b)|$)"
+)
 ASKS = _pattern(r"[\s*_]*(?:do|did|could|can|would|should|shall|what|how|which|who|are|does)\b")
 IS_QUESTION = _pattern(r"\?[\s*_\"')]*$")

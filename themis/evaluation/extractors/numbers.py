@@ -256,7 +256,8 @@ _DECIMAL_COMMA = re.compile(r"(?<![\d,.(\[])\d+,\d{1,2}(?!\d|,\d)|\d\.\d{3},\d|\
 _DECIMAL_POINT = re.compile(r"(?<![\d,.])\d+\.(?:\d{1,2}|\d{4,})(?!\d|[.,]\d)|\d,\d{3}\.\d|\d,\d{2,3},\d{3}")
 _OF_COMMA_LANGUAGES = re.compile(
     r"\b(?:und|ist|sind|betragen|kosten|kostet|werden|wurden|wir|nicht|für|haben|verdient|insgesamt|nous|avons|coûte|sont|cuesta|cuestan|tiene"
-    r"|custa|custam|temos|abbiamo|costano|beträgt|antwort|ergebnis|insgesamt|est|réponse|donc|respuesta|resultado|tanto|resposta|total é"
+    r"|custa|custam|temos|abbiamo|costano|beträgt|antwort|ergebnis|insgesamt|est|réponse|donc|respuesta|resultado"
+    r"|tanto|resposta|total é"
     r"|portanto|risposta|quindi|risultato|antwoord|cevap|jawaban|odpowiedź|svaret|ответ|итого)\b",
     re.IGNORECASE,
 )

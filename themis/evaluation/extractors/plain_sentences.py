@@ -78,9 +78,12 @@ def drop_concession(text: str) -> str:
 
 
 _CONCEDED = re.compile(
-    r"\s*(?:(?:I (?:can )?(?:understand|see|know|get) (?:why|that|how)|(?:many|most|some|lots of) (?:people|students)|you (?:might|may|could|said|wrote)"
-    r"|one (?:might|may|could)|it(?:['’]s| is) (?:tempting|easy|natural|a common)|your (?:answer|result|guess|claim)|at first (?:glance|sight)"
-    r"|a common (?:mistake|error|guess|misconception))\b[^.!?\n]{3,160}?[,;] (?:but|yet|however,?|actually,?) (?:actually,? |in fact,? )?"
+    r"\s*(?:(?:I (?:can )?(?:understand|see|know|get) (?:why|that|how)|(?:many|most|some|lots of) (?:people|students)"
+    r"|you (?:might|may|could|said|wrote)"
+    r"|one (?:might|may|could)|it(?:['’]s| is) (?:tempting|easy|natural|a common)|your (?:answer|result|guess|claim)"
+    r"|at first (?:glance|sight)"
+    r"|a common (?:mistake|error|guess|misconception))\b[^.!?\n]{3,160}?[,;] (?:but|yet|however,?"
+    r"|actually,?) (?:actually,? |in fact,? )?"
     r"(?!(?:I|we|you)\b))(?=\S)",
     re.IGNORECASE,
 )
@@ -104,62 +107,105 @@ def read_plain(sentence: str) -> str | None:
 # "In Australia, July falls in winter"
 _SETTING = re.compile(r"\A(?:In|On|At|For) [^,.\n]{2,40}, (?=(?:the|an?|it|[A-Z]\w+) )(?![^\n]*,)")
 _NAME = r"(?:the |an? )?[A-ZÀ-Þ][\w'’.-]*(?: (?:of |the |de |van |von )?[A-ZÀ-Þ\d][\w'’.-]*){0,4}"
-_THING = r"(?!(?:It|it|[Ww]e|You|you|There|I)\b|(?:This|That) (?:is|was)\b)(?:[Tt]he |[Aa]n? )?(?:[\w'’-]+ ){0,3}?[\w'’-]+"
+_THING = (
+    r"(?!(?:It|it|[Ww]e|You|you|There|I)\b|(?:This|That) (?:is|was)\b)(?:[Tt]he |[Aa]n? )?(?:[\w'’-]+ ){0,3}?[\w'’-]+"
+)
 _VERBS_OF_PLACE = (
-    r"rises?|rose|sets?|hangs?|hung|flows?|flowed|emptie[sd]|empty|drains?|lives?|lived|grows?|grew(?: up)?|sits?|sat|stands?|stood|lies?"
-    r"|leaves?|departs?|arrives?|comes?|came|stems?|originates?d?|occurs?|occurred|happens?|happened|takes? place|took place|falls?|fell"
+    r"rises?|rose|sets?|hangs?|hung|flows?|flowed|emptie[sd]|empty|drains?|lives?|lived|grows?|grew(?: up)?|sits?|sat"
+    r"|stands?|stood|lies?"
+    r"|leaves?|departs?|arrives?|comes?|came|stems?|originates?d?|occurs?|occurred|happens?|happened|takes? place"
+    r"|took place|falls?|fell"
     r"|appears?|appeared|works?|worked|starts?|started|ends?|ended|runs?|ran|resides?d?|dwells?|settle[sd]?|moved?|went|goes|go"
     r"|flew|travel(?:s|led|ed)?|orbits?|resembles?|dates? back|listens?|meets?|belongs?"
 )
 _SAYS = (
     # 'The missing word is "heart": "Absence makes the heart grow fonder"', '"Bonjour" means "hello" in French'
     re.compile(
-        r"(?:[\"“][^\"“”]{1,60}[\"”] )?[^\"“”]*?(?:[\"“][^\"“”]{1,60}[\"”] )?(?:is|was|would be|means|are)(?: probably| most likely| spelled| written| pronounced)? "
+        r"(?:[\"“][^\"“”]{1,60}[\"”] )?[^\"“”]*?(?:[\"“][^\"“”]{1,60}[\"”] )?(?:is|was|would be|means|are)(?: probably"
+        r"| most likely| spelled| written| pronounced)? "
         r"[\"“]([^\"“”]{1,80}?)[.,]?[\"”](?:(?: in| \(|[:;,] | [–—] ).*)?"
     ),
     re.compile(r"(?:The|My|Its) [^.\n]{2,60} is in (the [\w' -]{2,40})"),
-    re.compile(r"(?:The )?(?:number )?\d[\w,.]* (?:in|as|to|written|expressed|converted|rounded)\b[^.,\n]* is ([^\s,]{1,40})"),
+    re.compile(
+        r"(?:The )?(?:number )?\d[\w,.]* (?:in|as|to|written|expressed|converted|rounded)\b[^.,\n]* is ([^\s,]{1,40})"
+    ),
     # "The inequality holds for -2 < x < 5"
-    re.compile(r"[A-Z][^<>≤≥=\n]* (?:for|when|if|is|are|means|gives) (?:all )?((?:[-−]?[\w./]+ ?[<>≤≥]=? ?){1,2}[-−]?[\w./]+)"),
-    re.compile(r"[^,;\n]* you(?:['’]re| are| will be|['’]ll be) (?:now )?(?:facing|looking|heading|going) (\w+)|[Yy]ou(?:['’]re| are) (?:now )?(?:facing|looking|heading) (\w+)"),
+    re.compile(
+        r"[A-Z][^<>≤≥=\n]* (?:for|when|if|is|are|means|gives) (?:all )?((?:[-−]?[\w./]+ ?[<>≤≥]=? ?){1,2}[-−]?[\w./]+)"
+    ),
+    re.compile(
+        r"[^,;\n]* you(?:['’]re| are| will be|['’]ll be) (?:now )?(?:facing|looking|heading|going) (\w+)"
+        r"|[Yy]ou(?:['’]re| are) (?:now )?(?:facing|looking|heading) (\w+)"
+    ),
     # "is 12:8, which simplifies to 3:2"
-    re.compile(r"[^\n]*\d[^\n]*, which (?:simplifies|reduces|rounds|simplified|rounded|comes(?: out)?|amounts|works out) (?:to|is) ([^,;\n]{1,40})"),
+    re.compile(
+        r"[^\n]*\d[^\n]*, which (?:simplifies|reduces|rounds|simplified|rounded|comes(?: out)?|amounts"
+        r"|works out) (?:to|is) ([^,;\n]{1,40})"
+    ),
     # "It wasn't Percy Shelley but Mary Shelley who wrote it"
     re.compile(
         r"[Ii]t (?:wasn['’]t|was not|isn['’]t|is not) [^,;.]{1,60}?,? but (?:rather )?([^,;.]{1,60}?),? (?:who|that|which)\b.*"
     ),
     # "Goethe lived longer", "the blue car is faster than the red one"
     re.compile(
-        rf"({_THING}) (?!is |was |needs |this )(?:[a-z]+(?:ed|s|ew|an|on|ot|ook)|has|had|have|did|got|came|went) (?:(?:longer|more|farther|further|faster|earlier"
-        r"|later|better|higher|less|fewer|sooner|slower|worse|closer)|(?:the )?(?:most|least|fewest|longest|fastest|best|first|last))(?: [\w ]{1,30})?"
+        rf"({_THING}) (?!is |was |needs |this )(?:[a-z]+(?:ed|s|ew|an|on|ot|ook)|has|had|have|did|got|came"
+        rf"|went) (?:(?:longer|more|farther|further|faster|earlier"
+        r"|later|better|higher|less|fewer|sooner|slower|worse|closer)|(?:the )?(?:most|least|fewest|longest|fastest"
+        r"|best|first|last))(?: [\w ]{1,30})?"
     ),
-    re.compile(rf"({_THING}) (?:is|was|are|were) (?:(?:\w+ly|much|far|slightly) )?(?:[a-z]{{2,}}er|more [a-z]+|less [a-z]+) than [^,;]+"),
-    re.compile(rf"({_THING}) (?:had|has|scored|got|received|recorded|showed|shows|sold|earned|made|won|reached|achieved) the (?:[a-z]{{2,}}est|most|fewest|least) [\w ]{{2,40}}"),
-    re.compile(r"[^,;\n]* (?:is|was|were|are) (?:the )?(?:highest|lowest|largest|greatest|smallest|strongest|weakest|longest|shortest|busiest|best|worst) (?:in|on|at|for|during|among) ([\w ]{2,40})"),
+    re.compile(
+        rf"({_THING}) (?:is|was|are|were) (?:(?:\w+ly|much|far|slightly) )?(?:[a-z]{{2,}}er|more [a-z]+"
+        rf"|less [a-z]+) than [^,;]+"
+    ),
+    re.compile(
+        rf"({_THING}) (?:had|has|scored|got|received|recorded|showed|shows|sold|earned|made|won|reached"
+        rf"|achieved) the (?:[a-z]{{2,}}est|most|fewest|least) [\w ]{{2,40}}"
+    ),
+    re.compile(
+        r"[^,;\n]* (?:is|was|were|are) (?:the )?(?:highest|lowest|largest|greatest|smallest|strongest|weakest"
+        r"|longest|shortest|busiest|best|worst) (?:in|on|at|for|during|among) ([\w ]{2,40})"
+    ),
     re.compile(r"\d[^=,\n]{0,20}? equals? ([^,=\n]{1,30})"),
     re.compile(r"[^,;\n]* (?:wurden?|worden) von ([^,;\n]{2,50}) [a-zäöüß]+(?:t|en)"),
-    re.compile(r"[Tt]he (?:\w+ )?(?:command|function|method|keyword|operator|option|flag|statement|module|library|package) `([^`\n]{1,80})` [^`\d\"“]*"),
+    re.compile(
+        r"[Tt]he (?:\w+ )?(?:command|function|method|keyword|operator|option|flag|statement|module|library"
+        r"|package) `([^`\n]{1,80})` [^`\d\"“]*"
+    ),
     # "Nitrogen makes up about 78% of the atmosphere"
-    re.compile(r"[^%\d]* (?:about |roughly |around |approximately |nearly |some |only )?(\d[\d.,]*\s?%|\d+(?:\.\d+)? percent) of [^%\d]*"),
+    re.compile(
+        r"[^%\d]* (?:about |roughly |around |approximately |nearly |some |only )?(\d[\d.,]*\s?%"
+        r"|\d+(?:\.\d+)? percent) of [^%\d]*"
+    ),
     re.compile(r"[^\d]* port (\d{1,5})(?: by default)?"),
     # "she kept the letters in the attic"
     re.compile(
-        r"(?:\w+ ){1,4}?(?:hid|hides|kept|keeps|put|puts|left|placed|places|stored|stores|found|buried|parked|dropped|lost|saw|met) "
-        r"(?:[\w'’-]+ ){1,4}?((?:in|on|under|behind|beside|next to|near|between|inside|above|below|beneath|at) (?:the|an?|his|her|their|my|its) [\w' -]{2,40})"
+        r"(?:\w+ ){1,4}?(?:hid|hides|kept|keeps|put|puts|left|placed|places|stored|stores|found|buried|parked|dropped"
+        r"|lost|saw|met) "
+        r"(?:[\w'’-]+ ){1,4}?((?:in|on|under|behind|beside|next to|near|between|inside|above|below|beneath|at) (?:the"
+        r"|an?|his|her|their|my|its) [\w' -]{2,40})"
     ),
     # "The sun rises in the east", "the quote comes from *Casablanca*"
     re.compile(
-        rf"{_THING} (?:\w+ly )?(?:{_VERBS_OF_PLACE})(?: back| up| out| down)? (?:in|on|at|as|from|into|to(?! be\b)|near|around|through|under) ((?:the )?(?!.* (?:is|are|was|were)\b)[\w'’* -]{{2,50}}?)(?: by default)?"
+        rf"{_THING} (?:\w+ly )?(?:{_VERBS_OF_PLACE})(?: back| up| out| down)? (?:in|on|at|as|from|into|to(?! be\b)"
+        rf"|near|around|through|under) ((?:the )?(?!.* (?:is|are|was|were)\b)[\w'’* -]{{2,50}}?)(?: by default)?"
     ),
     # "The speaker feels nostalgic"
     re.compile(r"[Tt]he (?:\w+ )?\w+ (?:feels|felt|seems|sounds|looks|appears) ([a-z-]{3,}(?: and [a-z-]{3,})?)"),
-    re.compile(r"(?:[\w'’]+ ){1,8}?(?:is|are|was|were) (?:most |mostly |usually |often |generally |commonly |chiefly )?(?:associated|linked|connected|identified) with (.+)"),
+    re.compile(
+        r"(?:[\w'’]+ ){1,8}?(?:is|are|was|were) (?:most |mostly |usually |often |generally |commonly "
+        r"|chiefly )?(?:associated|linked|connected|identified) with (.+)"
+    ),
     re.compile(rf"(?:[\w'’*\"-]+ ){{1,8}}(?:is|was) an? (?:\w+ ){{1,3}}by ({_NAME})"),
     # "Stolicą Polski jest Warszawa", "Huvudstaden i Sverige är Stockholm", "Η πρωτεύουσα είναι η Αθήνα"
-    re.compile(r"[^.,\n]{3,80}? (?:jest|są|była?|było|nazywa się|är|heter|είναι|ήταν|este|adalah|là) (?:(?:η|ο|το|οι|τα|o|την?|τον?) (?=[Α-ΩΆ-Ώ]))?([^.,\n]{1,60})"),
-    re.compile(r"[A-ZÆØÅ][^.,\n]{2,60} (?:i|på|av|af|som|til|for) [^.,\n]{1,40} (?:er|heter|hedder) ([A-ZÆØÅ\d][^.,\n]{0,60})"),
+    re.compile(
+        r"[^.,\n]{3,80}? (?:jest|są|była?|było|nazywa się|är|heter|είναι|ήταν|este|adalah|là) (?:(?:η|ο|το|οι"
+        r"|τα|o|την?|τον?) (?=[Α-ΩΆ-Ώ]))?([^.,\n]{1,60})"
+    ),
+    re.compile(
+        r"[A-ZÆØÅ][^.,\n]{2,60} (?:i|på|av|af|som|til|for) [^.,\n]{1,40} (?:er|heter|hedder) ([A-ZÆØÅ\d][^.,\n]{0,60})"
+    ),
     re.compile(r"[^.,\n]*[ěščřžýůťň][^.,\n]* je ([^.,\n]{1,60})"),
     re.compile(r"[^.,\n]{3,80} (?:is|was) een (?:\w+ ){1,3}?van ([A-Z][^.,\n]{1,50})"),
     re.compile(r"[^.,\n]{3,80} ([A-ZÇĞİÖŞÜ][^\s'’]+(?: [A-ZÇĞİÖŞÜ][^\s'’]+)*)['’][dt][ıiuü]r"),
     re.compile(r"[^.,\n]{3,80} (?:stammt|stammen|kommt) (?:von|aus|vom) ([^.,\n]{2,50})"),
-)  # fmt: skip
+)

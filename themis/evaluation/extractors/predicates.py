@@ -39,7 +39,9 @@ def find_predicate(sentence: str) -> str | None:
     return _find_doer_or_thing(sentence)
 
 
-_LIKELY = re.compile(r"\A(?:most likely|very likely|most probably|probably|likely|possibly|originally|usually) (?=[a-z]+(?:ed|en|wn) )")
+_LIKELY = re.compile(
+    r"\A(?:most likely|very likely|most probably|probably|likely|possibly|originally|usually) (?=[a-z]+(?:ed|en|wn) )"
+)
 # "is called a metaphor": the word that was asked for.
 _TERMED = re.compile(r"\b(?:called|known as|named|termed)\s*\Z")
 _ARTICLE = re.compile(r"\Aan? (?=[a-z])")
@@ -110,7 +112,8 @@ _LEFT = re.compile(
 _MOST = re.compile(
     r"(?P<said>(?:[Tt]he )?[\w' -]{1,40}?) (?:is|was|has|are|must be|came|finished) "
     r"(?:the (?![a-z]*(?:forest|nest|guest|chest|west|vest|rest|test|quest|priest|pest)\b)[a-z]{2,}est"
-    r"|(?:the )?(?:(?:most|least)(?! (?:likely|probably|commonly|often)\b)|fewest|first|last|second|third|fourth|fifth|only one|winner|odd one out))(?: [\w ]{1,40})?[.!]?"
+    r"|(?:the )?(?:(?:most|least)(?! (?:likely|probably|commonly|often)\b)|fewest|first|last|second|third|fourth|fifth"
+    r"|only one|winner|odd one out))(?: [\w ]{1,40})?[.!]?"
     r"|(?P<more>(?:[Tt]he )?[\w' -]{1,40}?) (?:is|was) (?:the )?(?:old|young|tall|short|heavi|light|fast|slow|larg"
     r"|small|bigg|long"
     r"|high|low|cheap|clos|earli|lat|great|warm|cold|hott|deep|wid|strong)e?r(?: one)?[.!]?"
@@ -136,7 +139,8 @@ _COPULA = re.compile(
 )
 # "has the formula H2SO4"
 _CALLED = re.compile(
-    r"\A(?:the|an?) (?:[a-z]+ )?(?:formula|symbol|number|name|code|word|letter|term|title|abbreviation|password|year) (?=[\"“$A-Z\d][^\s]*\Z)"
+    r"\A(?:the|an?) (?:[a-z]+ )?(?:formula|symbol|number|name|code|word|letter|term|title|abbreviation|password"
+    r"|year) (?=[\"“$A-Z\d][^\s]*\Z)"
 )
 # "the meeting is on Wednesday", "the painting is by Artemisia Gentileschi"
 _AT_A_NAME = re.compile(r"\A(?:in|on|at|by|from(?! \S+(?: \S+)? to\b)) (?=[*\"“]?[A-Z\d])")

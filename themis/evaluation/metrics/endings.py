@@ -111,8 +111,12 @@ def prose_value(sentence: str) -> str | None:
     return None if number is None else f"{number}\\%" if number.percent else str(number)
 
 
-_FORMAL = re.compile(r"[\\√π∞∪^≤≥<>±|=+×*/≈]|\$[^\d]|\$\d[^$\n]{0,40}\$|\d\s?[a-z]\b|\([^()]*\d\s?,|\d\s?:\s?\d|\d\s?[-−–]\s?\d|\d,? (?:and|or|to) |\d, |[²³°]"
-    r"|\b(?:base|that is|i\.e\.|below|namely|in other words)\b", re.IGNORECASE)
+_FORMAL = re.compile(
+    r"[\\√π∞∪^≤≥<>±|=+×*/≈]|\$[^\d]|\$\d[^$\n]{0,40}\$|\d\s?[a-z]\b|\([^()]*\d\s?,|\d\s?:\s?\d|\d\s?[-−–]\s?\d"
+    r"|\d,? (?:and|or|to) |\d, |[²³°]"
+    r"|\b(?:base|that is|i\.e\.|below|namely|in other words)\b",
+    re.IGNORECASE,
+)
 _IN_WORDS = re.compile(r"[^\W\d_]{2,} (?:[^\W\d_]+ )*[$€£]?\d")
 
 
@@ -127,7 +131,12 @@ def _concluded_before(told: Sequence[_Said]) -> str | None:
 
 def _continues(said: _Said) -> bool:
     """Whether a sentence goes on with the working, or states something of its own."""
-    if _CONCLUDES_FIRST.match(said.lead) or _THEREFORE.search(said.lead) or _GOES_ON.match(said.lead) or _PLAINLY.match(said.lead):
+    if (
+        _CONCLUDES_FIRST.match(said.lead)
+        or _THEREFORE.search(said.lead)
+        or _GOES_ON.match(said.lead)
+        or _PLAINLY.match(said.lead)
+    ):
         return True
     bold = last_of(_BOLD.finditer(said.text))
     if _DISPLAYED.match(said.text) or _CALCULATES.search(said.text) or (bold and re.search(r"\d", bold[1])):

@@ -183,7 +183,7 @@ def _last_line(text: str) -> Iterator[_Found]:
     """A last line that is bold from end to end, or a label in bold and its value: `**Solution:** $x = 4$`."""
     start = text.rfind("\n") + 1
     labelled = _LABELLED_LINE.fullmatch(text[start : start + _MAX_LINE])
-    if labelled and start and not without_asides(f"1\n{text[start:]}") == "1":
+    if labelled and start and without_asides(f"1\n{text[start:]}") != "1":
         yield _Found(start, start, labelled["said"] or labelled["whole"])
 
 

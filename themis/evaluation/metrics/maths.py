@@ -136,6 +136,9 @@ def _equal_at_sight(expected: str, answer: str) -> bool | None:
         return True  # the question asked for it in that base
     if _NUMBER.fullmatch(expected) and _are_several(answer):
         return False
+    bare = _without_names(expected), _without_names(answer)
+    if bare != (expected, answer) and equal_in_numbers(*bare):
+        return True
     answer = _with_parameter_of(expected, answer)
     if (ratio := _is_ratio(expected, answer)) is not None:
         return ratio
@@ -158,6 +161,17 @@ def _are_several(answer: str) -> bool:
     return len(values) > 1 and all(values) and len({name for name, _ in given}) == 1 and len(given) == len(values)
 
 
+def _without_names(latex: str) -> str:
+    """Solutions without what is solved for: x = 5 or x = -2, (x, y) = (1, 3); relations of several names as they are."""
+    if named := _NAMED_TUPLE.fullmatch(latex):
+        return named[1]
+    values = [_SOLVED_FOR.fullmatch(part) for part in split_list(latex)] if latex.count("=") > 1 else []
+    names = {one["name"] for one in values if one}
+    return ", ".join(one["value"] for one in values if one) if all(values) and len(names) == 1 else latex
+
+
+_NAMED_TUPLE = re.compile(r"\(\s*[A-Za-z](?:\s*,\s*[A-Za-z])+\s*\)\s*=\s*(\([^()=]*\))")
+_SOLVED_FOR = re.compile(r"(?P<name>[A-Za-z]|\\[a-z]+)(?:_\{?\d\}?)?\s*=\s*(?P<value>[^=<>]+)")
 _ASSIGNED = re.compile(r"(?P<name>[A-Za-z])\s*=\s*(?P<value>-?\d{1,30}(?:\.\d{1,30})?)")
 
 

@@ -49,7 +49,8 @@ def value_of(sentence: str, *, announced: bool) -> str | None:
 
 # "about 3.14, but the exact value is $\\pi$"
 _EXACTLY = re.compile(
-    r",? but (?:the|its) (?:exact|correct|actual|true|right|real|precise) (?:value|answer|result|probability|number|area|length|sum|solution) (?:is|equals)\b",
+    r",? but (?:the|its) (?:exact|correct|actual|true|right|real|precise) (?:value|answer|result|probability|number"
+    r"|area|length|sum|solution) (?:is|equals)\b",
     re.IGNORECASE,
 )
 # "...; without repetition there would be 60"
