@@ -423,7 +423,7 @@ def _cut(answer: str, at: re.Pattern[str]) -> str:
 
 
 _APPOSITION = re.compile(
-    r",\s+(?=(?:(?:the|an?|one of|l[ae]s?|une?|d(?:er|ie|as)|eine?|el|una|il|lo|um)\s+\w+\s+\w+"
+    r",\s+(?=[A-Z]\w+['’]s? [a-z]+\Z)|,\s+(?=(?:(?:the|an?|one of|l[ae]s?|une?|d(?:er|ie|as)|eine?|el|una|il|lo|um)\s+\w+\s+\w+"
     r"|(?:[a-z]+\s+){1,3}(?:of|in|to|for|at|from|behind)\s)(?!.*\b(?:and|et|und|y|e)\b))"
     r"|\s+(?=(?:which|who|whose|whom)\s)"
 )

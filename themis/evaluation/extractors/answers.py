@@ -439,6 +439,9 @@ _NOT_BUT = re.compile(
 )
 # "To answer this, let's look at ..."
 _AS_VERB = re.compile(r"\b(?:to|can|could|cannot|we|please)\s\Z", re.IGNORECASE)
+# "The answer would be 10 if order mattered"
+_WOULD = re.compile(r"\b(?:would|could|might) be\W*\Z", re.IGNORECASE)
+_IF = re.compile(r"[^.;\n]{1,40}\bif\b", re.IGNORECASE)
 # "the second player answers so that"
 _ANSWERS = re.compile(r"answers\b", re.IGNORECASE)
 _THE = re.compile(
@@ -477,6 +480,7 @@ def _find_announced(text: str, language: Language) -> Iterator[Statement]:
         if _says_nothing(text, content, NO_CONTENT):
             continue
         supposed = SUPPOSED.search(before) or SUPPOSED.search(found.group()) or WEAK_NOUN.match(found.group())
+        supposed = supposed or (_WOULD.search(found.group()) and _IF.match(content))
         yield Statement(Evidence.SUPPOSED if supposed else Evidence.ANNOUNCED, found.start(), content)
 
 

@@ -230,8 +230,8 @@ def find_conclusion(text: str) -> str | None:
     ]
     while 1 < len(sentences) <= 3 and _ABOUT_WHOM.fullmatch(sentences[-1]):
         sentences.pop()
-    if name := _named_first(sentences):
-        return name
+    if named := _named_first(sentences):
+        return named
     plain = [] if _begins_bare(text) else [one for one in sentences if _may_state(one, alone=len(sentences) == 1)]
     emphatic = [one for one in plain if len(EMPHASISED.findall(one)) == 1 and not one.startswith(("**", "$$"))]
     # Of a short reply the first sentence may be the answer, and the others what there is to say about it.
@@ -247,7 +247,7 @@ def find_conclusion(text: str) -> str | None:
         and not sentences[-1].endswith("?")
         and 0 < len(sentences[-1].split()) <= _BARE_WORDS
     ):
-        return trim_answer(sentences[-1]) or None
+        return trim_answer(find_predicate(sentences[-1]) or sentences[-1]) or None
     return None
 
 

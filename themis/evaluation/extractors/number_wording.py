@@ -82,6 +82,7 @@ NOT_THE_ANSWER = _pattern(
     r"|earlier)\s(?:the\s|your\s|my\s)?(?:\w+\s)?$|\b(?:to|can|could|cannot|can't|I|we|please)\s$"
 )
 CONDITION = _pattern(r"(?:^|[.!?:\n]\s?)[\s*_(]*(?:if|had|without|otherwise|with)\b[^.!?\n]*$")
+CONDITION_AFTER = _pattern(r"[^.;\n]{1,40}\bif\b[^.\n]*,\s(?:but|so)\b")
 UNREAL = ("would", "could", "might")
 # What may stand between an announcement and its number.
 LEAD = _pattern(
@@ -291,13 +292,14 @@ GIVEN = _pattern(
     + ")|"
     + "".join(rf"(?<!{quantity})" for quantity in _QUANTITIES)
     + r"\s+of|^of)\s"
-    r"(?:(?:the|about|its|their|his|her|only|de|den|het|die|das|der|les|las|los|le|gli|as|os|la|el|il)\s)?[$€£(*]*$"
+    r"(?:(?:the|an?|about|its|their|his|her|only|de|den|het|die|das|der|les|las|los|le|gli|as|os|la|el|il)\s)?[$€£(*]*$"
 )
 # "for n = 5", "to get 100 ml": a condition or an aim, whatever the verb says.
 SUPPOSED = _pattern(
     r"\b(?:for|with|when|at|if|where|let|setting|substituting|using|taking|plugging in)\s+[$*]{0,2}[a-z]{1,3}\s?=\s?[$*]{0,2}$"
     r"|\bto\s(?:reach|get|make|fill|have|earn|buy|cover|finish|travel|drive|walk|run|complete|do|read|paint|build|bake|feed|serve|produce|empty"
     r"|drain|cross|climb|type|print|seat|hold|carry|transport|pay for|go)\s(?:the\s|a\s|at least\s)?[$€£*]{0,2}$"
+    r"|\bto\s(?:get|have|reach|achieve|obtain|earn|keep|raise|bring)\s(?:an?|the|her|his|their)\s(?:\w+\s){1,3}(?:of|to)\s[$€£*]{0,2}$"
 )
 BEFORE_YEAR = _pattern(r"\b(?:in|since|by|until|of|from|the|year|im Jahr|en|in the)\s$")
 YEAR = _pattern(r"(?:1[5-9]|20)\d\d")

@@ -9,7 +9,7 @@ import re
 
 # No sentence that answers by itself is longer.
 _LONGEST = 400
-_MOST_WORDS = 8
+_MOST_WORDS = 14
 
 
 def main_clause(text: str) -> str:
@@ -40,16 +40,18 @@ _CONCEDES = re.compile(
     re.IGNORECASE,
 )
 _REPORTS = re.compile(
-    r"(?:according to|based on|as (?:stated|mentioned|described|explained|noted|said|told) in|as per|per|from"
+    r"(?:according to|based on|looking at|judging by|as (?:stated|mentioned|described|explained|noted|said|told) in"
+    r"|as per|per|from"
     r"|in|laut|selon|según|segundo|secondo) "
     r"(?:the|this|that|your|dem|der|le|la|el|o|il) (?:\w+ )?"
     r"(?:text|passage|article|document|story|paragraph|table|report|email|letter|transcript|conversation|excerpt|context|chart|note|memo"
-    r"|author|narrator|article's author|texte|texto|testo|bericht)\b[^,.\n]{0,40}, (?=\S)",
+    r"|author|narrator|tree|diagram|map|graph|picture|image|clues?|data|texte|texto|testo|bericht)\b[^,.\n]{0,40}, (?=\S)",
     re.IGNORECASE,
 )
 # "If today is Friday, then in three days it will be Monday": what is supposed, where nothing else is said.
 _SUPPOSES = re.compile(
-    r"(?:if|when|assuming|given that) (?!you (?:want|need|like|have|would|are|mean|prefer|ask))[^.;:!?\n]{3,120}, (?:then )?"
+    r"(?:if|when|since|assuming|given that) (?!you (?:want|need|like|have|would|are|mean|prefer"
+    r"|ask))[^.;:!?\n]{3,120}, (?:then )?"
     r"(?=(?:in [^,.]{2,30} )?(?:the|an?|it|he|she|they|you|that|this|there|today|tomorrow|yesterday|[A-Z])\b)",
     re.IGNORECASE,
 )
@@ -108,7 +110,8 @@ def read_plain(sentence: str) -> str | None:
 _SETTING = re.compile(r"\A(?:In|On|At|For) [^,.\n]{2,40}, (?=(?:the|an?|it|[A-Z]\w+) )(?![^\n]*,)")
 _NAME = r"(?:the |an? )?[A-ZÀ-Þ][\w'’.-]*(?: (?:of |the |de |van |von )?[A-ZÀ-Þ\d][\w'’.-]*){0,4}"
 _THING = (
-    r"(?!(?:It|it|[Ww]e|You|you|There|I)\b|(?:This|That) (?:is|was)\b)(?:[Tt]he |[Aa]n? )?(?:[\w'’-]+ ){0,3}?[\w'’-]+"
+    r"(?!(?:It|it|[Ww]e|You|you|There|I)\b|(?:This|That) (?:is|was)\b)(?:[Tt]he |[Aa]n? |(?:Mr|Mrs|Ms|Dr"
+    r"|Prof)\. )?(?:[\w'’-]+ ){0,3}?[\w'’-]+"
 )
 _VERBS_OF_PLACE = (
     r"rises?|rose|sets?|hangs?|hung|flows?|flowed|emptie[sd]|empty|drains?|lives?|lived|grows?|grew(?: up)?|sits?|sat"
@@ -124,6 +127,17 @@ _SAYS = (
         r"(?:[\"“][^\"“”]{1,60}[\"”] )?[^\"“”]*?(?:[\"“][^\"“”]{1,60}[\"”] )?(?:is|was|would be|means|are)(?: probably"
         r"| most likely| spelled| written| pronounced)? "
         r"[\"“]([^\"“”]{1,80}?)[.,]?[\"”](?:(?: in| \(|[:;,] | [–—] ).*)?"
+    ),
+    re.compile(
+        r"(?:[Yy]ou|I|[Ww]e)(?: should| would| could| can|['’]d)? (?:use|write|say|choose"
+        r"|spell it) [\"“]([^\"“”]{1,60})[\"”](?: \w+)?"
+    ),
+    re.compile(r"[^\n]* (?:at|is|via|to|on|under|visit) ([^\s@]+@[^\s@]+\w|https?://\S+|www\.\S+)"),
+    re.compile(
+        r"(?:The|Its|His|Her) (?:\w+ )?(?:idea|message|theme|point|argument|claim|moral|lesson|thesis|problem"
+        r"|reason)\b[^.,\n]{0,60} (?:is|was) that (.+)"
+        r"|(?:The|Its|His|Her) (?:[\w'’]+ ){0,3}(?:purpose|goal|aim|intention|job|task|function|plan|role"
+        r"|advice)\b[^.,\n]{0,60} (?:is|was) (to .+)"
     ),
     re.compile(r"(?:The|My|Its) [^.\n]{2,60} is in (the [\w' -]{2,40})"),
     re.compile(
@@ -148,7 +162,8 @@ _SAYS = (
     ),
     # "Goethe lived longer", "the blue car is faster than the red one"
     re.compile(
-        rf"({_THING}) (?!is |was |needs |this )(?:[a-z]+(?:ed|s|ew|an|on|ot|ook)|has|had|have|did|got|came"
+        rf"({_THING}) (?!is |was |needs |this )(?!.* (?:is|are|was|were) )(?:[a-z]+(?:ed|s|ew|an|on|ot|ook)|has|had"
+        rf"|have|did|got|came"
         rf"|went) (?:(?:longer|more|farther|further|faster|earlier"
         r"|later|better|higher|less|fewer|sooner|slower|worse|closer)|(?:the )?(?:most|least|fewest|longest|fastest"
         r"|best|first|last))(?: [\w ]{1,30})?"
@@ -195,7 +210,7 @@ _SAYS = (
         r"(?:[\w'’]+ ){1,8}?(?:is|are|was|were) (?:most |mostly |usually |often |generally |commonly "
         r"|chiefly )?(?:associated|linked|connected|identified) with (.+)"
     ),
-    re.compile(rf"(?:[\w'’*\"-]+ ){{1,8}}(?:is|was) an? (?:\w+ ){{1,3}}by ({_NAME})"),
+    re.compile(rf"(?:[\w'’*\"-]+ ){{1,8}}(?:is|was) an? (?:\w+ ){{1,3}}(?:by|from) ({_NAME})"),
     # "Stolicą Polski jest Warszawa", "Huvudstaden i Sverige är Stockholm", "Η πρωτεύουσα είναι η Αθήνα"
     re.compile(
         r"[^.,\n]{3,80}? (?:jest|są|była?|było|nazywa się|är|heter|είναι|ήταν|este|adalah|là) (?:(?:η|ο|το|οι"

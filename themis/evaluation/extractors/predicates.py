@@ -129,7 +129,7 @@ _DONE_BY = re.compile(
     r"|ite?s?) (?:da|par|por|pela|pelo) (?=\S)"
     r"|\A(?:hidden|kept|stored|placed|buried|parked|hanging|lying|sitting|standing) (?=(?:in|on|under|behind"
     r"|beside|next|near|between|inside|above|below)\b)"
-    r"|\Aset in (?=[A-Z])|\A(?:available|located|situated|found) (?:at|in|on|from|under)\s+(?=\S)"
+    r"|\Aset in (?=[A-Z])|\Adue (?:on|by|at)\s+(?=\S)|\A(?:available|located|situated|found) (?:at|in|on|from|under)\s+(?=\S)"
     r"|\A(?:(?:stat[oa]|été|sido) )?[a-zéèà]{2,}(?:[tsd][oa]|ée?|ite?) (?:da|par|por)\s+(?=\S)"
 )
 _COPULA = re.compile(
@@ -216,8 +216,9 @@ _VERB = re.compile(
     r"|stands? for|sounds? like|belongs? to(?: the (?:category|class|genre|topic))?|refers? to|comes? from|arrives? (?:at|in|on)"
     r"|(?:starts?|begins?|ends?|opens?|closes?)(?: (?:at|in|on))?"
     r"|falls? on(?: an?)?|lasts?|died (?:in|of|on)|means|express(?:es|ed)|lies (?:in|on|at)|happened (?:in|on)"
-    r"|translates? (?:to|as)|corresponds? to|speaks?"
-    r"|ist|sind|(?<!the )(?<!world )(?<!civil )(?<!cold )war|waren|wurde|beträgt|lautet|kostet|est|sont|était|fut"
+    r"|translates? (?:to|as)|corresponds? to|calls? for|requires?|speaks?"
+    r"|heißt(?! das)|hieß|heißen|si chiama|s['’]appelle|se llama|se chama|ist|sind"
+    r"|(?<!the )(?<!world )(?<!civil )(?<!cold )war|waren|wurde|beträgt|lautet|kostet|est|sont|était|fut"
     r"|vaut|coûte|es|son|(?<!the )(?<!ian )era|fue|cuesta|é|são|foi|custa|è|sono|fu"
     r"|costa|равн[оаы]|равен|был[аои]?|является|says?|reads|shows|displays|aired|fell on|fiel am)"
     r"(?:\s+(?:therefore|thus|then|exactly|now|also|equal to|given by|called|known as|named(?: after)?|donc|also|actually"
@@ -249,7 +250,9 @@ def cut_after_quantity(said: str) -> str:
 
 
 _QUANTITY_FIRST = re.compile(
-    r"[$€£]?\d[\d,.]*(?:\s(?!(?:and|or|to|out|am|pm)\b)(?:°[CF]|[^\W\d_]+[²³]?)){1,3}?(?=\s(?:at|in|on|for|than|after|before|from|left|remaining"
+    r"\d{1,2}(?::\d\d)?\s?[ap]\.?m\.?(?=\s(?:in|on|at)\s)|\d{1,2}:\d\d(?=\s(?:in(?! the (?:morning|afternoon"
+    r"|evening)\b)|on|at)\s)"
+    r"|[$€£]?\d[\d,.]*(?:\s(?!(?:and|or|to|out|am|pm)\b)(?:°[CF]|[^\W\d_]+[²³]?)){1,3}?(?=\s(?:at|in|on|for|than|after|before|from|left|remaining"
     r"|altogether|to|with|when|if|by|during|over|each|high|tall|wide|deep|long|away)\b)"
     r"|[$€£]?\d[\d,.]*(?=\s(?:left|remaining|altogether|in total|in all)\b)|\d+/\d+(?= of (?:the|a|an|all|his|her|their|its)\b)"
     r"|[$€£]\d[\d,.]*(?=\s(?:after|in|for|at|on|by|left)\b)"

@@ -125,6 +125,8 @@ def _is_meant(text: str, said: re.Match[str]) -> bool:
     if wording.NOT_THE_ANSWER.search(text, max(0, said.start() - 40), said.start()):
         return False
     unreal = (said["says"] or "").lower().startswith(wording.UNREAL)
+    if unreal and wording.CONDITION_AFTER.match(text, said.end()):
+        return False
     return not (unreal and wording.CONDITION.search(text, max(0, said.start() - 200), said.start()))
 
 

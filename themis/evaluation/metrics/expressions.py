@@ -79,7 +79,8 @@ def states_words(text: str, expected: str) -> bool:
     >>> states_words("Hence it is a **Tuesday**.", r"\text{Tuesday}")
     True
     """
-    text, expected = _readable(text), words_of(expected)
+    text, expected = (_NOT.sub(r"\1 not", one) for one in (_readable(text), expected))
+    expected = words_of(expected)
     for found in _formal_answers(text):
         line = (found.text if found.whole else next(split_sentences(found.text), ""))[:_MAX_LINE]
         option = re.match(r"\W*\\?\w*\W*\(([A-Z])\)", line)
@@ -94,6 +95,9 @@ def states_words(text: str, expected: str) -> bool:
     if bold := find_bold(text) or find_bold(last):
         return words_of(bold) == expected or _mentions(bold, expected)
     return words_of(last) == expected or _mentions(last, expected)
+
+
+_NOT = re.compile(r"\b(do|does|did|is|are|was|were|has|have)n['’]t\b", re.IGNORECASE)
 
 
 def formal_text(text: str) -> str:
