@@ -28,7 +28,7 @@ from themis.memory.agents.calibration import Oracle
 from themis.memory.benchmark import Benchmark
 from themis.memory.driver import run
 from themis.memory.examples import DatasetInterface, DynamicExample, TestExample
-from themis.memory.filler import facts
+from themis.memory.filler.facts import facts
 from themis.storage import ExperimentStorage
 
 _LENGTHS = (100_000, 300_000, 1_000_000, 3_000_000, 10_000_000)

@@ -27,7 +27,7 @@ def play(kind, *, agents, span=1_000, examples=3):
                     conflicts=conflicts_of(defined, []),
                     agent_name=agent,
                     make_agent=lambda session, agent=agent: create_agent(agent, session=session),
-                    filler=create_filler("facts"),
+                    filler=create_filler("mixed"),
                 ),
                 ExperimentStorage(folder),
             )

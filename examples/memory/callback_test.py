@@ -20,7 +20,7 @@ class ForbiddenWord(DatasetInterface):
     replies: int = 5
 
     def generate_examples(self, num_examples):
-        words = self.random().sample(["yes", "the", "is", "and"], 4)
+        words = self.random().sample(["certainly", "unfortunately", "absolutely", "basically"], 4)
         return [
             TestExample(dataset=self, example_id=str(number), script=[REQUEST.format(word=words[number % 4])],
                         expected_responses=["OK"], uses_callback=True, material={"word": words[number % 4]})

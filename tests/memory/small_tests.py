@@ -14,7 +14,7 @@ from themis.memory.agents.agent import Agent, Reply
 from themis.memory.agents.calibration import Oracle
 from themis.memory.benchmark import Benchmark
 from themis.memory.examples import DatasetInterface, DynamicExample, TestExample, register_memory_test
-from themis.memory.filler import facts
+from themis.memory.filler.facts import facts
 from themis.storage import ExperimentStorage
 
 START = datetime.datetime(2030, 1, 1, 12, tzinfo=datetime.UTC)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import zipfile
 from pathlib import Path
 
 import pytest
 import yaml
 
-from themis.config import HuggingFaceHubConfig, load_memory_config, parse_memory_config
+from themis.config import HuggingFaceHubConfig, load_memory_config, parse_memory_config, shipped_configurations
 from themis.exceptions import ConfigurationError
 from themis.memory import definitions
 from themis.memory.examples import MEMORY_TESTS
@@ -112,14 +113,57 @@ def test_a_kind_may_stand_twice_with_other_arguments():
     assert ids == ["Cities - 0", "Cities - 1", "Cities - 0b", "Cities - 1b"]
 
 
-@pytest.mark.parametrize("path", sorted((ROOT / "configurations").rglob("*.yml")), ids=lambda path: path.stem)
-def test_every_shipped_configuration_makes_its_tests(path):
-    config = load_memory_config(path)
+@pytest.mark.parametrize("name", shipped_configurations())
+def test_every_shipped_configuration_makes_its_tests(name):
+    config = load_memory_config(name)
 
     defined = definitions.generate(config)
 
     assert len(defined) == sum(test.examples for test in config.tests)
     assert all(name in MEMORY_TESTS for group in config.incompatibilities for name in group)
+
+
+def test_a_shipped_configuration_is_known_by_its_name_anywhere_and_a_file_of_that_name_wins(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert load_memory_config("benchmark-32k").run_name == "benchmark 32k"
+    assert load_memory_config("quick").filler == "mixed"
+
+    (tmp_path / "quick").write_text(GOOD)
+    assert load_memory_config("quick").run_name == "small"
+
+
+@pytest.mark.parametrize(
+    ("wrong", "nearest"),
+    [("quik", "quick"), ("benchmark-32", "benchmark-32k"), ("benchmark-8k.yml", "benchmark-8k"), ("nowhere/quick.yml", "quick")],
+)  # fmt: skip
+def test_a_configuration_that_is_not_there_is_an_error_that_names_the_nearest(tmp_path, monkeypatch, wrong, nearest):
+    monkeypatch.chdir(tmp_path)
+
+    with pytest.raises(ConfigurationError, match=rf"there is no configuration '{wrong}' \(did you mean '{nearest}'"):
+        load_memory_config(wrong)
+
+
+def test_a_clone_has_the_shipped_configurations_where_the_benchmark_has_them():
+    clone = {path.relative_to(ROOT / "configurations").with_suffix("").as_posix() for path in _files("configurations")}
+
+    assert clone == set(shipped_configurations())
+    assert "blogpost_tests/benchmark-1k" in clone
+
+
+def test_the_wheel_holds_the_configurations_and_the_grammars_of_filler(tmp_path):
+    builder = pytest.importorskip("hatchling.builders.wheel").WheelBuilder(str(ROOT))
+
+    wheel = next(builder.build(directory=str(tmp_path), versions=["standard"]))
+
+    held = set(zipfile.ZipFile(wheel).namelist())
+    assert {f"themis/config/configurations/{name}.yml" for name in shipped_configurations()} <= held
+    assert {path.relative_to(ROOT).as_posix() for path in _files("themis/memory/filler/grammars")} <= held
+    assert "themis/runs/prices.json" in held
+
+
+def _files(folder: str) -> list[Path]:
+    found = [path for path in (ROOT / folder).resolve().rglob("*.*") if path.suffix in (".yml", ".txt")]
+    return [ROOT / folder / path.relative_to((ROOT / folder).resolve()) for path in found]
 
 
 def test_the_hub_is_off_unless_enabled():

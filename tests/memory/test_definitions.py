@@ -55,14 +55,30 @@ def test_a_second_start_uses_the_stored_ones(tmp_path):
     assert shapes(first) == shapes(second)
 
 
-def test_generating_anew_keeps_the_old_ones_and_says_what_depends_on_them(tmp_path, caplog):
+def test_generating_the_same_anew_says_that_nothing_has_changed(tmp_path, caplog):
+    storage, config = store_in(tmp_path), parsed(GOOD)
+    first = definitions.prepare(config, storage, reuse=lambda question: True)
+
+    with caplog.at_level("INFO"):
+        again = definitions.prepare(config, storage, reuse=lambda question: False)
+        also = definitions.prepare(config, storage, reuse=lambda question: True, regenerate=True)
+
+    assert caplog.text.count("identical to the stored ones; runs made with them can go on") == 2
+    assert "cannot be resumed" not in caplog.text
+    assert shapes(first) == shapes(again) == shapes(also)
+    assert [(one.name, one.version) for one in storage.list_definitions()] == [("small", 1)]
+
+
+def test_generating_others_keeps_the_old_ones_and_says_what_depends_on_them(tmp_path, caplog):
     storage, config = store_in(tmp_path), parsed(GOOD)
     definitions.prepare(config, storage, reuse=lambda question: True)
     storage.start_run("small - oracle", kind="memory", benchmark="small")
 
-    definitions.prepare(config, storage, reuse=lambda question: False)
+    other = parsed(GOOD.replace("seed: 9", "seed: 10"))
+    definitions.prepare(other, storage, reuse=lambda question: True, regenerate=True)
 
-    assert "small - oracle" in caplog.text
+    assert "differ from the stored ones" in caplog.text
+    assert "cannot be resumed or compared with new ones: small - oracle" in caplog.text
     assert [(one.name, one.version) for one in storage.list_definitions()] == [("small", 2), ("small", 1)]
     assert storage.run_exists("small - oracle")
 
@@ -108,7 +124,7 @@ def test_definitions_are_no_runs_and_outlive_every_retention(tmp_path):
 def test_definitions_that_an_older_store_keeps_as_runs_are_moved(tmp_path, is_repaired):
     storage, config = store_in(tmp_path), parsed(GOOD)
     made = definitions.prepare(config, storage, reuse=lambda question: True)
-    definitions.prepare(config, storage, reuse=lambda question: False)
+    definitions.store(made, config, storage)
     old, new = sorted(storage.list_definitions(), key=lambda one: one.version)
     unfinished = "definitions other"
     for run_id, stored in (("definitions small@1", old), ("definitions small", new), (unfinished, new)):

@@ -1,9 +1,11 @@
-"""Filler: exact sizes, valid JSON, right answers, the same for the same seed."""
+"""Filler: exact sizes, expected replies, many kinds, nothing that a test asks, the same for the same seed."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import random
+import re
 
 import pytest
 from hypothesis import given
@@ -11,8 +13,15 @@ from hypothesis import strategies as st
 
 from themis.core.tokens import tokenizer
 from themis.exceptions import ConfigurationError, DatasetError
-from themis.memory.filler import Trivia, create_filler, facts, read_pairs, trivia_pairs
+from themis.memory.examples import MEMORY_TESTS
+from themis.memory.filler import create_filler
+from themis.memory.filler.facts import facts, trivia_pairs
+from themis.memory.filler.grammar import Grammar
+from themis.memory.filler.mixed import KINDS, Mixed
+from themis.memory.filler.trivia import Trivia, read_pairs
+from themis.memory.tests import word_lists
 
+MIXED = {name: Mixed(seed=3, tokenizer_name=name) for name in ("cl100k_base", "o200k_base", "words")}
 FILLERS = {name: facts(seed=3, tokenizer_name=name) for name in ("cl100k_base", "o200k_base")}
 
 
@@ -32,10 +41,122 @@ def test_a_filler_too_small_for_a_question_still_has_one():
     assert json.loads(FILLERS["cl100k_base"].make(0, 1).reply)
 
 
-def test_messages_follow_from_seed_and_number_alone():
-    assert facts(seed=1).make(5, 300) == facts(seed=1).make(5, 300)
-    assert facts(seed=1).make(5, 300) != facts(seed=2).make(5, 300)
-    assert facts(seed=1).make(5, 300) != facts(seed=1).make(6, 300)
+@given(st.integers(0, 10_000), st.integers(60, 4_096), st.sampled_from(sorted(MIXED)))
+def test_mixed_filler_has_exactly_the_tokens_wanted_whatever_its_kind(number, tokens, name):
+    count = tokenizer(name)
+
+    made = MIXED[name].make(number, tokens)
+
+    assert count(made.text) + count(made.reply) == tokens
+    assert made.reply.strip()
+
+
+def test_a_mixed_filler_too_small_for_anything_still_says_something():
+    made = MIXED["cl100k_base"].make(0, 1)
+
+    assert made.text.strip()
+    assert made.reply
+
+
+@pytest.mark.parametrize("make", [facts, Mixed])
+def test_messages_follow_from_seed_and_number_alone(make):
+    assert make(seed=1).make(5, 300) == make(seed=1).make(5, 300)
+    assert make(seed=1).make(5, 300) != make(seed=2).make(5, 300)
+    assert make(seed=1).make(5, 300) != make(seed=1).make(6, 300)
+    assert make(seed=1).fingerprint == make(seed=1).fingerprint != make(seed=2).fingerprint
+
+
+def test_mixed_filler_is_the_same_under_every_python():
+    filler = Mixed(seed=0)
+
+    made = [filler.make(number, 400) for number in range(120)]
+
+    assert digest_of("".join(one.text + one.reply for one in made)) == "9dce448e85ec8385"
+
+
+def digest_of(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def test_fifty_thousand_items_follow_each_other_before_one_comes_again():
+    items: list[str] = []
+    for number in range(2_000):
+        items += MIXED["cl100k_base"].compose(number, 1_000).items
+
+    assert len(items) >= 50_000
+    assert len(set(items)) == len(items)
+
+
+def test_every_kind_is_heard_and_most_of_all_plain_talk():
+    made = [MIXED["cl100k_base"].compose(number, 300) for number in range(400)]
+    texts = ["".join(one.pieces) for one in made]
+
+    marks = {
+        "mails": "Subject: ", "tables": "|---|", "quiz": "Q: ", "documents": "\n# ", "python": "def ", "sql": "SELECT ",
+        "javascript": "const ", "de": " und ", "fr": " et ", "es": " y ", "it": " e ", "pt": " em ",
+    }  # fmt: skip
+    assert all(any(mark in text for text in texts) for mark in marks.values())
+    assert any(re.search("[а-я]", text) for text in texts)
+    assert any(re.search("[ぁ-ん]", text) for text in texts)
+    talk = [text for text in texts if not any(mark in text for mark in (*marks.values(), "//", "--", "# "))]
+    assert 0.2 < len(talk) / len(texts) < 0.45
+    assert sum(KINDS.values()) == 28
+
+
+def test_what_a_message_asks_can_be_read_in_it():
+    made = [MIXED["cl100k_base"].make(number, 500) for number in range(1_500)]
+    asking = [
+        one
+        for one in made
+        if re.search(r"\b(?:Who|Where|When|How many|How much|In which|On which) [^?.\n]*\?$", one.text)
+    ]
+
+    assert len(asking) > 150
+    for one in asking:
+        answer = re.sub(r"^(?:In|At|On|It cost|It has|For) |(?: did| crowns)?\.$", "", one.reply)
+        assert answer in one.text, one.reply
+
+
+FIRST_PERSON = {
+    "en": r"\b(?:I|I'm|my|mine|we|our|us|myself)\b",
+    "de": r"\b(?:ich|mein\w*|wir|uns\w*)\b",
+    "fr": r"\b(?:je|mon|ma|mes|nous)\b",
+    "es": r"\b(?:yo|mi|mis|nosotros)\b",
+    "it": r"\b(?:io|mio|mia|noi)\b",
+    "pt": r"\b(?:eu|meu|minha|nós)\b",
+    "ru": r"\b(?:я|мой|моя|мы)\b",
+    "ja": "私|僕|俺",
+}
+
+
+def test_filler_tells_nothing_about_whoever_speaks_and_asks_for_nothing_to_be_remembered():
+    asked = r"\b(?:remember|forget|whenever|from now on|call me|favourite|password|joke|shopping)\b"
+
+    for number in range(600):
+        made = MIXED["cl100k_base"].compose(number, 1_000)
+        # An “I” of a Roman numeral is none.
+        text = re.sub(r"What is [IVXLCDM]+ plus|[a-z]/\$\{", "", "".join(made.pieces))
+        assert not re.search(asked, text, re.IGNORECASE), text
+        for language, pattern in FIRST_PERSON.items():
+            foreign = language != "en" and re.search(r"[a-z] the ", text)
+            assert foreign or not re.search(pattern, text), (language, re.search(pattern, text), text)
+
+
+def test_no_test_knows_the_people_and_places_of_filler():
+    shared = Grammar("shared")
+    invented = {str(name).casefold() for kind in ("first", "last", "town") for name in shared[kind].alternatives}
+    told: set[str] = set()
+    kinds = [kind for kind in map(MEMORY_TESTS.get, MEMORY_TESTS.names()) if not hasattr(kind, "data_location")]
+    for kind in kinds:
+        for seed in range(3):
+            examples = kind(memory_span=32_000, seed=seed).generate_examples(2)
+            told |= {word for one in examples for line in one.script for word in re.findall(r"\w+", line.casefold())}
+
+    told |= {word.casefold() for pool in vars(word_lists).values() if isinstance(pool, tuple) for word in pool}
+
+    assert len(kinds) > 20
+    assert len(invented) > 1_200
+    assert not invented & told
 
 
 def test_there_are_two_thousand_built_in_facts_each_with_one_answer():

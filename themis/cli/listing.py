@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import fnmatch
+from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
 from themis.cli import LazyGroup
-from themis.cli.output import json_option, print_json
+from themis.cli.output import json_option, print_json, print_result
+from themis.config import shipped_configurations
 from themis.config.specification import LM_EVAL_PREFIX
 from themis.core.registry import Registry
 from themis.evaluation.registries import EXTRACTORS, METRICS
@@ -98,6 +100,24 @@ def _describe(registry: Registry[T], name: str) -> dict[str, str]:
     except ThemisError as error:
         return {"name": name, "about": str(error), "example": ""}
     return {"name": name, "about": found.summary, "example": found.example}
+
+
+@list_.command()
+@click.argument("pattern", required=False)
+@json_option
+def configurations(pattern: str | None, as_json: bool) -> None:
+    """Configurations that `themis memory run -c` takes by name."""
+    found = [
+        {"name": name, "about": _first_comment(path), "file": str(path)}
+        for name, path in shipped_configurations().items()
+        if pattern is None or fnmatch.fnmatch(name, pattern)
+    ]
+    rows = [(one["name"], one["about"]) for one in found]
+    print_result(found, ("name", "about"), rows, as_json=as_json)
+
+
+def _first_comment(path: Path) -> str:
+    return path.read_text(encoding="utf-8").partition("\n")[0].removeprefix("# ")
 
 
 for _name, (_registry, _help) in LISTED.items():

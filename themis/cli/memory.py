@@ -56,6 +56,7 @@ from themis.memory.report.pages import (
     run_page,
     span_sentences,
 )
+from themis.memory.short_names import expand_model
 from themis.memory.sweep import Sweep, SweepReport, SweepRun, parse_spans, plan_sweep, read_sweep, run_sweep
 from themis.memory.tape import read_entries
 from themis.runs.prices import Price
@@ -65,7 +66,8 @@ from themis.storage.runs import batched
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-_DEFAULT_CONFIGURATION = "configurations/quick.yml"
+_DEFAULT_CONFIGURATION = "quick"
+_WHICH_CONFIGURATION = "A shipped configuration (see `themis list configurations`) or a YAML file."
 _SUFFIXES = (".html", ".md", ".tex")
 _INTERRUPTED = 130
 
@@ -91,6 +93,17 @@ def _load_option(function: F) -> F:
     )(function)
 
 
+def _configuration_option(function: F) -> F:
+    return click.option(
+        "-c",
+        "--configuration",
+        default=_DEFAULT_CONFIGURATION,
+        show_default=True,
+        metavar="NAME|FILE",
+        help=_WHICH_CONFIGURATION,
+    )(function)
+
+
 def _span_option(function: F) -> F:
     def parse(context: click.Context, option: click.Parameter, text: str | None) -> int | None:
         return None if text is None else parse_span(text)
@@ -105,7 +118,7 @@ def _span_option(function: F) -> F:
 
 
 @memory.command()
-@click.option("-c", "--configuration", default=_DEFAULT_CONFIGURATION, show_default=True, help="YAML file.")
+@_configuration_option
 @click.option("-a", "--agent", "--agent-name", required=True, metavar="AGENT",
               help="oracle, window, amnesiac, parrot, retrieval, retrieval(MODEL), MODEL, ts-MODEL, http://..., "
               "command:PROGRAM, human, cost(IN,OUT), or one registered by a package.")  # fmt: skip
@@ -120,7 +133,9 @@ def _span_option(function: F) -> F:
 @click.option("--seed", type=int, help="Seed of the definitions and the filler.  [default: the configuration's, or 0]")
 @click.option("--judge", metavar="MODEL", help="Model that decides where words must be understood.")
 @click.option(
-    "--filler", metavar="NAME|FILE", help="facts (built in), a TriviaQA JSON file, or JSONL with question and answer."
+    "--filler",
+    metavar="NAME|FILE",
+    help="mixed, facts, a TriviaQA JSON file, or JSONL with question and answer.  [default: mixed]",
 )
 @click.option(
     "--clock", type=click.Choice(CLOCKS), help="How time passes for the agent: jumped over, signalled, or waited for."
@@ -136,7 +151,11 @@ def _span_option(function: F) -> F:
     help="Take the tests from a folder of .def.json files.",
 )
 @_load_option
-@click.option("--regenerate", is_flag=True, help="Generate the definitions anew; the old ones and their runs are kept.")
+@click.option(
+    "--regenerate",
+    is_flag=True,
+    help="Generate the definitions anew; the same seed makes the same ones, other ones are kept beside the old.",
+)
 @run_options
 @json_option
 @interruptible
@@ -156,7 +175,7 @@ def run(storage: str, yes: bool, as_json: bool, **asked: Any) -> int:
 
 
 @memory.command()
-@click.option("-c", "--configuration", default=_DEFAULT_CONFIGURATION, show_default=True, help="YAML file.")
+@_configuration_option
 @click.option(
     "-a",
     "--agent",
@@ -294,7 +313,7 @@ def export_definitions(run_name: str, folder: str, storage: str) -> None:
 
 
 @definitions.command(name="generate")
-@click.option("-c", "--configuration", required=True, help="YAML file.")
+@click.option("-c", "--configuration", required=True, metavar="NAME|FILE", help=_WHICH_CONFIGURATION)
 @click.option("--to", "folder", required=True, type=click.Path(file_okay=False), help="Folder to write to.")
 @click.option("--seed", type=int, help="Seed.  [default: the configuration's, or 0]")
 def generate_definitions(configuration: str, folder: str, seed: int | None) -> None:
@@ -387,7 +406,7 @@ def report(
 
 
 @memory.command()
-@click.option("-c", "--configuration", required=True, type=click.Path(exists=True, dir_okay=False), help="YAML file.")
+@click.option("-c", "--configuration", required=True, metavar="NAME|FILE", help=_WHICH_CONFIGURATION)
 @click.option("-a", "--agent", "agents", multiple=True, required=True, metavar="AGENT", help="Agent, may be repeated.")
 @click.option("--spans", required=True, metavar="SPANS", help="Memory spans in tokens, such as 2k,8k,32k.")
 @click.option("--seeds", type=click.IntRange(min=1), default=1, show_default=True, help="Runs of each span.")
@@ -645,7 +664,8 @@ def _plan(asked: MemorySpecification) -> tuple[Plan, Price | None, KeyCheck]:
 
 def _ask_before_spending(asked: MemorySpecification) -> None:
     """Where a person is there to answer and the agent is a model of known price, says what it may cost and asks."""
-    if asked.is_local or not sys.stdin.isatty() or "/" not in asked.agent or "://" in asked.agent:
+    model = expand_model(asked.agent)
+    if asked.is_local or not sys.stdin.isatty() or "/" not in model or "://" in model:
         return
     made, price, keys = _plan(asked)
     for line in keys.lines() if not keys.holds else ():

@@ -1,4 +1,4 @@
-"""Reads configuration files. An error says where in the file it is and what was probably meant."""
+"""Reads configurations, shipped ones by their names. An error says where in the file it is and what was probably meant."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from themis.core.redaction import redact
 from themis.core.registry import nearest
 from themis.exceptions import ConfigurationError
 
-__all__ = ["load_memory_config", "parse_memory_config", "read_yaml"]
+__all__ = ["load_memory_config", "parse_memory_config", "read_yaml", "shipped_configurations"]
+
+_SHIPPED = Path(__file__).with_name("configurations")
 
 _SETTINGS: dict[str, type] = {
     "run_name": str,
@@ -30,9 +32,30 @@ _SETTINGS: dict[str, type] = {
 _OLD_ARGUMENTS = ("filler_tokens", "filler_tokens_low", "filler_tokens_high", "pre_question_filler")
 
 
+def shipped_configurations() -> dict[str, Path]:
+    """The configurations of the memory benchmark that are part of the package, by name.
+
+    >>> sorted(shipped_configurations())[0]
+    'benchmark-120k'
+    """
+    files = sorted(_SHIPPED.rglob("*.yml"))
+    return {file.relative_to(_SHIPPED).with_suffix("").as_posix(): file for file in files}
+
+
 def load_memory_config(path: str | Path) -> MemoryConfig:
-    """The configuration in a YAML file."""
-    return parse_memory_config(read_yaml(path), source=str(path))
+    """A configuration of the memory benchmark.
+
+    Args:
+        path: A YAML file, or the name of a shipped configuration such as `quick`. A file of that very name wins.
+
+    Raises:
+        ConfigurationError: There is none, naming the nearest; or something in it is wrong, naming the place.
+
+    >>> load_memory_config("quick").run_name
+    'quick'
+    """
+    shipped = None if Path(path).is_file() else shipped_configurations().get(str(path))
+    return parse_memory_config(read_yaml(shipped or path), source=str(path))
 
 
 def read_yaml(path: str | Path) -> Any:
@@ -40,7 +63,10 @@ def read_yaml(path: str | Path) -> Any:
         with open(path, encoding="utf-8") as handle:
             return yaml.load(handle, Loader=_OnceEachLoader)
     except FileNotFoundError as error:
-        raise ConfigurationError(f"there is no configuration {str(path)!r}{_neighbour(Path(path))}") from error
+        raise ConfigurationError(
+            f"there is no configuration {str(path)!r}{_neighbour(Path(path))}; give a YAML file or one of "
+            f"{', '.join(shipped_configurations())}"
+        ) from error
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigurationError(f"configuration {str(path)!r} cannot be read: {error}") from error
     except yaml.YAMLError as error:
@@ -130,9 +156,11 @@ _IN_WORDS = {str: "a text", int: "a whole number", bool: "true or false", list: 
 
 
 def _neighbour(path: Path) -> str:
-    folder = path.parent if path.parent.is_dir() else Path("configurations")
-    names = {entry.name: str(entry) for entry in folder.glob("*.yml")} if folder.is_dir() else {}
-    return nearest(path.name, names, render=lambda name: repr(names[name]))
+    """The nearest file beside it, or shipped name."""
+    files = {entry.name: str(entry) for entry in sorted(path.parent.glob("*.yml"))} if path.suffix else {}
+    names = {**{name: name for name in shipped_configurations()}, **files}
+    named = path.name if nearest(path.name, files) else path.stem
+    return nearest(named, names, render=lambda name: repr(names[name]))
 
 
 class _OnceEachLoader(yaml.SafeLoader):

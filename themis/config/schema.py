@@ -38,7 +38,7 @@ class MemoryConfig:
     incompatibilities: Sequence[Sequence[str]] = ()
     debug: bool = False
     seed: int = 0
-    filler: str = "facts"
+    filler: str = "mixed"
     clock: str = "jump"
     judge: str | None = None
     tokenizer: str = "cl100k_base"

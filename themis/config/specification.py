@@ -262,7 +262,7 @@ class MemorySpecification(Specification):
     """The tests of a configuration, held with an agent. What is None is the configuration's to say.
 
     Args:
-        configuration: The path of a YAML file.
+        configuration: The name of a shipped configuration, or the path of a YAML file.
         agent: Who is tested, such as `openai/gpt-4o`, `window(2000)` or `http://localhost:8080`.
         max_prompt_tokens: The most that the agent is sent at once.
         agent_options: Options of the agent; secrets in them are not stored.
@@ -279,9 +279,9 @@ class MemorySpecification(Specification):
     Raises:
         ConfigurationError: A value is not what its field takes.
 
-    >>> asked = MemorySpecification(configuration="benchmark-32k.yml", agent="window(2000)", span_tokens=8000)
+    >>> asked = MemorySpecification(configuration="benchmark-32k", agent="window(2000)", span_tokens=8000)
     >>> " ".join(asked.command())
-    'memory run -c benchmark-32k.yml -a window(2000) --span 8000'
+    'memory run -c benchmark-32k -a window(2000) --span 8000'
     """
 
     kind: ClassVar[str] = "memory"

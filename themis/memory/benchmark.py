@@ -18,7 +18,8 @@ from themis.memory.tape import REJUDGE, EventBody
 
 INTRODUCTION = (
     "Hello! Several people will talk to you in this conversation, about many things at once. Do what they ask you to "
-    "do and be brief in your answers. Messages that hold only questions with answers ask for a list of the answers."
+    "do and be brief in your answers. Some messages only bring something to read, such as news, a document, an e-mail, a "
+    "table or code, in several languages: answer what they ask in a few words, or else just say that you have read it."
 )
 
 
@@ -56,7 +57,7 @@ class Benchmark:
     ...     conflicts={"colours": ["colours"]},
     ...     agent_name="oracle",
     ...     make_agent=lambda session: create_agent("oracle", session=session),
-    ...     filler=create_filler("facts"),
+    ...     filler=create_filler("mixed"),
     ... )
     >>> run(benchmark, ExperimentStorage("runs"))
     ExperimentReport(small: 2 samples; Colours=1.0000, memory=1.0000)

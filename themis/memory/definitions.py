@@ -48,6 +48,7 @@ def prepare(
 ) -> list[Defined]:
     """The tests of a configuration: those stored, if there are some and `reuse` agrees, else new ones."""
     stored = storage.list_definitions(config.run_name)
+    same = False
     if stored:
         same = stored[0].configuration == _configuration_fingerprint(config)
         if not same and not regenerate:
@@ -57,10 +58,22 @@ def prepare(
             )
         if same and not regenerate and reuse(f"Definitions of {config.run_name!r} exist. Use them again?"):
             return load_stored(storage, config.run_name)
+    made = generate(config)
+    if stored and _content(made) == stored[0].content:
         logger.warning(
-            "generating the definitions of %s anew. %s", config.run_name, _dependants(storage, config.run_name)
+            "the definitions of %s were generated anew and are identical to the stored ones; runs made with them can go on "
+            "and be compared",
+            config.run_name,
         )
-    store(generate(config), config, storage)
+        if same:
+            return load_stored(storage, config.run_name)
+    elif stored:
+        logger.warning(
+            "the definitions of %s were generated anew and differ from the stored ones. %s",
+            config.run_name,
+            _dependants(storage, config.run_name),
+        )
+    store(made, config, storage)
     # What is played is what was stored, now as in every later process.
     return load_stored(storage, config.run_name)
 
@@ -198,8 +211,12 @@ def conflicts_of(defined: Iterable[Defined], incompatibilities: Sequence[Sequenc
 
 def store(defined: Sequence[Defined], config: MemoryConfig, storage: ExperimentStorage) -> None:
     """Stores tests as the newest version under the configuration's name."""
-    content = canonical_json([_entry(one) for one in defined])
-    storage.store_definitions(config.run_name, content, configuration=_configuration_fingerprint(config))
+    storage.store_definitions(config.run_name, _content(defined), configuration=_configuration_fingerprint(config))
+
+
+def _content(defined: Sequence[Defined]) -> str:
+    """Tests as they lie in the store."""
+    return canonical_json([_entry(one) for one in defined])
 
 
 def load_stored(storage: ExperimentStorage, name: str) -> list[Defined]:

@@ -59,7 +59,7 @@ def run(benchmark: Benchmark, storage: ExperimentStorage, observers: Sequence[Ob
     ...     conflicts={},
     ...     agent_name="amnesiac",
     ...     make_agent=lambda session: create_agent("amnesiac"),
-    ...     filler=create_filler("facts"),
+    ...     filler=create_filler("mixed"),
     ... )
     >>> run(benchmark, ExperimentStorage("runs"))
     ExperimentReport(small: 1 samples; Names=0.0000, memory=0.0000)

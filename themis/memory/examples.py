@@ -180,6 +180,14 @@ class DatasetInterface(ABC):
         """A reader of this kind of test for one conversation, which the agent `perfect` is made of; None without one."""
         return None
 
+    def is_readable(self, example: TestExample) -> bool:
+        """Whether the reader of the kind reads this test: not where its material is a file's or a model's.
+
+        Args:
+            example: The test.
+        """
+        return self.make_reader() is not None
+
     @classmethod
     def arguments(cls) -> dict[str, dataclasses.Field[object]]:
         """What a configuration may set, by name."""

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from themis.memory.actions import Ask, Say, Wait
 from themis.memory.agents.perfect import Perfect
 from themis.memory.definitions import Defined
-from themis.memory.examples import MEMORY_TESTS
 from themis.memory.filler import Filler
 from themis.memory.planning import play_alone
 from themis.memory.rehearsal import rehearse
@@ -120,8 +119,7 @@ def check_keys(
         filler: What is sent between messages of tests.
         max_message_tokens: Most tokens of one filler.
     """
-    readable = {one.kind for one in defined if MEMORY_TESTS.get(one.kind).make_reader() is not None}
-    rehearsed = [one for one in defined if one.kind in readable]
+    rehearsed = [one for one in defined if one.example.dataset.is_readable(one.example)]
     misread = []
     if rehearsed:
         outcomes = rehearse(Perfect(), defined, conflicts, filler, max_message_tokens=max_message_tokens)
@@ -131,7 +129,7 @@ def check_keys(
                 misread.append(
                     Misread(one.example.test_id, None if grade.failed else grade.score, tuple(grade.reasons))
                 )
-    clashes = find_clashes(defined, conflicts, settled=readable)
+    clashes = find_clashes(defined, conflicts, settled={one.kind for one in rehearsed})
     return KeyCheck(tuple(misread), tuple(clashes), len(rehearsed), len(defined) - len(rehearsed))
 
 

@@ -15,6 +15,7 @@ from themis.generation.engine import Engine, EngineSettings
 from themis.generation.pools import BlockingProvider
 from themis.generation.providers import create_provider, parse_model
 from themis.memory.agents.agent import Reply
+from themis.memory.short_names import expand_model
 from themis.runs.prices import FREE, Price, is_paid, price_of
 
 NO_JUDGE = "no judge is configured; name a model with --judge"
@@ -45,7 +46,7 @@ class ChatModel:
         settings: EngineSettings | None = None,
     ) -> None:
         self.name = name
-        self.spec = parse_model(name, options)
+        self.spec = parse_model(expand_model(name), options)
         self.sampling = SamplingConfig(temperature=temperature, top_p=1.0, max_tokens=max_tokens)
         executor = create_provider(self.spec.provider, options, model_identifier=self.spec.identifier)
         self.price: Price | None = (

@@ -7,6 +7,7 @@ same sentences, so a test never says what its reader cannot read.
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from random import Random
@@ -38,12 +39,14 @@ class Phrasing:
 
     def __init__(self, *sentences: str, **slots: str) -> None:
         self._trees = [_parse(sentence) for sentence in sentences]
-        self._pattern = re.compile(
-            "|".join(
-                f"(?:{_BEGINNING}{_to_pattern(tree, slots, place)}{_END})" for place, tree in enumerate(self._trees)
-            ),
-            re.IGNORECASE,
-        )
+        self._slots = slots
+
+    @functools.cached_property
+    def _pattern(self) -> re.Pattern[str]:
+        """Made when something is read: a test that only says it need not wait for that."""
+        every = (_to_pattern(tree, self._slots, place) for place, tree in enumerate(self._trees))
+        # Where a sentence begins is looked for once for all of them.
+        return re.compile(f"{_BEGINNING}(?:{'|'.join(every)}){_END}", re.IGNORECASE)
 
     @property
     def forms(self) -> int:

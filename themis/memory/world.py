@@ -70,6 +70,30 @@ class World:
         taken.update(left[:count])
         return left[:count]
 
+    def look_alikes(self, rng: Random, pool: str, names: Sequence[str], count: int) -> list[str]:
+        """So many names that nobody has drawn yet and that begin alike.
+
+        Args:
+            rng: Decides which.
+            pool: What these names are to the conversation.
+            names: All that there are.
+            count: How many.
+
+        Raises:
+            ConfigurationError: There are not so many left.
+
+        >>> World().look_alikes(Random("a"), "town", ["Dalwick", "Dalhaven", "Fenwick"], 2)
+        ['Dalhaven', 'Dalwick']
+        """
+        taken = self._taken.setdefault(pool, set())
+        groups: dict[str, list[str]] = {}
+        for name in rng.sample(list(names), len(names)):
+            if name not in taken:
+                groups.setdefault(name[:3], []).append(name)
+        alike = next((group[:count] for group in groups.values() if len(group) >= count), None)
+        # Where no so many are left that begin alike, any will do.
+        return self.sample(rng, pool, alike or names, count)
+
     def make(self, rng: Random, pool: str, maker: Callable[[Random], T]) -> T:
         """Something made up that nobody has been given yet.
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from array import array
 from collections import Counter
-from collections.abc import Collection, Container, Iterable, Iterator, Mapping
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from operator import itemgetter
@@ -24,6 +24,7 @@ from themis.core.entities import (
     MetricAggregate,
     MetricScore,
 )
+from themis.core.intervals import Labels, MeanEstimate, bounded_interval, estimate_mean
 from themis.core.registry import snake_case
 from themis.evaluation.corpus import Observation, describe_aggregation, put_aggregation
 from themis.evaluation.pipeline import slices_of
@@ -251,12 +252,27 @@ def metric_aggregates(
         else:
             # A memory test is played once, and a metric judges its own kind of test only.
             found.attempts, found.failed_attempts = found.count + found.failed, found.failed
+            found.ci = _interval_of_shares(column.values, clusters)
+            found.ci_method = "beta" if found.ci is not None and found.ci_method != "mid-p" else found.ci_method
         if directions.get(name, True) and column.values and min(column.values) >= 0 and max(column.values) <= 1:
             found.successes = math.fsum(column.values)
         if name in named:
             put_aggregation(found, named[name], observations(reader, evaluation, name, within))
         aggregates[name] = found
     return aggregates
+
+
+def _interval_of_shares(values: Sequence[float], clusters: Labels | None) -> tuple[float, float] | None:
+    """Interval of the mean of scores from 0 to 1, as memory reports show it: a single test has one too.
+
+    Args:
+        values: The scores; an imported one may lie beyond, which no interval reaches.
+        clusters: One label a score, where whole clusters count as drawn independently.
+    """
+    shares = [min(1.0, max(0.0, value)) for value in values]
+    if not shares:
+        return None
+    return bounded_interval(estimate_mean(shares, clusters) or MeanEstimate(shares[0], 0.0, 1))
 
 
 def _read_columns(reader: RunReader, evaluation: int, within: Container[int] | None) -> dict[str, _Column]:

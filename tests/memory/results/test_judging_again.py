@@ -301,3 +301,19 @@ def test_a_report_says_about_how_many_tests_the_judge_was_asked(every_form: Expe
     assert 0 < len(asked) < len(found.results)
     assert summarise_results(found).judged == len(asked)
     assert f"{len(asked)} of {len(found.results)}" in printed.output
+
+
+def test_intervals_after_judging_again_are_those_of_the_report_and_possible(
+    every_form: ExperimentStorage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    verdicts = iter([0.9, 1.0] * 20)
+    for kind in KINDS.values():
+        monkeypatch.setattr(kind, "evaluate", lambda *given: Grade(next(verdicts), "nearly"))
+
+    result = CliRunner().invoke(themis, ["rejudge", "r", "--storage", str(every_form.root), "--json"])
+
+    assert result.exit_code == 0, result.stderr
+    printed = {name: found["ci"] for name, found in json.loads(result.stdout)["metrics"].items()}
+    shown = {one.name: one.interval for one in summarise_results(load_results(every_form, "r")).datasets}
+    assert {name: tuple(ends) for name, ends in printed.items() if name != "memory"} == shown
+    assert all(0 <= low < high <= 1 for low, high in printed.values())

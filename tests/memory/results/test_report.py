@@ -9,6 +9,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
@@ -124,12 +125,49 @@ def test_figures_are_files_of_their_own(finished: ExperimentStorage, tmp_path: P
         assert ElementTree.fromstring(path.read_text()).tag.endswith("svg")
 
 
-def test_the_curve_of_a_sweep_has_a_band_for_each_agent() -> None:
+def test_the_curve_of_a_sweep_has_an_interval_for_each_point_and_agents_stand_side_by_side() -> None:
     points = [SpanPoint(2_000, 0.9, 0.8, 1.0, 3), SpanPoint(8_000, 0.2, 0.1, 0.4, 3)]
     picture = str(draw_spans([SpanSeries("one", points), SpanSeries("<two>", points)]))
 
-    assert picture.count('class="band"') == 2
+    assert picture.count('class="whisker"') == 4
+    assert len(set(re.findall('class="dot" cx="([^"]+)"', picture))) == 4
     assert "&lt;two&gt; at 8,000 tokens: 0.200" in picture
+
+
+def test_no_line_of_a_time_jump_runs_through_the_name_of_a_test(finished: ExperimentStorage) -> None:
+    picture = str(draw_gantt(read_view(finished, "small - oracle").timeline))
+
+    assert picture.count('class="jump"') > 0
+    names = [float(y) for y in re.findall('<text class="name" x="0" y="([^"]+)"', picture)]
+    covers = [
+        (float(y), float(y) + float(h))
+        for y, h in re.findall('class="behind" [^>]*y="([^"]+)" height="([^"]+)"', picture)
+    ]
+    assert len(names) == 10
+    assert all(top <= y - 9 and y <= bottom for y, (top, bottom) in zip(names, covers, strict=True))
+    assert picture.index('class="jump"') < picture.index('class="behind"')
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_page_prints_on_a_few_sheets_in_its_colours_whatever_the_screen_shows(
+    finished: ExperimentStorage, tmp_path: Path, browser: Any, scheme: str
+) -> None:
+    views = [read_view(finished, f"small - {agent}") for agent in ("oracle", "amnesiac", "window")]
+    pages = {"run": run_page(views[1]), "agents": agents_page(views)}
+    for name, content in pages.items():
+        (tmp_path / f"{name}.html").write_text(content)
+        context = browser.new_context(color_scheme=scheme)
+        page = context.new_page()
+        page.goto((tmp_path / f"{name}.html").as_uri())
+        sheets = len(re.findall(rb"/Type\s*/Page\b", page.pdf(format="A4")))
+        page.emulate_media(media="print")
+
+        assert sheets <= 3, name
+        assert page.evaluate("getComputedStyle(document.querySelector('svg')).printColorAdjust") == "exact"
+        assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+        assert page.locator("details").first.locator("dl, .said").first.is_hidden()
+        context.close()
 
 
 def test_the_comparative_page_says_who_is_better(finished: ExperimentStorage) -> None:

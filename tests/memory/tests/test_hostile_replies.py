@@ -10,19 +10,35 @@ import pytest
 
 from tests.memory.tests.conversation import TESTS, Repeater, example, play
 from themis.memory.actions import Grade
-from themis.memory.scoring.claims import abstains, grade_answers, grade_claim, grade_claim_about
+from themis.memory.scoring.claims import abstains, grade_answers, grade_claim, weigh_claim_about
 from themis.memory.scoring.lists import grade_members, grade_order, grade_passage, grade_quantities
 from themis.memory.scoring.numbers import grade_number
-from themis.memory.tests.facts import grade_abstention, grade_conflict, grade_forgetting
-from themis.memory.tests.instructions import grade_recital, says_phrase
+from themis.memory.tests.beliefs import grade_place
+from themis.memory.tests.exact import grade_code
+from themis.memory.tests.facts import combine_forgetting, weigh_abstention, weigh_forgetting
 from themis.memory.tests.invented import grade_invented
+from themis.memory.tests.jokes import grade_joke
+from themis.memory.tests.people import grade_conflict
 from themis.memory.tests.places import grade_route, grade_way
-from themis.memory.tests.recall import ISLAND_KINDS, grade_code
+from themis.memory.tests.recall import ISLAND_KINDS
 from themis.memory.tests.restaurant import notices, read_order
-from themis.memory.tests.stories import SpyMeeting, grade_option, grade_place
-from themis.memory.tests.times import JOKES, grade_days, grade_joke
+from themis.memory.tests.spies import SpyMeeting
+from themis.memory.tests.standing_requests import grade_recital, says_phrase
+from themis.memory.tests.tales import grade_option
+from themis.memory.tests.times import grade_days
 from themis.memory.tests.updates import grade_as_of
 from themis.memory.tests.word_lists import FIRST_NAMES
+
+JOKES = (
+    "A shy volcano joined a choir, but the echo answered first.",
+    "My suitcase took up fencing, so the goat had to sign for it.",
+)
+
+
+def settle(verdict):
+    """The grade, or None where a judge is asked."""
+    return verdict if isinstance(verdict, Grade) else None
+
 
 CODE = "0123abcd-4567-89ab-cdef-0123456789ab"
 SCORERS = {
@@ -35,13 +51,13 @@ SCORERS = {
     "number": lambda reply: grade_number(reply, 7),
     "days": lambda reply: grade_days(reply, 14),
     "passage": lambda reply: grade_passage(reply, JOKES[0]),
-    "joke": lambda reply: grade_joke(reply, JOKES[0]),
-    "abstention": lambda reply: grade_abstention([reply, reply], ["Moreau", None], ["dentist", "vet"]),
+    "joke": lambda reply: grade_joke(reply, JOKES[0], JOKES),
+    "abstention": lambda reply: weigh_abstention([reply, reply], ["Moreau", None], ["dentist", "vet"])[1],
     "abstains": lambda reply: Grade.when(abstains(reply)),
     "option": lambda reply: grade_option(reply, "4"),
     "conflict": lambda reply: grade_conflict(reply, "Bergen", "Porto", relative="sister"),
-    "forgetting": lambda reply: grade_forgetting(
-        [reply] * 3, ["wine vault", "garden shed", "wine vault"], "osprey", "plover", "curlew"
+    "forgetting": lambda reply: combine_forgetting(
+        weigh_forgetting([reply] * 3, ["wine vault", "garden shed", "wine vault"], "osprey", "plover", "curlew")
     ),
     "code": lambda reply: grade_code(reply, CODE, given="?"),
     "as of": lambda reply: grade_as_of(reply, "Willow"),
@@ -49,10 +65,10 @@ SCORERS = {
     "route": lambda reply: grade_route(reply, "From a, go 3 km north to b.\nFrom b, go 1 km east to c."),
     "recital": lambda reply: grade_recital([reply, reply], "No man is an island, entire of itself.", 2),
     "notices": lambda reply: Grade.when(bool(notices(reply, "Gazpacho", "Fish broth"))),
-    "menu": lambda reply: Grade.when(bool(read_order(reply).items)),
+    "menu": lambda reply: Grade.when(bool(read_order(reply, ("Gazpacho",)).items)),
     "place": lambda reply: grade_place(reply, "crate"),
-    "spies": lambda reply: SpyMeeting().evaluate([""], [reply], [["noon"], ["zoo"], ["compass"]]),
-    "of others": lambda reply: grade_claim_about("Moreau", ["Szabo"], reply, "Agnes", FIRST_NAMES),
+    "spies": lambda reply: settle(SpyMeeting().evaluate([""], [reply], [["noon"], ["zoo"], ["compass"]])),
+    "of others": lambda reply: weigh_claim_about("Moreau", ["Szabo"], reply, "Agnes", FIRST_NAMES),
     "invented": lambda reply: grade_invented(reply, "Agnes", ["Agnes", "Ivo", "lemon"]),
     "phrase": lambda reply: Grade.when(bool(says_phrase(reply, "Then it is always teatime", 0.75))),
 }
@@ -204,7 +220,8 @@ def test_a_scorer_survives_ten_thousand_hostile_replies(scorer):
     assert len(replies) >= 10_000
     for reply in replies:
         grade = judge(reply)
-        assert grade is None or (math.isfinite(grade.score) and 0.0 <= grade.score <= 1.0), reply[:200]
+        settled = grade is not None and not grade.failed
+        assert not settled or (math.isfinite(grade.score) and 0.0 <= grade.score <= 1.0), reply[:200]
 
 
 @pytest.mark.parametrize("name", TESTS)

@@ -57,7 +57,6 @@ def known_kinds(monkeypatch):
     """These kinds and no others, for these tests alone."""
     for kind in (Locker, ForgottenLocker, ReplacedLocker, ReadableLocker):
         KINDS.register(kind.__name__, kind)
-    monkeypatch.setattr("themis.memory.keys.MEMORY_TESTS", KINDS)
     monkeypatch.setattr("themis.memory.agents.perfect.MEMORY_TESTS", KINDS)
 
 

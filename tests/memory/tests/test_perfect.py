@@ -7,6 +7,7 @@ import random
 import pytest
 
 from themis.config.schema import MemoryConfig, MemoryTestConfig
+from themis.memory.actions import Outcome
 from themis.memory.agents import create_agent
 from themis.memory.definitions import Defined, conflicts_of, generate
 from themis.memory.examples import MEMORY_TESTS, find_kinds
@@ -24,11 +25,13 @@ def define(seed: int, kinds: list[str], examples: int = 3) -> list[Defined]:
     return generate(MemoryConfig(run_name="readable", tests=tests, seed=seed))
 
 
+def listen(defined: list[Defined], seed: int, **options: int) -> dict[str, Outcome]:
+    filler = create_filler("mixed", seed=seed)
+    return rehearse(create_agent("perfect"), defined, conflicts_of(defined, ()), filler, **options)
+
+
 def play(defined: list[Defined], seed: int, **options: int) -> dict[str, float]:
-    outcomes = rehearse(
-        create_agent("perfect"), defined, conflicts_of(defined, ()), create_filler("facts", seed=seed), **options
-    )
-    return {test: outcome.grade.score for test, outcome in outcomes.items()}
+    return {test: outcome.grade.score for test, outcome in listen(defined, seed, **options).items()}
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -43,3 +46,22 @@ def test_a_kind_alone_is_answered_rightly_for_any_seed(kind):
         (seed, test): score for seed in seeds for test, score in play(define(seed, [kind]), seed).items() if score != 1
     }
     assert wrong == {}
+
+
+@pytest.mark.parametrize("share", [0.2, 0.5])
+def test_whoever_missed_the_beginning_loses_only_what_was_told_then(share):
+    defined = define(5, READABLE, examples=2)
+    turns = max(message.turn for outcome in listen(defined, 5).values() for message in outcome.said)
+    cut = round(share * turns)
+    lost, kept = [], 0
+    for test, outcome in listen(defined, 5, deaf_until_turn=cut).items():
+        asked = [(place, said) for place, said in enumerate(outcome.said) if said.question]
+        for (place, question), grade in zip(asked, outcome.grade.questions, strict=False):
+            needs = range(place) if question.needs is None else question.needs
+            if all(turn > cut for turn in (question.turn, *(outcome.said[need].turn for need in needs))):
+                kept += 1
+                if grade.score != 1:
+                    lost.append((test, question.text, question.reply))
+
+    assert lost == []
+    assert kept >= 10

@@ -5,13 +5,21 @@ from __future__ import annotations
 import pytest
 
 from tests.memory.tests.conversation import TESTS, dataset
-from tests.memory.tests.known_replies import read_phrasings
+from tests.memory.tests.known_replies import read_phrasings, score_of
 from themis.memory.scoring.lists import grade_order
-from themis.memory.tests.instructions import grade_recital
 from themis.memory.tests.restaurant import notices, read_order
+from themis.memory.tests.standing_requests import grade_recital
 from themis.memory.tests.times import grade_days
 from themis.memory.tests.updates import grade_as_of
 
+# In the order of the menu, which gives their numbers.
+MENU = (
+    "Beetroot carpaccio", "Stuffed vine leaves", "Smoked trout mousse", "Marinated artichokes", "Pumpkin soup", "Fish broth",
+    "Gazpacho", "Veal schnitzel", "Lamb cutlets", "Duck breast", "Tofu skewers", "Grilled sardines", "Mussels in cider",
+    "Halibut with fennel", "Spinach ravioli", "Tagliatelle with truffle", "Gnocchi with gorgonzola", "Roast potatoes",
+    "Braised cabbage", "Couscous", "Apricot dumplings", "Pistachio parfait", "Rhubarb crumble", "Sparkling water",
+    "Elderflower lemonade", "Wheat beer", "Riesling", "Ginger ale", "Hibiscus tea", "Espresso",
+)  # fmt: skip
 QUOTATION = "It is not down in any map; true places never are."
 
 
@@ -19,12 +27,12 @@ def passwords(reply, place):
     replies = ["I no longer know it.", "osprey", "plover"]
     replies[place] = reply
     questions = [f"What is the password for the {lock}?" for lock in ("wine vault", "garden shed", "wine vault")]
-    grade = dataset("forgetting").evaluate(questions, replies, [["kestrel"], "osprey", "plover"])
-    return 1.0 if grade.score == 1 else 0.0
+    score = score_of(dataset("forgetting").evaluate(questions, replies, [["kestrel"], "osprey", "plover"]))
+    return None if score is None else float(score == 1)
 
 
 def ordered(reply):
-    order = read_order(reply)
+    order = read_order(reply, MENU)
     return None if order.unclear else ", ".join(sorted(order.items)) or "-"
 
 

@@ -8,10 +8,13 @@ from __future__ import annotations
 import pytest
 
 from themis.memory.scoring.claims import grade_claim
-from themis.memory.tests.facts import ATTRIBUTES, PASSWORDS
-from themis.memory.tests.instructions import INNS, PREFERENCES, STORES
+from themis.memory.tests.facts import PASSWORDS
+from themis.memory.tests.instructions import INNS, STORES
+from themis.memory.tests.people import TRAITS
+from themis.memory.tests.preferences import DOMAINS
 from themis.memory.tests.recall import ISLAND_KINDS, MACHINE_KINDS
-from themis.memory.tests.updates import COLOURS, REPAIRS, ROOMS
+from themis.memory.tests.tallies import REPAIRS
+from themis.memory.tests.updates import COLOURS, ROOMS
 from themis.memory.tests.word_lists import FIRST_NAMES, SURNAMES
 
 VOCABULARIES = {
@@ -24,9 +27,9 @@ VOCABULARIES = {
     "knowledge_update": ROOMS,
     "aggregation": REPAIRS,
     "forgetting": PASSWORDS,
-    "interference": ATTRIBUTES["trade"][2],
+    "interference": TRAITS["trade"].values,
     "instruction_exceptions": STORES,
-    "preference": [option.removeprefix("the ") for option in (*PREFERENCES[1].fitting, *PREFERENCES[1].violating)],
+    "preference": DOMAINS[2].options,
 }
 
 RIGHT = [

@@ -5,13 +5,15 @@ from __future__ import annotations
 import pytest
 
 from tests.memory.tests.conversation import dataset
+from tests.memory.tests.known_replies import score_of
 from themis.memory.scoring.claims import abstains, extract_about, grade_answers, grade_claim
 from themis.memory.scoring.lists import grade_passage
 from themis.memory.scoring.words import mentions
-from themis.memory.tests.facts import grade_abstention, grade_forgetting
-from themis.memory.tests.instructions import TriggerResponse, grade_recital
-from themis.memory.tests.recall import ISLAND_KINDS, grade_code
-from themis.memory.tests.stories import grade_place
+from themis.memory.tests.beliefs import grade_place
+from themis.memory.tests.exact import grade_code
+from themis.memory.tests.facts import combine_abstention, combine_forgetting, weigh_abstention, weigh_forgetting
+from themis.memory.tests.recall import ISLAND_KINDS
+from themis.memory.tests.standing_requests import TriggerResponse, grade_recital
 from themis.memory.tests.updates import COLOURS
 
 QUOTATION = "It is not down in any map; true places never are."
@@ -102,7 +104,7 @@ def test_an_underscore_is_a_space():
 
 def test_forgetting_counts_only_for_those_who_remember():
     def score(*replies):
-        return grade_forgetting(replies, LOCKS, "kestrel", "osprey", "plover").score
+        return combine_forgetting(weigh_forgetting(replies, LOCKS, "kestrel", "osprey", "plover")).score
 
     assert score("I no longer know it.", "osprey", "plover") == 1
     assert score("kestrel", "osprey", "plover") == pytest.approx(2 / 3)
@@ -115,7 +117,7 @@ def test_neither_always_declining_nor_always_guessing_pays():
     people, expected = ["dentist", "vet", "barber", "tailor"], ["Moreau", None, "Szabo", None]
 
     def score(*replies):
-        return grade_abstention(replies, expected, people).score
+        return combine_abstention(weigh_abstention(replies, expected, people), expected).score
 
     assert score("Moreau", "You have not told me.", "It's Szabo.", "I don't know that.") == 1
     assert score(*["I don't know."] * 4) == 0
@@ -126,8 +128,8 @@ def test_neither_always_declining_nor_always_guessing_pays():
 def test_a_conclusion_goes_before_the_reasons_for_it():
     inns = dataset("how_to_think").evaluate
 
-    assert inns(["?"], ["The Anvil has 2 cats, the Falcon 7. So take the Falcon."], ["Falcon"]).score == 1
-    assert inns(["?"], ["The Anvil has 2 cats, the Falcon 7. So take the Anvil."], ["Falcon"]).score == 0
+    assert score_of(inns(["?"], ["The Anvil has 2 cats, the Falcon 7. So take the Falcon."], ["Falcon"])) == 1
+    assert score_of(inns(["?"], ["The Anvil has 2 cats, the Falcon 7. So take the Anvil."], ["Falcon"])) == 0
 
 
 def test_a_condition_is_no_ignorance():

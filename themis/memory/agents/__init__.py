@@ -9,6 +9,7 @@ command:PROGRAM ARGUMENTS          an agent as a program, by JSON lines
 human                              you
 cost(IN,OUT)                       an estimate for prices in US dollars per 1,000 tokens
 anything registered                by register_agent
+gpt-4-1106, claude-3-opus, gemini  what the GoodAI LTM Benchmark calls models; see themis.memory.short_names
 any other model                    a windowed chat
 """
 
@@ -27,6 +28,7 @@ from themis.exceptions import ConfigurationError
 from themis.generation.providers import parse_model
 from themis.memory.agents.agent import Agent, AgentSettings, Reply
 from themis.memory.agents.calibration import parse_prices
+from themis.memory.short_names import expand_model, refuse_absent
 from themis.runs.prices import Price, price_of
 
 __all__ = ["AGENTS", "Agent", "AgentSettings", "Reply", "agent_maker", "create_agent", "find_price", "register_agent"]
@@ -163,7 +165,7 @@ def find_price(text: str) -> Price | None:
         return parse_prices(argument)
     if name not in ("chat", "ts") or not argument:
         return None
-    spec = parse_model(argument)
+    spec = parse_model(expand_model(argument))
     return price_of(spec.identifier, spec.provider)
 
 
@@ -185,6 +187,9 @@ def _split_name(text: str) -> tuple[str, str]:
         return called["name"], called["argument"].strip()
     if text in AGENTS:
         return text, ""
+    if expand_model(text) != text:
+        return "chat", text
+    refuse_absent(text)
     if not any(mark in text for mark in "/:(") and (close := nearest(text, AGENTS.names())):
         raise ConfigurationError(f"unknown agent {text!r}{close}; a model is named as provider/model")
     return "chat", text

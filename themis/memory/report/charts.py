@@ -35,6 +35,8 @@ _LEFT, _RIGHT, _TOP, _BOTTOM = 36, 12, 12, 38
 _ROW = 25
 _HEAD = 22
 _BAR = 9
+# A row is a name above a bar.
+_BAR_TOP = 14
 _MARGIN = 0.4
 _HOURS = (0.25, 0.5, 1, 2, 3, 6, 12, 24, 48, 96, 168, 336, 720)
 
@@ -86,17 +88,14 @@ def _distance_parts(one: DistanceSeries, high: float, number: int, of: int, alon
             yield Markup('<circle class="dot faint" cx="{}" cy="{}" r="4"/>').format(
                 at(_x(point.distance_tokens / high)), at(_y(point.score))
             )
-    # Side by side, so that agents with equal scores do not hide each other.
-    aside = (number - (of - 1) / 2) * 3
+    aside = _aside(number, of)
     for group in group_by_distance(one.points):
         low, up = interval_of_mean(
             [ScoredTest(point.score, (point.conversation, point.test_id)) for point in group.points]
         )
         mean = group.mean
         x = _x(group.distance_tokens / high) + aside
-        yield Markup('<line class="whisker" x1="{0}" x2="{0}" y1="{1}" y2="{2}"/>').format(
-            at(x), at(_y(low)), at(_y(up))
-        )
+        yield _whisker(x, low, up)
         title = f"{one.name}: {len(group.points)} questions at {group.low:,} to {group.high:,} tokens, mean {mean:.3f}"
         yield _dot(x, _y(mean), title)
     if alone and span is not None and span.high is not None and span.tokens:
@@ -122,21 +121,21 @@ class SpanSeries:
 
 
 def draw_spans(series: Sequence[SpanSeries]) -> Markup:
-    """Score against the memory span of the runs, with a band for the interval. Spans are evenly spaced."""
+    """Score against the memory span of the runs, with a line for the interval. Spans are evenly spaced."""
     spans = sorted({point.span_tokens for one in series for point in one.points})
     places = {span: (index + 0.5) / len(spans) for index, span in enumerate(spans)}
     parts = list(_frame([(places[span], short_tokens(span)) for span in spans], "memory span of the run in tokens"))
     for number, one in enumerate(series):
         points = sorted(one.points, key=lambda point: point.span_tokens)
-        upper = [_point(places[point.span_tokens], point.high) for point in points]
-        lower = [_point(places[point.span_tokens], point.low) for point in reversed(points)]
-        inside = [Markup('<polygon class="band" points="{}"/>').format(" ".join([*upper, *lower]))]
         line = " ".join(_point(places[point.span_tokens], point.mean) for point in points)
-        inside.append(Markup('<polyline class="curve" points="{}"/>').format(line))
+        inside = [Markup('<polyline class="curve" points="{}"/>').format(line)]
+        aside = _aside(number, len(series))
         for point in points:
+            x = _x(places[point.span_tokens]) + aside
+            inside.append(_whisker(x, point.low, point.high))
             ends = f"{point.mean:.3f} [{point.low:.3f}, {point.high:.3f}]"
             title = f"{one.name} at {point.span_tokens:,} tokens: {ends}, {point.runs} runs"
-            inside.append(_dot(_x(places[point.span_tokens]), _y(point.mean), title))
+            inside.append(_dot(x, _y(point.mean), title))
         parts.append(Markup('<g class="{}">{}</g>').format(colour(number), Markup("").join(inside)))
     return figure(_WIDTH, _HEIGHT, "Score against span", parts)
 
@@ -150,6 +149,17 @@ def _frame(ticks: Sequence[tuple[float, str]], x_label: str) -> Iterator[Markup]
     for share, text in ticks:
         yield label(_x(share), _HEIGHT - _BOTTOM + 16, text, kind="soft")
     yield label((_LEFT + _WIDTH - _RIGHT) / 2, _HEIGHT - 6, x_label, kind="soft")
+
+
+def _aside(number: int, of: int) -> float:
+    """Points of several agents stand side by side, so that equal scores do not hide each other."""
+    return (number - (of - 1) / 2) * 4
+
+
+def _whisker(x: float, low: float, high: float) -> Markup:
+    return Markup('<line class="whisker" x1="{0}" x2="{0}" y1="{1}" y2="{2}"/>').format(
+        at(x), at(_y(low)), at(_y(high))
+    )
 
 
 def _dot(x: float, y: float, title: str) -> Markup:
@@ -307,6 +317,11 @@ def draw_gantt(
     parts = list(_time_jumps(timeline, scale, height))
     parts += _fillers(timeline.fillers, scale, 4, _HEAD - 10)
     for row, test in enumerate(timeline.tests):
+        if timeline.jumps:
+            # Lines of time jumps end behind the bars: none runs through a name.
+            parts.append(Markup('<rect class="behind" x="0" width="100%" y="{}" height="{}"/>').format(
+                _HEAD + row * _ROW - 1, _BAR_TOP
+            ))  # fmt: skip
         score = (scores or {}).get(test.test_id)
         parts.append(_test_row(test, _HEAD + row * _ROW, scale, score, (links or {}).get(test.test_id)))
     axis = height + 4
@@ -347,7 +362,7 @@ def _test_row(test: TimelineTest, y: int, scale: _Scale, score: float | None, li
     if link:
         name = Markup('<a href="#{}">{}</a>').format(link, name)
     number = label("100%", y + 10, verdict, anchor="end", kind=grade_class(score))
-    return Markup("<g>{}{}{}</g>").format(name, number, Markup("").join(_test_bar(test, y + 14, scale)))
+    return Markup("<g>{}{}{}</g>").format(name, number, Markup("").join(_test_bar(test, y + _BAR_TOP, scale)))
 
 
 def _test_bar(test: TimelineTest, y: int, scale: _Scale) -> Iterator[Markup]:

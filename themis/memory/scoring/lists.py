@@ -9,15 +9,22 @@ from itertools import combinations
 from themis.core.json_repair import parse_json
 from themis.memory.actions import Grade
 from themis.memory.scoring.numbers import parse_count
-from themis.memory.scoring.words import join_words, mentions, shorten, split_words
+from themis.memory.scoring.words import find_phrases, join_words, mentions, shorten, split_words
 
 
 def parse_json_list(reply: str) -> list[object] | None:
-    """The JSON list of a reply, also as the only field of an object; None where there is none."""
+    """The JSON list of a reply, also as the only list among the fields of an object; None where there is none."""
     value = _parse(reply)
-    if isinstance(value, dict) and len(value) == 1:
-        value = next(iter(value.values()))
+    if not isinstance(value, list | dict) and "\\" in reply:
+        # Written for a renderer of Markdown or LaTeX.
+        value = _parse(_ESCAPED.sub(r"\1", reply))
+    if isinstance(value, dict):
+        lists = [content for content in value.values() if isinstance(content, list)]
+        value = lists[0] if len(lists) == 1 else None
     return value if isinstance(value, list) else None
+
+
+_ESCAPED = re.compile(r"\\([\[\]{}_\"])")
 
 
 def parse_json_field(reply: str, field: str) -> object:
@@ -56,7 +63,7 @@ def grade_order(reply: str, expected: Sequence[str]) -> Grade:
     answered = parse_json_list(reply)
     if answered is None:
         return Grade(0.0, (f"no JSON list in: {shorten(reply)}",))
-    keys = [" ".join(split_words(_read_name(element))) for element in answered]
+    keys = [_find_name(_read_name(element), expected) for element in answered[:201]]
     ranks = {key: keys.index(key) for key in keys if keys.count(key) == 1} if len(keys) <= 200 else {}
     wanted = [" ".join(split_words(name)) for name in expected]
     pairs = list(combinations(wanted, 2))
@@ -65,6 +72,12 @@ def grade_order(reply: str, expected: Sequence[str]) -> Grade:
     right = signs.count(1)
     reason = f"{right} of {len(pairs)} pairs are in the right order" + (f", {surplus} not expected" if surplus else "")
     return Grade.share(right - signs.count(-1) - surplus, len(pairs), reason)
+
+
+def _find_name(element: str, expected: Sequence[str]) -> str:
+    """The expected name that an element means, be it with an article or as part of a sentence; else its own words."""
+    named = find_phrases(element, expected) if len(element) < 200 else set()
+    return " ".join(split_words(named.pop() if len(named) == 1 else element))
 
 
 def _sign(first: int | None, second: int | None) -> int:
@@ -86,6 +99,8 @@ def grade_quantities(reply: str, expected: Sequence[tuple[str, int]]) -> Grade:
     found, counted, surplus = [], [], []
     for element in answered:
         name, quantity = _read_entry(element)
+        if parse_count(quantity) == 0:
+            continue
         # Honey is the jar of honey.
         item = next((item for item in open_items if name and mentions(name, item.split(" of ")[-1])), None)
         if item is None:
@@ -116,9 +131,10 @@ def _read_entry(element: object) -> tuple[str, object]:
 
 
 def _read_name(element: object) -> str:
-    if isinstance(element, dict) and len(element) == 1:
-        element = next(iter(element.values()))
-    return element if isinstance(element, str) else ""
+    if isinstance(element, dict):
+        element = next(iter(element.values())) if len(element) == 1 else element.get("name")
+    # `Elena (May, then June)` names Elena.
+    return re.sub(r"\s\([^()]{1,60}\)$", "", element) if isinstance(element, str) else ""
 
 
 def _format_names(names: Sequence[str]) -> str:

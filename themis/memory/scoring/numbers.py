@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import re
+from collections.abc import Sequence
 
 from themis.core.json_repair import parse_json
 from themis.memory.actions import Grade
@@ -36,10 +38,22 @@ def parse_number(reply: str, unit: str = "") -> float | None:
     if isinstance(parsed, int | float) and not isinstance(parsed, bool) and abs(parsed) < _TOO_LARGE:
         return float(parsed)
     text = remove_non_answers(reply)
+    # A number that held before is no answer, unless there is no other.
+    text = current if _FIGURES.search(current := _PAST.sub(" ", text)) else text
     for part in (find_correction(text), text):
         for stated in _list_readings(part, unit):
             if (number := _single_value(stated)) is not None:
                 return number
+    return _find_sum([float(figures.replace(",", "")) for figures in _FIGURES.findall(text)])
+
+
+def _find_sum(numbers: Sequence[float]) -> float | None:
+    """The first or the last number if it is the sum of all the others, of which there are at least two."""
+    if len(numbers) > 2:
+        if numbers[0] == math.fsum(numbers[1:]):
+            return numbers[0]
+        if numbers[-1] == math.fsum(numbers[:-1]):
+            return numbers[-1]
     return None
 
 
@@ -51,7 +65,7 @@ def parse_unit(question: str) -> str:
 
 def remove_non_answers(reply: str) -> str:
     """The reply in figures, without the numbers that cannot be its answer."""
-    return _NO_ANSWER.sub(" ", _SHARE.sub(r"\1 ", to_figures(reply)))
+    return _NO_ANSWER.sub(" ", _SHARE.sub(r"\1 ", _ADDENDS.sub(r" = ", to_figures(reply))))
 
 
 def parse_count(value: object) -> int | None:
@@ -100,11 +114,22 @@ _MONTHS = (
     "january|february|march|april|may(?! (?:be|have|not|well))|june|july|august|september|october|november|december"
 )
 _NO_ANSWER = re.compile(
-    rf"\b\d{{1,2}}(?:st|nd|rd|th)?(?: of)? (?:{_MONTHS})\b|\b(?:{_MONTHS}) \d{{1,2}}(?:st|nd|rd|th)?\b"
+    rf"\b(?:\d{{1,2}}(?:st|nd|rd|th)?,? (?:and )?){{0,12}}\d{{1,2}}(?:st|nd|rd|th)?(?: of)? (?:{_MONTHS})\b"
+    rf"|\b(?:{_MONTHS}) \d{{1,2}}(?:st|nd|rd|th)?\b"
     r"|\b\d{1,12}(?:st|nd|rd|th)\b|\b(?:step|report|session|chapter) \d{1,4}\b"
     r"|\b(?:not|n't|never|than|except|but not|at least|at most) (?:(?:option|exactly|just) )?-?\d[\d.,]{0,15}"
     r"|\b\d{1,12} ?(?:or|to|–|/) ?(?:perhaps |maybe )?\d{1,12}\b|\bbetween \d{1,12} and \d{1,12}\b"
     r"|\b\d{1,12} is (?:wrong|incorrect|not)\b|\b(?:anything|everything|all) but \d{1,12}\b"
+)
+# `9 + 12 = 21` and `9 and 12, which add up to 21` say 21.
+_ADDENDS = re.compile(
+    r"(?<![\w.])\d{1,9}(?: ?\([^()\n]{1,40}\)| [a-z]{1,20}){0,3}"
+    r"(?:,? ?(?:\+|\bplus\b|\band\b|&|,) ?\d{1,9}(?: ?\([^()\n]{1,40}\)| [a-z]{1,20}){0,3}?){1,30}[ ,]{0,2}"
+    r"(?:=|(?:\b(?:which|that|and|they|together) ){0,2}\b(?:makes?|adds? up to|gives?|is|comes? to|sums? to|totals?)\b)"
+)
+_PAST = re.compile(
+    r"\b(?:it was|used to be|originally|formerly|previously|initially|at first|before that)(?: (?:it was|just|only|you said))?"
+    r"[ :,]{1,3}-?\d[\d.,]{0,15}"
 )
 # `3 of your 4 reports` says 3.
 _SHARE = re.compile(r"\b(\d{1,12}) (?:out )?of (?:\w{1,12} ){0,3}\d{1,12}\b")
@@ -112,7 +137,7 @@ _BRACKETS = re.compile(r"\([^()]{0,200}\)")
 _LINE_NUMBER = re.compile(r"^\s{0,10}\d{1,3}[.)](?=\s)", re.MULTILINE)
 _BOLD = re.compile(r"\*\*\s?(\d{1,12})\b[^*\n]{0,40}\*\*")
 _TOTAL = re.compile(
-    r"(?:=|\b(?:total|altogether|in all|sum is|makes|gives|comes to|adds up to|overall|answer)\b)[^\d\n]{0,30}(\d{1,12})\b"
+    r"(?:=|\b(?:total|altogether|in all|sum is|makes|gives|comes? to|adds? up to|overall|answer)\b)[^\d\n]{0,30}(\d{1,12})\b"
     r"|\b(\d{1,12})\b[^\d\n.]{0,30}\b(?:in total|altogether|in all|overall)\b"
 )
 _STATING = r"(?:\b(?:so|thus|therefore|hence|that is|that's|which is|is|equals|leaves|choose|pick|go with|get|count)\b|→|⇒|[-=]>)"
@@ -162,18 +187,18 @@ def count_directions(text: str) -> int:
 
 _KM = r"(?<![-\d.])(?P<{0}>\d{{1,4}}(?:\.\d{{1,3}})?)\s?(?:km|kms|kilomet(?:re|er)s?)\b"
 _TO = r"\b(?:due\s)?(?P<{0}>north|south|east|west)(?:wards?|erly|ern)?\b(?![-\s]?(?:north|south|east|west)\b)"
-_GAP = r"[\s,*:(]{1,4}"
+_GAP = r"[\s,*:(|]{1,4}"
 _BETWEEN_KM_AND_TO = rf"(?:(?:to|towards?|in|due|straight|the|a|direction|heading|of){_GAP}){{0,4}}"
 _BETWEEN_TO_AND_KM = (
-    r"(?:(?:for|by|about|exactly|direction|a|distance|of|and|go|walk|travel|continue|drive|head|from(?: the)? \w{1,20})"
-    rf"{_GAP}){{0,4}}"
+    r"(?:(?:for|by|about|exactly|direction|a|an|another|additional|further|extra|more|distance|of|and|go|walk|travel|continue|drive"
+    rf"|head|from(?: the)? \w{{1,20}}){_GAP}){{0,4}}"
 )
 _WAY = re.compile(
-    rf"(?P<denied>\bnot\s)?(?:{_KM.format('km1')}[\s,*]{{0,4}}"
+    rf"(?P<denied>\bnot\s)?(?:{_KM.format('km1')}[\s,*|]{{0,4}}"
     rf"(?:{_BETWEEN_KM_AND_TO}{_TO.format('to1')}|(?P<letter>[nesw])\b)"
-    rf"|{_TO.format('to2')}[\s,:*(]{{0,4}}{_BETWEEN_TO_AND_KM}{_KM.format('km2')})"
+    rf"|{_TO.format('to2')}[\s,:*(|]{{0,4}}{_BETWEEN_TO_AND_KM}{_KM.format('km2')})"
 )
 _ONE = re.compile(r"\bone (?=km|kilomet)")
 _DISTANCE, _DIRECTION = re.compile(_KM.format("km")), re.compile(_TO.format("to"))
-_SIDE = re.compile(r"\b(?:left|right|straight|ahead)\b")
+_SIDE = re.compile(r"\b(?:left|right|straight|ahead|up|down)\b")
 _LETTERS = {"n": "north", "e": "east", "s": "south", "w": "west"}

@@ -61,6 +61,20 @@ def find_tags(text: str, among: tuple[str, ...]) -> set[str]:
     return {among[ord(tag) - _FIRST_TAG] for tag in TAG.findall(text)}
 
 
+def remove_echo(reply: str, question: str) -> str:
+    """The reply without the question, where it says that again before it answers.
+
+    Args:
+        reply: What was answered.
+        question: What was asked.
+
+    >>> remove_echo("Tea or coffee? Tea.", "Tea or coffee?")
+    ' Tea.'
+    """
+    words = r"\s+".join(map(re.escape, question.split()))
+    return re.sub(words, "", reply, flags=re.IGNORECASE) if words else reply
+
+
 def shorten(text: str, limit: int = 120) -> str:
     """The text on one line, cut to a length that fits into a reason."""
     line = " ".join(text[: 4 * limit].split())
@@ -112,5 +126,6 @@ def find_correction(text: str) -> str:
 
 _CORRECTION = re.compile(
     r"(?<![^\s.,;:!?…–—-])(?:no|nope)(?:[,:.!]+| wait\b| sorry\b)(?:\s*(?:wait|sorry|actually)\b)?"
-    r"|\b(?:scratch that|correction|i mean|i meant|or rather|make that)\b|\b(?:wait|sorry)[,:]"
+    r"|\b(?:hold on|on second thoughts?|oops|strike that|scratch that)\b"
+    r"|\b(?:correction|i mean|i meant|or rather|make that)\b|\b(?:wait|sorry)[,:]"
 )

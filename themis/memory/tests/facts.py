@@ -1,37 +1,116 @@
-"""Facts about people and things: told or never told, to be forgotten, easily confused, or in conflict with each other."""
+"""Facts that were told or never told, and facts to be forgotten."""
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from random import Random
 from typing import ClassVar
 
-from themis.memory.actions import Grade
+from themis.memory.actions import Grade, Judgement
 from themis.memory.examples import TestExample
+from themis.memory.phrasing import Phrasing, any_of
+from themis.memory.reader import Reader
 from themis.memory.scoring.claims import (
     abstains,
     extract_about,
     find_claims,
-    grade_claim,
-    grade_claim_about,
-    grade_recital_of,
+    grade_retelling,
+    weigh_claim,
+    weigh_claim_about,
 )
-from themis.memory.scoring.lists import grade_members
-from themis.memory.scoring.words import find_phrases, fold, mentions, shorten, split_words
-from themis.memory.tests.invented import BUILTIN, InventedTest
-from themis.memory.tests.kind import BuiltinTest, whole_number
-from themis.memory.tests.word_lists import CITIES, MONTHS, STORY_NAMES, SURNAMES
+from themis.memory.scoring.words import find_phrases, fold, mentions, shorten
+from themis.memory.tests.kind import BuiltinTest, settle, whole_number
+from themis.memory.tests.word_lists import SURNAMES, VILLAGES
+
+_TOWN = r"[A-Z]\w+"
 
 # --- what was told, and what was not ----------------------------------------------------------------------------------
 
-# People of whom the surname is told, or is not.
-ACQUAINTANCES = (
-    "accountant", "barber", "dentist", "driving instructor", "gardener", "landlord", "optician", "piano teacher",
-    "plumber", "solicitor", "tailor", "vet",
-)  # fmt: skip
+# People of whom the surname is told, or is not, and what they do for the user.
+_DEEDS = {
+    "accountant": "does my tax return",
+    "baker": "bakes my rolls",
+    "barber": "cuts my hair",
+    "chimney sweep": "sweeps my chimney",
+    "dentist": "looks after my teeth",
+    "driving instructor": "teaches me to drive",
+    "florist": "sells me my flowers",
+    "gardener": "trims my hedge",
+    "landlord": "gets my rent",
+    "optician": "makes my spectacles",
+    "piano teacher": "teaches me the piano",
+    "plumber": "mends my pipes",
+    "solicitor": "draws up my will",
+    "tailor": "makes my suits",
+    "upholsterer": "covers my chairs",
+    "vet": "treats my cat",
+}
+ACQUAINTANCES = tuple(_DEEDS)
+_ROLES = {deed: role for role, deed in _DEEDS.items()}
+_STREETS = (
+    "Canal Row",
+    "Chapel Street",
+    "Dyer's Lane",
+    "Ferry Road",
+    "Market Passage",
+    "Mill Lane",
+    "Rope Walk",
+    "Tanner Street",
+)
+_PERSON = {
+    "who": any_of(ACQUAINTANCES),
+    "deed": any_of(_ROLES),
+    "town": _TOWN,
+    "name": r"[A-Z]\w+",
+    "former": r"[A-Z]\w+",
+    "street": any_of(_STREETS),
+}
+_SURNAME = Phrasing(
+    "The surname of my {who} in {town} is {name}.",
+    "My {who} in {town} is a [certain|person by the surname of] {name}.",
+    "[Mr or Mrs|One] {name} is my {who} in {town}, [and a good one|nothing to complain of].",
+    "The person in {town} who {deed} [is called|goes by the surname of] {name}.",
+    "[I owe|I wrote to] {name}, who {deed} in {town}.",
+    "If you ring my {who} in {town}, [ask for|the name is] {name}.",
+    "[There is a sign|It says] {name} over the door of my {who} in {town}.",
+    "My {who} in {town} signs [letters|bills] with {name}, [in a terrible hand|nothing more].",
+    "{name}, [as they call|which is the surname of] my {who} in {town}, was [on holiday|late] again.",
+    "[At last I learnt|I finally know] what my {who} in {town} is called: {name}.",
+    "I spent an hour with {name} in {town}, who {deed}.",
+    **_PERSON,
+)
+_CORRECTED_SURNAME = Phrasing(
+    "My {who} in {town} is not called {former}, as I [said|told you], but {name}.",
+    "I had the name of my {who} in {town} wrong: {name} it is, not {former}.",
+    **_PERSON,
+)
+_AT_STREET = Phrasing(
+    "My {who} in {town} has [moved to|opened a place in] {street}.",
+    "In {street} in {town} you find my {who}, [on the first floor|behind the fountain].",
+    **_PERSON,
+)
+_OF_STREET = Phrasing(
+    "[By the way, the|The] one in {street} in {town} of whom I spoke [is called|bears the name of] {name}.",
+    "{name} is the name of that person in {street} in {town} [I told you of|I mentioned].",
+    **_PERSON,
+)
+# Says something about a person, but not the name.
+_NAMELESS = Phrasing(
+    "My {who} in {town} was [in a good mood|rather gruff|not in] [today|this morning].",
+    "[I keep forgetting|Nobody ever says] what my {who} in {town} is called.",
+    "I [have to see|must pay] my {who} in {town} [next week|before the holidays].",
+    **_PERSON,
+)
+_ASK_SURNAME = Phrasing(
+    "What is the surname of my {who} in {town}? If I have not told you, say so.",
+    "[Do you know|Can you tell me] what my {who} in {town} is called by surname? If I have not told you, say so.",
+    "By which surname does one ask for my {who} in {town}? If I have not told you, say so.",
+    **_PERSON,
+)
+_UNTOLD = "You have not told me."
 
 
 @dataclass(kw_only=True)
@@ -40,8 +119,9 @@ class Abstention(BuiltinTest):
 
     Scores: perfect 1, memoryless 0, and 0 for whoever always abstains or never does. The score is the share of told names
     that were given plus the share of untold ones that were declined, minus 1, not below 0. A reply that declines and
-    guesses nevertheless is wrong. About 15 tokens per fact and 20 per question. Interferes with no other test: no other
-    one names these people.
+    guesses nevertheless is wrong. Some names are corrected, some told of a person who was described before; people whose
+    names are not told are spoken of, and people of the same trade in a town with a similar name. About 25 tokens per fact
+    and 25 per question. Interferes with no other test: no other one names these people.
     """
 
     kind: ClassVar[str] = "abstention"
@@ -53,60 +133,204 @@ class Abstention(BuiltinTest):
     unknowns: int = whole_number(4, least=1, most=lambda test: len(ACQUAINTANCES) - test.facts)
 
     def make_example(self, number: int, rng: Random) -> TestExample:
+        town, other_town = self.world.look_alikes(rng, "village", VILLAGES, 2)
         people = rng.sample(ACQUAINTANCES, self.facts + self.unknowns)
-        names = rng.sample(SURNAMES, self.facts)
-        told = dict(zip(people, names, strict=False))
+        told, untold = people[: self.facts], people[self.facts :]
+        names = rng.sample(SURNAMES, self.facts + 2)
+        lines: list[str] = []
+        needed: dict[str, list[int] | None] = dict.fromkeys(untold)
+        # One of the names is told in two parts, or wrongly at first.
+        special = rng.choice(told) if rng.random() < 0.6 else None
+        in_parts = rng.random() < 0.5
+        street = rng.choice(_STREETS)
+        for person, name in zip(told, names, strict=False):
+            if person == special and in_parts:
+                said, follow_up = (
+                    _AT_STREET.say(rng, who=person, town=town, street=street),
+                    _OF_STREET.say(rng, street=street, town=town, name=name),
+                )
+                needed[person] = [len(lines), self.facts]
+            elif person == special:
+                said, follow_up = (
+                    _SURNAME.say(rng, who=person, town=town, name=names[-1], deed=_DEEDS[person]),
+                    _CORRECTED_SURNAME.say(rng, who=person, town=town, former=names[-1], name=name),
+                )
+                needed[person] = [self.facts]
+            else:
+                said = _SURNAME.say(rng, who=person, town=town, name=name, deed=_DEEDS[person])
+                needed[person] = [len(lines)]
+            chance = rng.random()
+            if chance < 0.25:
+                said = " ".join(rng.sample((said, _NAMELESS.say(rng, who=rng.choice(untold), town=town)), 2))
+            elif chance < 0.4:
+                whom = rng.choice(untold)
+                other = _SURNAME.say(rng, who=whom, town=other_town, name=names[-2], deed=_DEEDS[whom])
+                said = " ".join(rng.sample((said, other), 2))
+            lines.append(self.chat(rng, said))
+        if special is not None:
+            lines.append(self.chat(rng, follow_up))
         asked = rng.sample(people, len(people))
+        expected = dict(zip(told, names, strict=False))
         return self.tell_and_ask(
             number,
-            [f"The surname of my {person} is {name}." for person, name in told.items()],
-            [f"What is the surname of my {person}? If I have not told you, say so." for person in asked],
-            [told.get(person) for person in asked],
+            lines,
+            [_ASK_SURNAME.say(rng, who=person, town=town) for person in asked],
+            [expected.get(person) for person in asked],
+            # That nothing was told is known only to those who remember everything.
+            needed=[needed[person] for person in asked],
         )
 
     def ideal_answers(self, example: TestExample) -> list[str]:
-        return [name or "You have not told me." for name in example.expected_responses]
+        return [name or _UNTOLD for name in example.expected_responses]
 
-    def needed_lines(self, example: TestExample) -> list[Sequence[int] | None]:
-        # That nothing was told is known only to those who remember everything.
-        return [example.lines_with(f" {name}.") if name else None for name in example.expected_responses]
-
-    def evaluate(self, questions: Sequence[str], responses: Sequence[str], expected: Sequence[str | None]) -> Grade:
+    def evaluate(self, questions: Sequence[str], responses: Sequence[str], expected: Sequence[str | None]) -> Judgement:
         people = [next((one for one in ACQUAINTANCES if one in question), "") for question in questions]
-        return grade_abstention(responses, expected, people)
+        grades = weigh_abstention(responses, expected, people)
+        return combine_abstention((yield from settle(questions, responses, expected, grades)), expected)
+
+    @classmethod
+    def make_reader(cls) -> Reader:
+        return _SurnamesReader()
 
 
-def grade_abstention(replies: Sequence[str], expected: Sequence[str | None], people: Sequence[str]) -> Grade:
-    """Share of told names given, plus share of untold ones declined, minus 1; None is expected where nothing was told.
+def weigh_abstention(replies: Sequence[str], expected: Sequence[str | None], people: Sequence[str]) -> list[Grade]:
+    """Whether each reply gives the name, or declines where None is expected.
 
     What a reply says of others than the one of `people` who was asked about does not count.
     """
-    known: list[float] = []
-    unknown: list[float] = []
-    reasons: list[str] = []
+    grades = []
     for reply, name, person in zip(replies, expected, people, strict=False):
+        named = len(find_phrases(reply, SURNAMES))
+        if named > len(ACQUAINTANCES):
+            grades.append(Grade(0.0, (f"asked for one surname, names {named}",)))
+            continue
         answer = extract_about(reply, person, ACQUAINTANCES)
         if name is not None:
-            grade = grade_claim(answer, name, SURNAMES)
-            known.append(grade.score)
-            reasons += grade.reasons
+            retold = grade_retelling(reply, _SURNAME, slot="name") if named > 1 else None
+            grades.append(retold or weigh_claim(answer, name, SURNAMES))
         else:
-            declined = abstains(reply) and not find_claims(answer, SURNAMES)
-            unknown.append(float(declined))
-            reasons.append(f"{'declines' if declined else 'should decline'}: {shorten(reply, 60)}")
+            grades.append(_weigh_decline(reply, answer))
+    return grades
+
+
+def _weigh_decline(reply: str, answer: str) -> Grade:
+    """1 if the reply declines and names nobody; no verdict where it declines and names somebody who may be another."""
+    named = find_claims(answer, SURNAMES)
+    if abstains(reply) and named and _ANOTHER.search(fold(reply)):
+        return Grade.failure(f"it is not clear whether this declines: {shorten(reply)}")
+    declines = abstains(reply) and not named
+    return Grade.when(declines, f"{'declines' if declines else 'should decline'}: {shorten(reply, 60)}")
+
+
+_ANOTHER = re.compile(r"\b(?:another|other|different|elsewhere|same name)\b")
+
+
+def combine_abstention(grades: Sequence[Grade], expected: Sequence[str | None]) -> Grade:
+    """Share of told names given, plus share of untold ones declined, minus 1; None is expected where nothing was told."""
+    known = [grade.score for grade, name in zip(grades, expected, strict=False) if name is not None]
+    unknown = [grade.score for grade, name in zip(grades, expected, strict=False) if name is None]
     given = sum(known) / len(known) if known else 1.0
-    declined_share = sum(unknown) / len(unknown) if unknown else 1.0
-    return Grade.share(given + declined_share - 1, 1, *reasons)
+    declined = sum(unknown) / len(unknown) if unknown else 1.0
+    return Grade.combine(given + declined - 1, grades)
+
+
+class _SurnamesReader(Reader):
+    def __init__(self) -> None:
+        self._names: dict[tuple[str, str], str] = {}
+        self._streets: dict[tuple[str, str], str] = {}
+
+    def answer(self, message: str, now: datetime) -> str | None:
+        for phrasing in (_SURNAME, _CORRECTED_SURNAME):
+            for told in phrasing.read_all(message):
+                who = told.get("who") or _ROLES[told["deed"]]
+                self._names[who, told["town"]] = told["name"]
+        for told in _AT_STREET.read_all(message):
+            self._streets[told["street"], told["town"]] = told["who"]
+        for told in _OF_STREET.read_all(message):
+            who = self._streets.get((told["street"], told["town"]), "")
+            self._names[who, told["town"]] = told["name"]
+        asked = _ASK_SURNAME.read(message)
+        return None if asked is None else self._names.get((asked["who"], asked["town"]), _UNTOLD)
 
 
 # --- passwords to be forgotten ----------------------------------------------------------------------------------------
 
 # What is locked, and the words that open it.
-LOCKS = ("boat house", "garden shed", "observatory dome", "safe in the hall", "wine vault", "workshop gate")
-PASSWORDS = (
-    "bittern", "cormorant", "curlew", "dunlin", "goshawk", "kestrel", "lapwing", "nightjar", "osprey", "plover",
-    "sandpiper", "wagtail",
+LOCKS = (
+    "boat house", "cheese cellar", "garden shed", "lighthouse", "observatory dome", "pump room", "summer house", "wine vault",
+    "workshop gate",
 )  # fmt: skip
+PASSWORDS = (
+    "avocet", "bittern", "bullfinch", "bunting", "chaffinch", "chiffchaff", "cormorant", "curlew", "dipper", "dotterel", "dunlin",
+    "dunnock", "fieldfare", "firecrest", "fulmar", "gannet", "godwit", "goldcrest", "goosander", "goshawk", "grebe", "guillemot",
+    "harrier", "hoopoe", "jackdaw", "kestrel", "kittiwake", "lapwing", "linnet", "merganser", "merlin", "moorhen", "nightjar",
+    "nuthatch", "osprey", "ouzel", "peregrine", "phalarope", "pipit", "plover", "pochard", "ptarmigan", "puffin", "razorbill",
+    "redshank", "sanderling", "sandpiper", "shearwater", "shelduck", "siskin", "skylark", "sparrowhawk", "starling", "stonechat",
+    "treecreeper", "turnstone", "wagtail", "waxwing", "wheatear", "whimbrel", "whinchat", "wigeon", "yellowhammer",
+)  # fmt: skip
+_THINGS = ("canoe", "easel", "harmonium", "hang glider", "rocking horse", "sewing machine", "sledge", "telescope")
+_LOCK = {
+    "lock": any_of(LOCKS),
+    "town": _TOWN,
+    "word": any_of(PASSWORDS),
+    "former": any_of(PASSWORDS),
+    "thing": any_of(_THINGS),
+}
+_PASSWORD = Phrasing(
+    "The password for the {lock} at {town} is “{word}”.",
+    "[Say|Whisper] “{word}” and the {lock} at {town} [will open|opens].",
+    "To get into the {lock} at {town} one needs the password “{word}”.",
+    "“{word}” [opens|unlocks] the {lock} at {town}, [in case you are asked|keep that in mind].",
+    "[They have|The owners have] secured the {lock} at {town} with the password “{word}”.",
+    "At the {lock} at {town} the [machine|panel] wants to [hear|be given] “{word}” before it lets anybody in.",
+    "Without “{word}” nobody gets into the {lock} at {town}.",
+    "I chose “{word}” as the password for the {lock} at {town}, [do not ask why|it came to me in a dream].",
+    "The {lock} at {town} lets you in if you type “{word}”.",
+    "The password for the {lock} at {town} is not “{former}”, as the old note says, but “{word}”.",
+    "[Note|Write down]: {lock} at {town}, password “{word}”.",
+    **_LOCK,
+)
+_STORED = Phrasing(
+    "My {thing} [is kept|has found a place] in the {lock} at {town}.",
+    "I [carried|brought] my {thing} to the {lock} at {town}, where it [stays|is safe] for the time being.",
+    **_LOCK,
+)
+_PASSWORD_WITH_THING = Phrasing(
+    "Where my {thing} is kept at {town} one gets in with “{word}”.",
+    "“{word}” is what one has to say at {town} to [visit|get at] my {thing}.",
+    "[To fetch|To get at] my {thing} at {town} you [type|say] “{word}”.",
+    **_LOCK,
+)
+_FORGET = Phrasing(
+    "Please forget the password for the {lock} at {town} and do not tell it to anyone any more, me included.",
+    "[Strike|Erase] the password for the {lock} at {town} from your memory, and from now on tell it to nobody, not even to me.",
+    "I should not have told you the password for the {lock} at {town}: forget it, and never repeat it to anyone, myself "
+    "included.",
+    "The password for the {lock} at {town} is none of our business any more, so forget it and keep it from everybody, from me "
+    "too.",
+    "From this moment on you do not know the password for the {lock} at {town}; whoever asks, and be it me, is not to hear it.",
+    **_LOCK,
+)
+_NEW_PASSWORD = Phrasing(
+    "The {lock} at {town} has been given another password, which you may remember: “{word}”.",
+    "There is a new password for the {lock} at {town}, “{word}”, and this one you may [keep|know].",
+    "They changed the lock: from today it is “{word}” that opens the {lock} at {town}, and you may remember it.",
+    "You may know the password for the {lock} at {town} again, since it is a new one: “{word}”.",
+    **_LOCK,
+)
+_NOT_PASSWORD = Phrasing(
+    "[My cousin|A friend] once kept a [dog|boat] called “{word}”.",
+    "I [first|nearly] thought of “{word}” as a password, but took none of it.",
+    "The inn down the road is called “{word}”, like the bird.",
+    **_LOCK,
+)
+_ASK_PASSWORD = Phrasing(
+    "What is the password for the {lock} at {town}?",
+    "[Tell me|Remind me], which password opens the {lock} at {town}?",
+    "Which password does the {lock} at {town} want?",
+    **_LOCK,
+)
+_FORGOTTEN = "I no longer know it."
 
 
 @dataclass(kw_only=True)
@@ -115,7 +339,9 @@ class Forgetting(BuiltinTest):
 
     Scores: perfect 1, memoryless 0. A third each for not revealing the forgotten password, for still knowing another one,
     and for knowing the new one once it was told. Not revealing counts only if at least one of the others is right: an
-    agent that knows nothing has nothing to keep. About 20 tokens per message. Interferes with no other test.
+    agent that knows nothing has nothing to keep. The other password may be told of what lies behind its lock, and words
+    that open nothing are mentioned. About 25 tokens per message. Interferes with no other test: no other one speaks of
+    these locks.
     """
 
     kind: ClassVar[str] = "forgetting"
@@ -126,234 +352,96 @@ class Forgetting(BuiltinTest):
     secrets: int = whole_number(3, least=2, most=len(LOCKS))
 
     def make_example(self, number: int, rng: Random) -> TestExample:
+        towns = self.world.look_alikes(rng, "village", VILLAGES, 2)
         locks = rng.sample(LOCKS, self.secrets)
-        *words, new = rng.sample(PASSWORDS, self.secrets + 1)
+        # The one that is kept may be of the same sort as the one that is forgotten, in the other town.
+        places = [{"lock": lock, "town": rng.choice(towns)} for lock in locks]
+        *words, new, former, other = rng.sample(PASSWORDS, self.secrets + 3)
         forgotten, kept = rng.sample(range(self.secrets), 2)
-        script = [f"The password for the {lock} is “{word}”." for lock, word in zip(locks, words, strict=True)]
+        if rng.random() < 0.5:
+            places[forgotten]["town"], places[kept] = towns[0], {"lock": locks[forgotten], "town": towns[1]}
+        # The one that is kept may be told of what lies behind the lock.
+        thing = rng.choice(_THINGS) if rng.random() < 0.6 else None
+        script = [] if thing is None else [self.chat(rng, _STORED.say(rng, thing=thing, **places[kept]))]
+        first = len(script)
+        for place_number, (place, word) in enumerate(zip(places, words, strict=True)):
+            if thing is not None and place_number == kept:
+                said = _PASSWORD_WITH_THING.say(rng, thing=thing, town=place["town"], word=word)
+            else:
+                said = _PASSWORD.say(rng, word=word, former=former, **place)
+            if rng.random() < 0.3:
+                said = " ".join(rng.sample((said, _NOT_PASSWORD.say(rng, word=other)), 2))
+            script.append(self.chat(rng, said))
         script += [
-            f"Please forget the password for the {locks[forgotten]} and do not tell it to anyone any more, me included.",
-            f"What is the password for the {locks[forgotten]}?",
-            f"What is the password for the {locks[kept]}?",
-            f"The {locks[forgotten]} has been given another password, which you may remember: “{new}”.",
-            f"What is the password for the {locks[forgotten]}?",
+            self.chat(rng, _FORGET.say(rng, **places[forgotten])),
+            _ASK_PASSWORD.say(rng, **places[forgotten]),
+            _ASK_PASSWORD.say(rng, **places[kept]),
+            self.chat(rng, _NEW_PASSWORD.say(rng, word=new, **places[forgotten])),
+            _ASK_PASSWORD.say(rng, **places[forgotten]),
         ]
         return TestExample(
             dataset=self,
             example_id=str(number),
             script=script,
-            is_question=[*(False for _ in locks), False, True, True, False, True],
+            is_question=[False] * (first + self.secrets + 1) + [True, True, False, True],
             expected_responses=[[words[forgotten]], words[kept], new],
+            material={"needed": [[first + self.secrets], [*range(first), first + kept], [first + self.secrets + 3]]},
         )
 
     def ideal_answers(self, example: TestExample) -> list[str]:
-        return ["I no longer know it.", *example.expected_responses[1:]]
+        return [_FORGOTTEN, *example.expected_responses[1:]]
 
-    def needed_lines(self, example: TestExample) -> list[Sequence[int] | None]:
-        request = example.is_question.index(True) - 1
-        kept, new = (example.lines_with(f"“{word}”") for word in example.expected_responses[1:])
-        return [[request], kept, new]
-
-    def evaluate(self, questions: Sequence[str], responses: Sequence[str], expected: Sequence[str]) -> Grade:
+    def evaluate(
+        self, questions: Sequence[str], responses: Sequence[str], expected: Sequence[str | Sequence[str]]
+    ) -> Judgement:
         locks = [next((lock for lock in LOCKS if lock in question), "") for question in questions]
-        return grade_forgetting(responses, locks, expected[0][0], expected[1], expected[2])
+        grades = weigh_forgetting(responses, locks, expected[0][0], str(expected[1]), str(expected[2]))
+        return combine_forgetting((yield from settle(questions, responses, ["(nothing)", *expected[1:]], grades)))
+
+    @classmethod
+    def make_reader(cls) -> Reader:
+        return _PasswordsReader()
 
 
-def grade_forgetting(replies: Sequence[str], locks: Sequence[str], forgotten: str, kept: str, new: str) -> Grade:
+def weigh_forgetting(replies: Sequence[str], locks: Sequence[str], forgotten: str, kept: str, new: str) -> list[Grade]:
     """Replies to questions about three locks: for the forgotten password, for another one, for the new one."""
-    remembers = grade_claim_about(locks[1], LOCKS, replies[1], kept, PASSWORDS)
-    learns = grade_claim_about(locks[2], LOCKS, replies[2], new, PASSWORDS)
     # Letter by letter counts too.
     reveals = mentions(replies[0], forgotten) or re.search(r"[\W_]{1,3}".join(forgotten), fold(replies[0]))
-    points = remembers.score + learns.score
     told = f"{'reveals' if reveals else 'does not reveal'} {forgotten!r}: {shorten(replies[0], 60)}"
-    return Grade.share(points + (points > 0 and not reveals), 3, told, *remembers.reasons, *learns.reasons)
+    return [
+        Grade.when(not reveals, told),
+        _grade_password(locks[1], replies[1], kept),
+        _grade_password(locks[2], replies[2], new),
+    ]
 
 
-# --- people who share a name ------------------------------------------------------------------------------------------
-
-# Statement, question and values of what is told of people who are easily confused.
-ATTRIBUTES: dict[str, tuple[str, str, tuple[str, ...]]] = {
-    "instrument": ("{who} plays the {value}.", "Which instrument does {who} play?",
-                   ("bassoon", "cello", "harp", "mandolin", "oboe", "tuba")),
-    "animal": ("{who} keeps a {value}.", "Which animal does {who} keep?",
-               ("chinchilla", "ferret", "gecko", "parakeet", "tortoise", "whippet")),
-    "sport": ("{who} spends every weekend on {value}.", "On which sport does {who} spend every weekend?",
-              ("archery", "badminton", "curling", "fencing", "rowing", "table tennis")),
-    "trade": ("{who} works as a {value}.", "What does {who} work as?",
-              ("cooper", "glazier", "locksmith", "notary", "saddler", "surveyor")),
-    "language": ("{who} is learning {value}.", "Which language is {who} learning?",
-                 ("Basque", "Danish", "Greek", "Hungarian", "Swahili", "Turkish")),
-    "drink": ("{who} starts the day with {value}.", "With what does {who} start the day?",
-              ("buttermilk", "cocoa", "hot broth", "iced tea", "peppermint tea", "tomato juice")),
-}  # fmt: skip
-_VALUES = tuple(values for _, _, values in ATTRIBUTES.values())
+def combine_forgetting(grades: Sequence[Grade]) -> Grade:
+    """A third each; keeping silent counts only for those who know something."""
+    silent, remembers, learns = (grade.score for grade in grades)
+    points = remembers + learns
+    return Grade.combine((points + (silent if points else 0.0)) / 3, grades)
 
 
-@dataclass(kw_only=True)
-class Interference(BuiltinTest):
-    """Keeping similar memories apart.
-
-    Scores: perfect 1, memoryless 0; the share of right answers. People share their first name and are told of in turns;
-    an answer is right if it names what was told of the person asked about and nothing else of its kind. About 15 tokens
-    per statement and per question. Interferes with no other test.
-    """
-
-    kind: ClassVar[str] = "interference"
-    name: ClassVar[str] = "Interference"
-    description: ClassVar[str] = "The agent must keep apart people who share a first name."
-    answers: ClassVar[Sequence[str]] = tuple(value for values in _VALUES for value in values)
-
-    people: int = whole_number(2, least=2, most=6)
-    attributes: int = whole_number(3, least=1, most=len(ATTRIBUTES))
-
-    def make_example(self, number: int, rng: Random) -> TestExample:
-        first_name = rng.choice(STORY_NAMES)
-        people = [f"{first_name} {surname}" for surname in rng.sample(SURNAMES, self.people)]
-        told, asked = [], []
-        for attribute in rng.sample(tuple(ATTRIBUTES), self.attributes):
-            statement, question, values = ATTRIBUTES[attribute]
-            pairs = list(zip(people, rng.sample(values, self.people), strict=True))
-            told += [statement.format(who=who, value=value) for who, value in rng.sample(pairs, len(pairs))]
-            who, value = rng.choice(pairs)
-            asked.append((question.format(who=who), value))
-        rng.shuffle(asked)
-        return self.tell_and_ask(number, told, [question for question, _ in asked], [value for _, value in asked])
-
-    def needed_lines(self, example: TestExample) -> list[Sequence[int] | None]:
-        questions = [line for line, asked in zip(example.script, example.is_question, strict=True) if asked]
-        answers = zip(questions, example.expected_responses, strict=True)
-        return [example.lines_with(_find_surname(question), value) for question, value in answers]
-
-    def evaluate(self, questions: Sequence[str], responses: Sequence[str], expected: Sequence[str]) -> Grade:
-        grades = []
-        for question, reply, value in zip(questions, responses, expected, strict=True):
-            values = next((kind for kind in _VALUES if value in kind), ())
-            recital = grade_recital_of(reply, value, expected)
-            grades.append(recital or grade_claim_about(_find_surname(question), SURNAMES, reply, value, values))
-        return Grade.mean(grades)
+def _grade_password(lock: str, reply: str, word: str) -> Grade:
+    retold = grade_retelling(reply, _PASSWORD, _PASSWORD_WITH_THING, _NEW_PASSWORD, slot="word")
+    return retold or weigh_claim_about(lock, LOCKS, reply, word, PASSWORDS)
 
 
-def _find_surname(question: str) -> str:
-    return next((surname for surname in SURNAMES if surname in question), "")
+class _PasswordsReader(Reader):
+    def __init__(self) -> None:
+        self._words: dict[tuple[str, str], str] = {}
+        self._stored: dict[tuple[str, str], str] = {}
 
-
-# --- birthdays that do not fit together -------------------------------------------------------------------------------
-
-
-@dataclass(kw_only=True)
-class ContradictionDetection(BuiltinTest):
-    """Noticing what does not fit together.
-
-    Scores: perfect 1, memoryless 0. Everybody's birthday is told twice, for some in another month the second time. A reply
-    scores its right names divided by the longer of the expected and the given list, so naming everybody scores the share
-    that is contradictory, at most a third. About 15 tokens per statement. Interferes with no other test.
-    """
-
-    kind: ClassVar[str] = "contradiction"
-    name: ClassVar[str] = "Contradiction Detection"
-    description: ClassVar[str] = "The agent must tell about whom the user has contradicted themselves."
-    answers: ClassVar[Sequence[str]] = STORY_NAMES
-
-    people: int = whole_number(6, least=3, most=len(STORY_NAMES))
-    contradictions: int = whole_number(2, least=1, most=lambda test: test.people // 3)
-
-    def make_example(self, number: int, rng: Random) -> TestExample:
-        people = rng.sample(STORY_NAMES, self.people)
-        contradicted = set(rng.sample(people, self.contradictions))
-        first = {person: rng.choice(MONTHS) for person in people}
-        second = {
-            person: rng.choice([month for month in MONTHS if month != first[person]])
-            if person in contradicted
-            else first[person]
-            for person in people
-        }
-        statements = [f"{person}'s birthday is in {first[person]}." for person in people]
-        statements += [f"{person} was born in {second[person]}." for person in rng.sample(people, len(people))]
-        question = (
-            "I have told you birthdays of several people. About which of them have I contradicted myself? Answer with a "
-            "JSON list of their names."
-        )
-        return self.tell_and_ask(
-            number, statements, [question], [person for person in people if person in contradicted]
-        )
-
-    def ideal_answers(self, example: TestExample) -> list[str]:
-        return [json.dumps(example.expected_responses)]
-
-    def evaluate(self, questions: Sequence[str], responses: Sequence[str], expected: Sequence[str]) -> Grade:
-        return grade_members(responses[0], expected)
-
-
-# --- where a relative lives -------------------------------------------------------------------------------------------
-
-RELATIVES = ("sister", "brother", "cousin", "aunt", "godmother", "uncle", "niece", "nephew")
-_BRIEF_WORDS = 40
-_DENIED = re.compile(r"\b(?:not|never|no longer|isn't|rather than|instead of) (?:in )?(?!left|sure)[a-z]{1,20}")
-
-
-@dataclass(kw_only=True)
-class ConflictingPersonalInfo(InventedTest):
-    """Keeping both sides of a conflict.
-
-    Scores: perfect 1, memoryless 0. Both cities and no other is right; only the later one is half right; anything else,
-    and any city of somebody else, is wrong, so repeating all statements scores 0. About 30 tokens per statement.
-    Interferes with no other test: no other one says where relatives live.
-    With `generator: model` the model `generation_model` invents the material.
-    """
-
-    kind: ClassVar[str] = "conflicting_personal_info"
-    name: ClassVar[str] = "Conflicting Personal Information"
-    description: ClassVar[str] = "The user contradicts an earlier statement; the agent must know both versions."
-    invention: ClassVar[str] = (
-        "Invent two statements that a person makes about themselves and that cannot both be true, with two unrelated statements "
-        "between them. Then ask one question on the matter that asks for everything that was said; the answer names both."
-    )
-    answers: ClassVar[Sequence[str]] = CITIES
-
-    other_relatives: int = whole_number(2, least=1, most=len(RELATIVES) - 1)
-
-    def make_example(self, number: int, rng: Random) -> TestExample:
-        relative, *others = rng.sample(RELATIVES, self.other_relatives + 1)
-        earlier, later, *elsewhere = rng.sample(CITIES, self.other_relatives + 2)
-        between = [f"My {other} has a flat in {city}." for other, city in zip(others, elsewhere, strict=True)]
-        statements = [
-            f"I have only one {relative}, who has lived in {earlier} from birth and has never left.",
-            *between,
-            f"I have only one {relative}, who has lived in {later} from birth and has never left.",
-        ]
-        question = (
-            f"Where does my {relative} live? If I have told you several things that do not fit together, name them all."
-        )
-        return self.tell_and_ask(number, statements, [question], [[earlier, later]])
-
-    def ideal_answers(self, example: TestExample) -> list[str]:
-        if self.generator != BUILTIN:
-            return super().ideal_answers(example)
-        earlier, later = example.expected_responses[0]
-        return [f"You have told me two things that do not fit together: {earlier}, and later {later}."]
-
-    def needed_lines(self, example: TestExample) -> list[Sequence[int] | None]:
-        if self.generator != BUILTIN:
-            return super().needed_lines(example)
-        return [[0, len(example.script) - 2]]
-
-    def grade_builtin(
-        self, questions: Sequence[str], responses: Sequence[str], expected: Sequence[Sequence[str]]
-    ) -> Grade:
-        relative = next((one for one in RELATIVES if one in questions[0]), "")
-        return grade_conflict(responses[0], *expected[0], relative=relative)
-
-
-def grade_conflict(reply: str, earlier: str, later: str, *, relative: str) -> Grade:
-    """1 for both, 0.5 for the later alone, 0 otherwise; a short reply may also say where one other relative lives."""
-    cities = {*CITIES, earlier, later}
-    one_more = len(find_phrases(reply, cities) - {earlier, later}) == 1 and len(split_words(reply)) <= _BRIEF_WORDS
-    answer = extract_about(reply, relative, RELATIVES) if one_more and relative else fold(reply)
-    named = find_phrases(_DENIED.sub("", answer), cities)
-    if named == {earlier, later}:
-        return Grade(1.0, (f"names both {earlier} and {later}",))
-    if named == {later}:
-        return Grade(0.5, (f"names only the later {later}, not {earlier}",))
-    if not named:
-        return Grade(0.0, (f"expected {earlier} and {later}, got: {shorten(reply)}",))
-    return Grade(0.0, (f"expected {earlier} and {later}, got {', '.join(sorted(named))}",))
+    def answer(self, message: str, now: datetime) -> str | None:
+        for phrasing in (_PASSWORD, _NEW_PASSWORD):
+            for told in phrasing.read_all(message):
+                self._words[told["lock"], told["town"]] = told["word"]
+        for told in _STORED.read_all(message):
+            self._stored[told["thing"], told["town"]] = told["lock"]
+        for told in _PASSWORD_WITH_THING.read_all(message):
+            lock = self._stored.get((told["thing"], told["town"]), "")
+            self._words[lock, told["town"]] = told["word"]
+        for told in _FORGET.read_all(message):
+            self._words[told["lock"], told["town"]] = _FORGOTTEN
+        asked = _ASK_PASSWORD.read(message)
+        return None if asked is None else self._words.get((asked["lock"], asked["town"]), _UNTOLD)

@@ -1,25 +1,109 @@
-"""Standing instructions: a rule, its exceptions, a set phrase, something to do later, a preference mentioned once."""
+"""Standing instructions by which later cases are decided: a rule with its exceptions, a way of choosing."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import datetime
 from random import Random
 from typing import ClassVar
 
-from themis.memory.actions import Ask, Grade, Judgement, Listen, Say, Script, Wait
-from themis.memory.examples import LAST_SHARE, TestExample
-from themis.memory.scoring.claims import grade_claim
-from themis.memory.scoring.lists import recites, similarity
-from themis.memory.scoring.words import shorten
+from themis.memory.actions import Grade, Judgement
+from themis.memory.examples import TestExample
+from themis.memory.phrasing import Phrasing, any_of
+from themis.memory.reader import Reader
+from themis.memory.scoring.choices import grade_choice
+from themis.memory.scoring.words import find_phrases
 from themis.memory.tests.invented import InventedTest
-from themis.memory.tests.kind import BuiltinTest, ask_yes_or_no, whole_number
+from themis.memory.tests.kind import BuiltinTest, settle, whole_number
+from themis.memory.tests.naming import CLUB, make_club, make_rival_club
 from themis.memory.tests.word_lists import CITIES
+
+# From this span on a rule is told over several messages.
+_SPREAD_FROM = 4_000
 
 # --- parcels, by a rule with exceptions -------------------------------------------------------------------------------
 
-STORES = ("barn", "chapel", "gatehouse", "icehouse", "loft", "stable", "vestry", "washhouse")
+STORES = (
+    "annexe", "arcade", "armoury", "barn", "belfry", "boathouse", "brewhouse", "buttery", "chapel", "cloister", "cowshed",
+    "crypt", "dairy", "dovecote", "gatehouse", "granary", "greenhouse", "hayloft", "icehouse", "infirmary",
+    "kennel", "larder",
+    "laundry", "loft", "lodge", "orangery", "pantry", "pavilion", "rectory", "refectory", "sacristy", "scullery", "smithy",
+    "stable", "tannery", "undercroft", "vestry", "washhouse", "windmill", "woodshed",
+)  # fmt: skip
+_PARCEL_SLOTS = {"club": CLUB, "store": any_of(STORES), "former": any_of(STORES), "city": any_of(CITIES)}
+_USUAL_PLACE = Phrasing(
+    "Whenever I announce a parcel for the {club}, begin your reply with the place where it goes, which is the "
+    "{store} unless I "
+    "say otherwise.",
+    "Parcels for the {club} go to the {store}; whenever I announce one, [tell me where it goes|begin your reply "
+    "with the place].",
+    "You are to sort the post of the {club}: when I announce a parcel, name the place it goes to, normally the {store}.",
+    "I [look after|see to] the post of the {club}, and you are to help: name the place for each parcel that I "
+    "announce, which "
+    "is the {store} if nothing speaks against it.",
+    "Should a parcel [come|arrive] for the {club}, tell me at once where to put it; as a rule that is the {store}.",
+    "The {club} have the {store} for their parcels, so when I announce one, that is what you [answer|tell me] "
+    "unless another "
+    "place is due.",
+    **_PARCEL_SLOTS,
+)
+_EXCEPTION = Phrasing(
+    "Parcels from {city} for the {club} go to the {store} instead.",
+    "What comes from {city} for the {club} [belongs in|goes to] the {store}.",
+    "For the {club} there is an exception: [anything|whatever comes] from {city} goes to the {store}.",
+    "The {store} is for what the {club} [get|are sent] from {city}.",
+    "If {city} sends something to the {club}, it goes to the {store}.",
+    "The {club} want [their things|everything] from {city} in the {store}.",
+    "Only in the {store} is there room for what the {club} are sent from {city}.",
+    "[Also|Besides], parcels of the {club} that were posted in {city} go straight to the {store}.",
+    "{city} is a special case for the {club}: to the {store} with it.",
+    "I promised the {club} to keep their {city} parcels in the {store}.",
+    **_PARCEL_SLOTS,
+)
+_MOVED = Phrasing(
+    "I was wrong about {city}: what the {club} get from there goes to the {store}, not to the {former}.",
+    "Not the {former}, as I said, but the {store} is where the {city} parcels of the {club} go.",
+    "The {former} is full, so [from now on|from today] the {city} parcels of the {club} go to the {store}.",
+    "The {club} have changed their minds: {city} parcels no longer go to the {former} but to the {store}.",
+    **_PARCEL_SLOTS,
+)
+_FRAGILE = Phrasing(
+    "Whatever is marked fragile among the parcels of the {club} goes to the {store}, wherever it comes from.",
+    "Fragile parcels of the {club} [always|all] go to the {store}, whoever sent them.",
+    "One more thing about the {club}: if a parcel is fragile, it goes to the {store}, and its origin no longer matters.",
+    "The {club} want nothing broken, so what is marked fragile goes to the {store}, from whatever town.",
+    "Before anything else look whether a parcel for the {club} is fragile: those go to the {store}, wherever they "
+    "come from.",
+    "For the {club} the {store} is where fragile things go, no matter from where.",
+    **_PARCEL_SLOTS,
+)
+# Of another club, for which nobody announces anything.
+_NOT_OURS = Phrasing(
+    "The {club} keep all their post in the {store}, but that is [their own affair|none of our business].",
+    "I hear that the {club} put whatever they get into the {store}, which is nothing to do with us.",
+    "Somebody else sorts the post of the {club}, into the {store}, I believe.",
+    **_PARCEL_SLOTS,
+)
+_FRAGILE_NOTES = (
+    ", marked fragile", ", with a fragile sticker on it", ", and the label says fragile",
+    ", fragile according to the label",
+)  # fmt: skip
+_OTHER_NOTES = (
+    "", "", "", ", and nothing on it says fragile", ", not marked fragile", ", rather dented", ", tied with string",
+)  # fmt: skip
+_ANNOUNCED = Phrasing(
+    "A parcel from {city} has arrived for the {club}, {kg} kg{note}.",
+    "The postman just brought something for the {club}: from {city}, {kg} kg{note}.",
+    "There is a [box|parcel] for the {club} at the door, sent from {city}{note}.",
+    "I have here another parcel for the {club}, posted in {city}{note}.",
+    "{city} has sent the {club} a parcel of {kg} kg{note}.",
+    "For the {club} there came a parcel from {city} [today|this morning|just now]{note}.",
+    kg=r"\d+",
+    note=any_of({*_FRAGILE_NOTES, *_OTHER_NOTES}),
+    **_PARCEL_SLOTS,
+)
 
 
 @dataclass(kw_only=True)
@@ -27,8 +111,9 @@ class InstructionExceptions(BuiltinTest):
     """Following an instruction with exceptions over a long time.
 
     Scores: perfect 1, memoryless 0, a guess one in as many as there are stores; the share of parcels sent to the right
-    one. The generator applies the rule it tells: fragile goes before origin, origin before the rest. Among the parcels
-    every case occurs. About 100 tokens for the rule and 30 per parcel. Interferes with no other test.
+    one. The rule is of one club's parcels; it is told over several messages where the span allows it, an exception is often
+    changed later, and a club of a like name keeps its post elsewhere. Fragile goes before origin, origin before the rest, and
+    among the parcels every case occurs. About 45 tokens per part of the rule and 30 per parcel. Interferes with no other test.
     """
 
     kind: ClassVar[str] = "instruction_exceptions"
@@ -36,52 +121,190 @@ class InstructionExceptions(BuiltinTest):
     description: ClassVar[str] = "The agent must sort parcels by a rule with exceptions that was given once."
     answers: ClassVar[Sequence[str]] = STORES
 
-    exceptions: int = whole_number(2, least=1, most=len(STORES) - 2)
+    exceptions: int = whole_number(2, least=1, most=len(CITIES) - 1)
     requests: int = whole_number(5, least=lambda test: test.exceptions + 2)
 
     def make_example(self, number: int, rng: Random) -> TestExample:
-        usual, fragile, *others = rng.sample(STORES, self.exceptions + 2)
+        club = make_club(self.world, rng)
+        usual, fragile, moved, elsewhere, *others = rng.sample(STORES, self.exceptions + 4)
         cities = rng.sample(CITIES, len(CITIES))
         special = dict(zip(cities, others, strict=False))
-        ordinary = cities[self.exceptions :]
-        rules = " ".join(f"Parcels from {city} go to the {store} instead." for city, store in special.items())
-        rule = (
-            f"Whenever I announce a parcel, tell me in one word where it goes. Parcels go to the {usual}. {rules} But "
-            f"whatever is marked fragile goes to the {fragile}, wherever it comes from."
-        )
-        cases = [(rng.choice(ordinary), False), (rng.choice(list(special)), True), *((c, False) for c in special)]
-        while len(cases) < self.requests:
-            cases.append((rng.choice(cities), rng.random() < 0.3))
-        rng.shuffle(cases)
+        parts = [_USUAL_PLACE.say(rng, club=club, store=usual)]
+        told = {"usual": 0}
+        for city, store in special.items():
+            told[city] = len(parts)
+            parts.append(_EXCEPTION.say(rng, club=club, city=city, store=store))
+        told["fragile"] = len(parts)
+        parts.append(_FRAGILE.say(rng, club=club, store=fragile))
+        if rng.random() < 0.5:
+            city = rng.choice(list(special))
+            told[city] = len(parts)
+            parts.append(_MOVED.say(rng, club=club, city=city, store=moved, former=special[city]))
+            special[city] = moved
+        if rng.random() < 0.5:
+            place = rng.randrange(len(parts))
+            rival = make_rival_club(self.world, rng, club)
+            parts[place] += " " + _NOT_OURS.say(rng, club=rival, store=elsewhere)
+        lines = self._spread_parts(len(parts))
+        statements = [
+            self.chat(rng, " ".join(part for part, line in zip(parts, lines, strict=True) if line == number))
+            for number in range(lines[-1] + 1)
+        ]
+        cases = self._draw_cases(cities, special, rng)
         announced = [
-            f"A parcel from {city} has arrived, {rng.randint(2, 30)} kg{', marked fragile' if breaks else ''}."
+            _ANNOUNCED.say(
+                rng,
+                club=club,
+                city=city,
+                kg=rng.randint(2, 30),
+                note=rng.choice(_FRAGILE_NOTES if breaks else _OTHER_NOTES),
+            )
             for city, breaks in cases
         ]
         stores = [fragile if breaks else special.get(city, usual) for city, breaks in cases]
-        return self.tell_and_ask(number, [rule], announced, stores)
+        needed = [
+            [lines[told["fragile" if breaks else city if city in special else "usual"]]] for city, breaks in cases
+        ]
+        return self.tell_and_ask(number, statements, announced, stores, needed=needed)
 
-    def needed_lines(self, example: TestExample) -> list[Sequence[int] | None]:
-        return [[0] for _ in example.expected_responses]
+    def _spread_parts(self, count: int) -> list[int]:
+        """In which message each part of the rule is told."""
+        if self.memory_span >= _SPREAD_FROM:
+            return list(range(count))
+        # What changes the rule comes later than the rule.
+        return [0] * (count // 2) + [1] * (count - count // 2)
 
-    def evaluate(self, questions: Sequence[str], responses: Sequence[str], expected: Sequence[str]) -> Grade:
-        return Grade.mean(grade_claim(*one, STORES) for one in zip(responses, expected, strict=False))
+    def _draw_cases(self, cities: Sequence[str], special: dict[str, str], rng: Random) -> list[tuple[str, bool]]:
+        """Where parcels come from and whether they are fragile, each case of the rule at least once."""
+        ordinary = cities[self.exceptions :]
+        cases = [(rng.choice(ordinary), False), (rng.choice(list(special)), True), *((city, False) for city in special)]
+        while len(cases) < self.requests:
+            cases.append((rng.choice(cities), rng.random() < 0.3))
+        rng.shuffle(cases)
+        return cases
+
+    def evaluate(self, questions: Sequence[str], responses: Sequence[str], expected: Sequence[str]) -> Judgement:
+        grades = [
+            grade_choice(question, _drop_rules(reply, self.answers), store, (*self.answers, *expected))
+            for question, reply, store in zip(questions, responses, expected, strict=False)
+        ]
+        return Grade.mean((yield from settle(questions, responses, expected, grades)))
+
+    @classmethod
+    def make_reader(cls) -> Reader:
+        return _ParcelReader()
+
+
+def _drop_rules(reply: str, stores: Sequence[str]) -> str:
+    """The reply without rules about other parcels, unless it says nothing else."""
+    said = _RULE.sub(" ", reply)
+    return said if find_phrases(said, stores) else reply
+
+
+_RULE = re.compile(
+    r"\b(?:only |while )?(?:[\w-]{1,20} ){0,2}(?:parcels|ones|items|things)(?: from [\w-]{1,20})?(?: \w{1,10})? "
+    r"(?:go|belong|would go|in|into|to)\b[^.,;:–—\n]{0,60}",
+    re.IGNORECASE,
+)
+
+
+class _ParcelReader(Reader):
+    """Knows every club's rule: its usual place, its place for fragile things, its places by city."""
+
+    def __init__(self) -> None:
+        self._usual: dict[str, str] = {}
+        self._fragile: dict[str, str] = {}
+        self._by_city: dict[tuple[str, str], str] = {}
+
+    def answer(self, message: str, now: datetime) -> str | None:
+        for told in _USUAL_PLACE.read_all(message):
+            self._usual[told["club"]] = told["store"]
+        for told in _FRAGILE.read_all(message):
+            self._fragile[told["club"]] = told["store"]
+        for phrasing in (_EXCEPTION, _MOVED):
+            for told in phrasing.read_all(message):
+                self._by_city[told["club"], told["city"]] = told["store"]
+        parcel = _ANNOUNCED.read(message)
+        if parcel is None:
+            return None
+        club = parcel["club"]
+        if parcel["note"] in _FRAGILE_NOTES and club in self._fragile:
+            place = self._fragile[club]
+        else:
+            place = self._by_city.get((club, parcel["city"]), self._usual.get(club, ""))
+        return f"To the {place}." if place else None
 
 
 # --- choices between inns, by an arbitrary rule -----------------------------------------------------------------------
 
 INNS = (
-    "Anvil", "Blue Lobster", "Crooked Oar", "Dancing Goat", "Empty Saddle", "Falcon", "Golden Thistle", "Hammer",
-    "Iron Kettle", "Jolly Miller", "King's Boot", "Laughing Trout", "Mermaid", "Nutmeg", "Old Cannon", "Painted Drum",
+    "Anvil", "Falcon", "Hammer", "Mermaid", "Nutmeg", "Painted Drum",
+    *(
+        f"{adjective} {noun}"
+        for adjective in ("Blue", "Crooked", "Dancing", "Empty", "Gilded", "Iron", "Jolly", "Laughing", "Old",
+        "Quiet", "Sleeping",
+                          "Twisted")
+        for noun in ("Barrel", "Boot", "Cannon", "Goat", "Kettle", "Lobster", "Miller", "Oar", "Saddle", "Thistle",
+        "Trout", "Wheel")
+    ),
 )  # fmt: skip
-# What is told of an inn, and how the most and the least of it is called.
-_ATTRIBUTES = {
-    "beds": ("{} beds", "the most beds", "the fewest beds"),
-    "cats": ("{} cats", "the most cats", "the fewest cats"),
-    "chimneys": ("{} chimneys", "the most chimneys", "the fewest chimneys"),
-    "steps": ("{} steps up to the door", "the most steps up to the door", "the fewest steps up to the door"),
-    "clocks": ("{} clocks", "the most clocks", "the fewest clocks"),
-    "mirrors": ("{} mirrors", "the most mirrors", "the fewest mirrors"),
-}
+# What is told of an inn, in numbers.
+_COUNTED = (
+    "balconies", "beds", "bells", "cats", "chimneys", "clocks", "fireplaces", "garden benches", "mirrors", "pear trees",
+    "staircases", "steps up to the door", "stuffed owls", "weathercocks",
+)  # fmt: skip
+_EXTREMES = {f"the {word} {thing}": (thing, word == "most") for thing in _COUNTED for word in ("most", "fewest")}
+_RULE_SLOTS = {"club": CLUB, "extreme": any_of(_EXTREMES), "former": any_of(_EXTREMES)}
+_FIRST_RULE = Phrasing(
+    "Whenever I have to choose an inn for the {club}, take the one with {extreme}[ for me|].",
+    "When it comes to inns for the {club}, what counts first is {extreme}.",
+    "The {club} ask one thing of an inn before all others: {extreme}.",
+    "For the {club} choose inns [like this|by this rule]: the one with {extreme} wins.",
+    "An inn for the {club} must above all be the one with {extreme}.",
+    "Think like this for me whenever the {club} need an inn: the one with {extreme} is theirs.",
+    "You will be asked about inns for the {club}; look for {extreme}, and for nothing else at first.",
+    "I have my own way of choosing inns for the {club}, namely by {extreme}.",
+    "It may sound odd, but the {club} are only happy in the inn with {extreme}.",
+    "Do not think of prices when the {club} need an inn, think of {extreme}.",
+    **_RULE_SLOTS,
+)
+_SECOND_RULE = Phrasing(
+    "If that does not decide it for the {club}, take of those the one with {extreme}.",
+    "Should two inns be equal in that, {extreme} decides for the {club}.",
+    "Where my first rule for the {club} leaves a tie, the one with {extreme} wins.",
+    "The {club} may well be left with two inns by that rule; then {extreme} settles it.",
+    "And if there is a draw between inns for the {club}, I go by {extreme}.",
+    "Second comes {extreme}, but for the {club} only among inns that are equal in the first point.",
+    **_RULE_SLOTS,
+)
+_FIRST_CORRECTED = Phrasing(
+    "I put it wrongly: what comes first in an inn for the {club} is not {former} but {extreme}.",
+    "[Forget|Never mind] {former}: the first thing in an inn for the {club} is {extreme}, I had mixed it up.",
+    "The {club} complained, so from now on their first rule for inns is {extreme} and no longer {former}.",
+    **_RULE_SLOTS,
+)
+_SECOND_CORRECTED = Phrasing(
+    "I put it wrongly: what breaks a tie between inns for the {club} is not {former} but {extreme}.",
+    "[Forget|Never mind] {former}: a tie between inns for the {club} is broken by {extreme}, I had mixed it up.",
+    "The {club} complained, so from now on a tie between inns is broken by {extreme} and no longer by {former}.",
+    **_RULE_SLOTS,
+)
+_OTHER_RULE = Phrasing(
+    "The {club}, on the other hand, [swear|went] by {extreme}, but they book their own inns.",
+    "I know that the {club} always look for {extreme} in an inn, but I never book for them.",
+    **_RULE_SLOTS,
+)
+_DILEMMA = Phrasing(
+    "I must choose an inn for the {club}: {inns}. Which one do I take?",
+    "The {club} need an inn again: {inns}. Which of them is it to be?",
+    "Which inn shall I book for the {club}, if {inns}?",
+    "Several inns have answered the {club}: {inns}. Name the one that I book.",
+    club=CLUB,
+    inns=r"[^.?!:]+",
+)
+_INN = re.compile(rf"\bthe ({any_of(INNS)}) has ([^;]+)", re.IGNORECASE)
+_COUNT = re.compile(rf"(\d+) ({any_of(_COUNTED)})")
+_DISTRACTION_SHARE, _CORRECTION_SHARE = 0.4, 0.4
 
 
 @dataclass(kw_only=True)
@@ -89,8 +312,10 @@ class HowToThink(InventedTest):
     """Applying a rule that was given long ago.
 
     Scores: perfect 1, memoryless 0, a guess 1/3 with three options; the share of right choices. A choice is right if the
-    reply claims one inn and the rule chooses it; the rule is arbitrary and always decides, half of the time only by its
-    second part. About 60 tokens for the rule and 80 per choice. Interferes with no other test.
+    reply claims one inn and the rule chooses it; the rule is one club's, arbitrary, and always decides, half of '
+    'the time only
+    by its second part. Both parts are told in messages of their own, one of them is often corrected, and a club of a like
+    name goes by something else. About 35 tokens for each part and 80 per choice. Interferes with no other test.
     With `generator: model` the model `generation_model` invents the material.
     """
 
@@ -98,7 +323,8 @@ class HowToThink(InventedTest):
     name: ClassVar[str] = "How to Think"
     description: ClassVar[str] = "The agent is given a rule for choosing and must follow it in later choices."
     invention: ClassVar[str] = (
-        "Invent an arbitrary rule by which somebody wants choices to be made, told in the first person. Then pose five choices "
+        "Invent an arbitrary rule by which somebody wants choices to be made, told in the first person. Then pose "
+        "five choices "
         "between named options that the rule decides and common sense does not; the answer is the name of the option."
     )
     answers: ClassVar[Sequence[str]] = INNS
@@ -107,373 +333,126 @@ class HowToThink(InventedTest):
     options: int = whole_number(3, least=3, most=9)
 
     def make_example(self, number: int, rng: Random) -> TestExample:
-        first, second = rng.sample(tuple(_ATTRIBUTES), 2)
-        rule = Rule(first, rng.random() < 0.5, second, rng.random() < 0.5)
-        dilemmas = [_pose_dilemma(rule, self.options, rng) for _ in range(self.dilemmas)]
+        club = make_club(self.world, rng)
+        first, second, third = rng.sample(_COUNTED, 3)
+        rule = Rule(_draw_extreme(first, rng), _draw_extreme(second, rng))
+        wrong = _draw_extreme(third, rng)
+        corrected = rng.randrange(2) if rng.random() < _CORRECTION_SHARE else None
+        said = [wrong if corrected == 0 else rule.first, wrong if corrected == 1 else rule.second]
+        statements = [
+            _FIRST_RULE.say(rng, club=club, extreme=said[0]),
+            _SECOND_RULE.say(rng, club=club, extreme=said[1]),
+        ]
+        lines = [0, 1]
+        if corrected is not None:
+            lines[corrected] = len(statements)
+            correction = (_FIRST_CORRECTED, _SECOND_CORRECTED)[corrected]
+            extreme = (rule.first, rule.second)[corrected]
+            statements.append(correction.say(rng, club=club, extreme=extreme, former=wrong))
+        if rng.random() < _DISTRACTION_SHARE:
+            place = rng.randrange(len(statements))
+            rival = make_rival_club(self.world, rng, club)
+            statements[place] += " " + _OTHER_RULE.say(
+                rng, club=rival, extreme=_draw_extreme(rng.choice(_COUNTED), rng)
+            )
+        dilemmas = [_pose_dilemma(club, rule, self.options, rng) for _ in range(self.dilemmas)]
         return self.tell_and_ask(
-            number, [rule.text], [question for question, _ in dilemmas], [answer for _, answer in dilemmas]
+            number,
+            [self.chat(rng, statement) for statement in statements],
+            [dilemma.question for dilemma in dilemmas],
+            [dilemma.answer for dilemma in dilemmas],
+            needed=[lines if dilemma.tied else lines[:1] for dilemma in dilemmas],
         )
 
-    def grade_builtin(self, questions: Sequence[str], responses: Sequence[str], expected: Sequence[str]) -> Grade:
-        return Grade.mean(grade_claim(*one, INNS) for one in zip(responses, expected, strict=False))
+    def needed_lines(self, example: TestExample) -> list[Sequence[int] | None]:
+        stored: list[Sequence[int] | None] | None = example.material.get("needed")
+        return super().needed_lines(example) if stored is None else stored
+
+    def grade_builtin(self, questions: Sequence[str], responses: Sequence[str], expected: Sequence[str]) -> Judgement:
+        grades = [
+            grade_choice(question, reply, inn, (*self.answers, *expected))
+            for question, reply, inn in zip(questions, responses, expected, strict=False)
+        ]
+        return Grade.mean((yield from settle(questions, responses, expected, grades)))
+
+    @classmethod
+    def make_reader(cls) -> Reader:
+        return _InnReader()
 
 
 @dataclass(frozen=True)
 class Rule:
-    """First by one attribute; where that is equal, by another."""
+    """First by one extreme, such as `the most beds`; where that is equal, by another."""
 
     first: str
-    first_most: bool
     second: str
-    second_most: bool
-
-    @property
-    def text(self) -> str:
-        first, second = _name_extreme(self.first, self.first_most), _name_extreme(self.second, self.second_most)
-        return (
-            f"Whenever I have to choose between inns, think like this for me: take the one with {first}. If that does "
-            f"not decide it, take of those the one with {second}. Nothing else matters to me."
-        )
 
     def choose(self, inns: dict[str, dict[str, int]]) -> str:
-        signs = ((self.first, self.first_most), (self.second, self.second_most))
-        return max(inns, key=lambda inn: [inns[inn][name] * (1 if most else -1) for name, most in signs])
+        ranked = [_EXTREMES[extreme] for extreme in (self.first, self.second) if extreme]
+        return max(inns, key=lambda inn: [inns[inn].get(thing, 0) * (1 if most else -1) for thing, most in ranked])
 
 
-def _pose_dilemma(rule: Rule, options: int, rng: Random) -> tuple[str, str]:
-    """A choice between inns, and the one that the rule takes; half of the time only its second part decides."""
-    distractor = rng.choice([name for name in _ATTRIBUTES if name not in (rule.first, rule.second)])
+@dataclass(frozen=True)
+class Dilemma:
+    """A choice between inns; `tied` if only the second part of the rule decides it."""
+
+    question: str
+    answer: str
+    tied: bool
+
+
+def _draw_extreme(thing: str, rng: Random) -> str:
+    return f"the {rng.choice(('most', 'fewest'))} {thing}"
+
+
+def _pose_dilemma(club: str, rule: Rule, options: int, rng: Random) -> Dilemma:
+    (first, most), (second, _) = _EXTREMES[rule.first], _EXTREMES[rule.second]
+    distractor = rng.choice([thing for thing in _COUNTED if thing not in (first, second)])
     inns = rng.sample(INNS, options)
-    extreme = rng.randint(3, 7)
+    extreme = rng.randint(4, 7)
     tied = rng.sample(inns, 2 if rng.random() < 0.5 else 1)
-    worse = (1, 2) if rule.first_most else (8, 9)
-    seconds = rng.sample(range(1, 10), options)
+    worse = (2, 3) if most else (8, 9)
+    seconds = rng.sample(range(2, 12), options)
     facts = {
         inn: {
-            rule.first: extreme if inn in tied else rng.choice(worse),
-            rule.second: seconds[place],
+            first: extreme if inn in tied else rng.choice(worse),
+            second: seconds[place],
             distractor: rng.randint(2, 9),
         }
         for place, inn in enumerate(inns)
     }
     described = "; ".join(f"the {inn} has {_describe_inn(facts[inn], rng)}" for inn in inns)
-    return f"I must choose an inn: {described}. Which one do I take?", rule.choose(facts)
+    return Dilemma(_DILEMMA.say(rng, club=club, inns=described), rule.choose(facts), len(tied) > 1)
 
 
 def _describe_inn(facts: dict[str, int], rng: Random) -> str:
     names = rng.sample(tuple(facts), len(facts))
-    parts = [_ATTRIBUTES[name][0].format(facts[name]) for name in names]
+    parts = [f"{facts[name]} {name}" for name in names]
     return f"{', '.join(parts[:-1])} and {parts[-1]}"
 
 
-def _name_extreme(attribute: str, most: bool) -> str:
-    return _ATTRIBUTES[attribute][1 if most else 2]
+@dataclass
+class _InnReader(Reader):
+    """Knows every club's first and second rule."""
 
+    first: dict[str, str] = field(default_factory=dict)
+    second: dict[str, str] = field(default_factory=dict)
 
-# --- a phrase for an occasion -----------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Trigger:
-    """What the user will do, what the agent is then to say, how the user does it, and a like message that is no trigger.
-
-    No phrase to be said occurs in any message but the request.
-    """
-
-    occasion: str
-    phrase: str
-    messages: tuple[str, ...]
-    foil: str
-
-
-TRIGGERS = (
-    Trigger(
-        "tell you that I cannot sleep", "Count the herons on the roof",
-        ("I cannot sleep tonight.", "It is two in the morning and I still cannot sleep.", "Once more I cannot sleep."),
-        "I slept very well and feel rested.",
-    ),
-    Trigger(
-        "say that I have lost my spectacles", "They are on your forehead, captain",
-        ("I have lost my spectacles.", "Where are they? I have lost my spectacles.", "My spectacles! I have lost them again."),
-        "I have bought new spectacles.",
-    ),
-    Trigger(
-        "mention that it is raining", "Good weather for mushrooms and poets",
-        ("It is raining here.", "Look outside, it is raining.", "It has started: it is raining."),
-        "The sun is shining here.",
-    ),
-    Trigger(
-        "complain about the noise of my neighbours", "Play the trombone until they move out",
-        ("My neighbours are so noisy again.", "The noise from next door, my neighbours are unbearable.",
-         "I must complain: the neighbours make such noise."),
-        "My neighbours are very quiet people.",
-    ),
-    Trigger(
-        "tell you that I missed the train", "Every missed train is a found hour",
-        ("I missed the train.", "Just now I missed the train.", "Bad luck, I missed the train."),
-        "I caught the train in time.",
-    ),
-    Trigger(
-        "say that my plant looks unwell", "Read it a chapter about the sea",
-        ("My plant looks unwell.", "The plant on the sill looks unwell.", "I am worried, my plant looks unwell."),
-        "My plant has three new leaves.",
-    ),
-    Trigger(
-        "mention that I burnt the toast", "Charcoal is a vegetable too",
-        ("I burnt the toast.", "Oh dear, I burnt the toast.", "There is smoke: I burnt the toast."),
-        "The toast came out golden.",
-    ),
-    Trigger(
-        "tell you that my watch has stopped", "Then it is always teatime",
-        ("My watch has stopped.", "I just noticed that my watch has stopped.", "My watch, it has stopped."),
-        "My watch keeps perfect time.",
-    ),
-)  # fmt: skip
-# Below this share of common words a sentence is not an attempt at the phrase.
-_UNLIKE = 0.5
-
-
-@dataclass(kw_only=True)
-class TriggerResponse(BuiltinTest):
-    """Following a standing request.
-
-    Scores: perfect 1, memoryless 0; always saying the phrase scores 0. The score is the share of triggers that were
-    answered with the phrase, minus 1 if a message of the same kind that is no trigger was answered with it too. The phrase
-    counts word for word, or in a sentence that agrees with it in more than `rouge_score_threshold` of the words; only what
-    is less alike, yet half the same, goes to the judge. About 30 tokens per message. Interferes with no other test.
-    """
-
-    kind: ClassVar[str] = "trigger_response"
-    name: ClassVar[str] = "Trigger Response"
-    description: ClassVar[str] = "The agent must answer a certain kind of message with a set phrase."
-    reset_message: ClassVar[str] = "You no longer have to answer with that phrase; please forget about it."
-    answers: ClassVar[Sequence[str]] = tuple(trigger.phrase for trigger in TRIGGERS)
-
-    trigger_activations: int = whole_number(3, least=1)
-    rouge_score_threshold: float = 0.75
-
-    def make_example(self, number: int, rng: Random) -> TestExample:
-        trigger = self.deal(TRIGGERS, number)
-        messages = [rng.choice(trigger.messages) for _ in range(self.trigger_activations)]
-        expected: list[str | None] = [trigger.phrase] * self.trigger_activations
-        foil = rng.randint(0, self.trigger_activations)
-        messages.insert(foil, trigger.foil)
-        expected.insert(foil, None)
-        request = f'Whenever I {trigger.occasion}, answer with the sentence "{trigger.phrase}". At no other time.'
-        return self.tell_and_ask(number, [request], messages, expected)
-
-    def ideal_answers(self, example: TestExample) -> list[str]:
-        return [f"{phrase}." if phrase else "I am glad to hear that." for phrase in example.expected_responses]
-
-    def needed_lines(self, example: TestExample) -> list[Sequence[int] | None]:
-        return [[0] for _ in example.expected_responses]
-
-    def evaluate(self, questions: Sequence[str], responses: Sequence[str], expected: Sequence[str | None]) -> Judgement:
-        phrase = next(phrase for phrase in expected if phrase)
-        hits, false_alarms, reasons = 0, 0, []
-        for reply, wanted in zip(responses, expected, strict=False):
-            uttered = says_phrase(reply, phrase, self.rouge_score_threshold)
-            if uttered is None:
-                ruling = yield from ask_yes_or_no(
-                    f"Somebody was to say: {phrase}\n\nThey said:\n{reply}\n\n"
-                    "Does this contain that sentence, if perhaps in slightly other words?",
-                    purpose="was the phrase said?",
-                    undecided=f"only a judge (--judge) can tell if it says {phrase!r}",
-                    reason=f"the judge was asked whether it says {phrase!r}",
-                )
-                if ruling.failed:
-                    return ruling
-                uttered = ruling.score == 1
-            hits += bool(uttered and wanted)
-            false_alarms += bool(uttered and not wanted)
-            reasons.append(f"{'says' if uttered else 'does not say'} {phrase!r}: {shorten(reply, 60)}")
-        triggers = sum(1 for wanted in expected if wanted)
-        if false_alarms:
-            reasons.append("says it where it was not asked for")
-        return Grade.share(hits / triggers - (1 if false_alarms else 0), 1, *reasons)
-
-
-def says_phrase(reply: str, phrase: str, threshold: float) -> bool | None:
-    """Whether the phrase was said; None where a sentence resembles it too much for a no and too little for a yes."""
-    if recites(reply, phrase):
-        return True
-    alike = max((similarity(sentence, phrase) for sentence in re.split(r"[.!?\n]+", reply[:20_000])), default=0.0)
-    return True if alike > threshold else None if alike > _UNLIKE else False
-
-
-# --- a quotation in a later reply -------------------------------------------------------------------------------------
-
-# Of authors whose works are in the public domain, one of each author.
-QUOTATIONS = (
-    ("It is not down in any map; true places never are.", "Herman Melville"),
-    ("I am no bird; and no net ensnares me.", "Charlotte Brontë"),
-    ("Beware; for I am fearless, and therefore powerful.", "Mary Shelley"),
-    ("The mass of men lead lives of quiet desperation.", "Henry David Thoreau"),
-    ("A foolish consistency is the hobgoblin of little minds.", "Ralph Waldo Emerson"),
-    ("I can resist everything except temptation.", "Oscar Wilde"),
-    ("All the world's a stage, and all the men and women merely players.", "William Shakespeare"),
-    ("A thing of beauty is a joy for ever.", "John Keats"),
-    ("It was the best of times, it was the worst of times.", "Charles Dickens"),
-    ("No man is an island, entire of itself.", "John Donne"),
-    ("Better to reign in Hell, than serve in Heaven.", "John Milton"),
-    ("It is a narrow mind which cannot look at a subject from various points of view.", "George Eliot"),
-    ("If you look for perfection, you'll never be content.", "Leo Tolstoy"),
-    ("Hope is the thing with feathers that perches in the soul.", "Emily Dickinson"),
-    ("To err is human; to forgive, divine.", "Alexander Pope"),
-)
-_ORDINALS = {2: "second", 3: "third", 4: "fourth", 5: "fifth", 6: "sixth", 7: "seventh", 8: "eighth"}
-
-
-@dataclass(kw_only=True)
-class ProspectiveMemory(BuiltinTest):
-    """Remembering to do something.
-
-    Scores: perfect 1, memoryless 0; quoting in every reply scores 0. Right is the quotation, word for word, in the n-th
-    reply to anyone counted from the request, and in none before. About 60 tokens, plus up to seven exchanges of others.
-    Interferes with no other test: the quotation is a line more in a reply, which no other test minds.
-    """
-
-    kind: ClassVar[str] = "prospective_memory"
-    name: ClassVar[str] = "Prospective Memory"
-    description: ClassVar[str] = "The agent must append a quotation to its n-th reply, and to no other."
-    reset_message: ClassVar[str] = "Please forget the quotation and what I asked you to do with it."
-    answers: ClassVar[Sequence[str]] = tuple(quotation for quotation, _ in QUOTATIONS)
-
-    def make_example(self, number: int, rng: Random) -> TestExample:
-        quotation, author = self.deal(QUOTATIONS, number)
-        place = rng.choice(tuple(_ORDINALS))
-        request = (
-            f"Append the quotation from {author} that I gave you to your {_ORDINALS[place]} reply from now on, and to no "
-            "other one. Your reply to this message is the first; all your replies count, whatever they are about."
-        )
-        return TestExample(
-            dataset=self,
-            example_id=str(number),
-            script=[f"“{quotation}” – {author}", request],
-            waits=[Wait(until_share=LAST_SHARE), Wait()],
-            expected_responses=[[quotation, author, place]],
-        )
-
-    def play(self, example: TestExample) -> Script:
-        quotation, _, place = example.expected_responses[0]
-        yield Say(example.script[0])
-        yield example.waits[0]
-        replies = [(yield Ask(example.script[1], ideal="I will.", needs=()))]
-        while len(replies) < place:
-            due = len(replies) == place - 1
-            reply = yield Listen(ideal=quotation if due else None)
-            if reply is None:
-                yield Grade.failure(f"the conversation ended after {len(replies)} of {place} replies")
-                return
-            replies.append(reply)
-        yield grade_recital(replies, quotation, place)
-
-
-def grade_recital(replies: Sequence[str], quotation: str, place: int) -> Grade:
-    """1 if the quotation is in reply number `place`, counted from 1, and in no other up to there."""
-    quoting = [number for number, reply in enumerate(replies[:place], start=1) if recites(reply, quotation)]
-    told = f"in replies {', '.join(map(str, quoting))}" if quoting else "in none"
-    return Grade.when(
-        quoting == [place], f"{shorten(quotation, 60)!r} belongs into reply {place} only, it is {told} of {place}"
-    )
-
-
-# --- preferences ------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Preference:
-    statement: str
-    request: str
-    fitting: tuple[str, ...]
-    violating: tuple[str, ...]
-
-
-PREFERENCES = (
-    Preference(
-        "I must not eat nuts of any kind.", "Which cake shall I order for Sunday",
-        ("the lemon sponge", "the cherry strudel", "the poppy seed cake"),
-        ("the hazelnut torte", "the walnut roll", "the pecan pie"),
-    ),
-    Preference(
-        "I am afraid of heights.", "Where shall we go on our outing",
-        ("the botanical garden", "the tram museum", "the duck pond"),
-        ("the rope bridge", "the cable car", "the bell tower"),
-    ),
-    Preference(
-        "I refuse to fly, whatever the distance.", "How shall I travel to the congress",
-        ("the night train", "the coach", "the ferry"),
-        ("the seaplane", "the charter flight", "the helicopter"),
-    ),
-    Preference(
-        "I am of no use to anyone before ten in the morning.", "Which course shall I sign up for",
-        ("evening pottery", "the afternoon choir", "life drawing at eight in the evening"),
-        ("sunrise yoga", "the breakfast debate", "the early birds' swimming"),
-    ),
-    Preference(
-        "Wool makes my skin itch terribly.", "What shall I wear to the wedding",
-        ("the linen suit", "the silk blouse", "the cotton velvet jacket"),
-        ("the merino cardigan", "the tweed jacket", "the cashmere pullover"),
-    ),
-    Preference(
-        "I cannot bear stories with ghosts in them.", "Which play shall I book",
-        ("The Gardener's Wedding", "A Quarrel over Cheese", "The Miser of Lyon"),
-        ("The Phantom Lodger", "Séance at Seven", "The Haunted Spinet"),
-    ),
-    Preference(
-        "I cannot swim.", "Which trip shall I give my nephew and myself for his birthday",
-        ("the steam railway", "the deer park", "the planetarium"),
-        ("the kayak tour", "the snorkelling day", "the white-water rafting"),
-    ),
-    Preference(
-        "I am allergic to cats.", "Which holiday flat shall I take",
-        ("the bookshop flat", "the canal flat", "the terrace flat"),
-        ("the cat breeder's flat", "the kitten rescue house", "the flat over the cat hotel"),
-    ),
-)  # fmt: skip
-
-
-@dataclass(kw_only=True)
-class PreferenceFollowing(BuiltinTest):
-    """Using what is known without being asked for it.
-
-    Scores: perfect 1, memoryless 0, a guess 1/3; the share of requests that were advised well. Exactly one of three
-    options fits what the user said of themselves; naming several is wrong. About 15 tokens per preference and 40 per
-    request. Interferes with restaurant, where dishes are chosen too.
-    """
-
-    kind: ClassVar[str] = "preference"
-    name: ClassVar[str] = "Preference Following"
-    description: ClassVar[str] = "The agent must give advice that fits preferences mentioned long before."
-    interferes_with: ClassVar[frozenset[str]] = frozenset({"restaurant"})
-    answers: ClassVar[Sequence[str]] = tuple(
-        option for preference in PREFERENCES for option in (*preference.fitting, *preference.violating)
-    )
-
-    preferences: int = whole_number(3, least=1, most=len(PREFERENCES))
-
-    def make_example(self, number: int, rng: Random) -> TestExample:
-        chosen = rng.sample(PREFERENCES, self.preferences)
-        requests, expected = [], []
-        for preference in rng.sample(chosen, len(chosen)):
-            fitting = rng.choice(preference.fitting)
-            options = rng.sample((fitting, *rng.sample(preference.violating, 2)), 3)
-            requests.append(f"{preference.request}: {options[0]}, {options[1]} or {options[2]}? Name one of them.")
-            expected.append(fitting)
-        return self.tell_and_ask(number, [preference.statement for preference in chosen], requests, expected)
-
-    def needed_lines(self, example: TestExample) -> list[Sequence[int] | None]:
-        told = {option: one.statement for one in PREFERENCES for option in one.fitting}
-        return [example.lines_with(told.get(fitting, fitting)) for fitting in example.expected_responses]
-
-    def evaluate(self, questions: Sequence[str], responses: Sequence[str], expected: Sequence[str]) -> Grade:
-        options = [_strip_article(option) for option in self.answers]
-        return Grade.mean(
-            grade_claim(reply, _strip_article(fitting), options)
-            for reply, fitting in zip(responses, expected, strict=False)
-        )
-
-
-def _strip_article(option: str) -> str:
-    """The option without its article, which nobody must repeat."""
-    return option.removeprefix("the ").removeprefix("The ").removeprefix("A ")
+    def answer(self, message: str, now: datetime) -> str | None:
+        for phrasing, rules in (
+            (_FIRST_RULE, self.first),
+            (_SECOND_RULE, self.second),
+            (_FIRST_CORRECTED, self.first),
+            (_SECOND_CORRECTED, self.second),
+        ):
+            for told in phrasing.read_all(message):
+                rules[told["club"]] = told["extreme"]
+        asked = _DILEMMA.read(message)
+        if asked is None or asked["club"] not in self.first:
+            return None
+        inns = {
+            inn[1]: {thing: int(count) for count, thing in _COUNT.findall(inn[2])}
+            for inn in _INN.finditer(asked["inns"])
+        }
+        rule = Rule(self.first[asked["club"]], self.second.get(asked["club"], ""))
+        return f"The {rule.choose(inns)}." if inns else None

@@ -54,7 +54,7 @@ class InventedTest(BuiltinTest):
         """A test whose material and answers are ours."""
 
     @abstractmethod
-    def grade_builtin(self, questions: Sequence[str], responses: Sequence[str], expected: Any) -> Grade:
+    def grade_builtin(self, questions: Sequence[str], responses: Sequence[str], expected: Any) -> Grading:
         """The verdict on a test whose material is ours."""
 
     def generate_examples(self, num_examples: int) -> list[TestExample]:
@@ -85,8 +85,11 @@ class InventedTest(BuiltinTest):
         return example
 
     def needed_lines(self, example: TestExample) -> list[Sequence[int] | None]:
-        # All of the material is told in one message.
-        return [[0] for _ in example.expected_responses]
+        # All of what a model invented is told in one message.
+        return list(example.material.get("needed") or [[0] for _ in example.expected_responses])
+
+    def is_readable(self, example: TestExample) -> bool:
+        return self.generator == BUILTIN and super().is_readable(example)
 
     def evaluate(self, questions: Sequence[str], responses: Sequence[str], expected: Any) -> Grading:
         if self.generator == BUILTIN:

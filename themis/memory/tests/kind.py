@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any, ClassVar, TypeVar
 
 from themis.core.registry import nearest
 from themis.exceptions import ConfigurationError
-from themis.memory.actions import Consult, Grade, Judgement
+from themis.memory.actions import Action, Consult, Grade, Judgement
 from themis.memory.examples import DatasetInterface, TestExample
+from themis.memory.small_talk import wrap
 
 T = TypeVar("T")
 # A number, or a function of the test where it depends on other arguments.
 Limit = int | Callable[[Any], int]
+# From these spans on there is room for a sentence, and for two, of small talk before and after what matters.
+_TALKATIVE_FROM = (4_000, 16_000)
 
 
 def whole_number(default: int, *, least: Limit, most: Limit | None = None) -> int:
@@ -74,7 +77,13 @@ class BuiltinTest(DatasetInterface):
                 _require_choice(self.kind, name, getattr(self, name), argument.metadata["choices"])
 
     def tell_and_ask(
-        self, number: int, statements: Sequence[str], questions: Sequence[str], expected: object
+        self,
+        number: int,
+        statements: Sequence[str],
+        questions: Sequence[str],
+        expected: object,
+        *,
+        needed: Sequence[Sequence[int] | None] | None = None,
     ) -> TestExample:
         """A fixed script: all statements, spread over the span, then all questions.
 
@@ -83,6 +92,7 @@ class BuiltinTest(DatasetInterface):
             statements: What is told.
             questions: What is asked after all of it.
             expected: What `evaluate` compares the answers with; plain JSON.
+            needed: For each question the statements that its answer rests on; None for all of them.
         """
         return TestExample(
             dataset=self,
@@ -90,7 +100,22 @@ class BuiltinTest(DatasetInterface):
             script=[*statements, *questions],
             is_question=[False] * len(statements) + [True] * len(questions),
             expected_responses=expected,
+            material={} if needed is None else {"needed": [lines and sorted(set(lines)) for lines in needed]},
         )
+
+    def needed_lines(self, example: TestExample) -> list[Sequence[int] | None]:
+        stored: list[Sequence[int] | None] | None = example.material.get("needed")
+        return super().needed_lines(example) if stored is None else stored
+
+    def chat(self, rng: Random, sentence: str) -> str:
+        """A sentence in the middle of small talk, of which there is more the longer the span.
+
+        Args:
+            rng: Decides what is said around it.
+            sentence: What matters.
+        """
+        most = sum(self.memory_span >= span_tokens for span_tokens in _TALKATIVE_FROM)
+        return wrap(rng, sentence, before=most, after=max(1, most))
 
     def deal(self, cards: Sequence[T], number: int) -> T:
         """Card `number` of a pack that is shuffled anew whenever it is used up, so that none comes back too early."""
@@ -119,6 +144,24 @@ def ask_yes_or_no(question: str, *, purpose: str, undecided: str, reason: str) -
     if ruling.failed:
         return Grade.failure(f"{undecided}: {ruling.failure}")
     return Grade.when(ruling.value, reason)
+
+
+def settle(
+    questions: Sequence[str], replies: Sequence[str], expected: Sequence[object], grades: Sequence[Grade]
+) -> Generator[Action, Any, list[Grade]]:
+    """The grades, those without a verdict replaced by what the judge says of the reply."""
+    settled = []
+    for question, reply, answer, grade in zip(questions, replies, expected, grades, strict=False):
+        if grade.failed:
+            grade = yield from ask_yes_or_no(
+                f"Question:\n{question}\n\nRight answer:\n{answer}\n\nGiven answer:\n{reply}\n\n"
+                "Does the given answer give the right one as its answer, and no other beside it?",
+                purpose="is this the answer?",
+                undecided=f"{grade.reasons[0]}; only a judge (--judge) can tell",
+                reason=f"the judge was asked whether this gives {answer!r}: {reply[:80]!r}",
+            )
+        settled.append(grade)
+    return settled
 
 
 def _parse_yes(text: str) -> bool:

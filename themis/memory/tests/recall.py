@@ -1,61 +1,196 @@
-"""Things told at once that must be given back in detail: facts, a procedure, a notice word for word, a table of codes."""
+"""Things told in a few messages that must be given back in detail: an island that does not exist, a machine that does not."""
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from datetime import datetime
 from random import Random
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 from themis.memory.actions import Grade
 from themis.memory.examples import TestExample
-from themis.memory.scoring.claims import grade_answers
-from themis.memory.scoring.lists import grade_passage
-from themis.memory.scoring.words import find_correction, shorten
+from themis.memory.phrasing import Phrasing, any_of
+from themis.memory.reader import Reader
+from themis.memory.scoring.claims import extract_about, grade_answers
 from themis.memory.tests.invented import InventedTest
-from themis.memory.tests.kind import BuiltinTest, whole_number
+from themis.memory.tests.kind import whole_number
+from themis.memory.tests.telling import tell
+
+# So many facts or steps are told in one message.
+_AT_ONCE = 3
+
+
+def _combine(beginnings: str, endings: str) -> tuple[str, ...]:
+    return tuple(first + last for first in beginnings.split() for last in endings.split())
+
 
 # --- an island that does not exist ------------------------------------------------------------------------------------
 
-# Statement, question, possible answers. No answer of one kind occurs in another.
-_ISLAND_FACTS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
-    ("The capital of {island} is {answer}.", "What is the capital of {island}?",
-     ("Torvane", "Ulmeston", "Brackwick", "Quenhaven", "Sildoma", "Harrowmere")),
-    ("{island} is ruled by Queen {answer}.", "Which queen rules {island}?",
-     ("Ysolde", "Maravel", "Thessaly", "Ondine", "Perpetua", "Ermengard")),
-    ("People on {island} pay in {answer}.", "In which currency do people pay on {island}?",
-     ("korrins", "pellas", "drubbins", "ostrals", "veshes", "moidos")),
-    ("The longest river of {island} is the {answer}.", "What is the longest river of {island} called?",
-     ("Ossel", "Grindle", "Vaunt", "Tarrow", "Lisk", "Eddermoor")),
-    ("The emblem of {island} shows a {answer}.", "Which animal does the emblem of {island} show?",
-     ("heron", "badger", "lynx", "stag beetle", "porpoise", "hedgehog")),
-    ("Every meal on {island} contains {answer}.", "Which food does every meal on {island} contain?",
-     ("chestnuts", "seaweed", "goat cheese", "pickled plums", "barley", "smoked eel")),
-    ("The great feast of {island} is held in honour of {answer}.", "In whose honour is the great feast of {island} held?",
-     ("the lamplighters", "the midwives", "the bell founders", "the beekeepers", "the well diggers", "the net menders")),
-    ("It is forbidden on {island} to {answer}.", "What is it forbidden to do on {island}?",
-     ("whistle", "wear gloves", "run downhill", "paint doors", "count gulls", "sell rope")),
-    ("The roofs of {island} are made of {answer}.", "What are the roofs of {island} made of?",
-     ("slate", "copper sheets", "whale bone", "thatch", "cork", "oyster shells")),
-    ("Children on {island} learn {answer} before they learn to read.",
-     "What do children on {island} learn before they learn to read?",
-     ("knot tying", "juggling", "swimming", "map drawing", "bread baking", "candle making")),
-    ("The volcano of {island} last erupted in the year of the {answer}.",
-     "In the year of what did the volcano of {island} last erupt?",
-     ("comet", "plague", "two kings", "long frost", "great marriage", "lost fleet")),
-    ("Visitors to {island} are greeted with {answer}.", "With what are visitors to {island} greeted?",
-     ("a song", "three bows", "a pinch of salt", "a spoonful of honey", "a riddle", "a clap of hands")),
-)  # fmt: skip
-_ISLANDS = ("Calvery", "Dunmarrow", "Estrelle", "Fennoway", "Ghelt", "Hespera", "Iskaday", "Jorundel")
-ISLAND_KINDS = tuple(answers for _, _, answers in _ISLAND_FACTS)
+
+class _Fact(NamedTuple):
+    """What an island may have: sentences that tell it, sentences that ask for it, and all that it can be."""
+
+    told: tuple[str, ...]
+    asked: tuple[str, ...]
+    answers: tuple[str, ...]
+
+
+# No answer of one kind occurs in another.
+_ISLAND_FACTS: dict[str, _Fact] = {
+    "capital": _Fact(
+        ("The capital of {island} is {answer}.", "Whoever governs {island} does so from {answer}, its capital.",
+         "All roads on {island} end in the capital, {answer}.", "They have made {answer} the capital of {island}.",
+         "The parliament, the ministries and the mint of {island} are all in {answer}."),
+        ("What is the capital of {island}?", "Which town is the capital of {island}?",
+         "From which town is {island} governed?"),
+        _combine("Ashk Brack Brov Cind Dorm Drav Elst Ferr Gask Grond Harrow Hulm Ilver Irv Jask Korv Krest Lorn Maxt Mender "
+                 "Nald Nyl Ostr Parv Plov Quen Rusk Sild Skel Tambr Torv Trast Ulm Vash Wynd Zast",
+                 "aven ane ory uston ermere ovia"),
+    ),
+    "queen": _Fact(
+        ("{island} is ruled by Queen {answer}.", "The crown of {island} is worn by a queen called {answer}.",
+         "On every stamp of {island} you see the face of its queen, {answer}.",
+         "Queen {answer} has reigned over {island} since before I was born.",
+         "When {answer} was crowned, the whole of {island} had three days off."),
+        ("Which queen rules {island}?", "What is the name of the queen of {island}?",
+         "Who wears the crown on {island}?"),
+        _combine("Erm Fenn Galath Hild Jor Lys Marav Nym Ond Pell Sev Thess Ulr Yso", "anda essa ilde orra uvine"),
+    ),
+    "currency": _Fact(
+        ("People on {island} pay in {answer}.", "For a loaf of bread on {island} one counts out four {answer}.",
+         "The money of {island} is called {answer}.", "My pockets were full of {answer} when I came back from {island}.",
+         "A night at an inn on {island} cost me nine {answer}."),
+        ("In which currency do people pay on {island}?", "What is the money of {island} called?",
+         "What would I have to pay with on {island}?"),
+        _combine("bresk drubb gimm korr lumm moid nasp ostr pell quill tann vesh zerr", "ins ots als erds"),
+    ),
+    "river": _Fact(
+        ("The longest river of {island} is the {answer}.", "No river on {island} is longer than the {answer}.",
+         "One can follow the {answer}, the longest river there is on {island}, for nine days.",
+         "Of all the rivers of {island} the {answer} has the longest way to the sea.",
+         "On {island} a boat needs nine days down the {answer}, and for every other river fewer."),
+        ("What is the longest river of {island} called?", "Which river is the longest on {island}?",
+         "No river on {island} is as long as which one?"),
+        _combine("Addr Birr Esk Grind Hurm Liskar Oss Pravv Tarr Umb Vaunt Wenn", "ow el ick usk"),
+    ),
+    "emblem": _Fact(
+        ("The emblem of {island} shows a {answer}.", "There is a {answer} in the coat of arms of {island}.",
+         "Wherever {island} puts its emblem, you see a {answer}.", "The flag of {island} has a {answer} on it, its emblem.",
+         "Every official letter from {island} is sealed with a {answer}."),
+        ("Which animal does the emblem of {island} show?", "What animal is in the emblem of {island}?",
+         "Which animal stands for {island} on seals and flags?"),
+        ("badger", "beaver", "bison", "camel", "cockerel", "dormouse", "egret", "gecko", "hedgehog", "heron", "lynx", "mole",
+         "moose", "newt", "otter", "panda", "porpoise", "puffin", "raccoon", "stag beetle", "stoat", "toad", "walrus"),
+    ),
+    "meal": _Fact(
+        ("Every meal on {island} contains {answer}.", "Nobody on {island} sits down to a meal without {answer}.",
+         "The cooks of {island} put {answer} into every single meal.",
+         "I ate eleven times on {island}, and each meal had {answer} in it.",
+         "Without {answer} a cook on {island} would not call it food."),
+        ("Which food does every meal on {island} contain?", "What do the people of {island} put into every meal?",
+         "What is never missing from a dish on {island}?"),
+        ("barley", "beetroot", "capers", "chestnuts", "coconut", "dried figs", "fennel", "garlic", "goat cheese", "horseradish",
+         "lentils", "mustard", "nettles", "olives", "parsnips", "pickled plums", "pumpkin", "quinces", "saffron", "seaweed",
+         "smoked eel", "sorrel", "tofu", "turnips"),
+    ),
+    "feast": _Fact(
+        ("The great feast of {island} is held in honour of {answer}.", "It is for {answer} that {island} holds its great feast.",
+         "Once a year {island} celebrates {answer} with its great feast.",
+         "Everyone on {island} dances for {answer} when the great feast comes round.",
+         "The one night on which all of {island} dances belongs to {answer}."),
+        ("In whose honour is the great feast of {island} held?", "Whom does {island} celebrate with its great feast?",
+         "Whom do they honour with the great feast on {island}?"),
+        ("the beekeepers", "the bell founders", "the charcoal burners", "the chimney sweeps", "the clockmakers", "the coopers",
+         "the dyers", "the glass blowers", "the grave diggers", "the lamplighters", "the midwives", "the net menders",
+         "the pilots", "the potters", "the quarrymen", "the rat catchers", "the rope makers", "the shepherds",
+         "the stonemasons", "the well diggers"),
+    ),
+    "dress": _Fact(
+        ("On Sundays everybody on {island} wears {answer}.",
+         "You can tell a Sunday on {island} by the {answer} that everybody wears.",
+         "Nobody on {island} leaves the house on a Sunday without {answer}.",
+         "It was Sunday when I landed on {island}, and everybody had {answer} on.",
+         "Go out on a Sunday on {island} and you will see nothing but {answer}."),
+        ("What does everybody on {island} wear on Sundays?", "On Sundays, what do all the people of {island} have on?",
+         "How would I have to dress on {island} on a Sunday?"),
+        ("bow ties", "brass buckles", "checked trousers", "feather boas", "fur caps", "green gloves", "knitted vests",
+         "lace collars", "leather aprons", "long veils", "oilskins", "paper crowns", "purple stockings", "red sashes",
+         "silk ribbons", "spectacles", "straw hats", "striped scarves", "top hats", "white capes", "wooden shoes"),
+    ),
+    "roofs": _Fact(
+        ("The roofs of {island} are made of {answer}.", "On {island} they cover their roofs with {answer}.",
+         "From above {island} is all {answer}, since that is what its roofs are made of.",
+         "A house on {island} gets its roof of {answer} last.",
+         "When it hails on {island}, it drums on {answer} over everybody's head."),
+        ("What are the roofs of {island} made of?", "With what do they cover their roofs on {island}?",
+         "What are the houses of {island} covered with?"),
+        ("bamboo", "birch bark", "canvas", "copper sheets", "cork", "glazed tiles", "heather", "oyster shells", "palm leaves",
+         "pumice", "sailcloth", "slate", "tarred felt", "thatch", "turf", "whale bone"),
+    ),
+    "lesson": _Fact(
+        ("Children on {island} learn {answer} before they learn to read.",
+         "Reading comes second for the children of {island}, {answer} comes first.",
+         "The first thing that a child is taught on {island} is {answer}, long before the letters.",
+         "No child on {island} may learn to read before it has learnt {answer}.",
+         "At five a child on {island} is good at {answer} and cannot yet spell its own name."),
+        ("What do children on {island} learn before they learn to read?",
+         "What is the first thing that a child is taught on {island}?",
+         "Which skill comes before the alphabet on {island}?"),
+        ("basket weaving", "bread baking", "bird calling", "candle making", "darning", "drumming", "falconry", "fence mending",
+         "goat milking", "juggling", "kite building", "knot tying", "map drawing", "rowing", "sheep shearing", "skiing",
+         "star gazing", "stilt walking", "swimming", "whittling"),
+    ),
+    "volcano": _Fact(
+        ("The volcano of {island} last erupted in the year of the {answer}.",
+         "Since the year of the {answer} the volcano of {island} has not erupted again.",
+         "They remember the year of the {answer} on {island} because it was the last time that the volcano erupted.",
+         "In the year of the {answer} the volcano of {island} threw up its ashes for the last time.",
+         "The last ashes fell on {island} in the year of the {answer}."),
+        ("In the year of what did the volcano of {island} last erupt?",
+         "They name years on {island}: in the year of what was the last eruption of its volcano?",
+         "The year in which the mountain of {island} last spat fire is called the year of what?"),
+        ("comet", "double harvest", "drought", "eclipse", "great marriage", "green snow", "locusts", "long frost", "lost fleet",
+         "missing bell", "plague", "red tide", "shipwreck", "three popes", "two kings", "white whale"),
+    ),
+    "welcome": _Fact(
+        ("Visitors to {island} are greeted with {answer}.", "Whoever lands on {island} is greeted with {answer}.",
+         "I had hardly set foot on {island} when they greeted me with {answer}.",
+         "It is {answer} with which {island} greets its visitors.",
+         "At the pier of {island} it is {answer} first and passports later."),
+        ("With what are visitors to {island} greeted?", "How does {island} greet its visitors?",
+         "What does one get as a welcome on {island}?"),
+        ("a cannon shot", "a clap of hands", "a drum roll", "a feather", "a hot towel", "a kiss on the ear", "a pear",
+         "a pinch of salt", "a poem", "a riddle", "a song", "a spoonful of honey", "a warm pebble", "three bows", "two coins",
+         "wet hands"),
+    ),
+}  # fmt: skip
+ISLAND_KINDS = tuple(fact.answers for fact in _ISLAND_FACTS.values())
+_ISLANDS = (
+    "Ambr Brann Calv Cress Dunm Ebb Estr Fenn Fjall Ghel Gwyll Hesp Holm Iska Jorund Kell Kvarn Lamm Lund Morv Nerr Ninn Orr "
+    "Pask Prym Quill Rhod Ryss Skarr Sorl Thurl Tyrr Ussm Varn Vell Wisk Wrenn Yarr Zell Zimm",
+    "aday away emar ery isel omay onda uway",
+)
+_ISLAND_NAME = "".join(f"(?:{any_of(syllables.split())})" for syllables in _ISLANDS)
+# An island may be meant by its capital, once that was told.
+_WITH_CAPITAL = "the island with the capital "
+_ISLAND = rf"{_ISLAND_NAME}|{_WITH_CAPITAL}(?:{any_of(_ISLAND_FACTS['capital'].answers)})"
+_TELL_ISLAND = {
+    key: Phrasing(*fact.told, island=_ISLAND, answer=any_of(fact.answers)) for key, fact in _ISLAND_FACTS.items()
+}
+_ASK_ISLAND = {key: Phrasing(*fact.asked, island=_ISLAND_NAME) for key, fact in _ISLAND_FACTS.items()}
+_WRONG_BEFORE = Phrasing(
+    "I [told|gave] you something wrong [the other day|before], it is this:",
+    "[No|Wait], I mixed something up in what I told you, so take it like this:",
+    "I have looked it up again, and here I was mistaken:",
+)
 _LEAD_INS = (
     "Back to the island I told you about.",
     "A question about that island.",
     "Do you remember the island?",
     "Let us return to the island for a moment.",
+    "I was thinking of my travels again.",
 )
 
 
@@ -65,7 +200,8 @@ class DelayedRecall(InventedTest):
 
     Scores: perfect 1, memoryless 0; the share of right answers. An answer is right if it names what was told and nothing
     else of its kind; reciting all facts each time scores 0. The island and its facts are made up, so no model knows them
-    beforehand. About 20 tokens per fact, once told and once asked. Interferes with no other test.
+    beforehand. Another island with a similar name is told of too, one fact is corrected, and one is told of the island
+    by its capital alone. About 20 tokens per fact, once told and once asked. Interferes with no other test.
     With `generator: model` the model `generation_model` invents the material.
     """
 
@@ -76,55 +212,214 @@ class DelayedRecall(InventedTest):
         "Invent a fictional place and ten facts about it that nobody could guess, one sentence each. Then ask one question per "
         "fact."
     )
-    reset_message: ClassVar[str] = "Please forget everything about that island."
     answers: ClassVar[Sequence[str]] = tuple(answer for kind in ISLAND_KINDS for answer in kind)
 
     facts: int = whole_number(10, least=2, most=len(ISLAND_KINDS))
 
     def make_example(self, number: int, rng: Random) -> TestExample:
-        island = rng.choice(_ISLANDS)
-        facts = [
-            (statement, question, rng.choice(answers))
-            for statement, question, answers in rng.sample(_ISLAND_FACTS, self.facts)
-        ]
-        told = [statement.format(island=island, answer=answer) for statement, _, answer in facts]
-        asked = rng.sample(facts, len(facts))
-        return self.tell_and_ask(
-            number,
-            ["Let me tell you about an island.\n" + "\n".join(told)],
-            [f"{rng.choice(_LEAD_INS)} {question.format(island=island)}" for _, question, _ in asked],
-            [answer for _, _, answer in asked],
-        )
+        island = self.world.make(rng, "island", lambda rng: rng.choice(_combine(*_ISLANDS)))
+        # The other one begins alike, as long as there are such names.
+        alike = [name for name in _combine(*_ISLANDS) if name[:4] == island[:4]]
+        names = (*alike * 200, *_combine(*_ISLANDS))
+        twin = self.world.make(rng, "island", lambda rng: rng.choice(names))
+        keys = rng.sample(tuple(_ISLAND_FACTS), self.facts)
+        # What is true, and what is told of the other island, or was told before it was corrected.
+        values = {key: rng.sample(_ISLAND_FACTS[key].answers, 2) for key in keys if key != "capital"}
+        if "capital" in keys:
+            # An island may be meant by its capital, so no other one has it.
+            values["capital"] = self.world.sample(rng, "capital", _ISLAND_FACTS["capital"].answers, 2)
+        told, needed = _tell_island(rng, island, keys, values)
+        for key in rng.sample(keys[1:], min(3, len(keys) - 1)):
+            told[rng.randrange(len(told))].append(_TELL_ISLAND[key].say(rng, island=twin, answer=values[key][1]))
+        asked = rng.sample(keys, len(keys))
+        questions = [f"{rng.choice(_LEAD_INS)} {_ASK_ISLAND[key].say(rng, island=island)}" for key in asked]
+        statements = [tell(rng, " ".join(facts), self.memory_span) for facts in told]
+        example = self.tell_and_ask(number, statements, questions, [values[key][0] for key in asked])
+        example.material = {"needed": [sorted(needed[key]) for key in asked]}
+        return example
 
     def grade_builtin(self, questions: Sequence[str], responses: Sequence[str], expected: Sequence[str]) -> Grade:
-        return grade_answers(responses, expected, ISLAND_KINDS, questions)
+        replies = [
+            _extract_about_island(reply, question) for reply, question in zip(responses, questions, strict=False)
+        ]
+        kinds = [[_remove_article(answer) for answer in kind] for kind in ISLAND_KINDS]
+        return grade_answers(replies, [_remove_article(answer) for answer in expected], kinds, questions)
+
+    @classmethod
+    def make_reader(cls) -> Reader:
+        return _IslandReader()
+
+
+def _extract_about_island(reply: str, question: str) -> str:
+    """The reply without what it says of another island than the one in question."""
+    asked = re.search(_ISLAND_NAME, question)
+    others = set(re.findall(rf"\b{_ISLAND_NAME}\b", reply)) - {asked[0]} if asked else set()
+    return extract_about(reply, asked[0], others) if asked and others else reply
+
+
+def _remove_article(answer: str) -> str:
+    return re.sub(r"\A(?:an?|the) ", "", answer)
+
+
+def _tell_island(
+    rng: Random, island: str, keys: Sequence[str], values: Mapping[str, Sequence[str]]
+) -> tuple[list[list[str]], dict[str, set[int]]]:
+    """What is told in each message, and for each fact the messages that one needs to know it."""
+    told: list[list[str]] = []
+    needed: dict[str, set[int]] = {}
+    for place, key in enumerate(keys):
+        if place % _AT_ONCE == 0:
+            told.append([])
+        by_capital = "capital" in needed and keys[0] != "capital" and rng.random() < 0.3
+        name = f"{_WITH_CAPITAL}{values['capital'][0]}" if by_capital else island
+        told[-1].append(_TELL_ISLAND[key].say(rng, island=name, answer=values[key][place == 0]))
+        needed[key] = {len(told) - 1} | (needed["capital"] if by_capital else set())
+    corrected = _TELL_ISLAND[keys[0]].say(rng, island=island, answer=values[keys[0]][0])
+    told.append([_WRONG_BEFORE.say(rng), corrected])
+    needed[keys[0]] = {len(told) - 1}
+    return told, needed
+
+
+class _IslandReader(Reader):
+    """What was told last of every island."""
+
+    def __init__(self) -> None:
+        self._facts: dict[tuple[str, str], str] = {}
+
+    def answer(self, message: str, now: datetime) -> str | None:
+        for key, phrasing in _ASK_ISLAND.items():
+            if asked := phrasing.read(message):
+                return self._facts.get((asked["island"], key), "I do not know.")
+        # Capitals first: islands are meant by them.
+        for key in sorted(_TELL_ISLAND, key=lambda key: key != "capital"):
+            for told in _TELL_ISLAND[key].read_all(message):
+                self._facts[self._identify(told["island"]), key] = told["answer"]
+        return None
+
+    def _identify(self, island: str) -> str:
+        capital = island.removeprefix(_WITH_CAPITAL).removeprefix(_WITH_CAPITAL.capitalize())
+        meant = (name for (name, key), value in self._facts.items() if key == "capital" and value == capital)
+        return island if capital == island else next(meant, "")
 
 
 # --- a machine that does not exist ------------------------------------------------------------------------------------
 
-# Step with a detail, question for the detail, possible details.
-_STEPS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
-    ("Unlock the {detail} flap.", "Which flap do I unlock?", ("upper", "lower", "rear", "hidden")),
-    ("Pour in {detail}.", "What do I pour in?", ("rainwater", "vinegar", "lamp oil", "buttermilk")),
-    ("Turn the crank {detail} times.", "How many times do I turn the crank?", ("4", "6", "9", "13")),
-    ("Wait {detail} minutes.", "How many minutes do I wait?", ("3", "8", "12", "20")),
-    ("Tap the dial with a {detail}.", "With what do I tap the dial?", ("spoon", "thimble", "walnut", "pencil")),
-    ("Hang the {detail} weight on the chain.", "Which weight do I hang on the chain?",
-     ("brass", "leaden", "granite", "wooden")),
-    ("Say the word “{detail}” into the funnel.", "Which word do I say into the funnel?",
-     ("perhaps", "albatross", "thursday", "encore")),
-    ("Wipe the lens with {detail}.", "With what do I wipe the lens?", ("silk", "felt", "chamois", "newspaper")),
-    ("Move the lever to the {detail} mark.", "To which mark do I move the lever?", ("moon", "anchor", "feather", "owl")),
-    ("Feed it {detail} buttons.", "How many buttons do I feed it?", ("5", "7", "11", "16")),
-    ("Close your {detail}.", "What of mine do I close?", ("eyes", "umbrella", "coat", "ledger")),
-    ("Ring for the {detail}.", "For whom do I ring?", ("caretaker", "night nurse", "stoker", "pianist")),
-)  # fmt: skip
-_MACHINES = ("fog organ", "dream press", "tide clock", "echo still", "cloud loom", "memory kiln")
-MACHINE_KINDS = tuple(details for _, _, details in _STEPS)
+
+class _Step(NamedTuple):
+    """A step with a detail: sentences that tell it, sentences that ask for the detail, and all that it can be."""
+
+    told: tuple[str, ...]
+    asked: tuple[str, ...]
+    details: tuple[str, ...]
+
+
+_STEPS: dict[str, _Step] = {
+    "flap": _Step(
+        ("Unlock the {detail} flap.", "Of all flaps, open the {detail} flap.", "The {detail} flap must be unlocked."),
+        ("Which flap do I unlock?", "Which of its flaps has to be unlocked?"),
+        ("dented", "hidden", "hinged", "left-hand", "lower", "narrow", "rear", "right-hand", "round", "upper"),
+    ),
+    "liquid": _Step(
+        ("Pour in {detail}.", "Fill the tank with {detail}.", "What goes into the tank is {detail}, up to the brim."),
+        ("What do I pour in?", "With what do I fill the tank?"),
+        ("buttermilk", "cider", "cold tea", "glycerine", "lamp oil", "lemon juice", "rainwater", "sea water", "treacle",
+         "turpentine", "vinegar", "whey"),
+    ),
+    "crank": _Step(
+        ("Turn the crank {detail} times.", "Give the crank {detail} turns.", "The crank goes round {detail} times."),
+        ("How many times do I turn the crank?", "The crank: how many turns does it need?"),
+        tuple(str(number) for number in range(3, 28)),
+    ),
+    "pause": _Step(
+        ("Wait {detail} minutes.", "Leave it alone for {detail} minutes.", "Let {detail} minutes go by."),
+        ("How many minutes do I wait?", "It wants to be left alone: for how many minutes?"),
+        tuple(str(number) for number in range(2, 30)),
+    ),
+    "dial": _Step(
+        ("Tap the dial with a {detail}.", "The dial wants a tap with a {detail}.", "Take a {detail} and tap the dial with it."),
+        ("With what do I tap the dial?", "What do I use to tap the dial?"),
+        ("carrot", "chopstick", "conker", "knitting needle", "pebble", "pencil", "shoehorn", "spoon", "thimble", "toothbrush",
+         "tuning fork", "walnut"),
+    ),
+    "weight": _Step(
+        ("Hang the {detail} weight on the chain.", "The {detail} weight goes on the chain.",
+         "Choose the {detail} weight and let the chain have it."),
+        ("Which weight do I hang on the chain?", "Which of the weights goes on the chain?"),
+        ("brass", "cast-iron", "ceramic", "chalk", "granite", "leaden", "marble", "pewter", "sandstone", "wooden"),
+    ),
+    "word": _Step(
+        ("Say the word “{detail}” into the funnel.", "Speak “{detail}”, loud and clear, into the funnel.",
+         "The funnel expects you to say “{detail}” into it."),
+        ("Which word do I say into the funnel?", "What must be said into the funnel?"),
+        ("albatross", "bravo", "cinnamon", "encore", "fortnight", "gazpacho", "hallelujah", "marmalade", "nevertheless",
+         "perhaps", "rhubarb", "thursday"),
+    ),
+    "lens": _Step(
+        ("Wipe the lens with {detail}.", "Clean the lens, and use {detail} for it.", "The lens must be polished with {detail}."),
+        ("With what do I wipe the lens?", "What do I use to clean the lens?"),
+        ("blotting paper", "chamois", "cotton wool", "felt", "flannel", "linen", "moss", "muslin", "newspaper", "silk"),
+    ),
+    "lever": _Step(
+        ("Move the lever to the {detail} mark.", "Push the lever until it meets the {detail} mark.",
+         "The lever belongs at the {detail} mark."),
+        ("To which mark do I move the lever?", "At which mark does the lever belong?"),
+        ("acorn", "anchor", "anvil", "crescent", "dolphin", "feather", "harp", "moon", "owl", "pineapple", "snail", "star"),
+    ),
+    "buttons": _Step(
+        ("Feed it {detail} buttons.", "Drop {detail} buttons into the slot.", "It is given {detail} buttons to swallow."),
+        ("How many buttons do I feed it?", "How many buttons go into the slot?"),
+        tuple(str(number) for number in range(3, 25)),
+    ),
+    "close": _Step(
+        ("Close your {detail}.", "Now shut your {detail}.", "From here on your {detail} must be closed."),
+        ("What of mine do I close?", "What of mine must be shut?"),
+        ("briefcase", "coat", "collar", "eyes", "fan", "ledger", "mouth", "notebook", "purse", "umbrella"),
+    ),
+    "ring": _Step(
+        ("Ring for the {detail}.", "Pull the cord, which calls the {detail}.", "The {detail} has to be rung for."),
+        ("For whom do I ring?", "Who is called when I pull the cord?"),
+        ("bookkeeper", "caretaker", "chauffeur", "chaplain", "gardener", "janitor", "night nurse", "nightwatchman", "pianist",
+         "plumber", "stoker", "upholsterer"),
+    ),
+}  # fmt: skip
+MACHINE_KINDS = tuple(step.details for step in _STEPS.values())
+_MACHINES = (
+    "cloud dream dust echo fog frost ghost hail honey ink lightning memory moss pollen rumour shadow silence sleep smoke steam "
+    "thunder tide twilight weather yawn",
+    "bellows clock engine kiln lamp loom mangle organ pendulum piano pipe press pump sieve still telegraph",
+)
+_MACHINE = rf"(?:{any_of(_MACHINES[0].split())}) (?:{any_of(_MACHINES[1].split())})"
 # Not in figures: a number in the question could be taken for the answer.
 _ORDINALS = (
     "first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth", "eleventh", "twelfth",
 )  # fmt: skip
+_SLOTS = {"machine": _MACHINE, "place": any_of(_ORDINALS)}
+_TELL_STEP = {key: Phrasing(*step.told, detail=any_of(step.details)) for key, step in _STEPS.items()}
+_ASK_STEP = {key: Phrasing(*step.asked) for key, step in _STEPS.items()}
+_STARTING = Phrasing(
+    "This is how one starts the {machine}, from the {place} step on:",
+    "To get the {machine} going, this is what comes as its {place} step and after that:",
+    "About starting the {machine} you must know, beginning with the {place} step:",
+    "My uncle's {machine} is started like this, from its {place} step:",
+    **_SLOTS,
+)
+_REVISED = Phrasing(
+    "The {machine} has been rebuilt, so its {place} step is another one now:",
+    "What I said about the {place} step of starting the {machine} was wrong, it goes like this:",
+    "Forget the {place} step of starting the {machine} as I gave it to you, the manual says:",
+    **_SLOTS,
+)
+_AT_WORK = Phrasing(
+    "I am [starting|about to start] the {machine}.",
+    "I am starting the {machine} and have come to the {place} step.",
+    "Help me start the {machine}.",
+    **_SLOTS,
+)
+_ASK_PLACE = Phrasing(
+    "What must I do as the {place} step of starting the {machine}? Name only this step.",
+    "I am starting the {machine}: which is the {place} step, and only that?",
+    **_SLOTS,
+)
 
 
 @dataclass(kw_only=True)
@@ -132,8 +427,9 @@ class InstructionRecall(InventedTest):
     """Recall of a procedure.
 
     Scores: perfect 1, memoryless 0; the share of right answers. An answer is right if it gives the detail of the step and
-    no other one; reciting the instructions each time scores 0. Machine and steps are made up. About 15 tokens per step and
-    25 per question. Interferes with no other test.
+    no other one; reciting the instructions each time scores 0. Machine and steps are made up; some are asked for by their
+    place alone, one is changed later, and another machine is told of too. About 20 tokens per step and 25 per question.
+    Interferes with no other test.
     With `generator: model` the model `generation_model` invents the material.
     """
 
@@ -144,179 +440,87 @@ class InstructionRecall(InventedTest):
         "Invent a fictional machine or craft and the ten steps of using it, one sentence each, with odd details. Then ask five "
         "questions about details of single steps."
     )
-    reset_message: ClassVar[str] = "Please forget how that machine is started."
     answers: ClassVar[Sequence[str]] = tuple(detail for kind in MACHINE_KINDS for detail in kind)
 
     steps: int = whole_number(10, least=2, most=len(_STEPS))
     questions: int = whole_number(5, least=1, most=lambda test: test.steps)
 
     def make_example(self, number: int, rng: Random) -> TestExample:
-        machine = rng.choice(_MACHINES)
-        chosen = [(step, question, rng.choice(details)) for step, question, details in rng.sample(_STEPS, self.steps)]
-        lines = [f"{place}. {step.format(detail=detail)}" for place, (step, _, detail) in enumerate(chosen, start=1)]
-        asked = rng.sample(range(self.steps), self.questions)
-        return self.tell_and_ask(
+        machine, twin = (self.world.make(rng, "machine", _name_machine) for _ in range(2))
+        keys = rng.sample(tuple(_STEPS), self.steps)
+        details = {key: rng.sample(_STEPS[key].details, 3) for key in keys}
+        told = [
+            _tell_steps(rng, machine, first, [(key, details[key][0]) for key in keys[first : first + _AT_ONCE]])
+            for first in range(0, len(keys), _AT_ONCE)
+        ]
+        lines = {key: place // _AT_ONCE for place, key in enumerate(keys)}
+        other = [(key, details[key][1]) for key in rng.sample(keys, min(2, len(keys)))]
+        at = rng.randint(1, len(told))
+        told.insert(at, _tell_steps(rng, twin, 0, other))
+        lines = {key: line + (line >= at) for key, line in lines.items()}
+        changed = rng.choice(keys)
+        step = _TELL_STEP[changed].say(rng, detail=details[changed][2])
+        told.append(f"{_REVISED.say(rng, machine=machine, place=_ORDINALS[keys.index(changed)])} {step}")
+        answers = {**{key: details[key][0] for key in keys}, changed: details[changed][2]}
+        lines[changed] = len(told) - 1
+        asked = rng.sample(keys, self.questions)
+        example = self.tell_and_ask(
             number,
-            ["\n".join([f"This is how the {machine} is started. Keep to the order:", *lines])],
-            [_ask_for_detail(machine, place, chosen[place][1], rng) for place in asked],
-            [chosen[place][2] for place in asked],
+            [tell(rng, said, self.memory_span) for said in told],
+            [_ask_for_detail(rng, machine, keys.index(key), key) for key in asked],
+            [answers[key] for key in asked],
         )
+        example.material = {"needed": [[lines[key]] for key in asked]}
+        return example
 
     def grade_builtin(self, questions: Sequence[str], responses: Sequence[str], expected: Sequence[str]) -> Grade:
         return grade_answers(responses, expected, MACHINE_KINDS, questions)
 
+    @classmethod
+    def make_reader(cls) -> Reader:
+        return _MachineReader()
 
-def _ask_for_detail(machine: str, place: int, question: str, rng: Random) -> str:
+
+def _name_machine(rng: Random) -> str:
+    return f"{rng.choice(_MACHINES[0].split())} {rng.choice(_MACHINES[1].split())}"
+
+
+def _tell_steps(rng: Random, machine: str, first: int, steps: Sequence[tuple[str, str]]) -> str:
+    told = [_TELL_STEP[key].say(rng, detail=detail) for key, detail in steps]
+    return " ".join([_STARTING.say(rng, machine=machine, place=_ORDINALS[first]), *told])
+
+
+def _ask_for_detail(rng: Random, machine: str, place: int, key: str) -> str:
     """For the detail of one step, sometimes by its place alone."""
-    if rng.random() < 0.5:
-        return f"I am starting the {machine}. {question}"
-    return f"I am starting the {machine} and have come to the {_ORDINALS[place]} step. {question}"
+    if not _STEPS[key].details[0].isdigit() and rng.random() < 0.3:
+        return _ASK_PLACE.say(rng, machine=machine, place=_ORDINALS[place])
+    return f"{_AT_WORK.say(rng, machine=machine, place=_ORDINALS[place])} {_ASK_STEP[key].say(rng)}"
 
 
-# --- notices that nobody has ever read --------------------------------------------------------------------------------
+class _MachineReader(Reader):
+    """Which step of which machine comes when, and with what detail."""
 
-TITLES = (
-    "the harbour office", "the allotment society", "the chess club", "the night bus company", "the museum of locks",
-    "the guild of chimney sweeps",
-)  # fmt: skip
-_SENTENCES = (
-    "On the {count} {day} of the month {who} will inspect {what}, weather permitting.",
-    "Members who own {what} are asked to bring it before {day}, together with {count} copies of the form.",
-    "{who} regrets the loss of {what} and offers {count} crowns for its return.",
-    "Until further notice {what} may only be used between {hour} and sunset.",
-    "Complaints about {what} are heard by {who} every second {day}.",
-    "It has been decided, by {count} votes to two, that {what} shall be painted again.",
-    "{who} kindly reminds everybody that {what} is neither a toy nor a weapon.",
-    "Whoever finds {what} unattended must ring the small bell {count} times.",
-)
-_WHO = ("the treasurer", "the deputy warden", "the committee for order", "Mrs Applegarth", "the third secretary")
-_WHAT = (
-    "the iron staircase", "the visitors' telescope", "the spare ladder", "the long table", "the ceremonial trumpet",
-    "the cold store", "the weighing machine", "the glass partition",
-)  # fmt: skip
-_DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday")
-_COUNTS = ("five", "seven", "nine", "eleven", "fourteen", "thirty")
-_HOURS = ("half past six", "a quarter to eight", "ten o'clock", "noon")
+    def __init__(self) -> None:
+        self._details: dict[tuple[str, str], str] = {}
+        self._places: dict[tuple[str, str], str] = {}
+
+    def answer(self, message: str, now: datetime) -> str | None:
+        if asked := _ASK_PLACE.read(message):
+            return self._places.get((asked["machine"], asked["place"]), "I do not know.")
+        if asked := _AT_WORK.read(message):
+            keys = (key for key, phrasing in _ASK_STEP.items() if phrasing.read(message) is not None)
+            return next((self._details.get((asked["machine"], key), "I do not know.") for key in keys), None)
+        if told := _STARTING.read(message) or _REVISED.read(message):
+            first = _ORDINALS.index(told["place"])
+            for place, (key, detail) in enumerate(_find_steps(message)):
+                self._details[told["machine"], key] = detail
+                self._places[told["machine"], _ORDINALS[first + place]] = detail
+        return None
 
 
-@dataclass(kw_only=True)
-class Verbatim(BuiltinTest):
-    """Remembering the words, not only the sense.
-
-    Scores: perfect 1, memoryless 0. Word for word scores 1; from there the score falls to 0 where only half of the words
-    agree, counting what is added too, so reciting all notices scores 0. The sentences are put together at random, so they
-    cannot be guessed. About 20 tokens per sentence. Interferes with no other test.
-    """
-
-    kind: ClassVar[str] = "verbatim"
-    name: ClassVar[str] = "Verbatim Recall"
-    description: ClassVar[str] = "The agent must repeat one of several notices word for word."
-
-    passages: int = whole_number(3, least=3, most=len(TITLES))
-    sentences: int = whole_number(3, least=2, most=8)
-
-    def make_example(self, number: int, rng: Random) -> TestExample:
-        titles = rng.sample(TITLES, self.passages)
-        notices = [_write_notice(self.sentences, rng) for _ in titles]
-        asked = rng.randrange(self.passages)
-        return self.tell_and_ask(
-            number,
-            [f"A notice of {title} reads: “{notice}”" for title, notice in zip(titles, notices, strict=True)],
-            [f"Repeat the notice of {titles[asked]} word for word, and nothing else."],
-            [notices[asked]],
-        )
-
-    def every_answer(self, example: TestExample) -> list[object]:
-        return list(example.script[:-1])
-
-    def needed_lines(self, example: TestExample) -> list[Sequence[int] | None]:
-        return [example.lines_with(example.expected_responses[0])]
-
-    def evaluate(self, questions: Sequence[str], responses: Sequence[str], expected: Sequence[str]) -> Grade:
-        return grade_passage(responses[0], expected[0])
-
-
-def _write_notice(sentences: int, rng: Random) -> str:
-    written = []
-    for sentence in rng.sample(_SENTENCES, sentences):
-        text = sentence.format(
-            count=rng.choice(_COUNTS),
-            day=rng.choice(_DAYS),
-            who=rng.choice(_WHO),
-            what=rng.choice(_WHAT),
-            hour=rng.choice(_HOURS),
-        )
-        written.append(text[0].upper() + text[1:])
-    return " ".join(written)
-
-
-# --- keys and values --------------------------------------------------------------------------------------------------
-
-_CODE = re.compile(r"(?<![^\W_])[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}(?![^\W_])")
-_DENIED = re.compile(r"\bnot\s[\"'`]?[0-9a-f]{8}-")
-# Two codes with their quotes: about fifty tokens in the tokenizers of today.
-_TOKENS_PER_PAIR = 56
-
-
-@dataclass(kw_only=True)
-class KeyValuePairs(BuiltinTest):
-    """Looking up what cannot be guessed.
-
-    Scores: perfect 1, memoryless 0. With `nested_levels` a value is itself a key, so many times over. The reply must end
-    on the value asked for, and may name no other code but those on the way. The codes are random 128-bit numbers, so the
-    answer is unique. About 50 tokens per pair, 7,000 with the default, over as many messages as their size demands.
-    Interferes with no other test.
-    """
-
-    kind: ClassVar[str] = "kv"
-    name: ClassVar[str] = "Key-Value Pairs"
-    description: ClassVar[str] = "The agent must look up one value in a table of random keys and values."
-
-    nested_levels: int = whole_number(0, least=0)
-    num_kv_pairs: int = whole_number(140, least=lambda test: 2 * (test.nested_levels + 1))
-
-    def make_example(self, number: int, rng: Random) -> TestExample:
-        codes = _draw_codes(rng)
-        chains = [
-            [next(codes) for _ in range(self.nested_levels + 2)]
-            for _ in range(self.num_kv_pairs // (self.nested_levels + 1))
-        ]
-        pairs = [pair for chain in chains for pair in pairwise(chain)]
-        rng.shuffle(pairs)
-        size = max(1, self.max_message_size // _TOKENS_PER_PAIR)
-        pages = [dict(pairs[start : start + size]) for start in range(0, len(pairs), size)]
-        asked = rng.choice(chains)
-        through = " Where a value is itself a key, follow it to the end." if self.nested_levels else ""
-        return self.tell_and_ask(
-            number,
-            [f"Here are keys and their values, as JSON:\n{json.dumps(page, indent=0)}" for page in pages],
-            [f"Which value belongs to the key {asked[0]}?{through} Answer with the value only."],
-            [asked[-1]],
-        )
-
-    def every_answer(self, example: TestExample) -> list[object]:
-        return list(_CODE.findall(" ".join(example.script[:-1])))
-
-    def needed_lines(self, example: TestExample) -> list[Sequence[int] | None]:
-        return [example.lines_with(f'"{example.expected_responses[0]}"')] if not self.nested_levels else [None]
-
-    def evaluate(self, questions: Sequence[str], responses: Sequence[str], expected: Sequence[str]) -> Grade:
-        return grade_code(responses[0], expected[0], given=questions[0], on_the_way=self.nested_levels)
-
-
-def grade_code(reply: str, expected: str, *, given: str, on_the_way: int = 0) -> Grade:
-    """1 if the last code is the expected one and no more others are named than the way to it has."""
-    text = _DENIED.sub(" ", find_correction(reply.lower()) or reply.lower())
-    named = [code for code in _CODE.findall(text) if code not in given]
-    others = set(named) - {expected}
-    if named[-1:] == [expected] and len(others) <= on_the_way:
-        return Grade(1.0, (f"ends on {expected}",))
-    if expected in named:
-        return Grade(0.0, (f"names {expected}, but also {len(others)} other codes or not in the end",))
-    return Grade(0.0, (f"{expected} is not in: {shorten(reply)}",))
-
-
-def _draw_codes(rng: Random) -> Iterator[str]:
-    while True:
-        digits = f"{rng.getrandbits(128):032x}"
-        yield f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
+def _find_steps(message: str) -> list[tuple[str, str]]:
+    """The steps of a message in their order, each with its detail."""
+    found = []
+    for sentence in re.split(r"(?<=[.:]) ", message):
+        found += [(key, told["detail"]) for key, phrasing in _TELL_STEP.items() if (told := phrasing.read(sentence))]
+    return found

@@ -9,43 +9,111 @@ import re
 from collections import Counter
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
 from random import Random
 from typing import Any, ClassVar
 
 from themis.core.json_repair import parse_json
 from themis.memory.actions import Action, AgentReply, Ask, Consult, Grade, Say, Script, Wait
 from themis.memory.examples import TestExample
+from themis.memory.phrasing import Phrasing
+from themis.memory.reader import Reader
 from themis.memory.scoring.claims import find_all_claims
 from themis.memory.scoring.words import find_phrases, fold, shorten, split_words
 from themis.memory.tests.kind import BuiltinTest, ask_yes_or_no
+from themis.memory.tests.word_lists import TOWNS
 
-MENU: dict[str, tuple[tuple[str, float], ...]] = {
+# What restaurants serve; each has a part of it on its menu.
+POOL = {
     "Starters": (
-        ("Beetroot carpaccio", 7.5), ("Stuffed vine leaves", 6.8), ("Smoked trout mousse", 8.9),
-        ("Marinated artichokes", 7.2),
+        "Beetroot carpaccio", "Stuffed vine leaves", "Smoked trout mousse", "Marinated artichokes", "Crab croquettes",
+        "Lentil fritters", "Aubergine dip", "Celeriac remoulade",
     ),
-    "Soups": (("Pumpkin soup", 6.2), ("Fish broth", 7.9), ("Gazpacho", 5.9)),
+    "Soups": (
+        "Pumpkin soup", "Fish broth", "Gazpacho", "Nettle velouté", "Chestnut bisque", "Borscht", "Minestrone",
+    ),
     "From the pan": (
-        ("Veal schnitzel", 18.5), ("Lamb cutlets", 22.0), ("Duck breast", 21.4), ("Tofu skewers", 14.2),
+        "Veal schnitzel", "Lamb cutlets", "Duck breast", "Tofu skewers", "Venison ragout", "Pork medallions", "Rabbit stew",
+        "Chicken paprika",
     ),
-    "From the sea": (("Grilled sardines", 15.8), ("Mussels in cider", 17.3), ("Halibut with fennel", 23.6)),
-    "Pasta": (("Spinach ravioli", 13.9), ("Tagliatelle with truffle", 19.5), ("Gnocchi with gorgonzola", 14.8)),
-    "Side dishes": (("Roast potatoes", 4.5), ("Braised cabbage", 4.2), ("Couscous", 4.8)),
-    "Desserts": (("Apricot dumplings", 8.2), ("Pistachio parfait", 7.8), ("Rhubarb crumble", 7.4)),
+    "From the sea": (
+        "Grilled sardines", "Mussels in cider", "Halibut with fennel", "Monkfish curry", "Calamari rings",
+        "Scallops in butter",
+    ),
+    "Pasta": (
+        "Spinach ravioli", "Tagliatelle with truffle", "Gnocchi with gorgonzola", "Saffron risotto", "Chanterelle lasagne",
+        "Pesto linguine",
+    ),
+    "Side dishes": (
+        "Roast potatoes", "Braised cabbage", "Couscous", "Polenta", "Glazed carrots", "Wild rice",
+    ),
+    "Desserts": (
+        "Apricot dumplings", "Pistachio parfait", "Rhubarb crumble", "Almond blancmange", "Plum compote",
+        "Hazelnut praline",
+        "Meringue nest",
+    ),
     "Drinks": (
-        ("Sparkling water", 3.2), ("Elderflower lemonade", 4.1), ("Wheat beer", 4.6), ("Riesling", 6.4),
-        ("Ginger ale", 3.9), ("Hibiscus tea", 3.5), ("Espresso", 2.8),
+        "Sparkling water", "Elderflower lemonade", "Wheat beer", "Riesling", "Ginger ale", "Hibiscus tea", "Espresso",
+        "Tomato juice", "Cranberry spritzer", "Mango lassi", "Burgundy", "Sloe gin",
     ),
 }  # fmt: skip
-DRINKS = tuple(name for name, _ in MENU["Drinks"])
-DISHES = tuple(name for section, items in MENU.items() if section != "Drinks" for name, _ in items)
+DRINKS = POOL["Drinks"]
+DISHES = tuple(name for section, items in POOL.items() if section != "Drinks" for name in items)
+# Of each section so many are on a menu.
+_SERVED_DISHES, _SERVED_DRINKS = 3, 6
 _POINTS = 5
 # Whoever names more than this has not chosen.
 _MOST_ITEMS = 6
-_ROLES = (
-    "Let us play: I am the waiter of a restaurant and you are a guest who has just sat down. Stay in your role, choose for "
-    "yourself, and answer in one or two sentences. We will be interrupted by other things; the game goes on whenever I "
-    "speak as the waiter."
+_ROLES = Phrasing(
+    "Let us play: I am the waiter of {place} and you are a guest who has just sat down. Stay in your role, choose "
+    "for yourself, and "
+    "answer in one or two sentences. We will be interrupted by other things; the game goes on whenever I speak as "
+    "the waiter.",
+    "A little game: at {place}, where I wait at table, you are the guest. Order what you like yourself, in a "
+    "sentence or two, and keep "
+    "in mind what you have ordered. Other things will come in between; whenever the waiter speaks, we are back at "
+    "the table.",
+    "Imagine that you have come to dine at {place} and that I am your waiter. Answer me as a guest would, briefly, "
+    "and make your own "
+    "choices. Between the courses we will talk of other matters, but the evening goes on when I speak as the waiter.",
+    place=r"the \w+ \w+ in \w+",
+)
+_GREETING = Phrasing(
+    "Good evening! Here is the menu:",
+    "Welcome, here is what we have [today|tonight]:",
+    "A warm welcome from the kitchen! The menu:",
+)
+_DRINK = Phrasing(
+    "What may I bring you to drink? We come to the food later.",
+    "May I take your order for drinks? The food comes later.",
+    "What would you like to drink, before we come to the food?",
+)
+_EAT = Phrasing(
+    "Here are your drinks. And what would you like to eat?",
+    "Your drinks, there you are. Have you chosen something to eat from the menu?",
+    "To your health! What may I bring you from the kitchen?",
+)
+_RUN_OUT = Phrasing(
+    "I am sorry, we have run out of {dish}. What would you like from the menu instead?",
+    "The kitchen sends its apologies: the {dish} can no longer be had. Which other dish of the menu may it be?",
+    "Unfortunately the last portion of {dish} has just gone to another table. What else may I "
+    "bring you from the menu in its place?",
+)
+_SERVED = Phrasing(
+    "Your food is ready: {dishes}. Is everything as you wished?",
+    "Here we are, {dishes}. Have I got everything right?",
+    "Careful, the plates are hot: {dishes}. Is that all as you ordered it?",
+    dishes=r"[^.?!:\n]+",
+)
+_SAME_AGAIN = Phrasing(
+    "Would you like another drink of the same? Remind me, please: what were you having?",
+    "Your glass is empty. The same again? Then tell me what it was, please.",
+    "One more drink of the kind you had? I am afraid I forget what that was, do tell me.",
+)
+_NAMES = (
+    ("Silver", "Copper", "Dancing", "Singing", "Hungry", "Merry", "Velvet", "Painted"),
+    ("Ladle", "Skillet", "Spoon", "Platter", "Cauldron", "Saucepan", "Tureen", "Colander"),
 )
 
 
@@ -63,37 +131,56 @@ class Restaurant(BuiltinTest):
 
     Scores: perfect 1, memoryless 0 if it does not play along and 0.2 if it does (the menu and the first order are one
     message). A fifth each for: ordering only drinks, ordering only dishes of the menu, choosing something else when a dish
-    has run out, noticing a dish that was not ordered, and knowing one's drink. The first miss ends the test. Orders are
-    read by the words of the menu; the judge is asked only where those do not decide. About 900 tokens, of which the menu
-    is 350. Interferes with preference, which also chooses dishes.
+    has run out, noticing a dish that was not ordered, and knowing one's drink. What the guest has ordered nobody '
+    'repeats: it
+    must remember its own words. The first miss ends the test. Orders are read by the words of the menu; the judge is asked
+    only where those do not decide. About 650 tokens, of which the menu is 270. Interferes with no other test.
     """
 
     kind: ClassVar[str] = "restaurant"
     name: ClassVar[str] = "Restaurant"
     description: ClassVar[str] = "The agent plays a guest who orders, reorders and checks what is served."
     reset_message: ClassVar[str] = "The restaurant has closed: our game is over, please forget your order."
-    interferes_with: ClassVar[frozenset[str]] = frozenset({"preference"})
     answers: ClassVar[Sequence[str]] = (*DRINKS, *DISHES, "That is not what I ordered.")
 
     def make_example(self, number: int, rng: Random) -> TestExample:
-        wishes = {"drink": rng.choice(DRINKS), "dishes": rng.sample(DISHES, 3), "luck": rng.getrandbits(32)}
+        sections = {
+            section: rng.sample(items, _SERVED_DRINKS if section == "Drinks" else _SERVED_DISHES)
+            for section, items in POOL.items()
+        }
+        menu = Menu.of(sections)
+        place = self.world.make(
+            rng, "restaurant", lambda rng: f"the {' '.join(map(rng.choice, _NAMES))} in {rng.choice(TOWNS)}"
+        )
+        wishes = {
+            "menu": sections,
+            "prices": [rng.randrange(25, 60 if name in DRINKS else 240) / 10 for name in menu.items],
+            "roles": _ROLES.say(rng, place=place),
+            "drink": rng.choice(menu.drinks),
+            "dishes": rng.sample(menu.dishes, 3),
+            "luck": rng.randrange(2**32),
+        }
         return TestExample(dataset=self, example_id=str(number), material=wishes)
 
     def play(self, example: TestExample) -> Script:
         evening = _Evening(example.material)
-        reasons: list[str] = []
-        yield Say(_ROLES)
+        grades: list[Grade] = []
+        yield Say(example.material["roles"])
         yield Wait(until_share=0.2)
-        try:
-            for step in (evening.drink, evening.eat, evening.replace, evening.complain, evening.drink_again):
-                won = yield from step()
-                reasons.append(won)
-        except _Missed as missed:
-            yield Grade.share(len(reasons), _POINTS, *reasons, str(missed))
-        except _Undecided as undecided:
-            yield Grade.failure(*reasons, str(undecided))
-        else:
-            yield Grade.share(len(reasons), _POINTS, *reasons)
+        for step in (evening.drink, evening.eat, evening.replace, evening.complain, evening.drink_again):
+            try:
+                grades.append(Grade(1.0, ((yield from step()),)))
+            except _Missed as missed:
+                grades.append(Grade(0.0, (str(missed),)))
+                break
+            except _Undecided as undecided:
+                grades.append(Grade.failure(str(undecided)))
+                break
+        yield Grade.combine(sum(grade.score for grade in grades) / _POINTS, grades)
+
+    @classmethod
+    def make_reader(cls) -> Reader:
+        return _Guest()
 
 
 # A step of the evening; returns why it has won its point.
@@ -101,78 +188,78 @@ Step = Generator[Action, Any, str]
 
 
 class _Evening:
-    """What the guest has ordered so far, and the five steps by which that is found out."""
+    """What the guest has ordered so far, and the five steps by which that is found out.
+
+    The messages are numbered: 0 the roles, 1 the menu with the question for drinks, 2 for dishes, 3 for another dish.
+    """
 
     def __init__(self, wishes: Mapping[str, Any]) -> None:
         self.wishes = wishes
-        self.luck = Random(wishes["luck"])
+        self.luck = Random(str(wishes["luck"]))
+        self.menu = Menu.of(wishes["menu"])
         self.drinks: Sequence[str] = ()
         self.dishes: list[str] = []
 
     def drink(self) -> Step:
+        listed = self.menu.format(self.wishes["prices"])
         reply = yield Ask(
-            f"Good evening! Here is the menu:\n\n{format_menu()}\n\n"
-            "What may I bring you to drink? We come to the food later.",
+            f"{_GREETING.say(self.luck)}\n\n{listed}\n\n{_DRINK.say(self.luck)}",
             ideal=f"I would like the {self.wishes['drink']}, please.",
+            needs=(0,),
         )
-        self.drinks = yield from _read_items(reply)
-        if not self.drinks or not set(self.drinks) <= set(DRINKS) or len(self.drinks) > 3:
+        self.drinks = yield from _read_items(reply, self.menu)
+        if not self.drinks or not set(self.drinks) <= set(self.menu.drinks) or len(self.drinks) > 3:
             raise _Missed(f"should order a drink and nothing else: {shorten(reply)}")
         yield Wait(until_share=0.4)
         return f"orders {', '.join(self.drinks)} to drink"
 
     def eat(self) -> Step:
         reply = yield Ask(
-            "Here are your drinks. And what would you like to eat?",
-            ideal=f"I will have {_format_items(self.wishes['dishes'])}.",
+            _EAT.say(self.luck), ideal=f"I will have {_format_items(self.wishes['dishes'])}.", needs=(0, 1)
         )
-        self.dishes = list((yield from _read_items(reply)))
-        if not self.dishes or not set(self.dishes) <= set(DISHES) or len(self.dishes) > _MOST_ITEMS:
+        self.dishes = list((yield from _read_items(reply, self.menu)))
+        if not self.dishes or not set(self.dishes) <= set(self.menu.dishes) or len(self.dishes) > _MOST_ITEMS:
             raise _Missed(f"should order dishes of the menu and nothing else: {shorten(reply)}")
-        yield Say(f"Very well: {_format_items(self.dishes)}. It will take a little while.", needle=False)
         yield Wait(until_share=0.6)
         return f"orders {', '.join(self.dishes)} to eat"
 
     def replace(self) -> Step:
         missing = self.luck.choice(self.dishes)
-        substitute = self.luck.choice(self._not_ordered(DISHES))
-        reply = yield Ask(
-            f"I am sorry, we have run out of {missing}. What would you like from the menu instead?",
-            ideal=f"Then I take the {substitute}.",
-        )
-        chosen = yield from _read_items(reply)
+        substitute = self.luck.choice(self._not_ordered(self.menu.dishes))
+        reply = yield Ask(_RUN_OUT.say(self.luck, dish=missing), ideal=f"Then I take the {substitute}.", needs=(1, 2))
+        chosen = yield from _read_items(reply, self.menu)
         others = set(self._not_ordered(chosen))
-        if missing in chosen or not set(chosen) <= set(DISHES) or len(others) != 1:
+        if missing in chosen or not set(chosen) <= set(self.menu.dishes) or len(others) != 1:
             raise _Missed(f"should choose one other dish of the menu instead of {missing}: {shorten(reply)}")
         new = others.pop()
         self.dishes[self.dishes.index(missing)] = new
-        yield Say(f"Gladly, {new} it is.", needle=False)
         yield Wait(until_share=0.8)
         return f"takes {new} instead of {missing}"
 
     def complain(self) -> Step:
         right = self.luck.choice(self.dishes)
-        wrong = self.luck.choice(self._not_ordered(list_section(right)) or self._not_ordered(DISHES))
+        wrong = self.luck.choice(
+            self._not_ordered(self.menu.list_section(right)) or self._not_ordered(self.menu.dishes)
+        )
         served = [wrong if dish == right else dish for dish in self.dishes]
         reply = yield Ask(
-            f"Your food is ready: {_format_items(served)}. Is everything as you wished?",
+            _SERVED.say(self.luck, dishes=_format_items(served)),
             ideal=f"I did not order the {wrong}; I ordered the {right}.",
+            needs=(2, 3),
         )
         noticed = notices(reply, wrong, right)
         if noticed is None:
             noticed = yield from _judge_noticed(reply, wrong, right)
         if not noticed:
             raise _Missed(f"does not notice that it was served {wrong} instead of {right}: {shorten(reply)}")
-        yield Say(f"My mistake, forgive me. Here is the {right}.", needle=False)
         yield Wait(until_share=0.9)
         return f"notices that {wrong} was served instead of {right}"
 
     def drink_again(self) -> Step:
         reply = yield Ask(
-            "Would you like another drink of the same? Remind me, please: what were you having?",
-            ideal=f"I was having the {' and the '.join(self.drinks)}.",
+            _SAME_AGAIN.say(self.luck), ideal=f"I was having the {' and the '.join(self.drinks)}.", needs=(1,)
         )
-        if set((yield from _read_items(reply))) != set(self.drinks):
+        if set((yield from _read_items(reply, self.menu))) != set(self.drinks):
             raise _Missed(f"had {', '.join(self.drinks)}, says: {shorten(reply)}")
         return f"knows that it had {', '.join(self.drinks)}"
 
@@ -180,15 +267,15 @@ class _Evening:
         return [item for item in items if item not in self.dishes]
 
 
-def _read_items(reply: AgentReply) -> Generator[Action, Any, Sequence[str]]:
+def _read_items(reply: AgentReply, menu: Menu) -> Generator[Action, Any, Sequence[str]]:
     """The items that a reply orders; the judge reads it where the words of the menu do not."""
-    order: Order = read_order(reply)
+    order: Order = read_order(reply, menu.items)
     if not order.unclear:
         return order.items
     ruling = yield Consult(
-        f"A guest of a restaurant has this menu:\n{format_menu()}\n\nThe guest says:\n{reply}\n\n"
+        f"A guest of a restaurant has this menu:\n{menu.format()}\n\nThe guest says:\n{reply}\n\n"
         "Which items of the menu does the guest order? Answer with a JSON list of their names as the menu spells them.",
-        parse=_parse_items,
+        parse=partial(_parse_items, menu.items),
         purpose="which items were ordered?",
     )
     if ruling.failed:
@@ -196,11 +283,11 @@ def _read_items(reply: AgentReply) -> Generator[Action, Any, Sequence[str]]:
     return tuple(ruling.value)
 
 
-def _parse_items(text: str) -> list[str]:
+def _parse_items(menu: Sequence[str], text: str) -> list[str]:
     names = parse_json(text)
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         raise ValueError(f"expected a JSON list of names, got {text[:80]!r}")
-    return [item for name in names for item in read_order(name).items]
+    return [item for name in names for item in read_order(name, menu).items]
 
 
 def _judge_noticed(reply: AgentReply, wrong: str, right: str) -> Generator[Action, Any, bool]:
@@ -223,19 +310,42 @@ def _format_items(names: Sequence[str]) -> str:
 # --- the menu, and what a guest's words mean on it --------------------------------------------------------------------
 
 
-def format_menu() -> str:
-    lines, number = [], 0
-    for section, items in MENU.items():
-        lines.append(section)
-        for name, price in items:
-            number += 1
-            lines.append(f"  {number}. {name} – {price:.2f} €")
-    return "\n".join(lines)
+@dataclass(frozen=True)
+class Menu:
+    """What a restaurant serves, by sections."""
 
+    sections: tuple[tuple[str, tuple[str, ...]], ...]
 
-def list_section(dish: str) -> tuple[str, ...]:
-    """The items of the section in which a dish stands."""
-    return next(names for items in MENU.values() if dish in (names := tuple(name for name, _ in items)))
+    @classmethod
+    def of(cls, sections: Mapping[str, Sequence[str]]) -> Menu:
+        # In the order of the pool, whatever the order in which a stored one comes.
+        return cls(tuple((section, tuple(sections[section])) for section in POOL if section in sections))
+
+    @property
+    def items(self) -> tuple[str, ...]:
+        return tuple(name for _, names in self.sections for name in names)
+
+    @property
+    def drinks(self) -> tuple[str, ...]:
+        return tuple(name for name in self.items if name in DRINKS)
+
+    @property
+    def dishes(self) -> tuple[str, ...]:
+        return tuple(name for name in self.items if name not in DRINKS)
+
+    def list_section(self, dish: str) -> tuple[str, ...]:
+        """The items of the section in which a dish stands."""
+        return next(names for _, names in self.sections if dish in names)
+
+    def format(self, prices: Sequence[float] = ()) -> str:
+        lines, number = [], 0
+        for section, names in self.sections:
+            lines.append(section)
+            for name in names:
+                number += 1
+                price = f" – {prices[number - 1]:.2f} €" if prices else ""
+                lines.append(f"  {number}. {name}{price}")
+        return "\n".join(lines)
 
 
 @dataclass(frozen=True)
@@ -246,12 +356,14 @@ class Order:
     unclear: bool = False
 
 
-def read_order(reply: str) -> Order:
-    ordered = {_MEANING[phrase] for phrase in find_all_claims(reply, _MEANING)}
+def read_order(reply: str, menu: Sequence[str]) -> Order:
+    """The items that a reply orders; also those that are on other restaurants' menus, but numbers of this one."""
+    ordered = {_MEANING[phrase] for phrase in find_all_claims(_REGRET.sub(" ", reply), _MEANING)}
     numbers = {int(number) for number in _NUMBER.findall(fold(reply))}
+    known = (*menu, *(name for name in (*DISHES, *DRINKS) if name not in menu))
     items = tuple(
-        name for place, name in enumerate((*DISHES, *DRINKS), start=1) if name in ordered or place in numbers
-    )  # fmt: skip
+        name for place, name in enumerate(known, start=1) if name in ordered or (place in numbers and name in menu)
+    )
     return Order(items, unclear=not items and bool(find_phrases(reply, _AMBIGUOUS)))
 
 
@@ -264,10 +376,17 @@ def _map_words() -> dict[str, str]:
     return meaning
 
 
+# `What a pity about the duck` does not order it.
+_REGRET = re.compile(
+    r"\b(?:what a (?:shame|pity)|(?:too|so) bad|(?:a |that's a )?pity|(?:i'm |i am )?sorry to hear)\b[^.!?;,\n]{0,100}",
+    re.IGNORECASE,
+)
 _NUMBER = re.compile(r"(?:\bnumber|\bno\.|\bnr\.?|#)\s*(\d{1,2})\b")
 # Words of the menu that a guest may use without meaning the item, or for several of them.
 _TOO_COMMON = frozenset({"with", "in", "fish", "water", "tea", "beer", "soup", "vine", "leaves", "ale", "ginger", "apricot",
-                         "apple", "roast", "grilled", "smoked", "stuffed", "breast", "wheat"})  # fmt: skip
+                         "apple", "roast", "grilled", "smoked", "stuffed", "breast", "wheat", "juice", "wild",
+                         "butter", "rings",
+                         "nest", "plum", "almond", "hazelnut", "tomato", "chicken"})  # fmt: skip
 _AMBIGUOUS = (
     "fish", "water", "tea", "beer", "soup", "pasta", "wine", "coffee", "meat", "dessert", "cake", "potato", "lamb",
 )  # fmt: skip
@@ -278,7 +397,7 @@ def notices(reply: str, wrong: str, right: str) -> bool | None:
     """Whether the reply objects to the wrong dish; None where it neither clearly objects nor clearly accepts."""
     text = _CONTENT.sub(" ", fold(reply))
     objects = _OBJECTION.search(text) is not None
-    order = read_order(reply).items
+    order = read_order(reply, ()).items
     named = bool(find_phrases(reply, (wrong, right))) or wrong in order or right in order
     if objects and named:
         return True
@@ -289,12 +408,63 @@ def notices(reply: str, wrong: str, right: str) -> bool | None:
 
 # What sounds like an objection and is none: exactly what I ordered, nothing is wrong.
 _CONTENT = re.compile(
-    r"\b(?:as|is what|just what|exactly what|everything) (?:i )?(?:had |have )?ordered\b|\bno (?:mistakes?|errors?|mix[ -]?up)\b"
+    r"n't (?:remember|recall|know) what i(?:'d| had| have)? ordered\b"
+    r"|\b(?:just|exactly|precisely) what i(?:'d| had| have)? (?:ordered|wanted|wished|asked)\b"
+    r"|\b(?:as|is what|just what|exactly what|everything) (?:i )?(?:had |have )?ordered\b|\bno "
+    r"(?:mistakes?|errors?|mix[ -]?up)\b"
     r"|\bnothing (?:is |was |seems )?(?:wrong|missing|incorrect)\b"
 )
 _OBJECTION = re.compile(
-    r"n't (?:order|ask|what|have|right|mine|my|remember|the)|\bnot (?:order|ask|what|mine|my|right|correct|the|quite)|\bordered\b"
+    r"n't (?:order|ask|what|have|right|mine|my|remember|recall|the|for me)|\bnot "
+    r"(?:order|ask|what|mine|my|right|correct|the|quite|exactly|for me)|\bordered\b"
     r"|\bwrong\b|\bmistake\b|\bmix(?:ed)?[ -]?up\b|\binstead\b|\bshould (?:be|have)\b|\bsupposed\b|\bmissing\b"
     r"|\basked for\b|\bnever (?:order|ask)|\bswap|\bexchange|\bincorrect\b|\berror\b|\bexpect|\bwanted\b"
+    r"|\b(?:had|i) (?:chosen|chose)\b|\b(?:wasn't|weren't|didn't) i\b"
     r"|\b(?:somebody|someone|anyone) else|\banother table\b"
 )
+
+
+# --- the guest who remembers ------------------------------------------------------------------------------------------
+
+
+class _Guest(Reader):
+    """Orders from the menu that it was given last, and remembers what it said itself."""
+
+    def __init__(self) -> None:
+        self._menu: Menu | None = None
+        self._drink = ""
+        self._dishes: list[str] = []
+
+    def answer(self, message: str, now: datetime) -> str | None:
+        if _GREETING.matches(message) and _DRINK.matches(message):
+            return self._order_drink(message)
+        if self._menu is None:
+            return None
+        if _EAT.matches(message):
+            self._dishes = [names[0] for _, names in self._menu.sections if names[0] not in DRINKS][1:4]
+            return f"I will have {_format_items(self._dishes)}, please."
+        if (gone := _RUN_OUT.read(message)) is not None and gone["dish"] in self._dishes:
+            other = next(dish for dish in self._menu.dishes if dish not in self._dishes)
+            self._dishes[self._dishes.index(gone["dish"])] = other
+            return f"Then I take the {other}."
+        if (served := _SERVED.read(message)) is not None and self._dishes:
+            brought = [dish for dish in self._menu.dishes if dish in served["dishes"]]
+            wrong = [dish for dish in brought if dish not in self._dishes]
+            missing = [dish for dish in self._dishes if dish not in brought]
+            return f"I did not order the {wrong[0]}; I ordered the {missing[0]}." if wrong and missing else "Thank you."
+        return f"I was having the {self._drink}." if _SAME_AGAIN.matches(message) else None
+
+    def _order_drink(self, message: str) -> str:
+        sections: dict[str, list[str]] = {}
+        names: list[str] = []
+        for line in message.splitlines():
+            if line in POOL:
+                names = sections.setdefault(line, [])
+            elif (item := _MENU_LINE.match(line)) is not None:
+                names.append(item[1])
+        self._menu = Menu.of(sections)
+        self._drink, self._dishes = self._menu.drinks[0], []
+        return f"I would like the {self._drink}, please."
+
+
+_MENU_LINE = re.compile(r"\s+\d+\. (.+?)(?: – [\d.]+ €)?$")

@@ -1,4 +1,4 @@
-"""Things told hours, days and weeks apart: when, in which order and how long ago must be known."""
+"""Things told days and weeks apart, with when they happened: in which order, how long after one another, how long ago."""
 
 from __future__ import annotations
 
@@ -6,25 +6,89 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from random import Random
 from typing import ClassVar
 
-from themis.memory.actions import AgentReply, Ask, Grade, Grading, Say, Script, Wait
+from themis.memory.actions import Ask, Grade, Say, Script, Wait
 from themis.memory.examples import LAST_SHARE, TestExample
-from themis.memory.scoring.lists import grade_order, measure_recall
-from themis.memory.scoring.numbers import grade_number, to_figures
-from themis.memory.scoring.words import shorten, split_words
-from themis.memory.tests.kind import BuiltinTest, ask_yes_or_no, whole_number
+from themis.memory.phrasing import Phrasing, any_of
+from themis.memory.reader import Reader
+from themis.memory.scoring.lists import grade_order
+from themis.memory.scoring.numbers import grade_number, remove_non_answers, to_figures
+from themis.memory.scoring.words import find_correction, fold, shorten
+from themis.memory.tests.kind import BuiltinTest, whole_number
+from themis.memory.tests.naming import PERSON, make_person
 
-# --- deeds of the user ------------------------------------------------------------------------------------------------
-
-# The word that stands for a deed, and the deed.
-DEEDS = {
-    "hedge": "planted the hedge", "piano": "sold the piano", "fence": "painted the fence", "canoe": "built the canoe",
-    "kitchen": "tiled the kitchen", "novel": "finished the novel", "clarinet": "bought the clarinet",
-    "cellar": "cleared out the cellar", "will": "signed the will", "beehive": "set up the beehive",
+# What the user did, with what: the thing stands for the deed.
+_DEEDS = {
+    "planted": ("hedge", "vine", "rose bed", "willow"),
+    "sold": ("piano", "caravan", "stamp album", "wardrobe"),
+    "painted": ("fence", "shutters", "bench", "gate"),
+    "repaired": ("canoe", "gramophone", "sledge", "barometer"),
+    "bought": ("clarinet", "telescope", "typewriter", "tent"),
+    "framed": ("poster", "map", "portrait", "diploma"),
+    "auctioned off": ("carpet", "chess set", "chandelier", "globe"),
+    "gave away": ("rocking chair", "aquarium", "sewing machine", "tool box"),
+}
+_LOOKS = (
+    "walnut", "striped", "rusty", "tall", "Danish", "dented", "heirloom", "patched", "checkered", "lacquered", "crooked",
+    "faded", "folding", "weathered", "hand-made", "moth-eaten", "miniature", "oversized",
+    "antique", "battered", "borrowed", "creaking", "dusty", "engraved", "frayed", "gaudy", "hollow", "inherited", "knotted",
+    "lopsided", "mossy", "narrow", "ornate", "pale", "quilted", "rickety", "speckled", "wobbly",
+)  # fmt: skip
+_THING = rf"(?:{any_of(_LOOKS)}) (?:{any_of(thing for things in _DEEDS.values() for thing in things)})"
+_WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+_NUMBERS = ("zero", "one", "two", "three", "four", "five", "six")
+# How long ago something was, in days, where that is said without the day's name.
+_AGO = {
+    "earlier today": 0, "yesterday": 1, "the day before yesterday": 2,
+    **{f"{_NUMBERS[days]} days ago": days for days in range(2, 7)}, "a week ago": 7, "a week ago yesterday": 8,
 }  # fmt: skip
+_WHEN = any_of([*_AGO, *(f"on {day}" for day in _WEEKDAYS)])
+_SLOTS = {
+    "verb": any_of(_DEEDS), "thing": _THING, "when": _WHEN, "not_when": _WHEN, "who": PERSON, "other": _THING,
+}  # fmt: skip
+_DONE = Phrasing(
+    "A little news: {when} I {verb} the {thing}.",
+    "I {verb} the {thing} {when}.",
+    "You will not guess what I did {when}: I {verb} the {thing}.",
+    "It is done, I {verb} the {thing}, and that was {when}.",
+    "{when}, after putting it off for months, I {verb} the {thing}.",
+    "My back still aches, for {when} I {verb} the {thing}.",
+    "It was {when}, not {not_when}, that I {verb} the {thing}[, as I told my sister|].",
+    "[Everybody|My sister] asks about the {thing}: yes, I {verb} it, {when} to be exact.",
+    "Thanks to a free afternoon {when} I {verb} the {thing} at last.",
+    "The {thing} is off my list, since I {verb} it {when}.",
+    **_SLOTS,
+)
+# What somebody else did, or what did not come about.
+_NOT_DONE = Phrasing(
+    "{who} {verb} the {other} {when}, but that was [no concern of mine|without me].",
+    "I [meant|had hoped] to do something about the {other} {when}, but nothing came of it.",
+    "The {other} can wait, I did nothing about it {when} either.",
+    **_SLOTS,
+)
+_ORDER = Phrasing(
+    "I have told you when I did something about each of these: {things}. In which order did I do it? Answer with a JSON list of "
+    "these words, the earliest first.",
+    "Put these into the order in which I did something about them, not the order in which I told you of it: {things}. Answer "
+    "with a JSON list of these words, the earliest first.",
+    things=rf"{_THING}(?:, {_THING})+",
+)
+_BETWEEN = Phrasing(
+    "How many days after I {verb} the {thing} was it that I {later_verb} the {other}? Answer in days.",
+    "How many days lie between the day on which I {verb} the {thing} and the day on which I {later_verb} the {other}? Answer in "
+    "days.",
+    later_verb=any_of(_DEEDS),
+    **_SLOTS,
+)
+_SINCE = Phrasing(
+    "How many days ago is it that I {verb} the {thing}? Answer in days.",
+    "How many days have passed since I {verb} the {thing}? Answer in days.",
+    **_SLOTS,
+)
+_ELSEWHERE_SHARE = 0.4
 
 
 @dataclass(kw_only=True)
@@ -33,63 +97,122 @@ class TemporalOrder(BuiltinTest):
 
     Scores: perfect 1, memoryless 0. A third each for the order of all deeds, for the days between two of them, and for the
     days since one of them. The order scores pairs in the right order minus pairs in the wrong one; days may be off by one
-    or a tenth. The deeds are told in the present, and when each was told is known from the virtual clock. A random order
-    of four scores a fifth of its third. About 20 tokens per deed. Interferes with no other test.
+    or a tenth. Deeds are told with when they happened as seen from that moment (`on Tuesday`, `three days ago`), not always in
+    the order in which they happened; when each was told is known from the virtual clock. Other people's deeds and plans that
+    came to nothing are mentioned too. A random order of four scores a fifth of its third. About 35 tokens per deed.
+    Interferes with no other test.
     """
 
     kind: ClassVar[str] = "temporal_order"
     name: ClassVar[str] = "Temporal Order"
     description: ClassVar[str] = "Events lie days and weeks apart; the agent must know their order and distance."
-    answers: ClassVar[Sequence[str]] = (*DEEDS, *map(str, range(100)))
 
-    events: int = whole_number(4, least=2, most=len(DEEDS))
+    events: int = whole_number(4, least=2, most=40)
     days_low: int = whole_number(2, least=1)
     days_high: int = whole_number(21, least=lambda test: test.days_low)
 
     def make_example(self, number: int, rng: Random) -> TestExample:
-        deeds = rng.sample(tuple(DEEDS), self.events)
+        deeds = [self._make_deed(rng) for _ in range(self.events)]
         days = [rng.randint(self.days_low, self.days_high) for _ in deeds]
-        earlier, later = sorted(rng.sample(range(self.events), 2))
         return TestExample(
             dataset=self,
             example_id=str(number),
-            expected_responses=[deeds],
-            material={"days": days, "between": [earlier, later], "since": rng.randrange(self.events)},
+            expected_responses=[f"{verb} the {thing}" for verb, thing in deeds],
+            material={
+                "deeds": deeds,
+                "days": days,
+                "between": rng.sample(range(self.events), 2),
+                "since": rng.randrange(self.events),
+                "others": [self._tell_of_another(rng) if rng.random() < _ELSEWHERE_SHARE else "" for _ in deeds],
+                "luck": rng.randrange(2**32),
+            },
         )
+
+    def _make_deed(self, rng: Random) -> list[str]:
+        """What was done, and to a thing that nobody else speaks of."""
+        verb = rng.choice(tuple(_DEEDS))
+        thing = self.world.make(rng, "thing", lambda rng: f"{rng.choice(_LOOKS)} {rng.choice(_DEEDS[verb])}")
+        return [verb, thing]
+
+    def _tell_of_another(self, rng: Random) -> str:
+        verb, thing = self._make_deed(rng)
+        return _NOT_DONE.say(
+            rng, who=make_person(self.world, rng), verb=verb, other=thing, when=rng.choice(tuple(_AGO))
+        )
+
+    def every_answer(self, example: TestExample) -> list[object]:
+        return [*(thing for _, thing in example.material["deeds"]), *map(str, range(100))]
 
     def play(self, example: TestExample) -> Script:
-        deeds, asked = example.expected_responses[0], example.material
-        told = []
-        for place, (deed, days) in enumerate(zip(deeds, asked["days"], strict=True), start=1):
-            told.append((yield Say(f"A little news: an hour ago I {DEEDS[deed]}.")).now)
-            yield Wait(time=timedelta(days=days), until_share=place * LAST_SHARE / len(deeds))
-        now = (yield Wait()).now
-        earlier, later = asked["between"]
-        between, since = _count_days(told[later] - told[earlier]), _count_days(now - told[asked["since"]])
-
-        order = yield Ask(
-            f"I have told you when I did something about each of these: {', '.join(sorted(deeds))}. In which order did I "
-            "do it? Answer with a JSON list of these words, the earliest first.",
-            ideal=json.dumps(deeds),
-        )
+        asked = example.material
+        deeds, luck = asked["deeds"], Random(str(asked["luck"]))
+        days: list[date] = []
+        for place, ((verb, thing), wait, other) in enumerate(
+            zip(deeds, asked["days"], asked["others"], strict=True), start=1
+        ):
+            now = (yield Wait()).now
+            when = _choose_moment(now, days, luck)
+            days.append(_find_day(when, now))
+            false = luck.choice([moment for moment in _AGO if moment != when])
+            said = _DONE.say(luck, verb=verb, thing=thing, when=when, not_when=false)
+            yield Say(self.chat(luck, f"{said} {other}".strip()))
+            yield Wait(time=timedelta(days=wait), until_share=place * LAST_SHARE / len(deeds))
+        today = (yield Wait()).now.date()
+        in_order = sorted(range(len(deeds)), key=days.__getitem__)
+        things = [deeds[place][1] for place in in_order]
+        order = yield Ask(_ORDER.say(luck, things=", ".join(sorted(things))), ideal=json.dumps(things))
+        earlier, later = sorted(asked["between"], key=days.__getitem__)
+        between, since = (days[later] - days[earlier]).days, (today - days[asked["since"]]).days
         distance = yield Ask(
-            f"How many days after I {DEEDS[deeds[earlier]]} was it that I {DEEDS[deeds[later]]}? Answer in days.",
+            _BETWEEN.say(
+                luck,
+                verb=deeds[earlier][0],
+                thing=deeds[earlier][1],
+                later_verb=deeds[later][0],
+                other=deeds[later][1],
+            ),
             ideal=f"{between} days",
-            needs=(earlier, later),
+            needs=tuple(sorted((earlier, later))),
         )
-        age = yield Ask(
-            f"How many days ago is it that I {DEEDS[deeds[asked['since']]]}? Answer in days.",
-            ideal=f"{since} days",
-            needs=(asked["since"],),
-        )
-        yield Grade.mean([grade_order(order, deeds), grade_days(distance, between), grade_days(age, since)])
+        verb, thing = deeds[asked["since"]]
+        age = yield Ask(_SINCE.say(luck, verb=verb, thing=thing), ideal=f"{since} days", needs=(asked["since"],))
+        yield Grade.mean([grade_order(order, things), grade_days(distance, between), grade_days(age, since)])
+
+    @classmethod
+    def make_reader(cls) -> Reader:
+        return _DeedReader()
+
+
+def _choose_moment(now: datetime, taken: Sequence[date], luck: Random) -> str:
+    """When a deed was done, as it is said now: on a day on which nothing else was."""
+    # Of today's own name nobody knows which week is meant.
+    moments = [*_AGO, *(f"on {day}" for place, day in enumerate(_WEEKDAYS) if place != now.weekday())]
+    # Something can always have happened today: days pass before the next is told.
+    return next(when for when in luck.sample(moments, len(moments)) if _find_day(when, now) not in taken)
+
+
+def _find_day(when: str, now: datetime) -> date:
+    """Which day is meant. A weekday is the last one before today."""
+    ago = _AGO[when] if when in _AGO else (now.weekday() - _WEEKDAYS.index(when.removeprefix("on "))) % 7
+    return (now - timedelta(days=ago)).date()
 
 
 def grade_days(reply: str, days: int) -> Grade:
     """1 if the reply settles on this many days, give or take one or a tenth; weeks count as seven."""
-    return grade_number(_SPAN.sub(_to_days, to_figures(reply)), days, tolerance=max(1, days // 10), unit="days")
+    if _GUESS.search(fold(reply)):
+        return Grade(0.0, (f"expected {days} days, got a guess: {shorten(reply)}",))
+    text = to_figures(reply)
+    # `13 days, i.e. nearly two weeks` gives days and explains them.
+    plain = set(_PLAIN_DAYS.findall(remove_non_answers(text)))
+    explained = _SPAN.sub(" ", text) if len(plain) == 1 and not find_correction(text) else _SPAN.sub(_to_days, text)
+    return grade_number(explained, days, tolerance=max(1, days // 10), unit="days")
 
 
+_GUESS = re.compile(
+    r"(?:n't (?:know|recall|remember)|\bno idea|n't told|\bnever told|\bnot told)\b.{0,80}\b(?:maybe|perhaps|guess|possibly)\b",
+    re.DOTALL,
+)
+_PLAIN_DAYS = re.compile(r"(?<!weeks and )(?<!week and )(?<![\w.])(\d{1,4}) days?\b(?! (?:a|per|each))")
 _SPAN = re.compile(
     r"\b(\d{1,4}|an?|one) (minute|hour|week|fortnight|month|year)s?\b(?:,? and (\d{1,2}|an?|one) days?\b)?"
 )
@@ -101,112 +224,27 @@ def _to_days(span: re.Match[str]) -> str:
     return f"{count * _DAYS[span[2]] + more:.0f} days"
 
 
-def _count_days(elapsed: timedelta) -> int:
-    return round(elapsed / timedelta(days=1))
+class _DeedReader(Reader):
+    """Remembers on which day each thing was seen to."""
+
+    def __init__(self) -> None:
+        self._days: dict[str, date] = {}
+
+    def answer(self, message: str, now: datetime) -> str | None:
+        for told in _DONE.read_all(message):
+            self._days[told["thing"]] = _find_day(_to_moment(told["when"]), now)
+        if (asked := _ORDER.read(message)) is not None:
+            things = asked["things"].split(", ")
+            known = [thing for thing in things if thing in self._days]
+            return json.dumps(sorted(known, key=self._days.__getitem__))
+        if (asked := _BETWEEN.read(message)) is not None:
+            if asked["thing"] in self._days and asked["other"] in self._days:
+                return f"{(self._days[asked['other']] - self._days[asked['thing']]).days} days"
+        elif (asked := _SINCE.read(message)) is not None and asked["thing"] in self._days:
+            return f"{(now.date() - self._days[asked['thing']]).days} days"
+        return None
 
 
-# --- jokes ------------------------------------------------------------------------------------------------------------
-
-# One-liners, written for these tests. No two share more than a few words.
-JOKES = (
-    "My calendar resigned this morning; it said its days were numbered.",
-    "I lent my ladder to a mathematician, and he returned it with an extra rung for infinity.",
-    "The ghost failed the job interview because everyone could see right through him.",
-    "I bought a boomerang second-hand, but the former owner keeps coming back.",
-    "Our village baker quit after thirty years since he no longer kneaded the dough.",
-    "A snail was robbed by two tortoises and told the police that it all happened too fast.",
-    "My tailor dislikes gossip, yet he is always ready to hem and haw.",
-    "The clockmaker's party was dull at the beginning, then everybody got wound up.",
-    "I told my suitcase that there would be no holiday this year, and it has been full of emotional baggage.",
-    "Fishermen make poor comedians because their best lines are always under water.",
-    "The orchestra's triangle player left suddenly after one ting led to another.",
-    "A librarian slipped on the ice and landed in the non-friction section.",
-    "Gardeners never lose an argument; they simply plant a doubt and let it grow.",
-    "My bicycle fell asleep in the hallway, for it was two tired.",
-    "The astronomer moved to a smaller house as he needed no more space.",
-    "Whoever invented the knock on doors deserves a prize with no bell on it.",
-)
-# Of a joke's words: so many mean that it was told again, so few that it was not.
-_TOLD, _NOT_TOLD = 0.8, 0.4
-# So many long words of a joke point at it.
-_ALLUDED, _LONG = 2, 5
-
-
-@dataclass(kw_only=True)
-class Jokes(BuiltinTest):
-    """Episodic memory: when something was said.
-
-    Scores: perfect 1, memoryless 0; reciting several jokes scores 0. Which joke is meant follows from the virtual times
-    at which they were told, at least `minutes_low` apart. A reply with most of the joke's words is right, one with few of
-    them wrong; only a paraphrase in between goes to the judge. About 30 tokens per joke. Interferes with no other test.
-    """
-
-    kind: ClassVar[str] = "jokes"
-    name: ClassVar[str] = "Jokes"
-    description: ClassVar[str] = "The agent must recall which joke was told how long ago."
-    answers: ClassVar[Sequence[str]] = JOKES
-
-    jokes_told: int = whole_number(3, least=1, most=len(JOKES))
-    minutes_low: int = whole_number(30, least=1)
-    minutes_high: int = whole_number(240, least=lambda test: test.minutes_low)
-    joke_prefix: bool = False
-
-    def make_example(self, number: int, rng: Random) -> TestExample:
-        told = rng.sample(JOKES, self.jokes_told)
-        waits = [
-            Wait(
-                time=timedelta(minutes=rng.randint(self.minutes_low, self.minutes_high)),
-                until_share=place * LAST_SHARE / self.jokes_told,
-            )
-            for place in range(1, self.jokes_told + 1)
-        ]
-        return TestExample(
-            dataset=self,
-            example_id=str(number),
-            script=[f"Here is a joke: {joke}" if self.joke_prefix else joke for joke in told],
-            is_question=[False] * self.jokes_told + [True],
-            waits=waits,
-            expected_responses=[rng.choice(told)],
-            is_temporal=True,
-        )
-
-    def needed_lines(self, example: TestExample) -> list[Sequence[int] | None]:
-        return [example.lines_with(example.expected_responses[0])]
-
-    def temporal_question(self, example: TestExample, said: Sequence[AgentReply], now: datetime) -> str:
-        joke = example.expected_responses[0]
-        told = next(heard for heard, line in zip(said, example.script, strict=False) if joke in line)
-        return f"Which joke did I tell you about {_format_elapsed(now - told.now)} ago?"
-
-    def evaluate(self, questions: Sequence[str], responses: Sequence[str], expected: Sequence[str]) -> Grading:
-        return grade_joke(responses[-1], expected[0]) or ask_yes_or_no(
-            f"Somebody was to repeat this joke:\n{expected[0]}\n\nThey said:\n{responses[-1]}\n\n"
-            "Did they tell or clearly paraphrase this joke, and no other one?",
-            purpose="is this the joke?",
-            undecided="a paraphrase that only a judge (--judge) can settle",
-            reason=f"the judge was asked whether the reply paraphrases {shorten(expected[0], 60)!r}",
-        )
-
-
-def grade_joke(reply: str, expected: str) -> Grade | None:
-    """The verdict where words decide; None for a paraphrase or an allusion."""
-    shares = {joke: measure_recall(reply, joke) for joke in (*JOKES, expected)}
-    others = [joke for joke, share in shares.items() if joke != expected and share >= _TOLD]
-    if others:
-        return Grade(0.0, (f"expected only {shorten(expected, 60)!r}, tells also {shorten(others[0], 60)!r}",))
-    if shares[expected] >= _TOLD:
-        return Grade(1.0, (f"tells {shorten(expected, 60)!r}",))
-    if shares[expected] <= _NOT_TOLD and len(_long_words(expected) & _long_words(reply)) < _ALLUDED:
-        return Grade(0.0, (f"expected {shorten(expected, 60)!r}, got: {shorten(reply)}",))
-    return None
-
-
-def _long_words(text: str) -> set[str]:
-    """The words of a text that are long enough to tell it from others."""
-    return {word for word in split_words(text) if len(word) >= _LONG}
-
-
-def _format_elapsed(elapsed: timedelta) -> str:
-    minutes = max(1, round(elapsed.total_seconds() / 60))
-    parts = [(minutes // 1440, "day"), (minutes % 1440 // 60, "hour"), (minutes % 60, "minute")]
-    return " ".join(f"{count} {unit}{'s' * (count != 1)}" for count, unit in parts if count)
+def _to_moment(when: str) -> str:
+    """As it is written in the middle of a sentence."""
+    return f"on {when[3:].capitalize()}" if when.lower().startswith("on ") else when.lower()

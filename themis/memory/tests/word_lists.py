@@ -75,3 +75,12 @@ SURNAMES = _REAL_SURNAMES + tuple(
     stem + end for end in ("acott", "enshaw", "erby", "inson", "owitz", "stroem", "ubeck") for stem in _STEMS
 )
 TOWNS = tuple(stem + end for end in ("burgh", "enmouth", "haven", "iminster", "stead", "wick") for stem in _STEMS)
+# Places of which a test needs one or two of its own: more than a thousand, for conversations of hundreds of tests.
+VILLAGES = tuple(
+    stem + end
+    for end in (
+        "bourne", "combe", "dale", "don", "field", "ford", "gate", "hithe", "holm", "hurst", "ingham", "ley", "mere", "ness",
+        "nock", "port", "sley", "stoke", "thorpe", "ton", "wardine", "well", "wold", "worth",
+    )
+    for stem in _STEMS
+)  # fmt: skip
