@@ -129,8 +129,13 @@ def _counts(expected: str, answer: str, text: str) -> bool:
 
 def _equal_at_sight(expected: str, answer: str) -> bool | None:
     """Whether two expressions are equal where no algebra is needed to see it, else None."""
-    if "".join(expected.split()) == "".join(answer.split()):
+    if _compact(expected) == _compact(answer):
         return True
+    if "=" in answer and "=" not in expected and len(split_list(answer)) == 1:
+        first, last = answer.partition("=")[0], answer.rpartition("=")[2]
+        known = set(_LETTER.findall(first)) <= set(_LETTER.findall(expected)) or _A_NAME.fullmatch(first)
+        if known and (_compact(expected) == _compact(last) or equal_in_numbers(expected, last)):
+            return True  # what a chain of equations comes to
     base = _IN_BASE.fullmatch(expected)
     if base and base[1] == answer:
         return True  # the question asked for it in that base
@@ -152,6 +157,14 @@ def _equal_at_sight(expected: str, answer: str) -> bool | None:
         number["percent"] for number in numbers if number
     )
     return False if integers else equal_in_numbers(expected, answer)
+
+
+_LETTER = re.compile(r"(?<![A-Za-z\\])[A-Za-z](?![A-Za-z])")
+_A_NAME = re.compile(r"\s*\\?[A-Za-z]+(?:_\{?\w+\}?|'|\([^()]*\))*\s*")
+
+
+def _compact(latex: str) -> str:
+    return "".join(latex.split()).replace("+\\infty", "\\infty")
 
 
 def _are_several(answer: str) -> bool:
