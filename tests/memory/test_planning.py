@@ -82,7 +82,7 @@ def test_a_test_is_estimated_as_a_perfect_agent_would_play_it():
     stretches = plan_test(colours.example, "colours", tokenizer("cl100k_base")).stretches
 
     assert [len(stretch.tokens) for stretch in stretches] == [1] * len(colours.example.script)
-    assert [stretch.wait.until_tokens for stretch in stretches] == [0, 450, 900, 1_350]
+    assert [stretch.wait.until_tokens for stretch in stretches] == [0, 600, 1_200, 1_800]
 
 
 def test_the_chart_says_how_many_tests_run_at_once_and_repeats_its_scale_above_many_rows():

@@ -9,7 +9,8 @@ import pytest
 from tests.memory.tests.conversation import TESTS, Reciter, Repeater, example, play
 from themis.memory.agents.calibration import Amnesiac, Oracle, Parrot, Window
 
-SEEDS = range(100)
+# A hundred of them by benchmarks/memory_keys.py.
+SEEDS = range(12)
 # Of all the tokens that a test takes, this share is within the window.
 WINDOWS = (1.0, 0.9, 0.6, 0.3, 0.05)
 # The most that an agent without memory reaches by chance. Ours do not guess, so for each test it is nothing.
@@ -76,7 +77,7 @@ FORMS = {
 @pytest.mark.parametrize("form", sorted(FORMS))
 @pytest.mark.parametrize("name", TESTS)
 def test_naming_everything_there_is_scores_less_than_half(name, form):
-    for seed in SEEDS:
+    for seed in SEEDS[::4]:
         test = example(name, seed)
         everything = test.dataset.every_answer(test)
         assert everything, f"{name} must say in `answers` what its answers can be"
@@ -95,6 +96,10 @@ def test_one_fixed_answer_is_never_enough(name):
 
 
 UNDECIDED = {
+    "confidence": lambda test: next(
+        f"Something {present.split()[0]}." for present, kept in test.expected_responses if kept
+    ),
+    "summary": lambda test: f"{test.expected_responses[0]['retracted'][0]} no longer holds.",
     "jokes": lambda test: "The one with " + " ".join(test.expected_responses[0].split()[1::2]),
     "locations": lambda test: f"{test.expected_responses[0]} and then 1 km north, 2 km east, 9 km west",
     "locations_directions": lambda test: "Walk north past 2 ponds, then right.",

@@ -260,6 +260,15 @@ BAD = {
     "interference": {"people": 1},
     "instruction_exceptions": {"requests": 2},
     "verbatim": {"passages": 2},
+    "multi_hop": {"chains": 1},
+    "sessions": {"sessions": 7},
+    "group_chat": {"people": 1},
+    "confidence": {"secrets": 0},
+    "own_words": {"choices": 9},
+    "rule_learning": {"words": 2},
+    "document": {"questions": 0},
+    "summary": {"points": 3},
+    "erasure": {"people": 1},
 }
 
 
@@ -300,6 +309,15 @@ HARDER = {
     "interference": {"people": 6, "attributes": 6},
     "instruction_exceptions": {"exceptions": 6, "requests": 12},
     "verbatim": {"passages": 6, "sentences": 8},
+    "multi_hop": {"chains": 8},
+    "sessions": {"sessions": 6},
+    "group_chat": {"people": 8},
+    "confidence": {"secrets": 6},
+    "own_words": {"choices": 8},
+    "rule_learning": {"words": 8},
+    "document": {"questions": 10, "memory_span": 20_000},
+    "summary": {"points": 16},
+    "erasure": {"people": 8},
 }
 
 
@@ -330,3 +348,25 @@ def test_the_line_that_holds_the_answer_is_the_one_that_is_needed():
         for answer, needed in zip(test.expected_responses, test.dataset.needed_lines(test), strict=False):
             # What is told over two messages stands in one of them.
             assert any(answer in test.script[line] for line in needed)
+
+
+@pytest.mark.parametrize("span_tokens", [1_000, 8_000, 120_000, 1_000_000])
+def test_a_document_takes_a_tenth_of_its_span_in_pages_that_do_not_block_it(span_tokens):
+
+    test = example("document", 5, memory_span=span_tokens, max_message_size=2_000)
+    pages = [count_tokens(line) for line, asked in zip(test.script, test.is_question, strict=True) if not asked]
+    places = re.findall(r"(?:^|\n\n)([^\n]*)", "\n\n".join(test.script))
+
+    assert 0.08 * span_tokens < sum(pages) < 0.16 * span_tokens + 100
+    assert max(pages) <= min(2_000, max(90, 0.05 * span_tokens))
+    assert len(places) == len(set(places))
+
+
+def test_no_translation_is_among_the_examples_and_none_follows_from_one_example():
+    for seed in range(50):
+        test = example("rule_learning", seed)
+        told = [line for line, asked in zip(test.script, test.is_question, strict=True) if not asked]
+        for translation in test.expected_responses["translations"]:
+            first, second = translation.split()
+            assert not any(translation in line for line in told)
+            assert not any(first in line and second in line for line in told)
