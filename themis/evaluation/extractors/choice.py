@@ -115,6 +115,9 @@ def _read(page: _Page, letters: str, options: Mapping[str, str], emphasised: Set
             return _only(_pick_of_several(answers[-1], stated))
     if opening := _opens_with_option(reply, options):
         return opening
+    if (named := _NAMED_FIRST.match(reply)) and _letters(mention for mention, _ in weighed) == {named[1].upper()}:
+        # `Option E: it cannot be determined` declines nothing.
+        return named[1].upper()
     if _is_undecided(reply, options):
         return None
     rejected = _letters(by(Evidence.REJECTED))
@@ -139,6 +142,9 @@ def _read(page: _Page, letters: str, options: Mapping[str, str], emphasised: Set
         or _only(_letters(mentioned) - rejected)
         or _only(_letters(_opening(page, mentioned, letters)))
     )
+
+
+_NAMED_FIRST = re.compile(r"\W*(?:option|choice|answer)\s+\(?(\w)\)?\s?[:,.–—-]", re.IGNORECASE)
 
 
 def _concludes_with(page: _Page, letters: str) -> str | None:
@@ -650,7 +656,7 @@ def _join_announcements(text: str) -> str:
     for one, other, third in zip(filled, filled[1:], [*filled[2:], -1], strict=False):
         is_list = third > 0 and _ENTRY.match(lines[other]) and _ENTRY.match(lines[third])
         if not is_list and len(lines[one]) <= 80 and words.ANNOUNCES_NEXT_LINE.fullmatch(lines[one]):
-            lines[one], lines[other] = "", f"answer: {lines[other]}"
+            lines[one], lines[other] = "", f"answer: {lines[other].removeprefix('✅ ')}"
     return "\n".join(lines)
 
 
